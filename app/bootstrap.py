@@ -1,0 +1,137 @@
+"""What an instance needs before its first request: grants, a default tenant, a first super_admin.
+
+All of it can run again at every start, and by several processes at once.
+"""
+
+import secrets
+
+import msgspec
+from sqlalchemy import select, text
+from sqlalchemy.dialects.postgresql import insert
+
+from app.kit.crypto import CannotOpen, KeyProblem, Keyring, Place
+from app.kit.ids import new_id
+from app.security import passwords
+from app.security.permissions import CATALOGUE, DEFAULT_GRANTS
+from app.security.sessions import GRANTS_VERSION
+from db.models import InstanceState, RoleGrant, Tenant, User
+from db.session import ALL_TENANTS, Database, Tx
+
+_LOCK = 7_210_031
+_SEEDED = "seeded_permissions"
+_DEFAULT_TENANT = "default_tenant"
+_KEY_CHECK = "key_check"
+_CHECK_TEXT = b"parley"
+
+
+class AdminMade(msgspec.Struct, frozen=True):
+    email: str
+    password: str
+
+
+async def prepare(db: Database, keyring: Keyring, default_plan: str) -> None:
+    async with db.tx(ALL_TENANTS) as tx:
+        await (await tx.session()).execute(text("SELECT pg_advisory_xact_lock(:id)"), {"id": _LOCK})
+        await _check_keys(tx, keyring)
+        await _seed_grants(tx)
+        await default_tenant(tx, default_plan)
+
+
+async def _check_keys(tx: Tx, keyring: Keyring) -> None:
+    """The keys must open what this database holds: refuse to start rather than lose secrets."""
+    session = await tx.session()
+    place = Place(tenant="", table="instance_state", record=_KEY_CHECK, field="value")
+    row = await session.get(InstanceState, _KEY_CHECK)
+    if row is None or row.value is None:
+        sealed = keyring.seal(_CHECK_TEXT, place).hex()
+        session.add(InstanceState(key=_KEY_CHECK, value=sealed))
+        return
+    try:
+        keyring.open(bytes.fromhex(row.value), place)
+    except CannotOpen as error:
+        raise KeyProblem(f"the root keys do not fit this database: {error}") from None
+    row.value = keyring.rewrap(bytes.fromhex(row.value), place).hex()
+
+
+async def _seed_grants(tx: Tx) -> None:
+    """Default grants for permissions that are new; what super_admin changed stays changed."""
+    session = await tx.session()
+    row = await session.get(InstanceState, _SEEDED)
+    known = set(msgspec.json.decode(row.value, type=list[str])) if row and row.value else set()
+    fresh = {permission.key for permission in CATALOGUE} - known
+    if not fresh:
+        return
+    grants = [
+        {"role": role, "permission": key}
+        for role, keys in DEFAULT_GRANTS.items()
+        for key in sorted(keys & fresh)
+    ]
+    await session.execute(insert(RoleGrant).values(grants).on_conflict_do_nothing())
+    await _set_state(tx, _SEEDED, value=msgspec.json.encode(sorted(known | fresh)).decode())
+    await bump_grants(tx)
+
+
+async def bump_grants(tx: Tx) -> int:
+    """A new version of the grants, so that every process reloads them at its next request."""
+    raw = await tx.raw()
+    version: int = await raw.fetchval(
+        "INSERT INTO instance_state AS s (key, number) VALUES ($1, 1) "
+        "ON CONFLICT (key) DO UPDATE SET number = s.number + 1 RETURNING number",
+        GRANTS_VERSION,
+    )
+    return version
+
+
+async def _set_state(tx: Tx, key: str, *, value: str) -> None:
+    session = await tx.session()
+    await session.execute(
+        insert(InstanceState)
+        .values(key=key, value=value)
+        .on_conflict_do_update(index_elements=["key"], set_={"value": value})
+    )
+
+
+async def default_tenant(tx: Tx, plan: str) -> str:
+    """The tenant that people without an invitation join."""
+    session = await tx.session()
+    row = await session.get(InstanceState, _DEFAULT_TENANT)
+    if row is not None and row.value is not None:
+        return row.value
+    tenant = Tenant(id=new_id("ten"), name="Default", plan=plan, limits={})
+    session.add(tenant)
+    await session.flush()
+    await _set_state(tx, _DEFAULT_TENANT, value=tenant.id)
+    return tenant.id
+
+
+async def first_admin(db: Database, email: str, password: str, plan: str) -> AdminMade | None:
+    """Make a super_admin where there is none; its password is made up unless one is given."""
+    async with db.tx(ALL_TENANTS, read_only=True) as tx:
+        wanted = select(User.id).where(User.role == "super_admin").limit(1)
+        if await (await tx.session()).scalar(wanted):
+            return None
+    made = AdminMade(email, password or _made_up())
+    await create_admin(db, made, plan)
+    return made
+
+
+async def create_admin(db: Database, admin: AdminMade, plan: str) -> str:
+    hashed = await passwords.hash_password(admin.password)
+    async with db.tx(ALL_TENANTS) as tx:
+        user = User(
+            id=new_id("usr"),
+            tenant_id=await default_tenant(tx, plan),
+            email=admin.email,
+            first_name="Super",
+            last_name="Admin",
+            password_hash=hashed,
+            role="super_admin",
+            email_verified=True,
+        )
+        (await tx.session()).add(user)
+    return user.id
+
+
+def _made_up() -> str:
+    """Long, easy to copy, and within the password rule."""
+    return f"{secrets.token_urlsafe(12)}-Aa1"

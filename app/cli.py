@@ -1,0 +1,295 @@
+"""The command line: `parley --help`."""
+
+import asyncio
+import contextlib
+import email
+import email.policy
+import getpass
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from app import settings as configuration
+from app.kit.crypto import KeyProblem
+from app.settings import Settings, SettingsError
+
+T = TypeVar("T")
+
+_SETTINGS_HELP = "Settings are PARLEY_* environment variables; the README lists them."
+
+
+def _settings(**defaults: Any) -> Settings:
+    try:
+        return configuration.load(**defaults)
+    except SettingsError as error:
+        _stop(str(error))
+
+
+def _stop(message: str) -> NoReturn:
+    click.echo(f"parley: {message}", err=True)
+    sys.exit(1)
+
+
+@contextlib.contextmanager
+def _clear_errors() -> Iterator[None]:
+    """What people can mend is one line, not a stack trace."""
+    from app.local.model import ModelUnavailable  # noqa: PLC0415
+    from app.local.postgres import PostgresUnavailable  # noqa: PLC0415
+    from app.local.redis import RedisUnavailable  # noqa: PLC0415
+    from app.local.up import CannotStart  # noqa: PLC0415
+
+    try:
+        yield
+    except (
+        CannotStart,
+        KeyProblem,
+        ModelUnavailable,
+        PostgresUnavailable,
+        RedisUnavailable,
+    ) as error:
+        _stop(str(error))
+    except ConnectionError as error:
+        _stop(f"the database cannot be reached ({error}); is Parley running? See `parley doctor`")
+
+
+def _with_parts(call: Callable[[Any], Awaitable[T]]) -> T:
+    from app import parts as shared  # noqa: PLC0415
+    from app.kit import logs  # noqa: PLC0415
+
+    settings = _settings()
+    logs.configure("warning", settings.log_format)
+
+    async def run() -> T:
+        parts = shared.build(settings)
+        try:
+            return await call(parts)
+        finally:
+            await parts.close()
+
+    with _clear_errors():
+        return asyncio.run(run())
+
+
+@click.group(epilog=_SETTINGS_HELP, context_settings={"max_content_width": 100})
+@click.version_option(package_name="parley", message="%(prog)s %(version)s")
+def main() -> None:
+    """Parley: a self-hosted platform for AI agents."""
+
+
+@main.command()
+def up() -> None:
+    """Run everything on this machine: Postgres, Redis, web tier, worker, local model.
+
+    Parts that a setting points elsewhere (PARLEY_DATABASE_URL, PARLEY_REDIS_URL) are not started.
+    """
+    from app.local.up import Up, in_terminal  # noqa: PLC0415
+
+    settings = _settings(default_plan="enterprise")
+    with _clear_errors():
+        asyncio.run(Up(settings, in_terminal(time.monotonic())).run())
+
+
+@main.command()
+@click.option("--workers", default=1, show_default=True, help="How many web processes.")
+def serve(workers: int) -> None:
+    """Run the web tier."""
+    import uvicorn  # noqa: PLC0415
+
+    from app.kit import keys, logs  # noqa: PLC0415
+
+    settings = _settings()
+    with _clear_errors():
+        keys.load(settings)
+    logs.configure(settings.log_level, settings.log_format)
+    if workers > 1 and not settings.metrics_dir:
+        os.environ["PARLEY_METRICS_DIR"] = tempfile.mkdtemp(prefix="parley-metrics-")
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = os.environ["PARLEY_METRICS_DIR"]
+    uvicorn.run(
+        "app.main:asgi",
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        workers=workers,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=20,
+    )
+
+
+@main.command()
+@click.option("--queues", default="", help="A comma-separated subset; all of them by default.")
+@click.option("--metrics-port", type=int, help="Serve Prometheus metrics on this loopback port.")
+def worker(queues: str, metrics_port: int | None) -> None:
+    """Run a worker process."""
+    from app.kit.work import QUEUES  # noqa: PLC0415
+
+    settings = _settings()
+    wanted = [name.strip() for name in queues.split(",") if name.strip()] or list(QUEUES)
+    unknown = [name for name in wanted if name not in QUEUES]
+    if unknown:
+        _stop(f"--queues: {', '.join(unknown)} unknown; there are {', '.join(QUEUES)}")
+    with _clear_errors():
+        # The arrow points from workers to app; the command line is the one door back.
+        from workers.main import main as run_worker  # noqa: PLC0415
+
+        run_worker(settings, wanted, metrics_port=metrics_port)
+
+
+@main.command()
+def model() -> None:
+    """Serve the local language model (`parley up` does this by itself)."""
+    from app.kit import logs  # noqa: PLC0415
+    from app.local.model import serve as serve_model  # noqa: PLC0415
+
+    settings = _settings()
+    logs.configure(settings.log_level, settings.log_format)
+    with _clear_errors():
+        serve_model(settings)
+
+
+@main.command()
+def migrate() -> None:
+    """Bring the database schema up to date and seed what an instance needs."""
+
+    async def run(parts: Any) -> None:
+        from app import bootstrap  # noqa: PLC0415
+        from db import migrate as schema  # noqa: PLC0415
+
+        settings = parts.settings
+        await schema.upgrade(settings.sqlalchemy_url)
+        await bootstrap.prepare(parts.db, parts.keyring, settings.default_plan)
+        if settings.admin_password:
+            await bootstrap.first_admin(
+                parts.db, settings.admin_email, settings.admin_password, settings.default_plan
+            )
+
+    _with_parts(run)
+    click.echo("the schema is up to date")
+
+
+@main.group()
+def admin() -> None:
+    """Manage super_admins."""
+
+
+@admin.command("create")
+@click.option("--email", "address", prompt=True, help="The e-mail to sign in with.")
+def admin_create(address: str) -> None:
+    """Create a super_admin. The password is read from the terminal or from standard input."""
+    from app import bootstrap  # noqa: PLC0415
+    from app.security import passwords  # noqa: PLC0415
+
+    asked = sys.stdin.isatty()
+    password = getpass.getpass("Password: ") if asked else sys.stdin.readline().rstrip("\n")
+    problem = passwords.problem_with(password)
+    if problem:
+        _stop(f"the password {problem}")
+
+    async def run(parts: Any) -> str:
+        from sqlalchemy.exc import IntegrityError  # noqa: PLC0415
+
+        made = bootstrap.AdminMade(address, password)
+        try:
+            return await bootstrap.create_admin(parts.db, made, parts.settings.default_plan)
+        except IntegrityError:
+            _stop(f"{address} already has an account")
+
+    click.echo(f"created {_with_parts(run)}")
+
+
+@main.command()
+def tenants() -> None:
+    """List the tenants."""
+
+    async def run(parts: Any) -> list[Any]:
+        from sqlalchemy import func, select  # noqa: PLC0415
+
+        from db.models import Tenant, User  # noqa: PLC0415
+        from db.session import ALL_TENANTS  # noqa: PLC0415
+
+        async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            wanted = (
+                select(Tenant.id, Tenant.name, Tenant.plan, func.count(User.id))
+                .outerjoin(User, User.tenant_id == Tenant.id)
+                .group_by(Tenant.id)
+                .order_by(Tenant.created_at)
+            )
+            return list(await (await tx.session()).execute(wanted))
+
+    for tenant_id, name, plan, users in _with_parts(run):
+        click.echo(f"{tenant_id}  {plan:<10}  {users:>5} users  {name}")
+
+
+@main.group()
+def keys() -> None:
+    """Manage the root keys that seal secrets."""
+
+
+@keys.command("rotate")
+@click.option("--verify", is_flag=True, help="Open everything and count per key; change nothing.")
+def keys_rotate(*, verify: bool) -> None:
+    """Seal everything under a new root key, in batches, while Parley serves.
+
+    Embedded, a new key is made first. With PARLEY_MASTER_KEYS, put the new key in front of the
+    list, restart, then run this. It can be stopped and run again.
+    """
+
+    async def run(parts: Any) -> dict[str, dict[str, int]]:
+        from app.kit import rotation  # noqa: PLC0415
+
+        if verify:
+            return await rotation.verify(parts.db, parts.keyring)
+        keyring = rotation.new_active_key(parts.settings, parts.keyring)
+        return await rotation.rotate(parts.db, keyring, click.echo)
+
+    for table, counts in _with_parts(run).items():
+        for kid, count in sorted(counts.items()):
+            click.echo(f"{table:<24} {kid:<12} {count:>8}")
+
+
+@main.command()
+@click.argument("number", type=int, required=False)
+def mail(number: int | None) -> None:
+    """List the mails in the mailbox folder, or show one by its number in the list."""
+    from app.kit.mail import mailbox  # noqa: PLC0415
+
+    folder = mailbox(_settings())
+    messages = sorted(folder.glob("*.eml"))
+    if not messages:
+        click.echo(f"no mail in {folder}")
+        return
+    if number is not None:
+        if not 1 <= number <= len(messages):
+            _stop(f"there are {len(messages)} mails; ask for 1 to {len(messages)}")
+        messages = messages[number - 1 : number]
+    for position, path in enumerate(messages, number or 1):
+        message = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+        click.echo(f"{position:>4}  {message['Date']}  {message['To']}  {message['Subject']}")
+        if number is not None:
+            body = message.get_body()
+            click.echo("\n" + (body.get_content() if body else ""))
+
+
+@main.command()
+def doctor() -> None:
+    """Check every part and say what is wrong and how to mend it."""
+    from app import doctor as checks  # noqa: PLC0415
+
+    problems = 0
+    for finding in asyncio.run(checks.examine(_settings())):
+        click.echo(f"{'ok  ' if finding.fine else 'BAD '} {finding.part:<12} {finding.text}")
+        if not finding.fine:
+            problems += 1
+            click.echo(f"                  → {finding.mend}")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

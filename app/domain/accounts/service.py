@@ -1,0 +1,146 @@
+"""Signing in, who am I, inviting."""
+
+from datetime import timedelta
+
+from msgspec import UNSET
+from sqlalchemy import update
+
+from app.domain.accounts import queries
+from app.domain.accounts.schemas import (
+    InvitationView,
+    Invite,
+    Login,
+    SignedIn,
+    SignedInUser,
+    UserView,
+)
+from app.domain.events import service as events
+from app.domain.events.catalogue import UserInvited, UserSignedIn
+from app.domain.tenants import service as tenants
+from app.http.errors import Conflict, Forbidden, Unauthorized
+from app.kit import clock, mail, trace
+from app.kit.ids import new_id
+from app.parts import Parts
+from app.security import passwords, tokens
+from app.security.permissions import outranks
+from app.security.principal import Principal
+from db.models import Invitation, Session, User
+from db.session import Tx
+
+INVITATION_DAYS = 7
+
+
+async def sign_in(tx: Tx, parts: Parts, data: Login, address: str) -> SignedIn:
+    """The same answer, after the same work, for a wrong password and an unknown e-mail."""
+    found = await queries.by_email(parts.db, data.email)
+    right = await passwords.verify_password(
+        found["password_hash"] if found else None, data.password
+    )
+    if found is None or not right or found["status"] != "active":
+        raise Unauthorized("The e-mail or the password is wrong")
+    trace.current().actor_id = found["id"]
+    tx.enter(found["tenant_id"])
+    session = await tx.session()
+    now = clock.now()
+    opened = Session(
+        id=new_id("ses"),
+        user_id=found["id"],
+        tenant_id=found["tenant_id"],
+        refresh_jti=new_id("jti"),
+        expires_at=now + timedelta(seconds=tokens.REFRESH_SECONDS),
+    )
+    session.add(opened)
+    await session.execute(update(User).where(User.id == found["id"]).values(last_login_at=now))
+    signed_in = UserSignedIn(found["id"], address)
+    await events.emit(tx, signed_in, tenant_id=found["tenant_id"])
+    user = SignedInUser(found["id"], found["email"], found["role"])
+    return issue(parts, opened, user, found["tenant_id"])
+
+
+def issue(parts: Parts, session: Session, user: SignedInUser, tenant_id: str) -> SignedIn:
+    claims = {"sub": user.id, "tid": tenant_id, "role": user.role, "sid": session.id}
+    return SignedIn(
+        parts.tokens.issue("access", tokens.ACCESS_SECONDS, jti=new_id("jti"), **claims),
+        parts.tokens.issue("refresh", tokens.REFRESH_SECONDS, jti=session.refresh_jti, **claims),
+        "Bearer",
+        tokens.ACCESS_SECONDS,
+        user,
+    )
+
+
+async def me(tx: Tx, principal: Principal) -> UserView:
+    user = await (await tx.session()).get(User, principal.user_id)
+    if user is None:
+        raise Unauthorized("This user no longer exists")
+    return view(user)
+
+
+async def invite(tx: Tx, parts: Parts, principal: Principal, data: Invite) -> InvitationView:
+    tenant_id = await _tenant_for(tx, principal, data)
+    if outranks(principal.role, data.role):
+        raise Forbidden(
+            f"The role {principal.role} cannot invite {data.role}, which stands above it",
+            details={"required": f"role:{data.role}", "your_role": principal.role},
+        )
+    if await queries.by_email(parts.db, data.email) is not None:
+        raise Conflict("Somebody with this e-mail already has an account")
+    token = tokens.new_secret()
+    invitation = Invitation(
+        id=new_id("inv"),
+        tenant_id=tenant_id,
+        email=data.email,
+        role=data.role,
+        token_hash=tokens.secret_hash(token),
+        invited_by=principal.user_id,
+        expires_at=clock.now() + timedelta(days=INVITATION_DAYS),
+    )
+    session = await tx.session()
+    session.add(invitation)
+    await session.flush()
+    invited = UserInvited(invitation.id, data.email, data.role)
+    event_id = await events.emit(tx, invited, tenant_id=tenant_id)
+    await mail.queue(
+        tx,
+        parts.keyring,
+        parts.doorbell,
+        tenant_id=tenant_id,
+        recipient=data.email,
+        subject="You are invited to Parley",
+        text=_invitation_text(parts, data, token),
+        cause_event_id=event_id,
+    )
+    return InvitationView(
+        invitation.id, data.email, data.role, tenant_id, token, invitation.expires_at
+    )
+
+
+async def _tenant_for(tx: Tx, principal: Principal, data: Invite) -> str:
+    """Only super_admin names a tenant; from anybody else the field has no effect."""
+    if data.tenant_id is UNSET or not principal.is_super_admin:
+        return principal.home
+    return (await tenants.get(tx, data.tenant_id)).id
+
+
+def _invitation_text(parts: Parts, data: Invite, token: str) -> str:
+    return (
+        f"Hello,\n\nyou are invited to join Parley as {data.role}.\n\n"
+        f"{parts.settings.public_url}/register?token={token}\n\n"
+        f"The invitation holds for {INVITATION_DAYS} days and for this address only.\n"
+    )
+
+
+def view(user: User) -> UserView:
+    return UserView(
+        user.id,
+        user.email,
+        user.first_name,
+        user.last_name,
+        user.role,  # type: ignore[arg-type]
+        user.tenant_id,
+        user.email_verified,
+        user.mfa_enabled,
+        user.status,  # type: ignore[arg-type]
+        user.last_login_at,
+        user.created_at,
+        user.updated_at,
+    )

@@ -1,0 +1,68 @@
+"""The event log's SQL."""
+
+from datetime import datetime
+
+import msgspec
+
+from app.http.paging import Page
+from db import fast
+from db.fast import Row
+from db.session import Tx
+
+_INSERT = """
+INSERT INTO event_log (tenant_id, id, type, correlation_id, parent_id, request_id, actor_id, data)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb)
+"""
+
+_COLUMNS = "id, type, correlation_id, parent_id, data::text AS data, created_at"
+
+_WHERE = """
+FROM event_log
+WHERE ($1::text IS NULL OR tenant_id = $1)
+  AND ($2::text IS NULL OR type = $2)
+  AND ($3::text IS NULL OR correlation_id = $3)
+  AND ($4::timestamptz IS NULL OR created_at >= $4)
+  AND ($5::timestamptz IS NULL OR created_at <= $5)
+"""
+_COUNT = "SELECT count(*) " + _WHERE
+_PAGE = f"SELECT {_COLUMNS} {_WHERE} ORDER BY id DESC LIMIT $6 OFFSET $7"
+_ONE = f"SELECT {_COLUMNS} FROM event_log WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"  # noqa: S608
+
+_TRACE = f"""
+SELECT {_COLUMNS}, request_id FROM event_log
+WHERE ($1::text IS NULL OR tenant_id = $1) AND correlation_id = $2
+ORDER BY id LIMIT 5000
+"""  # noqa: S608
+
+_JOBS = """
+SELECT id, kind, state, cause_event_id, created_at, started_at, finished_at FROM work
+WHERE ($1::text IS NULL OR tenant_id = $1) AND correlation_id = $2
+ORDER BY id LIMIT 5000
+"""
+
+
+class Filter(msgspec.Struct, frozen=True):
+    event_type: str | None = None
+    correlation_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+async def insert(tx: Tx, tenant: str, *values: object) -> None:
+    await fast.execute(tx, tenant, _INSERT, *values)
+
+
+async def page_of(tx: Tx, tenant: str | None, wanted: Filter, page: Page) -> tuple[list[Row], int]:
+    given = (wanted.event_type, wanted.correlation_id, wanted.since, wanted.until)
+    total: int = await fast.value(tx, tenant, _COUNT, *given)
+    found = await fast.rows(tx, tenant, _PAGE, *given, page.per_page, page.offset)
+    return found, total
+
+
+async def one(tx: Tx, tenant: str | None, event_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _ONE, event_id)
+
+
+async def trace(tx: Tx, tenant: str | None, correlation_id: str) -> tuple[list[Row], list[Row]]:
+    events = await fast.rows(tx, tenant, _TRACE, correlation_id)
+    return events, await fast.rows(tx, tenant, _JOBS, correlation_id)

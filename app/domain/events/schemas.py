@@ -1,0 +1,60 @@
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+SpanKind = Literal["request", "job", "node", "model", "tool", "delivery", "notification"]
+
+_ENTRY = {
+    "id": "evt_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    "type": "system.user.invited",
+    "correlation_id": "cor_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    "parent_id": None,
+    "data": {"invitation_id": "inv_01k9x3m7e8c0v2q4r6t8w0y2a4", "email": "ada@example.com"},
+    "created_at": "2026-01-01T12:00:00Z",
+}
+
+
+class Entry(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = _ENTRY
+
+    id: str
+    type: str
+    correlation_id: str
+    parent_id: str | None
+    data: dict[str, Any]
+    created_at: datetime
+
+
+class Span(msgspec.Struct):
+    kind: SpanKind
+    id: str
+    parent_id: str | None
+    name: str
+    status: str
+    started_at: datetime
+    duration_ms: float
+
+
+class TraceView(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "correlation_id": _ENTRY["correlation_id"],
+        "data": [_ENTRY],
+        "spans": [
+            {
+                "kind": "job",
+                "id": "wrk_01k9x3m7e8c0v2q4r6t8w0y2a4",
+                "parent_id": _ENTRY["id"],
+                "name": "mail.send",
+                "status": "done",
+                "started_at": "2026-01-01T12:00:00.020000Z",
+                "duration_ms": 31.5,
+            }
+        ],
+        "duration_ms": 51.5,
+    }
+
+    correlation_id: str
+    data: list[Entry]
+    spans: list[Span]
+    duration_ms: float

@@ -1,0 +1,47 @@
+from typing import Annotated
+
+from litestar import Controller, delete, get, post, put
+from litestar.params import JSONBody, QueryParameter
+
+from app.domain.tenants import service
+from app.domain.tenants.schemas import CreateTenant, PlanName, TenantView, UpdateTenant
+from app.http.given import Id, Page, Parts, Tx
+from app.http.paging import Paged, Search, Sort
+from app.security.principal import needs
+
+
+class TenantController(Controller):
+    path = "/api/v1/tenants"
+    tags = ["Tenants"]  # noqa: RUF012  # litestar's own type
+    guards = [needs("admin:tenants")]  # noqa: RUF012
+
+    @get(summary="List tenants")
+    async def list_tenants(
+        self,
+        tx: Tx,
+        page_in: Page,
+        search: Search = None,
+        plan: Annotated[PlanName | None, QueryParameter(description="Only this plan")] = None,
+        sort: Sort = None,
+    ) -> Paged[TenantView]:
+        """Sort by name, plan or created_at; the newest first unless told otherwise."""
+        return await service.page_of(tx, page_in, search=search, plan=plan, sort=sort)
+
+    @post(summary="Create a tenant")
+    async def create_tenant(self, tx: Tx, data: JSONBody[CreateTenant]) -> TenantView:
+        return await service.create(tx, data)
+
+    @get("/{tenant_id:str}", summary="Get a tenant")
+    async def get_tenant(self, tx: Tx, tenant_id: Id) -> TenantView:
+        return await service.get(tx, tenant_id)
+
+    @put("/{tenant_id:str}", summary="Change a tenant")
+    async def update_tenant(
+        self, tx: Tx, parts: Parts, tenant_id: Id, data: JSONBody[UpdateTenant]
+    ) -> TenantView:
+        """Any subset of the fields. New limits hold from the tenant's next request on."""
+        return await service.update(tx, parts.copies, tenant_id, data)
+
+    @delete("/{tenant_id:str}", summary="Delete an empty tenant")
+    async def delete_tenant(self, tx: Tx, tenant_id: Id) -> None:
+        await service.delete(tx, tenant_id)

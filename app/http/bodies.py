@@ -1,0 +1,81 @@
+"""Reading request bodies strictly, with every wrong field told at once."""
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from litestar import Request
+
+from app.http.errors import Invalid
+
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_NOT_JSON = "is not valid JSON"
+_AT = re.compile(r" - at `\$?(.*)`\Z")
+
+
+class StrictRequest(Request[Any, Any, Any]):
+    """Decodes a JSON body right into the handler's struct: no coercion of wrong types."""
+
+    async def json(self) -> Any:  # the handler's own body type
+        field = self.route_handler.parsed_data_field
+        return decode(await self.body(), field.annotation if field else Any)
+
+
+@lru_cache(maxsize=1024)
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+def decode(body: bytes, kind: Any) -> Any:
+    try:
+        value = _decoder(kind).decode(body)
+    except msgspec.ValidationError as error:
+        raise Invalid.fields(_problems(body, kind, error)) from None
+    except _UNREADABLE:
+        raise Invalid.field("body", _NOT_JSON) from None
+    if b"\\u0000" in body and _has_nul(msgspec.json.decode(body)):
+        raise Invalid.field("body", "must not contain NUL characters")
+    return value
+
+
+def _problems(body: bytes, kind: Any, error: msgspec.ValidationError) -> dict[str, str]:
+    try:
+        raw = msgspec.json.decode(body)
+    except _UNREADABLE:
+        return {"body": _NOT_JSON}
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return {"body": _split(error)[1]}
+    if not isinstance(raw, dict):
+        return {"body": "must be a JSON object"}
+    problems: dict[str, str] = {}
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name not in raw:
+            if field.required:
+                problems[field.encode_name] = "is required"
+            continue
+        try:
+            msgspec.convert(raw[field.encode_name], field.type)
+        except msgspec.ValidationError as wrong:
+            path, message = _split(wrong)
+            problems[field.encode_name + path] = message
+    return problems or {"body": _split(error)[1]}
+
+
+def _split(error: msgspec.ValidationError) -> tuple[str, str]:
+    text = str(error)
+    found = _AT.search(text)
+    if found is None:
+        return "", text
+    return found.group(1).replace("[", ".").replace("]", ""), text[: found.start()]
+
+
+def _has_nul(value: Any) -> bool:
+    match value:
+        case str():
+            return "\0" in value
+        case list():
+            return any(map(_has_nul, value))
+        case dict():
+            return any(_has_nul(key) or _has_nul(item) for key, item in value.items())
+    return False

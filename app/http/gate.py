@@ -1,0 +1,349 @@
+"""The outermost layer: every request passes here once, whatever its path.
+
+It names the request, finds out who calls, charges the rate limit in the same Redis round trip that
+checks the session, puts the standing headers on every answer, and writes one log line.
+"""
+
+import ipaddress
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+from redis.asyncio import Redis
+from redis.exceptions import NoScriptError, RedisError
+
+from app.http import limits, metrics
+from app.http.errors import ApiError, Invalid, NotFound, RateLimited, envelope, to_api_error
+from app.http.limits import Verdict
+from app.kit import logs, trace
+from app.kit.trace import Trace
+from app.security import sessions
+from app.security.principal import Caller, Principal
+from app.security.sessions import Grants
+from app.security.tokens import Claims, TokenInvalid, Tokens
+from app.settings import Settings
+from db.session import ALL_TENANTS, Database
+
+log = logs.get("http")
+
+_SCRIPT = Path(__file__).with_suffix(".lua").read_text(encoding="utf-8")
+_AWAY_SECONDS = 1.0
+_COMPLAIN_SECONDS = 10.0
+_WANTED = {
+    b"authorization",
+    b"x-request-id",
+    b"x-correlation-id",
+    b"x-tenant-id",
+    b"x-forwarded-for",
+}
+_STANDING_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+_DEFAULT_HEADERS = {
+    b"cache-control": b"no-store",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+    b"x-frame-options": b"DENY",
+}
+
+
+class TenantNotFound(NotFound):
+    code = "tenant_not_found"
+
+
+class Gate:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        settings: Settings,
+        db: Database,
+        redis: Redis,
+        tokens: Tokens,
+        grants: Grants,
+        costs: limits.CostTable,
+    ) -> None:
+        self._app = app
+        self._db = db
+        self._redis = redis
+        self._tokens = tokens
+        self._grants = grants
+        self._costs = costs
+        self._anonymous = limits.anonymous(settings.anonymous_per_minute)
+        self._proxies = [
+            ipaddress.ip_network(text, strict=False) for text in settings.trusted_proxies
+        ]
+        self._headers = list(_STANDING_HEADERS)
+        if settings.public_url.startswith("https://"):
+            self._headers.append((b"strict-transport-security", b"max-age=31536000"))
+        self._script_id = ""
+        self._redis_back_at = 0.0
+        self._complained_at = -_COMPLAIN_SECONDS
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != ScopeType.HTTP:
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        given = {name: value for name, value in scope["headers"] if name in _WANTED}
+        current = Trace(
+            correlation_id=trace.safe_id(_text(given, b"x-correlation-id"), "cor"),
+            request_id=trace.safe_id(_text(given, b"x-request-id"), "req"),
+        )
+        trace.begin(current)
+        caller = Caller(self._address(scope, given))
+        scope.setdefault("state", {})["caller"] = caller
+        answer = _Answer(send, self._headers, current)
+        try:
+            await self._enter(scope, receive, answer, given, caller)
+        except Exception as error:  # noqa: BLE001  # the last resort: nothing below answered
+            await self._fail(answer, error)
+        finally:
+            tx = scope["state"].get("tx")
+            if tx is not None:
+                await tx.rollback()
+            elapsed = time.perf_counter() - started
+            route = scope.get("path_template") or "unknown"
+            metrics.observe_request(scope["method"], str(route), answer.status, elapsed)
+            level = log.debug if limits.UNCOUNTED.match(scope["path"]) else log.info
+            level(
+                "request",
+                method=scope["method"],
+                path=scope["path"],
+                status=answer.status,
+                ms=round(elapsed * 1000, 1),
+                user=caller.principal.user_id if caller.principal else None,
+            )
+
+    async def _enter(
+        self,
+        scope: HTTPScope,
+        receive: Receive,
+        answer: "_Answer",
+        given: dict[bytes, bytes],
+        caller: Caller,
+    ) -> None:
+        if limits.UNCOUNTED.match(scope["path"]):
+            answer.limit_headers = limits.untouched(self._anonymous).headers()
+            await self._app(scope, receive, answer.send)
+            return
+        units = self._costs.of(scope["method"], scope["path"])
+        verdict = await self._admit(given, caller, units)
+        answer.limit_headers = verdict.headers()
+        if not verdict.allowed:
+            metrics.RATE_LIMITED.inc()
+            raise RateLimited(
+                f"Too many requests: at most {verdict.limit} in {verdict.window} seconds. "
+                f"Try again in {max(1, verdict.retry_after)} seconds",
+                details={
+                    "limit": verdict.limit,
+                    "window": verdict.window,
+                    "retry_after": max(1, verdict.retry_after),
+                },
+            )
+        if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
+            raise Invalid.field("path", "must not contain NUL characters")
+        await self._narrow(given, caller)
+        await self._app(scope, receive, answer.send)
+
+    async def _fail(self, answer: "_Answer", error: Exception) -> None:
+        if answer.started:
+            log.error("answer broken off", exc_info=error)
+            return
+        told = to_api_error(error)
+        if not isinstance(error, ApiError):
+            log.error("request failed", exc_info=error)
+        body = envelope(told)
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        for name, value in (told.headers or {}).items():
+            headers.append((name.lower().encode(), value.encode()))
+        await answer.send(
+            {"type": "http.response.start", "status": told.status, "headers": headers}
+        )
+        await answer.send({"type": "http.response.body", "body": body, "more_body": False})
+
+    # Who calls, and may they?
+
+    async def _admit(self, given: dict[bytes, bytes], caller: Caller, units: int) -> Verdict:
+        claims = self._claims(given, caller)
+        if claims is None:
+            return await self._charge_address(caller, units)
+        reply = await self._ask(units, claims=claims)
+        if reply is not None and reply[0] == b"unknown":
+            found = await sessions.standing(self._db, claims.tid, claims.sid)
+            live = found is not None and found.live
+            fill = (
+                (sessions.ENDED, "0", "0")
+                if found is None or not live
+                else ("live", str(found.grants_version), found.plan)
+            )
+            reply = await self._ask(units, claims=claims, fill=fill)
+        if reply is None:
+            return await self._admit_without_redis(caller, claims)
+        if reply[0] == b"ended":
+            caller.problem = "This session has ended; sign in again"
+            return await self._charge_address(caller, units)
+        await self._recognise(caller, claims, int(reply[1]))
+        return _verdict(reply)
+
+    async def _admit_without_redis(self, caller: Caller, claims: Claims) -> Verdict:
+        found = await sessions.standing(self._db, claims.tid, claims.sid)
+        if found is None or not found.live:
+            caller.problem = "This session has ended; sign in again"
+        else:
+            await self._recognise(caller, claims, found.grants_version)
+        return limits.untouched(self._anonymous)
+
+    def _claims(self, given: dict[bytes, bytes], caller: Caller) -> Claims | None:
+        scheme, _, token = given.get(b"authorization", b"").decode("latin-1").partition(" ")
+        if scheme.lower() != "bearer" or not token or token.startswith("emb_"):
+            return None
+        try:
+            return self._tokens.verify(token.strip(), "access")
+        except TokenInvalid as problem:
+            caller.problem = str(problem)
+            return None
+
+    async def _recognise(self, caller: Caller, claims: Claims, grants_version: int) -> None:
+        permissions = await self._grants.of(claims.role, grants_version)
+        caller.principal = Principal(claims.sub, claims.tid, claims.role, claims.sid, permissions)
+        trace.current().actor_id = claims.sub
+
+    async def _narrow(self, given: dict[bytes, bytes], caller: Caller) -> None:
+        """super_admin may name the tenant to act in; the header means nothing from others."""
+        tenant_id = _text(given, b"x-tenant-id")
+        if not tenant_id or caller.principal is None or not caller.principal.is_super_admin:
+            return
+        async with self._db.tx(ALL_TENANTS, read_only=True) as tx:
+            raw = await tx.raw()
+            if not await raw.fetchval("SELECT 1 FROM tenants WHERE id = $1", tenant_id):
+                raise TenantNotFound(f"X-Tenant-ID names no tenant: {tenant_id[:64]}")
+        caller.principal = msgspec.structs.replace(caller.principal, narrowed_to=tenant_id)
+
+    # The limiter
+
+    async def _charge_address(self, caller: Caller, units: int) -> Verdict:
+        reply = await self._ask(units, address=caller.address)
+        return limits.untouched(self._anonymous) if reply is None else _verdict(reply)
+
+    async def _ask(
+        self,
+        units: int,
+        *,
+        claims: Claims | None = None,
+        address: str = "",
+        fill: tuple[str, str, str] = ("", "", ""),
+    ) -> list[Any] | None:
+        """One call of the script; None while Redis is away, and then nothing is limited."""
+        if time.monotonic() < self._redis_back_at:
+            metrics.LIMITER_DEGRADED.inc()
+            return None
+        subject = f"parley:limit:{claims.tid if claims else address}"
+        keys = (
+            sessions.session_key(claims.sid) if claims else "",
+            sessions.GRANTS_KEY,
+            sessions.plan_key(claims.tid) if claims else "",
+            subject,
+            subject + ":minute",
+            subject + ":hour",
+            subject + ":day",
+        )
+        args = (
+            0,
+            units,
+            "1" if claims else "0",
+            "" if claims else self._anonymous.packed(),
+            *fill,
+            sessions.COPY_SECONDS,
+        )
+        try:
+            return await self._run_script(keys, args)
+        except (RedisError, OSError, TimeoutError) as error:
+            self._degrade(error)
+            return None
+
+    async def _run_script(self, keys: tuple[str, ...], args: tuple[str | int, ...]) -> list[Any]:
+        try:
+            if not self._script_id:
+                self._script_id = await self._redis.script_load(_SCRIPT)
+            found = await self._redis.evalsha(self._script_id, len(keys), *keys, *args)
+        except NoScriptError:
+            self._script_id = await self._redis.script_load(_SCRIPT)
+            found = await self._redis.evalsha(self._script_id, len(keys), *keys, *args)
+        return cast("list[Any]", found)
+
+    def _degrade(self, error: Exception) -> None:
+        now = time.monotonic()
+        self._redis_back_at = now + _AWAY_SECONDS
+        metrics.LIMITER_DEGRADED.inc()
+        if now - self._complained_at >= _COMPLAIN_SECONDS:
+            self._complained_at = now
+            log.warning("redis is away: requests are not limited", reason=str(error)[:200])
+
+    def _address(self, scope: HTTPScope, given: dict[bytes, bytes]) -> str:
+        """The caller's address; a forwarded one counts only from a proxy that we trust."""
+        client = scope.get("client")
+        address = client[0] if client else "unknown"
+        if self._proxies and b"x-forwarded-for" in given:
+            hops = [hop.strip() for hop in (_text(given, b"x-forwarded-for") or "").split(",")]
+            while hops and self._trusted(address):
+                address = hops.pop()
+        return _subject_of(address)
+
+    def _trusted(self, address: str) -> bool:
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed.version == net.version and parsed in net for net in self._proxies)
+
+
+class _Answer:
+    """The way back: puts the standing headers on whatever is answered."""
+
+    def __init__(self, send: Send, headers: list[tuple[bytes, bytes]], current: Trace) -> None:
+        self._send = send
+        self._headers = headers
+        self._current = current
+        self.limit_headers: list[tuple[bytes, bytes]] = []
+        self.started = False
+        self.status = 500
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            self.status = message["status"]
+            headers = list(message["headers"])
+            present = {name.lower() for name, _ in headers}
+            headers += self._headers
+            headers += self.limit_headers
+            headers += [item for item in _DEFAULT_HEADERS.items() if item[0] not in present]
+            headers.append((b"x-request-id", (self._current.request_id or "").encode()))
+            headers.append((b"x-correlation-id", self._current.correlation_id.encode()))
+            message["headers"] = headers
+        await self._send(message)
+
+
+def _text(given: dict[bytes, bytes], name: bytes) -> str | None:
+    value = given.get(name)
+    return value.decode("latin-1") if value is not None else None
+
+
+def _subject_of(address: str) -> str:
+    """What is limited together: an IPv4 address, or the /64 that an IPv6 customer holds."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return "unknown"
+    if parsed.version == 6 and parsed.ipv4_mapped is None:  # noqa: PLR2004
+        return str(ipaddress.ip_network((parsed, 64), strict=False).network_address)
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
+
+
+def _verdict(reply: list[Any]) -> Verdict:
+    _, _, allowed, window, limit, remaining, reset, retry_after = reply
+    return Verdict(bool(allowed), window, limit, remaining, reset, retry_after)

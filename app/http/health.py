@@ -1,0 +1,170 @@
+"""Is it alive, is it ready, what does it count. No login, not rate limited."""
+
+import asyncio
+import time
+from typing import Any, ClassVar, Literal
+
+import msgspec
+from litestar import Response, get
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector
+from redis.exceptions import RedisError
+
+from app.http import given
+from app.kit import heartbeat, logs
+from app.parts import Parts
+from db import ledger
+from db.session import ALL_TENANTS
+
+log = logs.get("health")
+
+_TIMEOUT_SECONDS = 2.0
+State = Literal["ok", "away", "starting", "off"]
+
+
+class Alive(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"status": "ok"}
+
+    status: Literal["ok"] = "ok"
+
+
+class PartState(msgspec.Struct, omit_defaults=True):
+    state: State
+    detail: str | None = None
+    ms: float | None = None
+
+
+class Ready(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "status": "ok",
+        "parts": {
+            "postgres": {"state": "ok", "ms": 0.8},
+            "redis": {"state": "ok", "ms": 0.3},
+            "workers": {"state": "ok", "detail": "1 running"},
+            "files": {"state": "ok"},
+            "local_model": {"state": "ok", "detail": "local/smollm2"},
+        },
+        "sandbox": "bubblewrap",
+    }
+
+    status: Literal["ok", "degraded", "unavailable"]
+    parts: dict[str, PartState]
+    sandbox: Literal["bubblewrap", "landlock", "none", "unknown"]
+
+
+@get("/health/live", summary="Is the process alive", public=True, tags=["Health"])
+async def live() -> Alive:
+    return Alive()
+
+
+@get(
+    "/health/ready",
+    summary="Is every part there",
+    public=True,
+    tags=["Health"],
+    cache_control=None,
+)
+async def ready(parts: given.Parts) -> Response[Ready]:
+    """503 only when nothing can be answered without the missing part: that is Postgres."""
+    report = await check(parts)
+    return Response(report, status_code=503 if report.status == "unavailable" else 200)
+
+
+@get(
+    "/metrics", summary="Prometheus metrics", public=True, tags=["Health"], media_type="text/plain"
+)
+async def metrics(parts: given.Parts) -> Response[bytes]:
+    registry = CollectorRegistry()
+    registry.register(_Backlog(await _backlog(parts)))  # type: ignore[arg-type]
+    if parts.settings.metrics_dir:
+        MultiProcessCollector(registry, path=parts.settings.metrics_dir)
+        body = generate_latest(registry)
+    else:
+        body = generate_latest(REGISTRY) + generate_latest(registry)
+    return Response(body, media_type=CONTENT_TYPE_LATEST)
+
+
+async def check(parts: Parts) -> Ready:
+    postgres, redis, beats = await asyncio.gather(
+        _postgres(parts), _redis(parts), heartbeat.read(parts.redis)
+    )
+    workers = [beat for beat in beats if beat.part == "worker"]
+    states = {
+        "postgres": postgres,
+        "redis": redis,
+        "workers": PartState("ok", f"{len(workers)} running")
+        if workers
+        else PartState("away", "no worker has reported in the last 30 seconds"),
+        "files": PartState("ok"),
+        "local_model": _model(parts, beats),
+    }
+    status: Literal["ok", "degraded", "unavailable"] = "ok"
+    if postgres.state != "ok":
+        status = "unavailable"
+    elif any(part.state == "away" for part in states.values()):
+        status = "degraded"
+    sandbox = workers[0].sandbox if workers else "unknown"
+    return Ready(status, states, sandbox)  # type: ignore[arg-type]
+
+
+def _model(parts: Parts, beats: list[heartbeat.Beat]) -> PartState:
+    if not parts.settings.local_model:
+        return PartState("off", "PARLEY_LOCAL_MODEL=off")
+    for beat in beats:
+        if beat.part == "model":
+            return PartState("ok", f"local/smollm2 at {beat.address}")
+    return PartState("starting", "local/smollm2 has not reported yet")
+
+
+async def _postgres(parts: Parts) -> PartState:
+    started = time.perf_counter()
+    try:
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
+            async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+                raw = await tx.raw()
+                version = await raw.fetchval("SELECT version_num FROM alembic_version")
+    except Exception as error:  # noqa: BLE001  # whatever it is, the part is not usable
+        log.warning("postgres is away", reason=str(error)[:200])
+        return PartState("away", "cannot be queried; run `parley doctor`")
+    return PartState("ok", f"schema {version}", ms=_since(started))
+
+
+async def _redis(parts: Parts) -> PartState:
+    started = time.perf_counter()
+    try:
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
+            await parts.redis.ping()
+    except (RedisError, OSError, TimeoutError) as error:
+        log.warning("redis is away", reason=str(error)[:200])
+        return PartState("away", "requests are answered, but not limited; work is found by polling")
+    return PartState("ok", ms=_since(started))
+
+
+def _since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 2)
+
+
+async def _backlog(parts: Parts) -> list[tuple[str, str, int, float]]:
+    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        rows = await ledger.backlog(await tx.raw())
+    return [(row["kind"], row["state"], row["rows"], row["oldest"]) for row in rows]
+
+
+class _Backlog:
+    """The ledger's open rows, read when somebody asks."""
+
+    def __init__(self, rows: list[tuple[str, str, int, float]]) -> None:
+        self._rows = rows
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        waiting = GaugeMetricFamily(
+            "parley_work_open", "Open work in the ledger", labels=["kind", "state"]
+        )
+        oldest = GaugeMetricFamily(
+            "parley_work_oldest_seconds", "Age of the oldest open work", labels=["kind", "state"]
+        )
+        for kind, state, count, age in self._rows:
+            waiting.add_metric([kind, state], count)
+            oldest.add_metric([kind, state], max(0.0, age))
+        return [waiting, oldest]

@@ -1,0 +1,95 @@
+"""Idempotency-Key: the same key and body give the first answer again for 24 hours.
+
+The key is claimed and the answer is stored in the request's own transaction, so that key, answer
+and effect exist together or not at all. A second request with the key waits for the first.
+"""
+
+import hashlib
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+
+from app.http.errors import IdempotencyMismatch, Invalid
+from app.http.transaction import request_tx
+from app.kit.crypto import Keyring, Place
+from app.parts import parts_of
+from app.security.principal import caller_of
+from db.session import Tx
+
+HEADER = "Idempotency-Key"
+_MAX_LENGTH = 255
+
+_CLAIM = """
+INSERT INTO idempotency_keys AS k (id, fingerprint) VALUES ($1, $2)
+ON CONFLICT (id) DO UPDATE
+SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()
+WHERE k.created_at < now() - interval '24 hours'
+RETURNING id
+"""
+_READ = "SELECT fingerprint, status, media_type, body FROM idempotency_keys WHERE id = $1"
+_STORE = "UPDATE idempotency_keys SET status = $2, media_type = $3, body = $4 WHERE id = $1"
+
+
+class _Claim(msgspec.Struct):
+    key_id: str
+    tx: Tx
+    keyring: Keyring
+
+
+_claimed: ContextVar[_Claim | None] = ContextVar("idempotency", default=None)
+
+
+async def before(request: Request[Any, Any, Any]) -> Response[bytes] | None:
+    key = request.headers.get(HEADER)
+    if (
+        key is None
+        or request.method != "POST"
+        or not request.route_handler.opt.get("idempotent", True)
+    ):
+        return None
+    if not 1 <= len(key) <= _MAX_LENGTH:
+        raise Invalid.field(HEADER, f"must have 1 to {_MAX_LENGTH} characters")
+    caller = caller_of(request)
+    who = caller.principal.user_id if caller.principal else caller.address
+    key_id = _digest(who, request.scope["path"], key)
+    fingerprint = _digest((await request.body()).hex())
+    tx, keyring = request_tx(request), parts_of(request).keyring
+    raw = await tx.raw()
+    if await raw.fetchval(_CLAIM, key_id, fingerprint):
+        _claimed.set(_Claim(key_id, tx, keyring))
+        return None
+    row = await raw.fetchrow(_READ, key_id)
+    if row is None or row["fingerprint"] != fingerprint:
+        raise IdempotencyMismatch(
+            f"This {HEADER} was used with another body; use a new key for a new request"
+        )
+    return Response(
+        keyring.open(row["body"], _place(key_id)),
+        status_code=row["status"],
+        media_type=row["media_type"],
+        headers={"Idempotent-Replayed": "true"},
+    )
+
+
+async def after(response: Response[Any]) -> Response[Any]:
+    claim = _claimed.get()
+    if claim is None:
+        return response
+    _claimed.set(None)
+    media_type = str(response.media_type or "application/json")
+    body = response.render(response.content, media_type)
+    sealed = claim.keyring.seal(body, _place(claim.key_id))
+    status = response.status_code or 200
+    raw = await claim.tx.raw()
+    await raw.execute(_STORE, claim.key_id, status, media_type, sealed)
+    return response
+
+
+def _place(key_id: str) -> Place:
+    return Place(tenant="", table="idempotency_keys", record=key_id, field="body")
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()

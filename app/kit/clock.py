@@ -1,0 +1,26 @@
+"""The time of day, in one place, so that a test can hold it still."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+_frozen: list[datetime] = []
+
+
+def now() -> datetime:
+    return _frozen[-1] if _frozen else datetime.now(UTC)
+
+
+def epoch() -> float:
+    return _frozen[-1].timestamp() if _frozen else time.time()
+
+
+@contextmanager
+def frozen(at: datetime) -> Iterator[None]:
+    """Hold the clock at a moment, for tests."""
+    _frozen.append(at)
+    try:
+        yield
+    finally:
+        _frozen.pop()

@@ -1,0 +1,163 @@
+"""Secrets at rest: AES-256-GCM in two layers.
+
+Each sealed value has a random data key of its own, and that key is wrapped by a tenant key derived
+from a root key. Both layers authenticate where the value belongs (tenant, table, record, field,
+version), so a ciphertext that is moved elsewhere does not open. The root key's name is part of the
+wrap alone, so that rotation re-wraps 32 bytes and never touches the content.
+"""
+
+import base64
+import binascii
+import os
+import struct
+from collections.abc import Mapping
+from functools import lru_cache
+
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+_FORMAT = b"\x01"
+_KEY_BYTES = 32
+_NONCE_BYTES = 12
+_WRAPPED_BYTES = _NONCE_BYTES + _KEY_BYTES + 16
+
+
+class KeyProblem(ValueError):
+    """The root keys are missing, too short or not readable."""
+
+
+class CannotOpen(ValueError):
+    """Not sealed by these keys for this place, or altered since."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a sealed value belongs."""
+
+    tenant: str
+    table: str
+    record: str
+    field: str
+    version: int = 1
+
+
+class Keyring:
+    """Root keys by name. The first is active: it seals; the others only open."""
+
+    def __init__(self, keys: Mapping[str, bytes]) -> None:
+        if not keys:
+            raise KeyProblem("no root key is given")
+        for kid, key in keys.items():
+            if len(key) < _KEY_BYTES:
+                raise KeyProblem(f"root key {kid!r} has {len(key)} bytes; it needs {_KEY_BYTES}")
+        self._keys = dict(keys)
+        self.active = next(iter(self._keys))
+        self.derive = lru_cache(maxsize=4096)(self._derive)
+
+    @classmethod
+    def parse(cls, text: str) -> "Keyring":
+        """Read `kid:base64,kid:base64`."""
+        keys: dict[str, bytes] = {}
+        for part in filter(None, (item.strip() for item in text.split(","))):
+            kid, colon, encoded = part.partition(":")
+            if not colon or not kid or len(kid.encode()) > 255 or kid in keys:  # noqa: PLR2004
+                raise KeyProblem("each root key is written kid:base64, each kid once")
+            try:
+                keys[kid] = base64.b64decode(encoded, validate=True)
+            except binascii.Error as error:
+                raise KeyProblem(f"root key {kid!r} is not base64") from error
+        return cls(keys)
+
+    @staticmethod
+    def generate(kid: str) -> str:
+        return f"{kid}:{base64.b64encode(os.urandom(_KEY_BYTES)).decode()}"
+
+    @property
+    def kids(self) -> list[str]:
+        return list(self._keys)
+
+    def _derive(self, kid: str, purpose: str, subject: str) -> bytes:
+        """A key for one purpose and subject; the root key itself encrypts nothing."""
+        if kid not in self._keys:
+            raise CannotOpen(f"root key {kid!r} is not among the configured ones")
+        info = _joined(b"parley", purpose.encode(), subject.encode())
+        return HKDF(SHA256(), _KEY_BYTES, salt=None, info=info).derive(self._keys[kid])
+
+    def seal(self, plaintext: bytes, place: Place) -> bytes:
+        data_key, nonce = os.urandom(_KEY_BYTES), os.urandom(_NONCE_BYTES)
+        content = AESGCM(data_key).encrypt(nonce, plaintext, _bound(b"data", place))
+        return _header(self.active) + self._wrap(data_key, self.active, place) + nonce + content
+
+    def open(self, sealed: bytes, place: Place) -> bytes:
+        kid, wrapped, rest = _split(sealed)
+        data_key = self._unwrap(wrapped, kid, place)
+        try:
+            return AESGCM(data_key).decrypt(
+                rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], _bound(b"data", place)
+            )
+        except InvalidTag as error:
+            raise CannotOpen("the content does not open here") from error
+
+    def rewrap(self, sealed: bytes, place: Place) -> bytes:
+        """The same value under the active key; unchanged when it already is."""
+        kid, wrapped, rest = _split(sealed)
+        if kid == self.active:
+            return sealed
+        data_key = self._unwrap(wrapped, kid, place)
+        return _header(self.active) + self._wrap(data_key, self.active, place) + rest
+
+    def _wrap(self, data_key: bytes, kid: str, place: Place) -> bytes:
+        nonce = os.urandom(_NONCE_BYTES)
+        key = self.derive(kid, "tenant", place.tenant)
+        return nonce + AESGCM(key).encrypt(nonce, data_key, _bound(b"wrap", place, kid.encode()))
+
+    def _unwrap(self, wrapped: bytes, kid: str, place: Place) -> bytes:
+        key = self.derive(kid, "tenant", place.tenant)
+        nonce, box = wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:]
+        try:
+            return AESGCM(key).decrypt(nonce, box, _bound(b"wrap", place, kid.encode()))
+        except InvalidTag as error:
+            raise CannotOpen("the data key does not open here") from error
+
+
+def kid_of(sealed: bytes) -> str:
+    return _split(sealed)[0]
+
+
+def _header(kid: str) -> bytes:
+    name = kid.encode()
+    return _FORMAT + bytes([len(name)]) + name
+
+
+def _split(sealed: bytes) -> tuple[str, bytes, bytes]:
+    if len(sealed) < 2 or sealed[:1] != _FORMAT:  # noqa: PLR2004
+        raise CannotOpen("not a sealed value of a known format")
+    start = 2 + sealed[1]
+    end = start + _WRAPPED_BYTES
+    if len(sealed) < end + _NONCE_BYTES + 16:
+        raise CannotOpen("the sealed value is cut short")
+    try:
+        kid = sealed[2:start].decode()
+    except UnicodeDecodeError as error:
+        raise CannotOpen("the sealed value names no key") from error
+    return kid, sealed[start:end], sealed[end:]
+
+
+def _bound(layer: bytes, place: Place, *more: bytes) -> bytes:
+    return _joined(
+        _FORMAT,
+        layer,
+        place.tenant.encode(),
+        place.table.encode(),
+        place.record.encode(),
+        place.field.encode(),
+        str(place.version).encode(),
+        *more,
+    )
+
+
+def _joined(*parts: bytes) -> bytes:
+    """Length-prefixed, so that no two lists of parts give the same bytes."""
+    return b"".join(struct.pack(">I", len(part)) + part for part in parts)

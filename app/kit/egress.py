@@ -1,0 +1,340 @@
+"""The only way out for addresses that a tenant chose.
+
+A name is resolved once; every address that is not global is refused; the connection goes to an
+address that was checked, so a name that changes its mind between check and use gains nothing. TLS
+still checks the name. Redirects are followed only when asked for, each hop checked again.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import aiohttp
+import msgspec
+from aiohttp.abc import AbstractResolver, ResolveResult
+from multidict import CIMultiDict
+from yarl import URL
+
+MAX_BYTES = 5 * 1024 * 1024
+TIMEOUT_SECONDS = 15.0
+_REDIRECTS = {301, 302, 303, 307, 308}
+_OURS = {"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"}
+_SECRET_HEADERS = {"authorization", "cookie", "proxy-authorization", "x-api-key"}
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+
+
+class EgressError(Exception):
+    """The request did not get an answer. `code` is stable; the message is for people."""
+
+    code = "connection_error"
+
+
+class BlockedAddress(EgressError):
+    code = "blocked_address"
+
+
+class EgressTimeout(EgressError):
+    code = "timeout"
+
+
+class ResponseTooLarge(EgressError):
+    code = "output_too_large"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    url: str
+
+
+# Ranges that Python calls global although no public host is there, or that lead to others.
+_NEVER = [
+    ipaddress.ip_network(text)
+    for text in (
+        "0.0.0.0/8",
+        "100.64.0.0/10",
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "198.18.0.0/15",
+        "224.0.0.0/3",
+        "::/96",
+        "64:ff9b::/96",
+        "64:ff9b:1::/48",
+        "100::/64",
+        "2001::/23",
+        "2001:db8::/32",
+        "2002::/16",
+        "3fff::/20",
+        "5f00::/16",
+        "fc00::/7",
+        "fe80::/9",
+        "ff00::/8",
+    )
+]
+
+
+def is_public(text: str) -> bool:
+    """True for an address that a request from a tenant may reach."""
+    try:
+        address: Address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.scope_id is not None:
+            return False
+        if address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+    if any(address.version == net.version and address in net for net in _NEVER):
+        return False
+    return address.is_global and not address.is_multicast
+
+
+class AllowList:
+    """Hosts (`name`, `*.name`) and networks that the operator admits although they are private."""
+
+    def __init__(self, items: Sequence[str]) -> None:
+        self._hosts: set[str] = set()
+        self._suffixes: list[str] = []
+        self._networks: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
+        for item in items:
+            try:
+                self._networks.append(ipaddress.ip_network(item, strict=False))
+            except ValueError:
+                name = item.lower().rstrip(".")
+                if name.startswith("*."):
+                    self._suffixes.append(name[1:])
+                else:
+                    self._hosts.add(name)
+
+    def host(self, name: str) -> bool:
+        name = name.lower().rstrip(".")
+        return name in self._hosts or any(name.endswith(suffix) for suffix in self._suffixes)
+
+    def address(self, text: str) -> bool:
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError:
+            return False
+        return any(address.version == net.version and address in net for net in self._networks)
+
+
+async def _resolve(host: str, port: int) -> list[str]:
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class _CheckedResolver(AbstractResolver):
+    """Hands aiohttp only addresses that passed the check, so it connects to no other."""
+
+    def __init__(self, guard: "Guard") -> None:
+        self._guard = guard
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        addresses = await self._guard.addresses(host, port)
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in addresses
+            if family in {socket.AF_UNSPEC, socket.AF_INET6 if ":" in address else socket.AF_INET}
+        ]
+
+    async def close(self) -> None:
+        return
+
+
+class Guard:
+    """Decides where a tenant's address may lead. Database and SMTP hosts ask it, too."""
+
+    def __init__(self, allow: Sequence[str], resolve: Resolve = _resolve) -> None:
+        self.allow = AllowList(allow)
+        self._resolve = resolve
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """The addresses of a host, all of them checked; one that is not allowed refuses all."""
+        try:
+            found = await self._resolve(host, port)
+        except (OSError, UnicodeError) as error:
+            raise EgressError(f"{host} cannot be resolved") from error
+        if not found:
+            raise EgressError(f"{host} has no address")
+        if not self.allow.host(host):
+            for address in found:
+                if not is_public(address) and not self.allow.address(address):
+                    raise BlockedAddress(f"{host} leads to an address that is not public")
+        return found
+
+    def check_url(self, text: str) -> URL:
+        """The parsed URL, or a refusal of what no request may name."""
+        try:
+            url = URL(text)
+        except ValueError as error:
+            raise BlockedAddress("the address is not a valid URL") from error
+        if url.scheme not in _DEFAULT_PORTS or not url.host:
+            raise BlockedAddress("the address must start with http:// or https://")
+        if url.user is not None or url.password is not None:
+            raise BlockedAddress("the address must not carry a user name or password")
+        # aiohttp connects to a literal address without asking the resolver.
+        if _is_literal(url.host) and not (
+            is_public(url.host) or self.allow.address(url.host) or self.allow.host(url.host)
+        ):
+            raise BlockedAddress(f"{url.host} is not a public address")
+        return url
+
+    def plain_http_allowed(self, url: URL) -> bool:
+        host = url.host or ""
+        return self.allow.host(host) or self.allow.address(host)
+
+
+def _is_literal(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def custom_headers(given: Mapping[str, str]) -> CIMultiDict[str]:
+    """A tenant's own headers, less those that are ours to set."""
+    kept: CIMultiDict[str] = CIMultiDict()
+    for name, value in given.items():
+        lower = name.lower().strip()
+        if lower in _OURS or lower.startswith(("x-service-", "webhook-")):
+            continue
+        if any(mark in name + value for mark in "\r\n\0"):
+            continue
+        kept[name] = value
+    return kept
+
+
+class Egress:
+    """A pooled client behind the guard. One per process; close it at the end."""
+
+    def __init__(self, guard: Guard, *, limit: int = 200, per_host: int = 20) -> None:
+        self.guard = guard
+        self._limit = limit
+        self._per_host = per_host
+        self._session: aiohttp.ClientSession | None = None
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(
+                resolver=_CheckedResolver(self.guard),
+                use_dns_cache=False,
+                limit=self._limit,
+                limit_per_host=self._per_host,
+            )
+            self._session = aiohttp.ClientSession(
+                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
+            )
+        return self._session
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    @asynccontextmanager
+    async def open(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """One request, no redirect, the body still to be read. Errors of the way are ours."""
+        target = self.guard.check_url(url)
+        try:
+            async with self._client().request(
+                method,
+                target,
+                headers=headers,
+                data=body,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=timeout_seconds),
+            ) as response:
+                yield response
+        except TimeoutError as error:
+            raise EgressTimeout(f"no answer within {timeout_seconds:g} s") from error
+        except aiohttp.ClientError as error:
+            blocked = _cause(error, EgressError)
+            if blocked is not None:
+                raise blocked from error
+            raise EgressError(f"{target.host}: {type(error).__name__}") from error
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        max_bytes: int = MAX_BYTES,
+        redirects: int = 0,
+    ) -> Answer:
+        sent: CIMultiDict[str] = CIMultiDict(headers or {})
+        async with asyncio.timeout(timeout_seconds + 1):
+            while True:
+                async with self.open(
+                    method, url, headers=sent, body=body, timeout_seconds=timeout_seconds
+                ) as response:
+                    location = response.headers.get("Location")
+                    if redirects <= 0 or response.status not in _REDIRECTS or not location:
+                        content = await _read(response, max_bytes)
+                        return Answer(response.status, dict(response.headers), content, url)
+                    redirects -= 1
+                    method, body = _after_redirect(method, body, response.status)
+                    url = _next_url(response.url, location, sent)
+
+
+def _next_url(current: URL, location: str, headers: CIMultiDict[str]) -> str:
+    """Where a redirect leads; what was meant for one host is not shown to another."""
+    try:
+        target = current.join(URL(location))
+    except ValueError as error:
+        raise BlockedAddress("the redirect leads to no valid URL") from error
+    if target.origin() != current.origin():
+        for name in [name for name in headers if name.lower() in _SECRET_HEADERS]:
+            del headers[name]
+    return str(target)
+
+
+def _after_redirect(method: str, body: bytes | None, status: int) -> tuple[str, bytes | None]:
+    if status == 303 or (status in {301, 302} and method == "POST"):  # noqa: PLR2004
+        return "GET", None
+    return method, body
+
+
+async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+    content = bytearray()
+    async for chunk in response.content.iter_chunked(64 * 1024):
+        content += chunk
+        if len(content) > max_bytes:
+            raise ResponseTooLarge(f"the answer is larger than {max_bytes} bytes")
+    return bytes(content)
+
+
+def _cause(error: BaseException, kind: type[EgressError]) -> EgressError | None:
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, kind):
+            return seen
+        seen = seen.__cause__ or seen.__context__
+    return None

@@ -1,0 +1,63 @@
+"""Stored files, on a local folder or an object store. Names are opaque ids, never a user's."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import obstore
+from obstore.store import LocalStore, from_url
+
+
+class Stored(msgspec.Struct, frozen=True):
+    key: str
+    size_bytes: int
+    sha256: str
+
+
+class FileNotStored(LookupError):
+    """Nothing is stored under this key."""
+
+
+class Files:
+    def __init__(self, store: Any) -> None:  # obstore's stores share no base class
+        self._store = store
+
+    @classmethod
+    def at(cls, uri: str, data_dir: Path) -> "Files":
+        if uri:
+            return cls(from_url(uri))
+        return cls(LocalStore(data_dir / "files", mkdir=True))
+
+    async def put(self, key: str, content: bytes) -> Stored:
+        """Durable once this returns; the caller commits the row that names it afterwards."""
+        await obstore.put_async(self._store, key, content)
+        return Stored(key, len(content), hashlib.sha256(content).hexdigest())
+
+    async def read(self, key: str) -> bytes:
+        try:
+            result = await obstore.get_async(self._store, key)
+        except FileNotFoundError:
+            raise FileNotStored(key) from None
+        return bytes(await result.bytes_async())
+
+    async def read_range(self, key: str, start: int, end: int) -> bytes:
+        try:
+            return bytes(await obstore.get_range_async(self._store, key, start=start, end=end))
+        except FileNotFoundError:
+            raise FileNotStored(key) from None
+
+    async def stream(self, key: str) -> AsyncIterator[bytes]:
+        try:
+            result = await obstore.get_async(self._store, key)
+        except FileNotFoundError:
+            raise FileNotStored(key) from None
+        async for chunk in result.stream(min_chunk_size=64 * 1024):
+            yield bytes(chunk)
+
+    async def delete(self, key: str) -> None:
+        try:
+            await obstore.delete_async(self._store, key)
+        except FileNotFoundError:
+            return

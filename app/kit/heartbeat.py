@@ -1,0 +1,53 @@
+"""Who is running: each process that is not the web tier says so in Redis every ten seconds."""
+
+import asyncio
+import os
+import socket
+from typing import Any
+
+import msgspec
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+_PREFIX = "parley:alive:"
+_EVERY_SECONDS = 10
+_KEPT_SECONDS = 30
+
+
+class Beat(msgspec.Struct):
+    part: str
+    name: str
+    queues: list[str] = msgspec.field(default_factory=list)
+    sandbox: str = "unknown"
+    address: str = ""
+
+
+def own_name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+async def send_forever(redis: Redis, beat: Beat) -> None:
+    key = f"{_PREFIX}{beat.part}:{beat.name}"
+    while True:
+        try:
+            await redis.set(key, msgspec.json.encode(beat), ex=_KEPT_SECONDS)
+            pause = float(_EVERY_SECONDS)
+        except (RedisError, OSError, TimeoutError):
+            pause = 1.0
+        await asyncio.sleep(pause)
+
+
+async def stop(redis: Redis, beat: Beat) -> None:
+    try:
+        await redis.delete(f"{_PREFIX}{beat.part}:{beat.name}")
+    except (RedisError, OSError, TimeoutError):
+        return
+
+
+async def read(redis: Redis) -> list[Beat]:
+    try:
+        keys: list[Any] = [key async for key in redis.scan_iter(match=f"{_PREFIX}*", count=1000)]
+        values = await redis.mget(keys) if keys else []
+    except (RedisError, OSError, TimeoutError):
+        return []
+    return [msgspec.json.decode(value, type=Beat) for value in values if value]

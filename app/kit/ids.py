@@ -1,0 +1,33 @@
+"""Time-ordered ids: a prefix that tells the kind, and a UUIDv7 in Crockford's base 32."""
+
+import os
+import threading
+import time
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
+_COUNTER_BITS = 12
+_lock = threading.Lock()
+_last = 0
+
+
+def _ticks() -> int:
+    """Milliseconds with a counter below them, strictly rising within this process."""
+    global _last  # noqa: PLW0603  # one counter per process is the point
+    now = (time.time_ns() // 1_000_000) << _COUNTER_BITS
+    with _lock:
+        _last = now if now > _last else _last + 1
+        return _last
+
+
+def uuid7() -> int:
+    ticks = _ticks()
+    millis, counter = ticks >> _COUNTER_BITS, ticks & 0xFFF
+    random = int.from_bytes(os.urandom(8), "big") & ((1 << 62) - 1)
+    return millis << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | random
+
+
+def new_id(prefix: str) -> str:
+    number = uuid7()
+    pairs = [_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)]
+    return f"{prefix}_{''.join(pairs)}"

@@ -1,0 +1,87 @@
+"""Structured logs: one line an event, console or JSON, with the ids that tie a story together.
+
+Secrets are kept out by construction (nothing logs a body, a header or a query string), and a last
+filter blanks the values of keys that name a secret.
+"""
+
+import logging
+import re
+import sys
+from typing import Any
+
+import msgspec
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+from app.kit import trace
+
+_SECRET_KEY = re.compile(
+    r"password|passwd|secret|token|api_?key|authorization|cookie|credential|private", re.IGNORECASE
+)
+_SECRET_TEXT = re.compile(r"((?:api_key|token)=)[^&\s\"']+", re.IGNORECASE)
+_encoder = msgspec.json.Encoder(enc_hook=str)
+
+
+def _add_trace(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+    known = trace.known()
+    if known is not None:
+        event.setdefault("correlation_id", known.correlation_id)
+        if known.request_id:
+            event.setdefault("request_id", known.request_id)
+    return event
+
+
+def _hide_secrets(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+    for key, value in event.items():
+        if _SECRET_KEY.search(key):
+            event[key] = "********"
+        elif isinstance(value, str) and "=" in value:
+            event[key] = _SECRET_TEXT.sub(r"\1********", value)
+    return event
+
+
+def _json(_logger: WrappedLogger, _name: str, event: EventDict) -> str:
+    return _encoder.encode(event).decode()
+
+
+def configure(level: str, log_format: str) -> None:
+    shared: list[Any] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _add_trace,
+        _hide_secrets,
+    ]
+    if log_format == "json":
+        tail: list[Any] = [structlog.processors.format_exc_info, _json]
+    else:
+        # The prettier tracebacks show local variables, and those may be secrets.
+        plain = structlog.dev.plain_traceback
+        tail = [
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)
+        ]
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(
+        processors=[*shared, *tail],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *tail],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(threshold)
+    for noisy in ("saq", "sqlalchemy", "alembic", "aiohttp", "uvicorn.access", "asyncio"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    for own in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logging.getLogger(own).handlers = []
+        logging.getLogger(own).propagate = True
+
+
+def get(name: str) -> Any:  # structlog's loggers are typed as Any
+    return structlog.get_logger(part=name)

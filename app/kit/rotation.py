@@ -1,0 +1,114 @@
+"""Rotating the root key: every sealed column of the schema, in batches, while serving."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy import Column, Table
+
+from app.kit import keys
+from app.kit.crypto import CannotOpen, Keyring, Place, kid_of
+from app.settings import Settings
+from db.base import Base, Sealed
+from db.fast import Row
+from db.session import ALL_TENANTS, Database
+
+_BATCH = 200
+
+Counts = dict[str, dict[str, int]]
+
+
+class SealedColumn(msgspec.Struct, frozen=True):
+    table: str
+    field: str
+    has_tenant: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.table}.{self.field}"
+
+    def place(self, row: Row) -> Place:
+        tenant = row["tenant_id"] if self.has_tenant else ""
+        return Place(tenant=tenant, table=self.table, record=row["id"], field=self.field)
+
+
+def sealed_columns() -> list[SealedColumn]:
+    found = []
+    for table in Base.metadata.sorted_tables:
+        found += [
+            SealedColumn(table.name, column.name, "tenant_id" in table.c)
+            for column in _sealed(table)
+        ]
+    return found
+
+
+def _sealed(table: Table) -> list[Column[Any]]:
+    return [column for column in table.c if isinstance(column.type, Sealed)]
+
+
+def new_active_key(settings: Settings, keyring: Keyring) -> Keyring:
+    """Embedded, make a key and put it first; otherwise the operator has done so already."""
+    if settings.master_keys:
+        return keyring
+    entries = keys.key_file(settings).read_text(encoding="ascii").split()
+    kid = f"k{datetime.now(UTC):%Y%m%d%H%M%S}"
+    keys.write(settings, [Keyring.generate(kid), *entries])
+    return keys.load(settings)
+
+
+async def _batches(db: Database, column: SealedColumn) -> AsyncIterator[list[Row]]:
+    tenant = "tenant_id, " if column.has_tenant else ""
+    sql = (
+        f"SELECT id, {tenant}{column.field} AS sealed FROM {column.table} "  # noqa: S608  # names from our own metadata
+        f"WHERE id > $1 AND {column.field} IS NOT NULL ORDER BY id LIMIT {_BATCH}"
+    )
+    last = ""
+    while True:
+        async with db.tx(ALL_TENANTS, read_only=True) as tx:
+            rows = list(await (await tx.raw()).fetch(sql, last))
+        if not rows:
+            return
+        yield rows
+        last = rows[-1]["id"]
+
+
+async def rotate(db: Database, keyring: Keyring, say: Callable[[str], object]) -> Counts:
+    """Re-wrap whatever is under an older key. A row that changed meanwhile keeps its change."""
+    counts: Counts = {}
+    for column in sealed_columns():
+        done: Counter[str] = Counter()
+        sql = (
+            f"UPDATE {column.table} SET {column.field} = $3 "  # noqa: S608  # names from our own metadata
+            f"WHERE id = $1 AND {column.field} = $2"
+        )
+        async for rows in _batches(db, column):
+            changes = []
+            for row in rows:
+                if kid_of(row["sealed"]) != keyring.active:
+                    fresh = keyring.rewrap(row["sealed"], column.place(row))
+                    changes.append((row["id"], row["sealed"], fresh))
+                done[keyring.active] += 1
+            if changes:
+                async with db.tx(ALL_TENANTS) as tx:
+                    await (await tx.raw()).executemany(sql, changes)
+            say(f"{column.name}: {done.total()} rows")
+        counts[column.name] = dict(done)
+    return counts
+
+
+async def verify(db: Database, keyring: Keyring) -> Counts:
+    """Open everything; count per key, and what does not open under `cannot open`."""
+    counts: Counts = {}
+    for column in sealed_columns():
+        seen: Counter[str] = Counter()
+        async for rows in _batches(db, column):
+            for row in rows:
+                try:
+                    keyring.open(row["sealed"], column.place(row))
+                    seen[kid_of(row["sealed"])] += 1
+                except CannotOpen:
+                    seen["cannot open"] += 1
+        counts[column.name] = dict(seen)
+    return counts

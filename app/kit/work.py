@@ -1,0 +1,165 @@
+"""Accepting work: a ledger row in the caller's transaction, a ring of the bell after its commit.
+
+The kinds are one table. Web tier and domains name a kind; `workers/main.py` says what runs it.
+"""
+
+import asyncio
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+import msgspec
+from redis.exceptions import RedisError
+from saq.queue.redis import RedisQueue
+
+from app.kit import logs, trace
+from app.kit.ids import new_id
+from app.kit.redis import connect
+from db import ledger
+from db.session import Database, Tx
+
+log = logs.get("ledger")
+
+QUEUES: Final = ("chat", "ingest", "speech", "tools", "deliveries", "default")
+RING_SECONDS = 0.25
+_DONE_SECONDS = 60
+_SLICE_SECONDS = 2.0
+CANCEL_CHANNEL: Final = "parley:cancel"
+FINISHED: Final = frozenset({"done", "dead", "cancelled"})
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of work: where it runs, how long it may take, and when it is tried again."""
+
+    name: str
+    queue: str = "default"
+    timeout_seconds: float = 60
+    retry_delays: tuple[float, ...] = (1, 5, 30, 120, 600, 3600)
+    awaited: bool = False
+
+    @property
+    def max_attempts(self) -> int:
+        return len(self.retry_delays) + 1
+
+
+KINDS: Final[dict[str, Kind]] = {
+    kind.name: kind
+    for kind in (
+        Kind("mail.send", timeout_seconds=90, retry_delays=(5, 30, 120, 600, 3600, 14400)),
+    )
+}
+
+
+class Doorbell:
+    """Wakes workers over Redis. Best effort: whatever it loses, the workers' poller finds."""
+
+    def __init__(self, redis_url: str) -> None:
+        self._redis = connect(redis_url)
+        self._waiting = connect(redis_url, wait_seconds=None)
+        self._queues = {name: RedisQueue(self._redis, name=name) for name in QUEUES}
+
+    async def ring(self, kind: Kind, work_id: str, dispatch_no: int = 0) -> bool:
+        """True when the queue took it."""
+        try:
+            async with asyncio.timeout(RING_SECONDS):
+                await self._queues[kind.queue].enqueue(
+                    "run_work",
+                    work_id=work_id,
+                    key=f"{work_id}:{dispatch_no}",
+                    timeout=int(kind.timeout_seconds) + 30,
+                    retries=1,
+                    heartbeat=30,
+                    ttl=60,
+                )
+        except (RedisError, OSError, TimeoutError) as error:
+            log.debug("bell not heard", work_id=work_id, reason=type(error).__name__)
+            return False
+        return True
+
+    async def announce_done(self, work_id: str) -> None:
+        with suppress(RedisError, OSError, TimeoutError):
+            async with asyncio.timeout(RING_SECONDS):
+                pipe = self._redis.pipeline(transaction=False)
+                pipe.rpush(_done_key(work_id), "1")
+                pipe.expire(_done_key(work_id), _DONE_SECONDS)
+                await pipe.execute()
+
+    async def announce_cancel(self, work_id: str) -> None:
+        with suppress(RedisError, OSError, TimeoutError):
+            async with asyncio.timeout(RING_SECONDS):
+                await self._redis.publish(CANCEL_CHANNEL, work_id)
+
+    async def hear_done(self, work_id: str, seconds: float) -> None:
+        """Return when the work is announced done, or after a while: the row is the truth."""
+        try:
+            await self._waiting.blpop([_done_key(work_id)], timeout=seconds)
+        except (RedisError, OSError):
+            await asyncio.sleep(min(seconds, 0.2))
+
+    async def close(self) -> None:
+        for redis in (self._redis, self._waiting):
+            with suppress(RedisError, OSError):
+                await redis.aclose()
+
+
+def _done_key(work_id: str) -> str:
+    return f"parley:done:{work_id}"
+
+
+async def accept(
+    tx: Tx,
+    doorbell: Doorbell,
+    kind_name: str,
+    *,
+    tenant_id: str | None,
+    ref_id: str | None = None,
+    dedupe_key: str | None = None,
+    run_at: datetime | None = None,
+    cause_event_id: str | None = None,
+) -> str:
+    """Remember work with the caller's own rows; it runs once they are committed."""
+    kind = KINDS[kind_name]
+    work_id, current = new_id("wrk"), trace.current()
+    added = await ledger.accept(
+        tx,
+        tenant_id,
+        work_id=work_id,
+        kind=kind.name,
+        ref_id=ref_id,
+        dedupe_key=dedupe_key,
+        max_attempts=kind.max_attempts,
+        correlation_id=current.correlation_id,
+        cause_event_id=cause_event_id or current.cause_event_id,
+        run_at=run_at,
+    )
+    if added and run_at is None:
+        tx.after_commit.append(partial(_ring, doorbell, kind, work_id))
+    return work_id
+
+
+async def _ring(doorbell: Doorbell, kind: Kind, work_id: str) -> None:
+    await doorbell.ring(kind, work_id)
+
+
+async def cancel(tx: Tx, doorbell: Doorbell, tenant_id: str | None, work_id: str) -> bool:
+    """Stop work that is not finished. A running one is interrupted and can no longer write."""
+    cancelled = await ledger.cancel(tx, tenant_id, work_id)
+    if cancelled:
+        tx.after_commit.append(partial(doorbell.announce_cancel, work_id))
+    return cancelled
+
+
+async def wait(
+    db: Database, doorbell: Doorbell, tenant_id: str, work_id: str, seconds: float
+) -> str | None:
+    """The state of the work once it is finished, or as it is when the time is up."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while True:
+        async with db.tx(tenant_id, read_only=True) as tx:
+            state = await ledger.state_of(tx, tenant_id, work_id)
+        left = deadline - loop.time()
+        if state is None or state in FINISHED or left <= 0:
+            return state
+        await doorbell.hear_done(work_id, min(left, _SLICE_SECONDS))

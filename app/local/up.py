@@ -1,0 +1,323 @@
+"""`parley up`: every part on one machine, as child processes, from one command.
+
+Starts what no setting points elsewhere, in order, shows what it does, restarts what dies, and stops
+everything in the opposite order.
+"""
+
+import asyncio
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import IO
+
+import aiohttp
+import asyncpg
+import msgspec
+
+from app import bootstrap
+from app import settings as configuration
+from app.bootstrap import AdminMade
+from app.kit import keys
+from app.kit.redis import connect
+from app.local import child, postgres, redis
+from app.settings import Settings
+from db import migrate
+from db.session import Database
+
+_START_SECONDS = 60.0
+_STOP_SECONDS = 30.0
+_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+_STEADY_SECONDS = 30.0
+
+Say = Callable[[str], None]
+
+
+class CannotStart(RuntimeError):
+    """One clear line for the person at the terminal."""
+
+
+class Part:
+    """One child process: how to start it, how to tell that it is ready, how to stop it."""
+
+    def __init__(
+        self,
+        name: str,
+        start: Callable[[], subprocess.Popen[bytes]],
+        ready: Callable[[], Awaitable[bool]] | None = None,
+        stop_signal: signal.Signals = signal.SIGTERM,
+    ) -> None:
+        self.name = name
+        self._start = start
+        self._ready = ready
+        self._stop_signal = stop_signal
+        self.process: subprocess.Popen[bytes] | None = None
+        self.started_at = 0.0
+
+    def start(self) -> None:
+        self.process = self._start()
+        self.started_at = time.monotonic()
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.process.poll() if self.process else None
+
+    async def wait_ready(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while self._ready is not None and not await self._ready():
+            if self.exit_code is not None:
+                raise CannotStart(f"{self.name} ended with code {self.exit_code} while starting")
+            if time.monotonic() > deadline:
+                raise CannotStart(f"{self.name} was not ready within {_START_SECONDS:.0f} s")
+            await asyncio.sleep(0.03)
+
+    async def stop(self) -> None:
+        if self.process is None or self.exit_code is not None:
+            return
+        self.process.send_signal(self._stop_signal)
+        deadline = time.monotonic() + _STOP_SECONDS
+        while self.exit_code is None:
+            if time.monotonic() > deadline:
+                self.process.kill()
+            await asyncio.sleep(0.03)
+
+
+class Up:
+    def __init__(self, settings: Settings, say: Say) -> None:
+        self._settings = settings
+        self._say = say
+        self._parts: list[Part] = []
+        self._stopping = asyncio.Event()
+        self._logs = settings.data_dir / "logs"
+        self._watchers: list[asyncio.Task[None]] = []
+
+    async def run(self) -> None:
+        lock = self._take_data_dir()
+        started = time.monotonic()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stopping.set)
+        try:
+            self._check_port()
+            admin = await self._start_all()
+            if not self._stopping.is_set():
+                self._welcome(admin, time.monotonic() - started)
+                await self._stopping.wait()
+        finally:
+            await self._stop_all()
+            lock.close()
+
+    def _take_data_dir(self) -> IO[str]:
+        """One `up` per data directory; the lock goes with the process, however it ends."""
+        for folder in (self._settings.data_dir, self._logs, self._settings.run_dir):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._settings.run_dir.stat().st_uid != os.getuid():
+            raise CannotStart(f"{self._settings.run_dir} belongs to somebody else")
+        lock = (self._settings.data_dir / "up.lock").open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            raise CannotStart(
+                f"Parley is already running on {self._settings.data_dir}; nothing was done"
+            ) from None
+        return lock
+
+    def _check_port(self) -> None:
+        host, port = self._settings.host, self._settings.port
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except OSError as error:
+                raise CannotStart(
+                    f"port {port} on {host} cannot be used ({error.strerror}); "
+                    f"set PARLEY_PORT to another one"
+                ) from None
+
+    # Starting
+
+    async def _start_all(self) -> AdminMade | None:
+        settings = self._settings
+        await self._start_stores()
+        self._say("database schema …")
+        await migrate.upgrade(settings.sqlalchemy_url)
+        admin = await self._bootstrap()
+        await self._add(Part("web", lambda: self._child("serve"), self._web_ready))
+        await self._add(Part("worker", lambda: self._child("worker")))
+        if settings.local_model:
+            await self._add(Part("model", lambda: self._child("model", log="model.log")))
+            self._say("model: local/smollm2 is loading in the background")
+        return admin
+
+    async def _start_stores(self) -> None:
+        settings = self._settings
+        waits = []
+        if settings.embedded_postgres:
+            server = postgres.Postgres(settings.data_dir / "postgres", settings.run_dir)
+            keys.ensure(settings, data_exists=server.exists)
+            if not server.exists:
+                self._say("postgres: making a new cluster …")
+            await asyncio.to_thread(server.init)
+            log = self._logs / "postgres.log"
+            part = Part("postgres", lambda: server.start(log), self._postgres_ready, postgres.STOP)
+            waits.append(self._add(part))
+        else:
+            keys.load(settings)
+        if settings.embedded_redis:
+            store = redis.Redis(settings.data_dir / "redis", settings.run_dir)
+            store.init()
+            part = Part(
+                "redis",
+                lambda: store.start(self._logs / "redis.log"),
+                self._redis_ready,
+                redis.STOP,
+            )
+            waits.append(self._add(part))
+        await asyncio.gather(*waits)
+
+    async def _add(self, part: Part) -> None:
+        self._parts.append(part)
+        part.start()
+        await part.wait_ready()
+        self._say(f"{part.name}: ready after {time.monotonic() - part.started_at:.1f} s")
+        self._watchers.append(asyncio.create_task(self._watch(part)))
+
+    def _child(self, *command: str, log: str | None = None) -> subprocess.Popen[bytes]:
+        out = (self._logs / log).open("ab") if log else None
+        try:
+            return subprocess.Popen(
+                child.command(signal.SIGTERM, "tie", sys.executable, "-m", "app.cli", *command),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env={**os.environ, **configuration.as_env(self._settings)},
+            )
+        finally:
+            if out is not None:
+                out.close()
+
+    async def _postgres_ready(self) -> bool:
+        folder = str(self._settings.run_dir)
+        try:
+            connection = await asyncpg.connect(host=folder, user="parley", database="postgres")
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            return False
+        try:
+            if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = 'parley'"):
+                await connection.execute("CREATE DATABASE parley")
+        finally:
+            await connection.close()
+        return True
+
+    async def _redis_ready(self) -> bool:
+        client = connect(self._settings.redis_address)
+        try:
+            return bool(await client.ping())
+        except Exception:  # noqa: BLE001  # not there yet, or loading
+            return False
+        finally:
+            await client.aclose()
+
+    async def _web_ready(self) -> bool:
+        url = f"{_local_url(self._settings)}/health/live"
+        try:
+            async with aiohttp.ClientSession() as client, client.get(url) as answer:
+                return answer.status == 200  # noqa: PLR2004
+        except (OSError, aiohttp.ClientError):
+            return False
+
+    async def _bootstrap(self) -> AdminMade | None:
+        settings = self._settings
+        db = Database(settings.sqlalchemy_url, pool_size=2)
+        try:
+            await bootstrap.prepare(db, keys.load(settings), settings.default_plan)
+            return await bootstrap.first_admin(
+                db, settings.admin_email, settings.admin_password, settings.default_plan
+            )
+        finally:
+            await db.close()
+
+    # Running
+
+    async def _watch(self, part: Part) -> None:
+        """Start a part again when it dies, waiting longer each time it dies young."""
+        deaths = 0
+        while not self._stopping.is_set():
+            await asyncio.sleep(0.2)
+            if part.exit_code is None:
+                continue
+            steady = time.monotonic() - part.started_at > _STEADY_SECONDS
+            deaths = 0 if steady else deaths + 1
+            pause = _PAUSES[min(deaths, len(_PAUSES) - 1)]
+            self._say(f"{part.name}: ended with code {part.exit_code}; again in {pause:g} s")
+            await asyncio.sleep(pause)
+            if self._stopping.is_set():
+                return
+            part.start()
+            try:
+                await part.wait_ready()
+            except CannotStart as error:
+                self._say(str(error))
+            else:
+                self._say(f"{part.name}: back")
+
+    def _welcome(self, admin: AdminMade | None, seconds: float) -> None:
+        settings = self._settings
+        url = settings.public_url
+        email = admin.email if admin else settings.admin_email
+        shown = "the password you were shown at the first start"
+        if admin and not settings.admin_password:
+            shown = f"{admin.password}   (shown this once)"
+        elif settings.admin_password:
+            shown = "the one in PARLEY_ADMIN_PASSWORD"
+        known = admin.password if admin and not settings.admin_password else "…"
+        body = msgspec.json.encode({"email": email, "password": known}).decode()
+        self._say(
+            f"""
+  Parley is ready after {seconds:.1f} s
+
+    address    {url}
+    docs       {url}/docs
+    e-mail     {email}
+    password   {shown}
+    data       {settings.data_dir}
+
+    try it     curl -s {url}/auth/login -H 'content-type: application/json' \\
+                 -d '{body}'
+
+  Stop with Ctrl-C.
+"""
+        )
+
+    # Stopping
+
+    async def _stop_all(self) -> None:
+        self._stopping.set()
+        for watcher in self._watchers:
+            watcher.cancel()
+        for part in reversed(self._parts):
+            if part.exit_code is None:
+                self._say(f"{part.name}: stopping")
+            await part.stop()
+        self._say("everything is stopped")
+
+
+def _local_url(settings: Settings) -> str:
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104
+    return f"http://{host}:{settings.port}"
+
+
+def in_terminal(started: float) -> Say:
+    """Progress for people: what happens and when, on standard output."""
+
+    def say(line: str) -> None:
+        stamp = f"[{time.monotonic() - started:5.1f} s] " if not line.startswith("\n") else ""
+        print(f"{stamp}{line}", flush=True)  # noqa: T201
+
+    return say

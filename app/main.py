@@ -1,0 +1,109 @@
+"""create_app(): the one place where the web tier is put together."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from litestar import Litestar, Request
+from litestar.di import Provide
+from litestar.routes import HTTPRoute
+
+from app import parts as shared
+from app import settings as configuration
+from app.domain.accounts.controllers import AuthController, UserController
+from app.domain.events.controllers import EventLogController
+from app.domain.tenants.controllers import TenantController
+from app.http import errors, health, idempotency, openapi
+from app.http.bodies import StrictRequest
+from app.http.gate import Gate
+from app.http.limits import CostTable
+from app.http.paging import provide_page
+from app.http.transaction import provide_tx
+from app.kit import logs
+from app.parts import Parts, parts_of
+from app.security.principal import Principal, login_required, principal_of
+from app.settings import Settings
+
+VERSION = "0.1.0"
+
+ROUTES: list[Any] = [
+    AuthController,
+    UserController,
+    TenantController,
+    EventLogController,
+    health.live,
+    health.ready,
+    health.metrics,
+    openapi.docs_page,
+    openapi.docs_script,
+    openapi.docs_asset,
+]
+
+
+def provide_parts(request: Request[Any, Any, Any]) -> Parts:
+    return parts_of(request)
+
+
+def provide_principal(request: Request[Any, Any, Any]) -> Principal:
+    return principal_of(request)
+
+
+def create_app(settings: Settings | None = None, *, routes: list[Any] | None = None) -> Litestar:
+    """`routes` adds handlers, for tests of the spine itself."""
+    settings = settings or configuration.load()
+    parts = shared.build(settings)
+
+    @asynccontextmanager
+    async def lifespan(_app: Litestar) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await parts.close()
+
+    app = Litestar(
+        route_handlers=[*ROUTES, *(routes or [])],
+        dependencies={
+            "tx": Provide(provide_tx),
+            "parts": Provide(provide_parts, sync_to_thread=False),
+            "principal": Provide(provide_principal, sync_to_thread=False),
+            "page_in": Provide(provide_page, sync_to_thread=False),
+        },
+        guards=[login_required],
+        before_request=idempotency.before,
+        after_request=idempotency.after,
+        exception_handlers={Exception: errors.handle},
+        request_class=StrictRequest,
+        request_max_body_size=settings.max_body_mb * 1024 * 1024,
+        openapi_config=openapi.config(VERSION),
+        lifespan=[lifespan],
+        logging_config=None,
+        debug=False,
+    )
+    app.state.parts = parts
+    app.asgi_handler = Gate(
+        app.asgi_handler,
+        settings=settings,
+        db=parts.db,
+        redis=parts.redis,
+        tokens=parts.tokens,
+        grants=parts.grants,
+        costs=_costs(app),
+    )
+    return app
+
+
+def _costs(app: Litestar) -> CostTable:
+    special = []
+    for route in app.routes:
+        if isinstance(route, HTTPRoute):
+            for method, (handler, _) in route.route_handler_map.items():
+                if "cost" in handler.opt:
+                    special.append((str(method), route.path_format, handler.opt["cost"]))
+    return CostTable(special)
+
+
+def asgi() -> Litestar:
+    """What uvicorn loads in each web process."""
+    settings = configuration.load()
+    logs.configure(settings.log_level, settings.log_format)
+    return create_app(settings)

@@ -1,0 +1,64 @@
+"""The parts that web tier, workers and command line share, put together once per process."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from litestar.connection import ASGIConnection
+from redis.asyncio import Redis
+
+from app.kit import keys
+from app.kit.crypto import Keyring
+from app.kit.egress import Egress, Guard
+from app.kit.files import Files
+from app.kit.redis import connect
+from app.kit.work import Doorbell
+from app.security.sessions import Copies, Grants
+from app.security.tokens import Tokens
+from app.settings import Settings
+from db.session import Database
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    settings: Settings
+    db: Database
+    redis: Redis
+    keyring: Keyring
+    tokens: Tokens
+    grants: Grants
+    copies: Copies
+    doorbell: Doorbell
+    egress: Egress
+    files: Files
+
+    async def close(self) -> None:
+        await self.egress.close()
+        await self.doorbell.close()
+        with suppress(OSError, asyncio.CancelledError):
+            await self.redis.aclose()
+        await self.db.close()
+
+
+def build(settings: Settings) -> Parts:
+    """Opens no connection yet, so that it can be used before the parts are up."""
+    keyring = keys.load(settings)
+    db = Database(settings.sqlalchemy_url, pool_size=settings.pool_size)
+    redis = connect(settings.redis_address)
+    return Parts(
+        settings=settings,
+        db=db,
+        redis=redis,
+        keyring=keyring,
+        tokens=Tokens(keyring),
+        grants=Grants(db),
+        copies=Copies(redis),
+        doorbell=Doorbell(settings.redis_address),
+        egress=Egress(Guard(settings.egress_allow)),
+        files=Files.at(settings.files_uri, settings.data_dir),
+    )
+
+
+def parts_of(connection: ASGIConnection[Any, Any, Any, Any]) -> Parts:
+    parts: Parts = connection.app.state.parts
+    return parts

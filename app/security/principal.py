@@ -1,0 +1,85 @@
+"""Who is calling, and the guards that ask."""
+
+from typing import Any
+
+import msgspec
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
+from litestar.types import Guard
+
+from app.http.errors import Forbidden, Unauthorized
+from db.session import ALL_TENANTS, Scope
+
+
+class Principal(msgspec.Struct, frozen=True):
+    user_id: str
+    tenant_id: str
+    role: str
+    session_id: str
+    permissions: frozenset[str]
+    narrowed_to: str | None = None
+
+    @property
+    def is_super_admin(self) -> bool:
+        return self.role == "super_admin"
+
+    @property
+    def scope(self) -> Scope:
+        """Whose rows this caller reaches."""
+        if self.is_super_admin:
+            return self.narrowed_to or ALL_TENANTS
+        return self.tenant_id
+
+    @property
+    def home(self) -> str:
+        """The tenant that what this caller creates belongs to."""
+        return self.narrowed_to or self.tenant_id
+
+    def may(self, permission: str) -> bool:
+        return permission in self.permissions
+
+    def require(self, permission: str) -> None:
+        if permission not in self.permissions:
+            raise Forbidden(
+                f"This needs the permission {permission}, which the role {self.role} does not have",
+                details={"required": permission, "your_role": self.role},
+            )
+
+
+class Caller(msgspec.Struct):
+    """What the gate found out about a request before any handler ran."""
+
+    address: str
+    principal: Principal | None = None
+    problem: str = "Sign in first: send an access token as 'Authorization: Bearer …'"
+
+
+Connection = ASGIConnection[Any, Any, Any, Any]
+
+
+def caller_of(connection: Connection) -> Caller:
+    caller: Caller = connection.scope["state"]["caller"]
+    return caller
+
+
+def principal_of(connection: Connection) -> Principal:
+    caller = caller_of(connection)
+    if caller.principal is None:
+        raise Unauthorized(caller.problem, headers={"WWW-Authenticate": "Bearer"})
+    return caller.principal
+
+
+def login_required(connection: Connection, handler: BaseRouteHandler) -> None:
+    """On every route of the API; a route says `public=True` to be reached without login."""
+    if not handler.opt.get("public"):
+        principal_of(connection)
+
+
+def needs(permission: str) -> Guard:
+    """A guard for one permission. Its refusal names the permission and the caller's role."""
+
+    def guard(connection: Connection, _handler: BaseRouteHandler) -> None:
+        principal_of(connection).require(permission)
+
+    guard.permission = permission  # type: ignore[attr-defined]  # read by the OpenAPI document
+    return guard

@@ -1,0 +1,134 @@
+"""Live sessions and role grants. Postgres is the truth; Redis holds copies for at most a minute.
+
+A copy is only ever written where none is (`NX`), and the end of a session overwrites it with a
+mark, so that a slow reader cannot bring an ended session back.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+import msgspec
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from app.http import limits
+from app.kit import logs
+from db import fast
+from db.session import ALL_TENANTS, Database, Tx
+
+log = logs.get("sessions")
+
+COPY_SECONDS = 60
+ENDED = "ended"
+GRANTS_KEY = "parley:grants"
+GRANTS_VERSION = "grants_version"
+_BACKGROUND: set[asyncio.Task[None]] = set()
+
+
+def session_key(session_id: str) -> str:
+    return f"parley:session:{session_id}"
+
+
+def plan_key(tenant_id: str) -> str:
+    return f"parley:plan:{tenant_id}"
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """What Postgres says of a session at this moment."""
+
+    live: bool
+    grants_version: int
+    plan: str
+
+
+_STANDING = """
+SELECT s.ended_at IS NULL AND s.expires_at > now() AND u.status = 'active' AS live,
+       t.plan, t.limits::text AS limits,
+       (SELECT number FROM instance_state WHERE key = 'grants_version') AS grants_version
+FROM sessions s JOIN users u ON u.id = s.user_id JOIN tenants t ON t.id = s.tenant_id
+WHERE s.tenant_id = $1 AND s.id = $2
+"""
+
+
+async def standing(db: Database, tenant_id: str, session_id: str) -> Standing | None:
+    async with db.tx(tenant_id, read_only=True) as tx:
+        row = await fast.row(tx, tenant_id, _STANDING, session_id)
+    if row is None:
+        return None
+    plan = limits.plan_of(row["plan"], msgspec.json.decode(row["limits"]))
+    return Standing(row["live"], row["grants_version"] or 0, plan.packed())
+
+
+class Copies:
+    """Keeps the copies true when their source changes. Called after the commit."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    async def end_sessions(self, session_ids: Iterable[str]) -> None:
+        await self._set({session_key(session_id): ENDED for session_id in session_ids})
+
+    async def change_plan(self, tenant_id: str, packed: str) -> None:
+        await self._set({plan_key(tenant_id): packed})
+
+    async def change_grants(self, version: int) -> None:
+        await self._set({GRANTS_KEY: str(version)})
+
+    async def _set(self, values: dict[str, str]) -> None:
+        try:
+            await self._write(values)
+        except (RedisError, OSError, TimeoutError):
+            # Redis is away, so nobody reads copies now; mend them before they could come back.
+            task = asyncio.create_task(self._write_later(values))
+            _BACKGROUND.add(task)
+            task.add_done_callback(_BACKGROUND.discard)
+
+    async def _write(self, values: dict[str, str]) -> None:
+        async with asyncio.timeout(1):
+            pipe = self._redis.pipeline(transaction=False)
+            for key, value in values.items():
+                pipe.set(key, value, ex=COPY_SECONDS)
+            await pipe.execute()
+
+    async def _write_later(self, values: dict[str, str]) -> None:
+        for _ in range(COPY_SECONDS * 4):
+            await asyncio.sleep(0.25)
+            try:
+                await self._write(values)
+            except (RedisError, OSError, TimeoutError):
+                continue
+            return
+        log.warning("copies left to expire", keys=len(values))
+
+
+class Grants:
+    """Each role's permissions, reloaded when a request brings a newer version."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._version = -1
+        self._by_role: dict[str, frozenset[str]] = {}
+        self._lock = asyncio.Lock()
+
+    async def of(self, role: str, version: int) -> frozenset[str]:
+        if version > self._version:
+            async with self._lock:
+                if version > self._version:
+                    await self._load()
+        return self._by_role.get(role, frozenset())
+
+    async def _load(self) -> None:
+        async with self._db.tx(ALL_TENANTS) as tx:
+            version = await grants_version(tx)
+            rows = await (await tx.raw()).fetch("SELECT role, permission FROM role_grants")
+        by_role: dict[str, set[str]] = {}
+        for row in rows:
+            by_role.setdefault(row["role"], set()).add(row["permission"])
+        self._by_role = {role: frozenset(keys) for role, keys in by_role.items()}
+        self._version = version
+
+
+async def grants_version(tx: Tx) -> int:
+    raw = await tx.raw()
+    found = await raw.fetchval("SELECT number FROM instance_state WHERE key = $1", GRANTS_VERSION)
+    return int(found or 0)

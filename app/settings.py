@@ -1,0 +1,230 @@
+"""Settings: frozen, read once from PARLEY_* variables. Imports no domain."""
+
+import hashlib
+import ipaddress
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+PREFIX = "PARLEY_"
+_SOCKET_PATH_LIMIT = 90
+
+Plan = Literal["free", "pro", "team", "enterprise"]
+LogFormat = Literal["console", "json"]
+
+
+class SettingsError(ValueError):
+    """A variable has a wrong value. The message is one line that names it."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    data_dir: Path = Path("data")
+    host: str = "127.0.0.1"
+    port: int = 8000
+    base_url: str = ""
+    database_url: str = ""
+    redis_url: str = ""
+    lancedb_uri: str = ""
+    files_uri: str = ""
+    smtp_url: str = ""
+    mail_from: str = "parley@localhost"
+    master_keys: str = ""
+    admin_email: str = "admin@example.com"
+    admin_password: str = ""
+    default_plan: Plan = "free"
+    allow_signup: bool = True
+    egress_allow: tuple[str, ...] = ()
+    webhook_retry_delays: tuple[int, ...] = (0, 60, 300, 1800, 7200, 28800, 86400)
+    anonymous_per_minute: int = 300
+    form_submissions_per_minute: int = 20
+    trusted_proxies: tuple[str, ...] = ()
+    log_level: str = "info"
+    log_format: LogFormat = "console"
+    max_body_mb: int = 25
+    local_model: bool = True
+    local_model_port: int = 0
+    lease_seconds: float = 30.0
+    pool_size: int = 20
+    metrics_dir: str = ""
+
+    @property
+    def run_dir(self) -> Path:
+        """Where sockets and pid files live: in the data directory while the path is short enough
+        for a socket, else in a folder of the temporary directory named after it.
+        """
+        run = self.data_dir / "run"
+        if len(str(run)) <= _SOCKET_PATH_LIMIT:
+            return run
+        name = hashlib.sha256(str(run).encode()).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"parley-{os.getuid()}-{name}"
+
+    @property
+    def embedded_postgres(self) -> bool:
+        return not self.database_url
+
+    @property
+    def embedded_redis(self) -> bool:
+        return not self.redis_url
+
+    @property
+    def sqlalchemy_url(self) -> str:
+        if self.embedded_postgres:
+            return f"postgresql+asyncpg://parley@/parley?host={self.run_dir}"
+        _, _, rest = self.database_url.partition("://")
+        return f"postgresql+asyncpg://{rest}"
+
+    @property
+    def redis_address(self) -> str:
+        return self.redis_url or f"unix://{self.run_dir / 'redis.sock'}"
+
+    @property
+    def public_url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return (self.base_url or f"http://{host}:{self.port}").rstrip("/")
+
+
+def _text(value: str) -> str:
+    return value
+
+
+def _path(value: str) -> Path:
+    return Path(value).expanduser().absolute()
+
+
+def _flag(value: str) -> bool:
+    words = {"true": True, "on": True, "1": True, "yes": True}
+    words |= {"false": False, "off": False, "0": False, "no": False}
+    try:
+        return words[value.lower()]
+    except KeyError:
+        raise ValueError("must be true or false") from None
+
+
+def _int(low: int, high: int) -> Callable[[str], int]:
+    def read(value: str) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            raise ValueError("must be a whole number") from None
+        if not low <= number <= high:
+            raise ValueError(f"must be from {low} to {high}")
+        return number
+
+    return read
+
+
+def _seconds(value: str) -> float:
+    number = float(value)
+    if not 0 < number <= 3600:  # noqa: PLR2004
+        raise ValueError("must be seconds, more than 0, at most 3600")
+    return number
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if value.lower() not in words:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return value.lower()
+
+    return read
+
+
+def _list(value: str) -> tuple[str, ...]:
+    return tuple(filter(None, (item.strip() for item in value.split(","))))
+
+
+def _networks(value: str) -> tuple[str, ...]:
+    items = _list(value)
+    for item in items:
+        try:
+            ipaddress.ip_network(item, strict=False)
+        except ValueError:
+            raise ValueError(f"{item!r} is no address or network") from None
+    return items
+
+
+def _delays(value: str) -> tuple[int, ...]:
+    try:
+        delays = tuple(int(item) for item in _list(value))
+    except ValueError:
+        raise ValueError("must be whole seconds, separated by commas") from None
+    if not delays or min(delays) < 0:
+        raise ValueError("must be at least one delay, none below 0")
+    return delays
+
+
+def _url(*schemes: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if urlsplit(value).scheme not in schemes:
+            raise ValueError(f"must start with {' or '.join(s + '://' for s in schemes)}")
+        return value
+
+    return read
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "data_dir": _path,
+    "host": _text,
+    "port": _int(1, 65535),
+    "base_url": _url("http", "https"),
+    "database_url": _url("postgresql", "postgres", "postgresql+asyncpg"),
+    "redis_url": _url("redis", "rediss", "unix"),
+    "lancedb_uri": _text,
+    "files_uri": _text,
+    "smtp_url": _url("smtp", "smtps"),
+    "mail_from": _text,
+    "master_keys": _text,
+    "admin_email": _text,
+    "admin_password": _text,
+    "default_plan": _one_of("free", "pro", "team", "enterprise"),
+    "allow_signup": _flag,
+    "egress_allow": _list,
+    "webhook_retry_delays": _delays,
+    "anonymous_per_minute": _int(1, 1_000_000),
+    "form_submissions_per_minute": _int(1, 1_000_000),
+    "trusted_proxies": _networks,
+    "log_level": _one_of("debug", "info", "warning", "error"),
+    "log_format": _one_of("console", "json"),
+    "max_body_mb": _int(1, 1024),
+    "local_model": _flag,
+    "local_model_port": _int(0, 65535),
+    "lease_seconds": _seconds,
+    "pool_size": _int(1, 500),
+    "metrics_dir": _text,
+}
+
+
+def load(env: Mapping[str, str] | None = None, **defaults: Any) -> Settings:
+    """Read the environment. `defaults` stand in for variables that are not set."""
+    env = os.environ if env is None else env
+    values: dict[str, Any] = {"data_dir": _path("data"), **defaults}
+    for name, read in _READERS.items():
+        variable = PREFIX + name.upper()
+        given = env.get(variable, "").strip()
+        if not given:
+            continue
+        try:
+            values[name] = read(given)
+        except ValueError as error:
+            shown = "" if "PASSWORD" in variable or "KEYS" in variable else f"={given!r}"
+            raise SettingsError(f"{variable}{shown}: {error}") from None
+    return Settings(**values)
+
+
+def as_env(settings: Settings) -> dict[str, str]:
+    """The variables that make a child process load the very same settings."""
+    env = {}
+    for name in _READERS:
+        value = getattr(settings, name)
+        if isinstance(value, tuple):
+            value = ",".join(map(str, value))
+        elif isinstance(value, bool):
+            value = "true" if value else "false"
+        if str(value):
+            env[PREFIX + name.upper()] = str(value)
+    return env

@@ -1,0 +1,44 @@
+"""What every table shares: the declarative base, the id, the times, the tenant."""
+
+from datetime import UTC, datetime
+
+from advanced_alchemy.base import CommonTableAttributes, create_registry
+from advanced_alchemy.types import DateTimeUTC
+from sqlalchemy import ForeignKey, LargeBinary, func
+from sqlalchemy.orm import DeclarativeBase, Mapped, declared_attr, mapped_column
+
+
+class Base(CommonTableAttributes, DeclarativeBase):
+    __abstract__ = True
+    registry = create_registry()
+
+
+class Sealed(LargeBinary):
+    """A column that holds only what `app.kit.crypto` sealed; key rotation finds it by this type."""
+
+    cache_ok = True
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class HasId:
+    id: Mapped[str] = mapped_column(primary_key=True)
+
+
+class Timestamps:
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), default=_now, server_default=func.now()
+    )
+    updated_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), default=_now, onupdate=_now, server_default=func.now()
+    )
+
+
+class TenantOwned:
+    """Rows of one tenant. A session adds the tenant condition to every ORM statement on these."""
+
+    @declared_attr
+    def tenant_id(cls) -> Mapped[str]:  # noqa: N805  # a declared attribute receives the class
+        return mapped_column(ForeignKey("tenants.id", ondelete="CASCADE"))

@@ -1,0 +1,202 @@
+"""The statements of the ledger. Redis is only the doorbell; these rows are the truth.
+
+Times are the database's, so that clocks of workers do not matter. A lease token fences the outcome:
+a worker that lost its lease changes no row.
+"""
+
+from datetime import datetime
+
+import asyncpg
+import msgspec
+
+from db import fast
+from db.session import Tx
+
+
+class WorkRow(msgspec.Struct, frozen=True):
+    id: str
+    tenant_id: str | None
+    kind: str
+    ref_id: str | None
+    attempt: int
+    max_attempts: int
+    lease_token: str
+    correlation_id: str
+    cause_event_id: str | None
+
+
+class Dispatch(msgspec.Struct, frozen=True):
+    id: str
+    kind: str
+    dispatch_no: int
+
+
+_ACCEPT = """
+INSERT INTO work (tenant_id, id, kind, ref_id, dedupe_key, max_attempts, correlation_id,
+                  cause_event_id, run_at, dispatched_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, now()),
+        CASE WHEN $9::timestamptz IS NULL THEN now() END)
+ON CONFLICT (kind, dedupe_key) DO NOTHING
+"""
+
+_CLAIM = """
+UPDATE work
+SET state = 'leased', lease_token = $2, lease_until = now() + $3 * interval '1 second',
+    attempt = attempt + 1, started_at = now()
+WHERE id = $1
+  AND (state = 'pending' AND run_at <= now() OR state = 'leased' AND lease_until < now())
+RETURNING id, tenant_id, kind, ref_id, attempt, max_attempts, lease_token, correlation_id,
+          cause_event_id
+"""
+
+_RENEW = """
+UPDATE work SET lease_until = now() + $2 * interval '1 second'
+WHERE lease_token = ANY($1) AND state = 'leased'
+RETURNING lease_token
+"""
+
+_FINISH = """
+UPDATE work
+SET state = $3, last_error = $4, finished_at = now(), lease_token = NULL, lease_until = NULL
+WHERE id = $1 AND lease_token = $2 AND state = 'leased'
+"""
+
+_RETRY = """
+UPDATE work
+SET state = 'pending', last_error = $4, lease_token = NULL, lease_until = NULL,
+    dispatched_at = NULL, run_at = now() + $3 * interval '1 second',
+    attempt = attempt - CASE WHEN $5 THEN 1 ELSE 0 END
+WHERE id = $1 AND lease_token = $2 AND state = 'leased'
+"""
+
+_DUE = """
+UPDATE work w
+SET dispatched_at = now(), dispatch_no = w.dispatch_no + 1
+FROM (
+    SELECT id FROM work
+    WHERE kind = ANY($1)
+      AND (state = 'pending' AND run_at <= now()
+           OR state = 'leased' AND lease_until < now())
+      AND (dispatched_at IS NULL OR dispatched_at < now() - $2 * interval '1 second')
+    ORDER BY run_at
+    LIMIT $3
+    FOR UPDATE SKIP LOCKED
+) due
+WHERE w.id = due.id
+RETURNING w.id, w.kind, w.dispatch_no
+"""
+
+_CANCEL = """
+UPDATE work SET state = 'cancelled', finished_at = now(), lease_token = NULL, lease_until = NULL
+WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND state IN ('pending', 'leased')
+"""
+
+_STATE = "SELECT state FROM work WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
+
+_FORGET = """
+DELETE FROM work WHERE id IN (
+    SELECT id FROM work
+    WHERE state IN ('done', 'dead', 'cancelled') AND finished_at < now() - $1 * interval '1 day'
+    LIMIT 5000
+)
+"""
+
+_COUNT = """
+SELECT kind, state, count(*) AS rows,
+       coalesce(extract(epoch FROM now() - min(run_at)), 0)::float AS oldest
+FROM work WHERE state IN ('pending', 'leased') GROUP BY kind, state
+"""
+
+
+async def accept(  # noqa: PLR0913  # a row's columns
+    tx: Tx,
+    tenant: str | None,
+    *,
+    work_id: str,
+    kind: str,
+    ref_id: str | None,
+    dedupe_key: str | None,
+    max_attempts: int,
+    correlation_id: str,
+    cause_event_id: str | None,
+    run_at: datetime | None,
+) -> bool:
+    """True when the row is new; False when this kind and key were accepted before."""
+    added = await fast.execute(
+        tx,
+        tenant,
+        _ACCEPT,
+        work_id,
+        kind,
+        ref_id,
+        dedupe_key,
+        max_attempts,
+        correlation_id,
+        cause_event_id,
+        run_at,
+    )
+    return added == 1
+
+
+async def claim(
+    connection: asyncpg.Connection, work_id: str, token: str, lease_seconds: float
+) -> WorkRow | None:
+    found = await connection.fetchrow(_CLAIM, work_id, token, lease_seconds)
+    return WorkRow(**found) if found else None
+
+
+async def renew(
+    connection: asyncpg.Connection, tokens: list[str], lease_seconds: float
+) -> set[str]:
+    """The tokens whose leases still hold."""
+    return {row["lease_token"] for row in await connection.fetch(_RENEW, tokens, lease_seconds)}
+
+
+async def finish(
+    connection: asyncpg.Connection, row: WorkRow, state: str = "done", error: str | None = None
+) -> bool:
+    return await _touched(connection, _FINISH, row.id, row.lease_token, state, error)
+
+
+async def retry(
+    connection: asyncpg.Connection,
+    row: WorkRow,
+    *,
+    after_seconds: float,
+    error: str | None,
+    uncounted: bool = False,
+) -> bool:
+    """Back to pending. `uncounted` takes the attempt back: the worker stopped, the work did not."""
+    return await _touched(
+        connection, _RETRY, row.id, row.lease_token, after_seconds, error, uncounted
+    )
+
+
+async def due(
+    connection: asyncpg.Connection, kinds: list[str], stale_seconds: float, limit: int
+) -> list[Dispatch]:
+    """Take what is due and was not dispatched lately, abandoned leases included."""
+    found = await connection.fetch(_DUE, kinds, stale_seconds, limit)
+    return [Dispatch(**row) for row in found]
+
+
+async def cancel(tx: Tx, tenant: str | None, work_id: str) -> bool:
+    return await fast.execute(tx, tenant, _CANCEL, work_id) == 1
+
+
+async def state_of(tx: Tx, tenant: str | None, work_id: str) -> str | None:
+    found: str | None = await fast.value(tx, tenant, _STATE, work_id)
+    return found
+
+
+async def forget(connection: asyncpg.Connection, days: int) -> None:
+    await connection.execute(_FORGET, days)
+
+
+async def backlog(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+    return list(await connection.fetch(_COUNT))
+
+
+async def _touched(connection: asyncpg.Connection, sql: str, *args: object) -> bool:
+    status: str = await connection.execute(sql, *args)
+    return status.endswith(" 1")

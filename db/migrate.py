@@ -1,0 +1,31 @@
+"""Bringing the schema up to date, under a lock, so that several processes may try at once."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, pool
+from sqlalchemy.ext.asyncio import create_async_engine
+
+_ROOT = Path(__file__).parent
+
+
+def config() -> Config:
+    made = Config()
+    made.set_main_option("script_location", str(_ROOT / "migrations"))
+    return made
+
+
+def _upgrade(connection: Connection, revision: str) -> None:
+    settings = config()
+    settings.attributes["connection"] = connection
+    command.upgrade(settings, revision)
+
+
+async def upgrade(url: str, revision: str = "head") -> None:
+    engine = create_async_engine(url, poolclass=pool.NullPool)
+    try:
+        async with engine.begin() as connection:
+            await connection.run_sync(_upgrade, revision)
+    finally:
+        await engine.dispose()

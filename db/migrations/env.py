@@ -1,0 +1,55 @@
+"""Alembic's entry. `parley migrate` passes a connection; the alembic command makes its own."""
+
+import asyncio
+import os
+from typing import Literal
+
+from advanced_alchemy.types import DateTimeUTC
+from alembic import context
+from sqlalchemy import Connection, pool
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from db import models
+from db.base import Base, Sealed
+
+_LOCK = 7_210_030
+_ = models
+
+
+def _render(kind: str, item: object, _context: object) -> str | Literal[False]:
+    """Migrations speak plain SQLAlchemy, so that they outlive our own types."""
+    if kind == "type" and isinstance(item, DateTimeUTC):
+        return "sa.DateTime(timezone=True)"
+    if kind == "type" and isinstance(item, Sealed):
+        return "sa.LargeBinary()"
+    return False
+
+
+def _run(connection: Connection) -> None:
+    context.configure(
+        connection=connection,
+        target_metadata=Base.metadata,
+        compare_type=True,
+        compare_server_default=True,
+        render_item=_render,
+    )
+    with context.begin_transaction():
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        context.run_migrations()
+
+
+async def _connect_and_run() -> None:
+    url = os.environ["PARLEY_DATABASE_URL"]
+    engine = create_async_engine(
+        "postgresql+asyncpg://" + url.partition("://")[2], poolclass=pool.NullPool
+    )
+    async with engine.begin() as connection:
+        await connection.run_sync(_run)
+    await engine.dispose()
+
+
+given: Connection | None = context.config.attributes.get("connection")
+if given is not None:
+    _run(given)
+else:
+    asyncio.run(_connect_and_run())

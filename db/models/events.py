@@ -1,0 +1,31 @@
+from datetime import datetime
+from typing import Any
+
+from advanced_alchemy.types import DateTimeUTC
+from sqlalchemy import Index, func
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.base import Base, HasId, TenantOwned
+
+
+class EventLog(TenantOwned, HasId, Base):
+    """Everything that happened, in the order of its ids; written in the transaction that did it."""
+
+    __tablename__ = "event_log"
+    __table_args__ = (
+        Index("ix_event_log_tenant_id", "tenant_id", "id"),
+        Index("ix_event_log_tenant_id_type", "tenant_id", "type", "id"),
+        Index("ix_event_log_correlation_id", "correlation_id", "id"),
+        Index("ix_event_log_created_at", "created_at"),
+    )
+
+    type: Mapped[str]
+    correlation_id: Mapped[str]
+    parent_id: Mapped[str | None]
+    request_id: Mapped[str | None]
+    actor_id: Mapped[str | None]
+    data: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )

@@ -1,0 +1,33 @@
+from datetime import datetime
+
+from advanced_alchemy.types import DateTimeUTC
+from sqlalchemy import BigInteger, Index, func
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.base import Base, Sealed
+
+
+class InstanceState(Base):
+    """Small facts of the whole instance: the version of the role grants, the key check."""
+
+    __tablename__ = "instance_state"
+
+    key: Mapped[str] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    value: Mapped[str | None]
+
+
+class IdempotencyKey(Base):
+    """The first answer to a keyed POST, kept for 24 hours. `caller` is a user or an address."""
+
+    __tablename__ = "idempotency_keys"
+    __table_args__ = (Index("ix_idempotency_keys_created_at", "created_at"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    fingerprint: Mapped[str]
+    status: Mapped[int | None]
+    media_type: Mapped[str | None]
+    body: Mapped[bytes | None] = mapped_column(Sealed)
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )

@@ -1,0 +1,17 @@
+from datetime import datetime
+
+from advanced_alchemy.types import DateTimeUTC
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
+
+
+class MailMessage(TenantOwned, HasId, Timestamps, Base):
+    """A mail on its way out. Its text may hold a token, so it is sealed, and wiped once sent."""
+
+    __tablename__ = "mail_messages"
+
+    recipient: Mapped[str]
+    subject: Mapped[str]
+    body: Mapped[bytes | None] = mapped_column(Sealed)
+    sent_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))

@@ -1,0 +1,47 @@
+from datetime import datetime
+
+from advanced_alchemy.types import DateTimeUTC
+from sqlalchemy import Index, UniqueConstraint, func, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.base import Base, HasId
+
+
+class Work(HasId, Base):
+    """The ledger: accepted work, its lease and its outcome. Ids only, never content or secrets."""
+
+    __tablename__ = "work"
+    __table_args__ = (
+        UniqueConstraint("kind", "dedupe_key", name="uq_work_kind_dedupe_key"),
+        Index("ix_work_pending", "run_at", postgresql_where=text("state = 'pending'")),
+        Index("ix_work_leased", "lease_until", postgresql_where=text("state = 'leased'")),
+        Index("ix_work_lease_token", "lease_token", postgresql_where=text("state = 'leased'")),
+        Index(
+            "ix_work_finished",
+            "finished_at",
+            postgresql_where=text("state IN ('done', 'dead', 'cancelled')"),
+        ),
+        Index("ix_work_correlation_id", "correlation_id"),
+        Index("ix_work_ref_id", "ref_id"),
+    )
+
+    tenant_id: Mapped[str | None]
+    kind: Mapped[str]
+    ref_id: Mapped[str | None]
+    dedupe_key: Mapped[str | None]
+    state: Mapped[str] = mapped_column(server_default="pending")
+    run_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True), server_default=func.now())
+    attempt: Mapped[int] = mapped_column(server_default="0")
+    max_attempts: Mapped[int]
+    lease_token: Mapped[str | None]
+    lease_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    dispatched_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    dispatch_no: Mapped[int] = mapped_column(server_default="0")
+    last_error: Mapped[str | None]
+    correlation_id: Mapped[str]
+    cause_event_id: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+    started_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    finished_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))

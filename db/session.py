@@ -1,0 +1,203 @@
+"""One transaction per request or job, scoped to a tenant.
+
+`Database` owns the pool. `Tx` is what services receive: an ORM session and, through `db.fast`, the
+asyncpg connection below it, both in the same transaction. Nothing is borrowed from the pool before
+the first statement, and whoever opened the transaction commits it once.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, cast
+
+import asyncpg
+from sqlalchemy import event
+from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.ext.asyncio import (
+    AsyncConnection,
+    AsyncEngine,
+    AsyncSession,
+    AsyncTransaction,
+    create_async_engine,
+)
+from sqlalchemy.orm import ORMExecuteState, Session, UOWTransaction, with_loader_criteria
+
+from db.base import TenantOwned
+
+
+class Unscoped(RuntimeError):
+    """A statement on tenant-owned rows in a session that names no tenant."""
+
+
+class CrossTenant(RuntimeError):
+    """A row of one tenant written through another tenant's session."""
+
+
+class AllTenants:
+    """The scope of super_admin and of the system itself: every tenant's rows."""
+
+    def __repr__(self) -> str:
+        return "ALL_TENANTS"
+
+
+ALL_TENANTS: Final = AllTenants()
+
+Scope = str | AllTenants
+AfterCommit = Callable[[], Awaitable[None]]
+
+
+class ScopedSession(Session):
+    pass
+
+
+@event.listens_for(ScopedSession, "do_orm_execute")
+def _add_tenant_condition(state: ORMExecuteState) -> None:
+    scope = state.session.info.get("scope")
+    if isinstance(scope, AllTenants):
+        return
+    owned = any(issubclass(mapper.class_, TenantOwned) for mapper in state.all_mappers)
+    if scope is None:
+        if owned:
+            raise Unscoped("this session names no tenant: open it with a scope")
+        return
+    if state.is_insert and owned:
+        raise CrossTenant("insert tenant-owned rows by session.add(), which checks the tenant")
+    state.statement = state.statement.options(
+        with_loader_criteria(TenantOwned, lambda cls: cls.tenant_id == scope, include_aliases=True)
+    )
+
+
+@event.listens_for(ScopedSession, "before_flush")
+def _check_tenant(session: Session, _ctx: UOWTransaction, _objects: object) -> None:
+    scope = session.info.get("scope")
+    if isinstance(scope, AllTenants):
+        return
+    for row in (*session.new, *session.dirty, *session.deleted):
+        if not isinstance(row, TenantOwned):
+            continue
+        if scope is None:
+            raise Unscoped("this session names no tenant: open it with a scope")
+        if cast("str | None", row.tenant_id) is None:
+            row.tenant_id = scope
+        elif row.tenant_id != scope:
+            raise CrossTenant(f"{type(row).__name__} of {row.tenant_id} in a session of {scope}")
+
+
+class Tx:
+    """One unit of work. `read_only` lets plain SQL run without BEGIN and COMMIT around it."""
+
+    def __init__(self, engine: AsyncEngine, scope: Scope | None, *, read_only: bool) -> None:
+        self.scope = scope
+        self.after_commit: list[AfterCommit] = []
+        self._engine = engine
+        self._read_only = read_only
+        self._connection: AsyncConnection | None = None
+        self._transaction: AsyncTransaction | None = None
+        self._session: AsyncSession | None = None
+
+    def enter(self, scope: Scope) -> None:
+        """Name the tenant once it is known, where the caller had none: a public endpoint."""
+        if self.scope is not None and self.scope != scope:
+            raise CrossTenant(f"this transaction is of {self.scope}, not of {scope}")
+        self.scope = scope
+        if self._session is not None:
+            self._session.info["scope"] = scope
+
+    async def session(self) -> AsyncSession:
+        if self._session is None:
+            connection = await self._begin()
+            self._session = AsyncSession(
+                connection,
+                sync_session_class=ScopedSession,
+                expire_on_commit=False,
+                info={"scope": self.scope},
+            )
+        return self._session
+
+    async def raw(self) -> asyncpg.Connection:
+        """The asyncpg connection, inside the transaction unless this is a read."""
+        if self._read_only and self._session is None:
+            return _driver(await self._connect())
+        connection = await self._begin()
+        if self._session is not None:
+            await self._session.flush()
+        return _driver(connection)
+
+    async def commit(self) -> None:
+        try:
+            if self._session is not None:
+                await self._session.flush()
+            if self._transaction is not None:
+                await self._transaction.commit()
+        finally:
+            await self._close()
+        for call in self.after_commit:
+            await call()
+
+    async def rollback(self) -> None:
+        self.after_commit.clear()
+        await self._close()
+
+    async def _connect(self) -> AsyncConnection:
+        if self._connection is None:
+            self._connection = await self._engine.connect()
+        return self._connection
+
+    async def _begin(self) -> AsyncConnection:
+        connection = await self._connect()
+        if self._transaction is None:
+            self._transaction = await connection.begin()
+            # SQLAlchemy sends BEGIN with its own first statement; ours may come before that.
+            adapted = cast("Any", connection.sync_connection).connection.dbapi_connection
+            await adapted._start_transaction()  # noqa: SLF001
+        return connection
+
+    async def _close(self) -> None:
+        session, self._session = self._session, None
+        connection, self._connection = self._connection, None
+        self._transaction = None
+        try:
+            if session is not None:
+                await session.close()
+        finally:
+            if connection is not None:
+                await connection.close()
+
+
+def _driver(connection: AsyncConnection) -> asyncpg.Connection:
+    fairy = cast("Any", connection.sync_connection).connection
+    return cast("asyncpg.Connection", fairy.dbapi_connection.driver_connection)
+
+
+def _refuse_closed(dbapi_connection: Any, _record: object, _proxy: object) -> None:
+    """After a restart of Postgres the pool holds dead connections; asyncpg knows which."""
+    if dbapi_connection.driver_connection.is_closed():
+        raise DisconnectionError
+
+
+class Database:
+    def __init__(self, url: str, *, pool_size: int = 20) -> None:
+        self.engine = create_async_engine(
+            url,
+            pool_size=pool_size,
+            max_overflow=pool_size,
+            pool_timeout=10,
+            pool_recycle=1800,
+            hide_parameters=True,
+        )
+        event.listen(self.engine.sync_engine, "checkout", _refuse_closed)
+
+    def begin(self, scope: Scope | None, *, read_only: bool = False) -> Tx:
+        return Tx(self.engine, scope, read_only=read_only)
+
+    @asynccontextmanager
+    async def tx(self, scope: Scope | None, *, read_only: bool = False) -> AsyncIterator[Tx]:
+        tx = self.begin(scope, read_only=read_only)
+        try:
+            yield tx
+        except BaseException:
+            await tx.rollback()
+            raise
+        await tx.commit()
+
+    async def close(self) -> None:
+        await self.engine.dispose()

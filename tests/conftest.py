@@ -1,0 +1,63 @@
+from collections.abc import AsyncIterator
+
+import pytest
+from litestar import Litestar
+
+from app import bootstrap
+from app.kit import logs
+from app.main import create_app
+from app.parts import Parts
+from tests.http.routes import ROUTES
+from tests.stores import Stores
+from tests.world import Client, World
+
+
+@pytest.fixture(scope="session")
+async def stores() -> AsyncIterator[Stores]:
+    made = Stores()
+    try:
+        await made.start()
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="session")
+async def app(stores: Stores) -> AsyncIterator[Litestar]:
+    logs.configure("warning", "json")
+    made = create_app(stores.settings, routes=ROUTES)
+    parts: Parts = made.state.parts
+    await bootstrap.prepare(parts.db, parts.keyring, "enterprise")
+    yield made
+    await parts.close()
+
+
+@pytest.fixture(scope="session")
+def parts(app: Litestar) -> Parts:
+    found: Parts = app.state.parts
+    return found
+
+
+@pytest.fixture(scope="session")
+def world(app: Litestar) -> World:
+    return World(app)
+
+
+@pytest.fixture
+def anonymous(world: World) -> Client:
+    return world.anonymous()
+
+
+@pytest.fixture
+async def super_admin(world: World) -> Client:
+    return await world.user("super_admin")
+
+
+@pytest.fixture
+async def admin(world: World) -> Client:
+    return await world.user("tenant_admin")
+
+
+@pytest.fixture
+async def developer(world: World) -> Client:
+    return await world.user("agent_developer")

@@ -1,0 +1,79 @@
+"""Routes that exist only in tests, to try the spine itself."""
+
+from typing import Any
+
+import msgspec
+from litestar import get, post
+from litestar.params import JSONBody
+from sqlalchemy import text
+
+from app.http.given import Tx
+from app.kit.ids import new_id
+from db.models import Invitation
+
+
+class Nested(msgspec.Struct):
+    count: int
+
+
+class Form(msgspec.Struct):
+    name: str
+    nested: Nested
+    age: int = 0
+
+
+@post("/test/failing-commit", public=True, include_in_schema=False)
+async def failing_commit(tx: Tx) -> dict[str, str]:
+    """Writes a row that only the commit refuses."""
+    raw = await tx.raw()
+    await raw.execute("""
+        CREATE TEMP TABLE later (id int) ON COMMIT DROP;
+        CREATE FUNCTION pg_temp.refuse() RETURNS trigger LANGUAGE plpgsql
+            AS 'BEGIN RAISE EXCEPTION ''no''; END';
+        CREATE CONSTRAINT TRIGGER late AFTER INSERT ON later DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION pg_temp.refuse();
+        INSERT INTO later VALUES (1);
+    """)
+    return {"status": "created"}
+
+
+@post("/test/form", public=True, include_in_schema=False)
+async def form(data: JSONBody[Form]) -> Form:
+    return data
+
+
+@post("/test/counted", include_in_schema=False)
+async def counted(tx: Tx, data: JSONBody[dict[str, Any]]) -> dict[str, str]:
+    """Makes one row each time it really runs."""
+    made = new_id("evt")
+    await (await tx.session()).execute(
+        text(
+            "INSERT INTO event_log (tenant_id, id, type, correlation_id, data) "
+            "VALUES (:tenant, :id, 'test.counted', 'cor_test', '{}')"
+        ),
+        {"tenant": tx.scope, "id": made},
+    )
+    if data.get("fail"):
+        raise RuntimeError("a secret detail: hunter2")
+    return {"id": made}
+
+
+@get("/test/crash", public=True, include_in_schema=False)
+async def crash() -> None:
+    raise RuntimeError("a secret detail: hunter2")
+
+
+@post("/test/chat", cost="chat", include_in_schema=False)
+async def chat() -> dict[str, str]:
+    return {}
+
+
+@get("/test/forgetful", include_in_schema=False)
+async def forgetful(tx: Tx) -> list[str]:
+    """Asks for every invitation, with no tenant condition of its own."""
+    from sqlalchemy import select  # noqa: PLC0415
+
+    return list(await (await tx.session()).scalars(select(Invitation.id)))
+
+
+ROUTES = [failing_commit, form, counted, crash, chat, forgetful]

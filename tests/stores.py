@@ -1,0 +1,101 @@
+"""A real Postgres and a real Redis for tests, from the wheels, each with a folder of its own."""
+
+import asyncio
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import asyncpg
+import redis as redis_client
+
+from app.kit.crypto import Keyring
+from app.local.postgres import Postgres
+from app.local.redis import Redis
+from app.settings import Settings
+from db import migrate
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 30, what: str = "condition") -> None:
+    """Poll until it holds; for conditions of other processes."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not hold within {seconds} s")
+        time.sleep(0.02)
+
+
+class Stores:
+    """`start()` gives a migrated database and an empty Redis; both can be stopped and started."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="parley-test-"))
+        self.folder.chmod(0o700)
+        self.postgres = Postgres(self.folder / "postgres", self.folder / "run", durable=False)
+        self.redis = Redis(self.folder / "redis", self.folder / "run", durable=False)
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.settings = Settings(
+            data_dir=self.folder / "data",
+            database_url=self.postgres.url(),
+            redis_url=self.redis.url,
+            master_keys=Keyring.generate("test"),
+            anonymous_per_minute=1_000_000,
+            egress_allow=("127.0.0.1", "localhost"),
+            local_model=False,
+            log_level="warning",
+            pool_size=10,
+        )
+
+    async def start(self) -> None:
+        self.postgres.init()
+        self.redis.init()
+        self.start_postgres()
+        self.start_redis()
+        connection = await self._connect()
+        await connection.execute("CREATE DATABASE parley")
+        await connection.close()
+        await migrate.upgrade(self.settings.sqlalchemy_url)
+
+    async def _connect(self) -> asyncpg.Connection:
+        for _ in range(600):
+            try:
+                return await asyncpg.connect(self.postgres.url("postgres"))
+            except (OSError, asyncpg.PostgresError):
+                await asyncio.sleep(0.05)
+        raise AssertionError((self.folder / "postgres.log").read_text())
+
+    def start_postgres(self) -> None:
+        self._processes["postgres"] = self.postgres.start(self.folder / "postgres.log")
+
+    def start_redis(self) -> None:
+        self._processes["redis"] = self.redis.start(self.folder / "redis.log")
+        client = redis_client.Redis.from_url(self.redis.url)
+
+        def answers() -> bool:
+            try:
+                return bool(client.ping())
+            except redis_client.RedisError:
+                return False
+
+        wait_for(answers, what="redis")
+        client.close()
+
+    def stop_redis(self) -> None:
+        self._end("redis", signal.SIGTERM)
+
+    def stop_postgres(self) -> None:
+        self._end("postgres", signal.SIGINT)
+
+    def _end(self, name: str, number: signal.Signals) -> None:
+        process = self._processes.pop(name, None)
+        if process is not None:
+            process.send_signal(number)
+            process.wait(30)
+
+    def close(self) -> None:
+        self.stop_redis()
+        self.stop_postgres()
+        shutil.rmtree(self.folder, ignore_errors=True)

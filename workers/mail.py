@@ -1,0 +1,23 @@
+from app.kit import clock, mail
+from app.kit.crypto import CannotOpen
+from db.models import MailMessage
+from workers.runner import GiveUp, Job
+
+
+async def send_mail(job: Job) -> None:
+    async with job.read() as tx:
+        message = await (await tx.session()).get(MailMessage, job.ref_id)
+    if message is None or message.body is None:
+        return
+    try:
+        place = mail.place_of(message.tenant_id, message.id)
+        text = job.parts.keyring.open(message.body, place).decode()
+    except CannotOpen as error:
+        raise GiveUp(f"the mail cannot be opened: {error}") from error
+    settings = job.parts.settings
+    content = mail.compose(settings, message.id, message.recipient, message.subject, text)
+    await mail.deliver(settings, message.id, message.recipient, content)
+    async with job.finish() as tx:
+        sent = await (await tx.session()).get(MailMessage, job.ref_id)
+        if sent is not None:
+            sent.body, sent.sent_at = None, clock.now()

@@ -1,0 +1,179 @@
+"""The worker process: queues, jobs and start-up, each an explicit list."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Mapping
+from typing import Any, Final
+
+from prometheus_client import start_http_server
+from redis.exceptions import RedisError
+from saq.job import Job as QueueJob
+from saq.queue.redis import RedisQueue
+from saq.worker import Worker
+
+from app import parts as shared
+from app.kit import heartbeat, logs, sandbox
+from app.kit.heartbeat import Beat
+from app.kit.redis import connect
+from app.kit.work import CANCEL_CHANNEL, KINDS, QUEUES
+from app.parts import Parts
+from app.settings import Settings
+from workers.mail import send_mail
+from workers.runner import JobFunction, Runner
+from workers.sweep import Sweeper
+
+log = logs.get("worker")
+
+JOBS: Final[dict[str, JobFunction]] = {
+    "mail.send": send_mail,
+}
+
+# How many jobs of a queue one process runs at a time.
+CONCURRENCY: Final = {
+    "chat": 32,
+    "ingest": 2,
+    "speech": 2,
+    "tools": 8,
+    "deliveries": 32,
+    "default": 16,
+}
+GRACE_SECONDS = 25
+_DEQUEUE_SECONDS = 5
+_SWEEP_SECONDS = 60
+
+
+class PatientQueue(RedisQueue):
+    """With Redis away, waits a second instead of asking again at once."""
+
+    stopping = False
+
+    async def dequeue(self, timeout: float = 0.0, poll_interval: float = 0.0) -> QueueJob | None:  # noqa: ASYNC109
+        if self.stopping:
+            return None
+        try:
+            return await super().dequeue(timeout, poll_interval)
+        except (RedisError, OSError, TimeoutError):
+            if not self.stopping:
+                await asyncio.sleep(1)
+            return None
+
+
+class QuietWorker(Worker[Any]):
+    """SAQ's loop without its clock: schedules, aborts and signals are the ledger's and ours."""
+
+    SIGNALS = []  # noqa: RUF012  # SAQ's own type
+
+    async def upkeep(self) -> list[asyncio.Task[None]]:
+        return [asyncio.create_task(self._sweep_forever())]
+
+    async def _sweep_forever(self) -> None:
+        while not self.event.is_set():
+            with contextlib.suppress(RedisError, OSError, TimeoutError):
+                await self.queue.sweep(_SWEEP_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.event.wait(), _SWEEP_SECONDS)
+
+
+class WorkerProcess:
+    def __init__(
+        self, parts: Parts, queues: list[str], functions: Mapping[str, JobFunction] = JOBS
+    ) -> None:
+        missing = KINDS.keys() - functions.keys()
+        if missing:
+            raise RuntimeError(f"no function runs the kinds {', '.join(sorted(missing))}")
+        self.parts = parts
+        self.queues = queues
+        self.runner = Runner(parts, functions)
+        self.sweeper = Sweeper(parts, self.runner, queues)
+        self._redis = connect(parts.settings.redis_address, wait_seconds=None)
+        self._workers = [self._worker(name) for name in queues]
+        self.stopped = asyncio.Event()
+
+    def _worker(self, name: str) -> QuietWorker:
+        return QuietWorker(
+            PatientQueue(self._redis, name=name),
+            functions=[("run_work", self._run_work)],
+            concurrency=CONCURRENCY[name],
+            dequeue_timeout=_DEQUEUE_SECONDS,
+        )
+
+    async def _run_work(self, _ctx: dict[str, Any], *, work_id: str) -> None:
+        await self.runner.run(work_id)
+
+    async def run(self) -> None:
+        """Work until `stopped` is set, then let running jobs finish."""
+        tier = await asyncio.to_thread(sandbox.tier)
+        beat = Beat("worker", heartbeat.own_name(), self.queues, tier)
+        tasks = [
+            asyncio.create_task(coroutine)
+            for coroutine in (
+                *(worker.start() for worker in self._workers),
+                self.sweeper.poll_forever(),
+                self.runner.renew_forever(),
+                self._hear_cancels(),
+                heartbeat.send_forever(self.parts.redis, beat),
+            )
+        ]
+        log.info("worker ready", queues=self.queues, sandbox=tier)
+        await self.stopped.wait()
+        log.info("worker stopping", running=self.runner.busy)
+        await self._stop(tasks)
+        await heartbeat.stop(self.parts.redis, beat)
+        with contextlib.suppress(RedisError, OSError):
+            await self._redis.aclose()
+        log.info("worker stopped")
+
+    async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
+        for worker in self._workers:
+            worker.queue.stopping = True  # type: ignore[attr-defined]
+            worker.event.set()
+        await self.runner.drain(GRACE_SECONDS)
+        # Those that still wait for a job wake up by losing their connection.
+        with contextlib.suppress(RedisError, OSError):
+            await self._redis.connection_pool.disconnect(inuse_connections=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _hear_cancels(self) -> None:
+        while True:
+            with contextlib.suppress(RedisError, OSError, TimeoutError):
+                async with self._redis.pubsub() as channel:
+                    await channel.subscribe(CANCEL_CHANNEL)
+                    async for message in channel.listen():
+                        if message["type"] == "message":
+                            self.runner.cancel(message["data"].decode())
+            await asyncio.sleep(1)
+
+
+async def _main(
+    settings: Settings,
+    queues: list[str],
+    metrics_port: int | None,
+    functions: Mapping[str, JobFunction],
+) -> None:
+    parts = shared.build(settings)
+    process = WorkerProcess(parts, queues, functions)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, process.stopped.set)
+    if metrics_port is not None:
+        start_http_server(metrics_port)
+    try:
+        await process.run()
+    finally:
+        await parts.close()
+
+
+def main(
+    settings: Settings,
+    queues: list[str] | None = None,
+    *,
+    metrics_port: int | None = None,
+    functions: Mapping[str, JobFunction] = JOBS,
+) -> None:
+    logs.configure(settings.log_level, settings.log_format)
+    import uvloop  # noqa: PLC0415  # not on every platform
+
+    uvloop.run(_main(settings, queues or list(QUEUES), metrics_port, functions))

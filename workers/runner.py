@@ -1,0 +1,225 @@
+"""Claim a ledger row, run its function, record the outcome.
+
+No transaction is open while a job runs. The outcome is written only under the lease that the job
+was claimed with, in the same transaction as its results: a worker that lost its lease, or whose job
+was cancelled, changes nothing.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from app.domain.events import service as events
+from app.domain.events.catalogue import WorkDead
+from app.http import metrics
+from app.kit import logs, trace
+from app.kit.ids import new_id
+from app.kit.trace import Trace
+from app.kit.work import KINDS, Kind
+from app.parts import Parts
+from db import ledger
+from db.ledger import WorkRow
+from db.session import ALL_TENANTS, Tx
+
+log = logs.get("worker")
+
+_ERROR_CHARS = 500
+
+
+class LeaseLost(Exception):
+    """Somebody else has this work now, or it was cancelled."""
+
+
+class Retry(Exception):
+    """Try again, after the kind's own delay or one that the job knows better."""
+
+    def __init__(self, reason: str, after_seconds: float | None = None) -> None:
+        super().__init__(reason)
+        self.after_seconds = after_seconds
+
+
+class GiveUp(Exception):
+    """It makes no sense to try again."""
+
+
+class Job:
+    """What a job function receives: its row, the parts, and the one way to write its results."""
+
+    def __init__(self, parts: Parts, row: WorkRow) -> None:
+        self.parts = parts
+        self.row = row
+        self.settled = False
+
+    @property
+    def ref_id(self) -> str:
+        if self.row.ref_id is None:
+            raise GiveUp("this work refers to nothing")
+        return self.row.ref_id
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[Tx]:
+        async with self.parts.db.tx(self.row.tenant_id or ALL_TENANTS, read_only=True) as tx:
+            yield tx
+
+    @asynccontextmanager
+    async def finish(self) -> AsyncIterator[Tx]:
+        """Results and outcome in one transaction, or neither."""
+        async with self.parts.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
+            yield tx
+            if not await ledger.finish(await tx.raw(), self.row):
+                raise LeaseLost(self.row.id)
+        self.settled = True
+
+
+JobFunction = Callable[[Job], Awaitable[None]]
+
+
+class Runner:
+    def __init__(self, parts: Parts, functions: Mapping[str, JobFunction]) -> None:
+        self._parts = parts
+        self._functions = functions
+        self._lease_seconds = parts.settings.lease_seconds
+        self._running: dict[str, tuple[WorkRow, asyncio.Task[None]]] = {}
+        self.accepting = True
+
+    @property
+    def busy(self) -> int:
+        return len(self._running)
+
+    async def run(self, work_id: str) -> None:
+        """Run this work if nobody else does. Never raises for what the job did."""
+        if not self.accepting:
+            return
+        row = await self._claim(work_id)
+        if row is None:
+            return
+        trace.begin(Trace(correlation_id=row.correlation_id, cause_event_id=row.cause_event_id))
+        kind = KINDS.get(row.kind) or Kind(row.kind)
+        task = asyncio.create_task(self._attempt(kind, row))
+        self._running[row.lease_token] = (row, task)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task], timeout=5)
+        except Exception:
+            # The lease runs out and the work is run again.
+            log.exception("outcome not recorded", work_id=row.id, kind=row.kind)
+        finally:
+            del self._running[row.lease_token]
+
+    async def _claim(self, work_id: str) -> WorkRow | None:
+        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            return await ledger.claim(await tx.raw(), work_id, new_id("lea"), self._lease_seconds)
+
+    async def _attempt(self, kind: Kind, row: WorkRow) -> None:
+        started = time.perf_counter()
+        outcome = await self._outcome(kind, row)
+        metrics.WORK.labels(kind.name, outcome).inc()
+        metrics.WORK_SECONDS.labels(kind.name).observe(time.perf_counter() - started)
+        level = log.info if outcome in {"done", "cancelled"} else log.warning
+        level(
+            "work " + outcome,
+            work_id=row.id,
+            kind=kind.name,
+            attempt=row.attempt,
+            ms=round((time.perf_counter() - started) * 1000, 1),
+        )
+        if kind.awaited and outcome in {"done", "dead", "cancelled"}:
+            await self._parts.doorbell.announce_done(row.id)
+
+    async def _outcome(self, kind: Kind, row: WorkRow) -> str:
+        job = Job(self._parts, row)
+        function = self._functions.get(row.kind)
+        try:
+            if row.attempt > row.max_attempts:
+                raise GiveUp("every attempt ended without an outcome")  # noqa: TRY301
+            if function is None:
+                raise GiveUp(f"no worker knows the kind {row.kind}")  # noqa: TRY301
+            async with asyncio.timeout(kind.timeout_seconds):
+                await function(job)
+            if not job.settled:
+                async with job.finish():
+                    pass
+        except asyncio.CancelledError:
+            return await self._interrupted(row)
+        except LeaseLost:
+            return "lost"
+        except GiveUp as error:
+            return await self._bury(row, str(error))
+        except Retry as error:
+            return await self._again(kind, row, str(error), error.after_seconds)
+        except TimeoutError:
+            return await self._again(kind, row, f"took more than {kind.timeout_seconds:g} s", None)
+        except Exception as error:
+            log.exception("work raised", work_id=row.id, kind=row.kind)
+            return await self._again(kind, row, f"{type(error).__name__}: {error}", None)
+        return "done"
+
+    async def _interrupted(self, row: WorkRow) -> str:
+        """The worker stops, or the work was cancelled: only the first finds its lease intact."""
+        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            released = await ledger.retry(
+                await tx.raw(), row, after_seconds=0, error="interrupted", uncounted=True
+            )
+        return "released" if released else "cancelled"
+
+    async def _again(self, kind: Kind, row: WorkRow, error: str, after: float | None) -> str:
+        if row.attempt >= row.max_attempts:
+            return await self._bury(row, error)
+        delays = kind.retry_delays or (1.0,)
+        delay = after if after is not None else delays[min(row.attempt, len(delays)) - 1]
+        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            kept = await ledger.retry(
+                await tx.raw(), row, after_seconds=delay, error=error[:_ERROR_CHARS]
+            )
+        return "retried" if kept else "lost"
+
+    async def _bury(self, row: WorkRow, error: str) -> str:
+        async with self._parts.db.tx(row.tenant_id or ALL_TENANTS) as tx:
+            if not await ledger.finish(await tx.raw(), row, "dead", error[:_ERROR_CHARS]):
+                return "lost"
+            if row.tenant_id is not None:
+                dead = WorkDead(row.id, row.kind, row.ref_id, row.attempt, error[:_ERROR_CHARS])
+                await events.emit(tx, dead, tenant_id=row.tenant_id)
+        return "dead"
+
+    # Leases and cancels, for all running jobs at once
+
+    async def renew_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._lease_seconds / 3)
+            try:
+                await self._renew()
+            except Exception as error:  # noqa: BLE001  # a database that is away comes back
+                log.warning("leases not renewed", reason=str(error)[:200])
+
+    async def _renew(self) -> None:
+        held = dict(self._running)
+        if not held:
+            return
+        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            kept = await ledger.renew(await tx.raw(), list(held), self._lease_seconds)
+        for token in held.keys() - kept:
+            row, task = held[token]
+            log.warning("lease lost", work_id=row.id, kind=row.kind)
+            task.cancel()
+
+    def cancel(self, work_id: str) -> None:
+        for row, task in self._running.values():
+            if row.id == work_id:
+                task.cancel()
+
+    async def drain(self, seconds: float) -> None:
+        """Take nothing new; let what runs finish, then release it for another worker."""
+        self.accepting = False
+        tasks = [task for _, task in self._running.values()]
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=seconds)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=5)

@@ -1,0 +1,86 @@
+"""Put due or abandoned ledger rows back on the queue, and tidy up.
+
+Each worker process polls by itself, once a second. With Redis away the rows run right here.
+"""
+
+import asyncio
+import time
+
+from app.kit import logs
+from app.kit.work import KINDS
+from app.parts import Parts
+from db import ledger
+from db.session import ALL_TENANTS
+from workers.runner import Runner
+
+log = logs.get("sweep")
+
+_EVERY_SECONDS = 1.0
+_TIDY_EVERY_SECONDS = 300.0
+_STALE_SECONDS = 30.0
+_BATCH = 500
+_DIRECT_AT_ONCE = 16
+_KEEP_WORK_DAYS = 7
+_TIDY_LOCK = 7_210_032
+
+
+class Sweeper:
+    def __init__(self, parts: Parts, runner: Runner, queues: list[str]) -> None:
+        self._parts = parts
+        self._runner = runner
+        self._queues = queues
+        self._direct: set[asyncio.Task[None]] = set()
+        self._slots = asyncio.Semaphore(_DIRECT_AT_ONCE)
+        self._redis_away = False
+        self._tidied_at = time.monotonic()
+
+    async def poll_forever(self) -> None:
+        while True:
+            try:
+                await self.poll()
+                if time.monotonic() - self._tidied_at > _TIDY_EVERY_SECONDS:
+                    self._tidied_at = time.monotonic()
+                    await self.tidy()
+            except Exception as error:  # noqa: BLE001  # a database that is away comes back
+                log.warning("poll failed", reason=str(error)[:200])
+            await asyncio.sleep(_EVERY_SECONDS)
+
+    async def poll(self) -> None:
+        """One round: take what is due and ring for it; run it here where nobody would hear."""
+        kinds = [kind.name for kind in KINDS.values() if kind.queue in self._queues]
+        stale = _EVERY_SECONDS if self._redis_away else _STALE_SECONDS
+        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            due = await ledger.due(await tx.raw(), kinds, stale, _BATCH)
+        if not due:
+            # Nothing to try it on, so look again with the longer patience next time.
+            self._redis_away = self._redis_away and bool(self._direct)
+            return
+        self._redis_away = False
+        for item in due:
+            if self._redis_away or not await self._parts.doorbell.ring(
+                KINDS[item.kind], item.id, item.dispatch_no
+            ):
+                self._redis_away = True
+                self._run_here(item.id)
+        log.info("work found by polling", rows=len(due), redis_away=self._redis_away)
+
+    def _run_here(self, work_id: str) -> None:
+        async def run() -> None:
+            async with self._slots:
+                await self._runner.run(work_id)
+
+        task = asyncio.create_task(run())
+        self._direct.add(task)
+        task.add_done_callback(self._direct.discard)
+
+    async def tidy(self) -> None:
+        """Forget what is past its time; one worker at a time."""
+        async with self._parts.db.tx(ALL_TENANTS) as tx:
+            raw = await tx.raw()
+            if not await raw.fetchval("SELECT pg_try_advisory_xact_lock($1)", _TIDY_LOCK):
+                return
+            await ledger.forget(raw, _KEEP_WORK_DAYS)
+            await raw.execute(
+                "DELETE FROM idempotency_keys WHERE created_at < now() - interval '24 hours'"
+            )
+            await raw.execute("DELETE FROM sessions WHERE expires_at < now() - interval '30 days'")
