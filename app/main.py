@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from litestar import Litestar, Request
+from litestar import Litestar, Request, Response
 from litestar.di import Provide
 from litestar.routes import HTTPRoute
 
@@ -15,13 +15,15 @@ from app.domain.events.controllers import EventLogController
 from app.domain.tenants.controllers import TenantController
 from app.http import errors, health, idempotency, openapi
 from app.http.bodies import StrictRequest
-from app.http.gate import Gate
+from app.http.gate import SCRIPT, Gate
 from app.http.limits import CostTable
 from app.http.paging import provide_page
 from app.http.transaction import provide_tx
 from app.kit import logs
+from app.kit.redis import ScriptLine
 from app.parts import Parts, parts_of
-from app.security.principal import Principal, login_required, principal_of
+from app.security import principal
+from app.security.principal import Principal, principal_of
 from app.settings import Settings
 
 VERSION = "0.1.0"
@@ -48,16 +50,23 @@ def provide_principal(request: Request[Any, Any, Any]) -> Principal:
     return principal_of(request)
 
 
+async def before_handler(request: Request[Any, Any, Any]) -> Response[bytes] | None:
+    principal.check(request, request.route_handler)
+    return await idempotency.before(request)
+
+
 def create_app(settings: Settings | None = None, *, routes: list[Any] | None = None) -> Litestar:
     """`routes` adds handlers, for tests of the spine itself."""
     settings = settings or configuration.load()
     parts = shared.build(settings)
+    line = ScriptLine(settings.redis_address, SCRIPT)
 
     @asynccontextmanager
     async def lifespan(_app: Litestar) -> AsyncIterator[None]:
         try:
             yield
         finally:
+            line.close()
             await parts.close()
 
     app = Litestar(
@@ -68,8 +77,7 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
             "principal": Provide(provide_principal, sync_to_thread=False),
             "page_in": Provide(provide_page, sync_to_thread=False),
         },
-        guards=[login_required],
-        before_request=idempotency.before,
+        before_request=before_handler,
         after_request=idempotency.after,
         exception_handlers={Exception: errors.handle},
         request_class=StrictRequest,
@@ -84,7 +92,7 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         app.asgi_handler,
         settings=settings,
         db=parts.db,
-        redis=parts.redis,
+        line=line,
         tokens=parts.tokens,
         grants=parts.grants,
         costs=_costs(app),

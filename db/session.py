@@ -10,16 +10,17 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, cast
 
 import asyncpg
-from sqlalchemy import event
+from sqlalchemy import Connection, PoolProxiedConnection, event
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import (
     AsyncConnection,
     AsyncEngine,
     AsyncSession,
-    AsyncTransaction,
     create_async_engine,
 )
 from sqlalchemy.orm import ORMExecuteState, Session, UOWTransaction, with_loader_criteria
+from sqlalchemy.pool import QueuePool
+from sqlalchemy.util import greenlet_spawn
 
 from db.base import TenantOwned
 
@@ -90,8 +91,8 @@ class Tx:
         self.after_commit: list[AfterCommit] = []
         self._engine = engine
         self._read_only = read_only
-        self._connection: AsyncConnection | None = None
-        self._transaction: AsyncTransaction | None = None
+        self._borrowed: PoolProxiedConnection | None = None
+        self._begun = False
         self._session: AsyncSession | None = None
 
     def enter(self, scope: Scope) -> None:
@@ -104,7 +105,9 @@ class Tx:
 
     async def session(self) -> AsyncSession:
         if self._session is None:
-            connection = await self._begin()
+            borrowed = await self._begin()
+            engine = self._engine
+            connection = AsyncConnection(engine, Connection(engine.sync_engine, borrowed))
             self._session = AsyncSession(
                 connection,
                 sync_session_class=ScopedSession,
@@ -116,18 +119,18 @@ class Tx:
     async def raw(self) -> asyncpg.Connection:
         """The asyncpg connection, inside the transaction unless this is a read."""
         if self._read_only and self._session is None:
-            return _driver(await self._connect())
-        connection = await self._begin()
+            return _adapted(await self._borrow()).driver_connection
+        borrowed = await self._begin()
         if self._session is not None:
             await self._session.flush()
-        return _driver(connection)
+        return _adapted(borrowed).driver_connection
 
     async def commit(self) -> None:
         try:
             if self._session is not None:
                 await self._session.flush()
-            if self._transaction is not None:
-                await self._transaction.commit()
+            if self._begun and self._borrowed is not None:
+                await greenlet_spawn(_adapted(self._borrowed).commit)
         finally:
             await self._close()
         for call in self.after_commit:
@@ -137,35 +140,43 @@ class Tx:
         self.after_commit.clear()
         await self._close()
 
-    async def _connect(self) -> AsyncConnection:
-        if self._connection is None:
-            self._connection = await self._engine.connect()
-        return self._connection
+    async def _borrow(self) -> PoolProxiedConnection:
+        if self._borrowed is None:
+            pool = cast("QueuePool", self._engine.sync_engine.pool)
+            # A waiting connection is taken as it is; only making one needs SQLAlchemy's greenlet.
+            if pool.checkedin() > 0:
+                self._borrowed = pool.connect()
+            else:
+                self._borrowed = await greenlet_spawn(pool.connect)
+        return self._borrowed
 
-    async def _begin(self) -> AsyncConnection:
-        connection = await self._connect()
-        if self._transaction is None:
-            self._transaction = await connection.begin()
+    async def _begin(self) -> PoolProxiedConnection:
+        borrowed = await self._borrow()
+        if not self._begun:
             # SQLAlchemy sends BEGIN with its own first statement; ours may come before that.
-            adapted = cast("Any", connection.sync_connection).connection.dbapi_connection
-            await adapted._start_transaction()  # noqa: SLF001
-        return connection
+            await _adapted(borrowed)._start_transaction()  # noqa: SLF001
+            self._begun = True
+        return borrowed
 
     async def _close(self) -> None:
         session, self._session = self._session, None
-        connection, self._connection = self._connection, None
-        self._transaction = None
+        borrowed, self._borrowed = self._borrowed, None
+        begun, self._begun = self._begun, False
         try:
             if session is not None:
                 await session.close()
         finally:
-            if connection is not None:
-                await connection.close()
+            if borrowed is not None:
+                # Giving it back rolls back what is still open, which only then needs a greenlet.
+                if begun or _adapted(borrowed).driver_connection.is_closed():
+                    await greenlet_spawn(borrowed.close)
+                else:
+                    borrowed.close()
 
 
-def _driver(connection: AsyncConnection) -> asyncpg.Connection:
-    fairy = cast("Any", connection.sync_connection).connection
-    return cast("asyncpg.Connection", fairy.dbapi_connection.driver_connection)
+def _adapted(borrowed: PoolProxiedConnection) -> Any:
+    """SQLAlchemy's wrapper of the asyncpg connection."""
+    return borrowed.dbapi_connection
 
 
 def _refuse_closed(dbapi_connection: Any, _record: object, _proxy: object) -> None:
@@ -179,7 +190,7 @@ class Database:
         self.engine = create_async_engine(
             url,
             pool_size=pool_size,
-            max_overflow=pool_size,
+            max_overflow=0,
             pool_timeout=10,
             pool_recycle=1800,
             hide_parameters=True,

@@ -46,7 +46,7 @@ class Stores:
             egress_allow=("127.0.0.1", "localhost"),
             local_model=False,
             log_level="warning",
-            pool_size=10,
+            pool_size=20,
         )
 
     async def start(self) -> None:

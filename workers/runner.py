@@ -202,7 +202,12 @@ class Runner:
             return
         async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
             kept = await ledger.renew(await tx.raw(), list(held), self._lease_seconds)
-        for token in held.keys() - kept:
+        missing = held.keys() - kept
+        if not missing:
+            return
+        # Most of these have just finished; what still runs a moment later has lost its lease.
+        await asyncio.sleep(1)
+        for token in missing & self._running.keys():
             row, task = held[token]
             log.warning("lease lost", work_id=row.id, kind=row.kind)
             task.cancel()

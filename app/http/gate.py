@@ -7,18 +7,18 @@ checks the session, puts the standing headers on every answer, and writes one lo
 import ipaddress
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
-from redis.asyncio import Redis
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import RedisError
 
 from app.http import limits, metrics
 from app.http.errors import ApiError, Invalid, NotFound, RateLimited, envelope, to_api_error
 from app.http.limits import Verdict
 from app.kit import logs, trace
+from app.kit.redis import ScriptLine
 from app.kit.trace import Trace
 from app.security import sessions
 from app.security.principal import Caller, Principal
@@ -29,7 +29,7 @@ from db.session import ALL_TENANTS, Database
 
 log = logs.get("http")
 
-_SCRIPT = Path(__file__).with_suffix(".lua").read_text(encoding="utf-8")
+SCRIPT = Path(__file__).with_suffix(".lua").read_text(encoding="utf-8")
 _AWAY_SECONDS = 1.0
 _COMPLAIN_SECONDS = 10.0
 _WANTED = {
@@ -62,14 +62,14 @@ class Gate:
         *,
         settings: Settings,
         db: Database,
-        redis: Redis,
+        line: ScriptLine,
         tokens: Tokens,
         grants: Grants,
         costs: limits.CostTable,
     ) -> None:
         self._app = app
         self._db = db
-        self._redis = redis
+        self._line = line
         self._tokens = tokens
         self._grants = grants
         self._costs = costs
@@ -80,7 +80,6 @@ class Gate:
         self._headers = list(_STANDING_HEADERS)
         if settings.public_url.startswith("https://"):
             self._headers.append((b"strict-transport-security", b"max-age=31536000"))
-        self._script_id = ""
         self._redis_back_at = 0.0
         self._complained_at = -_COMPLAIN_SECONDS
 
@@ -261,20 +260,10 @@ class Gate:
             sessions.COPY_SECONDS,
         )
         try:
-            return await self._run_script(keys, args)
+            return await self._line.run(keys, args)
         except (RedisError, OSError, TimeoutError) as error:
             self._degrade(error)
             return None
-
-    async def _run_script(self, keys: tuple[str, ...], args: tuple[str | int, ...]) -> list[Any]:
-        try:
-            if not self._script_id:
-                self._script_id = await self._redis.script_load(_SCRIPT)
-            found = await self._redis.evalsha(self._script_id, len(keys), *keys, *args)
-        except NoScriptError:
-            self._script_id = await self._redis.script_load(_SCRIPT)
-            found = await self._redis.evalsha(self._script_id, len(keys), *keys, *args)
-        return cast("list[Any]", found)
 
     def _degrade(self, error: Exception) -> None:
         now = time.monotonic()

@@ -76,9 +76,9 @@ async def ready(parts: given.Parts) -> Response[Ready]:
 )
 async def metrics(parts: given.Parts) -> Response[bytes]:
     registry = CollectorRegistry()
-    registry.register(_Backlog(await _backlog(parts)))  # type: ignore[arg-type]
+    registry.register(_Backlog(await _backlog(parts)))
     if parts.settings.metrics_dir:
-        MultiProcessCollector(registry, path=parts.settings.metrics_dir)
+        MultiProcessCollector(registry, path=parts.settings.metrics_dir)  # type: ignore[no-untyped-call]
         body = generate_latest(registry)
     else:
         body = generate_latest(REGISTRY) + generate_latest(registry)

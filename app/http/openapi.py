@@ -107,11 +107,11 @@ def _handler(app: Litestar, path: str, method: str) -> HTTPRouteHandler:
 
 def _complete(operation: dict[str, Any], path: str, method: str, handler: HTTPRouteHandler) -> None:
     public = bool(handler.opt.get("public"))
-    needed = [g.permission for g in handler.resolve_guards() if hasattr(g, "permission")]
+    needed = handler.opt.get("needs")
     if not public:
         operation["security"] = [{"access_token": []}]
     if needed:
-        operation["x-permission"] = needed[0]
+        operation["x-permission"] = needed
     statuses = {"422", "500", "503"}
     if not UNCOUNTED.match(path):
         statuses.add("429")

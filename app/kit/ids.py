@@ -1,6 +1,7 @@
 """Time-ordered ids: a prefix that tells the kind, and a UUIDv7 in Crockford's base 32."""
 
 import os
+import random
 import threading
 import time
 
@@ -9,6 +10,9 @@ _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _COUNTER_BITS = 12
 _lock = threading.Lock()
 _last = 0
+# Ids need to be unlike each other, not secret; what must be secret comes from `secrets`.
+_random = random.Random()  # noqa: S311
+os.register_at_fork(after_in_child=_random.seed)
 
 
 def _ticks() -> int:
@@ -23,8 +27,7 @@ def _ticks() -> int:
 def uuid7() -> int:
     ticks = _ticks()
     millis, counter = ticks >> _COUNTER_BITS, ticks & 0xFFF
-    random = int.from_bytes(os.urandom(8), "big") & ((1 << 62) - 1)
-    return millis << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | random
+    return millis << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | _random.getrandbits(62)
 
 
 def new_id(prefix: str) -> str:

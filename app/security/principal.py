@@ -1,11 +1,10 @@
-"""Who is calling, and the guards that ask."""
+"""Who is calling, and the one check that every route goes through."""
 
 from typing import Any
 
 import msgspec
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
-from litestar.types import Guard
 
 from app.http.errors import Forbidden, Unauthorized
 from db.session import ALL_TENANTS, Scope
@@ -69,17 +68,14 @@ def principal_of(connection: Connection) -> Principal:
     return caller.principal
 
 
-def login_required(connection: Connection, handler: BaseRouteHandler) -> None:
-    """On every route of the API; a route says `public=True` to be reached without login."""
-    if not handler.opt.get("public"):
-        principal_of(connection)
-
-
-def needs(permission: str) -> Guard:
-    """A guard for one permission. Its refusal names the permission and the caller's role."""
-
-    def guard(connection: Connection, _handler: BaseRouteHandler) -> None:
-        principal_of(connection).require(permission)
-
-    guard.permission = permission  # type: ignore[attr-defined]  # read by the OpenAPI document
-    return guard
+def check(connection: Connection, handler: BaseRouteHandler) -> None:
+    """Before every handler. A route is for those who signed in unless it says `public=True`, and
+    for those with a permission where it says `needs="…"`; the refusal names it and the role.
+    """
+    options = handler.opt
+    if options.get("public"):
+        return
+    principal = principal_of(connection)
+    permission = options.get("needs")
+    if permission is not None:
+        principal.require(permission)

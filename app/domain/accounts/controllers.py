@@ -6,7 +6,7 @@ from litestar.params import JSONBody
 from app.domain.accounts import service
 from app.domain.accounts.schemas import InvitationView, Invite, Login, SignedIn, UserView
 from app.http.given import Parts, Principal, Tx
-from app.security.principal import caller_of, needs
+from app.security.principal import caller_of
 
 
 class AuthController(Controller):
@@ -28,7 +28,7 @@ class UserController(Controller):
     path = "/users"
     tags = ["Users"]  # noqa: RUF012
 
-    @post("/invite", summary="Invite somebody", guards=[needs("admin:users")])
+    @post("/invite", summary="Invite somebody", needs="admin:users")
     async def invite(
         self, tx: Tx, parts: Parts, principal: Principal, data: JSONBody[Invite]
     ) -> InvitationView:

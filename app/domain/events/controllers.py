@@ -9,7 +9,6 @@ from app.domain.events.queries import Filter
 from app.domain.events.schemas import Entry, TraceView
 from app.http.given import Id, Page, Tx
 from app.http.paging import Flat
-from app.security.principal import needs
 
 ShortText = Annotated[str | None, QueryParameter(max_length=200)]
 
@@ -17,7 +16,7 @@ ShortText = Annotated[str | None, QueryParameter(max_length=200)]
 class EventLogController(Controller):
     path = "/api/v1/event-log"
     tags = ["Events"]  # noqa: RUF012  # litestar's own type
-    guards = [needs("events:read")]  # noqa: RUF012
+    opt = {"needs": "events:read"}  # noqa: RUF012
 
     @get(summary="List events")
     async def list_events(

@@ -7,13 +7,12 @@ from app.domain.tenants import service
 from app.domain.tenants.schemas import CreateTenant, PlanName, TenantView, UpdateTenant
 from app.http.given import Id, Page, Parts, Tx
 from app.http.paging import Paged, Search, Sort
-from app.security.principal import needs
 
 
 class TenantController(Controller):
     path = "/api/v1/tenants"
     tags = ["Tenants"]  # noqa: RUF012  # litestar's own type
-    guards = [needs("admin:tenants")]  # noqa: RUF012
+    opt = {"needs": "admin:tenants"}  # noqa: RUF012
 
     @get(summary="List tenants")
     async def list_tenants(

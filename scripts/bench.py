@@ -1,0 +1,321 @@
+"""Measures Parley against the bare parts it stands on, as ratios within one run.
+
+Everything runs on this machine, on loopback and sockets, for a bounded time.
+"""
+
+import asyncio
+import itertools
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import asyncpg
+import uvloop
+from litestar import Litestar, Request, get
+from redis.asyncio import Redis
+from saq.queue.redis import RedisQueue
+from saq.worker import Worker
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from app import parts as shared
+from app import settings as configuration
+from app.kit import work
+from app.kit.work import KINDS, Kind
+from app.local.postgres import Postgres
+from db.session import ALL_TENANTS
+from tests.stores import Stores
+from tests.world import World
+from workers.main import CONCURRENCY, JOBS
+from workers.main import main as worker_main
+from workers.runner import Job
+
+CLIENTS = 32
+SECONDS = 3.0
+ROUNDS = 3
+JOB_COUNT = 2000
+NOOP = Kind("bench.noop", retry_delays=(1,))
+ROW = "SELECT id, name, plan, limits::text AS limits, created_at FROM tenants WHERE id = $1"
+
+
+# What is measured against
+
+
+@get("/row/{row_id:str}")
+async def bare_row(request: Request, row_id: str) -> dict:  # type: ignore[type-arg]
+    async with request.app.state.pool.acquire() as connection:
+        return dict(await connection.fetchrow(ROW, row_id))
+
+
+def bare_app() -> Litestar:
+    async def start(app: Litestar) -> None:
+        url = os.environ["PARLEY_DATABASE_URL"]
+        app.state.pool = await asyncpg.create_pool(url, min_size=10, max_size=20)
+
+    return Litestar([bare_row], on_startup=[start], openapi_config=None)
+
+
+async def bare_job(_ctx: object, *, number: int) -> None:
+    del number
+
+
+async def noop(_job: Job) -> None:
+    return
+
+
+def ledger_worker() -> None:
+    KINDS[NOOP.name] = NOOP
+    worker_main(configuration.load(), ["default"], functions={**JOBS, NOOP.name: noop})
+
+
+def saq_worker() -> None:
+    async def run() -> None:
+        queue = RedisQueue.from_url(os.environ["PARLEY_REDIS_URL"], name="bare")
+        await Worker(queue, functions=[bare_job], concurrency=CONCURRENCY["default"]).start()
+
+    uvloop.run(run())
+
+
+# Load
+
+
+class _Connection(asyncio.Protocol):
+    """One keep-alive client that asks again as soon as it has its answer."""
+
+    def __init__(self, request: bytes, counts: list[int]) -> None:
+        self._request = request
+        self._counts = counts
+        self._buffer = b""
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]
+        self._send()
+
+    def _send(self) -> None:
+        if self.transport is not None:
+            self.transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, found, body = self._buffer.partition(b"\r\n\r\n")
+        if not found:
+            return
+        marker = head.lower().find(b"content-length:")
+        length = int(head[marker + 15 :].split(b"\r\n", 1)[0])
+        if len(body) >= length:
+            self._counts[0 if head.startswith(b"HTTP/1.1 2") else 1] += 1
+            self._buffer = b""
+            self._send()
+
+
+async def requests_per_second(port: int, path: str, token: str = "") -> float:
+    auth = f"Authorization: Bearer {token}\r\n" if token else ""
+    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{auth}\r\n".encode()
+    loop = asyncio.get_running_loop()
+    counts = [0, 0]
+    opened = [
+        await loop.create_connection(lambda: _Connection(request, counts), "127.0.0.1", port)
+        for _ in range(CLIENTS)
+    ]
+    await asyncio.sleep(0.5)
+    counts[:] = [0, 0]
+    started = time.perf_counter()
+    await asyncio.sleep(SECONDS)
+    rate = counts[0] / (time.perf_counter() - started)
+    for transport, _ in opened:
+        transport.abort()
+    if counts[1]:
+        raise RuntimeError(f"{counts[1]} requests failed at {path}")
+    return rate
+
+
+async def compare(
+    ours: Callable[[], Awaitable[float]], bare: Callable[[], Awaitable[float]]
+) -> tuple[float, float]:
+    """Both in turn, several times; the medians."""
+    pairs = [(await ours(), await bare()) for _ in range(ROUNDS)]
+    return statistics.median(o for o, _ in pairs), statistics.median(b for _, b in pairs)
+
+
+# The rows of the table
+
+
+def row(name: str, ours: str, bare: str, figure: str, bar: str, *, holds: bool) -> None:
+    print(f"| {name:<34} | {ours:>12} | {bare:>12} | {figure:>9} | {bar:>9} | "
+          f"{'yes' if holds else 'NO':<5} |", flush=True)  # fmt: skip
+
+
+async def bench_get(ports: dict[str, int], tenant_id: str, token: str) -> None:
+    ours, bare = await compare(
+        lambda: requests_per_second(ports["parley"], f"/api/v1/tenants/{tenant_id}", token),
+        lambda: requests_per_second(ports["bare"], f"/row/{tenant_id}"),
+    )
+    share = ours / bare
+    row("authenticated GET of one row", f"{ours:.0f}/s", f"{bare:.0f}/s", f"{share:.0%}", "≥ 40 %",
+        holds=share >= 0.4)  # fmt: skip
+
+
+async def bench_limiter(ports: dict[str, int], token: str) -> None:
+    """What session check, limit and headers cost: the same handler, counted and not counted."""
+    counted, uncounted = await compare(
+        lambda: requests_per_second(ports["parley"], "/bench/empty", token),
+        lambda: requests_per_second(ports["parley"], "/health/live"),
+    )
+    cost = 1000 / counted - 1000 / uncounted
+    row("limiter and session check", f"{counted:.0f}/s", f"{uncounted:.0f}/s", f"{cost:.2f} ms",
+        "≤ 0.6 ms", holds=cost <= 0.6)  # fmt: skip
+
+
+async def ledger_rate(parts: shared.Parts, tenant_id: str) -> float:
+    started = time.perf_counter()
+    numbers = itertools.count()
+
+    async def accept() -> None:
+        while next(numbers) < JOB_COUNT:
+            async with parts.db.tx(tenant_id) as tx:
+                await work.accept(tx, parts.doorbell, NOOP.name, tenant_id=tenant_id)
+
+    await asyncio.gather(*(accept() for _ in range(16)))
+    await _until_done(parts)
+    return JOB_COUNT / (time.perf_counter() - started)
+
+
+async def _until_done(parts: shared.Parts) -> None:
+    while True:
+        async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            raw = await tx.raw()
+            left = await raw.fetchval("SELECT count(*) FROM work WHERE finished_at IS NULL")
+        if not left:
+            return
+        await asyncio.sleep(0.02)
+
+
+async def saq_rate(redis: Redis) -> float:
+    queue = RedisQueue(redis, name="bare")
+    started = time.perf_counter()
+    numbers = itertools.count()
+
+    async def enqueue() -> None:
+        while (number := next(numbers)) < JOB_COUNT:
+            await queue.enqueue("bare_job", number=number)
+
+    await asyncio.gather(*(enqueue() for _ in range(16)))
+    while await queue.count("incomplete"):
+        await asyncio.sleep(0.02)
+    return JOB_COUNT / (time.perf_counter() - started)
+
+
+async def bench_ledger(parts: shared.Parts, tenant_id: str) -> None:
+    ours, bare = await compare(lambda: ledger_rate(parts, tenant_id), lambda: saq_rate(parts.redis))
+    share = ours / bare
+    row("ledger job, accept to done", f"{ours:.0f}/s", f"{bare:.0f}/s", f"{share:.0%}", "≥ 40 %",
+        holds=share >= 0.4)  # fmt: skip
+
+
+async def bench_wake_up(parts: shared.Parts, tenant_id: str) -> None:
+    """From the commit to the claim, one job at a time."""
+    for _ in range(200):
+        async with parts.db.tx(tenant_id) as tx:
+            await work.accept(tx, parts.doorbell, NOOP.name, tenant_id=tenant_id)
+        await _until_done(parts)
+    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        raw = await tx.raw()
+        waits = await raw.fetch(
+            "SELECT extract(epoch FROM started_at - created_at) * 1000 AS ms FROM work "
+            "WHERE kind = $1 ORDER BY id DESC LIMIT 200", NOOP.name
+        )  # fmt: skip
+    p50 = statistics.median(float(item["ms"]) for item in waits)
+    row("wake-up of a worker, p50", f"{p50:.1f} ms", "", "", "≤ 15 ms", holds=p50 <= 15)
+
+
+# Putting it together
+
+
+def start(code: str, stores: Stores) -> subprocess.Popen[bytes]:
+    env = {**os.environ, **configuration.as_env(stores.settings), "PYTHONPATH": "scripts:."}
+    return subprocess.Popen([sys.executable, "-c", code], env=env)
+
+
+def web(factory: str, port: int) -> str:
+    return (
+        f"import uvicorn; uvicorn.run('{factory}', factory=True, port={port}, log_level='error', "
+        "access_log=False, proxy_headers=False)"
+    )
+
+
+async def reachable(port: int) -> None:
+    for _ in range(600):
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.05)
+        else:
+            writer.close()
+            return
+    raise RuntimeError(f"nothing listens on {port}")
+
+
+async def main() -> None:
+    stores = Stores()
+    # As an operator would run it: the disk counts.
+    stores.postgres = Postgres(stores.folder / "postgres", stores.folder / "run")
+    KINDS[NOOP.name] = NOOP
+    ports = {"parley": 18461, "bare": 18462}
+    children: list[subprocess.Popen[bytes]] = []
+    try:
+        await stores.start()
+        children += [
+            start(web("bench:parley_app", ports["parley"]), stores),
+            start(web("bench:bare_app", ports["bare"]), stores),
+            start("import bench; bench.ledger_worker()", stores),
+            start("import bench; bench.saq_worker()", stores),
+        ]
+        await measure(stores, ports)
+    finally:
+        for child in children:
+            child.terminate()
+        for child in children:
+            child.wait(30)
+        stores.close()
+
+
+@get("/bench/empty")
+async def empty() -> dict[str, str]:
+    return {"status": "ok"}
+
+
+def parley_app() -> Litestar:
+    from app.kit import logs  # noqa: PLC0415
+    from app.main import create_app  # noqa: PLC0415
+
+    settings = configuration.load()
+    logs.configure("warning", "json")
+    return create_app(settings, routes=[empty])
+
+
+async def measure(stores: Stores, ports: dict[str, int]) -> None:
+    from app import bootstrap  # noqa: PLC0415
+    from app.main import create_app  # noqa: PLC0415
+
+    app = create_app(stores.settings)
+    parts: shared.Parts = app.state.parts
+    await bootstrap.prepare(parts.db, parts.keyring, "enterprise")
+    user = await World(app).user("super_admin")
+    for port in ports.values():
+        await reachable(port)
+    print("| path                               |         ours |         bare |    figure |       bar "
+          "| holds |\n|---|---|---|---|---|---|", flush=True)  # fmt: skip
+    await bench_get(ports, user.tenant_id, user.token or "")
+    await bench_limiter(ports, user.token or "")
+    await bench_ledger(parts, user.tenant_id)
+    await bench_wake_up(parts, user.tenant_id)
+    await parts.close()
+
+
+if __name__ == "__main__":
+    uvloop.run(main())
