@@ -5,13 +5,13 @@ asyncpg connection below it, both in the same transaction. Nothing is borrowed f
 the first statement, and whoever opened the transaction commits it once.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
 
 import asyncpg
 from sqlalchemy import Connection, PoolProxiedConnection, event
-from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.exc import DisconnectionError, MissingGreenlet
 from sqlalchemy.ext.asyncio import (
     AsyncConnection,
     AsyncEngine,
@@ -31,6 +31,10 @@ class Unscoped(RuntimeError):
 
 class CrossTenant(RuntimeError):
     """A row of one tenant written through another tenant's session."""
+
+
+class DatabaseAway(ConnectionError):
+    """Postgres does not answer."""
 
 
 class AllTenants:
@@ -142,13 +146,25 @@ class Tx:
 
     async def _borrow(self) -> PoolProxiedConnection:
         if self._borrowed is None:
-            pool = cast("QueuePool", self._engine.sync_engine.pool)
-            # A waiting connection is taken as it is; only making one needs SQLAlchemy's greenlet.
-            if pool.checkedin() > 0:
-                self._borrowed = pool.connect()
-            else:
-                self._borrowed = await greenlet_spawn(pool.connect)
+            self._borrowed = self._idle() or await self._connect()
         return self._borrowed
+
+    async def _connect(self) -> PoolProxiedConnection:
+        try:
+            return await greenlet_spawn(self._engine.sync_engine.pool.connect)
+        except OSError as error:
+            raise DatabaseAway(f"Postgres cannot be reached: {error}") from error
+
+    def _idle(self) -> PoolProxiedConnection | None:
+        """A connection that waits in the pool, taken as it is: only making one, or replacing a
+        dead one, needs SQLAlchemy's greenlet."""
+        pool = cast("QueuePool", self._engine.sync_engine.pool)
+        if pool.checkedin() == 0:
+            return None
+        try:
+            return pool.connect()
+        except MissingGreenlet:
+            return None
 
     async def _begin(self) -> PoolProxiedConnection:
         borrowed = await self._borrow()
@@ -179,6 +195,19 @@ def _adapted(borrowed: PoolProxiedConnection) -> Any:
     return borrowed.dbapi_connection
 
 
+class _Connecting:
+    """`asyncpg.connect`, begun only when it is awaited: `Tx` may find that it cannot be."""
+
+    def __init__(self, **where: Any) -> None:
+        self._where = where
+
+    def __await__(self) -> Generator[Any, None, asyncpg.Connection]:
+        return cast("Generator[Any, None, asyncpg.Connection]", self._connect().__await__())
+
+    async def _connect(self) -> asyncpg.Connection:
+        return await asyncpg.connect(**self._where)
+
+
 def _refuse_closed(dbapi_connection: Any, _record: object, _proxy: object) -> None:
     """After a restart of Postgres the pool holds dead connections; asyncpg knows which."""
     if dbapi_connection.driver_connection.is_closed():
@@ -194,6 +223,7 @@ class Database:
             pool_timeout=10,
             pool_recycle=1800,
             hide_parameters=True,
+            connect_args={"async_creator_fn": _Connecting},
         )
         event.listen(self.engine.sync_engine, "checkout", _refuse_closed)
 

@@ -22,9 +22,13 @@ async def stores() -> AsyncIterator[Stores]:
         made.close()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _quiet_logs() -> None:
+    logs.configure("warning", "json")
+
+
 @pytest.fixture(scope="session")
 async def app(stores: Stores) -> AsyncIterator[Litestar]:
-    logs.configure("warning", "json")
     made = create_app(stores.settings, routes=ROUTES)
     parts: Parts = made.state.parts
     await bootstrap.prepare(parts.db, parts.keyring, "enterprise")

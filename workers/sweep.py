@@ -17,7 +17,6 @@ log = logs.get("sweep")
 
 _EVERY_SECONDS = 1.0
 _TIDY_EVERY_SECONDS = 300.0
-_STALE_SECONDS = 30.0
 _BATCH = 500
 _DIRECT_AT_ONCE = 16
 _KEEP_WORK_DAYS = 7
@@ -48,7 +47,7 @@ class Sweeper:
     async def poll(self) -> None:
         """One round: take what is due and ring for it; run it here where nobody would hear."""
         kinds = [kind.name for kind in KINDS.values() if kind.queue in self._queues]
-        stale = _EVERY_SECONDS if self._redis_away else _STALE_SECONDS
+        stale = _EVERY_SECONDS if self._redis_away else self._parts.settings.lease_seconds
         async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
             due = await ledger.due(await tx.raw(), kinds, stale, _BATCH)
         if not due:

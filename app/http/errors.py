@@ -174,10 +174,18 @@ def _invalid_parameters(error: ValidationException) -> ApiError:
     return Invalid.fields(details or {"request": str(error.detail)})
 
 
+def report(told: ApiError, error: BaseException, path: str) -> None:
+    """A failure of ours in the log: with its traceback, unless a part is merely away."""
+    if isinstance(told, Unavailable):
+        log.warning("a part is away", path=path, reason=f"{type(error).__name__}: {error}"[:200])
+    elif not isinstance(error, ApiError):
+        log.error("request failed", path=path, exc_info=error)
+
+
 def handle(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     told = to_api_error(error)
-    if told.status >= HTTP_SERVER_ERROR and not isinstance(error, ApiError):
-        log.error("request failed", path=request.scope["path"], exc_info=error)
+    if told.status >= HTTP_SERVER_ERROR:
+        report(told, error, request.scope["path"])
     return Response(
         envelope(told),
         status_code=told.status,

@@ -15,7 +15,15 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 from redis.exceptions import RedisError
 
 from app.http import limits, metrics
-from app.http.errors import ApiError, Invalid, NotFound, RateLimited, envelope, to_api_error
+from app.http.errors import (
+    HTTP_SERVER_ERROR,
+    Invalid,
+    NotFound,
+    RateLimited,
+    envelope,
+    report,
+    to_api_error,
+)
 from app.http.limits import Verdict
 from app.kit import logs, trace
 from app.kit.redis import ScriptLine
@@ -100,7 +108,7 @@ class Gate:
         try:
             await self._enter(scope, receive, answer, given, caller)
         except Exception as error:  # noqa: BLE001  # the last resort: nothing below answered
-            await self._fail(answer, error)
+            await self._fail(answer, error, scope["path"])
         finally:
             tx = scope["state"].get("tx")
             if tx is not None:
@@ -149,13 +157,13 @@ class Gate:
         await self._narrow(given, caller)
         await self._app(scope, receive, answer.send)
 
-    async def _fail(self, answer: "_Answer", error: Exception) -> None:
+    async def _fail(self, answer: "_Answer", error: Exception, path: str) -> None:
         if answer.started:
             log.error("answer broken off", exc_info=error)
             return
         told = to_api_error(error)
-        if not isinstance(error, ApiError):
-            log.error("request failed", exc_info=error)
+        if told.status >= HTTP_SERVER_ERROR:
+            report(told, error, path)
         body = envelope(told)
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         for name, value in (told.headers or {}).items():

@@ -1,0 +1,30 @@
+"""A worker process with one more kind of work: something slow enough to be killed in the middle."""
+
+import asyncio
+import os
+import random
+
+from app import settings as configuration
+from app.kit.ids import new_id
+from app.kit.work import KINDS, Kind
+from workers.main import JOBS, main
+from workers.runner import Job
+
+EFFECT = Kind("test.effect", timeout_seconds=20, retry_delays=(0.2,) * 20)
+
+
+async def effect(job: Job) -> None:
+    await asyncio.sleep(random.uniform(0.02, 0.25))
+    async with job.finish() as tx:
+        await (await tx.raw()).execute(
+            "INSERT INTO event_log (tenant_id, id, type, correlation_id, data) "
+            "VALUES ($1, $2, 'test.effect', 'cor_faults', jsonb_build_object('work', $3::text))",
+            job.row.tenant_id,
+            new_id("evt"),
+            job.row.id,
+        )
+
+
+if __name__ == "__main__":
+    KINDS[EFFECT.name] = EFFECT
+    main(configuration.load(os.environ), functions={**JOBS, EFFECT.name: effect})

@@ -1,0 +1,260 @@
+"""Rate limits: the script against an oracle, and what callers see of it."""
+
+import itertools
+
+import msgspec
+import pytest
+import redis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.http import limits
+from app.http.gate import SCRIPT
+from app.main import create_app
+from app.parts import Parts
+from tests.http.oracle import Oracle
+from tests.stores import Stores
+from tests.world import Client, World
+
+_subject = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def script(stores: Stores) -> "Script":
+    return Script(redis.Redis.from_url(stores.redis.url))
+
+
+class Script:
+    """The gate's script, asked at a time of the test's choosing."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self._client = client
+        self._run = client.register_script(SCRIPT)
+
+    def ask(self, subject: str, plan: str, now: int, units: int) -> limits.Verdict:
+        keys = ["", "", "", subject, f"{subject}:m", f"{subject}:h", f"{subject}:d"]
+        args = [now, units, "0", plan, "", "", "", 60]
+        _, _, allowed, window, limit, left, reset, retry = self._run(keys=keys, args=args)
+        return limits.Verdict(bool(allowed), window, limit, left, reset, retry)
+
+    def forget(self, subject: str) -> None:
+        self._client.delete(subject, f"{subject}:m", f"{subject}:h", f"{subject}:d")
+
+
+PLANS = st.builds(
+    lambda minute, hour, day, times, burst: (minute, hour, day, times, burst),
+    st.integers(1, 30),
+    st.sampled_from([0, 5, 20, 60]),
+    st.sampled_from([0, 8, 40, 90]),
+    st.integers(1, 4),
+    st.sampled_from([0, 1, 5, 10, 30, 60]),
+)
+# Mostly seconds apart, sometimes across the edge of a window.
+STEPS = st.lists(
+    st.tuples(
+        st.one_of(
+            st.integers(0, 3),
+            st.sampled_from([9, 10, 29, 30, 58, 59, 60, 61, 3599, 3600, 86399, 86400]),
+        ),
+        st.sampled_from([1, 2, 5, 10]),
+    ),
+    max_size=120,
+)
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(plan=PLANS, steps=STEPS)
+def test_the_script_decides_as_the_oracle_does(
+    script: Script, plan: tuple[int, int, int, int, int], steps: list[tuple[int, int]]
+) -> None:
+    subject = f"oracle:{next(_subject)}"
+    minute, hour, day, times, burst = plan
+    oracle = Oracle(minute, hour, day, times, burst)
+    packed = ",".join(map(str, plan))
+    now = 1_000_000
+    for pause, units in steps:
+        now += pause
+        verdict = script.ask(subject, packed, now, units)
+        admitted, wait = oracle.ask(now, units)
+        assert verdict.allowed == admitted
+        assert verdict.retry_after == wait
+        assert verdict.remaining == (oracle.remaining(now) if admitted else 0)
+    script.forget(subject)
+
+
+def test_a_refused_request_costs_nothing(script: Script) -> None:
+    subject = f"free:{next(_subject)}"
+    assert script.ask(subject, "2,0,0,1,0", 100, 2).allowed
+    for _ in range(50):
+        assert not script.ask(subject, "2,0,0,1,0", 110, 1).allowed
+    assert script.ask(subject, "2,0,0,1,0", 160, 2).allowed
+
+
+def test_a_clock_that_steps_back_frees_nothing(script: Script) -> None:
+    subject = f"back:{next(_subject)}"
+    assert script.ask(subject, "1,0,0,1,0", 1000, 1).allowed
+    assert not script.ask(subject, "1,0,0,1,0", 10, 1).allowed
+
+
+def test_cost_does_not_grow_with_what_was_used(script: Script) -> None:
+    """A day of one request a second is remembered, and the next request reads a few entries."""
+    subject = f"long:{next(_subject)}"
+    for second in range(5000):
+        assert script.ask(subject, "100,0,90000,1,0", 1000 + second, 1).allowed
+    client = script._client
+    client.config_resetstat()
+    script.ask(subject, "100,0,90000,1,0", 6001, 1)
+    stats = client.info("commandstats")
+    assert stats["cmdstat_lrange"]["calls"] <= 4
+
+
+# What callers see
+
+
+async def test_headers_show_the_tightest_window(world: World) -> None:
+    plan = {"requests_per_minute": 100, "requests_per_hour": 5}
+    user = await world.user("agent_user", await world.tenant(limits=plan))
+    answer = await user.get("/auth/me")
+    assert answer.headers["x-ratelimit-window"] == "3600"
+    assert answer.headers["x-ratelimit-limit"] == "5"
+    assert answer.headers["x-ratelimit-remaining"] == "4"
+    assert answer.headers["ratelimit-policy"] == '"hour";q=5;w=3600'
+
+
+async def test_the_429_says_all_that_is_needed_to_come_back(world: World) -> None:
+    plan = {"requests_per_minute": 2, "burst_multiplier": 1}
+    user = await world.user("agent_user", await world.tenant(limits=plan))
+    assert (await user.get("/auth/me")).status_code == 200
+    assert (await user.get("/auth/me")).status_code == 200
+    refused = await user.get("/auth/me")
+    assert refused.status_code == 429
+    error = refused.json()["error"]
+    assert error["code"] == "rate_limited"
+    assert error["details"]["limit"] == 2
+    assert error["details"]["window"] == 60
+    assert 1 <= error["details"]["retry_after"] <= 60
+    assert refused.headers["retry-after"] == str(error["details"]["retry_after"])
+    assert refused.headers["x-ratelimit-remaining"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "cost"),
+    [
+        ("GET", "/auth/me", 1),
+        ("POST", "/users/invite", 2),
+        ("DELETE", "/api/v1/tenants/ten_none", 2),
+        ("PUT", "/api/v1/tenants/ten_none", 2),
+        ("POST", "/test/chat", 10),
+        ("GET", "/nowhere", 1),
+    ],
+)
+async def test_a_request_costs_by_its_type(world: World, method: str, path: str, cost: int) -> None:
+    user = await world.user("viewer", await world.tenant(limits={"requests_per_minute": 100}))
+    answer = await user(method, path)
+    assert answer.headers["x-ratelimit-remaining"] == str(100 - cost)
+
+
+async def test_all_users_of_a_tenant_share_its_limit(world: World) -> None:
+    tenant = await world.tenant(limits={"requests_per_minute": 50})
+    first, second = await world.user("viewer", tenant), await world.user("viewer", tenant)
+    await first.get("/auth/me")
+    answer = await second.get("/auth/me")
+    assert answer.headers["x-ratelimit-remaining"] == "48"
+
+
+async def test_free_plan_bursts_to_twice_its_minute(world: World) -> None:
+    user = await world.user("viewer", await world.tenant("free"))
+    answers = [await user.get("/auth/me") for _ in range(121)]
+    assert [answer.status_code for answer in answers] == [200] * 120 + [429]
+
+
+@pytest.mark.parametrize("plan", ["free", "pro", "team", "enterprise"])
+def test_the_plans_are_those_of_the_interface(plan: str) -> None:
+    expected = {
+        "free": (60, 1_000, 10_000, 5, 1, 2, 10),
+        "pro": (300, 10_000, 100_000, 30, 5, 3, 30),
+        "team": (600, 30_000, 300_000, 60, 10, 5, 60),
+        "enterprise": (1_200, 0, 0, 300, 50, 5, 60),
+    }
+    assert msgspec.structs.astuple(limits.PLANS[plan]) == expected[plan]
+
+
+async def test_callers_without_login_are_limited_by_address(stores: Stores, parts: Parts) -> None:
+    app = create_app(msgspec.structs.replace(stores.settings, anonymous_per_minute=3))
+    await parts.redis.flushdb()
+    anonymous = Client(app)
+    seen = [(await anonymous.get("/auth/me")).status_code for _ in range(4)]
+    assert seen == [401, 401, 401, 429]
+    assert (await anonymous.get("/health/live")).status_code == 200
+    await parts.redis.flushdb()
+    await app.state.parts.close()
+
+
+async def test_a_forwarded_address_counts_only_from_a_trusted_proxy(
+    stores: Stores, parts: Parts
+) -> None:
+    open_settings = msgspec.structs.replace(stores.settings, anonymous_per_minute=2)
+    behind_proxy = msgspec.structs.replace(open_settings, trusted_proxies=("127.0.0.1",))
+    for settings_, expected in ((open_settings, 429), (behind_proxy, 401)):
+        await parts.redis.flushdb()
+        app = create_app(settings_)
+        caller = Client(app)
+        for number in range(3):
+            answer = await caller.get(
+                "/auth/me", headers={"x-forwarded-for": f"198.51.100.{number}"}
+            )
+        assert answer.status_code == expected
+        await app.state.parts.close()
+    await parts.redis.flushdb()
+
+
+async def test_session_check_and_limit_are_one_round_trip(world: World, parts: Parts) -> None:
+    user = await world.user("agent_user")
+    await user.get("/auth/me")
+    await parts.redis.config_resetstat()
+    answer = await user.get("/auth/me")
+    assert answer.status_code == 200
+    stats = await parts.redis.info("commandstats")
+    from_outside = {name: entry["calls"] for name, entry in stats.items()}
+    assert from_outside["cmdstat_evalsha"] == 1
+    # Everything else that was counted ran inside the script.
+    inside = {
+        "mget",
+        "time",
+        "hmget",
+        "lrange",
+        "lindex",
+        "rpush",
+        "lset",
+        "hset",
+        "expire",
+        "ltrim",
+    }
+    asked = {name.removeprefix("cmdstat_") for name in from_outside}
+    assert asked - inside <= {"evalsha", "config|resetstat", "config", "info"}
+
+
+async def test_redis_away_lets_requests_through_and_sessions_are_still_checked(
+    world: World, parts: Parts, stores: Stores
+) -> None:
+    user = await world.user("agent_user")
+    app = create_app(stores.settings)
+    caller = Client(app, user.token)
+    assert (await caller.get("/auth/me")).status_code == 200
+    stores.stop_redis()
+    try:
+        answer = await caller.get("/auth/me")
+        assert answer.status_code == 200
+        assert "x-ratelimit-limit" in answer.headers
+        async with parts.db.tx(user.tenant_id) as tx:
+            await (await tx.raw()).execute(
+                "UPDATE sessions SET ended_at = now() WHERE id = $1", user.session_id
+            )
+        assert (await caller.get("/auth/me")).status_code == 401
+        metrics = (await caller.get("/metrics")).text
+        assert "parley_limiter_degraded_total" in metrics
+    finally:
+        stores.start_redis()
+    await app.state.parts.close()
