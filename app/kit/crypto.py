@@ -10,7 +10,7 @@ import base64
 import binascii
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import msgspec
@@ -43,22 +43,34 @@ class Place(msgspec.Struct, frozen=True):
     version: int = 1
 
 
-class Keyring:
-    """Root keys by name. The first is active: it seals; the others only open."""
+Newer = Callable[[], str | None]
 
-    def __init__(self, keys: Mapping[str, bytes]) -> None:
+
+class Keyring:
+    """Root keys by name. The first is active: it seals; the others only open.
+
+    `newer` gives the keys' text again if it has changed since; it is asked when a value names a key
+    that is not known, so that a rotation reaches processes that are already running.
+    """
+
+    def __init__(self, keys: Mapping[str, bytes], newer: Newer | None = None) -> None:
         if not keys:
             raise KeyProblem("no root key is given")
         for kid, key in keys.items():
             if len(key) < _KEY_BYTES:
                 raise KeyProblem(f"root key {kid!r} has {len(key)} bytes; it needs {_KEY_BYTES}")
         self._keys = dict(keys)
+        self._newer = newer
         self.active = next(iter(self._keys))
         self.derive = lru_cache(maxsize=4096)(self._derive)
 
     @classmethod
-    def parse(cls, text: str) -> "Keyring":
+    def parse(cls, text: str, newer: Newer | None = None) -> "Keyring":
         """Read `kid:base64,kid:base64`."""
+        return cls(cls._read(text), newer)
+
+    @staticmethod
+    def _read(text: str) -> dict[str, bytes]:
         keys: dict[str, bytes] = {}
         for part in filter(None, (item.strip() for item in text.split(","))):
             kid, colon, encoded = part.partition(":")
@@ -68,7 +80,7 @@ class Keyring:
                 keys[kid] = base64.b64decode(encoded, validate=True)
             except binascii.Error as error:
                 raise KeyProblem(f"root key {kid!r} is not base64") from error
-        return cls(keys)
+        return keys
 
     @staticmethod
     def generate(kid: str) -> str:
@@ -80,6 +92,9 @@ class Keyring:
 
     def _derive(self, kid: str, purpose: str, subject: str) -> bytes:
         """A key for one purpose and subject; the root key itself encrypts nothing."""
+        if kid not in self._keys and self._newer is not None and (text := self._newer()):
+            self._keys = self._read(text)
+            self.active = next(iter(self._keys))
         if kid not in self._keys:
             raise CannotOpen(f"root key {kid!r} is not among the configured ones")
         info = _joined(b"parley", purpose.encode(), subject.encode())

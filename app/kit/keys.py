@@ -27,10 +27,29 @@ def load(settings: Settings) -> Keyring:
         )
     if path.stat().st_mode & _OTHERS:
         raise KeyProblem(f"{path} can be read by others: chmod 600 it")
+    watched = _Watched(path)
     try:
-        return Keyring.parse(path.read_text(encoding="ascii").replace("\n", ","))
+        return Keyring.parse(watched.text(), watched.newer)
     except (KeyProblem, UnicodeDecodeError) as error:
         raise KeyProblem(f"{path}: {error}") from None
+
+
+class _Watched:
+    """The key file, and whether it has changed since it was last read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen = 0
+
+    def text(self) -> str:
+        self._seen = self._path.stat().st_mtime_ns
+        return self._path.read_text(encoding="ascii").replace("\n", ",")
+
+    def newer(self) -> str | None:
+        try:
+            return self.text() if self._path.stat().st_mtime_ns != self._seen else None
+        except (OSError, UnicodeDecodeError):
+            return None
 
 
 def ensure(settings: Settings, *, data_exists: bool) -> None:

@@ -1,0 +1,27 @@
+"""Applies the migrations to a fresh Postgres and checks that the models need no further one."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.stores import Stores  # noqa: E402  # after the path is set
+
+
+async def main() -> int:
+    stores = Stores()
+    try:
+        await stores.start()
+        env = {**os.environ, "PARLEY_DATABASE_URL": stores.settings.database_url}
+        alembic = Path(sys.executable).with_name("alembic")
+        return subprocess.run([alembic, "check"], env=env, cwd=ROOT, check=False).returncode
+    finally:
+        stores.close()
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

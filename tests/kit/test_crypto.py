@@ -1,0 +1,344 @@
+"""Sealed values: they open where they belong, with the right key, unaltered, and nowhere else."""
+
+import base64
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.kit.crypto import CannotOpen, KeyProblem, Keyring, Place, kid_of
+
+HERE = Place(tenant="ten_1", table="credentials", record="crd_1", field="secret", version=3)
+SECRET = b"hunter2"
+K1 = "k1:" + base64.b64encode(b"a" * 32).decode()
+K2 = "k2:" + base64.b64encode(b"b" * 32).decode()
+HEAD = len(b"\x01\x02k1")
+WRAPPED = 12 + 32 + 16
+
+places = st.builds(
+    Place,
+    tenant=st.text(max_size=40),
+    table=st.text(max_size=40),
+    record=st.text(max_size=40),
+    field=st.text(max_size=40),
+    version=st.integers(0, 2**63),
+)
+
+
+@pytest.fixture
+def keyring() -> Keyring:
+    return Keyring.parse(K1)
+
+
+# Sealing and opening
+
+
+@given(content=st.binary(max_size=2000), place=places)
+@settings(max_examples=100, deadline=None)
+def test_what_was_sealed_opens_as_it_was(content: bytes, place: Place) -> None:
+    keyring = Keyring.parse(K1)
+    assert keyring.open(keyring.seal(content, place), place) == content
+
+
+def test_an_empty_value_can_be_sealed(keyring: Keyring) -> None:
+    assert keyring.open(keyring.seal(b"", HERE), HERE) == b""
+
+
+def test_two_seals_of_one_value_share_nothing(keyring: Keyring) -> None:
+    first, second = keyring.seal(SECRET, HERE), keyring.seal(SECRET, HERE)
+    assert not set(_windows(first[HEAD:])) & set(_windows(second[HEAD:]))
+
+
+def _windows(data: bytes) -> list[bytes]:
+    return [data[start : start + 8] for start in range(len(data) - 7)]
+
+
+def test_the_value_is_not_readable_in_what_was_sealed(keyring: Keyring) -> None:
+    assert SECRET not in keyring.seal(SECRET, HERE)
+
+
+def test_the_first_key_seals(keyring: Keyring) -> None:
+    assert kid_of(Keyring.parse(f"{K2},{K1}").seal(SECRET, HERE)) == "k2"
+
+
+def test_an_older_key_still_opens(keyring: Keyring) -> None:
+    assert Keyring.parse(f"{K2},{K1}").open(keyring.seal(SECRET, HERE), HERE) == SECRET
+
+
+# Moved
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        {"tenant": "ten_2"},
+        {"table": "tools"},
+        {"record": "crd_2"},
+        {"field": "other"},
+        {"version": 4},
+        {"tenant": ""},
+        {"tenant": "TEN_1"},
+    ],
+)
+def test_a_moved_value_does_not_open(keyring: Keyring, elsewhere: dict[str, str | int]) -> None:
+    sealed = keyring.seal(SECRET, HERE)
+    with pytest.raises(CannotOpen):
+        keyring.open(sealed, msgspec.structs.replace(HERE, **elsewhere))
+
+
+def test_places_that_read_alike_when_joined_are_not_the_same(keyring: Keyring) -> None:
+    sealed = keyring.seal(SECRET, Place(tenant="t", table="ab", record="c", field="d"))
+    with pytest.raises(CannotOpen):
+        keyring.open(sealed, Place(tenant="t", table="a", record="bc", field="d"))
+
+
+@given(first=places, second=places)
+@settings(max_examples=50, deadline=None)
+def test_a_value_opens_in_another_place_only_if_it_is_the_same(first: Place, second: Place) -> None:
+    keyring = Keyring.parse(K1)
+    sealed = keyring.seal(SECRET, first)
+    try:
+        opened = keyring.open(sealed, second) == SECRET
+    except CannotOpen:
+        opened = False
+    assert opened is (first == second)
+
+
+def test_the_content_of_one_value_does_not_open_under_the_data_key_of_another(
+    keyring: Keyring,
+) -> None:
+    first, second = keyring.seal(b"first", HERE), keyring.seal(b"second", HERE)
+    cut = HEAD + WRAPPED
+    with pytest.raises(CannotOpen):
+        keyring.open(first[:cut] + second[cut:], HERE)
+
+
+# Altered
+
+
+def _flipped(sealed: bytes) -> list[bytes]:
+    return [
+        sealed[:at] + bytes([sealed[at] ^ 1 << bit]) + sealed[at + 1 :]
+        for at in range(len(sealed))
+        for bit in range(8)
+    ]
+
+
+def _opens(attempt: Callable[[bytes, Place], bytes], sealed: bytes) -> bool:
+    """False for a refusal; any other error than that is the test's to fail by."""
+    try:
+        attempt(sealed, HERE)
+    except CannotOpen:
+        return False
+    return True
+
+
+def test_no_flipped_bit_goes_unnoticed(keyring: Keyring) -> None:
+    assert not any(_opens(keyring.open, bad) for bad in _flipped(keyring.seal(SECRET, HERE)))
+
+
+def test_no_flipped_bit_goes_unnoticed_where_it_names_another_known_key() -> None:
+    keyring = Keyring.parse(f"{K1},{K2},k0:{K1[3:]},kq:{K2[3:]}")
+    assert not any(_opens(keyring.open, bad) for bad in _flipped(keyring.seal(SECRET, HERE)))
+
+
+@pytest.mark.parametrize("byte", [0x00, 0xFF])
+def test_no_replaced_byte_goes_unnoticed(keyring: Keyring, byte: int) -> None:
+    sealed = keyring.seal(SECRET, HERE)
+    replaced = [
+        sealed[:at] + bytes([byte]) + sealed[at + 1 :]
+        for at in range(len(sealed))
+        if sealed[at] != byte
+    ]
+    assert not any(_opens(keyring.open, bad) for bad in replaced)
+
+
+def test_no_truncated_value_opens(keyring: Keyring) -> None:
+    sealed = keyring.seal(SECRET, HERE)
+    assert not any(_opens(keyring.open, sealed[:length]) for length in range(len(sealed)))
+
+
+def test_a_value_with_bytes_added_does_not_open(keyring: Keyring) -> None:
+    with pytest.raises(CannotOpen):
+        keyring.open(keyring.seal(SECRET, HERE) + b"\0", HERE)
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=100, deadline=None)
+def test_noise_does_not_open(noise: bytes) -> None:
+    assert not _opens(Keyring.parse(K1).open, b"\x01\x02k1" + noise)
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=100, deadline=None)
+def test_noise_names_no_key_or_a_text(noise: bytes) -> None:
+    try:
+        assert isinstance(kid_of(noise), str)
+    except CannotOpen:
+        return
+
+
+# Other keys
+
+
+def test_an_unknown_key_does_not_open(keyring: Keyring) -> None:
+    with pytest.raises(CannotOpen, match="k1"):
+        Keyring.parse(K2).open(keyring.seal(SECRET, HERE), HERE)
+
+
+def test_another_key_of_the_same_name_does_not_open(keyring: Keyring) -> None:
+    impostor = Keyring.parse(f"k1:{K2[3:]}")
+    with pytest.raises(CannotOpen):
+        impostor.open(keyring.seal(SECRET, HERE), HERE)
+
+
+def test_a_refusal_tells_nothing_of_the_value(keyring: Keyring) -> None:
+    with pytest.raises(CannotOpen) as raised:
+        keyring.open(keyring.seal(SECRET, HERE), msgspec.structs.replace(HERE, record="crd_2"))
+    assert SECRET.decode() not in str(raised.value)
+
+
+# Rotation
+
+
+@given(content=st.binary(max_size=500), place=places)
+@settings(max_examples=50, deadline=None)
+def test_a_rewrapped_value_opens_as_it_was(content: bytes, place: Place) -> None:
+    sealed = Keyring.parse(K1).seal(content, place)
+    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(sealed, place)
+    assert Keyring.parse(K2).open(rewrapped, place) == content
+
+
+def test_a_rewrapped_value_names_the_active_key(keyring: Keyring) -> None:
+    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(keyring.seal(SECRET, HERE), HERE)
+    assert kid_of(rewrapped) == "k2"
+
+
+def test_rewrapping_leaves_the_content_as_it_is(keyring: Keyring) -> None:
+    sealed = keyring.seal(SECRET, HERE)
+    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(sealed, HERE)
+    cut = HEAD + WRAPPED
+    assert rewrapped[cut:] == sealed[cut:]
+
+
+def test_rewrapping_changes_the_whole_wrap(keyring: Keyring) -> None:
+    sealed = keyring.seal(SECRET, HERE)
+    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(sealed, HERE)
+    cut = HEAD + WRAPPED
+    assert not set(_windows(rewrapped[HEAD:cut])) & set(_windows(sealed[HEAD:cut]))
+
+
+def test_the_old_key_alone_does_not_open_a_rewrapped_value(keyring: Keyring) -> None:
+    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(keyring.seal(SECRET, HERE), HERE)
+    with pytest.raises(CannotOpen):
+        keyring.open(rewrapped, HERE)
+
+
+def test_a_value_under_the_active_key_is_left_untouched(keyring: Keyring) -> None:
+    sealed = keyring.seal(SECRET, HERE)
+    assert keyring.rewrap(sealed, HERE) == sealed
+
+
+def test_a_moved_value_cannot_be_rewrapped(keyring: Keyring) -> None:
+    sealed = keyring.seal(SECRET, HERE)
+    with pytest.raises(CannotOpen):
+        Keyring.parse(f"{K2},{K1}").rewrap(sealed, msgspec.structs.replace(HERE, tenant="ten_2"))
+
+
+def test_no_flipped_bit_in_the_wrap_survives_rewrapping(keyring: Keyring) -> None:
+    both = Keyring.parse(f"{K2},{K1}")
+    flipped = _flipped(keyring.seal(SECRET, HERE))[: 8 * (HEAD + WRAPPED)]
+    # A name flipped into the active key's is left alone, and then does not open.
+    assert not any(_opens(both.rewrap, bad) and _opens(both.open, bad) for bad in flipped)
+
+
+# Derived keys
+
+
+def test_a_derived_key_differs_by_purpose_subject_and_root_key() -> None:
+    keyring = Keyring.parse(f"{K1},{K2}")
+    derived = {
+        keyring.derive("k1", "tenant", "ten_1"),
+        keyring.derive("k1", "tenant", "ten_2"),
+        keyring.derive("k1", "tokens", "ten_1"),
+        keyring.derive("k2", "tenant", "ten_1"),
+    }
+    assert len(derived) == 4
+
+
+def test_a_derived_key_is_the_same_in_every_process() -> None:
+    first, second = Keyring.parse(K1), Keyring.parse(f"{K2},{K1}")
+    assert first.derive("k1", "tenant", "a") == second.derive("k1", "tenant", "a")
+
+
+def test_purpose_and_subject_do_not_run_into_each_other(keyring: Keyring) -> None:
+    assert keyring.derive("k1", "ab", "c") != keyring.derive("k1", "a", "bc")
+
+
+def test_a_derived_key_has_256_bits(keyring: Keyring) -> None:
+    assert len(keyring.derive("k1", "tenant", "ten_1")) == 32
+
+
+def test_the_root_key_itself_is_never_derived(keyring: Keyring) -> None:
+    assert keyring.derive("k1", "", "") != b"a" * 32
+
+
+def test_nothing_is_derived_from_an_unknown_key(keyring: Keyring) -> None:
+    with pytest.raises(CannotOpen):
+        keyring.derive("k9", "tenant", "ten_1")
+
+
+# Reading the root keys
+
+
+def test_the_keys_are_read_in_order() -> None:
+    assert Keyring.parse(f" {K2} , {K1} ,").kids == ["k2", "k1"]
+
+
+def test_a_generated_key_can_be_read() -> None:
+    assert Keyring.parse(Keyring.generate("k7")).active == "k7"
+
+
+def test_no_two_generated_keys_are_the_same() -> None:
+    assert Keyring.generate("k1") != Keyring.generate("k1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param(" , ", id="only commas"),
+        pytest.param("k1", id="no colon"),
+        pytest.param(K1[3:], id="no name"),
+        pytest.param(f":{K1[3:]}", id="an empty name"),
+        pytest.param("k1:", id="no key"),
+        pytest.param("k" * 256 + K1[2:], id="a long name"),
+        pytest.param("k1:" + base64.b64encode(b"a" * 31).decode(), id="short"),
+        pytest.param(f"{K1},k2:YWJj", id="the second short"),
+        pytest.param(f"{K1},{K1}", id="the same twice"),
+        pytest.param(f"{K1},k1:{K2[3:]}", id="a name twice"),
+        pytest.param("k1:" + "!" * 44, id="not base64"),
+        pytest.param(K1[:-1], id="cut base64"),
+        pytest.param(K1.replace("h", " ", 1), id="a space inside"),
+        pytest.param("k1:" + "-_" * 22, id="the alphabet for URLs"),
+        pytest.param("k1:" + "\u00e9" * 44, id="not ASCII"),
+    ],
+)
+def test_a_wrong_list_of_keys_is_refused(text: str) -> None:
+    with pytest.raises(KeyProblem):
+        Keyring.parse(text)
+
+
+@pytest.mark.parametrize(
+    "encoded", ["aHVudGVyMmh1bnRlcjI=", "aHVudGVyMmh1bnRlcjI!", "aHVudGVyMmh1bnRlcjI"]
+)
+def test_a_refusal_names_the_key_but_does_not_show_it(encoded: str) -> None:
+    with pytest.raises(KeyProblem, match="k1") as raised:
+        Keyring.parse(f"k1:{encoded}")
+    assert encoded not in str(raised.value)
+
+
+def test_a_keyring_shows_no_key(keyring: Keyring) -> None:
+    assert "aaaa" not in repr(keyring)

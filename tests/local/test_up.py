@@ -1,0 +1,294 @@
+"""`parley up` as a person runs it: one command, real processes, nothing else on the machine."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.ports import free_port
+from tests.stores import wait_for
+
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+class Instance:
+    """One `parley up` and what it printed."""
+
+    def __init__(self, data_dir: Path, port: int, **more: str) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.lines: list[str] = []
+        plain = {name: value for name, value in os.environ.items() if "PARLEY" not in name}
+        self.env = {
+            **plain,
+            "PARLEY_DATA_DIR": str(data_dir),
+            "PARLEY_PORT": str(port),
+            **more,
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "app.cli", "up"],
+            env=self.env,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.lines.extend(self.process.stdout)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.lines)
+
+    def wait_printed(self, pattern: str, seconds: float = 60) -> re.Match[str]:
+        wait_for(
+            lambda: re.search(pattern, self.text) or self.process.poll() is not None,
+            seconds,
+            f"{pattern!r} in {self.text[-2000:]}",
+        )
+        found = re.search(pattern, self.text)
+        assert found is not None, self.text
+        return found
+
+    def child(self, word: str) -> psutil.Process:
+        for process in psutil.Process(self.process.pid).children():
+            if word in process.cmdline():
+                return process
+        raise AssertionError(f"no child runs {word}")
+
+    def cli(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "app.cli", *command],
+            env=self.env,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.ended()
+
+    def ended(self) -> int:
+        """Its exit code, once it has ended and all it printed is read."""
+        code = self.process.wait(60)
+        self._reader.join(10)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return code
+
+
+@pytest.fixture(scope="module")
+def data_dir() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="parley-up-") as folder:
+        yield Path(folder) / "data"
+
+
+@pytest.fixture(scope="module")
+def instance(data_dir: Path) -> Iterator[Instance]:
+    started = Instance(data_dir, free_port())
+    try:
+        started.wait_printed(r"Stop with Ctrl-C")
+        yield started
+    finally:
+        started.stop()
+
+
+def _password(instance: Instance) -> str:
+    return instance.wait_printed(r"password +(\S+) +\(shown this once\)")[1]
+
+
+def _login(instance: Instance, password: str) -> httpx.Response:
+    body = {"email": "admin@example.com", "password": password}
+    return httpx.post(f"{instance.url}/auth/login", json=body)
+
+
+def test_it_prints_an_address_and_a_password_that_work(instance: Instance) -> None:
+    assert instance.url in instance.text
+    signed_in = _login(instance, _password(instance))
+    assert signed_in.status_code == 200
+    token = signed_in.json()["access_token"]
+    me = httpx.get(f"{instance.url}/auth/me", headers={"authorization": f"Bearer {token}"})
+    assert me.json()["role"] == "super_admin"
+
+
+def test_the_printed_curl_command_works_as_it_is(instance: Instance) -> None:
+    command = instance.wait_printed(r"(?s)try it +(curl.*?\}')")[1]
+    answer = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert "access_token" in answer.stdout
+
+
+def test_the_default_tenant_has_the_widest_plan(instance: Instance) -> None:
+    answer = instance.cli("tenants")
+    assert "enterprise" in answer.stdout, answer.stderr
+
+
+def test_every_part_gets_ready_and_the_doctor_agrees(instance: Instance) -> None:
+    def ready() -> bool:
+        report = httpx.get(f"{instance.url}/health/ready").json()
+        return all(part["state"] == "ok" for part in report["parts"].values())
+
+    wait_for(ready, 60, "every part ok")
+    report = httpx.get(f"{instance.url}/health/ready").json()
+    assert report["status"] == "ok"
+    assert report["sandbox"] in {"bubblewrap", "landlock", "none"}
+    doctor = instance.cli("doctor")
+    assert doctor.returncode == 0 or "BAD  sandbox" in doctor.stdout, doctor.stdout
+
+
+def test_the_local_model_answers_from_its_system_prompt(instance: Instance) -> None:
+    def model() -> str | None:
+        part = httpx.get(f"{instance.url}/health/ready").json()["parts"]["local_model"]
+        return part["detail"].rpartition(" ")[2] if part["state"] == "ok" else None
+
+    wait_for(model, 60, "the model")
+    body = {
+        "model": "local/smollm2",
+        "temperature": 0,
+        "max_tokens": 40,
+        "messages": [
+            {"role": "system", "content": "You help in a shop. The shop opens at 9 o'clock."},
+            {"role": "user", "content": "When does the shop open?"},
+        ],
+    }
+    answer = httpx.post(f"{model()}/chat/completions", json=body, timeout=60).json()
+    assert "9" in answer["choices"][0]["message"]["content"]
+
+
+def test_mail_lands_in_the_mailbox(instance: Instance) -> None:
+    token = _login(instance, _password(instance)).json()["access_token"]
+    invited = httpx.post(
+        f"{instance.url}/users/invite",
+        json={"email": "grace@example.com", "role": "viewer"},
+        headers={"authorization": f"Bearer {token}"},
+    )
+    assert invited.status_code == 201
+
+    wait_for(lambda: "grace@example.com" in instance.cli("mail").stdout, 60, "the mail")
+    assert invited.json()["invitation_token"] in instance.cli("mail", "1").stdout
+
+
+def test_a_second_up_on_the_same_data_says_so_and_does_nothing(
+    instance: Instance, data_dir: Path
+) -> None:
+    second = Instance(data_dir, free_port())
+    assert second.ended() == 1
+    assert len(second.lines) == 1
+    assert "already running" in second.text
+    assert httpx.get(f"{instance.url}/health/live").status_code == 200
+
+
+@pytest.mark.parametrize(("part", "word"), [("worker", "worker"), ("web", "serve")])
+def test_a_part_that_dies_is_started_again(instance: Instance, part: str, word: str) -> None:
+    instance.child(word).kill()
+    instance.wait_printed(rf"{part}: ended with code -9")
+    instance.wait_printed(rf"{part}: back")
+    wait_for(lambda: _alive(instance), 30, "web")
+
+
+def test_a_killed_redis_comes_back_with_its_data(instance: Instance) -> None:
+    next(
+        process
+        for process in psutil.Process(instance.process.pid).children()
+        if process.name().startswith("redis-server")
+    ).kill()
+    instance.wait_printed(r"redis: back")
+    wait_for(lambda: _alive(instance), 30, "web")
+
+
+def _alive(instance: Instance) -> bool:
+    try:
+        return httpx.get(f"{instance.url}/health/ready").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_stopping_ends_every_process_and_the_data_survives(
+    instance: Instance, data_dir: Path
+) -> None:
+    password = _password(instance)
+    children = psutil.Process(instance.process.pid).children(recursive=True)
+    assert instance.stop() == 0
+    assert "everything is stopped" in instance.text
+    assert not [child for child in children if child.is_running()]
+
+    again = Instance(data_dir, free_port())
+    try:
+        again.wait_printed(r"Stop with Ctrl-C")
+        assert "shown this once" not in again.text
+        assert _login(again, password).status_code == 200
+    finally:
+        again.stop()
+
+
+def test_children_end_when_up_itself_is_killed(data_dir: Path) -> None:
+    started = Instance(data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
+    started.wait_printed(r"Stop with Ctrl-C")
+    children = psutil.Process(started.process.pid).children(recursive=True)
+    started.process.kill()
+    started.ended()
+    wait_for(
+        lambda: not [c for c in children if c.is_running() and c.status() != "zombie"],
+        40,
+        "the end of all children",
+    )
+
+
+def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        started = Instance(tmp_path / "data", port)
+        assert started.ended() == 1
+    problem = [line for line in started.lines if line.startswith("parley:")]
+    assert len(problem) == 1
+    assert str(port) in problem[0]
+    assert "PARLEY_PORT" in problem[0]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("PARLEY_PORT", "http"),
+        ("PARLEY_MASTER_KEYS", "k1:c2hvcnQ="),
+        ("PARLEY_DEFAULT_PLAN", "gold"),
+    ],
+)
+def test_a_wrong_setting_stops_the_start_with_one_line_that_names_it(
+    tmp_path: Path, variable: str, value: str
+) -> None:
+    started = Instance(tmp_path / "data", free_port(), **{variable: value})
+    assert started.ended() == 1
+    problem = [line for line in started.lines if line.startswith("parley:")]
+    assert len(problem) == 1
+    assert variable in problem[0]
+
+
+def test_losing_the_key_file_beside_data_refuses_to_start(data_dir: Path) -> None:
+    keys = data_dir / "keys" / "master.keys"
+    kept = keys.read_text(encoding="ascii")
+    keys.unlink()
+    started = Instance(data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
+    code = started.ended()
+    keys.write_text(kept, encoding="ascii")
+    keys.chmod(0o600)
+    assert code == 1
+    assert "root key" in started.text

@@ -1,0 +1,396 @@
+"""Who may do what: the catalogue, the roles' grants, and the tenant that super_admin acts in."""
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from litestar import Litestar
+from litestar.routes import HTTPRoute
+
+from app import bootstrap
+from app.kit.ids import new_id
+from app.parts import Parts
+from app.security.permissions import CATALOGUE, DEFAULT_GRANTS, KEYS, ROLES, outranks
+from db.models import RoleGrant
+from db.session import ALL_TENANTS
+from tests.world import Client, World
+
+READER = {"agents:read", "workflows:read", "forms:read", "tools:read", "data_tables:read"}
+USER = READER | {"agents:chat", "forms:submit", "approvals:decide"}
+DEVELOPER = {
+    *("agents:read", "agents:write", "agents:delete", "agents:chat"),
+    *("workflows:read", "workflows:write", "workflows:delete", "workflows:execute"),
+    *("forms:read", "forms:write", "forms:delete", "forms:submit"),
+    *("tools:read", "tools:write", "tools:delete", "tools:execute"),
+    *("conversations:read", "conversations:write"),
+    *("data_tables:read", "data_tables:write"),
+    *("webhooks:read", "webhooks:write"),
+    *("events:read", "events:write"),
+    *("files:read", "files:write"),
+    *("approvals:read", "approvals:decide"),
+    *("credentials:read", "credentials:write"),
+    *("notifications:read", "notifications:write"),
+    *("models:read", "usage:read"),
+}
+TENANT_ADMIN = DEVELOPER | {
+    *("credentials:reveal", "notifications:reveal", "models:write", "admin:users"),
+}
+SUPER_ADMIN = TENANT_ADMIN | {"admin:tenants", "admin:roles"}
+
+# Anything else that needs no login is a mistake.
+PUBLIC = re.compile(
+    r"/(auth/|health/|metrics\Z|openapi\.json\Z|api/v1/public/|webhooks/in/|f/|embed/|v1/chat/)"
+)
+
+
+# The catalogue
+
+
+def test_every_permission_is_listed_once() -> None:
+    keys = [permission.key for permission in CATALOGUE]
+    assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("permission", CATALOGUE, ids=lambda permission: permission.key)
+def test_a_permission_is_a_category_and_an_action(permission: Any) -> None:
+    assert re.fullmatch(r"[a-z_]+:[a-z_]+", permission.key)
+    assert permission.category == permission.key.split(":")[0]
+
+
+@pytest.mark.parametrize("permission", CATALOGUE, ids=lambda permission: permission.key)
+def test_a_permission_is_described(permission: Any) -> None:
+    assert permission.description.strip()
+
+
+@pytest.mark.parametrize(
+    ("role", "expected"),
+    [
+        ("super_admin", SUPER_ADMIN),
+        ("tenant_admin", TENANT_ADMIN),
+        ("agent_developer", DEVELOPER),
+        ("agent_user", USER),
+        ("viewer", READER),
+    ],
+)
+def test_the_default_grants_of_a_role_are_those_of_the_design(
+    role: str, expected: set[str]
+) -> None:
+    assert DEFAULT_GRANTS[role] == expected
+
+
+def test_the_catalogue_holds_no_key_beyond_the_design() -> None:
+    assert KEYS == SUPER_ADMIN
+
+
+async def test_a_new_instance_is_seeded_with_the_default_grants(parts: Parts) -> None:
+    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        rows = await (await tx.raw()).fetch("SELECT role, permission FROM role_grants")
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        found.setdefault(row["role"], set()).add(row["permission"])
+    assert found == DEFAULT_GRANTS
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_role_stands_above_itself(role: str) -> None:
+    assert not outranks(role, role)
+
+
+def test_each_role_stands_below_those_listed_before_it() -> None:
+    above = [(low, high) for low in ROLES for high in ROLES if outranks(low, high)]
+    assert set(above) == {(low, high) for place, low in enumerate(ROLES) for high in ROLES[:place]}
+
+
+# Every route
+
+
+async def _operations(client: Client) -> list[tuple[str, str, dict[str, Any]]]:
+    document = (await client.get("/openapi.json")).json()
+    return [
+        (method.upper(), path, operation)
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method in {"get", "post", "put", "patch", "delete"}
+    ]
+
+
+async def test_a_permission_that_a_route_names_exists(anonymous: Client) -> None:
+    named = {
+        operation["x-permission"]
+        for _, _, operation in await _operations(anonymous)
+        if "x-permission" in operation
+    }
+    assert named
+    assert named <= KEYS
+
+
+async def test_a_route_with_a_permission_needs_a_login(anonymous: Client) -> None:
+    wrong = [
+        (method, path)
+        for method, path, operation in await _operations(anonymous)
+        if "x-permission" in operation and not operation.get("security")
+    ]
+    assert wrong == []
+
+
+async def test_only_routes_that_are_meant_for_everybody_need_no_login(anonymous: Client) -> None:
+    public = [
+        path for _, path, operation in await _operations(anonymous) if not operation.get("security")
+    ]
+    assert public
+    assert [path for path in public if not PUBLIC.match(path)] == []
+
+
+async def test_every_route_that_needs_a_login_refuses_without_one(anonymous: Client) -> None:
+    answers = {
+        (method, path): (await anonymous(method, re.sub(r"{\w+}", "x_1", path))).status_code
+        for method, path, operation in await _operations(anonymous)
+        if operation.get("security")
+    }
+    assert answers
+    assert set(answers.values()) == {401}
+
+
+def _handlers(app: Litestar) -> Iterator[tuple[str, dict[str, Any]]]:
+    for route in app.routes:
+        if isinstance(route, HTTPRoute):
+            for handler, _ in route.route_handler_map.values():
+                yield route.path_format, handler.opt
+
+
+def test_no_handler_names_a_permission_that_does_not_exist(app: Litestar) -> None:
+    named = {options["needs"] for _, options in _handlers(app) if "needs" in options}
+    assert named <= KEYS
+
+
+# The check
+
+
+@pytest.mark.parametrize(
+    ("role", "method", "path", "permission"),
+    [
+        ("viewer", "GET", "/api/v1/event-log", "events:read"),
+        ("agent_user", "GET", "/api/v1/event-log/evt_x", "events:read"),
+        ("agent_developer", "POST", "/users/invite", "admin:users"),
+        ("agent_developer", "GET", "/api/v1/tenants", "admin:tenants"),
+        ("tenant_admin", "GET", "/api/v1/tenants", "admin:tenants"),
+        ("tenant_admin", "POST", "/api/v1/tenants", "admin:tenants"),
+        ("tenant_admin", "DELETE", "/api/v1/tenants/ten_x", "admin:tenants"),
+    ],
+)
+async def test_a_refusal_names_the_permission_and_the_role(
+    world: World, role: str, method: str, path: str, permission: str
+) -> None:
+    answer = await (await world.user(role))(method, path)
+    assert answer.status_code == 403
+    error = answer.json()["error"]
+    assert error["code"] == "forbidden"
+    assert error["details"] == {"required": permission, "your_role": role}
+
+
+async def test_the_permission_is_checked_before_the_body_is_read(developer: Client) -> None:
+    assert (await developer("POST", "/users/invite", content=b"{")).status_code == 403
+
+
+# Changed grants
+
+
+@asynccontextmanager
+async def _granted(parts: Parts, role: str, permission: str, *, given: bool) -> AsyncIterator[None]:
+    """Have it so that the role has the permission, or has not; as it was, afterwards."""
+    before = permission in DEFAULT_GRANTS[role]
+    await _grant(parts, role, permission, given=given)
+    try:
+        yield
+    finally:
+        await _grant(parts, role, permission, given=before)
+
+
+async def _grant(parts: Parts, role: str, permission: str, *, given: bool) -> None:
+    async with parts.db.tx(ALL_TENANTS) as tx:
+        session = await tx.session()
+        row = await session.get(RoleGrant, (role, permission))
+        if given and row is None:
+            session.add(RoleGrant(role=role, permission=permission))
+        if not given and row is not None:
+            await session.delete(row)
+        version = await bootstrap.bump_grants(tx)
+    await parts.copies.change_grants(version)
+
+
+async def _status(client: Client) -> int:
+    return (await client.get("/api/v1/event-log")).status_code
+
+
+async def test_a_new_grant_holds_on_the_next_request_of_a_live_session(
+    world: World, parts: Parts
+) -> None:
+    viewer = await world.user("viewer")
+    before = await _status(viewer)
+    async with _granted(parts, "viewer", "events:read", given=True):
+        assert (before, await _status(viewer)) == (403, 200)
+
+
+async def test_a_grant_that_is_taken_away_is_gone_on_the_next_request(
+    developer: Client, parts: Parts
+) -> None:
+    before = await _status(developer)
+    async with _granted(parts, "agent_developer", "events:read", given=False):
+        assert (before, await _status(developer)) == (200, 403)
+
+
+async def test_a_grant_that_is_given_back_holds_again(developer: Client, parts: Parts) -> None:
+    async with _granted(parts, "agent_developer", "events:read", given=False):
+        assert await _status(developer) == 403
+    assert await _status(developer) == 200
+
+
+async def test_a_changed_grant_holds_when_redis_has_forgotten_it(
+    developer: Client, parts: Parts
+) -> None:
+    await _status(developer)
+    async with _granted(parts, "agent_developer", "events:read", given=False):
+        await parts.redis.flushall()
+        assert await _status(developer) == 403
+
+
+async def test_a_changed_grant_of_one_role_leaves_another_alone(
+    developer: Client, parts: Parts
+) -> None:
+    async with _granted(parts, "viewer", "events:read", given=True):
+        assert await _status(developer) == 200
+
+
+async def test_a_restart_keeps_what_was_changed(parts: Parts) -> None:
+    async with _granted(parts, "viewer", "events:read", given=True):
+        await bootstrap.prepare(parts.db, parts.keyring, "enterprise")
+        async with parts.db.tx(ALL_TENANTS) as tx:
+            kept = await (await tx.session()).get(RoleGrant, ("viewer", "events:read"))
+    assert kept is not None
+
+
+# X-Tenant-ID
+
+
+Invite = Callable[..., Awaitable[dict[str, Any]]]
+
+
+@pytest.fixture
+def invite() -> Invite:
+    async def send(caller: Client, headers: dict[str, str] | None = None) -> dict[str, Any]:
+        body = {"email": f"{new_id('mail')}@example.com", "role": "viewer"}
+        answer = await caller.post("/users/invite", body, headers=headers)
+        assert answer.status_code == 201, answer.text
+        made: dict[str, Any] = answer.json()
+        return made
+
+    return send
+
+
+async def _invited(caller: Client, **headers: str) -> set[str]:
+    """The invitations that the caller's event log tells of."""
+    answer = await caller.get(
+        "/api/v1/event-log",
+        params={"event_type": "system.user.invited", "per_page": 100},
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
+    )
+    assert answer.status_code == 200, answer.text
+    return {entry["data"]["invitation_id"] for entry in answer.json()["data"]}
+
+
+@pytest.fixture
+async def other_admin(world: World) -> Client:
+    return await world.user("tenant_admin")
+
+
+async def test_super_admin_sees_every_tenants_things_in_a_list(
+    super_admin: Client, admin: Client, other_admin: Client, invite: Invite
+) -> None:
+    made = {(await invite(caller))["id"] for caller in (admin, other_admin)}
+    assert made <= await _invited(super_admin)
+
+
+async def test_the_header_narrows_a_list_to_one_tenant(
+    super_admin: Client, admin: Client, other_admin: Client, invite: Invite
+) -> None:
+    made = await invite(admin)
+    await invite(other_admin)
+    assert await _invited(super_admin, x_tenant_id=admin.tenant_id) == {made["id"]}
+
+
+async def test_the_header_hides_another_tenants_thing_by_id(
+    super_admin: Client, admin: Client, other_admin: Client, invite: Invite
+) -> None:
+    await invite(admin)
+    event = (await admin.get("/api/v1/event-log")).json()["data"][0]["id"]
+    narrowed = {"x-tenant-id": other_admin.tenant_id}
+    answer = await super_admin.get(f"/api/v1/event-log/{event}", headers=narrowed)
+    assert answer.status_code == 404
+
+
+async def test_super_admin_creates_in_its_own_tenant_unless_told_otherwise(
+    super_admin: Client, invite: Invite
+) -> None:
+    assert (await invite(super_admin))["tenant_id"] == super_admin.tenant_id
+
+
+async def test_the_header_decides_where_a_create_goes(
+    super_admin: Client, admin: Client, invite: Invite
+) -> None:
+    made = await invite(super_admin, {"x-tenant-id": admin.tenant_id})
+    assert made["tenant_id"] == admin.tenant_id
+
+
+async def test_what_was_created_in_another_tenant_is_in_that_tenants_log(
+    super_admin: Client, admin: Client, invite: Invite
+) -> None:
+    made = await invite(super_admin, {"x-tenant-id": admin.tenant_id})
+    assert await _invited(admin) == {made["id"]}
+
+
+async def test_one_tenant_in_the_header_and_another_in_the_body_is_no_crash(
+    super_admin: Client, admin: Client, other_admin: Client
+) -> None:
+    body = {"email": "a@b.example", "role": "viewer", "tenant_id": other_admin.tenant_id}
+    narrowed = {"x-tenant-id": admin.tenant_id}
+    answer = await super_admin.post("/users/invite", body, headers=narrowed)
+    assert answer.status_code in {403, 404, 422}
+
+
+@pytest.mark.parametrize("path", ["/api/v1/event-log", "/auth/me"])
+async def test_a_header_that_names_no_tenant_is_404(super_admin: Client, path: str) -> None:
+    answer = await super_admin.get(path, headers={"x-tenant-id": "ten_nothing"})
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "tenant_not_found"
+
+
+async def test_super_admin_is_still_itself_in_another_tenant(
+    super_admin: Client, admin: Client
+) -> None:
+    answer = await super_admin.get("/auth/me", headers={"x-tenant-id": admin.tenant_id})
+    assert answer.status_code == 200
+    assert answer.json()["id"] == super_admin.user_id
+
+
+async def test_the_header_means_nothing_in_a_tenant_admins_list(
+    admin: Client, other_admin: Client, invite: Invite
+) -> None:
+    made = await invite(admin)
+    await invite(other_admin)
+    assert await _invited(admin, x_tenant_id=other_admin.tenant_id) == {made["id"]}
+
+
+async def test_the_header_means_nothing_in_a_tenant_admins_create(
+    admin: Client, other_admin: Client, invite: Invite
+) -> None:
+    made = await invite(admin, {"x-tenant-id": other_admin.tenant_id})
+    assert made["tenant_id"] == admin.tenant_id
+
+
+async def test_a_tenant_admin_learns_nothing_from_a_header_that_names_no_tenant(
+    admin: Client,
+) -> None:
+    answer = await admin.get("/auth/me", headers={"x-tenant-id": "ten_nothing"})
+    assert answer.status_code == 200
