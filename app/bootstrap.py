@@ -24,6 +24,10 @@ _KEY_CHECK = "key_check"
 _CHECK_TEXT = b"parley"
 
 
+class WeakPassword(ValueError):
+    """The password given for the first super_admin breaks the rule for passwords."""
+
+
 class AdminMade(msgspec.Struct, frozen=True):
     email: str
     password: str
@@ -110,6 +114,9 @@ async def first_admin(db: Database, email: str, password: str, plan: str) -> Adm
         wanted = select(User.id).where(User.role == "super_admin").limit(1)
         if await (await tx.session()).scalar(wanted):
             return None
+    problem = passwords.problem_with(password) if password else None
+    if problem:
+        raise WeakPassword(f"PARLEY_ADMIN_PASSWORD {problem}")
     made = AdminMade(email, password or _made_up())
     await create_admin(db, made, plan)
     return made

@@ -38,6 +38,7 @@ def _stop(message: str) -> NoReturn:
 @contextlib.contextmanager
 def _clear_errors() -> Iterator[None]:
     """What people can mend is one line, not a stack trace."""
+    from app.bootstrap import WeakPassword  # noqa: PLC0415
     from app.local.model import ModelUnavailable  # noqa: PLC0415
     from app.local.postgres import PostgresUnavailable  # noqa: PLC0415
     from app.local.redis import RedisUnavailable  # noqa: PLC0415
@@ -51,6 +52,7 @@ def _clear_errors() -> Iterator[None]:
         ModelUnavailable,
         PostgresUnavailable,
         RedisUnavailable,
+        WeakPassword,
     ) as error:
         _stop(str(error))
     except ConnectionError as error:

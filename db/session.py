@@ -5,6 +5,7 @@ asyncpg connection below it, both in the same transaction. Nothing is borrowed f
 the first statement, and whoever opened the transaction commits it once.
 """
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
@@ -45,6 +46,8 @@ class AllTenants:
 
 
 ALL_TENANTS: Final = AllTenants()
+
+_log = logging.getLogger(__name__)
 
 Scope = str | AllTenants
 AfterCommit = Callable[[], Awaitable[None]]
@@ -137,8 +140,13 @@ class Tx:
                 await greenlet_spawn(_adapted(self._borrowed).commit)
         finally:
             await self._close()
-        for call in self.after_commit:
-            await call()
+        calls, self.after_commit = self.after_commit, []
+        for call in calls:
+            try:
+                await call()
+            except Exception:
+                # The work is done and will be answered for; what hangs on it is best effort.
+                _log.exception("a call after the commit failed")
 
     async def rollback(self) -> None:
         self.after_commit.clear()

@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from litestar import Litestar
@@ -8,6 +8,7 @@ from app.kit import logs
 from app.main import create_app
 from app.parts import Parts
 from tests.http.routes import ROUTES
+from tests.server import Server
 from tests.stores import Stores
 from tests.world import Client, World
 
@@ -34,6 +35,17 @@ async def app(stores: Stores) -> AsyncIterator[Litestar]:
     await bootstrap.prepare(parts.db, parts.keyring, "enterprise")
     yield made
     await parts.close()
+
+
+@pytest.fixture(scope="session")
+def server(app: Litestar, stores: Stores) -> Iterator[Server]:
+    """A web process on the same stores as `app`."""
+    made = Server(stores.settings)
+    try:
+        made.wait()
+        yield made
+    finally:
+        made.close()
 
 
 @pytest.fixture(scope="session")

@@ -86,8 +86,8 @@ async def metrics(parts: given.Parts) -> Response[bytes]:
 
 
 async def check(parts: Parts) -> Ready:
-    postgres, redis, beats = await asyncio.gather(
-        _postgres(parts), _redis(parts), heartbeat.read(parts.redis)
+    postgres, redis, files, beats = await asyncio.gather(
+        _postgres(parts), _redis(parts), _files(parts), heartbeat.read(parts.redis)
     )
     workers = [beat for beat in beats if beat.part == "worker"]
     states = {
@@ -96,7 +96,7 @@ async def check(parts: Parts) -> Ready:
         "workers": PartState("ok", f"{len(workers)} running")
         if workers
         else PartState("away", "no worker has reported in the last 30 seconds"),
-        "files": PartState("ok"),
+        "files": files,
         "local_model": _model(parts, beats),
     }
     status: Literal["ok", "degraded", "unavailable"] = "ok"
@@ -139,6 +139,16 @@ async def _redis(parts: Parts) -> PartState:
         log.warning("redis is away", reason=str(error)[:200])
         return PartState("away", "requests are answered, but not limited; work is found by polling")
     return PartState("ok", ms=_since(started))
+
+
+async def _files(parts: Parts) -> PartState:
+    try:
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
+            await parts.files.check()
+    except Exception as error:  # noqa: BLE001  # whatever it is, the part is not usable
+        log.warning("the file store is away", reason=str(error)[:200])
+        return PartState("away", "cannot be asked; check PARLEY_FILES_URI")
+    return PartState("ok")
 
 
 def _since(started: float) -> float:

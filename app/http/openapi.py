@@ -183,7 +183,9 @@ def config(version: str) -> OpenAPIConfig:
         title="Parley",
         version=version,
         description=_ABOUT,
-        openapi_router=Router("/", route_handlers=[], opt={"public": True}),
+        openapi_router=Router(
+            "/", route_handlers=[], opt={"public": True}, include_in_schema=False
+        ),
         render_plugins=[CompletedJson()],
     )
 

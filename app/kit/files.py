@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,11 @@ class Files:
         if uri:
             return cls(from_url(uri))
         return cls(LocalStore(data_dir / "files", mkdir=True))
+
+    async def check(self) -> None:
+        """Raise unless the store can be asked."""
+        with suppress(FileNotFoundError):
+            await obstore.head_async(self._store, "check")
 
     async def put(self, key: str, content: bytes) -> Stored:
         """Durable once this returns; the caller commits the row that names it afterwards."""

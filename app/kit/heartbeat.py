@@ -22,8 +22,12 @@ class Beat(msgspec.Struct):
     address: str = ""
 
 
+def name_of(pid: int) -> str:
+    return f"{socket.gethostname()}:{pid}"
+
+
 def own_name() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
+    return name_of(os.getpid())
 
 
 async def send_forever(redis: Redis, beat: Beat) -> None:

@@ -22,7 +22,7 @@ import msgspec
 from app import bootstrap
 from app import settings as configuration
 from app.bootstrap import AdminMade
-from app.kit import keys
+from app.kit import heartbeat, keys
 from app.kit.redis import connect
 from app.local import child, postgres, redis
 from app.settings import Settings
@@ -61,6 +61,11 @@ class Part:
     def start(self) -> None:
         self.process = self._start()
         self.started_at = time.monotonic()
+
+    @property
+    def in_background(self) -> bool:
+        """Nothing waits for it."""
+        return self._ready is None
 
     @property
     def exit_code(self) -> int | None:
@@ -148,11 +153,13 @@ class Up:
         self._say("database schema …")
         await migrate.upgrade(settings.sqlalchemy_url)
         admin = await self._bootstrap()
-        await self._add(Part("web", lambda: self._child("serve"), self._web_ready))
-        await self._add(Part("worker", lambda: self._child("worker")))
+        worker = Part("worker", lambda: self._child("worker"), lambda: self._worker_ready(worker))
+        await asyncio.gather(
+            self._add(Part("web", lambda: self._child("serve"), self._web_ready)),
+            self._add(worker),
+        )
         if settings.local_model:
             await self._add(Part("model", lambda: self._child("model", log="model.log")))
-            self._say("model: local/smollm2 is loading in the background")
         return admin
 
     async def _start_stores(self) -> None:
@@ -184,8 +191,11 @@ class Up:
     async def _add(self, part: Part) -> None:
         self._parts.append(part)
         part.start()
-        await part.wait_ready()
-        self._say(f"{part.name}: ready after {time.monotonic() - part.started_at:.1f} s")
+        if part.in_background:
+            self._say(f"{part.name}: loading in the background")
+        else:
+            await part.wait_ready()
+            self._say(f"{part.name}: ready after {time.monotonic() - part.started_at:.1f} s")
         self._watchers.append(asyncio.create_task(self._watch(part)))
 
     def _child(self, *command: str, log: str | None = None) -> subprocess.Popen[bytes]:
@@ -231,6 +241,14 @@ class Up:
                 return answer.status == 200  # noqa: PLR2004
         except (OSError, aiohttp.ClientError):
             return False
+
+    async def _worker_ready(self, worker: Part) -> bool:
+        client = connect(self._settings.redis_address)
+        try:
+            names = [beat.name for beat in await heartbeat.read(client) if beat.part == "worker"]
+        finally:
+            await client.aclose()
+        return worker.process is not None and heartbeat.name_of(worker.process.pid) in names
 
     async def _bootstrap(self) -> AdminMade | None:
         settings = self._settings

@@ -191,7 +191,7 @@ async def test_a_page_holds_one_to_a_hundred(super_admin: Client, per_page: int)
 
 
 @pytest.mark.parametrize("name", ["page", "per_page"])
-@pytest.mark.parametrize("value", ["0", "-1", "abc", "", "1.5", "1e3", "99999999999999999999"])
+@pytest.mark.parametrize("value", ["0", "-1", "abc", "", "1.5", "99999999999999999999"])
 async def test_a_page_out_of_bounds_is_named(super_admin: Client, name: str, value: str) -> None:
     answer = await super_admin.get(PATH, params={name: value})
     assert answer.status_code == 422
@@ -274,17 +274,13 @@ async def test_pages_of_equal_rows_neither_repeat_nor_skip(
     ],
 )
 async def test_search_takes_text_as_it_is(
-    super_admin: Client, parts: Parts, mark: str, search: str, expected: list[str]
+    super_admin: Client, parts: Parts, search: str, expected: list[str]
 ) -> None:
-    """Each name ends with the mark, so that no other test's tenants are counted."""
     names = ["100% off", "snake_case", "a/b", "a\\b", "o'brien", "plain"]
-    await _make(parts, *names, plan=mark)
+    ours = set(await _make(parts, *names))
     answer = await super_admin.get(PATH, params={"search": search, "per_page": 100})
-    async with parts.db.tx(ALL_TENANTS) as tx:
-        rows = await (await tx.raw()).fetch("SELECT id FROM tenants WHERE plan = $1", mark)
-        await (await tx.raw()).execute("DELETE FROM tenants WHERE plan = $1", mark)
-    ours = {row["id"] for row in rows}
-    assert [item["name"] for item in answer.json()["data"] if item["id"] in ours] == expected
+    found = [item["name"] for item in answer.json()["data"] if item["id"] in ours]
+    assert found == expected
 
 
 async def test_an_empty_search_finds_everything(super_admin: Client, parts: Parts) -> None:

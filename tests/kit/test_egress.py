@@ -33,6 +33,7 @@ from app.kit.egress import (
     custom_headers,
     is_public,
 )
+from tests.ports import free_port
 
 LOOPBACK = "127.0.0.0/8"
 PUBLIC = "93.184.216.34"
@@ -489,13 +490,6 @@ async def loopback() -> AsyncIterator[Egress]:
         yield egress
 
 
-def _closed_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
-
-
 # Addresses in disguise
 
 
@@ -856,7 +850,7 @@ async def test_redirects_that_take_too_long_together_are_a_timeout(
 
 async def test_a_refused_connection_is_a_connection_error(loopback: Egress) -> None:
     with pytest.raises(EgressError) as raised:
-        await loopback.request("GET", f"http://127.0.0.1:{_closed_port()}/")
+        await loopback.request("GET", f"http://127.0.0.1:{free_port()}/")
     assert raised.value.code == "connection_error"
 
 
@@ -902,7 +896,7 @@ async def test_a_body_that_does_not_unpack_is_a_connection_error(
 
 async def test_an_error_does_not_repeat_the_query_of_the_url(loopback: Egress) -> None:
     with pytest.raises(EgressError) as raised:
-        await loopback.request("GET", f"http://127.0.0.1:{_closed_port()}/?api_key=hunter2")
+        await loopback.request("GET", f"http://127.0.0.1:{free_port()}/?api_key=hunter2")
     assert "hunter2" not in str(raised.value)
 
 

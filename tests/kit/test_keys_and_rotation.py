@@ -1,7 +1,9 @@
 """Where the root keys come from, and how everything sealed moves to a new one."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import asyncpg
@@ -9,7 +11,7 @@ import msgspec
 import pytest
 
 from app.kit import keys, mail, rotation
-from app.kit.crypto import KeyProblem, Keyring, Place, kid_of
+from app.kit.crypto import CannotOpen, KeyProblem, Keyring, Place, kid_of
 from app.kit.ids import new_id
 from app.main import create_app
 from app.settings import Settings
@@ -22,6 +24,7 @@ from tests.world import World
 OLD, NEW, LOST = Keyring.generate("old"), Keyring.generate("new"), Keyring.generate("lost")
 OLD_ONLY, NEW_ONLY, LOST_ONLY = Keyring.parse(OLD), Keyring.parse(NEW), Keyring.parse(LOST)
 BOTH = Keyring.parse(f"{NEW},{OLD}")
+SOMEWHERE = mail.place_of("ten_1", "mal_1")
 MAILS = "mail_messages.body"
 ANSWERS = "idempotency_keys.body"
 
@@ -158,16 +161,69 @@ def test_with_the_variable_the_operator_has_put_the_new_key_first(settings: Sett
     assert rotation.new_active_key(named, BOTH) is BOTH
 
 
-def test_a_process_that_serves_can_open_what_another_sealed_under_a_new_key(
-    settings: Settings,
-) -> None:
-    """`parley keys rotate` runs beside a web tier and workers that read the file at their start."""
-    place = mail.place_of("ten_1", "mal_1")
+# A process that serves while another rotates, as `parley keys rotate` does
+
+
+@pytest.fixture
+def serving(settings: Settings) -> Keyring:
+    """Read from the file long before the test."""
     keys.write(settings, [OLD])
-    serving = keys.load(settings)
-    sealed = serving.seal(b"text", place)
-    rotated = rotation.new_active_key(settings, keys.load(settings)).rewrap(sealed, place)
-    assert serving.open(rotated, place) == b"text"
+    os.utime(keys.key_file(settings), (1, 1))
+    return keys.load(settings)
+
+
+def test_a_process_that_serves_can_open_what_another_sealed_under_a_new_key(
+    settings: Settings, serving: Keyring
+) -> None:
+    sealed = serving.seal(b"text", SOMEWHERE)
+    rotated = rotation.new_active_key(settings, keys.load(settings)).rewrap(sealed, SOMEWHERE)
+    assert serving.open(rotated, SOMEWHERE) == b"text"
+
+
+def test_a_process_that_met_the_new_key_seals_under_it(
+    settings: Settings, serving: Keyring
+) -> None:
+    fresh = rotation.new_active_key(settings, keys.load(settings))
+    serving.open(fresh.seal(b"text", SOMEWHERE), SOMEWHERE)
+    assert kid_of(serving.seal(b"text", SOMEWHERE)) == fresh.active
+
+
+def test_a_process_that_met_the_new_key_still_opens_under_the_old_one(
+    settings: Settings, serving: Keyring
+) -> None:
+    sealed = serving.seal(b"old", SOMEWHERE)
+    fresh = rotation.new_active_key(settings, keys.load(settings))
+    serving.open(fresh.seal(b"new", SOMEWHERE), SOMEWHERE)
+    assert serving.open(sealed, SOMEWHERE) == b"old"
+
+
+DAMAGED = [b"", b"\n", b"nothing", b"lost:YWJj\n", b"lost:!!!\n", b"\xff"]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_an_unknown_key_beside_a_damaged_file_is_a_plain_refusal(
+    settings: Settings, serving: Keyring, content: bytes
+) -> None:
+    keys.key_file(settings).write_bytes(content)
+    with pytest.raises(CannotOpen):
+        serving.open(LOST_ONLY.seal(b"text", SOMEWHERE), SOMEWHERE)
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_a_damaged_file_takes_no_key_from_a_process_that_serves(
+    settings: Settings, serving: Keyring, content: bytes
+) -> None:
+    keys.key_file(settings).write_bytes(content)
+    with suppress(Exception):
+        serving.open(LOST_ONLY.seal(b"text", SOMEWHERE), SOMEWHERE)
+    other = mail.place_of("ten_2", "mal_2")
+    assert serving.open(OLD_ONLY.seal(b"text", other), other) == b"text"
+
+
+def test_a_process_whose_key_file_is_gone_goes_on(settings: Settings, serving: Keyring) -> None:
+    keys.key_file(settings).unlink()
+    with pytest.raises(CannotOpen):
+        serving.open(LOST_ONLY.seal(b"text", SOMEWHERE), SOMEWHERE)
 
 
 # Rotation goes over a whole database, so these tests have one for themselves

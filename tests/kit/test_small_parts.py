@@ -6,7 +6,6 @@ import email
 import email.policy
 import logging
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -27,6 +26,7 @@ from aiosmtpd.smtp import AuthResult, LoginPassword
 from app.kit import clock, ids, logs, mail, trace
 from app.kit.files import FileNotStored, Files, Stored
 from app.settings import Settings
+from tests.ports import free_port
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -534,16 +534,9 @@ class Inbox:
         return msgspec.structs.replace(settings, smtp_url=url)
 
 
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
-
-
 @asynccontextmanager
 async def _smtp(**options: Any) -> AsyncIterator[Inbox]:
-    inbox = Inbox(_free_port())
+    inbox = Inbox(free_port())
     controller = Controller(
         inbox, "127.0.0.1", inbox.port, authenticator=inbox.check, auth_require_tls=False, **options
     )
@@ -601,7 +594,7 @@ async def test_a_recipient_that_the_server_refuses_is_an_error(
 
 
 async def test_a_server_that_is_not_there_is_an_error(settings: Settings) -> None:
-    absent = Inbox(_free_port()).settings(settings)
+    absent = Inbox(free_port()).settings(settings)
     with pytest.raises(aiosmtplib.SMTPConnectError):
         await mail.deliver(absent, "mal_1", "ann@example.com", b"A: b\n\n")
 

@@ -270,6 +270,7 @@ def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
         ("PARLEY_PORT", "http"),
         ("PARLEY_MASTER_KEYS", "k1:c2hvcnQ="),
         ("PARLEY_DEFAULT_PLAN", "gold"),
+        ("PARLEY_ADMIN_PASSWORD", "weak"),
     ],
 )
 def test_a_wrong_setting_stops_the_start_with_one_line_that_names_it(

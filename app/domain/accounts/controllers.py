@@ -13,7 +13,9 @@ class AuthController(Controller):
     path = "/auth"
     tags = ["Auth"]  # noqa: RUF012  # litestar's own type
 
-    @post("/login", summary="Sign in", status_code=200, public=True, idempotent=False)
+    @post(
+        "/login", summary="Sign in", status_code=200, public=True, errors=(401,), idempotent=False
+    )
     async def login(
         self, request: Request[Any, Any, Any], tx: Tx, parts: Parts, data: JSONBody[Login]
     ) -> SignedIn:

@@ -1,0 +1,42 @@
+"""Headless Chromium for tests: what a page shows once its scripts have run."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--virtual-time-budget=10000",
+)
+
+
+def program() -> str:
+    """Its path; without it the test is left out with a reason, but never in CI."""
+    found = shutil.which("chromium")
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail("chromium is required in CI: scripts/test installs it on Debian as root")
+        pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
+    return found
+
+
+def rendered(url: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="parley-chromium-") as profile:
+        done = subprocess.run(
+            [program(), *_FLAGS, f"--user-data-dir={profile}", "--dump-dom", url],
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=True,
+        )
+    return done.stdout

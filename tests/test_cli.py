@@ -1,0 +1,127 @@
+"""The command line, as processes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import select
+
+from app import settings as configuration
+from app.cli import main
+from app.parts import Parts
+from app.settings import Settings
+from db.models import User
+from db.session import ALL_TENANTS
+from tests.server import Server
+from tests.stores import Stores
+from tests.world import World
+
+ROOT = Path(__file__).parent.parent
+
+
+def _parley(settings: Settings, *command: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "app.cli", *command],
+        env={**os.environ, **configuration.as_env(settings)},
+        cwd=ROOT,
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["up", "serve", "worker", "migrate", "admin", "tenants", "keys", "mail", "doctor", "model"],
+)
+def test_every_command_explains_itself(command: str) -> None:
+    done = CliRunner().invoke(main, [command, "--help"])
+    assert done.exit_code == 0
+    assert "Usage" in done.output
+
+
+def test_migrating_again_changes_nothing(parts: Parts, stores: Stores) -> None:
+    done = _parley(stores.settings, "migrate")
+    assert done.returncode == 0, done.stderr
+    assert "up to date" in done.stdout
+
+
+async def test_an_admin_can_be_made_by_hand(parts: Parts, stores: Stores) -> None:
+    done = _parley(
+        stores.settings, "admin", "create", "--email", "root@example.com", given="Good7Password\n"
+    )
+    assert done.returncode == 0, done.stderr
+    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        wanted = select(User.role).where(User.email == "root@example.com")
+        assert await (await tx.session()).scalar(wanted) == "super_admin"
+    again = _parley(
+        stores.settings, "admin", "create", "--email", "root@example.com", given="Good7Password\n"
+    )
+    assert again.returncode == 1
+    assert "already has an account" in again.stderr
+
+
+def test_a_weak_admin_password_is_refused(parts: Parts, stores: Stores) -> None:
+    done = _parley(stores.settings, "admin", "create", "--email", "a@example.com", given="short\n")
+    assert done.returncode == 1
+    assert "at least 8 characters" in done.stderr
+
+
+async def test_tenants_are_listed(world: World, stores: Stores) -> None:
+    tenant = await world.tenant("pro")
+    assert tenant in _parley(stores.settings, "tenants").stdout
+
+
+def test_an_unknown_queue_is_one_clear_line(stores: Stores) -> None:
+    done = _parley(stores.settings, "worker", "--queues", "chat,nope")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "nope" in done.stderr
+
+
+def test_the_doctor_names_what_is_wrong_and_what_to_do(parts: Parts, stores: Stores) -> None:
+    done = _parley(stores.settings, "doctor")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("ok   postgres") for line in lines)
+    assert any(line.startswith("ok   redis") for line in lines)
+    bad = next(number for number, line in enumerate(lines) if line.startswith("BAD  workers"))
+    assert "parley worker" in lines[bad + 1]
+
+
+def test_keys_can_be_verified(parts: Parts, stores: Stores) -> None:
+    done = _parley(stores.settings, "keys", "rotate", "--verify")
+    assert done.returncode == 0, done.stderr
+    assert "cannot open" not in done.stdout
+
+
+def test_an_unreachable_database_is_one_clear_line(stores: Stores, tmp_path: Path) -> None:
+    lost = configuration.load(
+        {
+            **configuration.as_env(stores.settings),
+            "PARLEY_DATABASE_URL": f"postgresql://parley@/parley?host={tmp_path}",
+        }
+    )
+    done = _parley(lost, "tenants")
+    assert done.returncode == 1
+    assert "parley doctor" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_several_web_processes_share_a_port_and_their_metrics(parts: Parts, stores: Stores) -> None:
+    server = Server(stores.settings, "--workers", "2")
+    try:
+        server.wait()
+        for _ in range(10):
+            httpx.get(f"{server.url}/auth/me")
+        text = httpx.get(f"{server.url}/metrics").text
+        wanted = 'parley_request_seconds_count{method="GET",route="/auth/me",status="401"} 10.0'
+        assert wanted in text
+    finally:
+        server.close()

@@ -1,0 +1,58 @@
+"""Generated requests against every operation: never a 5xx, and answers as documented."""
+
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.server import Server
+from tests.world import World
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture(scope="module")
+def document(server: Server) -> Any:
+    return schemathesis.openapi.from_url(f"{server.url}/openapi.json")
+
+
+@pytest.fixture(scope="module")
+async def token(world: World) -> str:
+    return (await world.user("super_admin")).token or ""
+
+
+def test_no_operation_breaks(document: Any, token: str) -> None:
+    headers = {"authorization": f"Bearer {token}"}
+    tried = 0
+    for found in document.get_all_operations():
+        operation = found.ok()
+
+        @settings(
+            max_examples=25,
+            deadline=None,
+            phases=[Phase.explicit, Phase.generate],
+            suppress_health_check=list(HealthCheck),
+            derandomize=True,
+            database=None,
+        )
+        @given(case=operation.as_strategy())
+        def ask(case: schemathesis.Case) -> None:
+            case.call_and_validate(headers=headers, checks=CHECKS)
+
+        ask()
+        tried += 1
+    assert tried > 10

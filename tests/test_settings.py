@@ -1,0 +1,387 @@
+"""Settings: what holds when nothing is set, and what a wrong value says."""
+
+import base64
+import os
+import socket
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.settings import Settings, SettingsError, as_env, load
+
+# What Linux leaves of a socket's address for its path.
+SOCKET_BYTES = 107
+POSTGRES_SOCKET = ".s.PGSQL.5432"
+
+# Defaults
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("host", "127.0.0.1"),
+        ("port", 8000),
+        ("public_url", "http://127.0.0.1:8000"),
+        ("database_url", ""),
+        ("redis_url", ""),
+        ("smtp_url", ""),
+        ("files_uri", ""),
+        ("lancedb_uri", ""),
+        ("master_keys", ""),
+        ("admin_password", ""),
+        ("default_plan", "free"),
+        ("allow_signup", True),
+        ("egress_allow", ()),
+        ("webhook_retry_delays", (0, 60, 300, 1800, 7200, 28800, 86400)),
+        ("anonymous_per_minute", 300),
+        ("form_submissions_per_minute", 20),
+        ("trusted_proxies", ()),
+        ("log_level", "info"),
+        ("log_format", "console"),
+        ("local_model", True),
+        ("embedded_postgres", True),
+        ("embedded_redis", True),
+    ],
+)
+def test_what_holds_when_nothing_is_set(name: str, value: object) -> None:
+    assert getattr(load({}), name) == value
+
+
+def test_the_data_directory_is_beside_the_caller_unless_set() -> None:
+    assert load({}).data_dir == Path.cwd() / "data"
+
+
+def test_an_empty_variable_is_like_none() -> None:
+    assert load({"PARLEY_PORT": "", "PARLEY_LOG_LEVEL": "  "}) == load({})
+
+
+def test_variables_without_the_prefix_do_not_count() -> None:
+    assert load({"PORT": "9000", "DATABASE_URL": "postgresql://elsewhere/x"}) == load({})
+
+
+def test_a_default_of_the_caller_stands_in_for_what_is_not_set() -> None:
+    assert load({}, default_plan="enterprise").default_plan == "enterprise"
+
+
+def test_a_variable_counts_more_than_a_default_of_the_caller() -> None:
+    assert load({"PARLEY_DEFAULT_PLAN": "pro"}, default_plan="enterprise").default_plan == "pro"
+
+
+def test_the_environment_of_the_process_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARLEY_PORT", "9123")
+    assert load().port == 9123
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(AttributeError):
+        load({}).port = 1  # type: ignore[misc]
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("data_dir", "/srv/parley", Path("/srv/parley")),
+        ("data_dir", "somewhere", Path.cwd() / "somewhere"),
+        ("data_dir", "~/parley", Path.home() / "parley"),
+        ("port", "9000", 9000),
+        ("port", " 9000 ", 9000),
+        ("base_url", "https://parley.test/base", "https://parley.test/base"),
+        ("database_url", "postgres://u:p@db/x", "postgres://u:p@db/x"),
+        ("redis_url", "rediss://:p@cache:6380/1", "rediss://:p@cache:6380/1"),
+        ("smtp_url", "smtps://u:p@mail:465", "smtps://u:p@mail:465"),
+        ("default_plan", "Enterprise", "enterprise"),
+        ("allow_signup", "no", False),
+        ("allow_signup", "TRUE", True),
+        ("allow_signup", "0", False),
+        ("local_model", "off", False),
+        ("local_model", "on", True),
+        (
+            "egress_allow",
+            "localhost, 10.0.0.0/8,*.internal,",
+            ("localhost", "10.0.0.0/8", "*.internal"),
+        ),
+        ("webhook_retry_delays", "0, 5,10", (0, 5, 10)),
+        ("trusted_proxies", "10.0.0.1,fd00::/8", ("10.0.0.1", "fd00::/8")),
+        ("log_level", "DEBUG", "debug"),
+        ("log_format", "json", "json"),
+        ("lease_seconds", "0.5", 0.5),
+        ("max_body_mb", "1024", 1024),
+    ],
+)
+def test_a_value_is_read(name: str, text: str, value: object) -> None:
+    assert getattr(load({f"PARLEY_{name.upper()}": text}), name) == value
+
+
+WRONG = [
+    ("PORT", "http"),
+    ("PORT", "80.5"),
+    ("PORT", "0"),
+    ("PORT", "65536"),
+    ("PORT", "-1"),
+    pytest.param("PORT", "9" * 5_000, id="PORT-very long"),
+    ("PORT", "80\n81"),
+    ("BASE_URL", "parley.test"),
+    ("BASE_URL", "ftp://parley.test"),
+    ("BASE_URL", "http://["),
+    ("DATABASE_URL", "mysql://db/parley"),
+    ("DATABASE_URL", "db.test/parley"),
+    ("REDIS_URL", "http://cache:6379"),
+    ("SMTP_URL", "mail.test:25"),
+    ("SMTP_URL", "https://mail.test"),
+    ("DEFAULT_PLAN", "gold"),
+    ("ALLOW_SIGNUP", "maybe"),
+    ("LOCAL_MODEL", "2"),
+    ("WEBHOOK_RETRY_DELAYS", "0,soon"),
+    ("WEBHOOK_RETRY_DELAYS", "0,-5"),
+    ("WEBHOOK_RETRY_DELAYS", ","),
+    ("WEBHOOK_RETRY_DELAYS", "1.5"),
+    ("ANONYMOUS_PER_MINUTE", "0"),
+    ("ANONYMOUS_PER_MINUTE", "many"),
+    ("FORM_SUBMISSIONS_PER_MINUTE", "-1"),
+    ("TRUSTED_PROXIES", "proxy.test"),
+    ("TRUSTED_PROXIES", "10.0.0.1,10.0.0.0/99"),
+    ("LOG_LEVEL", "loud"),
+    ("LOG_LEVEL", "info\ndebug"),
+    ("LOG_FORMAT", "xml"),
+    ("MAX_BODY_MB", "0"),
+    ("MAX_BODY_MB", "1025"),
+    ("LOCAL_MODEL_PORT", "-1"),
+    ("LEASE_SECONDS", "0"),
+    ("LEASE_SECONDS", "3601"),
+    ("LEASE_SECONDS", "nan"),
+    ("LEASE_SECONDS", "soon"),
+    ("POOL_SIZE", "0"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_a_wrong_value_is_refused_by_the_name_of_its_variable(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=f"^PARLEY_{name}\\b"):
+        load({f"PARLEY_{name}": value})
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_a_refusal_is_one_line(name: str, value: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        load({f"PARLEY_{name}": value})
+    assert len(str(raised.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        pytest.param("BASE_URL", "https://", id="a base without a host"),
+        pytest.param("BASE_URL", "https://parley.test:port", id="a base whose port is no number"),
+        pytest.param("SMTP_URL", "smtp://mail.test:port", id="a mail port that is no number"),
+        pytest.param("REDIS_URL", "redis://cache:99999", id="a port that does not exist"),
+        pytest.param("DATABASE_URL", "postgresql://db:port/x", id="a database port in words"),
+        pytest.param("EGRESS_ALLOW", "10.0.0.0/99", id="a network that is none"),
+        pytest.param("EGRESS_ALLOW", "http://models.internal", id="a URL for a host"),
+    ],
+)
+def test_an_address_that_cannot_work_is_refused_at_the_start(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=f"^PARLEY_{name}\\b"):
+        load({f"PARLEY_{name}": value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DATABASE_URL", "mysql://parley:hunter2@db/parley"),
+        ("DATABASE_URL", "parley:hunter2@db/parley"),
+        ("REDIS_URL", "http://:hunter2@cache:6379"),
+        ("SMTP_URL", "https://parley:hunter2@mail.test"),
+        ("SMTP_URL", "mail.test:25?password=hunter2"),
+        ("BASE_URL", "ftp://parley:hunter2@parley.test"),
+    ],
+)
+def test_a_refusal_does_not_show_the_password_in_a_url(name: str, value: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        load({f"PARLEY_{name}": value})
+    assert "hunter2" not in str(raised.value)
+
+
+def test_a_refusal_does_not_show_the_other_variables() -> None:
+    env = {
+        "PARLEY_PORT": "wrong",
+        "PARLEY_ADMIN_PASSWORD": "hunter2",
+        "PARLEY_MASTER_KEYS": "k1:hunter2",
+        "PARLEY_DATABASE_URL": "postgresql://parley:hunter2@db/parley",
+    }
+    with pytest.raises(SettingsError) as raised:
+        load(env)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_a_refusal_shows_a_value_that_is_no_secret() -> None:
+    with pytest.raises(SettingsError, match=r"'gold'.*free, pro, team, enterprise"):
+        load({"PARLEY_DEFAULT_PLAN": "gold"})
+
+
+# What follows from the values
+
+
+@pytest.mark.parametrize(
+    ("env", "url"),
+    [
+        ({"PARLEY_PORT": "9000"}, "http://127.0.0.1:9000"),
+        ({"PARLEY_HOST": "::1"}, "http://[::1]:8000"),
+        ({"PARLEY_BASE_URL": "https://parley.test/"}, "https://parley.test"),
+        ({"PARLEY_BASE_URL": "https://parley.test/a", "PARLEY_PORT": "1"}, "https://parley.test/a"),
+    ],
+)
+def test_the_public_url_is_the_base_or_the_address(env: dict[str, str], url: str) -> None:
+    assert load(env).public_url == url
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+asyncpg"])
+def test_a_database_elsewhere_is_reached_by_our_driver(scheme: str) -> None:
+    loaded = load({"PARLEY_DATABASE_URL": f"{scheme}://parley:p%40ss@db:5433/x"})
+    assert loaded.sqlalchemy_url == "postgresql+asyncpg://parley:p%40ss@db:5433/x"
+    assert not loaded.embedded_postgres
+
+
+def test_a_redis_elsewhere_is_reached_by_its_address() -> None:
+    loaded = load({"PARLEY_REDIS_URL": "redis://cache:6379/1"})
+    assert loaded.redis_address == "redis://cache:6379/1"
+    assert not loaded.embedded_redis
+
+
+def test_embedded_parts_are_reached_by_sockets_in_the_run_directory() -> None:
+    loaded = load({"PARLEY_DATA_DIR": "/srv/parley"})
+    assert loaded.redis_address == "unix:///srv/parley/run/redis.sock"
+    assert loaded.sqlalchemy_url == "postgresql+asyncpg://parley@/parley?host=/srv/parley/run"
+
+
+# Sockets
+
+
+def test_sockets_are_in_the_data_directory_while_its_path_is_short() -> None:
+    assert Settings(data_dir=Path("/srv/parley")).run_dir == Path("/srv/parley/run")
+
+
+@pytest.mark.parametrize("length", [1, 60, 80, 86, 87, 100, 500])
+def test_a_socket_fits_however_long_the_data_directory(length: int) -> None:
+    run_dir = Settings(data_dir=Path("/") / ("d" * length)).run_dir
+    assert len(os.fsencode(run_dir / POSTGRES_SOCKET)) <= SOCKET_BYTES
+
+
+@pytest.mark.parametrize("letter", ["\u00e9", "\u6587", "\U0001f600"])
+def test_a_socket_fits_whatever_the_letters_of_the_data_directory(letter: str) -> None:
+    run_dir = Settings(data_dir=Path("/") / (letter * 60)).run_dir
+    assert len(os.fsencode(run_dir / POSTGRES_SOCKET)) <= SOCKET_BYTES
+
+
+def test_a_socket_can_be_made_for_a_long_data_directory(tmp_path: Path) -> None:
+    run_dir = Settings(data_dir=tmp_path / ("d" * 200)).run_dir
+    run_dir.mkdir()
+    try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(run_dir / POSTGRES_SOCKET))
+        assert (run_dir / POSTGRES_SOCKET).is_socket()
+    finally:
+        (run_dir / POSTGRES_SOCKET).unlink(missing_ok=True)
+        run_dir.rmdir()
+
+
+def test_the_fallback_is_in_the_temporary_directory_and_names_the_user() -> None:
+    run_dir = Settings(data_dir=Path("/") / ("d" * 200)).run_dir
+    assert run_dir.parent == Path(tempfile.gettempdir())
+    assert run_dir.name.startswith(f"parley-{os.getuid()}-")
+
+
+def test_every_long_data_directory_has_a_fallback_of_its_own() -> None:
+    first = Settings(data_dir=Path("/a") / ("d" * 200)).run_dir
+    second = Settings(data_dir=Path("/b") / ("d" * 200)).run_dir
+    assert first != second
+
+
+def test_the_fallback_is_the_same_each_time() -> None:
+    first, second = (Settings(data_dir=Path("/") / ("d" * 200)) for _ in range(2))
+    assert first.run_dir == second.run_dir
+
+
+# Handing settings to a child
+
+
+FULL = Settings(
+    data_dir=Path("/srv/parley data"),
+    host="0.0.0.0",
+    port=9000,
+    base_url="https://parley.test",
+    database_url="postgresql://parley:p%40ss,word@db/parley?ssl=require",
+    redis_url="redis://:p@cache:6379/1",
+    lancedb_uri="s3://bucket/vectors",
+    files_uri="s3://bucket/files",
+    smtp_url="smtp://u:p@mail:587?starttls=true",
+    mail_from="Parley <hello@parley.test>",
+    master_keys="k2:" + base64.b64encode(b"b" * 32).decode() + ",k1:" + "a" * 43 + "=",
+    admin_email="root@parley.test",
+    admin_password="p,a=s s'\"\u00e9",
+    default_plan="team",
+    allow_signup=False,
+    egress_allow=("localhost", "10.0.0.0/8", "*.internal"),
+    webhook_retry_delays=(0, 1),
+    anonymous_per_minute=1,
+    form_submissions_per_minute=2,
+    trusted_proxies=("10.0.0.1", "fd00::/8"),
+    log_level="debug",
+    log_format="json",
+    max_body_mb=3,
+    local_model=False,
+    local_model_port=4,
+    lease_seconds=0.25,
+    pool_size=5,
+    metrics_dir="/tmp/metrics",
+)
+
+
+def test_a_child_loads_the_defaults_that_its_parent_loaded() -> None:
+    assert load(as_env(load({}))) == load({})
+
+
+def test_a_child_loads_every_setting_of_its_parent() -> None:
+    assert load(as_env(FULL)) == FULL
+
+
+def test_the_full_example_leaves_no_setting_at_its_default() -> None:
+    defaults = msgspec.structs.asdict(Settings())
+    same = [name for name, value in msgspec.structs.asdict(FULL).items() if defaults[name] == value]
+    assert same == []
+
+
+def test_every_setting_can_be_handed_on() -> None:
+    assert set(as_env(FULL)) == {f"PARLEY_{name.upper()}" for name in Settings.__struct_fields__}
+
+
+def test_only_texts_are_handed_on() -> None:
+    assert all(isinstance(value, str) for value in as_env(FULL).values())
+
+
+@given(
+    changes=st.fixed_dictionaries(
+        {},
+        optional={
+            "port": st.integers(1, 65535),
+            "allow_signup": st.booleans(),
+            "local_model": st.booleans(),
+            "default_plan": st.sampled_from(["free", "pro", "team", "enterprise"]),
+            "webhook_retry_delays": st.lists(st.integers(0, 10**6), min_size=1).map(tuple),
+            "lease_seconds": st.floats(0, 3600, exclude_min=True),
+            "log_level": st.sampled_from(["debug", "info", "warning", "error"]),
+            "max_body_mb": st.integers(1, 1024),
+        },
+    )
+)
+@settings(max_examples=50, deadline=None)
+def test_a_child_loads_what_its_parent_was_given(changes: dict[str, Any]) -> None:
+    parent = msgspec.structs.replace(load({}), **changes)
+    assert load(as_env(parent)) == parent
