@@ -36,6 +36,7 @@ ROUTES: list[Any] = [
     health.live,
     health.ready,
     health.metrics,
+    openapi.openapi_json,
     openapi.docs_page,
     openapi.docs_script,
     openapi.docs_asset,

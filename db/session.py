@@ -6,8 +6,9 @@ the first statement, and whoever opened the transaction commits it once.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any, Final, cast
 
 import asyncpg
@@ -21,6 +22,7 @@ from sqlalchemy.ext.asyncio import (
 )
 from sqlalchemy.orm import ORMExecuteState, Session, UOWTransaction, with_loader_criteria
 from sqlalchemy.pool import QueuePool
+from sqlalchemy.sql import visitors
 from sqlalchemy.util import greenlet_spawn
 
 from db.base import TenantOwned
@@ -62,16 +64,41 @@ def _add_tenant_condition(state: ORMExecuteState) -> None:
     scope = state.session.info.get("scope")
     if isinstance(scope, AllTenants):
         return
-    owned = any(issubclass(mapper.class_, TenantOwned) for mapper in state.all_mappers)
     if scope is None:
-        if owned:
+        if any(table in _owned_tables() for table in _tables_in(state.statement)):
             raise Unscoped("this session names no tenant: open it with a scope")
         return
-    if state.is_insert and owned:
-        raise CrossTenant("insert tenant-owned rows by session.add(), which checks the tenant")
+    if any(issubclass(mapper.class_, TenantOwned) for mapper in state.all_mappers):
+        _refuse_unchecked_write(state)
     state.statement = state.statement.options(
         with_loader_criteria(TenantOwned, lambda cls: cls.tenant_id == scope, include_aliases=True)
     )
+
+
+def _refuse_unchecked_write(state: ORMExecuteState) -> None:
+    """Statements that the condition does not reach, or that move a row to another tenant."""
+    if state.is_insert:
+        raise CrossTenant("insert tenant-owned rows by session.add(), which checks the tenant")
+    if not state.is_update:
+        return
+    if isinstance(state.parameters, list):
+        raise CrossTenant("update many rows by a condition, not by a list of keys")
+    values = getattr(state.statement, "_values", None) or {}
+    if any(getattr(column, "key", column) == "tenant_id" for column in values):
+        raise CrossTenant("a row does not move to another tenant")
+
+
+def _tables_in(statement: Any) -> Iterator[object]:
+    """Every table that a statement reads, subqueries included."""
+    for element in visitors.iterate(statement):
+        if element.__visit_name__ == "table":
+            yield getattr(element, "name", None)
+
+
+@cache
+def _owned_tables() -> frozenset[str]:
+    mappers = TenantOwned.__subclasses__()
+    return frozenset(str(getattr(kind, "__tablename__", "")) for kind in mappers)
 
 
 @event.listens_for(ScopedSession, "before_flush")
@@ -144,7 +171,7 @@ class Tx:
         for call in calls:
             try:
                 await call()
-            except Exception:
+            except Exception:  # noqa: BLE001
                 # The work is done and will be answered for; what hangs on it is best effort.
                 _log.exception("a call after the commit failed")
 
@@ -164,8 +191,10 @@ class Tx:
             raise DatabaseAway(f"Postgres cannot be reached: {error}") from error
 
     def _idle(self) -> PoolProxiedConnection | None:
-        """A connection that waits in the pool, taken as it is: only making one, or replacing a
-        dead one, needs SQLAlchemy's greenlet."""
+        """A connection that waits in the pool, taken as it is.
+
+        Only making one, or replacing a dead one, needs SQLAlchemy's greenlet.
+        """
         pool = cast("QueuePool", self._engine.sync_engine.pool)
         if pool.checkedin() == 0:
             return None

@@ -12,10 +12,10 @@ sys.path.insert(0, str(ROOT))
 from tests.stores import Stores  # noqa: E402  # after the path is set
 
 
-async def main() -> int:
+def main() -> int:
     stores = Stores()
     try:
-        await stores.start()
+        asyncio.run(stores.start())
         env = {**os.environ, "PARLEY_DATABASE_URL": stores.settings.database_url}
         alembic = Path(sys.executable).with_name("alembic")
         return subprocess.run([alembic, "check"], env=env, cwd=ROOT, check=False).returncode
@@ -24,4 +24,4 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(main())

@@ -2,7 +2,7 @@
 
 import itertools
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import httpx
 from litestar import Litestar
@@ -26,7 +26,7 @@ class Client:
 
     def __init__(self, app: Litestar, token: str | None = None, **ids: str) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        transport = httpx.ASGITransport(cast("Any", app), raise_app_exceptions=False)
         self.http = httpx.AsyncClient(
             transport=transport, base_url="http://parley.test", headers=headers
         )
@@ -99,10 +99,7 @@ class World:
             await orm.flush()
             orm.add(session)
         signed_in = accounts.issue(
-            self.parts,
-            session,
-            SignedInUser(user.id, user.email, user.role),
-            tenant_id,  # type: ignore[arg-type]
+            self.parts, session, SignedInUser(user.id, user.email, cast("Any", role)), tenant_id
         )
         return Client(
             self.app,

@@ -10,7 +10,7 @@ from litestar import Litestar, MediaType, Request, Response, Router, get
 from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import OpenAPIRenderPlugin
+from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.params import FromPath
 
 from app.http.limits import UNCOUNTED
@@ -165,29 +165,24 @@ def structs_of(app: Litestar) -> set[type[msgspec.Struct]]:
     return found
 
 
-class CompletedJson(OpenAPIRenderPlugin):
-    """Serves the completed document, made once."""
-
-    def __init__(self) -> None:
-        super().__init__(path="/openapi.json", media_type=MediaType.JSON)
-        self._made: bytes | None = None
-
-    def render(self, request: Request[Any, Any, Any], _schema: dict[str, Any]) -> bytes:
-        if self._made is None:
-            self._made = msgspec.json.encode(document(request.app))
-        return self._made
-
-
 def config(version: str) -> OpenAPIConfig:
     return OpenAPIConfig(
         title="Parley",
         version=version,
         description=_ABOUT,
+        # Litestar answers for everything below its own path; ours is /openapi.json.
         openapi_router=Router(
-            "/", route_handlers=[], opt={"public": True}, include_in_schema=False
+            "/docs/schema", route_handlers=[], opt={"public": True}, include_in_schema=False
         ),
-        render_plugins=[CompletedJson()],
+        render_plugins=[JsonRenderPlugin()],
     )
+
+
+@get("/openapi.json", include_in_schema=False, public=True, sync_to_thread=False)
+def openapi_json(request: Request[Any, Any, Any]) -> Response[bytes]:
+    if "openapi" not in request.app.state:
+        request.app.state.openapi = msgspec.json.encode(document(request.app))
+    return Response(request.app.state.openapi, media_type=_JSON)
 
 
 @get("/docs", include_in_schema=False, public=True, sync_to_thread=False)

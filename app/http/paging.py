@@ -1,6 +1,7 @@
 """Lists: pages in both of the interface's shapes, sorting that is stable, searching."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
@@ -70,6 +71,21 @@ def flat(data: list[T], total: int, page: Page) -> Flat[T]:
 
 def provide_page(page: PageNumber = 1, per_page: PerPage = 20) -> Page:
     return Page(page, per_page)
+
+
+# What a query parameter that `moment` reads says of itself.
+MOMENT = {"format": "date-time", "description": "ISO 8601; UTC unless it names another zone"}
+
+
+def moment(name: str, text: str | None) -> datetime | None:
+    """A point in time from a query parameter: a date or a date and time, in UTC without a zone."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise Invalid.field(name, "must be an ISO 8601 date or date and time") from None
 
 
 Columns = Mapping[str, InstrumentedAttribute[Any]]

@@ -7,7 +7,7 @@ import msgspec
 
 from app.kit.ids import new_id
 
-_SAFE = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}\Z")
+_SAFE = re.compile(r"[A-Za-z0-9._:+=-]{1,128}\Z")
 
 
 class Trace(msgspec.Struct):

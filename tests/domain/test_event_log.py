@@ -425,12 +425,12 @@ async def test_the_duration_of_a_trace_is_from_its_first_moment_to_its_last(
     assert trace["duration_ms"] == 2500.0
 
 
-@pytest.mark.parametrize("chain", ["order:42", "a+b=c", "a.b-c_d", "order/42"])
+@pytest.mark.parametrize("chain", ["order:42", "a+b=c", "a.b-c_d"])
 async def test_every_correlation_id_that_a_caller_may_give_can_be_traced(
     admin: Client, chain: str
 ) -> None:
     made = await _invite(admin, x_correlation_id=chain)
-    path = chain.replace("/", "%2F").replace("+", "%2B")
+    path = chain.replace("+", "%2B")
     answer = await admin.get(f"{PATH}/trace/{path}")
     assert answer.status_code == 200
     assert [entry["data"]["invitation_id"] for entry in answer.json()["data"]] == [made["id"]]

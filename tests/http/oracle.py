@@ -5,6 +5,7 @@ go on to M times its limit for B seconds; then the plain limit holds, and a new 
 after usage has fallen below the plain limit.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -46,7 +47,7 @@ class Oracle:
 
     def ask(self, now: int, units: int) -> tuple[bool, int]:
         """Whether the request is admitted, and if not, after how many seconds it would be."""
-        checks = (
+        checks: tuple[tuple[Callable[[int], bool], int], ...] = (
             (lambda at: self._minute_admits(at, units), MINUTE),
             (lambda at: self._count_admits(at, self.hour, HOUR), HOUR),
             (lambda at: self._count_admits(at, self.day, DAY), DAY),
@@ -62,7 +63,7 @@ class Oracle:
             self.burst_from = now
         return True, 0
 
-    def _wait(self, now: int, admits, span: int) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    def _wait(self, now: int, admits: Callable[[int], bool], span: int) -> int:
         seconds = {second + span - now for second, _ in self.charged if second > now - span}
         if span == MINUTE and self.burst_from is not None:
             seconds.add(self.burst_from + self.burst - now)

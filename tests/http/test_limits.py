@@ -33,7 +33,7 @@ class Script:
 
     def ask(self, subject: str, plan: str, now: int, units: int) -> limits.Verdict:
         keys = ["", "", "", subject, f"{subject}:m", f"{subject}:h", f"{subject}:d"]
-        args = [now, units, "0", plan, "", "", "", 60]
+        args: list[str | int] = [now, units, "0", plan, "", "", "", 60]
         _, _, allowed, window, limit, left, reset, retry = self._run(keys=keys, args=args)
         return limits.Verdict(bool(allowed), window, limit, left, reset, retry)
 

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import email_validator
 from msgspec import UNSET
 from sqlalchemy import update
 
@@ -17,7 +18,7 @@ from app.domain.accounts.schemas import (
 from app.domain.events import service as events
 from app.domain.events.catalogue import UserInvited, UserSignedIn
 from app.domain.tenants import service as tenants
-from app.http.errors import Conflict, Forbidden, Unauthorized
+from app.http.errors import Conflict, Forbidden, Invalid, Unauthorized
 from app.kit import clock, mail, trace
 from app.kit.ids import new_id
 from app.parts import Parts
@@ -28,6 +29,9 @@ from db.models import Invitation, Session, User
 from db.session import Tx
 
 INVITATION_DAYS = 7
+
+# An instance of one's own may well mail to `localhost` or `.local`.
+email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
 
 async def sign_in(tx: Tx, parts: Parts, data: Login, address: str) -> SignedIn:
@@ -69,10 +73,11 @@ def issue(parts: Parts, session: Session, user: SignedInUser, tenant_id: str) ->
 
 
 async def me(tx: Tx, principal: Principal) -> UserView:
-    user = await (await tx.session()).get(User, principal.user_id)
-    if user is None:
+    """Oneself, also while acting in another tenant."""
+    row = await queries.by_id(tx, principal.tenant_id, principal.user_id)
+    if row is None:
         raise Unauthorized("This user no longer exists")
-    return view(user)
+    return UserView(**row)
 
 
 async def invite(tx: Tx, parts: Parts, principal: Principal, data: Invite) -> InvitationView:
@@ -82,13 +87,14 @@ async def invite(tx: Tx, parts: Parts, principal: Principal, data: Invite) -> In
             f"The role {principal.role} cannot invite {data.role}, which stands above it",
             details={"required": f"role:{data.role}", "your_role": principal.role},
         )
-    if await queries.by_email(parts.db, data.email) is not None:
+    email = checked_email("email", data.email)
+    if await queries.by_email(parts.db, email) is not None:
         raise Conflict("Somebody with this e-mail already has an account")
     token = tokens.new_secret()
     invitation = Invitation(
         id=new_id("inv"),
         tenant_id=tenant_id,
-        email=data.email,
+        email=email,
         role=data.role,
         token_hash=tokens.secret_hash(token),
         invited_by=principal.user_id,
@@ -97,27 +103,42 @@ async def invite(tx: Tx, parts: Parts, principal: Principal, data: Invite) -> In
     session = await tx.session()
     session.add(invitation)
     await session.flush()
-    invited = UserInvited(invitation.id, data.email, data.role)
+    invited = UserInvited(invitation.id, email, data.role)
     event_id = await events.emit(tx, invited, tenant_id=tenant_id)
     await mail.queue(
         tx,
         parts.keyring,
         parts.doorbell,
         tenant_id=tenant_id,
-        recipient=data.email,
+        recipient=email,
         subject="You are invited to Parley",
         text=_invitation_text(parts, data, token),
         cause_event_id=event_id,
     )
-    return InvitationView(
-        invitation.id, data.email, data.role, tenant_id, token, invitation.expires_at
-    )
+    return InvitationView(invitation.id, email, data.role, tenant_id, token, invitation.expires_at)
+
+
+def checked_email(field: str, text: str) -> str:
+    """An address that a mail can be sent to; whether somebody reads it, only a mail can tell."""
+    try:
+        found = email_validator.validate_email(
+            text,
+            check_deliverability=False,
+            allow_smtputf8=False,
+            globally_deliverable=False,
+            strict=True,
+        )
+    except email_validator.EmailNotValidError as problem:
+        raise Invalid.field(field, str(problem)) from None
+    return found.normalized
 
 
 async def _tenant_for(tx: Tx, principal: Principal, data: Invite) -> str:
     """Only super_admin names a tenant; from anybody else the field has no effect."""
     if data.tenant_id is UNSET or not principal.is_super_admin:
         return principal.home
+    if principal.narrowed_to is not None and principal.narrowed_to != data.tenant_id:
+        raise Invalid.field("tenant_id", "differs from the tenant in X-Tenant-ID")
     return (await tenants.get(tx, data.tenant_id)).id
 
 
@@ -126,21 +147,4 @@ def _invitation_text(parts: Parts, data: Invite, token: str) -> str:
         f"Hello,\n\nyou are invited to join Parley as {data.role}.\n\n"
         f"{parts.settings.public_url}/register?token={token}\n\n"
         f"The invitation holds for {INVITATION_DAYS} days and for this address only.\n"
-    )
-
-
-def view(user: User) -> UserView:
-    return UserView(
-        user.id,
-        user.email,
-        user.first_name,
-        user.last_name,
-        user.role,  # type: ignore[arg-type]
-        user.tenant_id,
-        user.email_verified,
-        user.mfa_enabled,
-        user.status,  # type: ignore[arg-type]
-        user.last_login_at,
-        user.created_at,
-        user.updated_at,
     )

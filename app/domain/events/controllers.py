@@ -1,4 +1,3 @@
-from datetime import datetime
 from typing import Annotated
 
 from litestar import Controller, get
@@ -8,7 +7,7 @@ from app.domain.events import service
 from app.domain.events.queries import Filter
 from app.domain.events.schemas import Entry, TraceView
 from app.http.given import Id, Page, Tx
-from app.http.paging import Flat
+from app.http.paging import MOMENT, Flat, moment
 
 ShortText = Annotated[str | None, QueryParameter(max_length=200)]
 
@@ -25,11 +24,11 @@ class EventLogController(Controller):
         page_in: Page,
         event_type: ShortText = None,
         correlation_id: ShortText = None,
-        since: Annotated[datetime | None, QueryParameter(name="from")] = None,
-        until: Annotated[datetime | None, QueryParameter(name="to")] = None,
+        since: Annotated[str | None, QueryParameter(name="from", schema_extra=MOMENT)] = None,
+        until: Annotated[str | None, QueryParameter(name="to", schema_extra=MOMENT)] = None,
     ) -> Flat[Entry]:
         """The newest first, narrowed by type, time and correlation id."""
-        wanted = Filter(event_type, correlation_id, since, until)
+        wanted = Filter(event_type, correlation_id, moment("from", since), moment("to", until))
         return await service.entries(tx, wanted, page_in)
 
     @get("/{event_id:str}", summary="Get one event")

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET
-from sqlalchemy import exists, select
+from sqlalchemy import select
 
 from app.domain.events import service as events
 from app.domain.events.catalogue import TenantCreated, TenantUpdated
@@ -17,7 +17,7 @@ from app.http.limits import plan_of
 from app.http.paging import Page, Paged
 from app.kit.ids import new_id
 from app.security.sessions import Copies
-from db.models import Tenant, User
+from db.models import Tenant
 from db.session import Tx
 
 _SORTABLE = {"name": Tenant.name, "plan": Tenant.plan, "created_at": Tenant.created_at}
@@ -29,6 +29,10 @@ class TenantNotFound(NotFound):
 
 class TenantNotEmpty(Conflict):
     code = "tenant_not_empty"
+
+
+class TenantIsDefault(Conflict):
+    code = "tenant_is_default"
 
 
 async def page_of(
@@ -76,6 +80,8 @@ async def update(tx: Tx, copies: Copies, tenant_id: str, data: UpdateTenant) -> 
         tenant.plan = data.plan
     if data.limits is not UNSET:
         tenant.limits = _checked(tenant.plan, data.limits)
+    elif tenant.plan != "enterprise":
+        tenant.limits = {}
     await session.flush()
     await events.emit(tx, TenantUpdated(tenant.id, changed), tenant_id=tenant.id)
     packed = plan_of(tenant.plan, tenant.limits).packed()
@@ -89,7 +95,9 @@ async def delete(tx: Tx, tenant_id: str) -> None:
     tenant = await session.get(Tenant, tenant_id, with_for_update=True)
     if tenant is None:
         raise TenantNotFound(f"There is no tenant {tenant_id[:64]}")
-    if await session.scalar(select(exists().where(User.tenant_id == tenant_id))):
+    if await queries.default_id(tx) == tenant_id:
+        raise TenantIsDefault("People without an invitation join this tenant; it cannot be deleted")
+    if await queries.has_users(tx, tenant_id):
         raise TenantNotEmpty("This tenant still has users; delete them first")
     await session.delete(tenant)
     await session.flush()
