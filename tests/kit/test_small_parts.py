@@ -113,7 +113,7 @@ def test_the_clock_goes_on_after_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["a", "req-1", "order:42", "A.b_c/d+e=", "x" * 128, "0123456789abcdef"]
+    "given", ["a", "req-1", "order:42", "A.b_c+d=", "x" * 128, "0123456789abcdef"]
 )
 def test_a_plain_id_of_the_caller_is_kept(given: str) -> None:
     assert trace.safe_id(given, "req") == given
@@ -121,7 +121,22 @@ def test_a_plain_id_of_the_caller_is_kept(given: str) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [None, "", "x" * 129, "a b", "a\tb", "a\n", "a\r\nb", "\n", "a\0", "a;b", "<b>", '"', "\u00e9"],
+    [
+        None,
+        "",
+        "x" * 129,
+        "a b",
+        "a\tb",
+        "a\n",
+        "a\r\nb",
+        "\n",
+        "a\0",
+        "a;b",
+        "a/b",
+        "<b>",
+        '"',
+        "\u00e9",
+    ],
 )
 def test_an_id_that_is_not_plain_is_replaced(given: str | None) -> None:
     made = trace.safe_id(given, "req")
