@@ -3,6 +3,7 @@
 import hashlib
 import ipaddress
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +14,9 @@ import msgspec
 
 PREFIX = "PARLEY_"
 _SOCKET_PATH_LIMIT = 90
+
+_NEED_HOST = {"http", "https", "redis", "rediss", "smtp", "smtps"}
+_HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_-]+)*\.?\Z")
 
 Plan = Literal["free", "pro", "team", "enterprise"]
 LogFormat = Literal["console", "json"]
@@ -58,7 +62,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for a socket, else in a folder of the temporary directory named after it.
         """
         run = self.data_dir / "run"
-        if len(str(run)) <= _SOCKET_PATH_LIMIT:
+        if len(os.fsencode(run)) <= _SOCKET_PATH_LIMIT:
             return run
         name = hashlib.sha256(str(run).encode()).hexdigest()[:16]
         return Path(tempfile.gettempdir()) / f"parley-{os.getuid()}-{name}"
@@ -138,6 +142,18 @@ def _list(value: str) -> tuple[str, ...]:
     return tuple(filter(None, (item.strip() for item in value.split(","))))
 
 
+def _hosts(value: str) -> tuple[str, ...]:
+    """Host names, `*.` suffixes, addresses and networks."""
+    items = _list(value)
+    for item in items:
+        try:
+            ipaddress.ip_network(item, strict=False)
+        except ValueError:
+            if not _HOST.match(item):
+                raise ValueError(f"{item!r} is no host, address or network") from None
+    return items
+
+
 def _networks(value: str) -> tuple[str, ...]:
     items = _list(value)
     for item in items:
@@ -160,8 +176,15 @@ def _delays(value: str) -> tuple[int, ...]:
 
 def _url(*schemes: str) -> Callable[[str], str]:
     def read(value: str) -> str:
-        if urlsplit(value).scheme not in schemes:
+        try:
+            url = urlsplit(value)
+            _ = url.port
+        except ValueError:
+            raise ValueError("is not a valid URL") from None
+        if url.scheme not in schemes:
             raise ValueError(f"must start with {' or '.join(s + '://' for s in schemes)}")
+        if not url.hostname and url.scheme in _NEED_HOST:
+            raise ValueError("names no host")
         return value
 
     return read
@@ -183,7 +206,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "admin_password": _text,
     "default_plan": _one_of("free", "pro", "team", "enterprise"),
     "allow_signup": _flag,
-    "egress_allow": _list,
+    "egress_allow": _hosts,
     "webhook_retry_delays": _delays,
     "anonymous_per_minute": _int(1, 1_000_000),
     "form_submissions_per_minute": _int(1, 1_000_000),
@@ -211,7 +234,8 @@ def load(env: Mapping[str, str] | None = None, **defaults: Any) -> Settings:
         try:
             values[name] = read(given)
         except ValueError as error:
-            shown = "" if "PASSWORD" in variable or "KEYS" in variable else f"={given!r}"
+            secret = variable.endswith(("_PASSWORD", "_KEYS", "_URL", "_URI"))
+            shown = "" if secret else f"={given!r}"
             raise SettingsError(f"{variable}{shown}: {error}") from None
     return Settings(**values)
 

@@ -7,7 +7,6 @@ wrap alone, so that rotation re-wraps 32 bytes and never touches the content.
 """
 
 import base64
-import binascii
 import os
 import struct
 from collections.abc import Callable, Mapping
@@ -54,12 +53,7 @@ class Keyring:
     """
 
     def __init__(self, keys: Mapping[str, bytes], newer: Newer | None = None) -> None:
-        if not keys:
-            raise KeyProblem("no root key is given")
-        for kid, key in keys.items():
-            if len(key) < _KEY_BYTES:
-                raise KeyProblem(f"root key {kid!r} has {len(key)} bytes; it needs {_KEY_BYTES}")
-        self._keys = dict(keys)
+        self._keys = _checked(keys)
         self._newer = newer
         self.active = next(iter(self._keys))
         self.derive = lru_cache(maxsize=4096)(self._derive)
@@ -78,7 +72,7 @@ class Keyring:
                 raise KeyProblem("each root key is written kid:base64, each kid once")
             try:
                 keys[kid] = base64.b64decode(encoded, validate=True)
-            except binascii.Error as error:
+            except ValueError as error:
                 raise KeyProblem(f"root key {kid!r} is not base64") from error
         return keys
 
@@ -92,13 +86,23 @@ class Keyring:
 
     def _derive(self, kid: str, purpose: str, subject: str) -> bytes:
         """A key for one purpose and subject; the root key itself encrypts nothing."""
-        if kid not in self._keys and self._newer is not None and (text := self._newer()):
-            self._keys = self._read(text)
-            self.active = next(iter(self._keys))
+        if kid not in self._keys:
+            self._renew()
         if kid not in self._keys:
             raise CannotOpen(f"root key {kid!r} is not among the configured ones")
         info = _joined(b"parley", purpose.encode(), subject.encode())
         return HKDF(SHA256(), _KEY_BYTES, salt=None, info=info).derive(self._keys[kid])
+
+    def _renew(self) -> None:
+        """Take newer keys if there are any, and if they are whole; else keep what we have."""
+        text = self._newer() if self._newer is not None else None
+        if text is None:
+            return
+        try:
+            self._keys = _checked(self._read(text))
+        except KeyProblem:
+            return
+        self.active = next(iter(self._keys))
 
     def seal(self, plaintext: bytes, place: Place) -> bytes:
         data_key, nonce = os.urandom(_KEY_BYTES), os.urandom(_NONCE_BYTES)
@@ -135,6 +139,15 @@ class Keyring:
             return AESGCM(key).decrypt(nonce, box, _bound(b"wrap", place, kid.encode()))
         except InvalidTag as error:
             raise CannotOpen("the data key does not open here") from error
+
+
+def _checked(keys: Mapping[str, bytes]) -> dict[str, bytes]:
+    if not keys:
+        raise KeyProblem("no root key is given")
+    for kid, key in keys.items():
+        if len(key) < _KEY_BYTES:
+            raise KeyProblem(f"root key {kid!r} has {len(key)} bytes; it needs {_KEY_BYTES}")
+    return dict(keys)
 
 
 def kid_of(sealed: bytes) -> str:

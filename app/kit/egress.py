@@ -7,6 +7,7 @@ still checks the name. Redirects are followed only when asked for, each hop chec
 
 import asyncio
 import ipaddress
+import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -21,8 +22,11 @@ MAX_BYTES = 5 * 1024 * 1024
 TIMEOUT_SECONDS = 15.0
 _REDIRECTS = {301, 302, 303, 307, 308}
 _OURS = {"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"}
-_SECRET_HEADERS = {"authorization", "cookie", "proxy-authorization", "x-api-key"}
+_HARMLESS = {"accept", "accept-encoding", "accept-language", "content-type", "user-agent"}
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -63,20 +67,13 @@ _NEVER = [
         "192.88.99.0/24",
         "198.18.0.0/15",
         "224.0.0.0/3",
-        "::/96",
-        "64:ff9b::/96",
-        "64:ff9b:1::/48",
-        "100::/64",
         "2001::/23",
         "2001:db8::/32",
         "2002::/16",
         "3fff::/20",
-        "5f00::/16",
-        "fc00::/7",
-        "fe80::/9",
-        "ff00::/8",
     )
 ]
+_GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
 
 
 def is_public(text: str) -> bool:
@@ -91,6 +88,8 @@ def is_public(text: str) -> bool:
         if address.ipv4_mapped is not None:
             address = address.ipv4_mapped
     if any(address.version == net.version and address in net for net in _NEVER):
+        return False
+    if isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_IPV6:
         return False
     return address.is_global and not address.is_multicast
 
@@ -188,9 +187,10 @@ class Guard:
             raise BlockedAddress("the address must start with http:// or https://")
         if url.user is not None or url.password is not None:
             raise BlockedAddress("the address must not carry a user name or password")
-        # aiohttp connects to a literal address without asking the resolver.
-        if _is_literal(url.host) and not (
-            is_public(url.host) or self.allow.address(url.host) or self.allow.host(url.host)
+        # aiohttp connects to an address in any spelling without asking the resolver.
+        address = _address_in(url.host)
+        if address is not None and not (
+            is_public(address) or self.allow.address(address) or self.allow.host(url.host)
         ):
             raise BlockedAddress(f"{url.host} is not a public address")
         return url
@@ -200,12 +200,17 @@ class Guard:
         return self.allow.host(host) or self.allow.address(host)
 
 
-def _is_literal(host: str) -> bool:
+def _address_in(host: str) -> str | None:
+    """The address that a host spells: plainly, or as `inet_aton` reads 0x7f.1 and 2130706433."""
+    host = host.rstrip(".")
     try:
-        ipaddress.ip_address(host)
+        return str(ipaddress.ip_address(host))
     except ValueError:
-        return False
-    return True
+        pass
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host))
+    except (OSError, UnicodeError):
+        return None
 
 
 def custom_headers(given: Mapping[str, str]) -> CIMultiDict[str]:
@@ -215,7 +220,7 @@ def custom_headers(given: Mapping[str, str]) -> CIMultiDict[str]:
         lower = name.lower().strip()
         if lower in _OURS or lower.startswith(("x-service-", "webhook-")):
             continue
-        if any(mark in name + value for mark in "\r\n\0"):
+        if not _TOKEN.match(name) or _CONTROL.search(value):
             continue
         kept[name] = value
     return kept
@@ -289,29 +294,38 @@ class Egress:
         max_bytes: int = MAX_BYTES,
         redirects: int = 0,
     ) -> Answer:
+        """One request and its whole answer; the time is for all hops together."""
         sent: CIMultiDict[str] = CIMultiDict(headers or {})
-        async with asyncio.timeout(timeout_seconds + 1):
-            while True:
-                async with self.open(
-                    method, url, headers=sent, body=body, timeout_seconds=timeout_seconds
-                ) as response:
-                    location = response.headers.get("Location")
-                    if redirects <= 0 or response.status not in _REDIRECTS or not location:
-                        content = await _read(response, max_bytes)
-                        return Answer(response.status, dict(response.headers), content, url)
-                    redirects -= 1
-                    method, body = _after_redirect(method, body, response.status)
-                    url = _next_url(response.url, location, sent)
+        deadline = asyncio.get_running_loop().time() + timeout_seconds
+        while True:
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0:
+                raise EgressTimeout(f"no answer within {timeout_seconds:g} s")
+            async with self.open(
+                method, url, headers=sent, body=body, timeout_seconds=left
+            ) as response:
+                location = response.headers.get("Location")
+                if redirects <= 0 or response.status not in _REDIRECTS or not location:
+                    content = await _read(response, max_bytes)
+                    return Answer(response.status, dict(response.headers), content, url)
+                redirects -= 1
+                method, body = _after_redirect(method, body, response.status)
+                url = _next_url(response.url, location, sent)
 
 
 def _next_url(current: URL, location: str, headers: CIMultiDict[str]) -> str:
     """Where a redirect leads; what was meant for one host is not shown to another."""
     try:
-        target = current.join(URL(location))
+        hop = URL(location)
+        if hop.scheme and not hop.host:
+            raise ValueError("no host")  # noqa: TRY301
+        target = current.join(hop)
+        elsewhere = target.origin() != current.origin()
     except ValueError as error:
         raise BlockedAddress("the redirect leads to no valid URL") from error
-    if target.origin() != current.origin():
-        for name in [name for name in headers if name.lower() in _SECRET_HEADERS]:
+    if elsewhere:
+        # Any header may be somebody's key; only what says nothing about the caller goes along.
+        for name in [name for name in headers if name.lower() not in _HARMLESS]:
             del headers[name]
     return str(target)
 

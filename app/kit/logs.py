@@ -33,15 +33,29 @@ def _add_trace(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDic
 
 def _hide_secrets(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
     for key, value in event.items():
-        if _SECRET_KEY.search(key):
-            event[key] = "********"
-        elif isinstance(value, str) and "=" in value:
-            event[key] = _SECRET_TEXT.sub(r"\1********", value)
+        event[key] = _shown(key, value)
     return event
 
 
+def _shown(key: str, value: Any) -> Any:
+    if _SECRET_KEY.search(key):
+        return "********"
+    match value:
+        case str() if "=" in value:
+            return _SECRET_TEXT.sub(r"\1********", value)
+        case dict():
+            return {name: _shown(str(name), item) for name, item in value.items()}
+        case list() | tuple():
+            return [_shown("", item) for item in value]
+    return value
+
+
 def _json(_logger: WrappedLogger, _name: str, event: EventDict) -> str:
-    return _encoder.encode(event).decode()
+    try:
+        return _encoder.encode(event).decode()
+    except UnicodeEncodeError:
+        # A lone surrogate from somebody's input must not lose the line.
+        return _encoder.encode({key: ascii(value) for key, value in event.items()}).decode()
 
 
 def configure(level: str, log_format: str) -> None:
@@ -49,16 +63,13 @@ def configure(level: str, log_format: str) -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _add_trace,
+        # Tracebacks as plain text: prettier ones show local variables, and those may be secrets.
+        structlog.processors.format_exc_info,
         _hide_secrets,
     ]
-    if log_format == "json":
-        tail: list[Any] = [structlog.processors.format_exc_info, _json]
-    else:
-        # The prettier tracebacks show local variables, and those may be secrets.
-        plain = structlog.dev.plain_traceback
-        tail = [
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)
-        ]
+    tail: list[Any] = [
+        _json if log_format == "json" else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    ]
     threshold = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[*shared, *tail],

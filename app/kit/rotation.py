@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from datetime import UTC, datetime
 from typing import Any
 
+import asyncpg
 import msgspec
 from sqlalchemy import Column, Table
 
 from app.kit import keys
 from app.kit.crypto import CannotOpen, Keyring, Place, kid_of
+from app.kit.ids import new_id
 from app.settings import Settings
 from db.base import Base, Sealed
 from db.fast import Row
@@ -28,6 +29,11 @@ class SealedColumn(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         return f"{self.table}.{self.field}"
+
+    @property
+    def select(self) -> str:
+        tenant = "tenant_id, " if self.has_tenant else ""
+        return f"SELECT id, {tenant}{self.field} AS sealed FROM {self.table}"  # noqa: S608  # our own names
 
     def place(self, row: Row) -> Place:
         tenant = row["tenant_id"] if self.has_tenant else ""
@@ -53,17 +59,13 @@ def new_active_key(settings: Settings, keyring: Keyring) -> Keyring:
     if settings.master_keys:
         return keyring
     entries = keys.key_file(settings).read_text(encoding="ascii").split()
-    kid = f"k{datetime.now(UTC):%Y%m%d%H%M%S}"
+    kid = new_id("k")
     keys.write(settings, [Keyring.generate(kid), *entries])
     return keys.load(settings)
 
 
 async def _batches(db: Database, column: SealedColumn) -> AsyncIterator[list[Row]]:
-    tenant = "tenant_id, " if column.has_tenant else ""
-    sql = (
-        f"SELECT id, {tenant}{column.field} AS sealed FROM {column.table} "  # noqa: S608  # names from our own metadata
-        f"WHERE id > $1 AND {column.field} IS NOT NULL ORDER BY id LIMIT {_BATCH}"
-    )
+    sql = f"{column.select} WHERE id > $1 AND {column.field} IS NOT NULL ORDER BY id LIMIT {_BATCH}"
     last = ""
     while True:
         async with db.tx(ALL_TENANTS, read_only=True) as tx:
@@ -75,27 +77,39 @@ async def _batches(db: Database, column: SealedColumn) -> AsyncIterator[list[Row
 
 
 async def rotate(db: Database, keyring: Keyring, say: Callable[[str], object]) -> Counts:
-    """Re-wrap whatever is under an older key. A row that changed meanwhile keeps its change."""
+    """Re-wrap whatever is under an older key; count per key what is there now."""
     counts: Counts = {}
     for column in sealed_columns():
         done: Counter[str] = Counter()
-        sql = (
-            f"UPDATE {column.table} SET {column.field} = $3 "  # noqa: S608  # names from our own metadata
-            f"WHERE id = $1 AND {column.field} = $2"
-        )
         async for rows in _batches(db, column):
-            changes = []
-            for row in rows:
-                if kid_of(row["sealed"]) != keyring.active:
-                    fresh = keyring.rewrap(row["sealed"], column.place(row))
-                    changes.append((row["id"], row["sealed"], fresh))
-                done[keyring.active] += 1
-            if changes:
-                async with db.tx(ALL_TENANTS) as tx:
-                    await (await tx.raw()).executemany(sql, changes)
+            async with db.tx(ALL_TENANTS) as tx:
+                done += await _rewrap(await tx.raw(), keyring, column, [row["id"] for row in rows])
             say(f"{column.name}: {done.total()} rows")
         counts[column.name] = dict(done)
     return counts
+
+
+async def _rewrap(
+    raw: asyncpg.Connection, keyring: Keyring, column: SealedColumn, ids: list[str]
+) -> Counter[str]:
+    """Under a lock on the rows, so that a change made meanwhile is seen and kept."""
+    select = (
+        f"{column.select} WHERE id = ANY($1) AND {column.field} IS NOT NULL ORDER BY id FOR UPDATE"
+    )
+    update = f"UPDATE {column.table} SET {column.field} = $2 WHERE id = $1"  # noqa: S608  # our own names
+    done: Counter[str] = Counter()
+    changes = []
+    for row in await raw.fetch(select, ids):
+        try:
+            fresh = keyring.rewrap(row["sealed"], column.place(row))
+        except CannotOpen:
+            done["cannot open"] += 1
+            continue
+        if fresh != row["sealed"]:
+            changes.append((row["id"], fresh))
+        done[keyring.active] += 1
+    await raw.executemany(update, changes)
+    return done
 
 
 async def verify(db: Database, keyring: Keyring) -> Counts:

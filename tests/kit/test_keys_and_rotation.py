@@ -366,12 +366,12 @@ async def test_rows_of_no_tenant_are_rotated_too(db: Database, tenant: str) -> N
     assert NEW_ONLY.open(body, place) == b"answer"
 
 
-async def _wait_for_a_blocked_update(db: Database) -> None:
+async def _wait_until_rotation_is_blocked(db: Database) -> None:
     for _ in range(1_000):
         async with db.tx(ALL_TENANTS, read_only=True) as tx:
             blocked = await (await tx.raw()).fetchval(
                 "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
-                "AND datname = 'rotation' AND query LIKE 'UPDATE mail_messages%'"
+                "AND datname = 'rotation' AND query LIKE '%mail_messages%'"
             )
         if blocked:
             return
@@ -386,7 +386,7 @@ async def test_a_row_that_changed_meanwhile_keeps_its_change(db: Database, tenan
         raw = await tx.raw()
         await raw.execute("UPDATE mail_messages SET body = $2 WHERE id = $1", mail_id, changed)
         rotating = asyncio.create_task(rotation.rotate(db, BOTH, _quiet))
-        await _wait_for_a_blocked_update(db)
+        await _wait_until_rotation_is_blocked(db)
     await rotating
     assert await _bodies(db) == {mail_id: changed}
 
@@ -397,7 +397,7 @@ async def test_a_row_that_was_wiped_meanwhile_stays_wiped(db: Database, tenant: 
         raw = await tx.raw()
         await raw.execute("UPDATE mail_messages SET body = NULL WHERE id = $1", mail_id)
         rotating = asyncio.create_task(rotation.rotate(db, BOTH, _quiet))
-        await _wait_for_a_blocked_update(db)
+        await _wait_until_rotation_is_blocked(db)
     await rotating
     assert await _bodies(db) == {mail_id: None}
 
@@ -411,7 +411,7 @@ async def test_a_row_that_changed_meanwhile_under_the_old_key_is_not_counted_as_
         raw = await tx.raw()
         await raw.execute("UPDATE mail_messages SET body = $2 WHERE id = $1", mail_id, changed)
         rotating = asyncio.create_task(rotation.rotate(db, BOTH, _quiet))
-        await _wait_for_a_blocked_update(db)
+        await _wait_until_rotation_is_blocked(db)
     assert await rotating == await rotation.verify(db, BOTH)
 
 
