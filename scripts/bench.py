@@ -293,9 +293,10 @@ def parley_app() -> Litestar:
     from app.kit import logs  # noqa: PLC0415
     from app.main import create_app  # noqa: PLC0415
 
-    settings = configuration.load()
-    logs.configure("warning", "json")
-    return create_app(settings, routes=[empty])
+    # As it is by default: a log line a request, into nowhere.
+    sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    logs.configure("info", "json")
+    return create_app(configuration.load(), routes=[empty])
 
 
 async def measure(stores: Stores, ports: dict[str, int]) -> None:

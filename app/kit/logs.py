@@ -7,6 +7,7 @@ filter blanks the values of keys that name a secret.
 import logging
 import re
 import sys
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -37,8 +38,13 @@ def _hide_secrets(_logger: WrappedLogger, _name: str, event: EventDict) -> Event
     return event
 
 
+@lru_cache(maxsize=1024)
+def _names_a_secret(key: str) -> bool:
+    return _SECRET_KEY.search(key) is not None
+
+
 def _shown(key: str, value: Any) -> Any:
-    if _SECRET_KEY.search(key):
+    if _names_a_secret(key):
         return "********"
     match value:
         case str() if "=" in value:
