@@ -89,6 +89,7 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         debug=False,
     )
     app.state.parts = parts
+    app.state.reports = health.Reports(parts)
     app.asgi_handler = Gate(
         app.asgi_handler,
         settings=settings,

@@ -86,6 +86,8 @@ WHERE w.id = due.id
 RETURNING w.id, w.kind, w.dispatch_no
 """
 
+_UNDISPATCH = "UPDATE work SET dispatched_at = NULL WHERE id = $1 AND state = 'pending'"
+
 _CANCEL = """
 UPDATE work SET state = 'cancelled', finished_at = now(), lease_token = NULL, lease_until = NULL
 WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND state IN ('pending', 'leased')
@@ -178,6 +180,10 @@ async def due(
     """Take what is due and was not dispatched lately, abandoned leases included."""
     found = await connection.fetch(_DUE, kinds, stale_seconds, limit)
     return [Dispatch(**row) for row in found]
+
+
+async def undispatch(connection: asyncpg.Connection, work_id: str) -> None:
+    await connection.execute(_UNDISPATCH, work_id)
 
 
 async def cancel(tx: Tx, tenant: str | None, work_id: str) -> bool:

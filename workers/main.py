@@ -39,24 +39,24 @@ CONCURRENCY: Final = {
     "default": 16,
 }
 GRACE_SECONDS = 25
-_DEQUEUE_SECONDS = 5
+_DEQUEUE_SECONDS = 2
+_STOP_SECONDS = 5
 _SWEEP_SECONDS = 60
 
 
 class PatientQueue(RedisQueue):
-    """With Redis away, waits a second instead of asking again at once."""
+    """With Redis away, or once told to stop, waits a second instead of asking at once."""
 
     stopping = False
 
     async def dequeue(self, timeout: float = 0.0, poll_interval: float = 0.0) -> QueueJob | None:  # noqa: ASYNC109
-        if self.stopping:
-            return None
-        try:
-            return await super().dequeue(timeout, poll_interval)
-        except (RedisError, OSError, TimeoutError):
-            if not self.stopping:
-                await asyncio.sleep(1)
-            return None
+        if not self.stopping:
+            try:
+                return await super().dequeue(timeout, poll_interval)
+            except (RedisError, OSError, TimeoutError) as error:
+                log.debug("nothing heard from redis", reason=type(error).__name__)
+        await asyncio.sleep(1)
+        return None
 
 
 class QuietWorker(Worker[Any]):
@@ -87,14 +87,15 @@ class WorkerProcess:
         self.runner = Runner(parts, functions)
         self.sweeper = Sweeper(parts, self.runner, queues)
         self._redis = connect(parts.settings.redis_address, wait_seconds=None)
-        self._workers = [self._worker(name) for name in queues]
+        self._bells = [PatientQueue(self._redis, name=name) for name in queues]
+        self._workers = [self._worker(queue) for queue in self._bells]
         self.stopped = asyncio.Event()
 
-    def _worker(self, name: str) -> QuietWorker:
+    def _worker(self, queue: PatientQueue) -> QuietWorker:
         return QuietWorker(
-            PatientQueue(self._redis, name=name),
+            queue,
             functions=[("run_work", self._run_work)],
-            concurrency=CONCURRENCY[name],
+            concurrency=CONCURRENCY[queue.name],
             dequeue_timeout=_DEQUEUE_SECONDS,
         )
 
@@ -105,36 +106,31 @@ class WorkerProcess:
         """Work until `stopped` is set, then let running jobs finish."""
         tier = await asyncio.to_thread(sandbox.tier)
         beat = Beat("worker", heartbeat.own_name(), self.queues, tier)
-        tasks = [
-            asyncio.create_task(coroutine)
-            for coroutine in (
-                *(worker.start() for worker in self._workers),
-                self.sweeper.poll_forever(),
-                self.runner.renew_forever(),
-                self._hear_cancels(),
-                heartbeat.send_forever(self.parts.redis, beat),
-            )
+        taking = [asyncio.create_task(worker.start()) for worker in self._workers]
+        polling = asyncio.create_task(self.sweeper.poll_forever())
+        tending = [
+            asyncio.create_task(self.runner.renew_forever()),
+            asyncio.create_task(self._hear_cancels()),
+            asyncio.create_task(heartbeat.send_forever(self.parts.redis, beat)),
         ]
         log.info("worker ready", queues=self.queues, sandbox=tier)
         await self.stopped.wait()
         log.info("worker stopping", running=self.runner.busy)
-        await self._stop(tasks)
+        # Take nothing new, let what runs finish, and only then end the loops around it.
+        polling.cancel()
+        for queue in self._bells:
+            queue.stopping = True
+        await self.runner.drain(GRACE_SECONDS)
+        for worker in self._workers:
+            worker.event.set()
+        await asyncio.wait(taking, timeout=_STOP_SECONDS)
+        for task in tending:
+            task.cancel()
+        await asyncio.wait([polling, *tending], timeout=_STOP_SECONDS)
         await heartbeat.stop(self.parts.redis, beat)
         with contextlib.suppress(RedisError, OSError):
             await self._redis.aclose()
         log.info("worker stopped")
-
-    async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
-        for worker in self._workers:
-            worker.queue.stopping = True  # type: ignore[attr-defined]
-            worker.event.set()
-        await self.runner.drain(GRACE_SECONDS)
-        # Those that still wait for a job wake up by losing their connection.
-        with contextlib.suppress(RedisError, OSError):
-            await self._redis.connection_pool.disconnect(inuse_connections=True)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _hear_cancels(self) -> None:
         while True:

@@ -90,6 +90,7 @@ class Runner:
     async def run(self, work_id: str) -> None:
         """Run this work if nobody else does. Never raises for what the job did."""
         if not self.accepting:
+            await self._hand_back(work_id)
             return
         row = await self._claim(work_id)
         if row is None:
@@ -113,6 +114,11 @@ class Runner:
     async def _claim(self, work_id: str) -> WorkRow | None:
         async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
             return await ledger.claim(await tx.raw(), work_id, new_id("lea"), self._lease_seconds)
+
+    async def _hand_back(self, work_id: str) -> None:
+        """Taken off the queue by a worker that stops: another one's poller finds it at once."""
+        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            await ledger.undispatch(await tx.raw(), work_id)
 
     async def _attempt(self, kind: Kind, row: WorkRow) -> None:
         started = time.perf_counter()

@@ -2,24 +2,25 @@
 
 import asyncio
 import time
-from typing import Any, ClassVar, Literal
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
-from litestar import Response, get
+from litestar import Request, Response, get
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from redis.exceptions import RedisError
 
-from app.http import given
 from app.kit import heartbeat, logs
-from app.parts import Parts
+from app.parts import Parts, parts_of
 from db import ledger
 from db.session import ALL_TENANTS
 
 log = logs.get("health")
 
 _TIMEOUT_SECONDS = 2.0
+T = TypeVar("T")
 State = Literal["ok", "away", "starting", "off"]
 
 
@@ -65,24 +66,57 @@ async def live() -> Alive:
     tags=["Health"],
     cache_control=None,
 )
-async def ready(parts: given.Parts) -> Response[Ready]:
+async def ready(request: Request[Any, Any, Any]) -> Response[Ready]:
     """503 only when nothing can be answered without the missing part: that is Postgres."""
-    report = await check(parts)
+    report = await reports_of(request).ready.get()
     return Response(report, status_code=503 if report.status == "unavailable" else 200)
 
 
 @get(
     "/metrics", summary="Prometheus metrics", public=True, tags=["Health"], media_type="text/plain"
 )
-async def metrics(parts: given.Parts) -> Response[bytes]:
-    registry = CollectorRegistry()
-    registry.register(_Backlog(await _backlog(parts)))
+async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
+    parts, registry = parts_of(request), CollectorRegistry()
+    registry.register(_Backlog(await reports_of(request).backlog.get()))
     if parts.settings.metrics_dir:
         MultiProcessCollector(registry, path=parts.settings.metrics_dir)  # type: ignore[no-untyped-call]
         body = generate_latest(registry)
     else:
         body = generate_latest(REGISTRY) + generate_latest(registry)
     return Response(body, media_type=CONTENT_TYPE_LATEST)
+
+
+class Remembered(Generic[T]):
+    """A report that is made at most once in a while, however often it is asked for: these paths
+    are open to everybody and not limited.
+    """
+
+    def __init__(self, seconds: float, make: Callable[[], Awaitable[T]]) -> None:
+        self._seconds = seconds
+        self._make = make
+        self._made: T | None = None
+        self._made_at = -seconds
+        self._lock = asyncio.Lock()
+
+    async def get(self) -> T:
+        async with self._lock:
+            if self._made is None or time.monotonic() - self._made_at >= self._seconds:
+                self._made = await self._make()
+                self._made_at = time.monotonic()
+            return self._made
+
+
+class Reports:
+    """What one web process remembers of its own health."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.ready = Remembered(0.5, lambda: check(parts))
+        self.backlog = Remembered(2.0, lambda: _backlog(parts))
+
+
+def reports_of(request: Request[Any, Any, Any]) -> Reports:
+    reports: Reports = request.app.state.reports
+    return reports
 
 
 async def check(parts: Parts) -> Ready:

@@ -29,7 +29,9 @@ class Files:
     def at(cls, uri: str, data_dir: Path) -> "Files":
         if uri:
             return cls(from_url(uri))
-        return cls(LocalStore(data_dir / "files", mkdir=True))
+        folder = data_dir / "files"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return cls(LocalStore(folder))
 
     async def check(self) -> None:
         """Raise unless the store can be asked."""

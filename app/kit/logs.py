@@ -93,7 +93,9 @@ def configure(level: str, log_format: str) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(threshold)
-    for noisy in ("saq", "sqlalchemy", "alembic", "aiohttp", "uvicorn.access", "asyncio"):
+    # SAQ warns of every idle loop that it cancels at the end.
+    logging.getLogger("saq").setLevel(logging.ERROR)
+    for noisy in ("sqlalchemy", "alembic", "aiohttp", "uvicorn.access", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     for own in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(own).handlers = []

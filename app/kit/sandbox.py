@@ -27,6 +27,7 @@ def _bubblewrap_works() -> bool:
     command = [
         program,
         "--unshare-all",
+        "--unshare-user",
         "--disable-userns",
         "--cap-drop",
         "ALL",

@@ -1,12 +1,14 @@
 """Becomes another program that ends with its parent, however the parent ends.
 
 Run as a script, so that nothing happens between fork and exec in a process with threads:
-`python child.py SIGNAL tie|namespace PROGRAM ARGUMENT…`. With `namespace` the program finds itself
-in a user namespace where it is not root, for a program that refuses to be; its files stay ours.
+`python child.py SIGNAL MODE PROGRAM ARGUMENT…`. The mode `tie` only ties it to its parent. Two more
+are for a program that refuses to be root: `namespace` puts it into a user namespace where it is
+somebody else while its files stay ours, and `user:NAME` makes it that user.
 """
 
 import ctypes
 import os
+import pwd
 import signal
 import sys
 from pathlib import Path
@@ -31,10 +33,19 @@ def _enter_namespace() -> None:
     Path("/proc/self/gid_map").write_text(f"{_INNER_UID} 0 1", encoding="ascii")
 
 
+def _become(name: str) -> None:
+    user = pwd.getpwnam(name)
+    os.setgroups([])
+    os.setgid(user.pw_gid)
+    os.setuid(user.pw_uid)
+
+
 def main(arguments: list[str]) -> None:
     stop_signal, mode, *program = arguments
     if mode == "namespace":
         _enter_namespace()
+    elif mode.startswith("user:"):
+        _become(mode.removeprefix("user:"))
     os.setsid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(stop_signal), 0, 0, 0)

@@ -63,7 +63,6 @@ class Postgres:
         self.run_dir = run_dir
         self._durable = durable
         self._bin = _binaries()
-        self._user: str | None = None
         self._mode = "tie"
         if os.geteuid() == 0:
             self._leave_root()
@@ -78,7 +77,7 @@ class Postgres:
         if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
             self._mode = "namespace"
             return
-        self._user = _SYSTEM_USER
+        self._mode = f"user:{_SYSTEM_USER}"
         try:
             pwd.getpwnam(_SYSTEM_USER)
         except KeyError:
@@ -93,10 +92,11 @@ class Postgres:
         """Make the cluster on the first start; always write our settings."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self._user is not None:
+        if self._mode.startswith("user:"):
             for path in (self.folder, self.run_dir):
-                shutil.chown(path, self._user)
-            _let_pass(self.folder)
+                shutil.chown(path, _SYSTEM_USER, _SYSTEM_USER)
+                _let_pass(path)
+            _let_pass(self._bin / "postgres")
         if not self.exists:
             done = subprocess.run(
                 self._command("initdb", "-D", self.folder, *_INITDB)
@@ -104,7 +104,6 @@ class Postgres:
                 capture_output=True,
                 text=True,
                 check=False,
-                user=self._user,
                 env={"PATH": os.defpath},
             )
             if done.returncode != 0:
@@ -112,7 +111,7 @@ class Postgres:
         text = _CONFIG.format(run_dir=self.run_dir, fsync="on" if self._durable else "off")
         config = self.folder / "parley.conf"
         config.write_text(text, encoding="utf-8")
-        config.chmod(0o644)
+        config.chmod(0o644)  # it holds no secret, and Postgres may be another user
         main = self.folder / "postgresql.conf"
         line = "include 'parley.conf'\n"
         if not main.read_text(encoding="utf-8").endswith(line):
@@ -126,7 +125,6 @@ class Postgres:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                user=self._user,
                 env={"PATH": os.defpath},
             )
 

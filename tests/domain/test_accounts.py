@@ -1,18 +1,22 @@
 """Signing in, who am I, inviting."""
 
+import asyncio
 import re
 from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from app.kit import clock, mail
 from app.kit.ids import new_id
+from app.main import create_app
 from app.parts import Parts
 from app.security import tokens
 from db.models import Invitation, MailMessage, Session, User
 from db.session import ALL_TENANTS
+from tests.stores import Stores
 from tests.world import PASSWORD, Client, World
 
 USER_KEYS = {
@@ -520,3 +524,24 @@ async def test_a_repeated_request_with_one_key_invites_once(admin: Client, parts
     assert answers[0].content == answers[1].content
     sql = "SELECT count(*) FROM mail_messages WHERE recipient = $1"
     assert await _count(parts, sql, body["email"]) == 1
+
+
+async def test_more_invitations_at_once_than_connections_all_get_through(
+    stores: Stores, world: World
+) -> None:
+    """A request that holds one connection never waits for a second one."""
+    admin = await world.user("tenant_admin")
+    app = create_app(msgspec.structs.replace(stores.settings, pool_size=2))
+    caller = Client(app, admin.token)
+    answers = await asyncio.gather(
+        *(
+            caller.post(
+                "/users/invite",
+                {"email": f"crowd{number}.{new_id('x')}@example.com", "role": "viewer"},
+                headers={"idempotency-key": f"crowd-{number}"},
+            )
+            for number in range(24)
+        )
+    )
+    assert {answer.status_code for answer in answers} == {201}
+    await app.state.parts.close()

@@ -150,11 +150,13 @@ async def test_a_worker_told_to_stop_finishes_what_it_runs(
     for _ in range(10):
         async with own_parts.db.tx(tenant) as tx:
             await work.accept(tx, own_parts.doorbell, EFFECT.name, tenant_id=tenant)
-    await _until(own_parts, "SELECT count(*) FROM work WHERE state <> 'pending'", 1)
+    await _until(own_parts, "SELECT count(*) FROM work WHERE state = 'leased'", 5)
     worker.send_signal(signal.SIGTERM)
     code = await asyncio.to_thread(worker.wait, 40)
     assert code == 0
     assert await _value(own_parts, "SELECT count(*) FROM work WHERE state = 'leased'") == 0
+    assert await _value(own_parts, "SELECT count(*) FROM work WHERE state = 'done'") >= 5
+    assert await _value(own_parts, "SELECT count(*) FROM work WHERE last_error IS NOT NULL") == 0
 
 
 async def test_the_web_tier_killed_under_load_loses_no_answer_that_it_gave(

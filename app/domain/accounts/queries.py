@@ -4,7 +4,7 @@ from typing import Any
 
 from db import fast
 from db.fast import Row
-from db.session import ALL_TENANTS, Database, Tx
+from db.session import Tx
 
 _BY_EMAIL = """
 SELECT id, tenant_id, email, role, status, password_hash FROM users WHERE lower(email) = lower($1)
@@ -17,9 +17,9 @@ FROM users WHERE tenant_id = $1 AND id = $2
 """
 
 
-async def by_email(db: Database, email: str) -> Row | None:
-    async with db.tx(ALL_TENANTS, read_only=True) as tx:
-        found: Row | None = await (await tx.raw()).fetchrow(_BY_EMAIL, email)
+async def by_email(tx: Tx, email: str) -> Row | None:
+    """Whoever has this address, in any tenant."""
+    found: Row | None = await (await tx.raw()).fetchrow(_BY_EMAIL, email)
     return found
 
 

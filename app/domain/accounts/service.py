@@ -26,7 +26,7 @@ from app.security import passwords, tokens
 from app.security.permissions import outranks
 from app.security.principal import Principal
 from db.models import Invitation, Session, User
-from db.session import Tx
+from db.session import ALL_TENANTS, Tx
 
 INVITATION_DAYS = 7
 
@@ -36,7 +36,8 @@ email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
 async def sign_in(tx: Tx, parts: Parts, data: Login, address: str) -> SignedIn:
     """The same answer, after the same work, for a wrong password and an unknown e-mail."""
-    found = await queries.by_email(parts.db, data.email)
+    async with parts.db.tx(ALL_TENANTS, read_only=True) as reading:
+        found = await queries.by_email(reading, data.email)
     right = await passwords.verify_password(
         found["password_hash"] if found else None, data.password
     )
@@ -88,7 +89,7 @@ async def invite(tx: Tx, parts: Parts, principal: Principal, data: Invite) -> In
             details={"required": f"role:{data.role}", "your_role": principal.role},
         )
     email = checked_email("email", data.email)
-    if await queries.by_email(parts.db, email) is not None:
+    if await queries.by_email(tx, email) is not None:
         raise Conflict("Somebody with this e-mail already has an account")
     token = tokens.new_secret()
     invitation = Invitation(
