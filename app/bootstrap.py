@@ -36,13 +36,16 @@ class AdminMade(msgspec.Struct, frozen=True):
 async def prepare(db: Database, keyring: Keyring, default_plan: str) -> None:
     async with db.tx(ALL_TENANTS) as tx:
         await (await tx.session()).execute(text("SELECT pg_advisory_xact_lock(:id)"), {"id": _LOCK})
-        await _check_keys(tx, keyring)
+        await check_keys(tx, keyring)
         await _seed_grants(tx)
         await default_tenant(tx, default_plan)
 
 
-async def _check_keys(tx: Tx, keyring: Keyring) -> None:
-    """The keys must open what this database holds: refuse to start rather than lose secrets."""
+async def check_keys(tx: Tx, keyring: Keyring) -> None:
+    """The keys must open what this database holds: refuse to start rather than lose secrets.
+
+    The check itself moves to the active key, so that an older one can be dropped after a rotation.
+    """
     session = await tx.session()
     place = Place(tenant="", table="instance_state", record=_KEY_CHECK, field="value")
     row = await session.get(InstanceState, _KEY_CHECK)

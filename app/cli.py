@@ -39,21 +39,12 @@ def _stop(message: str) -> NoReturn:
 def _clear_errors() -> Iterator[None]:
     """What people can mend is one line, not a stack trace."""
     from app.bootstrap import WeakPassword  # noqa: PLC0415
-    from app.local.model import ModelUnavailable  # noqa: PLC0415
-    from app.local.postgres import PostgresUnavailable  # noqa: PLC0415
-    from app.local.redis import RedisUnavailable  # noqa: PLC0415
     from app.local.up import CannotStart  # noqa: PLC0415
+    from app.local.wheels import PartUnavailable  # noqa: PLC0415
 
     try:
         yield
-    except (
-        CannotStart,
-        KeyProblem,
-        ModelUnavailable,
-        PostgresUnavailable,
-        RedisUnavailable,
-        WeakPassword,
-    ) as error:
+    except (CannotStart, KeyProblem, PartUnavailable, WeakPassword) as error:
         _stop(str(error))
     except ConnectionError as error:
         _stop(f"the database cannot be reached ({error}); is Parley running? See `parley doctor`")
@@ -244,12 +235,17 @@ def keys_rotate(*, verify: bool) -> None:
     """
 
     async def run(parts: Any) -> dict[str, dict[str, int]]:
+        from app import bootstrap  # noqa: PLC0415
         from app.kit import rotation  # noqa: PLC0415
+        from db.session import ALL_TENANTS  # noqa: PLC0415
 
         if verify:
             return await rotation.verify(parts.db, parts.keyring)
         keyring = rotation.new_active_key(parts.settings, parts.keyring)
-        return await rotation.rotate(parts.db, keyring, click.echo)
+        counts = await rotation.rotate(parts.db, keyring, click.echo)
+        async with parts.db.tx(ALL_TENANTS) as tx:
+            await bootstrap.check_keys(tx, keyring)
+        return counts
 
     for table, counts in _with_parts(run).items():
         for kid, count in sorted(counts.items()):

