@@ -6,7 +6,7 @@ All of it can run again at every start, and by several processes at once.
 import secrets
 
 import msgspec
-from sqlalchemy import select, text
+from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.kit.crypto import CannotOpen, KeyProblem, Keyring, Place
@@ -35,10 +35,15 @@ class AdminMade(msgspec.Struct, frozen=True):
 
 async def prepare(db: Database, keyring: Keyring, default_plan: str) -> None:
     async with db.tx(ALL_TENANTS) as tx:
-        await (await tx.session()).execute(text("SELECT pg_advisory_xact_lock(:id)"), {"id": _LOCK})
+        await _lock(tx)
         await check_keys(tx, keyring)
         await _seed_grants(tx)
         await default_tenant(tx, default_plan)
+
+
+async def _lock(tx: Tx) -> None:
+    """Until the end of this transaction, no other process prepares."""
+    await (await tx.raw()).execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
 
 
 async def check_keys(tx: Tx, keyring: Keyring) -> None:
@@ -113,21 +118,33 @@ async def default_tenant(tx: Tx, plan: str) -> str:
 
 async def first_admin(db: Database, email: str, password: str, plan: str) -> AdminMade | None:
     """Make a super_admin where there is none; its password is made up unless one is given."""
-    async with db.tx(ALL_TENANTS, read_only=True) as tx:
-        wanted = select(User.id).where(User.role == "super_admin").limit(1)
-        if await (await tx.session()).scalar(wanted):
-            return None
+    if await _has_admin(db):
+        return None
     problem = passwords.problem_with(password) if password else None
     if problem:
         raise WeakPassword(f"PARLEY_ADMIN_PASSWORD {problem}")
     made = AdminMade(email, password or _made_up())
-    await create_admin(db, made, plan)
-    return made
+    return made if await create_admin(db, made, plan, only_if_none=True) else None
 
 
-async def create_admin(db: Database, admin: AdminMade, plan: str) -> str:
+async def _has_admin(db: Database) -> bool:
+    async with db.tx(ALL_TENANTS, read_only=True) as tx:
+        return await _any_admin(tx)
+
+
+async def _any_admin(tx: Tx) -> bool:
+    wanted = select(User.id).where(User.role == "super_admin").limit(1)
+    return await (await tx.session()).scalar(wanted) is not None
+
+
+async def create_admin(
+    db: Database, admin: AdminMade, plan: str, *, only_if_none: bool = False
+) -> str | None:
     hashed = await passwords.hash_password(admin.password)
     async with db.tx(ALL_TENANTS) as tx:
+        await _lock(tx)
+        if only_if_none and await _any_admin(tx):
+            return None
         user = User(
             id=new_id("usr"),
             tenant_id=await default_tenant(tx, plan),

@@ -185,7 +185,7 @@ def admin_create(address: str) -> None:
     if problem:
         _stop(f"the password {problem}")
 
-    async def run(parts: Any) -> str:
+    async def run(parts: Any) -> str | None:
         from sqlalchemy.exc import IntegrityError  # noqa: PLC0415
 
         made = bootstrap.AdminMade(address, password)

@@ -14,7 +14,7 @@ from app.domain.accounts.controllers import AuthController, UserController
 from app.domain.events.controllers import EventLogController
 from app.domain.tenants.controllers import TenantController
 from app.http import errors, health, idempotency, openapi
-from app.http.bodies import StrictRequest
+from app.http.bodies import MAX_BYTES, StrictRequest
 from app.http.gate import SCRIPT, Gate
 from app.http.limits import CostTable
 from app.http.paging import provide_page
@@ -82,7 +82,7 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         after_request=idempotency.after,
         exception_handlers={Exception: errors.handle},
         request_class=StrictRequest,
-        request_max_body_size=settings.max_body_mb * 1024 * 1024,
+        request_max_body_size=MAX_BYTES,
         openapi_config=openapi.config(VERSION),
         lifespan=[lifespan],
         logging_config=None,

@@ -5,6 +5,7 @@ asyncpg connection below it, both in the same transaction. Nothing is borrowed f
 the first statement, and whoever opened the transaction commits it once.
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import asynccontextmanager
@@ -67,6 +68,10 @@ def _add_tenant_condition(state: ORMExecuteState) -> None:
     if scope is None:
         if any(table in _owned_tables() for table in _tables_in(state.statement)):
             raise Unscoped("this session names no tenant: open it with a scope")
+        return
+    if not state.is_orm_statement:
+        if any(table in _owned_tables() for table in _tables_in(state.statement)):
+            raise Unscoped("ask for the mapped class, not its table: only that is scoped")
         return
     if any(issubclass(mapper.class_, TenantOwned) for mapper in state.all_mappers):
         _refuse_unchecked_write(state)
@@ -164,7 +169,7 @@ class Tx:
             if self._session is not None:
                 await self._session.flush()
             if self._begun and self._borrowed is not None:
-                await greenlet_spawn(_adapted(self._borrowed).commit)
+                await self._or_discard(greenlet_spawn(_adapted(self._borrowed).commit))
         finally:
             await self._close()
         calls, self.after_commit = self.after_commit, []
@@ -207,9 +212,22 @@ class Tx:
         borrowed = await self._borrow()
         if not self._begun:
             # SQLAlchemy sends BEGIN with its own first statement; ours may come before that.
-            await _adapted(borrowed)._start_transaction()  # noqa: SLF001
+            await self._or_discard(_adapted(borrowed)._start_transaction())  # noqa: SLF001
             self._begun = True
         return borrowed
+
+    async def _or_discard(self, step: Awaitable[object]) -> None:
+        """Begin or commit. Interrupted, nobody knows what the server did: throw the connection
+        away rather than hand it on with a transaction inside.
+        """
+        try:
+            await step
+        except BaseException:
+            borrowed, self._borrowed = self._borrowed, None
+            self._begun = False
+            if borrowed is not None:
+                borrowed.invalidate()
+            raise
 
     async def _close(self) -> None:
         session, self._session = self._session, None
@@ -220,11 +238,19 @@ class Tx:
                 await session.close()
         finally:
             if borrowed is not None:
-                # Giving it back rolls back what is still open, which only then needs a greenlet.
-                if begun or _adapted(borrowed).driver_connection.is_closed():
-                    await greenlet_spawn(borrowed.close)
-                else:
-                    borrowed.close()
+                await _give_back(borrowed, begun=begun)
+
+
+async def _give_back(borrowed: PoolProxiedConnection, *, begun: bool) -> None:
+    """Back into the pool, whatever happens to the caller, and never with a transaction inside."""
+    driver = _adapted(borrowed).driver_connection
+    if begun or driver.is_closed():
+        # This rolls back what is still open. It goes on when the caller is cancelled meanwhile.
+        await asyncio.shield(asyncio.ensure_future(greenlet_spawn(borrowed.close)))
+        return
+    if driver.is_in_transaction():
+        borrowed.invalidate()
+    borrowed.close()
 
 
 def _adapted(borrowed: PoolProxiedConnection) -> Any:

@@ -1,21 +1,29 @@
 """The command line, as processes."""
 
+import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import asyncpg
 import httpx
+import msgspec
 import pytest
 from click.testing import CliRunner
 from sqlalchemy import select
 
+from app import bootstrap
 from app import settings as configuration
 from app.cli import main
+from app.kit.ids import new_id
 from app.parts import Parts
 from app.settings import Settings
+from db import migrate
 from db.models import User
-from db.session import ALL_TENANTS
+from db.session import ALL_TENANTS, Database
 from tests.server import Server
 from tests.stores import Stores
 from tests.world import World
@@ -125,3 +133,27 @@ def test_several_web_processes_share_a_port_and_their_metrics(parts: Parts, stor
         assert wanted in text
     finally:
         server.close()
+
+
+async def test_several_processes_make_one_first_admin(stores: Stores) -> None:
+    name = f"first_{new_id('x')}"
+    async with asyncpg_connection(stores) as connection:
+        await connection.execute(f'CREATE DATABASE "{name}"')
+    url = stores.postgres.url(name)
+    settings = msgspec.structs.replace(stores.settings, database_url=url)
+    await migrate.upgrade(settings.sqlalchemy_url)
+    db = Database(settings.sqlalchemy_url)
+    made = await asyncio.gather(
+        *(bootstrap.first_admin(db, f"a{n}@example.com", "Good7Password", "free") for n in range(4))
+    )
+    await db.close()
+    assert len([admin for admin in made if admin is not None]) == 1
+
+
+@asynccontextmanager
+async def asyncpg_connection(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(stores.postgres.url("postgres"))
+    try:
+        yield connection
+    finally:
+        await connection.close()

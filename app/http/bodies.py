@@ -14,6 +14,10 @@ _NOT_JSON = "is not valid JSON"
 _AT = re.compile(r" - at `\$?(.*)`\Z")
 
 
+# What a handler takes unless it is made for uploads and says otherwise.
+MAX_BYTES = 1024 * 1024
+
+
 class StrictRequest(Request[Any, Any, Any]):
     """Decodes a JSON body right into the handler's struct: no coercion of wrong types."""
 
@@ -30,24 +34,26 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 def decode(body: bytes, kind: Any) -> Any:
     try:
         value = _decoder(kind).decode(body)
+        has_nul = b"\\u0000" in body and _has_nul(msgspec.to_builtins(value))
     except msgspec.ValidationError as error:
         raise Invalid.fields(_problems(body, kind, error)) from None
     except _UNREADABLE:
         raise Invalid.field("body", _NOT_JSON) from None
-    if b"\\u0000" in body and _has_nul(msgspec.json.decode(body)):
+    if has_nul:
         raise Invalid.field("body", "must not contain NUL characters")
     return value
 
 
 def _problems(body: bytes, kind: Any, error: msgspec.ValidationError) -> dict[str, str]:
-    try:
-        raw = msgspec.json.decode(body)
-    except _UNREADABLE:
-        return {"body": _NOT_JSON}
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
         return {"body": _split(error)[1]}
-    if not isinstance(raw, dict):
+    try:
+        # Only what the struct declares is decoded any further.
+        raw = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except msgspec.ValidationError:
         return {"body": "must be a JSON object"}
+    except _UNREADABLE:
+        return {"body": _NOT_JSON}
     problems: dict[str, str] = {}
     for field in msgspec.structs.fields(kind):
         if field.encode_name not in raw:
@@ -55,10 +61,12 @@ def _problems(body: bytes, kind: Any, error: msgspec.ValidationError) -> dict[st
                 problems[field.encode_name] = "is required"
             continue
         try:
-            msgspec.convert(raw[field.encode_name], field.type)
+            msgspec.json.decode(raw[field.encode_name], type=field.type)
         except msgspec.ValidationError as wrong:
             path, message = _split(wrong)
             problems[field.encode_name + path] = message
+        except _UNREADABLE:
+            problems[field.encode_name] = _NOT_JSON
     return problems or {"body": _split(error)[1]}
 
 

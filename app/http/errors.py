@@ -12,6 +12,7 @@ from litestar import Request, Response
 from litestar.exceptions import (
     ClientException,
     HTTPException,
+    InternalServerException,
     MethodNotAllowedException,
     NotFoundException,
     ValidationException,
@@ -33,7 +34,9 @@ log = logs.get("http")
 HTTP_SERVER_ERROR = 500
 
 _AWAY = "A part of this instance is away; try again shortly"
+_DISCONNECTED = "client disconnected prematurely"
 _PART_AWAY = (
+    asyncpg.InsufficientResourcesError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.CannotConnectNowError,
@@ -124,6 +127,12 @@ class Unavailable(ApiError):
         super().__init__(message, headers={"Retry-After": str(retry_after)})
 
 
+class ClientGone(ApiError):
+    """The caller went away in the middle of its request; nobody reads this answer."""
+
+    status, code = 499, "client_closed_request"
+
+
 class ErrorBody(msgspec.Struct, omit_defaults=True):
     code: str
     message: str
@@ -144,6 +153,8 @@ def to_api_error(error: BaseException) -> ApiError:  # noqa: C901  # a table of 
     match error:
         case ApiError():
             return error
+        case InternalServerException() if error.detail == _DISCONNECTED:
+            return ClientGone("The request was not sent to its end")
         case ValidationException():
             return _invalid_parameters(error)
         case MethodNotAllowedException():

@@ -14,6 +14,10 @@
 
 local session, grants, plan = '', '', ARGV[4]
 if ARGV[3] == '1' then
+  if ARGV[5] == 'ended' then
+    redis.call('SET', KEYS[1], 'ended', 'EX', ARGV[8])
+    return {'ended'}
+  end
   if ARGV[5] ~= '' then
     for i = 1, 3 do redis.call('SET', KEYS[i], ARGV[4 + i], 'NX', 'EX', ARGV[8]) end
   end
@@ -31,7 +35,13 @@ for part in string.gmatch(plan, '[^,]+') do parts[#parts + 1] = tonumber(part) e
 local minute, hour, day, times, burst = parts[1], parts[2], parts[3], parts[4], parts[5]
 
 local stored = redis.call('HMGET', KEYS[4], 'minute', 'hour', 'day', 'burst', 'last')
-now = math.max(now, tonumber(stored[5] or '0'))
+local last = tonumber(stored[5] or '0')
+if last > now + 60 then
+  -- The clock once ran far ahead. Better to forget than to refuse until it is reached again.
+  redis.call('DEL', KEYS[4], KEYS[5], KEYS[6], KEYS[7])
+  stored, last = {}, 0
+end
+now = math.max(now, last)
 local burst_start = tonumber(stored[4] or '0')
 
 local function split(item)

@@ -6,6 +6,7 @@ checks the session, puts the standing headers on every answer, and writes one lo
 
 import ipaddress
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from app.http.errors import (
 )
 from app.http.limits import Verdict
 from app.kit import logs, trace
-from app.kit.redis import ScriptLine
+from app.kit.redis import ScriptFailed, ScriptLine
 from app.kit.trace import Trace
 from app.security import sessions
 from app.security.principal import Caller, Principal
@@ -39,6 +40,7 @@ log = logs.get("http")
 
 SCRIPT = Path(__file__).with_suffix(".lua").read_text(encoding="utf-8")
 _AWAY_SECONDS = 1.0
+_BAD = 400
 _COMPLAIN_SECONDS = 10.0
 _WANTED = {
     b"authorization",
@@ -96,7 +98,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
-        given = {name: value for name, value in scope["headers"] if name in _WANTED}
+        given = _wanted(scope["headers"])
         current = Trace(
             correlation_id=trace.safe_id(_text(given, b"x-correlation-id"), "cor"),
             request_id=trace.safe_id(_text(given, b"x-request-id"), "req"),
@@ -116,7 +118,9 @@ class Gate:
             elapsed = time.perf_counter() - started
             route = scope.get("path_template") or "unknown"
             metrics.observe_request(scope["method"], str(route), answer.status, elapsed)
-            level = log.debug if limits.UNCOUNTED.match(scope["path"]) else log.info
+            level = log.info
+            if limits.is_uncounted(scope["method"], scope["path"]) and answer.status < _BAD:
+                level = log.debug
             level(
                 "request",
                 method=scope["method"],
@@ -134,7 +138,7 @@ class Gate:
         given: dict[bytes, bytes],
         caller: Caller,
     ) -> None:
-        if limits.UNCOUNTED.match(scope["path"]):
+        if limits.is_uncounted(scope["method"], scope["path"]):
             answer.limit_headers = limits.untouched(self._anonymous).headers()
             await self._app(scope, receive, answer.send)
             return
@@ -182,12 +186,9 @@ class Gate:
         reply = await self._ask(units, claims=claims)
         if reply is not None and reply[0] == b"unknown":
             found = await sessions.standing(self._db, claims.tid, claims.sid)
-            live = found is not None and found.live
-            fill = (
-                (sessions.ENDED, "0", "0")
-                if found is None or not live
-                else ("live", str(found.grants_version), found.plan)
-            )
+            fill = (sessions.ENDED, "", "")
+            if found is not None and found.live:
+                fill = ("live", str(found.grants_version), found.plan)
             reply = await self._ask(units, claims=claims, fill=fill)
         if reply is None:
             return await self._admit_without_redis(caller, claims)
@@ -269,6 +270,9 @@ class Gate:
         )
         try:
             return await self._line.run(keys, args)
+        except ScriptFailed as error:
+            log.exception("the script of the gate failed", reason=str(error)[:300])
+            return None
         except (RedisError, OSError, TimeoutError) as error:
             self._degrade(error)
             return None
@@ -288,7 +292,7 @@ class Gate:
         if self._proxies and b"x-forwarded-for" in given:
             hops = [hop.strip() for hop in (_text(given, b"x-forwarded-for") or "").split(",")]
             while hops and self._trusted(address):
-                address = hops.pop()
+                address = _without_port(hops.pop())
         return _subject_of(address)
 
     def _trusted(self, address: str) -> bool:
@@ -325,9 +329,25 @@ class _Answer:
         await self._send(message)
 
 
+def _wanted(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """The headers that the gate reads; lines of the same name are one list, as HTTP has it."""
+    found: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name in _WANTED:
+            found[name] = found[name] + b"," + value if name in found else value
+    return found
+
+
 def _text(given: dict[bytes, bytes], name: bytes) -> str | None:
     value = given.get(name)
     return value.decode("latin-1") if value is not None else None
+
+
+def _without_port(hop: str) -> str:
+    """Some proxies write `address:port`, with brackets around an IPv6 address."""
+    if hop.startswith("["):
+        return hop[1:].partition("]")[0]
+    return hop.partition(":")[0] if hop.count(":") == 1 else hop
 
 
 def _subject_of(address: str) -> str:

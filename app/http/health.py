@@ -77,7 +77,11 @@ async def ready(request: Request[Any, Any, Any]) -> Response[Ready]:
 )
 async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
     parts, registry = parts_of(request), CollectorRegistry()
-    registry.register(_Backlog(await reports_of(request).backlog.get()))
+    try:
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
+            registry.register(_Backlog(await reports_of(request).backlog.get()))
+    except Exception as error:  # noqa: BLE001  # the other figures are wanted all the more
+        log.warning("the ledger cannot be counted", reason=str(error)[:200])
     if parts.settings.metrics_dir:
         MultiProcessCollector(registry, path=parts.settings.metrics_dir)  # type: ignore[no-untyped-call]
         body = generate_latest(registry)

@@ -42,6 +42,8 @@ _claimed: ContextVar[_Claim | None] = ContextVar("idempotency", default=None)
 
 
 async def before(request: Request[Any, Any, Any]) -> Response[bytes] | None:
+    # A pipelined request starts in the context of the one before it.
+    _claimed.set(None)
     key = request.headers.get(HEADER)
     if (
         key is None
@@ -51,9 +53,7 @@ async def before(request: Request[Any, Any, Any]) -> Response[bytes] | None:
         return None
     if not 1 <= len(key) <= _MAX_LENGTH:
         raise Invalid.field(HEADER, f"must have 1 to {_MAX_LENGTH} characters")
-    caller = caller_of(request)
-    who = caller.principal.user_id if caller.principal else caller.address
-    key_id = _digest(who, request.scope["path"], key)
+    key_id = _digest(*_who(request), request.scope["path"], request.url.query, key)
     fingerprint = _digest((await request.body()).hex())
     tx, keyring = request_tx(request), parts_of(request).keyring
     raw = await tx.raw()
@@ -85,6 +85,14 @@ async def after(response: Response[Any]) -> Response[Any]:
     raw = await claim.tx.raw()
     await raw.execute(_STORE, claim.key_id, status, media_type, sealed)
     return response
+
+
+def _who(request: Request[Any, Any, Any]) -> tuple[str, str]:
+    """Whose key it is, and for which tenant they act."""
+    caller = caller_of(request)
+    if caller.principal is None:
+        return caller.address, ""
+    return caller.principal.user_id, caller.principal.narrowed_to or ""
 
 
 def _place(key_id: str) -> Place:

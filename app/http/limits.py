@@ -19,7 +19,12 @@ _BY_METHOD = {
 }
 MINUTE, HOUR, DAY = 60, 3600, 86400
 _NAMES = {MINUTE: "minute", HOUR: "hour", DAY: "day"}
-UNCOUNTED: Final = re.compile(r"/(health/|metrics\Z|docs\b|openapi\.json\Z|embed/|favicon\.ico\Z)")
+_UNCOUNTED = re.compile(r"/(health/|metrics\Z|docs(/|\Z)|openapi\.json\Z|embed/)")
+_SLASHES = re.compile(r"/{2,}")
+
+
+def is_uncounted(method: str, path: str) -> bool:
+    return method in {"GET", "HEAD"} and _UNCOUNTED.match(path) is not None
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +96,9 @@ class CostTable:
         )
 
     def of(self, method: str, path: str) -> int:
+        # The router takes // for /, and so must the price.
+        if "//" in path:
+            path = _SLASHES.sub("/", path)
         found = self._pattern.match(f"{method} {path}")
         if found is not None and found.lastindex is not None:
             return COSTS[self._kinds[found.lastindex - 1]]

@@ -13,7 +13,7 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.params import FromPath
 
-from app.http.limits import UNCOUNTED
+from app.http.limits import is_uncounted
 
 _ASSETS = Path(swagger_ui.__file__).parent / "static"
 _SERVED = {
@@ -113,7 +113,7 @@ def _complete(operation: dict[str, Any], path: str, method: str, handler: HTTPRo
     if needed:
         operation["x-permission"] = needed
     statuses = {"422", "500", "503"}
-    if not UNCOUNTED.match(path):
+    if not is_uncounted(method.upper(), path):
         statuses.add("429")
     if not public:
         statuses.add("401")

@@ -21,7 +21,9 @@ def request_tx(request: Request[Any, Any, Any]) -> Tx:
     state = request.scope["state"]
     if state.get("tx") is None:
         principal = caller_of(request).principal
-        scope = principal.scope if principal else None
+        # A public endpoint finds out its tenant by itself, whoever else the caller may be.
+        known = principal is not None and not request.route_handler.opt.get("public")
+        scope = principal.scope if principal and known else None
         state["tx"] = parts_of(request).db.begin(scope, read_only=request.method in _READS)
     tx: Tx = state["tx"]
     return tx

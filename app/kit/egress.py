@@ -10,7 +10,7 @@ import ipaddress
 import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import aiohttp
 import msgspec
@@ -265,15 +265,23 @@ class Egress:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """One request, no redirect, the body still to be read. Errors of the way are ours."""
         target = self.guard.check_url(url)
+        timeout = aiohttp.ClientTimeout(total=timeout_seconds)
         try:
-            async with self._client().request(
-                method,
-                target,
-                headers=headers,
-                data=body,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=timeout_seconds),
-            ) as response:
+            async with AsyncExitStack() as stack:
+                try:
+                    asked = self._client().request(
+                        method,
+                        target,
+                        headers=headers,
+                        data=body,
+                        allow_redirects=False,
+                        timeout=timeout,
+                    )
+                    response = await stack.enter_async_context(asked)
+                except aiohttp.ClientError:
+                    raise
+                except ValueError as error:
+                    raise EgressError(f"the request cannot be sent: {error}") from error
                 yield response
         except TimeoutError as error:
             raise EgressTimeout(f"no answer within {timeout_seconds:g} s") from error

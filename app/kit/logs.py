@@ -38,6 +38,14 @@ def _hide_secrets(_logger: WrappedLogger, _name: str, event: EventDict) -> Event
     return event
 
 
+def _plain(text: str, key: str) -> str:
+    """No control characters: they would forge lines or drive somebody's terminal."""
+    if text.isprintable():
+        return text
+    kept = "\n" if key == "exception" else ""
+    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
+
+
 @lru_cache(maxsize=1024)
 def _names_a_secret(key: str) -> bool:
     return _SECRET_KEY.search(key) is not None
@@ -47,8 +55,8 @@ def _shown(key: str, value: Any) -> Any:
     if _names_a_secret(key):
         return "********"
     match value:
-        case str() if "=" in value:
-            return _SECRET_TEXT.sub(r"\1********", value)
+        case str():
+            return _plain(_SECRET_TEXT.sub(r"\1********", value) if "=" in value else value, key)
         case dict():
             return {name: _shown(str(name), item) for name, item in value.items()}
         case list() | tuple():

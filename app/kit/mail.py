@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import aiosmtplib
+import idna
 
 from app.kit import clock, work
 from app.kit.crypto import Keyring, Place
@@ -58,7 +59,7 @@ async def queue(
 def compose(settings: Settings, mail_id: str, recipient: str, subject: str, text: str) -> bytes:
     message = EmailMessage()
     message["From"] = settings.mail_from
-    message["To"] = Address(addr_spec=recipient)
+    message["To"] = Address(addr_spec=_mailable(recipient))
     message["Subject"] = subject
     message["Date"] = format_datetime(clock.now())
     message["Message-ID"] = f"<{mail_id}@{urlsplit(settings.public_url).hostname or 'localhost'}>"
@@ -72,6 +73,14 @@ async def deliver(settings: Settings, mail_id: str, recipient: str, message: byt
         await _by_smtp(settings, recipient, message)
     else:
         await asyncio.to_thread(_into_folder, mailbox(settings), mail_id, message)
+
+
+def _mailable(recipient: str) -> str:
+    """The address as every mail server takes it: a name beyond ASCII in its encoded form."""
+    local, _, domain = recipient.rpartition("@")
+    return (
+        f"{local}@{idna.encode(domain, uts46=True).decode()}" if not domain.isascii() else recipient
+    )
 
 
 def mailbox(settings: Settings) -> Path:
@@ -91,7 +100,7 @@ async def _by_smtp(settings: Settings, recipient: str, message: bytes) -> None:
     await aiosmtplib.send(
         message,
         sender=settings.mail_from,
-        recipients=[recipient],
+        recipients=[_mailable(recipient)],
         hostname=url.hostname or "localhost",
         port=url.port,
         username=unquote(url.username) if url.username else None,

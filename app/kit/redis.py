@@ -33,6 +33,10 @@ def connect(url: str, *, wait_seconds: float | None = 1.0) -> Redis:
     )
 
 
+class ScriptFailed(RedisError):
+    """Redis answers, but the script did not run to its end: a fault of ours."""
+
+
 class _Link(asyncio.Protocol):
     """One open connection: what is asked, in order, and who waits for each answer."""
 
@@ -87,19 +91,19 @@ class ScriptLine:
         self._script = script
         self._script_id = ""
         self._link: _Link | None = None
-        self._opening: asyncio.Lock = asyncio.Lock()
+        self._opening: asyncio.Task[_Link] | None = None
 
     async def run(self, keys: tuple[str, ...], args: tuple[str | int, ...]) -> list[Any]:
         """The script's answer. Raises a RedisError, an OSError or a TimeoutError within seconds."""
         link = self._link
         if link is None or not link.open:
-            link = await self._connect()
+            link = await self._connected()
         answer = await self._ask(link, "EVALSHA", self._script_id, len(keys), *keys, *args)
         if isinstance(answer, hiredis.ReplyError) and str(answer).startswith("NOSCRIPT"):
             await self._ask(link, "SCRIPT", "LOAD", self._script)
             answer = await self._ask(link, "EVALSHA", self._script_id, len(keys), *keys, *args)
         if isinstance(answer, Exception):
-            raise RedisError(str(answer))
+            raise ScriptFailed(str(answer))
         found: list[Any] = answer
         return found
 
@@ -112,21 +116,24 @@ class ScriptLine:
             link.close()
             raise
 
+    async def _connected(self) -> _Link:
+        """One attempt that all who wait share: nobody queues behind the failures of others."""
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.create_task(self._connect())
+        return await asyncio.shield(self._opening)
+
     async def _connect(self) -> _Link:
-        async with self._opening:
-            if self._link is not None and self._link.open:
-                return self._link
-            async with asyncio.timeout(_CONNECT_SECONDS):
-                link = await self._open()
-            where = self._where
-            if "password" in where:
-                login = [where["username"]] if where.get("username") else []
-                await self._must(link, "AUTH", *login, where["password"])
-            if where.get("db"):
-                await self._must(link, "SELECT", where["db"])
-            self._script_id = (await self._must(link, "SCRIPT", "LOAD", self._script)).decode()
-            self._link = link
-            return link
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            link = await self._open()
+        where = self._where
+        if "password" in where:
+            login = [where["username"]] if where.get("username") else []
+            await self._must(link, "AUTH", *login, where["password"])
+        if where.get("db"):
+            await self._must(link, "SELECT", where["db"])
+        self._script_id = (await self._must(link, "SCRIPT", "LOAD", self._script)).decode()
+        self._link = link
+        return link
 
     async def _open(self) -> _Link:
         loop, where = asyncio.get_running_loop(), self._where

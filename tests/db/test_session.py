@@ -733,3 +733,41 @@ async def test_replacing_connections_loses_no_place_in_the_pool(
         async with database.tx(ALL_TENANTS) as tx:
             await _read(tx)
     assert _pool(database).checkedout() == 0
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_transaction_cancelled_at_any_point_leaves_a_clean_connection(
+    stores: Stores, world: World, turns: int
+) -> None:
+    """With one connection in the pool, whoever comes next gets the very same one."""
+    tenant = await world.tenant()
+    db = Database(stores.settings.sqlalchemy_url, pool_size=1)
+
+    async def write() -> None:
+        async with db.tx(tenant) as tx:
+            raw = await tx.raw()
+            await raw.execute("UPDATE tenants SET name = 'cancelled' WHERE id = $1", tenant)
+
+    try:
+        async with db.tx(ALL_TENANTS, read_only=True) as tx:
+            await (await tx.raw()).fetchval("SELECT 1")
+        task = asyncio.create_task(write())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        async with db.tx(tenant) as tx:
+            raw = await tx.raw()
+            await raw.execute("UPDATE tenants SET name = 'after' WHERE id = $1", tenant)
+        async with world.parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            raw = await tx.raw()
+            assert await raw.fetchval("SELECT name FROM tenants WHERE id = $1", tenant) == "after"
+    finally:
+        await db.close()
+
+
+async def test_a_table_asked_for_without_its_class_is_refused(world: World, parts: Parts) -> None:
+    async with parts.db.tx(await world.tenant(), read_only=True) as tx:
+        session = await tx.session()
+        with pytest.raises(Unscoped):
+            await session.execute(select(Invitation.__table__))

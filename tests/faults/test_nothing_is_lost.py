@@ -222,6 +222,7 @@ async def test_a_restarted_postgres_is_found_again(own_stores: Stores, own_parts
     assert away.json()["error"]["code"] == "unavailable"
     assert "retry-after" in away.headers
     assert (await caller.get("/health/ready")).status_code == 503
+    assert (await caller.get("/metrics")).status_code == 200
     own_stores.start_postgres()
     async with asyncio.timeout(30):
         while (await caller.get("/auth/me")).status_code != 200:  # noqa: ASYNC110  # another process

@@ -1,5 +1,6 @@
 """Rate limits: the script against an oracle, and what callers see of it."""
 
+import asyncio
 import itertools
 
 import msgspec
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from app.http import limits
 from app.http.gate import SCRIPT
+from app.kit.redis import ScriptLine
 from app.main import create_app
 from app.parts import Parts
 from tests.http.oracle import Oracle
@@ -92,10 +94,17 @@ def test_a_refused_request_costs_nothing(script: Script) -> None:
     assert script.ask(subject, "2,0,0,1,0", 160, 2).allowed
 
 
-def test_a_clock_that_steps_back_frees_nothing(script: Script) -> None:
+def test_a_clock_that_steps_back_a_little_frees_nothing(script: Script) -> None:
     subject = f"back:{next(_subject)}"
     assert script.ask(subject, "1,0,0,1,0", 1000, 1).allowed
-    assert not script.ask(subject, "1,0,0,1,0", 10, 1).allowed
+    assert not script.ask(subject, "1,0,0,1,0", 960, 1).allowed
+
+
+def test_a_clock_that_once_ran_far_ahead_does_not_refuse_for_long(script: Script) -> None:
+    subject = f"ahead:{next(_subject)}"
+    assert script.ask(subject, "1,0,0,1,0", 90_000, 1).allowed
+    assert script.ask(subject, "1,0,0,1,0", 1000, 1).allowed
+    assert not script.ask(subject, "1,0,0,1,0", 1000, 1).allowed
 
 
 def test_cost_does_not_grow_with_what_was_used(script: Script) -> None:
@@ -147,6 +156,8 @@ async def test_the_429_says_all_that_is_needed_to_come_back(world: World) -> Non
         ("DELETE", "/api/v1/tenants/ten_none", 2),
         ("PUT", "/api/v1/tenants/ten_none", 2),
         ("POST", "/test/chat", 10),
+        ("POST", "/test//chat", 10),
+        ("POST", "/test/chat//", 10),
         ("GET", "/nowhere", 1),
     ],
 )
@@ -258,3 +269,73 @@ async def test_redis_away_lets_requests_through_and_sessions_are_still_checked(
     finally:
         stores.start_redis()
     await app.state.parts.close()
+
+
+async def test_a_request_with_an_ended_session_lifts_no_limit(world: World, parts: Parts) -> None:
+    tenant = await world.tenant(limits={"requests_per_minute": 3, "burst_multiplier": 1})
+    gone, live = await world.user("viewer", tenant), await world.user("viewer", tenant)
+    async with parts.db.tx(tenant) as tx:
+        await (await tx.raw()).execute(
+            "UPDATE sessions SET ended_at = now() WHERE id = $1", gone.session_id
+        )
+    assert (await gone.get("/auth/me")).status_code == 401
+    seen = [(await live.get("/auth/me")).status_code for _ in range(4)]
+    assert seen == [200, 200, 200, 429]
+
+
+async def test_an_ended_session_is_refused_although_its_copy_says_live(
+    world: World, parts: Parts
+) -> None:
+    user = await world.user("viewer")
+    assert (await user.get("/auth/me")).status_code == 200
+    async with parts.db.tx(user.tenant_id) as tx:
+        await (await tx.raw()).execute(
+            "UPDATE sessions SET ended_at = now() WHERE id = $1", user.session_id
+        )
+    await parts.redis.delete("parley:grants")
+    assert (await user.get("/auth/me")).status_code == 401
+    assert (await user.get("/auth/me")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("lines", "subject"),
+    [
+        (["203.0.113.9"], "203.0.113.9"),
+        (["203.0.113.9", "127.0.0.1"], "203.0.113.9"),
+        (["198.51.100.1, 203.0.113.9:443"], "203.0.113.9"),
+        (["[2001:db8:1:2::7]:443"], "2001:db8:1:2::"),
+    ],
+)
+async def test_the_forwarded_address_is_found_however_proxies_write_it(
+    stores: Stores, parts: Parts, lines: list[str], subject: str
+) -> None:
+    app = create_app(msgspec.structs.replace(stores.settings, trusted_proxies=("127.0.0.1",)))
+    await parts.redis.flushdb()
+    headers = [("x-forwarded-for", line) for line in lines]
+    await Client(app).get("/auth/me", headers=headers)
+    assert await parts.redis.exists(f"parley:limit:{subject}")
+    await app.state.parts.close()
+
+
+async def test_all_who_wait_for_a_silent_redis_share_one_attempt() -> None:
+    opened = 0
+    ended = asyncio.Event()
+
+    async def accept(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal opened
+        opened += 1
+        await ended.wait()
+        writer.close()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    line = ScriptLine(f"redis://127.0.0.1:{port}", SCRIPT)
+    failed = await asyncio.gather(
+        *(line.run(("a",), (1,)) for _ in range(20)), return_exceptions=True
+    )
+    ended.set()
+    line.close()
+    server.close()
+    await server.wait_closed()
+    assert all(isinstance(error, TimeoutError) for error in failed)
+    assert opened == 1

@@ -423,7 +423,7 @@ def test_a_line_break_in_a_value_does_not_make_a_second_json_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     line = _json_line(capsys, lambda: logs.get("test").info('a\n{"event": "forged"}'))
-    assert line["event"] == 'a\n{"event": "forged"}'
+    assert line["event"] == 'a\\n{"event": "forged"}'
 
 
 def test_a_value_that_json_does_not_know_is_shown_as_text(
@@ -619,3 +619,21 @@ async def test_name_and_password_of_the_url_are_decoded(settings: Settings, inbo
     message = mail.compose(settings, "mal_1", "ann@example.com", "Hello", "text")
     await mail.deliver(inbox.settings(settings, login), "mal_1", "ann@example.com", message)
     assert inbox.logins == [(b"ann@parley.test", b"p@ss/word")]
+
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_control_characters_never_reach_the_log(
+    capsys: pytest.CaptureFixture[str], log_format: str
+) -> None:
+    logs.configure("info", log_format)
+    logs.get("test").info("request", path="/a\x1b[2J\nforged\x07")
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1
+    assert "\x1b[2J" not in printed
+    assert "\x07" not in printed
+
+
+def test_a_mail_to_a_name_beyond_ascii_goes_to_its_encoded_form(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path)
+    message = mail.compose(settings, "mal_1", "a@bücher.example", "Hello", "text")
+    assert b"To: a@xn--bcher-kva.example" in message
