@@ -1,7 +1,9 @@
+import aiosmtplib
+
 from app.kit import clock, mail
 from app.kit.crypto import CannotOpen
 from db.models import MailMessage
-from workers.runner import GiveUp, Job
+from workers.runner import GiveUp, Job, Retry
 
 
 async def send_mail(job: Job) -> None:
@@ -16,7 +18,12 @@ async def send_mail(job: Job) -> None:
         raise GiveUp(f"the mail cannot be opened: {error}") from error
     settings = job.parts.settings
     content = mail.compose(settings, message.id, message.recipient, message.subject, text)
-    await mail.deliver(settings, message.id, message.recipient, content)
+    try:
+        await mail.deliver(settings, message.id, message.recipient, content)
+    except aiosmtplib.SMTPResponseException as error:
+        raise Retry(f"the mail server answered {error.code}") from error
+    except (aiosmtplib.SMTPException, OSError) as error:
+        raise Retry(f"the mail cannot be handed over: {type(error).__name__}") from error
     async with job.finish() as tx:
         sent = await (await tx.session()).get(MailMessage, job.ref_id)
         if sent is not None:

@@ -8,7 +8,7 @@ was cancelled, changes nothing.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from app.domain.events import service as events
 from app.domain.events.catalogue import WorkDead
@@ -32,7 +32,10 @@ class LeaseLost(Exception):
 
 
 class Retry(Exception):
-    """Try again, after the kind's own delay or one that the job knows better."""
+    """Try again, after the kind's own delay or one that the job knows better.
+
+    The reason is stored and shown, as GiveUp's is: it must hold no secret.
+    """
 
     def __init__(self, reason: str, after_seconds: float | None = None) -> None:
         super().__init__(reason)
@@ -81,6 +84,7 @@ class Runner:
         self._functions = functions
         self._lease_seconds = parts.settings.lease_seconds
         self._running: dict[str, tuple[WorkRow, asyncio.Task[None]]] = {}
+        self._claiming = 0
         self.accepting = True
 
     @property
@@ -92,7 +96,11 @@ class Runner:
         if not self.accepting:
             await self._hand_back(work_id)
             return
-        row = await self._claim(work_id)
+        self._claiming += 1
+        try:
+            row = await self._claim(work_id)
+        finally:
+            self._claiming -= 1
         if row is None:
             return
         trace.begin(Trace(correlation_id=row.correlation_id, cause_event_id=row.cause_event_id))
@@ -161,7 +169,8 @@ class Runner:
             return await self._again(kind, row, f"took more than {kind.timeout_seconds:g} s", None)
         except Exception as error:
             log.exception("work raised", work_id=row.id, kind=row.kind)
-            return await self._again(kind, row, f"{type(error).__name__}: {error}", None)
+            # Its text may hold anything, a secret too; the ledger and events get its name only.
+            return await self._again(kind, row, f"unexpected {type(error).__name__}", None)
         return "done"
 
     async def _interrupted(self, row: WorkRow) -> str:
@@ -226,10 +235,11 @@ class Runner:
     async def drain(self, seconds: float) -> None:
         """Take nothing new; let what runs finish, then release it for another worker."""
         self.accepting = False
-        tasks = [task for _, task in self._running.values()]
-        if not tasks:
-            return
-        _, late = await asyncio.wait(tasks, timeout=seconds)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._claiming or self._running:  # noqa: ASYNC110  # both come and go
+                    await asyncio.sleep(0.02)
+        late = [task for _, task in self._running.values()]
         for task in late:
             task.cancel()
         if late:

@@ -9,7 +9,7 @@ import time
 from app.kit import logs
 from app.kit.work import KINDS
 from app.parts import Parts
-from db import ledger
+from db import ledger, retention
 from db.session import ALL_TENANTS
 from workers.runner import Runner
 
@@ -79,7 +79,4 @@ class Sweeper:
             if not await raw.fetchval("SELECT pg_try_advisory_xact_lock($1)", _TIDY_LOCK):
                 return
             await ledger.forget(raw, _KEEP_WORK_DAYS)
-            await raw.execute(
-                "DELETE FROM idempotency_keys WHERE created_at < now() - interval '24 hours'"
-            )
-            await raw.execute("DELETE FROM sessions WHERE expires_at < now() - interval '30 days'")
+            await retention.forget(raw)

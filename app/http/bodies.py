@@ -11,6 +11,7 @@ from app.http.errors import Invalid
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOT_JSON = "is not valid JSON"
+_BLANK = r"matching regex '\\S'"
 _AT = re.compile(r" - at `\$?(.*)`\Z")
 
 
@@ -73,9 +74,9 @@ def _problems(body: bytes, kind: Any, error: msgspec.ValidationError) -> dict[st
 def _split(error: msgspec.ValidationError) -> tuple[str, str]:
     text = str(error)
     found = _AT.search(text)
-    if found is None:
-        return "", text
-    return found.group(1).replace("[", ".").replace("]", ""), text[: found.start()]
+    path = found.group(1).replace("[", ".").replace("]", "") if found else ""
+    message = text[: found.start()] if found else text
+    return path, "must not be blank" if message.endswith(_BLANK) else message
 
 
 def _has_nul(value: Any) -> bool:

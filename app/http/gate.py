@@ -19,8 +19,8 @@ from app.http import limits, metrics
 from app.http.errors import (
     HTTP_SERVER_ERROR,
     Invalid,
-    NotFound,
     RateLimited,
+    TenantNotFound,
     envelope,
     report,
     to_api_error,
@@ -34,7 +34,7 @@ from app.security.principal import Caller, Principal
 from app.security.sessions import Grants
 from app.security.tokens import Claims, TokenInvalid, Tokens
 from app.settings import Settings
-from db.session import ALL_TENANTS, Database
+from db.session import Database
 
 log = logs.get("http")
 
@@ -59,10 +59,6 @@ _DEFAULT_HEADERS = {
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
     b"x-frame-options": b"DENY",
 }
-
-
-class TenantNotFound(NotFound):
-    code = "tenant_not_found"
 
 
 class Gate:
@@ -226,10 +222,8 @@ class Gate:
         tenant_id = _text(given, b"x-tenant-id")
         if not tenant_id or caller.principal is None or not caller.principal.is_super_admin:
             return
-        async with self._db.tx(ALL_TENANTS, read_only=True) as tx:
-            raw = await tx.raw()
-            if not await raw.fetchval("SELECT 1 FROM tenants WHERE id = $1", tenant_id):
-                raise TenantNotFound(f"X-Tenant-ID names no tenant: {tenant_id[:64]}")
+        if not await sessions.tenant_exists(self._db, tenant_id):
+            raise TenantNotFound(f"X-Tenant-ID names no tenant: {tenant_id[:64]}")
         caller.principal = msgspec.structs.replace(caller.principal, narrowed_to=tenant_id)
 
     # The limiter

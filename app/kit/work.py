@@ -69,7 +69,8 @@ class Doorbell:
                     key=f"{work_id}:{dispatch_no}",
                     timeout=int(kind.timeout_seconds) + 30,
                     retries=1,
-                    heartbeat=30,
+                    # The lease is the heartbeat; SAQ's own would sweep long jobs that still run.
+                    heartbeat=0,
                     ttl=60,
                 )
         except (RedisError, OSError, TimeoutError) as error:

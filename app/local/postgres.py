@@ -5,6 +5,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from app.local import child, wheels
@@ -123,6 +124,15 @@ class Postgres:
 
     def url(self, database: str = "parley") -> str:
         return f"postgresql://parley@/{database}?host={self.run_dir}"
+
+
+def possible_owners() -> set[int]:
+    """Whom the socket's folder may belong to: us or, where we are root, Postgres' own user."""
+    owners = {os.geteuid()}
+    if os.geteuid() == 0:
+        with suppress(KeyError):
+            owners.add(pwd.getpwnam(_SYSTEM_USER).pw_uid)
+    return owners
 
 
 def _let_pass(folder: Path) -> None:

@@ -9,6 +9,7 @@ import fcntl
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -120,8 +121,7 @@ class Up:
         """One `up` per data directory; the lock goes with the process, however it ends."""
         for folder in (self._settings.data_dir, self._logs, self._settings.run_dir):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self._settings.run_dir.stat().st_uid != os.getuid():
-            raise CannotStart(f"{self._settings.run_dir} belongs to somebody else")
+        self._check_run_dir()
         lock = (self._settings.data_dir / "up.lock").open("a+", encoding="utf-8")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -131,6 +131,16 @@ class Up:
                 f"Parley is already running on {self._settings.data_dir}; nothing was done"
             ) from None
         return lock
+
+    def _check_run_dir(self) -> None:
+        """In the temporary directory, somebody else may have been there first."""
+        run_dir = self._settings.run_dir
+        if run_dir.is_relative_to(self._settings.data_dir):
+            return
+        found = run_dir.lstat()
+        ours = stat.S_ISDIR(found.st_mode) and found.st_uid in postgres.possible_owners()
+        if not ours or found.st_mode & 0o077:
+            raise CannotStart(f"{run_dir} must be a folder of yours alone (mode 700); remove it")
 
     def _check_port(self) -> None:
         host, port = self._settings.host, self._settings.port

@@ -59,6 +59,12 @@ async def standing(db: Database, tenant_id: str, session_id: str) -> Standing | 
     return Standing(row["live"], row["grants_version"] or 0, plan.packed())
 
 
+async def tenant_exists(db: Database, tenant_id: str) -> bool:
+    async with db.tx(ALL_TENANTS, read_only=True) as tx:
+        raw = await tx.raw()
+        return bool(await raw.fetchval("SELECT 1 FROM tenants WHERE id = $1", tenant_id))
+
+
 class Copies:
     """Keeps the copies true when their source changes. Called after the commit."""
 

@@ -15,6 +15,7 @@ import httpx
 import psutil
 import pytest
 
+from app.settings import Settings
 from tests.ports import free_port
 from tests.stores import wait_for
 
@@ -71,10 +72,10 @@ class Instance:
                 return process
         raise AssertionError(f"no child runs {word}")
 
-    def cli(self, *command: str) -> subprocess.CompletedProcess[str]:
+    def cli(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "app.cli", *command],
-            env=self.env,
+            env={**self.env, **more},
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -200,16 +201,7 @@ def test_the_root_key_rotates_while_serving_and_the_old_one_can_go(
     entries = (data_dir / "keys" / "master.keys").read_text(encoding="ascii").split()
     assert len(entries) == 2
     for entry, fine in ((entries[0], True), (entries[1], False)):
-        alone = {**instance.env, "PARLEY_MASTER_KEYS": entry}
-        done = subprocess.run(
-            [sys.executable, "-m", "app.cli", "migrate"],
-            env=alone,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = instance.cli("migrate", PARLEY_MASTER_KEYS=entry)
         assert (done.returncode == 0) == fine, done.stderr
 
 
@@ -321,3 +313,16 @@ def test_losing_the_key_file_beside_data_refuses_to_start(data_dir: Path) -> Non
     keys.chmod(0o600)
     assert code == 1
     assert "root key" in started.text
+
+
+def test_a_socket_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
+    """A long data directory puts the sockets into the shared temporary directory."""
+    data_dir = tmp_path / ("x" * 80) / "data"
+    run_dir = Settings(data_dir=data_dir).run_dir
+    run_dir.mkdir(mode=0o755)
+    run_dir.chmod(0o755)
+    started = Instance(data_dir, free_port())
+    code = started.ended()
+    run_dir.rmdir()
+    assert code == 1
+    assert str(run_dir) in started.text

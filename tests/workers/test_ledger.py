@@ -181,7 +181,7 @@ async def test_a_raising_job_is_tried_again_and_then_dead_with_an_event(
     parts: Parts, tenant: str
 ) -> None:
     async def fail(_job: Job) -> None:
-        raise RuntimeError("no luck")
+        raise RuntimeError("a secret: hunter2")
 
     work_id = await _accept(parts, tenant, ref_id="thing_1")
     runner = _runner(parts, fail)
@@ -189,13 +189,14 @@ async def test_a_raising_job_is_tried_again_and_then_dead_with_an_event(
         await runner.run(work_id)
     row = await _row(parts, work_id)
     assert (row["state"], row["attempt"]) == ("dead", 3)
-    assert row["last_error"] == "RuntimeError: no luck"
+    assert row["last_error"] == "unexpected RuntimeError"
     async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
         event = await (await tx.raw()).fetchrow(
             "SELECT type, data::text AS data FROM event_log WHERE tenant_id = $1", tenant
         )
     assert event["type"] == "system.work.dead"
     assert msgspec.json.decode(event["data"])["work_id"] == work_id
+    assert "hunter2" not in event["data"]
 
 
 async def test_giving_up_is_final_at_once(parts: Parts, tenant: str) -> None:
@@ -305,6 +306,28 @@ async def test_draining_releases_what_does_not_finish_without_counting_the_attem
     await running
     row = await _row(parts, work_id)
     assert (row["state"], row["attempt"]) == ("pending", 0)
+
+
+async def test_draining_waits_for_a_claim_that_is_under_way(parts: Parts, tenant: str) -> None:
+    async def quick(_job: Job) -> None:
+        return
+
+    work_id = await _accept(parts, tenant)
+    runner = _runner(parts, quick)
+    holding = parts.db.begin(ALL_TENANTS)
+    await (await holding.raw()).execute("SELECT 1 FROM work WHERE id = $1 FOR UPDATE", work_id)
+    running = asyncio.create_task(runner.run(work_id))
+
+    async def claiming() -> bool:
+        return runner._claiming == 1
+
+    await _eventually(claiming)
+    draining = asyncio.create_task(runner.drain(10))
+    await asyncio.sleep(0)
+    await holding.rollback()
+    await draining
+    await running
+    assert (await _row(parts, work_id))["state"] == "done"
 
 
 async def test_waiting_returns_as_soon_as_the_work_is_done(parts: Parts, tenant: str) -> None:

@@ -12,7 +12,7 @@ from app.domain.events.catalogue import TenantCreated, TenantUpdated
 from app.domain.tenants import queries
 from app.domain.tenants.schemas import CreateTenant, Limits, TenantView, UpdateTenant
 from app.http import paging
-from app.http.errors import Conflict, Invalid, NotFound
+from app.http.errors import Conflict, Invalid, TenantNotFound
 from app.http.limits import plan_of
 from app.http.paging import Page, Paged
 from app.kit.ids import new_id
@@ -21,10 +21,6 @@ from db.models import Tenant
 from db.session import Tx
 
 _SORTABLE = {"name": Tenant.name, "plan": Tenant.plan, "created_at": Tenant.created_at}
-
-
-class TenantNotFound(NotFound):
-    code = "tenant_not_found"
 
 
 class TenantNotEmpty(Conflict):

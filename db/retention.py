@@ -1,0 +1,13 @@
+"""What is deleted once its time is over, by the workers' tidying."""
+
+import asyncpg
+
+_FORGET = (
+    "DELETE FROM idempotency_keys WHERE created_at < now() - interval '24 hours'",
+    "DELETE FROM sessions WHERE expires_at < now() - interval '30 days'",
+)
+
+
+async def forget(connection: asyncpg.Connection) -> None:
+    for statement in _FORGET:
+        await connection.execute(statement)
