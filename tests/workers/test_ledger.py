@@ -314,17 +314,18 @@ async def test_draining_waits_for_a_claim_that_is_under_way(parts: Parts, tenant
 
     work_id = await _accept(parts, tenant)
     runner = _runner(parts, quick)
-    holding = parts.db.begin(ALL_TENANTS)
-    await (await holding.raw()).execute("SELECT 1 FROM work WHERE id = $1 FOR UPDATE", work_id)
-    running = asyncio.create_task(runner.run(work_id))
 
     async def claiming() -> bool:
         return runner._claiming == 1
 
-    await _eventually(claiming)
-    draining = asyncio.create_task(runner.drain(10))
-    await asyncio.sleep(0)
-    await holding.rollback()
+    async with parts.db.tx(ALL_TENANTS) as holding:
+        raw = await holding.raw()
+        await raw.execute("SELECT 1 FROM work WHERE id = $1 FOR UPDATE", work_id)
+        running = asyncio.create_task(runner.run(work_id))
+        await _eventually(claiming)
+        draining = asyncio.create_task(runner.drain(10))
+        _, still_draining = await asyncio.wait([draining], timeout=0.1)
+        assert still_draining
     await draining
     await running
     assert (await _row(parts, work_id))["state"] == "done"
