@@ -13,7 +13,7 @@ from app.kit.crypto import CannotOpen, KeyProblem, Keyring, Place
 from app.kit.ids import new_id
 from app.security import passwords
 from app.security.permissions import CATALOGUE, DEFAULT_GRANTS
-from app.security.sessions import GRANTS_VERSION
+from app.security.sessions import bump_grants
 from db.models import InstanceState, RoleGrant, Tenant, User
 from db.session import ALL_TENANTS, Database, Tx
 
@@ -81,17 +81,6 @@ async def _seed_grants(tx: Tx) -> None:
     await session.execute(insert(RoleGrant).values(grants).on_conflict_do_nothing())
     await _set_state(tx, _SEEDED, value=msgspec.json.encode(sorted(known | fresh)).decode())
     await bump_grants(tx)
-
-
-async def bump_grants(tx: Tx) -> int:
-    """A new version of the grants, so that every process reloads them at its next request."""
-    raw = await tx.raw()
-    version: int = await raw.fetchval(
-        "INSERT INTO instance_state AS s (key, number) VALUES ($1, 1) "
-        "ON CONFLICT (key) DO UPDATE SET number = s.number + 1 RETURNING number",
-        GRANTS_VERSION,
-    )
-    return version
 
 
 async def _set_state(tx: Tx, key: str, *, value: str) -> None:

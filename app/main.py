@@ -12,6 +12,9 @@ from app import parts as shared
 from app import settings as configuration
 from app.domain.accounts.controllers import AuthController, UserController
 from app.domain.events.controllers import EventLogController
+from app.domain.mfa.controllers import MfaController, MfaResetController
+from app.domain.profile.controllers import AvatarController, ProfileController
+from app.domain.roles.controllers import RoleController
 from app.domain.tenants.controllers import TenantController
 from app.http import errors, health, idempotency, openapi
 from app.http.bodies import MAX_BYTES, StrictRequest
@@ -30,7 +33,12 @@ VERSION = "0.1.0"
 
 ROUTES: list[Any] = [
     AuthController,
+    MfaController,
     UserController,
+    MfaResetController,
+    RoleController,
+    ProfileController,
+    AvatarController,
     TenantController,
     EventLogController,
     health.live,

@@ -7,6 +7,7 @@ from typing import Any, get_args, get_origin
 import msgspec
 import pytest
 from litestar import Litestar, Response
+from litestar.datastructures import UploadFile
 from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 
@@ -249,7 +250,12 @@ def test_every_body_has_an_example(app: Litestar) -> None:
         for handler in _handlers(app)
         if handler.parsed_data_field is not None
     }
-    assert [kind for kind in bodies - {None} if not hasattr(kind, "example")] == []
+    bodies = {kind for kind in bodies if kind is not None and not _holds_a_file(kind)}
+    assert [kind for kind in bodies if not hasattr(kind, "example")] == []
+
+
+def _holds_a_file(kind: type[msgspec.Struct]) -> bool:
+    return any(field.type is UploadFile for field in msgspec.structs.fields(kind))
 
 
 def test_every_answer_has_an_example(app: Litestar) -> None:

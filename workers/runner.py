@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from app.domain.events import service as events
-from app.domain.events.catalogue import WorkDead
+from app.domain.events.events import WorkDead
 from app.http import metrics
 from app.kit import logs, trace
 from app.kit.ids import new_id

@@ -4,6 +4,7 @@ An area defines its own beside its rules; this module has those that belong to n
 place that turns any exception into the envelope.
 """
 
+import re
 from typing import Any, ClassVar
 
 import asyncpg
@@ -35,6 +36,7 @@ HTTP_SERVER_ERROR = 500
 
 _AWAY = "A part of this instance is away; try again shortly"
 _DISCONNECTED = "client disconnected prematurely"
+_MISSING = re.compile(r"Object missing required field `([^`]+)`")
 _PART_AWAY = (
     asyncpg.InsufficientResourcesError,
     asyncpg.PostgresConnectionError,
@@ -94,6 +96,14 @@ class Conflict(ApiError):
 
 class PayloadTooLarge(ApiError):
     status, code = 413, "payload_too_large"
+
+
+class FileTooLarge(ApiError):
+    status, code = 413, "file_too_large"
+
+
+class UnsupportedFileType(ApiError):
+    status, code = 415, "unsupported_file_type"
 
 
 class Invalid(ApiError):
@@ -185,7 +195,11 @@ def _invalid_parameters(error: ValidationException) -> ApiError:
     for item in error.extra or []:
         if isinstance(item, dict):
             key = str(item.get("key", "body"))
-            details["body" if key == "data" else key] = str(item.get("message", "is not valid"))
+            message = str(item.get("message", "is not valid"))
+            missing = _MISSING.fullmatch(message)
+            if missing:
+                key, message = missing.group(1), "is required"
+            details["body" if key == "data" else key] = message
     return Invalid.fields(details or {"request": str(error.detail)})
 
 
@@ -199,6 +213,8 @@ def report(told: ApiError, error: BaseException, path: str) -> None:
 
 def handle(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     told = to_api_error(error)
+    if isinstance(told, PayloadTooLarge) and request.route_handler.opt.get("upload"):
+        told = FileTooLarge(told.message)
     if told.status >= HTTP_SERVER_ERROR:
         report(told, error, request.scope["path"])
     return Response(

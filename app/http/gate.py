@@ -52,11 +52,11 @@ _WANTED = {
 _STANDING_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
 ]
 _DEFAULT_HEADERS = {
     b"cache-control": b"no-store",
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+    b"cross-origin-resource-policy": b"same-origin",
     b"x-frame-options": b"DENY",
 }
 
@@ -315,12 +315,24 @@ class _Answer:
             headers = list(message["headers"])
             present = {name.lower() for name, _ in headers}
             headers += self._headers
-            headers += self.limit_headers
+            headers += (
+                self.limit_headers
+                if self.status != RateLimited.status
+                else _exhausted(self.limit_headers)
+            )
             headers += [item for item in _DEFAULT_HEADERS.items() if item[0] not in present]
             headers.append((b"x-request-id", (self._current.request_id or "").encode()))
             headers.append((b"x-correlation-id", self._current.correlation_id.encode()))
             message["headers"] = headers
         await self._send(message)
+
+
+def _exhausted(limit_headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Whatever refused the request, a 429 says that nothing remains."""
+    return [
+        (name, b"0") if name == b"x-ratelimit-remaining" else (name, value)
+        for name, value in limit_headers
+    ]
 
 
 def _wanted(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

@@ -36,6 +36,7 @@ _ERRORS = {
     "404": ("not_found", "There is no such thing, or not for this caller"),
     "409": ("conflict", "It does not fit the present state"),
     "413": ("payload_too_large", "The body is larger than this instance takes"),
+    "415": ("unsupported_file_type", "The file is not of a type that is taken here"),
     "422": ("validation_error", "The input is not valid; details has a message per field"),
     "429": ("rate_limited", "Too many requests; see Retry-After"),
     "500": ("internal_error", "Something went wrong on our side"),

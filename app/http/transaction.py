@@ -11,7 +11,7 @@ from litestar import Request
 
 from app.parts import parts_of
 from app.security.principal import caller_of
-from db.session import Tx
+from db.session import Scope, Tx
 
 _READS = {"GET", "HEAD", "OPTIONS"}
 
@@ -20,13 +20,19 @@ def request_tx(request: Request[Any, Any, Any]) -> Tx:
     """The request's transaction; nothing is borrowed from the pool before its first statement."""
     state = request.scope["state"]
     if state.get("tx") is None:
-        principal = caller_of(request).principal
-        # A public endpoint finds out its tenant by itself, whoever else the caller may be.
-        known = principal is not None and not request.route_handler.opt.get("public")
-        scope = principal.scope if principal and known else None
-        state["tx"] = parts_of(request).db.begin(scope, read_only=request.method in _READS)
+        read_only = request.method in _READS
+        state["tx"] = parts_of(request).db.begin(_scope(request), read_only=read_only)
     tx: Tx = state["tx"]
     return tx
+
+
+def _scope(request: Request[Any, Any, Any]) -> Scope | None:
+    principal, options = caller_of(request).principal, request.route_handler.opt
+    # A public endpoint finds out its tenant by itself, whoever else the caller may be.
+    if principal is None or options.get("public"):
+        return None
+    # `own=True`: the caller's own account, wherever else they act.
+    return principal.tenant_id if options.get("own") else principal.scope
 
 
 async def provide_tx(request: Request[Any, Any, Any]) -> AsyncGenerator[Tx, None]:

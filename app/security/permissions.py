@@ -63,6 +63,8 @@ CATALOGUE: Final = tuple(
     )
 )
 KEYS: Final = frozenset(permission.key for permission in CATALOGUE)
+# These reach beyond any tenant, so they cannot be granted to a role that lives in one.
+INSTANCE_WIDE: Final = frozenset({"admin:tenants", "admin:roles"})
 
 _DEVELOPER_AREAS = {
     "agents",
@@ -87,7 +89,7 @@ _DEVELOPER_KEYS = {
 
 DEFAULT_GRANTS: Final[dict[str, frozenset[str]]] = {
     "super_admin": KEYS,
-    "tenant_admin": KEYS - {"admin:tenants", "admin:roles"},
+    "tenant_admin": KEYS - INSTANCE_WIDE,
     "agent_developer": frozenset(
         {p.key for p in CATALOGUE if p.category in _DEVELOPER_AREAS} | _DEVELOPER_KEYS
     ),

@@ -138,3 +138,14 @@ async def grants_version(tx: Tx) -> int:
     raw = await tx.raw()
     found = await raw.fetchval("SELECT number FROM instance_state WHERE key = $1", GRANTS_VERSION)
     return int(found or 0)
+
+
+async def bump_grants(tx: Tx) -> int:
+    """A new version of the grants, so that every process reloads them at its next request."""
+    raw = await tx.raw()
+    version: int = await raw.fetchval(
+        "INSERT INTO instance_state AS s (key, number) VALUES ($1, 1) "
+        "ON CONFLICT (key) DO UPDATE SET number = s.number + 1 RETURNING number",
+        GRANTS_VERSION,
+    )
+    return version

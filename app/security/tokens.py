@@ -16,7 +16,7 @@ _ALGORITHM = "HS256"
 _CACHE_SIZE = 20_000
 _MAX_TOKEN_CHARS = 4096
 
-TokenType = Literal["access", "refresh", "mfa"]
+TokenType = Literal["access", "refresh"]
 
 
 class TokenInvalid(ValueError):
@@ -38,8 +38,11 @@ class Tokens:
         self._keyring = keyring
         self._cache: dict[bytes, Claims] = {}
 
-    def issue(self, typ: TokenType, seconds: int, *, jti: str, **claims: str) -> str:
-        now = int(clock.epoch())
+    def issue(
+        self, typ: TokenType, seconds: int, at: float | None = None, /, *, jti: str, **claims: str
+    ) -> str:
+        """The same claims at the same moment give the very same token."""
+        now = int(clock.epoch() if at is None else at)
         payload = {**claims, "jti": jti, "typ": typ, "iat": now, "exp": now + seconds}
         kid = self._keyring.active
         return jwt.encode(payload, self._key(kid), algorithm=_ALGORITHM, headers={"kid": kid})

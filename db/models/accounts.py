@@ -1,7 +1,9 @@
 from datetime import datetime
+from typing import Any
 
 from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import ForeignKey, Index, func, text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, HasId, TenantOwned, Timestamps
@@ -23,6 +25,11 @@ class User(TenantOwned, HasId, Timestamps, Base):
     email_verified: Mapped[bool] = mapped_column(default=False, server_default="false")
     mfa_enabled: Mapped[bool] = mapped_column(default=False, server_default="false")
     last_login_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    timezone: Mapped[str] = mapped_column(default="UTC", server_default="UTC")
+    language: Mapped[str] = mapped_column(default="en", server_default="en")
+    # The file's key is the address that the picture is served at, so it cannot be guessed.
+    avatar_key: Mapped[str | None] = mapped_column(unique=True)
+    avatar_type: Mapped[str | None]
 
 
 class Session(TenantOwned, HasId, Timestamps, Base):
@@ -35,11 +42,46 @@ class Session(TenantOwned, HasId, Timestamps, Base):
     refresh_jti: Mapped[str]
     expires_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
     ended_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    # Refresh tokens used in the last seconds, each with the pair that it was exchanged for.
+    spent: Mapped[list[dict[str, Any]]] = mapped_column(JSONB, default=list, server_default="[]")
+    code_shown_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+
+
+class OneTimeToken(TenantOwned, HasId, Timestamps, Base):
+    """What a mail or the first half of a sign-in carries: its hash, for one use."""
+
+    __tablename__ = "one_time_tokens"
+    __table_args__ = (
+        Index("ix_one_time_tokens_user_id", "user_id", "purpose"),
+        Index("ix_one_time_tokens_expires_at", "expires_at"),
+    )
+
+    user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    purpose: Mapped[str]
+    token_hash: Mapped[str] = mapped_column(unique=True)
+    tries: Mapped[int] = mapped_column(default=0, server_default="0")
+    expires_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
+    used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+
+
+class Attempt(Base):
+    """Failures of one account or address under one rule; the id is a hash of both."""
+
+    __tablename__ = "attempts"
+    __table_args__ = (Index("ix_attempts_since", "since"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    failures: Mapped[int] = mapped_column(server_default="0")
+    since: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
+    blocked_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
 
 
 class Invitation(TenantOwned, HasId, Timestamps, Base):
     __tablename__ = "invitations"
-    __table_args__ = (Index("ix_invitations_tenant_id", "tenant_id", "created_at"),)
+    __table_args__ = (
+        Index("ix_invitations_tenant_id", "tenant_id", "created_at"),
+        Index("ix_invitations_invited_by", "invited_by"),
+    )
 
     email: Mapped[str]
     role: Mapped[str]

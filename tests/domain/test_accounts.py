@@ -208,7 +208,11 @@ async def test_a_sign_in_is_told_in_the_log(world: World, anonymous: Client, adm
     await _login(anonymous, user.email)
     entry = (await admin.get("/api/v1/event-log")).json()["data"][0]
     assert entry["type"] == "system.user.signed_in"
-    assert entry["data"] == {"user_id": user.user_id, "ip_address": "127.0.0.1"}
+    assert entry["data"] == {
+        "user_id": user.user_id,
+        "ip_address": anonymous.address,
+        "mfa": False,
+    }
 
 
 async def test_a_password_is_told_nowhere(

@@ -207,7 +207,7 @@ async def test_a_forwarded_address_counts_only_from_a_trusted_proxy(
     stores: Stores, parts: Parts
 ) -> None:
     open_settings = msgspec.structs.replace(stores.settings, anonymous_per_minute=2)
-    behind_proxy = msgspec.structs.replace(open_settings, trusted_proxies=("127.0.0.1",))
+    behind_proxy = msgspec.structs.replace(open_settings, trusted_proxies=("10.0.0.0/8",))
     for settings_, expected in ((open_settings, 429), (behind_proxy, 401)):
         await parts.redis.flushdb()
         app = create_app(settings_)
@@ -301,7 +301,7 @@ async def test_an_ended_session_is_refused_although_its_copy_says_live(
     ("lines", "subject"),
     [
         (["203.0.113.9"], "203.0.113.9"),
-        (["203.0.113.9", "127.0.0.1"], "203.0.113.9"),
+        (["203.0.113.9", "10.0.0.1"], "203.0.113.9"),
         (["198.51.100.1, 203.0.113.9:443"], "203.0.113.9"),
         (["[2001:db8:1:2::7]:443"], "2001:db8:1:2::"),
     ],
@@ -309,7 +309,7 @@ async def test_an_ended_session_is_refused_although_its_copy_says_live(
 async def test_the_forwarded_address_is_found_however_proxies_write_it(
     stores: Stores, parts: Parts, lines: list[str], subject: str
 ) -> None:
-    app = create_app(msgspec.structs.replace(stores.settings, trusted_proxies=("127.0.0.1",)))
+    app = create_app(msgspec.structs.replace(stores.settings, trusted_proxies=("10.0.0.0/8",)))
     await parts.redis.flushdb()
     headers = [("x-forwarded-for", line) for line in lines]
     await Client(app).get("/auth/me", headers=headers)

@@ -331,10 +331,15 @@ async def test_rotation_says_how_far_it_is_after_each_batch(db: Database, tenant
     assert said == [f"{MAILS}: {count} rows" for count in (200, 400, 450)]
 
 
+def _filled(counts: rotation.Counts) -> rotation.Counts:
+    """Without the columns that hold nothing."""
+    return {column: found for column, found in counts.items() if found}
+
+
 async def test_rotation_counts_what_is_under_the_new_key(db: Database, tenant: str) -> None:
     await _mails(db, tenant, OLD_ONLY, 3)
     await _mails(db, tenant, NEW_ONLY, 2)
-    assert await rotation.rotate(db, BOTH, _quiet) == {MAILS: {"new": 5}, ANSWERS: {}}
+    assert _filled(await rotation.rotate(db, BOTH, _quiet)) == {MAILS: {"new": 5}}
 
 
 async def test_what_is_under_the_new_key_already_is_left_untouched(
@@ -453,7 +458,7 @@ async def test_two_rotations_at_once_do_no_harm(db: Database, tenant: str) -> No
 async def test_verification_counts_per_key(db: Database, tenant: str) -> None:
     await _mails(db, tenant, OLD_ONLY, 3)
     await _mails(db, tenant, NEW_ONLY, 2)
-    assert await rotation.verify(db, BOTH) == {MAILS: {"old": 3, "new": 2}, ANSWERS: {}}
+    assert _filled(await rotation.verify(db, BOTH)) == {MAILS: {"old": 3, "new": 2}}
 
 
 async def test_verification_goes_on_after_the_first_batch(db: Database, tenant: str) -> None:

@@ -13,6 +13,7 @@ from app import bootstrap
 from app.kit.ids import new_id
 from app.parts import Parts
 from app.security.permissions import CATALOGUE, DEFAULT_GRANTS, KEYS, ROLES, outranks
+from app.security.sessions import bump_grants
 from db.models import RoleGrant
 from db.session import ALL_TENANTS
 from tests.world import Client, World
@@ -41,7 +42,7 @@ SUPER_ADMIN = TENANT_ADMIN | {"admin:tenants", "admin:roles"}
 
 # Anything else that needs no login is a mistake.
 PUBLIC = re.compile(
-    r"/(auth/|health/|metrics\Z|openapi\.json\Z|api/v1/public/|webhooks/in/|f/|embed/|v1/chat/)"
+    r"/(auth/|health/|metrics\Z|openapi\.json\Z|api/v1/public/|api/v1/avatars/|webhooks/in/|f/|embed/|v1/chat/)"
 )
 
 
@@ -216,7 +217,7 @@ async def _grant(parts: Parts, role: str, permission: str, *, given: bool) -> No
             session.add(RoleGrant(role=role, permission=permission))
         if not given and row is not None:
             await session.delete(row)
-        version = await bootstrap.bump_grants(tx)
+        version = await bump_grants(tx)
     await parts.copies.change_grants(version)
 
 

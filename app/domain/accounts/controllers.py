@@ -1,11 +1,36 @@
-from typing import Any
+from typing import Annotated, Any
 
-from litestar import Controller, Request, get, post
-from litestar.params import JSONBody
+from litestar import Controller, Request, delete, get, post, put
+from litestar.params import JSONBody, QueryParameter
 
-from app.domain.accounts import service
-from app.domain.accounts.schemas import InvitationView, Invite, Login, SignedIn, UserView
-from app.http.given import Parts, Principal, Tx
+from app.domain.accounts import password, registration, sign_in, users
+from app.domain.accounts.schemas import (
+    ChangePassword,
+    ChangeRole,
+    ForgotPassword,
+    InvitationView,
+    Invite,
+    Login,
+    MfaRequired,
+    MfaVerify,
+    Refresh,
+    Register,
+    Registered,
+    ResetPassword,
+    Role,
+    RoleChanged,
+    SignedIn,
+    Status,
+    StatusChanged,
+    TokenPair,
+    Users,
+    UserView,
+    VerifyEmail,
+)
+from app.domain.accounts.users import Filter
+from app.http.answers import Done
+from app.http.given import Id, Page, Parts, Principal, Tx
+from app.http.paging import Search, Sort
 from app.security.principal import caller_of
 
 
@@ -13,26 +38,163 @@ class AuthController(Controller):
     path = "/auth"
     tags = ["Auth"]  # noqa: RUF012  # litestar's own type
 
+    @post("/register", summary="Register an account", public=True, errors=(403,))
+    async def register(self, tx: Tx, parts: Parts, data: JSONBody[Register]) -> Registered:
+        """Joins the default tenant as agent_user, and mails a link to verify the address. With an
+        `invitation_token`, which holds for its address only, joins that tenant with that role.
+        """
+        return await registration.register(tx, parts, data)
+
     @post(
         "/login", summary="Sign in", status_code=200, public=True, errors=(401,), idempotent=False
     )
     async def login(
-        self, request: Request[Any, Any, Any], tx: Tx, parts: Parts, data: JSONBody[Login]
-    ) -> SignedIn:
-        return await service.sign_in(tx, parts, data, caller_of(request).address)
+        self, request: Request[Any, Any, Any], parts: Parts, data: JSONBody[Login]
+    ) -> SignedIn | MfaRequired:
+        """Both tokens; or, with MFA, a token for `POST /auth/mfa/verify`. Five wrong passwords for
+        one account, and whoever comes next must wait, longer each time.
+        """
+        return await sign_in.sign_in(parts, data, caller_of(request).address)
+
+    @post(
+        "/mfa/verify",
+        summary="Sign in with a code",
+        status_code=200,
+        public=True,
+        errors=(401,),
+        idempotent=False,
+    )
+    async def verify_mfa(
+        self, request: Request[Any, Any, Any], parts: Parts, data: JSONBody[MfaVerify]
+    ) -> TokenPair:
+        """A code of an authenticator, or a recovery code. The mfa_token holds for five minutes and
+        five tries.
+        """
+        return await sign_in.verify_mfa(parts, data, caller_of(request).address)
+
+    @post(
+        "/refresh",
+        summary="Get a new pair of tokens",
+        status_code=200,
+        public=True,
+        errors=(401,),
+        idempotent=False,
+    )
+    async def refresh(
+        self, request: Request[Any, Any, Any], parts: Parts, data: JSONBody[Refresh]
+    ) -> TokenPair:
+        """A refresh token works once. Sent again within ten seconds it gives the same pair; later
+        the whole session ends.
+        """
+        return await sign_in.refresh(parts, data.refresh_token, caller_of(request).address)
+
+    @post("/logout", summary="Sign out", status_code=200, idempotent=False)
+    async def logout(self, tx: Tx, parts: Parts, principal: Principal) -> Done:
+        """Both tokens of this session are dead at once."""
+        await sign_in.sign_out(tx, parts, principal)
+        return Done("Signed out")
 
     @get("/me", summary="Who am I")
     async def me(self, tx: Tx, principal: Principal) -> UserView:
-        return await service.me(tx, principal)
+        return await sign_in.me(tx, principal)
+
+    @post("/change-password", summary="Change my password", status_code=200, idempotent=False)
+    async def change_password(
+        self, parts: Parts, principal: Principal, data: JSONBody[ChangePassword]
+    ) -> Done:
+        """Ends all other sessions."""
+        return await password.change(parts, principal, data)
+
+    @post(
+        "/forgot-password",
+        summary="Ask for a mail to reset a password",
+        status_code=200,
+        public=True,
+        idempotent=False,
+    )
+    async def forgot_password(self, tx: Tx, parts: Parts, data: JSONBody[ForgotPassword]) -> Done:
+        """The answer is the same whether or not somebody has this address."""
+        return await password.forgot(tx, parts, data.email)
+
+    @post(
+        "/reset-password",
+        summary="Reset a password",
+        status_code=200,
+        public=True,
+        idempotent=False,
+    )
+    async def reset_password(self, tx: Tx, parts: Parts, data: JSONBody[ResetPassword]) -> Done:
+        """Takes the token of the mail, once, within an hour. Ends all sessions."""
+        return await password.reset(tx, parts, data)
+
+    @post(
+        "/verify-email",
+        summary="Verify an e-mail address",
+        status_code=200,
+        public=True,
+        idempotent=False,
+    )
+    async def verify_email(self, tx: Tx, data: JSONBody[VerifyEmail]) -> Done:
+        return await registration.verify_email(tx, data.token)
+
+    @post("/verify-email/resend", summary="Mail the verification again", status_code=200, own=True)
+    async def resend_verification(self, tx: Tx, parts: Parts, principal: Principal) -> Done:
+        return await registration.resend_verification(tx, parts, principal)
 
 
 class UserController(Controller):
     path = "/users"
     tags = ["Users"]  # noqa: RUF012
+    opt = {"needs": "admin:users"}  # noqa: RUF012
 
-    @post("/invite", summary="Invite somebody", needs="admin:users")
+    @get(summary="List users")
+    async def list_users(
+        self,
+        tx: Tx,
+        page_in: Page,
+        search: Search = None,
+        role: Annotated[Role | None, QueryParameter(description="Only this role")] = None,
+        status: Annotated[Status | None, QueryParameter(description="Only this status")] = None,
+        sort: Sort = None,
+    ) -> Users:
+        """The newest first unless told otherwise; `search` looks at e-mail and names."""
+        return await users.page_of(tx, page_in, Filter(search, role, status), sort)
+
+    @get("/{user_id:str}", summary="Get a user")
+    async def get_user(self, tx: Tx, user_id: Id) -> UserView:
+        return await users.get(tx, user_id)
+
+    @post("/invite", summary="Invite somebody")
     async def invite(
         self, tx: Tx, parts: Parts, principal: Principal, data: JSONBody[Invite]
     ) -> InvitationView:
         """Mails the token and shows it once. Nobody can invite above their own role."""
-        return await service.invite(tx, parts, principal, data)
+        return await registration.invite(tx, parts, principal, data)
+
+    @put("/{user_id:str}/role", summary="Change a user's role")
+    async def change_role(
+        self, tx: Tx, parts: Parts, principal: Principal, user_id: Id, data: JSONBody[ChangeRole]
+    ) -> RoleChanged:
+        """Ends the user's sessions. Nobody gives, or touches somebody of, a role above theirs."""
+        await users.change_role(tx, parts, principal, user_id, data.role)
+        message = f"The role is now {data.role}; the user must sign in again"
+        return RoleChanged(user_id, data.role, message)
+
+    @post("/{user_id:str}/deactivate", summary="Deactivate a user", status_code=200)
+    async def deactivate(
+        self, tx: Tx, parts: Parts, principal: Principal, user_id: Id
+    ) -> StatusChanged:
+        """Ends all of the user's sessions."""
+        await users.deactivate(tx, parts, principal, user_id)
+        return StatusChanged(user_id, "inactive", "The user can no longer sign in")
+
+    @post("/{user_id:str}/reactivate", summary="Reactivate a user", status_code=200)
+    async def reactivate(self, tx: Tx, principal: Principal, user_id: Id) -> StatusChanged:
+        await users.reactivate(tx, principal, user_id)
+        return StatusChanged(user_id, "active", "The user can sign in again")
+
+    @delete("/{user_id:str}", summary="Delete a user", status_code=200)
+    async def delete_user(self, tx: Tx, parts: Parts, principal: Principal, user_id: Id) -> Done:
+        """For good, with sessions, devices and tokens. What the user made stays with the tenant."""
+        await users.delete(tx, parts, principal, user_id)
+        return Done("The user is deleted")

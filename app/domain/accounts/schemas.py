@@ -5,16 +5,65 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 Role = Literal["super_admin", "tenant_admin", "agent_developer", "agent_user", "viewer"]
+Status = Literal["active", "inactive"]
 Email = Annotated[str, Meta(min_length=3, max_length=254)]
+Name = Annotated[str, Meta(max_length=100, pattern=r"\S")]
+# Longer than any password may be, so that the rule itself can say so.
+Password = Annotated[str, Meta(max_length=1024)]
+Secret = Annotated[str, Meta(min_length=1, max_length=4096)]
+Code = Annotated[str, Meta(min_length=1, max_length=32)]
+
 _USER = "usr_01k9x3m7e8c0v2q4r6t8w0y2a4"
 _TENANT = "ten_01k9x3m7e8c0v2q4r6t8w0y2a4"
+_MAILED = "b2s3q1zXn0a5m6K7c8d9e0f1g2h3i4j5k6l7m8n9o0p"
+_PAIR = {
+    "access_token": "eyJhbGciOiJIUzI1NiJ9.e30.c2ln",
+    "refresh_token": "eyJhbGciOiJIUzI1NiJ9.e30.c2ln",
+    "token_type": "Bearer",
+    "expires_in": 900,
+}
+
+
+class Register(msgspec.Struct, kw_only=True):
+    example: ClassVar[dict[str, Any]] = {
+        "email": "ada@example.com",
+        "password": "Correct7Horse",
+        "first_name": "Ada",
+        "last_name": "Lovelace",
+    }
+
+    email: Email
+    password: Password
+    first_name: Name
+    last_name: Name
+    invitation_token: Secret | UnsetType = UNSET
+
+
+class Registered(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "id": _USER,
+        "email": "ada@example.com",
+        "first_name": "Ada",
+        "last_name": "Lovelace",
+        "role": "agent_user",
+        "email_verified": False,
+        "message": "Welcome. We sent a mail to ada@example.com to verify the address",
+    }
+
+    id: str
+    email: str
+    first_name: str
+    last_name: str
+    role: Role
+    email_verified: bool
+    message: str
 
 
 class Login(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {"email": "ada@example.com", "password": "Correct7Horse"}
 
     email: Annotated[str, Meta(max_length=254)]
-    password: Annotated[str, Meta(max_length=1024)]
+    password: Password
 
 
 class SignedInUser(msgspec.Struct):
@@ -23,20 +72,76 @@ class SignedInUser(msgspec.Struct):
     role: Role
 
 
-class SignedIn(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {
-        "access_token": "eyJhbGciOiJIUzI1NiJ9.e30.c2ln",
-        "refresh_token": "eyJhbGciOiJIUzI1NiJ9.e30.c2ln",
-        "token_type": "Bearer",
-        "expires_in": 900,
-        "user": {"id": _USER, "email": "ada@example.com", "role": "agent_developer"},
-    }
+class TokenPair(msgspec.Struct, kw_only=True):
+    example: ClassVar[dict[str, Any]] = _PAIR
 
     access_token: str
     refresh_token: str
-    token_type: Literal["Bearer"]
+    token_type: Literal["Bearer"] = "Bearer"  # noqa: S105  # the scheme's name
     expires_in: int
+
+
+class SignedIn(TokenPair, kw_only=True):
+    example: ClassVar[dict[str, Any]] = {
+        **_PAIR,
+        "user": {"id": _USER, "email": "ada@example.com", "role": "agent_developer"},
+    }
+
     user: SignedInUser
+
+
+class MfaRequired(msgspec.Struct, kw_only=True):
+    example: ClassVar[dict[str, Any]] = {
+        "mfa_required": True,
+        "mfa_token": _MAILED,
+        "message": "Send this token and a code to POST /auth/mfa/verify within 5 minutes",
+    }
+
+    mfa_required: Literal[True] = True
+    mfa_token: str
+    message: str
+
+
+class MfaVerify(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"mfa_token": _MAILED, "code": "123456"}
+
+    mfa_token: Secret
+    code: Code
+
+
+class Refresh(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"refresh_token": _PAIR["refresh_token"]}
+
+    refresh_token: Secret
+
+
+class ChangePassword(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "current_password": "Correct7Horse",
+        "new_password": "Battery9Staple",
+    }
+
+    current_password: Password
+    new_password: Password
+
+
+class ForgotPassword(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"email": "ada@example.com"}
+
+    email: Annotated[str, Meta(max_length=254)]
+
+
+class ResetPassword(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"token": _MAILED, "new_password": "Battery9Staple"}
+
+    token: Secret
+    new_password: Password
+
+
+class VerifyEmail(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"token": _MAILED}
+
+    token: Secret
 
 
 class UserView(msgspec.Struct):
@@ -63,10 +168,54 @@ class UserView(msgspec.Struct):
     tenant_id: str
     email_verified: bool
     mfa_enabled: bool
-    status: Literal["active", "inactive"]
+    status: Status
     last_login_at: datetime | None
     created_at: datetime
     updated_at: datetime
+
+
+class Users(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "users": [UserView.example],
+        "total": 1,
+        "page": 1,
+        "per_page": 20,
+    }
+
+    users: list[UserView]
+    total: int
+    page: int
+    per_page: int
+
+
+class ChangeRole(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"role": "agent_developer"}
+
+    role: Role
+
+
+class RoleChanged(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "id": _USER,
+        "role": "agent_developer",
+        "message": "The role is now agent_developer; the user must sign in again",
+    }
+
+    id: str
+    role: Role
+    message: str
+
+
+class StatusChanged(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "id": _USER,
+        "status": "inactive",
+        "message": "The user can no longer sign in",
+    }
+
+    id: str
+    status: Status
+    message: str
 
 
 class Invite(msgspec.Struct, kw_only=True):
@@ -83,7 +232,7 @@ class InvitationView(msgspec.Struct):
         "email": "grace@example.com",
         "role": "agent_developer",
         "tenant_id": _TENANT,
-        "invitation_token": "b2s3q1zXn0a5m6K7c8d9e0f1g2h3i4j5k6l7m8n9o0p",
+        "invitation_token": _MAILED,
         "expires_at": "2026-01-08T12:00:00Z",
     }
 

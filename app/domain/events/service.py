@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from app.domain.events import queries
-from app.domain.events.catalogue import Event
+from app.domain.events.event import Event
 from app.domain.events.schemas import Entry, Span, TraceView
 from app.http.errors import NotFound
 from app.http.paging import Flat, Page, flat

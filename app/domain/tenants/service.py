@@ -8,11 +8,11 @@ from msgspec import UNSET
 from sqlalchemy import select
 
 from app.domain.events import service as events
-from app.domain.events.catalogue import TenantCreated, TenantUpdated
 from app.domain.tenants import queries
+from app.domain.tenants.events import TenantCreated, TenantUpdated
 from app.domain.tenants.schemas import CreateTenant, Limits, TenantView, UpdateTenant
 from app.http import paging
-from app.http.errors import Conflict, Invalid, TenantNotFound
+from app.http.errors import Conflict, Invalid, TenantNotFound, Unavailable
 from app.http.limits import plan_of
 from app.http.paging import Page, Paged
 from app.kit.ids import new_id
@@ -50,6 +50,14 @@ async def get(tx: Tx, tenant_id: str) -> TenantView:
         raise TenantNotFound(f"There is no tenant {tenant_id[:64]}")
     limits = msgspec.json.decode(row["limits"], type=Limits)
     return TenantView(row["id"], row["name"], row["plan"], limits, row["created_at"])
+
+
+async def default_id(tx: Tx) -> str:
+    """The tenant that people without an invitation join; made when the instance was prepared."""
+    found = await queries.default_id(tx)
+    if found is None:
+        raise Unavailable("This instance is not prepared yet; run `parley migrate`")
+    return found
 
 
 async def create(tx: Tx, data: CreateTenant) -> TenantView:

@@ -1,0 +1,19 @@
+from app.http.errors import Conflict, Forbidden, NotFound
+
+
+class UserNotFound(NotFound):
+    code = "user_not_found"
+
+
+class SignupClosed(Forbidden):
+    code = "signup_closed"
+
+
+class LastAdmin(Conflict):
+    code = "last_admin"
+
+
+class CodeNeeded(Forbidden):
+    """The session has not shown a code yet, and this would weaken or bypass MFA."""
+
+    code = "mfa_required"

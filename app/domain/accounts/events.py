@@ -1,0 +1,105 @@
+"""What is told of people: enough for an audit, never a password, a code or a token."""
+
+from typing import ClassVar
+
+from app.domain.events.event import Event
+
+
+class UserInvited(Event):
+    type: ClassVar[str] = "system.user.invited"
+    description: ClassVar[str] = "Somebody was invited to the tenant"
+
+    invitation_id: str
+    email: str
+    role: str
+
+
+class UserRegistered(Event):
+    type: ClassVar[str] = "system.user.registered"
+    description: ClassVar[str] = "A user registered, by invitation or without"
+
+    user_id: str
+    email: str
+    role: str
+    invited: bool
+
+
+class EmailVerified(Event):
+    type: ClassVar[str] = "system.user.email_verified"
+    description: ClassVar[str] = "A user showed that an e-mail address is theirs"
+
+    user_id: str
+
+
+class UserSignedIn(Event):
+    type: ClassVar[str] = "system.user.signed_in"
+    description: ClassVar[str] = "A user signed in"
+
+    user_id: str
+    ip_address: str
+    mfa: bool
+
+
+class SignInBlocked(Event):
+    type: ClassVar[str] = "system.user.sign_in_blocked"
+    description: ClassVar[str] = "Too many wrong passwords or codes for a user; they must wait"
+
+    user_id: str
+    ip_address: str
+    reason: str
+
+
+class UserSignedOut(Event):
+    type: ClassVar[str] = "system.user.signed_out"
+    description: ClassVar[str] = "A user signed out"
+
+    user_id: str
+
+
+class SessionRevoked(Event):
+    type: ClassVar[str] = "system.user.session_revoked"
+    description: ClassVar[str] = "A used refresh token came again, so its session was ended"
+
+    user_id: str
+    session_id: str
+    ip_address: str
+
+
+class PasswordChanged(Event):
+    type: ClassVar[str] = "system.user.password_changed"
+    description: ClassVar[str] = "A user changed their password, or reset it by mail"
+
+    user_id: str
+    by: str
+
+
+class RoleChanged(Event):
+    type: ClassVar[str] = "system.user.role_changed"
+    description: ClassVar[str] = "A user was given another role"
+
+    user_id: str
+    before: str
+    after: str
+
+
+class UserDeactivated(Event):
+    type: ClassVar[str] = "system.user.deactivated"
+    description: ClassVar[str] = "A user was deactivated and can no longer sign in"
+
+    user_id: str
+
+
+class UserReactivated(Event):
+    type: ClassVar[str] = "system.user.reactivated"
+    description: ClassVar[str] = "A user was reactivated"
+
+    user_id: str
+
+
+class UserDeleted(Event):
+    type: ClassVar[str] = "system.user.deleted"
+    description: ClassVar[str] = "A user was deleted for good"
+
+    user_id: str
+    email: str
+    role: str

@@ -1,0 +1,93 @@
+"""A person's password: changed by its owner, or reset by mail."""
+
+from app.domain.accounts import mails, one_time, queries, sessions
+from app.domain.accounts.events import EmailVerified, PasswordChanged
+from app.domain.accounts.schemas import ChangePassword, ResetPassword
+from app.domain.events import service as events
+from app.http.answers import Done
+from app.http.errors import Invalid
+from app.kit import clock, trace
+from app.parts import Parts
+from app.security import passwords, throttle
+from app.security.principal import Principal
+from app.security.throttle import Subject
+from db.fast import Row
+from db.session import ALL_TENANTS, Tx
+
+
+async def change(parts: Parts, principal: Principal, data: ChangePassword) -> Done:
+    """Every other session ends. Guesses at the current password are counted like sign-ins."""
+    _check_new("new_password", data.new_password)
+    subjects = [Subject(throttle.PASSWORD, principal.user_id)]
+    async with parts.db.tx(principal.tenant_id, read_only=True) as tx:
+        await throttle.refuse_blocked(tx, subjects)
+        found = await queries.password_of(tx, principal.tenant_id, principal.user_id)
+    stored = found["password_hash"] if found else None
+    right = await passwords.verify_password(stored, data.current_password)
+    if right and data.new_password == data.current_password:
+        raise Invalid.field("new_password", "must differ from the current password")
+    hashed = await passwords.hash_password(data.new_password) if right else ""
+    async with parts.db.tx(principal.tenant_id) as tx:
+        user = await queries.lock_user(tx, principal.tenant_id, principal.user_id)
+        same = user is not None and user["password_hash"] == stored
+        judgement = await throttle.judge(tx, subjects, right=right and same)
+        if judgement.passed and user is not None:
+            await _store(tx, parts, user, hashed, by="change", keep=principal.session_id)
+    if judgement.problem is not None:
+        raise judgement.problem
+    if not judgement.passed:
+        raise Invalid.field("current_password", "is wrong")
+    return Done("The password is changed; all other sessions are ended")
+
+
+async def forgot(tx: Tx, parts: Parts, email: str) -> Done:
+    """The same answer for every address, and nearly the same work."""
+    tx.enter(ALL_TENANTS)
+    judgement = await throttle.judge(tx, [Subject(throttle.MAIL, email.lower())], right=False)
+    user = await queries.by_email(tx, email)
+    if user is not None and user["status"] == "active" and judgement.problem is None:
+        await mails.reset(tx, parts, user)
+    return Done("If somebody has an account with this address, a mail is on its way to it")
+
+
+async def reset(tx: Tx, parts: Parts, data: ResetPassword) -> Done:
+    """Ends every session; who could read the mail has shown that the address is theirs."""
+    _check_new("new_password", data.new_password)
+    hashed = await passwords.hash_password(data.new_password)
+    tx.enter(ALL_TENANTS)
+    owner = await one_time.owner(tx, one_time.RESET_PASSWORD, data.token)
+    if owner is not None:
+        await queries.lock_user(tx, owner["tenant_id"], owner["user_id"])
+    found = await one_time.use(tx, one_time.RESET_PASSWORD, data.token)
+    user = await queries.lock_user(tx, found["tenant_id"], found["user_id"])
+    if user is None or user["status"] != "active":
+        raise Invalid.field("token", "is of a user who is not active")
+    trace.current().actor_id = user["id"]
+    await _store(tx, parts, user, hashed, by="mail", keep=None)
+    await throttle.forget(
+        tx,
+        [
+            Subject(throttle.SIGN_IN, user["email"].lower()),
+            Subject(throttle.PASSWORD, user["id"]),
+        ],
+    )
+    if await queries.set_verified(tx, user["tenant_id"], user["id"], clock.now()):
+        await events.emit(tx, EmailVerified(user["id"]), tenant_id=user["tenant_id"])
+    return Done("The password is changed; sign in with it")
+
+
+async def _store(
+    tx: Tx, parts: Parts, user: Row, hashed: str, *, by: str, keep: str | None
+) -> None:
+    tenant_id, user_id = user["tenant_id"], user["id"]
+    await queries.set_password(tx, tenant_id, user_id, hashed, clock.now())
+    await sessions.end_all(tx, parts.copies, tenant_id, user_id, keep=keep)
+    await one_time.void(tx, tenant_id, user_id, one_time.RESET_PASSWORD, one_time.MFA)
+    event_id = await events.emit(tx, PasswordChanged(user_id, by), tenant_id=tenant_id)
+    await mails.notice(tx, parts, user, "The password of your account was changed.", event_id)
+
+
+def _check_new(field: str, password: str) -> None:
+    weak = passwords.problem_with(password)
+    if weak:
+        raise Invalid.field(field, weak)

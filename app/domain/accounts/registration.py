@@ -1,0 +1,183 @@
+"""Coming in: registering, with an invitation or without, and verifying the e-mail address."""
+
+from datetime import timedelta
+
+import email_validator
+from msgspec import UNSET
+
+from app.domain.accounts import mails, one_time, queries
+from app.domain.accounts.errors import SignupClosed
+from app.domain.accounts.events import EmailVerified, UserInvited, UserRegistered
+from app.domain.accounts.schemas import InvitationView, Invite, Register, Registered
+from app.domain.accounts.users import lock_own, refuse_above
+from app.domain.events import service as events
+from app.domain.tenants import service as tenants
+from app.http.answers import Done
+from app.http.errors import Conflict, Invalid
+from app.kit import clock, trace
+from app.kit.ids import new_id
+from app.parts import Parts
+from app.security import passwords, throttle, tokens
+from app.security.principal import Principal
+from app.security.throttle import Subject
+from db.models import Invitation, User
+from db.session import Tx
+
+INVITATION_DAYS = 7
+
+# An instance of one's own may well mail to `localhost` or `.local`.
+email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
+
+_TAKEN = "Somebody with this e-mail already has an account"
+
+
+async def register(tx: Tx, parts: Parts, data: Register) -> Registered:
+    email = _checked(data)
+    if data.invitation_token is UNSET and not parts.settings.allow_signup:
+        raise SignupClosed(
+            "Nobody can register here without an invitation; ask an administrator for one",
+            details={"required": "invitation_token", "your_role": "anonymous"},
+        )
+    hashed = await passwords.hash_password(data.password)
+    if await queries.by_email(tx, email) is not None:
+        raise Conflict(_TAKEN)
+    user = await _newcomer(tx, data, email, hashed)
+    trace.current().actor_id = user.id
+    session = await tx.session()
+    session.add(user)
+    await session.flush()
+    invited = user.email_verified
+    event_id = await _tell_registered(tx, user)
+    if not invited:
+        row = {"id": user.id, "tenant_id": user.tenant_id, "email": email}
+        await mails.verification(tx, parts, row, event_id)
+    message = "Welcome" if invited else f"Welcome. We sent a mail to {email} to verify the address"
+    names = (user.first_name, user.last_name)
+    return Registered(user.id, email, *names, user.role, invited, message)  # type: ignore[arg-type]
+
+
+def _checked(data: Register) -> str:
+    """The address to register, once every field is right; otherwise all that is wrong at once."""
+    problems: dict[str, str] = {}
+    try:
+        email = checked_email("email", data.email)
+    except Invalid as problem:
+        problems |= problem.details or {}
+    weak = passwords.problem_with(data.password)
+    if weak:
+        problems["password"] = weak
+    if problems:
+        raise Invalid.fields(problems)
+    return email
+
+
+async def _newcomer(tx: Tx, data: Register, email: str, hashed: str) -> User:
+    tenant_id, role, verified = await _place(tx, data, email)
+    tx.enter(tenant_id)
+    return User(
+        id=new_id("usr"),
+        tenant_id=tenant_id,
+        email=email,
+        first_name=data.first_name.strip(),
+        last_name=data.last_name.strip(),
+        password_hash=hashed,
+        role=role,
+        email_verified=verified,
+    )
+
+
+async def _place(tx: Tx, data: Register, email: str) -> tuple[str, str, bool]:
+    """Which tenant, as what, and whether the address is known to be theirs."""
+    if data.invitation_token is UNSET:
+        return await tenants.default_id(tx), "agent_user", False
+    hashed = tokens.secret_hash(data.invitation_token)
+    found = await queries.use_invitation(tx, hashed, email, clock.now())
+    if found is None:
+        raise Invalid.field(
+            "invitation_token",
+            "is not valid for this e-mail: unknown, used or expired; ask for a new invitation",
+        )
+    return found["tenant_id"], found["role"], True
+
+
+async def _tell_registered(tx: Tx, user: User) -> str:
+    registered = UserRegistered(user.id, user.email, user.role, invited=user.email_verified)
+    return await events.emit(tx, registered, tenant_id=user.tenant_id)
+
+
+async def verify_email(tx: Tx, token: str) -> Done:
+    found = await one_time.use(tx, one_time.VERIFY_EMAIL, token)
+    tx.enter(found["tenant_id"])
+    trace.current().actor_id = found["user_id"]
+    if await queries.set_verified(tx, found["tenant_id"], found["user_id"], clock.now()):
+        await events.emit(tx, EmailVerified(found["user_id"]), tenant_id=found["tenant_id"])
+    return Done("The e-mail address is verified")
+
+
+async def resend_verification(tx: Tx, parts: Parts, principal: Principal) -> Done:
+    user = await lock_own(tx, principal)
+    if user["email_verified"]:
+        raise Conflict("This e-mail address is verified already")
+    subjects = [Subject(throttle.MAIL, f"verify {user['id']}")]
+    await throttle.refuse_blocked(tx, subjects)
+    await throttle.judge(tx, subjects, right=False)
+    await mails.verification(tx, parts, user, None)
+    return Done(f"We sent a mail to {user['email']}")
+
+
+async def invite(tx: Tx, parts: Parts, principal: Principal, data: Invite) -> InvitationView:
+    tenant_id = await _tenant_for(tx, principal, data)
+    refuse_above(principal, data.role)
+    email = checked_email("email", data.email)
+    if await queries.by_email(tx, email) is not None:
+        raise Conflict(_TAKEN)
+    token = tokens.new_secret()
+    invitation = Invitation(
+        id=new_id("inv"),
+        tenant_id=tenant_id,
+        email=email,
+        role=data.role,
+        token_hash=tokens.secret_hash(token),
+        invited_by=principal.user_id,
+        expires_at=clock.now() + timedelta(days=INVITATION_DAYS),
+    )
+    session = await tx.session()
+    session.add(invitation)
+    await session.flush()
+    invited = UserInvited(invitation.id, email, data.role)
+    event_id = await events.emit(tx, invited, tenant_id=tenant_id)
+    await mails.invitation(
+        tx,
+        parts,
+        tenant_id=tenant_id,
+        email=email,
+        role=data.role,
+        token=token,
+        days=INVITATION_DAYS,
+        cause=event_id,
+    )
+    return InvitationView(invitation.id, email, data.role, tenant_id, token, invitation.expires_at)
+
+
+async def _tenant_for(tx: Tx, principal: Principal, data: Invite) -> str:
+    """Only super_admin names a tenant; from anybody else the field has no effect."""
+    if data.tenant_id is UNSET or not principal.is_super_admin:
+        return principal.home
+    if principal.narrowed_to is not None and principal.narrowed_to != data.tenant_id:
+        raise Invalid.field("tenant_id", "differs from the tenant in X-Tenant-ID")
+    return (await tenants.get(tx, data.tenant_id)).id
+
+
+def checked_email(field: str, text: str) -> str:
+    """An address that a mail can be sent to; whether somebody reads it, only a mail can tell."""
+    try:
+        found = email_validator.validate_email(
+            text,
+            check_deliverability=False,
+            allow_smtputf8=False,
+            globally_deliverable=False,
+            strict=True,
+        )
+    except email_validator.EmailNotValidError as problem:
+        raise Invalid.field(field, str(problem)) from None
+    return found.normalized

@@ -1,0 +1,74 @@
+from litestar import Controller, Response, delete, get, post, put
+from litestar.params import JSONBody, MultipartBody
+
+from app.domain.profile import service
+from app.domain.profile.schemas import (
+    AvatarSet,
+    AvatarUpload,
+    ProfileUpdated,
+    ProfileView,
+    UpdateProfile,
+)
+from app.http.answers import Done
+from app.http.given import Id, Parts, Principal, Tx
+from app.http.uploads import MEGABYTE
+
+_CACHED = "public, max-age=86400, immutable"
+
+
+class ProfileController(Controller):
+    path = "/api/v1/profile"
+    tags = ["Profile"]  # noqa: RUF012  # litestar's own type
+    opt = {"own": True}  # noqa: RUF012
+
+    @get(summary="My profile")
+    async def get_profile(self, tx: Tx, parts: Parts, principal: Principal) -> ProfileView:
+        return await service.get(tx, parts, principal)
+
+    @put(summary="Change my profile")
+    async def update_profile(
+        self, tx: Tx, principal: Principal, data: JSONBody[UpdateProfile]
+    ) -> ProfileUpdated:
+        """Any subset of the fields."""
+        return await service.update(tx, principal, data)
+
+    @post(
+        "/avatar",
+        summary="Set my picture",
+        status_code=200,
+        errors=(415,),
+        upload=True,
+        request_max_body_size=5 * MEGABYTE,
+    )
+    async def set_avatar(
+        self, tx: Tx, parts: Parts, principal: Principal, data: MultipartBody[AvatarUpload]
+    ) -> AvatarSet:
+        """A PNG, JPEG or WebP of at most 2 MB, told by its content. It is drawn anew, at most 512
+        pixels wide and high, without whatever else the file carried.
+        """
+        return await service.set_avatar(tx, parts, principal, data.avatar)
+
+    @delete("/avatar", summary="Remove my picture", status_code=200)
+    async def remove_avatar(self, tx: Tx, parts: Parts, principal: Principal) -> Done:
+        return await service.remove_avatar(tx, parts, principal)
+
+
+class AvatarController(Controller):
+    path = "/api/v1/avatars"
+    tags = ["Profile"]  # noqa: RUF012
+
+    @get("/{key:str}", summary="A picture", public=True, media_type="image/png")
+    async def get_avatar(self, tx: Tx, parts: Parts, key: Id) -> Response[bytes]:
+        """For whoever has the address, as browsers load pictures without a token. It cannot be
+        guessed, and it changes with every new picture.
+        """
+        picture = await service.avatar(tx, parts, key)
+        return Response(
+            picture.content,
+            media_type=picture.media_type,
+            headers={
+                "cache-control": _CACHED,
+                "content-disposition": "attachment",
+                "cross-origin-resource-policy": "cross-origin",
+            },
+        )

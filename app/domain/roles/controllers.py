@@ -1,0 +1,29 @@
+from litestar import Controller, get, put
+from litestar.params import JSONBody
+
+from app.domain.roles import service
+from app.domain.roles.schemas import Permissions, PermissionsSet, RolePermissions, SetPermissions
+from app.http.given import Id, Parts, Principal, Tx
+
+
+class RoleController(Controller):
+    tags = ["Roles"]  # noqa: RUF012  # litestar's own type
+
+    @get("/permissions", summary="List all permissions", needs="admin:users")
+    async def list_permissions(self) -> Permissions:
+        return service.catalogue()
+
+    @get("/roles/{role:str}/permissions", summary="What a role may do", needs="admin:users")
+    async def get_role(self, tx: Tx, role: Id) -> RolePermissions:
+        return await service.of(tx, role)
+
+    @put("/roles/{role:str}/permissions", summary="Change what a role may do", needs="admin:roles")
+    async def change_role(
+        self, tx: Tx, parts: Parts, principal: Principal, role: Id, data: JSONBody[SetPermissions]
+    ) -> PermissionsSet:
+        """The whole list, for every tenant, effective on the next request of live sessions."""
+        return await service.change(tx, parts, principal, role, data)
+
+    @get("/me/permissions", summary="What I may do")
+    async def my_permissions(self, principal: Principal) -> RolePermissions:
+        return service.mine(principal)

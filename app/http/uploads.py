@@ -1,0 +1,16 @@
+"""Files that callers send: read up to a limit, never trusted for their name or declared type."""
+
+from litestar.datastructures import UploadFile
+
+from app.http.errors import FileTooLarge
+
+MEGABYTE = 1024 * 1024
+
+
+async def read(field: str, upload: UploadFile, max_mb: int) -> bytes:
+    content = await upload.read(max_mb * MEGABYTE + 1)
+    if len(content) > max_mb * MEGABYTE:
+        raise FileTooLarge(
+            f"{field} is larger than {max_mb} MB", details={"field": field, "max_size_mb": max_mb}
+        )
+    return content

@@ -1,0 +1,37 @@
+from datetime import datetime
+
+from advanced_alchemy.types import DateTimeUTC
+from sqlalchemy import BigInteger, ForeignKey, Index
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
+
+
+class MfaDevice(TenantOwned, HasId, Timestamps, Base):
+    """An authenticator. Until `confirmed_at` it is only set up, and its codes open nothing."""
+
+    __tablename__ = "mfa_devices"
+    __table_args__ = (Index("ix_mfa_devices_user_id", "user_id"),)
+
+    user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    name: Mapped[str]
+    secret: Mapped[bytes] = mapped_column(Sealed)
+    # Time steps whose code was used, the latest few: no code works twice.
+    used_steps: Mapped[list[int]] = mapped_column(
+        ARRAY(BigInteger), default=list, server_default="{}"
+    )
+    confirmed_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    last_used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+
+
+class RecoveryCode(TenantOwned, HasId, Base):
+    """One of a set of ten, hashed. A set that is only set up holds once its device is enabled."""
+
+    __tablename__ = "recovery_codes"
+    __table_args__ = (Index("ix_recovery_codes_user_id", "user_id"),)
+
+    user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    code_hash: Mapped[str]
+    is_pending: Mapped[bool] = mapped_column(default=False, server_default="false")
+    used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
