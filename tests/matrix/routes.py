@@ -1,0 +1,106 @@
+"""Every route of the OpenAPI document, with what is needed to call it. Nothing here names a route:
+what a later area adds is called without new code.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import msgspec
+from litestar import Litestar
+
+from app.http.openapi import document
+from tests.world import Client
+
+# The smallest picture that there is; any file will do where the type is not looked at.
+FILE = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
+    "0000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
+)
+NOWHERE = "none_00000000000000000000000000"
+
+
+class Route(msgspec.Struct, frozen=True):
+    method: str
+    path: str
+    permission: str | None
+    public: bool
+    body: Any
+    body_ids: tuple[str, ...]
+    query: tuple[str, ...]
+    files: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def parameters(self) -> list[str]:
+        return re.findall(r"{(\w+)}", self.path)
+
+    def filled(self, values: dict[str, str]) -> str:
+        return re.sub(r"{(\w+)}", lambda found: values.get(found.group(1), NOWHERE), self.path)
+
+    async def call(
+        self,
+        client: Client,
+        values: dict[str, str] | None = None,
+        *,
+        body: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> httpx.Response:
+        if self.files:
+            more["files"] = {name: (name, FILE) for name in self.files}
+        elif self.body is not None:
+            more["json"] = {**self.body, **(body or {})}
+        return await client(self.method, self.filled(values or {}), **more)
+
+
+def routes_of(app: Litestar) -> list[Route]:
+    found = document(app)
+    schemas: dict[str, Any] = found["components"]["schemas"]
+    return [
+        _route(method, path, operation, schemas)
+        for path, item in found["paths"].items()
+        for method, operation in item.items()
+        if method in {"get", "post", "put", "patch", "delete"}
+    ]
+
+
+def _route(method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any]) -> Route:
+    content = operation.get("requestBody", {}).get("content", {})
+    schema: dict[str, Any] = next((item["schema"] for item in content.values()), {})
+    schema = _resolved(schema, schemas)
+    properties: dict[str, Any] = schema.get("properties", {})
+    files = [name for name, kind in properties.items() if kind.get("format") == "binary"]
+    parameters = operation.get("parameters", [])
+    return Route(
+        method.upper(),
+        path,
+        operation.get("x-permission"),
+        not operation.get("security"),
+        schema.get("example"),
+        tuple(name for name in properties if name.endswith("_id")),
+        tuple(item["name"] for item in parameters if item["in"] == "query"),
+        tuple(files),
+    )
+
+
+def _resolved(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in schema:
+        found: dict[str, Any] = schemas[schema["$ref"].rpartition("/")[2]]
+        return found
+    return schema
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every string of an answer, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from texts_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_in(item)
