@@ -28,6 +28,7 @@ from app.parts import Parts, parts_of
 from app.security import principal
 from app.security.principal import Principal, principal_of
 from app.settings import Settings
+from app.web.accounts import account_asset, account_page
 
 VERSION = "0.1.0"
 
@@ -41,6 +42,8 @@ ROUTES: list[Any] = [
     AvatarController,
     TenantController,
     EventLogController,
+    account_page,
+    account_asset,
     health.live,
     health.ready,
     health.metrics,
