@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import asyncpg
@@ -24,12 +25,16 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from app import parts as shared
 from app import settings as configuration
+from app.domain.accounts import sign_in
+from app.domain.accounts.schemas import Login
+from app.http.errors import Unauthorized
 from app.kit import work
 from app.kit.work import KINDS, Kind
 from app.local.postgres import Postgres
+from app.security import passwords
 from db.session import ALL_TENANTS
 from tests.stores import Stores
-from tests.world import World
+from tests.world import PASSWORD, World
 from workers.main import CONCURRENCY, JOBS
 from workers.main import main as worker_main
 from workers.runner import Job
@@ -171,6 +176,49 @@ async def bench_limiter(ports: dict[str, int], token: str) -> None:
         "≤ 0.6 ms", holds=cost <= 0.6)  # fmt: skip
 
 
+async def _rate(call: Callable[[], Awaitable[object]], clients: int = 8) -> float:
+    """How often per second `call` is done, by several at a time."""
+    until, done = time.perf_counter() + SECONDS, 0
+
+    async def client() -> None:
+        nonlocal done
+        while time.perf_counter() < until:
+            await call()
+            done += 1
+
+    await asyncio.gather(*(client() for _ in range(clients)))
+    return done / SECONDS
+
+
+async def bench_sign_in(parts: shared.Parts, email: str) -> None:
+    """A whole sign-in, with its throttle, session and event, beside the password's hash alone."""
+    hashed = await passwords.hash_password(PASSWORD)
+    login = Login(email, PASSWORD)
+    ours, bare = await compare(
+        lambda: _rate(lambda: sign_in.sign_in(parts, login, "192.0.2.1")),
+        lambda: _rate(lambda: passwords.verify_password(hashed, PASSWORD)),
+    )
+    share = ours / bare
+    row("sign-in, beside argon2id alone", f"{ours:.0f}/s", f"{bare:.0f}/s", f"{share:.0%}", "–",
+        holds=True)  # fmt: skip
+
+
+async def bench_enumeration(world: World) -> None:
+    """Wrong password and unknown e-mail, in turn: the medians must not tell them apart."""
+    took: dict[str, list[float]] = {"known": [], "unknown": []}
+    for number in range(40):
+        user = await world.user("viewer")
+        for kind, email in (("known", user.email), ("unknown", f"x{number}@example.com")):
+            started = time.perf_counter()
+            with suppress(Unauthorized):
+                data = Login(email, "Wrong7Password")
+                await sign_in.sign_in(world.parts, data, f"198.51.100.{number}")
+            took[kind].append((time.perf_counter() - started) * 1000)
+    known, unknown = (statistics.median(times) for times in took.values())
+    row("wrong password, unknown e-mail", f"{known:.1f} ms", f"{unknown:.1f} ms",
+        f"{abs(known - unknown):.2f} ms", "< 10 ms", holds=abs(known - unknown) < 10)  # fmt: skip
+
+
 async def ledger_rate(parts: shared.Parts, tenant_id: str) -> float:
     started = time.perf_counter()
     numbers = itertools.count()
@@ -306,7 +354,8 @@ async def measure(stores: Stores, ports: dict[str, int]) -> None:
     app = create_app(stores.settings)
     parts: shared.Parts = app.state.parts
     await bootstrap.prepare(parts.db, parts.keyring, "enterprise")
-    user = await World(app).user("super_admin")
+    world = World(app)
+    user = await world.user("super_admin")
     for port in ports.values():
         await reachable(port)
     print(
@@ -316,6 +365,8 @@ async def measure(stores: Stores, ports: dict[str, int]) -> None:
     )
     await bench_get(ports, user.tenant_id, user.token or "")
     await bench_limiter(ports, user.token or "")
+    await bench_sign_in(parts, user.email)
+    await bench_enumeration(world)
     await bench_ledger(parts, user.tenant_id)
     await bench_wake_up(parts, user.tenant_id)
     await parts.close()

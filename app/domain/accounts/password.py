@@ -3,6 +3,7 @@
 from app.domain.accounts import mails, one_time, queries, sessions
 from app.domain.accounts.events import EmailVerified, PasswordChanged
 from app.domain.accounts.schemas import ChangePassword, ResetPassword
+from app.domain.accounts.sign_in import account
 from app.domain.events import service as events
 from app.http.answers import Done
 from app.http.errors import Invalid
@@ -43,8 +44,9 @@ async def change(parts: Parts, principal: Principal, data: ChangePassword) -> Do
 async def forgot(tx: Tx, parts: Parts, email: str) -> Done:
     """The same answer for every address, and nearly the same work."""
     tx.enter(ALL_TENANTS)
-    judgement = await throttle.judge(tx, [Subject(throttle.MAIL, email.lower())], right=False)
     user = await queries.by_email(tx, email)
+    subject = Subject(throttle.MAIL, user["id"] if user else email.lower())
+    judgement = await throttle.judge(tx, [subject], right=False)
     if user is not None and user["status"] == "active" and judgement.problem is None:
         await mails.reset(tx, parts, user)
     return Done("If somebody has an account with this address, a mail is on its way to it")
@@ -67,7 +69,7 @@ async def reset(tx: Tx, parts: Parts, data: ResetPassword) -> Done:
     await throttle.forget(
         tx,
         [
-            Subject(throttle.SIGN_IN, user["email"].lower()),
+            account(user["email"], user),
             Subject(throttle.PASSWORD, user["id"]),
         ],
     )

@@ -38,13 +38,13 @@ _NO_TOKEN = "The mfa_token is not valid: unknown, used up or older than 5 minute
 
 async def sign_in(parts: Parts, data: Login, address: str) -> SignedIn | MfaRequired:
     """The same answer, after the same work, for a wrong password and an unknown e-mail."""
-    subjects = [
-        Subject(throttle.SIGN_IN, data.email.lower()),
-        Subject(throttle.SIGN_IN_ADDRESS, address),
-    ]
     async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
-        await throttle.refuse_blocked(tx, subjects)
         found = await queries.by_email(tx, data.email)
+        subjects = [
+            account(data.email, found),
+            Subject(throttle.SIGN_IN_ADDRESS, address),
+        ]
+        await throttle.refuse_blocked(tx, subjects)
     stored = found["password_hash"] if found else None
     right = await passwords.verify_password(stored, data.password)
     async with parts.db.tx(ALL_TENANTS) as tx:
@@ -58,6 +58,11 @@ async def sign_in(parts: Parts, data: Login, address: str) -> SignedIn | MfaRequ
     if answer is None:
         raise judgement.problem or Unauthorized(_WRONG)
     return answer
+
+
+def account(email: str, found: Row | None) -> Subject:
+    """Who is counted: the user, however the address was written, or the address of nobody."""
+    return Subject(throttle.SIGN_IN, found["id"] if found else email.lower())
 
 
 async def _unchanged(tx: Tx, found: Row | None) -> Row | None:
