@@ -286,7 +286,14 @@ class Database:
             pool_timeout=10,
             pool_recycle=1800,
             hide_parameters=True,
-            connect_args={"async_creator_fn": _Connecting},
+            connect_args={
+                "async_creator_fn": _Connecting,
+                # Nobody waits forever for a row, and a transaction that was forgotten ends.
+                "server_settings": {
+                    "lock_timeout": "15s",
+                    "idle_in_transaction_session_timeout": "120s",
+                },
+            },
         )
         event.listen(self.engine.sync_engine, "checkout", _refuse_closed)
 

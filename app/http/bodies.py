@@ -11,7 +11,13 @@ from app.http.errors import Invalid
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOT_JSON = "is not valid JSON"
-_BLANK = r"matching regex '\\S'"
+# Patterns for texts in bodies; people are told what is meant, not the pattern.
+NOT_BLANK = r"\S"
+ONE_LINE = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
+_MEANINGS = {
+    f"matching regex {NOT_BLANK!r}": "must not be blank",
+    f"matching regex {ONE_LINE!r}": "must be one line of text that is not blank",
+}
 _AT = re.compile(r" - at `\$?(.*)`\Z")
 
 
@@ -76,7 +82,8 @@ def _split(error: msgspec.ValidationError) -> tuple[str, str]:
     found = _AT.search(text)
     path = found.group(1).replace("[", ".").replace("]", "") if found else ""
     message = text[: found.start()] if found else text
-    return path, "must not be blank" if message.endswith(_BLANK) else message
+    meant = (said for known, said in _MEANINGS.items() if message.endswith(known))
+    return path, next(meant, message)
 
 
 def _has_nul(value: Any) -> bool:

@@ -37,6 +37,8 @@ HTTP_SERVER_ERROR = 500
 _AWAY = "A part of this instance is away; try again shortly"
 _DISCONNECTED = "client disconnected prematurely"
 _MISSING = re.compile(r"Object missing required field `([^`]+)`")
+# Two transactions were in each other's way; the same request succeeds when it is sent again.
+_IN_THE_WAY = frozenset({"40001", "40P01", "55P03"})
 _PART_AWAY = (
     asyncpg.InsufficientResourcesError,
     asyncpg.PostgresConnectionError,
@@ -179,6 +181,8 @@ def to_api_error(error: BaseException) -> ApiError:  # noqa: C901  # a table of 
             return PayloadTooLarge("The request body is larger than this instance takes")
         case ClientException():
             return Invalid("The request cannot be read", details={"body": error.detail})
+        case _ if _sqlstate(error) in _IN_THE_WAY:
+            return Unavailable("This met another change at the same moment; try again", 1)
         case IntegrityError() | asyncpg.IntegrityConstraintViolationError():
             return Conflict("This conflicts with something that already exists")
         case DataError() | asyncpg.DataError():
@@ -188,6 +192,12 @@ def to_api_error(error: BaseException) -> ApiError:  # noqa: C901  # a table of 
         case _ if isinstance(error, _PART_AWAY):
             return Unavailable(_AWAY)
     return ApiError(f"Something went wrong on our side; quote request {trace.current().request_id}")
+
+
+def _sqlstate(error: BaseException) -> str | None:
+    """Postgres' own code, whichever library brought the error here."""
+    found = getattr(getattr(error, "orig", error), "sqlstate", None)
+    return found if isinstance(found, str) else None
 
 
 def _invalid_parameters(error: ValidationException) -> ApiError:

@@ -1,17 +1,20 @@
 """Idempotency-Key: the same key and body give the first answer again for 24 hours.
 
 The key is claimed and the answer is stored in the request's own transaction, so that key, answer
-and effect exist together or not at all. A second request with the key waits for the first.
+and effect exist together or not at all. A second request with the key waits for the first, without
+a connection of its own.
 """
 
+import asyncio
 import hashlib
+import time
 from contextvars import ContextVar
 from typing import Any
 
 import msgspec
 from litestar import Request, Response
 
-from app.http.errors import IdempotencyMismatch, Invalid
+from app.http.errors import Conflict, IdempotencyMismatch, Invalid
 from app.http.transaction import request_tx
 from app.kit.crypto import Keyring, Place
 from app.parts import parts_of
@@ -21,12 +24,19 @@ from db.session import Tx
 HEADER = "Idempotency-Key"
 _MAX_LENGTH = 255
 
+_WAIT_SECONDS = 30
+_PAUSE_SECONDS = 0.05
+
 _CLAIM = """
-INSERT INTO idempotency_keys AS k (id, fingerprint) VALUES ($1, $2)
-ON CONFLICT (id) DO UPDATE
-SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()
-WHERE k.created_at < now() - interval '24 hours'
-RETURNING id
+WITH turn AS (SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS ours),
+claim AS (
+    INSERT INTO idempotency_keys AS k (id, fingerprint) SELECT $1, $2 FROM turn WHERE ours
+    ON CONFLICT (id) DO UPDATE
+    SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()
+    WHERE k.created_at < now() - interval '24 hours'
+    RETURNING id
+)
+SELECT turn.ours, (SELECT id FROM claim) IS NOT NULL AS claimed FROM turn
 """
 _READ = "SELECT fingerprint, status, media_type, body FROM idempotency_keys WHERE id = $1"
 _STORE = "UPDATE idempotency_keys SET status = $2, media_type = $3, body = $4 WHERE id = $1"
@@ -56,11 +66,10 @@ async def before(request: Request[Any, Any, Any]) -> Response[bytes] | None:
     key_id = _digest(*_who(request), request.scope["path"], request.url.query, key)
     fingerprint = _digest((await request.body()).hex())
     tx, keyring = request_tx(request), parts_of(request).keyring
-    raw = await tx.raw()
-    if await raw.fetchval(_CLAIM, key_id, fingerprint):
+    if await _is_first(tx, key_id, fingerprint):
         _claimed.set(_Claim(key_id, tx, keyring))
         return None
-    row = await raw.fetchrow(_READ, key_id)
+    row = await (await tx.raw()).fetchrow(_READ, key_id)
     if row is None or row["fingerprint"] != fingerprint:
         raise IdempotencyMismatch(
             f"This {HEADER} was used with another body; use a new key for a new request"
@@ -71,6 +80,19 @@ async def before(request: Request[Any, Any, Any]) -> Response[bytes] | None:
         media_type=row["media_type"],
         headers={"Idempotent-Replayed": "true"},
     )
+
+
+async def _is_first(tx: Tx, key_id: str, fingerprint: str) -> bool:
+    """Wait until no other request with this key is running; True when none has succeeded yet."""
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while True:
+        row = await (await tx.raw()).fetchrow(_CLAIM, key_id, fingerprint)
+        if row["ours"]:
+            return bool(row["claimed"])
+        await tx.rollback()
+        if time.monotonic() > deadline:
+            raise Conflict(f"A request with this {HEADER} is still running; try again later")
+        await asyncio.sleep(_PAUSE_SECONDS)
 
 
 async def after(response: Response[Any]) -> Response[Any]:

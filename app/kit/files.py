@@ -1,5 +1,6 @@
 """Stored files, on a local folder or an object store. Names are opaque ids, never a user's."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -9,6 +10,8 @@ from typing import Any
 import msgspec
 import obstore
 from obstore.store import LocalStore, from_url
+
+from app.kit import disk
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -22,8 +25,9 @@ class FileNotStored(LookupError):
 
 
 class Files:
-    def __init__(self, store: Any) -> None:  # obstore's stores share no base class
-        self._store = store
+    def __init__(self, store: Any, folder: Path | None = None) -> None:
+        self._store = store  # obstore's stores share no base class
+        self._folder = folder
 
     @classmethod
     def at(cls, uri: str, data_dir: Path) -> "Files":
@@ -31,7 +35,7 @@ class Files:
             return cls(from_url(uri))
         folder = data_dir / "files"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return cls(LocalStore(folder))
+        return cls(LocalStore(folder), folder)
 
     async def check(self) -> None:
         """Raise unless the store can be asked."""
@@ -41,6 +45,8 @@ class Files:
     async def put(self, key: str, content: bytes) -> Stored:
         """Durable once this returns; the caller commits the row that names it afterwards."""
         await obstore.put_async(self._store, key, content)
+        if self._folder is not None:
+            await asyncio.to_thread(disk.settle, self._folder / key)
         return Stored(key, len(content), hashlib.sha256(content).hexdigest())
 
     async def read(self, key: str) -> bytes:

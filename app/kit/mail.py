@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import aiosmtplib
 import idna
 
-from app.kit import clock, work
+from app.kit import clock, disk, work
 from app.kit.crypto import Keyring, Place
 from app.kit.ids import new_id
 from app.kit.work import Doorbell
@@ -91,7 +91,9 @@ def _into_folder(folder: Path, mail_id: str, message: bytes) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = folder / f".{mail_id}.part"
     temporary.write_bytes(message)
+    disk.settle(temporary)
     temporary.rename(folder / f"{mail_id}.eml")
+    disk.settle(folder / f"{mail_id}.eml")
 
 
 async def _by_smtp(settings: Settings, recipient: str, message: bytes) -> None:

@@ -3,12 +3,16 @@
 import asyncio
 import hashlib
 import unicodedata
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import Any, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import Type, hash_secret_raw
+
+from app.http.errors import Unavailable
 
 # OWASP's recommendation for argon2id: 19 MiB, two passes, one lane.
 _hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
@@ -16,22 +20,31 @@ _threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="argon2")
 MAX_LENGTH = 128
 MIN_LENGTH = 8
 _COMMON = 3_000
+_QUEUE_LENGTH = 128
+_queue: set[asyncio.Future[Any]] = set()
+Result = TypeVar("Result")
 
 # Verified when the e-mail is unknown, so that both cases do the same work.
 _NOBODY = _hasher.hash("nobody has this password")
 
 
+async def _in_turn(work: Callable[..., Result], *args: str) -> Result:
+    """In a thread, after those who came before; a queue that is too long turns the caller away."""
+    if len(_queue) >= _QUEUE_LENGTH:
+        raise Unavailable("Too many people are signing in at this moment; try again", 2)
+    task = asyncio.get_running_loop().run_in_executor(_threads, work, *args)
+    _queue.add(task)
+    task.add_done_callback(_queue.discard)
+    return await task
+
+
 async def hash_password(password: str) -> str:
-    return await asyncio.get_running_loop().run_in_executor(
-        _threads, _hasher.hash, _composed(password)
-    )
+    return await _in_turn(_hasher.hash, _composed(password))
 
 
 async def verify_password(stored: str | None, password: str) -> bool:
     """False for a wrong password and, after the same work, for no user at all."""
-    right = await asyncio.get_running_loop().run_in_executor(
-        _threads, _verify, stored or _NOBODY, password
-    )
+    right = await _in_turn(_verify, stored or _NOBODY, password)
     return right and stored is not None
 
 
@@ -76,7 +89,7 @@ async def code_hash(code: str, owner: str) -> str:
     """A recovery code's hash. The owner salts it, so one hash is compared with all ten; a code is
     random, so lighter work than a password's is plenty.
     """
-    return await asyncio.get_running_loop().run_in_executor(_threads, _code_hash, code, owner)
+    return await _in_turn(_code_hash, code, owner)
 
 
 def _code_hash(code: str, owner: str) -> str:

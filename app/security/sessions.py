@@ -12,7 +12,9 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from app.http import limits
+from app.http.errors import Unauthorized
 from app.kit import logs
+from app.security.principal import Principal
 from db import fast
 from db.session import ALL_TENANTS, Database, Tx
 
@@ -22,6 +24,11 @@ COPY_SECONDS = 60
 ENDED = "ended"
 GRANTS_KEY = "parley:grants"
 GRANTS_VERSION = "grants_version"
+_RAISE = """
+if (tonumber(redis.call('get', KEYS[1])) or -1) <= tonumber(ARGV[1]) then
+  redis.call('set', KEYS[1], ARGV[1], 'ex', ARGV[2])
+end
+"""
 _BACKGROUND: set[asyncio.Task[None]] = set()
 
 
@@ -59,6 +66,24 @@ async def standing(db: Database, tenant_id: str, session_id: str) -> Standing | 
     return Standing(row["live"], row["grants_version"] or 0, plan.packed())
 
 
+_STILL = """
+SELECT s.ended_at IS NULL AND s.expires_at > now() AND u.status = 'active' AND u.role = $3
+FROM users u JOIN sessions s ON s.user_id = u.id
+WHERE u.tenant_id = $1 AND s.id = $2
+"""
+
+
+async def require_standing(tx: Tx, principal: Principal) -> None:
+    """What the gate saw of the caller holds now, too.
+
+    Asked under the lock of whatever could have changed it: somebody who was just demoted must not
+    undo that with a request that was already on its way.
+    """
+    tenant_id = principal.tenant_id
+    if not await fast.value(tx, tenant_id, _STILL, principal.session_id, principal.role):
+        raise Unauthorized("This session has ended; sign in again")
+
+
 async def tenant_exists(db: Database, tenant_id: str) -> bool:
     async with db.tx(ALL_TENANTS, read_only=True) as tx:
         raw = await tx.raw()
@@ -78,29 +103,33 @@ class Copies:
         await self._set({plan_key(tenant_id): packed})
 
     async def change_grants(self, version: int) -> None:
-        await self._set({GRANTS_KEY: str(version)})
+        await self._set({GRANTS_KEY: str(version)}, rising=True)
 
-    async def _set(self, values: dict[str, str]) -> None:
+    async def _set(self, values: dict[str, str], *, rising: bool = False) -> None:
         try:
-            await self._write(values)
+            await self._write(values, rising=rising)
         except (RedisError, OSError, TimeoutError):
             # Redis is away, so nobody reads copies now; mend them before they could come back.
-            task = asyncio.create_task(self._write_later(values))
+            task = asyncio.create_task(self._write_later(values, rising=rising))
             _BACKGROUND.add(task)
             task.add_done_callback(_BACKGROUND.discard)
 
-    async def _write(self, values: dict[str, str]) -> None:
+    async def _write(self, values: dict[str, str], *, rising: bool) -> None:
         async with asyncio.timeout(1):
             pipe = self._redis.pipeline(transaction=False)
             for key, value in values.items():
-                pipe.set(key, value, ex=COPY_SECONDS)
+                if rising:
+                    # Two changes at once may arrive here in the other order.
+                    pipe.eval(_RAISE, 1, key, value, COPY_SECONDS)
+                else:
+                    pipe.set(key, value, ex=COPY_SECONDS)
             await pipe.execute()
 
-    async def _write_later(self, values: dict[str, str]) -> None:
+    async def _write_later(self, values: dict[str, str], *, rising: bool) -> None:
         for _ in range(COPY_SECONDS * 4):
             await asyncio.sleep(0.25)
             try:
-                await self._write(values)
+                await self._write(values, rising=rising)
             except (RedisError, OSError, TimeoutError):
                 continue
             return

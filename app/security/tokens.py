@@ -72,7 +72,11 @@ class Tokens:
                 token,
                 self._key(kid),
                 algorithms=[_ALGORITHM],
-                options={"require": ["exp", "sub", "jti"], "verify_exp": False},
+                options={
+                    "require": ["exp", "sub", "jti"],
+                    "verify_exp": False,
+                    "verify_iat": False,
+                },
             )
             return msgspec.convert(payload, Claims)
         except (jwt.PyJWTError, CannotOpen, msgspec.ValidationError, TypeError) as error:

@@ -36,7 +36,10 @@ class Session(TenantOwned, HasId, Timestamps, Base):
     """One sign-in. Both of its tokens are dead once `ended_at` is set or `expires_at` is past."""
 
     __tablename__ = "sessions"
-    __table_args__ = (Index("ix_sessions_user_id", "user_id"),)
+    __table_args__ = (
+        Index("ix_sessions_user_id", "user_id"),
+        Index("ix_sessions_expires_at", "expires_at"),
+    )
 
     user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     refresh_jti: Mapped[str]

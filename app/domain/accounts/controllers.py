@@ -100,10 +100,14 @@ class AuthController(Controller):
 
     @post("/change-password", summary="Change my password", status_code=200, idempotent=False)
     async def change_password(
-        self, parts: Parts, principal: Principal, data: JSONBody[ChangePassword]
+        self,
+        request: Request[Any, Any, Any],
+        parts: Parts,
+        principal: Principal,
+        data: JSONBody[ChangePassword],
     ) -> Done:
         """Ends all other sessions."""
-        return await password.change(parts, principal, data)
+        return await password.change(parts, principal, data, caller_of(request).address)
 
     @post(
         "/forgot-password",
@@ -112,9 +116,9 @@ class AuthController(Controller):
         public=True,
         idempotent=False,
     )
-    async def forgot_password(self, tx: Tx, parts: Parts, data: JSONBody[ForgotPassword]) -> Done:
+    async def forgot_password(self, parts: Parts, data: JSONBody[ForgotPassword]) -> Done:
         """The answer is the same whether or not somebody has this address."""
-        return await password.forgot(tx, parts, data.email)
+        return await password.forgot(parts, data.email)
 
     @post(
         "/reset-password",
@@ -123,9 +127,9 @@ class AuthController(Controller):
         public=True,
         idempotent=False,
     )
-    async def reset_password(self, tx: Tx, parts: Parts, data: JSONBody[ResetPassword]) -> Done:
+    async def reset_password(self, parts: Parts, data: JSONBody[ResetPassword]) -> Done:
         """Takes the token of the mail, once, within an hour. Ends all sessions."""
-        return await password.reset(tx, parts, data)
+        return await password.reset(parts, data)
 
     @post(
         "/verify-email",

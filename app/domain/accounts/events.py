@@ -65,6 +65,13 @@ class SessionRevoked(Event):
     ip_address: str
 
 
+class PasswordResetRequested(Event):
+    type: ClassVar[str] = "system.user.password_reset_requested"
+    description: ClassVar[str] = "A mail to reset a user's password was asked for"
+
+    user_id: str
+
+
 class PasswordChanged(Event):
     type: ClassVar[str] = "system.user.password_changed"
     description: ClassVar[str] = "A user changed their password, or reset it by mail"

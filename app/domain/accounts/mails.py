@@ -44,14 +44,14 @@ async def verification(tx: Tx, parts: Parts, user: Row, cause: str | None) -> No
     )
 
 
-async def reset(tx: Tx, parts: Parts, user: Row) -> None:
+async def reset(tx: Tx, parts: Parts, user: Row, cause: str) -> None:
     token = await one_time.make(tx, one_time.RESET_PASSWORD, user["tenant_id"], user["id"])
     text = (
         "Hello,\n\nsomebody asked to reset the password of this account. Choose a new one:\n\n"
         f"{parts.settings.public_url}/reset-password?token={token}\n\n"
         f"The link holds for one hour and works once.\n\n{_IGNORE}"
     )
-    await _send(tx, parts, user["tenant_id"], user["email"], "Reset your password", text, None)
+    await _send(tx, parts, user["tenant_id"], user["email"], "Reset your password", text, cause)
 
 
 async def notice(tx: Tx, parts: Parts, user: Row, what: str, cause: str) -> None:

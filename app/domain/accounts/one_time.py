@@ -54,8 +54,12 @@ async def use(tx: Tx, purpose: Purpose, token: str) -> Row:
     """Whose token it is; from now on it is nobody's."""
     found = await queries.use_token(tx, tokens.secret_hash(token), purpose.name, clock.now())
     if found is None:
-        raise Invalid.field("token", "is not valid: unknown, used or expired; ask for a new one")
+        raise useless()
     return found
+
+
+def useless() -> Invalid:
+    return Invalid.field("token", "is not valid: unknown, used or expired; ask for a new one")
 
 
 async def void(tx: Tx, tenant_id: str, user_id: str, *purposes: Purpose) -> None:

@@ -1,9 +1,17 @@
 """A person's password: changed by its owner, or reset by mail."""
 
-from app.domain.accounts import mails, one_time, queries, sessions
-from app.domain.accounts.events import EmailVerified, PasswordChanged
+import asyncio
+
+from app.domain.accounts import emails, mails, one_time, queries, sessions
+from app.domain.accounts.events import (
+    EmailVerified,
+    PasswordChanged,
+    PasswordResetRequested,
+    SignInBlocked,
+)
 from app.domain.accounts.schemas import ChangePassword, ResetPassword
 from app.domain.accounts.sign_in import account
+from app.domain.accounts.users import lock_own
 from app.domain.events import service as events
 from app.http.answers import Done
 from app.http.errors import Invalid
@@ -15,9 +23,14 @@ from app.security.throttle import Subject
 from db.fast import Row
 from db.session import ALL_TENANTS, Tx
 
+# More than a mail takes to be queued, so that the time does not tell who has an account.
+_FORGOT_SECONDS = 0.05
 
-async def change(parts: Parts, principal: Principal, data: ChangePassword) -> Done:
-    """Every other session ends. Guesses at the current password are counted like sign-ins."""
+
+async def change(parts: Parts, principal: Principal, data: ChangePassword, address: str) -> Done:
+    """Every other session ends. Guesses at the current password are counted like sign-ins, and a
+    guess that is not judged learns nothing: the work is the same, right or wrong.
+    """
     _check_new("new_password", data.new_password)
     subjects = [Subject(throttle.PASSWORD, principal.user_id)]
     async with parts.db.tx(principal.tenant_id, read_only=True) as tx:
@@ -25,56 +38,60 @@ async def change(parts: Parts, principal: Principal, data: ChangePassword) -> Do
         found = await queries.password_of(tx, principal.tenant_id, principal.user_id)
     stored = found["password_hash"] if found else None
     right = await passwords.verify_password(stored, data.current_password)
-    if right and data.new_password == data.current_password:
-        raise Invalid.field("new_password", "must differ from the current password")
-    hashed = await passwords.hash_password(data.new_password) if right else ""
+    hashed = await passwords.hash_password(data.new_password)
+    same = data.new_password == data.current_password
     async with parts.db.tx(principal.tenant_id) as tx:
-        user = await queries.lock_user(tx, principal.tenant_id, principal.user_id)
-        same = user is not None and user["password_hash"] == stored
-        judgement = await throttle.judge(tx, subjects, right=right and same)
-        if judgement.passed and user is not None:
+        user = await lock_own(tx, principal)
+        right = right and user["password_hash"] == stored
+        judgement = await throttle.judge(tx, subjects, right=right)
+        if judgement.tripped:
+            blocked = SignInBlocked(user["id"], address, "password")
+            await events.emit(tx, blocked, tenant_id=user["tenant_id"])
+        if judgement.passed and not same:
             await _store(tx, parts, user, hashed, by="change", keep=principal.session_id)
     if judgement.problem is not None:
         raise judgement.problem
     if not judgement.passed:
         raise Invalid.field("current_password", "is wrong")
+    if same:
+        raise Invalid.field("new_password", "must differ from the current password")
     return Done("The password is changed; all other sessions are ended")
 
 
-async def forgot(tx: Tx, parts: Parts, email: str) -> Done:
-    """The same answer for every address, and nearly the same work."""
-    tx.enter(ALL_TENANTS)
-    user = await queries.by_email(tx, email)
-    subject = Subject(throttle.MAIL, user["id"] if user else email.lower())
-    judgement = await throttle.judge(tx, [subject], right=False)
-    if user is not None and user["status"] == "active" and judgement.problem is None:
-        await mails.reset(tx, parts, user)
+async def forgot(parts: Parts, email: str) -> Done:
+    """The same answer for every address, after the same time."""
+    enough = asyncio.create_task(asyncio.sleep(_FORGOT_SECONDS))
+    async with parts.db.tx(ALL_TENANTS) as tx:
+        user = await queries.by_email(tx, email)
+        subject = Subject(throttle.MAIL, user["id"] if user else emails.comparable(email))
+        judgement = await throttle.judge(tx, [subject], right=False)
+        if user is not None and user["status"] == "active" and judgement.problem is None:
+            requested = PasswordResetRequested(user["id"])
+            event_id = await events.emit(tx, requested, tenant_id=user["tenant_id"])
+            await mails.reset(tx, parts, user, event_id)
+    await enough
     return Done("If somebody has an account with this address, a mail is on its way to it")
 
 
-async def reset(tx: Tx, parts: Parts, data: ResetPassword) -> Done:
+async def reset(parts: Parts, data: ResetPassword) -> Done:
     """Ends every session; who could read the mail has shown that the address is theirs."""
     _check_new("new_password", data.new_password)
+    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        owner = await one_time.owner(tx, one_time.RESET_PASSWORD, data.token)
+    if owner is None:
+        raise one_time.useless()
     hashed = await passwords.hash_password(data.new_password)
-    tx.enter(ALL_TENANTS)
-    owner = await one_time.owner(tx, one_time.RESET_PASSWORD, data.token)
-    if owner is not None:
-        await queries.lock_user(tx, owner["tenant_id"], owner["user_id"])
-    found = await one_time.use(tx, one_time.RESET_PASSWORD, data.token)
-    user = await queries.lock_user(tx, found["tenant_id"], found["user_id"])
-    if user is None or user["status"] != "active":
-        raise Invalid.field("token", "is of a user who is not active")
-    trace.current().actor_id = user["id"]
-    await _store(tx, parts, user, hashed, by="mail", keep=None)
-    await throttle.forget(
-        tx,
-        [
-            account(user["email"], user),
-            Subject(throttle.PASSWORD, user["id"]),
-        ],
-    )
-    if await queries.set_verified(tx, user["tenant_id"], user["id"], clock.now()):
-        await events.emit(tx, EmailVerified(user["id"]), tenant_id=user["tenant_id"])
+    async with parts.db.tx(owner["tenant_id"]) as tx:
+        user = await queries.lock_user(tx, owner["tenant_id"], owner["user_id"])
+        await one_time.use(tx, one_time.RESET_PASSWORD, data.token)
+        if user is None or user["status"] != "active":
+            raise one_time.useless()
+        trace.current().actor_id = user["id"]
+        await _store(tx, parts, user, hashed, by="mail", keep=None)
+        counted = [account(user["email"], user), Subject(throttle.PASSWORD, user["id"])]
+        await throttle.forget(tx, counted)
+        if await queries.set_verified(tx, user["tenant_id"], user["id"], clock.now()):
+            await events.emit(tx, EmailVerified(user["id"]), tenant_id=user["tenant_id"])
     return Done("The password is changed; sign in with it")
 
 

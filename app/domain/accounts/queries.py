@@ -5,12 +5,13 @@ from typing import Any
 
 import msgspec
 
+from app.domain.accounts import emails
 from db import fast
 from db.fast import Row
 from db.session import Tx
 
 _BY_EMAIL = """
-SELECT id, tenant_id, email, role, status, password_hash FROM users WHERE lower(email) = lower($1)
+SELECT id, tenant_id, email, role, status, password_hash FROM users WHERE lower(email) = $1
 """
 
 _BY_ID = """
@@ -56,6 +57,10 @@ WHERE tenant_id = $1 AND user_id = $2 AND ended_at IS NULL AND id IS DISTINCT FR
 RETURNING id
 """
 _MARK_CODE = "UPDATE sessions SET code_shown_at = $3 WHERE tenant_id = $1 AND id = $2"
+_FORGET_CODE = """
+UPDATE sessions SET code_shown_at = NULL
+WHERE tenant_id = $1 AND user_id = $2 AND code_shown_at IS NOT NULL
+"""
 _CODE_SHOWN = """
 SELECT code_shown_at IS NOT NULL FROM sessions WHERE tenant_id = $1 AND id = $2
 """
@@ -85,12 +90,17 @@ WHERE tenant_id = $1 AND user_id = $2 AND purpose = ANY($3) AND used_at IS NULL
 
 _INVITATION = """
 UPDATE invitations SET used_at = $3
-WHERE token_hash = $1 AND lower(email) = lower($2) AND used_at IS NULL AND expires_at > $3
+WHERE token_hash = $1 AND lower(email) = $2 AND used_at IS NULL AND expires_at > $3
 RETURNING id, tenant_id, role
 """
 _INVITATIONS_VOID = """
 UPDATE invitations SET expires_at = $2
 WHERE invited_by = $1 AND used_at IS NULL AND expires_at > $2
+"""
+_INVITATIONS_TO_VOID = """
+UPDATE invitations SET expires_at = $2
+WHERE lower(email) = $1 AND used_at IS NULL AND expires_at > $2
+  AND ($3::text IS NULL OR tenant_id = $3)
 """
 
 _ADMINS_LOCK = "SELECT pg_advisory_xact_lock(7210032)"
@@ -106,8 +116,8 @@ SELECT EXISTS (SELECT 1 FROM users
 
 
 async def by_email(tx: Tx, email: str) -> Row | None:
-    """Whoever has this address, in any tenant."""
-    found: Row | None = await (await tx.raw()).fetchrow(_BY_EMAIL, email)
+    """Whoever has this address, in any tenant, however it is written."""
+    found: Row | None = await (await tx.raw()).fetchrow(_BY_EMAIL, emails.comparable(email))
     return found
 
 
@@ -172,6 +182,10 @@ async def mark_code_shown(tx: Tx, tenant: str, session_id: str, at: datetime) ->
     await fast.execute(tx, tenant, _MARK_CODE, session_id, at)
 
 
+async def forget_code_shown(tx: Tx, tenant: str, user_id: str) -> None:
+    await fast.execute(tx, tenant, _FORGET_CODE, user_id)
+
+
 async def code_shown(tx: Tx, tenant: str, session_id: str) -> bool:
     return bool(await fast.value(tx, tenant, _CODE_SHOWN, session_id))
 
@@ -206,13 +220,20 @@ async def void_tokens(
 
 
 async def use_invitation(tx: Tx, hashed: str, email: str, at: datetime) -> Row | None:
-    found: Row | None = await (await tx.raw()).fetchrow(_INVITATION, hashed, email, at)
+    found: Row | None = await (await tx.raw()).fetchrow(
+        _INVITATION, hashed, emails.comparable(email), at
+    )
     return found
 
 
 async def void_invitations(tx: Tx, inviter_id: str, at: datetime) -> None:
     """In whichever tenant: super_admin invites to all of them."""
     await (await tx.raw()).execute(_INVITATIONS_VOID, inviter_id, at)
+
+
+async def void_invitations_to(tx: Tx, email: str, at: datetime, tenant: str | None = None) -> None:
+    """Of an address: in one tenant, or in all of them."""
+    await (await tx.raw()).execute(_INVITATIONS_TO_VOID, emails.comparable(email), at, tenant)
 
 
 async def lock_admins(tx: Tx) -> None:

@@ -2,10 +2,9 @@
 
 from datetime import timedelta
 
-import email_validator
 from msgspec import UNSET
 
-from app.domain.accounts import mails, one_time, queries
+from app.domain.accounts import emails, mails, one_time, queries
 from app.domain.accounts.errors import SignupClosed
 from app.domain.accounts.events import EmailVerified, UserInvited, UserRegistered
 from app.domain.accounts.schemas import InvitationView, Invite, Register, Registered
@@ -19,14 +18,12 @@ from app.kit.ids import new_id
 from app.parts import Parts
 from app.security import passwords, throttle, tokens
 from app.security.principal import Principal
+from app.security.sessions import require_standing
 from app.security.throttle import Subject
 from db.models import Invitation, User
-from db.session import Tx
+from db.session import ALL_TENANTS, Tx
 
 INVITATION_DAYS = 7
-
-# An instance of one's own may well mail to `localhost` or `.local`.
-email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
 _TAKEN = "Somebody with this e-mail already has an account"
 
@@ -39,9 +36,10 @@ async def register(tx: Tx, parts: Parts, data: Register) -> Registered:
             details={"required": "invitation_token", "your_role": "anonymous"},
         )
     hashed = await passwords.hash_password(data.password)
+    user = await _newcomer(tx, data, email, hashed)
     if await queries.by_email(tx, email) is not None:
         raise Conflict(_TAKEN)
-    user = await _newcomer(tx, data, email, hashed)
+    await queries.void_invitations_to(tx, email, clock.now())
     trace.current().actor_id = user.id
     session = await tx.session()
     session.add(user)
@@ -60,7 +58,7 @@ def _checked(data: Register) -> str:
     """The address to register, once every field is right; otherwise all that is wrong at once."""
     problems: dict[str, str] = {}
     try:
-        email = checked_email("email", data.email)
+        email = emails.checked("email", data.email)
     except Invalid as problem:
         problems |= problem.details or {}
     weak = passwords.problem_with(data.password)
@@ -106,8 +104,11 @@ async def _tell_registered(tx: Tx, user: User) -> str:
 
 
 async def verify_email(tx: Tx, token: str) -> Done:
+    tx.enter(ALL_TENANTS)
+    owner = await one_time.owner(tx, one_time.VERIFY_EMAIL, token)
+    if owner is not None:
+        await queries.lock_user(tx, owner["tenant_id"], owner["user_id"])
     found = await one_time.use(tx, one_time.VERIFY_EMAIL, token)
-    tx.enter(found["tenant_id"])
     trace.current().actor_id = found["user_id"]
     if await queries.set_verified(tx, found["tenant_id"], found["user_id"], clock.now()):
         await events.emit(tx, EmailVerified(found["user_id"]), tenant_id=found["tenant_id"])
@@ -128,9 +129,11 @@ async def resend_verification(tx: Tx, parts: Parts, principal: Principal) -> Don
 async def invite(tx: Tx, parts: Parts, principal: Principal, data: Invite) -> InvitationView:
     tenant_id = await _tenant_for(tx, principal, data)
     refuse_above(principal, data.role)
-    email = checked_email("email", data.email)
+    email = emails.checked("email", data.email)
     if await queries.by_email(tx, email) is not None:
         raise Conflict(_TAKEN)
+    await require_standing(tx, principal)
+    await queries.void_invitations_to(tx, email, clock.now(), tenant_id)
     token = tokens.new_secret()
     invitation = Invitation(
         id=new_id("inv"),
@@ -166,18 +169,3 @@ async def _tenant_for(tx: Tx, principal: Principal, data: Invite) -> str:
     if principal.narrowed_to is not None and principal.narrowed_to != data.tenant_id:
         raise Invalid.field("tenant_id", "differs from the tenant in X-Tenant-ID")
     return (await tenants.get(tx, data.tenant_id)).id
-
-
-def checked_email(field: str, text: str) -> str:
-    """An address that a mail can be sent to; whether somebody reads it, only a mail can tell."""
-    try:
-        found = email_validator.validate_email(
-            text,
-            check_deliverability=False,
-            allow_smtputf8=False,
-            globally_deliverable=False,
-            strict=True,
-        )
-    except email_validator.EmailNotValidError as problem:
-        raise Invalid.field(field, str(problem)) from None
-    return found.normalized

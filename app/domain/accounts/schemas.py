@@ -4,10 +4,12 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from app.http.bodies import ONE_LINE
+
 Role = Literal["super_admin", "tenant_admin", "agent_developer", "agent_user", "viewer"]
 Status = Literal["active", "inactive"]
 Email = Annotated[str, Meta(min_length=3, max_length=254)]
-Name = Annotated[str, Meta(max_length=100, pattern=r"\S")]
+Name = Annotated[str, Meta(max_length=100, pattern=ONE_LINE)]
 # Longer than any password may be, so that the rule itself can say so.
 Password = Annotated[str, Meta(max_length=1024)]
 Secret = Annotated[str, Meta(min_length=1, max_length=4096)]

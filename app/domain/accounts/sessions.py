@@ -134,6 +134,11 @@ async def mark_code_shown(tx: Tx, principal: Principal) -> None:
     await queries.mark_code_shown(tx, principal.tenant_id, principal.session_id, clock.now())
 
 
+async def forget_code_shown(tx: Tx, tenant_id: str, user_id: str) -> None:
+    """With the devices goes what was shown of them: it says nothing of devices yet to come."""
+    await queries.forget_code_shown(tx, tenant_id, user_id)
+
+
 async def require_code_shown(tx: Tx, principal: Principal) -> None:
     """For what would weaken MFA: a stolen session from before it was enabled must not do so."""
     if not await queries.code_shown(tx, principal.tenant_id, principal.session_id):

@@ -6,7 +6,7 @@ session) is committed here, in a transaction of its own, before the refusal is r
 
 import msgspec
 
-from app.domain.accounts import one_time, queries, sessions
+from app.domain.accounts import emails, one_time, queries, sessions
 from app.domain.accounts.events import SessionRevoked, SignInBlocked, UserSignedIn, UserSignedOut
 from app.domain.accounts.schemas import (
     Login,
@@ -62,7 +62,7 @@ async def sign_in(parts: Parts, data: Login, address: str) -> SignedIn | MfaRequ
 
 def account(email: str, found: Row | None) -> Subject:
     """Who is counted: the user, however the address was written, or the address of nobody."""
-    return Subject(throttle.SIGN_IN, found["id"] if found else email.lower())
+    return Subject(throttle.SIGN_IN, found["id"] if found else emails.comparable(email))
 
 
 async def _unchanged(tx: Tx, found: Row | None) -> Row | None:

@@ -22,6 +22,7 @@ from app.kit import clock
 from app.parts import Parts
 from app.security.permissions import outranks
 from app.security.principal import Principal
+from app.security.sessions import require_standing
 from db.fast import Row
 from db.models import User
 from db.session import Tx
@@ -102,6 +103,7 @@ async def delete(tx: Tx, parts: Parts, principal: Principal, user_id: str) -> No
     user = await touchable(tx, principal, user_id)
     await _keep_an_admin(tx, principal, user, user.role)
     await _shut_out(tx, parts, user)
+    await queries.void_invitations_to(tx, user.email, clock.now())
     profile.forget_picture(tx, parts, user.avatar_key)
     await (await tx.session()).delete(user)
     await _tell(tx, user, UserDeleted(user.id, user.email, user.role))
@@ -112,6 +114,7 @@ async def touchable(tx: Tx, principal: Principal, user_id: str) -> User:
     caller is there but cannot be touched.
     """
     await queries.lock_admins(tx)
+    await require_standing(tx, principal)
     wanted = select(User).where(User.id == user_id).with_for_update()
     user = await (await tx.session()).scalar(wanted)
     if user is None:
@@ -125,6 +128,7 @@ async def lock_own(tx: Tx, principal: Principal) -> Row:
     user = await queries.lock_user(tx, principal.tenant_id, principal.user_id)
     if user is None:
         raise Unauthorized("This user no longer exists")
+    await require_standing(tx, principal)
     return user
 
 

@@ -21,6 +21,7 @@ CATALOGUE: Final[dict[str, type[Event]]] = {
         accounts.SignInBlocked,
         accounts.UserSignedOut,
         accounts.SessionRevoked,
+        accounts.PasswordResetRequested,
         accounts.PasswordChanged,
         accounts.RoleChanged,
         accounts.UserDeactivated,

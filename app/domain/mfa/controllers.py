@@ -29,7 +29,7 @@ class MfaController(Controller):
     async def get_status(self, tx: Tx, principal: Principal) -> MfaStatus:
         return await service.status(tx, principal)
 
-    @post("/setup", summary="Set up MFA", status_code=200, errors=(403,))
+    @post("/setup", summary="Set up MFA", status_code=200, errors=(403,), idempotent=False)
     async def setup(self, tx: Tx, parts: Parts, principal: Principal) -> MfaSetup:
         """Gives a secret for an authenticator app and ten recovery codes, shown once. They hold
         once `POST /api/v1/mfa/enable` has confirmed them with a code. Also adds another device.
@@ -80,9 +80,15 @@ class MfaController(Controller):
         """Removing the last one turns MFA off."""
         return await service.remove_device(tx, parts, principal, device_id)
 
-    @post("/recovery-codes", summary="Make new recovery codes", status_code=200, errors=(403,))
-    async def new_recovery_codes(self, tx: Tx, principal: Principal) -> RecoveryCodes:
-        return await service.new_recovery_codes(tx, principal)
+    @post(
+        "/recovery-codes",
+        summary="Make new recovery codes",
+        status_code=200,
+        errors=(403,),
+        idempotent=False,
+    )
+    async def new_recovery_codes(self, tx: Tx, parts: Parts, principal: Principal) -> RecoveryCodes:
+        return await service.new_recovery_codes(tx, parts, principal)
 
 
 class MfaResetController(Controller):

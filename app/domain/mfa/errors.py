@@ -11,3 +11,7 @@ class MfaNotSetUp(Conflict):
 
 class MfaNotEnabled(Conflict):
     code = "mfa_not_enabled"
+
+
+class TooManyDevices(Conflict):
+    code = "too_many_devices"

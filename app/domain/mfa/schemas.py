@@ -4,6 +4,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from app.http.bodies import ONE_LINE
+
 Code = Annotated[str, Meta(min_length=1, max_length=32)]
 
 _USER = "usr_01k9x3m7e8c0v2q4r6t8w0y2a4"
@@ -46,7 +48,7 @@ class EnableMfa(msgspec.Struct, kw_only=True):
     example: ClassVar[dict[str, Any]] = {"code": "123456", "name": "My phone"}
 
     code: Code
-    name: Annotated[str, Meta(max_length=100, pattern=r"\S")] | UnsetType = UNSET
+    name: Annotated[str, Meta(max_length=100, pattern=ONE_LINE)] | UnsetType = UNSET
 
 
 class MfaEnabledView(msgspec.Struct):

@@ -11,7 +11,7 @@ from app.domain.accounts.events import SignInBlocked
 from app.domain.events import service as events
 from app.domain.mfa import codes, queries
 from app.domain.mfa.codes import Owner, Proof
-from app.domain.mfa.errors import DeviceNotFound, MfaNotEnabled, MfaNotSetUp
+from app.domain.mfa.errors import DeviceNotFound, MfaNotEnabled, MfaNotSetUp, TooManyDevices
 from app.domain.mfa.events import (
     MfaDeviceAdded,
     MfaDeviceRemoved,
@@ -42,6 +42,7 @@ from db.session import Tx
 
 _WRONG = "is wrong or was used before"
 _OFF = "Multi-factor authentication is off; set it up with POST /api/v1/mfa/setup"
+MAX_DEVICES = 10
 Accepted = Callable[[Tx, Row, Proof], Awaitable[None]]
 
 
@@ -60,6 +61,8 @@ async def setup(tx: Tx, parts: Parts, principal: Principal) -> MfaSetup:
     user = await users.lock_own(tx, principal)
     if user["mfa_enabled"]:
         await sessions.require_code_shown(tx, principal)
+        if len(await queries.confirmed(tx, tenant_id, user_id)) >= MAX_DEVICES:
+            raise TooManyDevices(f"At most {MAX_DEVICES} devices; remove one first")
     seed, device_id = codes.new_seed(), new_id("dev")
     sealed = parts.keyring.seal(seed.encode(), codes.place_of(tenant_id, device_id))
     await queries.remove_pending(tx, tenant_id, user_id)
@@ -179,14 +182,15 @@ async def remove_device(tx: Tx, parts: Parts, principal: Principal, device_id: s
     await sessions.require_code_shown(tx, principal)
     await queries.remove_device(tx, user["tenant_id"], user["id"], device_id)
     removed = MfaDeviceRemoved(user["id"], device_id)
-    await events.emit(tx, removed, tenant_id=user["tenant_id"])
+    event_id = await events.emit(tx, removed, tenant_id=user["tenant_id"])
+    await mails.notice(tx, parts, user, "An authenticator was removed.", event_id)
     if known == {device_id}:
         await _turn_off(tx, parts, user)
         return Done("The device is removed; it was the last, so multi-factor authentication is off")
     return Done("The device is removed")
 
 
-async def new_recovery_codes(tx: Tx, principal: Principal) -> RecoveryCodes:
+async def new_recovery_codes(tx: Tx, parts: Parts, principal: Principal) -> RecoveryCodes:
     recovery = codes.new_set()
     hashes = await codes.hashes(recovery, principal.user_id)
     user = await users.lock_own(tx, principal)
@@ -194,7 +198,9 @@ async def new_recovery_codes(tx: Tx, principal: Principal) -> RecoveryCodes:
         raise MfaNotEnabled(_OFF)
     await sessions.require_code_shown(tx, principal)
     await queries.replace_codes(tx, user["tenant_id"], user["id"], hashes)
-    await events.emit(tx, RecoveryCodesReplaced(user["id"]), tenant_id=user["tenant_id"])
+    replaced = RecoveryCodesReplaced(user["id"])
+    event_id = await events.emit(tx, replaced, tenant_id=user["tenant_id"])
+    await mails.notice(tx, parts, user, "New recovery codes were made.", event_id)
     return RecoveryCodes(recovery, "Keep these codes safe; all earlier ones are void")
 
 
@@ -205,6 +211,7 @@ async def reset(tx: Tx, parts: Parts, principal: Principal, user_id: str) -> Mfa
         await sessions.require_code_shown(tx, principal)
     row = {"id": user.id, "tenant_id": user.tenant_id, "email": user.email}
     await queries.remove_all(tx, user.tenant_id, user.id)
+    await sessions.forget_code_shown(tx, user.tenant_id, user.id)
     if user.mfa_enabled:
         await users.set_mfa(tx, user.tenant_id, user.id, enabled=False)
         event_id = await events.emit(tx, MfaReset(user.id), tenant_id=user.tenant_id)
@@ -219,6 +226,7 @@ async def reset(tx: Tx, parts: Parts, principal: Principal, user_id: str) -> Mfa
 
 async def _turn_off(tx: Tx, parts: Parts, user: Row) -> None:
     await queries.remove_all(tx, user["tenant_id"], user["id"])
+    await sessions.forget_code_shown(tx, user["tenant_id"], user["id"])
     await users.set_mfa(tx, user["tenant_id"], user["id"], enabled=False)
     event_id = await events.emit(tx, MfaDisabled(user["id"]), tenant_id=user["tenant_id"])
     what = "Multi-factor authentication was turned off."

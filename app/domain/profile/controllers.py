@@ -38,6 +38,7 @@ class ProfileController(Controller):
         status_code=200,
         errors=(415,),
         upload=True,
+        idempotent=False,
         request_max_body_size=5 * MEGABYTE,
     )
     async def set_avatar(
@@ -58,11 +59,11 @@ class AvatarController(Controller):
     tags = ["Profile"]  # noqa: RUF012
 
     @get("/{key:str}", summary="A picture", public=True, media_type="image/png")
-    async def get_avatar(self, tx: Tx, parts: Parts, key: Id) -> Response[bytes]:
+    async def get_avatar(self, parts: Parts, key: Id) -> Response[bytes]:
         """For whoever has the address, as browsers load pictures without a token. It cannot be
         guessed, and it changes with every new picture.
         """
-        picture = await service.avatar(tx, parts, key)
+        picture = await service.avatar(parts, key)
         return Response(
             picture.content,
             media_type=picture.media_type,

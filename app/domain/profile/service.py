@@ -23,7 +23,7 @@ from app.kit.images import NotAPicture, Picture
 from app.parts import Parts
 from app.security import tokens
 from app.security.principal import Principal
-from db.session import Tx
+from db.session import ALL_TENANTS, Tx
 
 AVATAR_MAX_MB = 2
 _AVATAR_SIDE = 512
@@ -114,8 +114,9 @@ async def _picture(content: bytes) -> Picture:
         raise UnsupportedFileType(f"avatar {problem}", details={"avatar": str(problem)}) from None
 
 
-async def avatar(tx: Tx, parts: Parts, key: str) -> Picture:
-    media_type = await queries.avatar_type(tx, key)
+async def avatar(parts: Parts, key: str) -> Picture:
+    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        media_type = await queries.avatar_type(tx, key)
     if media_type is None:
         raise AvatarNotFound("There is no such picture")
     try:

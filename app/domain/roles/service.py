@@ -18,7 +18,7 @@ from app.http.errors import Forbidden, Invalid, NotFound
 from app.parts import Parts
 from app.security.permissions import CATALOGUE, INSTANCE_WIDE, KEYS, ROLES
 from app.security.principal import Principal
-from app.security.sessions import bump_grants
+from app.security.sessions import bump_grants, require_standing
 from db.session import Tx
 
 
@@ -52,6 +52,7 @@ async def change(
         )
     wanted = _allowed(role, data)
     version = await bump_grants(tx)
+    await require_standing(tx, principal)
     present = await queries.of(tx, role)
     added, removed = sorted(wanted - present), sorted(present - wanted)
     await queries.change(tx, role, added, removed)

@@ -129,6 +129,7 @@ def upgrade() -> None:
             "spent", postgresql.JSONB(astext_type=sa.Text()), server_default="[]", nullable=False
         ),
     )
+    op.create_index("ix_sessions_expires_at", "sessions", ["expires_at"], unique=False)
     op.add_column("sessions", sa.Column("code_shown_at", sa.DateTime(timezone=True), nullable=True))
     op.add_column("users", sa.Column("timezone", sa.String(), server_default="UTC", nullable=False))
     op.add_column("users", sa.Column("language", sa.String(), server_default="en", nullable=False))
@@ -144,6 +145,7 @@ def downgrade() -> None:
     op.drop_column("users", "language")
     op.drop_column("users", "timezone")
     op.drop_column("sessions", "code_shown_at")
+    op.drop_index("ix_sessions_expires_at", table_name="sessions")
     op.drop_column("sessions", "spent")
     op.drop_index("ix_invitations_invited_by", table_name="invitations")
     op.drop_index("ix_recovery_codes_user_id", table_name="recovery_codes")
