@@ -11,7 +11,7 @@ import msgspec
 import pyotp
 import pytest
 
-from app.domain.accounts import password, registration
+from app.domain.accounts import invitations, password
 from app.kit import clock
 from app.main import create_app
 from app.parts import Parts
@@ -287,14 +287,14 @@ async def test_who_was_deleted_does_not_come_back_with_another_invitation(
 async def test_an_invitation_given_by_somebody_who_just_fell_is_not_made(
     parts: Parts, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = registration._tenant_for
+    found = invitations._tenant_for
 
     async def meanwhile(*args: Any) -> str:
         tenant_id: str = await found(*args)
         await _take_away(parts, admin, "role = 'viewer'")
         return tenant_id
 
-    monkeypatch.setattr(registration, "_tenant_for", meanwhile)
+    monkeypatch.setattr(invitations, "_tenant_for", meanwhile)
     body = {"email": f"late.{admin.address}@example.com", "role": "tenant_admin"}
     assert (await admin.post("/users/invite", body)).status_code == 401
 
@@ -365,7 +365,7 @@ async def test_who_waits_for_the_same_key_holds_no_connection(
         reached.set()
         await go.wait()
 
-    monkeypatch.setattr(registration, "require_standing", hang)
+    monkeypatch.setattr(invitations, "require_standing", hang)
     admin = await World(_app_of(developer)).user("tenant_admin")
     body = {"email": f"slow.{admin.address}@example.com", "role": "viewer"}
     key = {"idempotency-key": "slow"}

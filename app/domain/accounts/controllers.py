@@ -3,11 +3,12 @@ from typing import Annotated, Any
 from litestar import Controller, Request, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
-from app.domain.accounts import password, registration, sign_in, users
+from app.domain.accounts import invitations, password, registration, sign_in, users
 from app.domain.accounts.schemas import (
     ChangePassword,
     ChangeRole,
     ForgotPassword,
+    InvitationEntry,
     InvitationView,
     Invite,
     Login,
@@ -30,7 +31,7 @@ from app.domain.accounts.schemas import (
 from app.domain.accounts.users import Filter
 from app.http.answers import Done
 from app.http.given import Id, Page, Parts, Principal, Tx
-from app.http.paging import Search, Sort
+from app.http.paging import Paged, Search, Sort
 from app.security.principal import caller_of
 
 
@@ -173,7 +174,19 @@ class UserController(Controller):
         self, tx: Tx, parts: Parts, principal: Principal, data: JSONBody[Invite]
     ) -> InvitationView:
         """Mails the token and shows it once. Nobody can invite above their own role."""
-        return await registration.invite(tx, parts, principal, data)
+        return await invitations.invite(tx, parts, principal, data)
+
+    @get("/invitations", summary="List invitations")
+    async def list_invitations(
+        self, tx: Tx, page_in: Page, sort: Sort = None
+    ) -> Paged[InvitationEntry]:
+        """The newest first unless told otherwise; sort by email, expires_at or created_at."""
+        return await invitations.page_of(tx, page_in, sort)
+
+    @delete("/invitations/{invitation_id:str}", summary="Revoke an invitation", status_code=200)
+    async def revoke_invitation(self, tx: Tx, principal: Principal, invitation_id: Id) -> Done:
+        await invitations.revoke(tx, principal, invitation_id)
+        return Done("The invitation is revoked")
 
     @put("/{user_id:str}/role", summary="Change a user's role")
     async def change_role(

@@ -5,6 +5,10 @@ class UserNotFound(NotFound):
     code = "user_not_found"
 
 
+class InvitationNotFound(NotFound):
+    code = "invitation_not_found"
+
+
 class SignupClosed(Forbidden):
     code = "signup_closed"
 

@@ -14,6 +14,14 @@ class UserInvited(Event):
     role: str
 
 
+class InvitationRevoked(Event):
+    type: ClassVar[str] = "system.user.invitation_revoked"
+    description: ClassVar[str] = "An invitation was taken back"
+
+    invitation_id: str
+    email: str
+
+
 class UserRegistered(Event):
     type: ClassVar[str] = "system.user.registered"
     description: ClassVar[str] = "A user registered, by invitation or without"

@@ -1,14 +1,12 @@
 """Coming in: registering, with an invitation or without, and verifying the e-mail address."""
 
-from datetime import timedelta
-
 from msgspec import UNSET
 
 from app.domain.accounts import emails, mails, one_time, queries
 from app.domain.accounts.errors import SignupClosed
-from app.domain.accounts.events import EmailVerified, UserInvited, UserRegistered
-from app.domain.accounts.schemas import InvitationView, Invite, Register, Registered
-from app.domain.accounts.users import lock_own, refuse_above
+from app.domain.accounts.events import EmailVerified, UserRegistered
+from app.domain.accounts.schemas import Register, Registered
+from app.domain.accounts.users import lock_own
 from app.domain.events import service as events
 from app.domain.tenants import service as tenants
 from app.http.answers import Done
@@ -18,12 +16,9 @@ from app.kit.ids import new_id
 from app.parts import Parts
 from app.security import passwords, throttle, tokens
 from app.security.principal import Principal
-from app.security.sessions import require_standing
 from app.security.throttle import Subject
-from db.models import Invitation, User
+from db.models import User
 from db.session import ALL_TENANTS, Tx
-
-INVITATION_DAYS = 7
 
 _TAKEN = "Somebody with this e-mail already has an account"
 
@@ -124,48 +119,3 @@ async def resend_verification(tx: Tx, parts: Parts, principal: Principal) -> Don
     await throttle.judge(tx, subjects, right=False)
     await mails.verification(tx, parts, user, None)
     return Done(f"We sent a mail to {user['email']}")
-
-
-async def invite(tx: Tx, parts: Parts, principal: Principal, data: Invite) -> InvitationView:
-    tenant_id = await _tenant_for(tx, principal, data)
-    refuse_above(principal, data.role)
-    email = emails.checked("email", data.email)
-    if await queries.by_email(tx, email) is not None:
-        raise Conflict(_TAKEN)
-    await require_standing(tx, principal)
-    await queries.void_invitations_to(tx, email, clock.now(), tenant_id)
-    token = tokens.new_secret()
-    invitation = Invitation(
-        id=new_id("inv"),
-        tenant_id=tenant_id,
-        email=email,
-        role=data.role,
-        token_hash=tokens.secret_hash(token),
-        invited_by=principal.user_id,
-        expires_at=clock.now() + timedelta(days=INVITATION_DAYS),
-    )
-    session = await tx.session()
-    session.add(invitation)
-    await session.flush()
-    invited = UserInvited(invitation.id, email, data.role)
-    event_id = await events.emit(tx, invited, tenant_id=tenant_id)
-    await mails.invitation(
-        tx,
-        parts,
-        tenant_id=tenant_id,
-        email=email,
-        role=data.role,
-        token=token,
-        days=INVITATION_DAYS,
-        cause=event_id,
-    )
-    return InvitationView(invitation.id, email, data.role, tenant_id, token, invitation.expires_at)
-
-
-async def _tenant_for(tx: Tx, principal: Principal, data: Invite) -> str:
-    """Only super_admin names a tenant; from anybody else the field has no effect."""
-    if data.tenant_id is UNSET or not principal.is_super_admin:
-        return principal.home
-    if principal.narrowed_to is not None and principal.narrowed_to != data.tenant_id:
-        raise Invalid.field("tenant_id", "differs from the tenant in X-Tenant-ID")
-    return (await tenants.get(tx, data.tenant_id)).id

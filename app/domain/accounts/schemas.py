@@ -244,3 +244,25 @@ class InvitationView(msgspec.Struct):
     tenant_id: str
     invitation_token: str
     expires_at: datetime
+
+
+class InvitationEntry(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "id": "inv_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "email": "grace@example.com",
+        "role": "agent_developer",
+        "tenant_id": _TENANT,
+        "invited_by": _USER,
+        "status": "pending",
+        "created_at": "2026-01-01T12:00:00Z",
+        "expires_at": "2026-01-08T12:00:00Z",
+    }
+
+    id: str
+    email: str
+    role: Role
+    tenant_id: str
+    invited_by: str | None
+    status: Literal["pending", "used", "expired"]
+    created_at: datetime
+    expires_at: datetime

@@ -15,6 +15,7 @@ CATALOGUE: Final[dict[str, type[Event]]] = {
         tenants.TenantCreated,
         tenants.TenantUpdated,
         accounts.UserInvited,
+        accounts.InvitationRevoked,
         accounts.UserRegistered,
         accounts.EmailVerified,
         accounts.UserSignedIn,

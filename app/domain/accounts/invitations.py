@@ -1,0 +1,111 @@
+"""Invitations: given to one address, for one tenant and role, until used, revoked or expired."""
+
+from datetime import timedelta
+
+from msgspec import UNSET
+from sqlalchemy import select
+
+from app.domain.accounts import emails, mails, queries
+from app.domain.accounts.errors import InvitationNotFound
+from app.domain.accounts.events import InvitationRevoked, UserInvited
+from app.domain.accounts.schemas import InvitationEntry, InvitationView, Invite
+from app.domain.accounts.users import refuse_above
+from app.domain.events import service as events
+from app.domain.tenants import service as tenants
+from app.http import paging
+from app.http.errors import Conflict, Invalid
+from app.http.paging import Page, Paged
+from app.kit import clock
+from app.kit.ids import new_id
+from app.parts import Parts
+from app.security import tokens
+from app.security.principal import Principal
+from app.security.sessions import require_standing
+from db.models import Invitation
+from db.session import Tx
+
+INVITATION_DAYS = 7
+_SORTABLE = {
+    "email": Invitation.email,
+    "expires_at": Invitation.expires_at,
+    "created_at": Invitation.created_at,
+}
+
+
+async def invite(tx: Tx, parts: Parts, principal: Principal, data: Invite) -> InvitationView:
+    tenant_id = await _tenant_for(tx, principal, data)
+    refuse_above(principal, data.role)
+    email = emails.checked("email", data.email)
+    if await queries.by_email(tx, email) is not None:
+        raise Conflict("Somebody with this e-mail already has an account")
+    await require_standing(tx, principal)
+    await queries.void_invitations_to(tx, email, clock.now(), tenant_id)
+    token = tokens.new_secret()
+    invitation = Invitation(
+        id=new_id("inv"),
+        tenant_id=tenant_id,
+        email=email,
+        role=data.role,
+        token_hash=tokens.secret_hash(token),
+        invited_by=principal.user_id,
+        expires_at=clock.now() + timedelta(days=INVITATION_DAYS),
+    )
+    session = await tx.session()
+    session.add(invitation)
+    await session.flush()
+    invited = UserInvited(invitation.id, email, data.role)
+    event_id = await events.emit(tx, invited, tenant_id=tenant_id)
+    await mails.invitation(
+        tx,
+        parts,
+        tenant_id=tenant_id,
+        email=email,
+        role=data.role,
+        token=token,
+        days=INVITATION_DAYS,
+        cause=event_id,
+    )
+    return InvitationView(invitation.id, email, data.role, tenant_id, token, invitation.expires_at)
+
+
+async def _tenant_for(tx: Tx, principal: Principal, data: Invite) -> str:
+    """Only super_admin names a tenant; from anybody else the field has no effect."""
+    if data.tenant_id is UNSET or not principal.is_super_admin:
+        return principal.home
+    if principal.narrowed_to is not None and principal.narrowed_to != data.tenant_id:
+        raise Invalid.field("tenant_id", "differs from the tenant in X-Tenant-ID")
+    return (await tenants.get(tx, data.tenant_id)).id
+
+
+async def page_of(tx: Tx, page: Page, sort: str | None) -> Paged[InvitationEntry]:
+    ordering = paging.order(sort, _SORTABLE, "-created_at", Invitation.id)
+    rows, total = await paging.fetch(tx, select(Invitation), page, ordering)
+    return paging.paged([_entry(row) for row in rows], total, page)
+
+
+async def revoke(tx: Tx, principal: Principal, invitation_id: str) -> None:
+    session = await tx.session()
+    wanted = select(Invitation).where(Invitation.id == invitation_id).with_for_update()
+    found = await session.scalar(wanted)
+    if found is None:
+        raise InvitationNotFound(f"There is no invitation {invitation_id[:64]}")
+    refuse_above(principal, found.role)
+    if found.used_at is not None:
+        raise Conflict("This invitation was used; delete or deactivate the user instead")
+    await session.delete(found)
+    revoked = InvitationRevoked(found.id, found.email)
+    await events.emit(tx, revoked, tenant_id=found.tenant_id)
+
+
+def _entry(row: Invitation) -> InvitationEntry:
+    status = "used" if row.used_at else "pending" if row.expires_at > clock.now() else "expired"
+    return InvitationEntry(
+        row.id,
+        row.email,
+        row.role,  # type: ignore[arg-type]
+        row.tenant_id,
+        row.invited_by,
+        status,  # type: ignore[arg-type]
+        row.created_at,
+        row.expires_at,
+    )
