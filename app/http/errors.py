@@ -36,6 +36,7 @@ HTTP_SERVER_ERROR = 500
 
 _AWAY = "A part of this instance is away; try again shortly"
 _DISCONNECTED = "client disconnected prematurely"
+_NO_FILE = "Unsupported type: <class"
 _MISSING = re.compile(r"Object missing required field `([^`]+)`")
 # Two transactions were in each other's way; the same request succeeds when it is sent again.
 _IN_THE_WAY = frozenset({"40001", "40P01", "55P03"})
@@ -209,6 +210,8 @@ def _invalid_parameters(error: ValidationException) -> ApiError:
             missing = _MISSING.fullmatch(message)
             if missing:
                 key, message = missing.group(1), "is required"
+            if message.startswith(_NO_FILE):
+                message = "must be one file"
             details["body" if key == "data" else key] = message
     return Invalid.fields(details or {"request": str(error.detail)})
 

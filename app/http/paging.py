@@ -102,9 +102,12 @@ def order(
             "sort", f"must be one of {', '.join(sorted(columns))}, with or without -"
         )
     column = columns[name]
-    if wanted.startswith("-"):
-        return [column.desc(), tie.desc()]
-    return [column.asc(), tie.asc()]
+    down = wanted.startswith("-")
+    first = column.desc() if down else column.asc()
+    if column.property.columns[0].nullable:
+        # What has no value comes last either way; an index serves the other columns as it is.
+        first = first.nulls_last()
+    return [first, tie.desc() if down else tie.asc()]
 
 
 def contains(column: InstrumentedAttribute[str], text: str) -> ColumnElement[bool]:

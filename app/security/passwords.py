@@ -55,6 +55,10 @@ def _verify(stored: str, password: str) -> bool:
         return False
 
 
+def same(one: str, other: str) -> bool:
+    return _composed(one) == _composed(other)
+
+
 def _composed(password: str) -> str:
     """Keyboards differ in how they write é; what a person typed is the same password."""
     return unicodedata.normalize("NFC", password)

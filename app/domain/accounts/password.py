@@ -39,7 +39,7 @@ async def change(parts: Parts, principal: Principal, data: ChangePassword, addre
     stored = found["password_hash"] if found else None
     right = await passwords.verify_password(stored, data.current_password)
     hashed = await passwords.hash_password(data.new_password)
-    same = data.new_password == data.current_password
+    same = passwords.same(data.new_password, data.current_password)
     async with parts.db.tx(principal.tenant_id) as tx:
         user = await lock_own(tx, principal)
         right = right and user["password_hash"] == stored

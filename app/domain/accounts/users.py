@@ -76,6 +76,7 @@ async def change_role(tx: Tx, parts: Parts, principal: Principal, user_id: str, 
     before, user.role = user.role, role
     if outranks(role, before):
         await _keep_an_admin(tx, principal, user, before)
+        await queries.void_invitations(tx, user.id, clock.now())
     await _shut_out(tx, parts, user)
     await _tell(tx, user, RoleChanged(user.id, before, role))
 
@@ -86,6 +87,7 @@ async def deactivate(tx: Tx, parts: Parts, principal: Principal, user_id: str) -
         return
     user.status = "inactive"
     await _keep_an_admin(tx, principal, user, user.role)
+    await queries.void_invitations(tx, user.id, clock.now())
     await _shut_out(tx, parts, user)
     await _tell(tx, user, UserDeactivated(user.id))
 
@@ -103,6 +105,7 @@ async def delete(tx: Tx, parts: Parts, principal: Principal, user_id: str) -> No
     user = await touchable(tx, principal, user_id)
     await _keep_an_admin(tx, principal, user, user.role)
     await _shut_out(tx, parts, user)
+    await queries.void_invitations(tx, user.id, clock.now())
     await queries.void_invitations_to(tx, user.email, clock.now())
     profile.forget_picture(tx, parts, user.avatar_key)
     await (await tx.session()).delete(user)
@@ -158,13 +161,10 @@ async def _keep_an_admin(tx: Tx, principal: Principal, user: User, role: str) ->
 
 
 async def _shut_out(tx: Tx, parts: Parts, user: User) -> None:
-    """Nothing that the user holds works any more: sessions, half sign-ins, mailed links, and
-    invitations that they gave away.
-    """
+    """Nothing that the user holds works any more: sessions, half sign-ins, mailed links."""
     tenant_id, user_id = user.tenant_id, user.id
     await sessions.end_all(tx, parts.copies, tenant_id, user_id)
     await one_time.void(tx, tenant_id, user_id, one_time.RESET_PASSWORD, one_time.MFA)
-    await queries.void_invitations(tx, user_id, clock.now())
 
 
 async def _tell(tx: Tx, user: User, event: Event) -> None:

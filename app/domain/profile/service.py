@@ -28,6 +28,8 @@ from db.session import ALL_TENANTS, Tx
 AVATAR_MAX_MB = 2
 _AVATAR_SIDE = 512
 _FOLDER = "avatars/"
+# Some machines' files beside the zones, which mean something else on each.
+_NO_ZONES = {"localtime", "posixrules", "Factory"}
 
 
 class AvatarNotFound(NotFound):
@@ -68,7 +70,7 @@ def _name(text: str | UnsetType) -> str | UnsetType:
 
 @cache
 def _zones() -> frozenset[str]:
-    return frozenset(zoneinfo.available_timezones())
+    return frozenset(zoneinfo.available_timezones() - _NO_ZONES)
 
 
 def _language(text: str) -> str:

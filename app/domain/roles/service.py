@@ -55,10 +55,11 @@ async def change(
     await require_standing(tx, principal)
     present = await queries.of(tx, role)
     added, removed = sorted(wanted - present), sorted(present - wanted)
-    await queries.change(tx, role, added, removed)
-    changed = RolePermissionsChanged(role, added, removed)
-    await events.emit(tx, changed, tenant_id=principal.tenant_id)
-    tx.after_commit.append(partial(parts.copies.change_grants, version))
+    if added or removed:
+        await queries.change(tx, role, added, removed)
+        changed = RolePermissionsChanged(role, added, removed)
+        await events.emit(tx, changed, tenant_id=principal.tenant_id)
+        tx.after_commit.append(partial(parts.copies.change_grants, version))
     message = "The permissions hold from the next request on"
     return PermissionsSet(role, sorted(wanted), message)
 
