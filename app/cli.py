@@ -177,8 +177,13 @@ def admin() -> None:
 def admin_create(address: str) -> None:
     """Create a super_admin. The password is read from the terminal or from standard input."""
     from app import bootstrap  # noqa: PLC0415
+    from app.kit import emails  # noqa: PLC0415
     from app.security import passwords  # noqa: PLC0415
 
+    try:
+        address = emails.normal(address)
+    except ValueError as wrong:
+        _stop(f"{address} is not an e-mail address: {wrong}")
     asked = sys.stdin.isatty()
     password = getpass.getpass("Password: ") if asked else sys.stdin.readline().rstrip("\n")
     problem = passwords.problem_with(password)

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from app.kit import emails
+
 PREFIX = "PARLEY_"
 _SOCKET_PATH_LIMIT = 90
 
@@ -94,6 +96,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def _text(value: str) -> str:
     return value
+
+
+def _email(value: str) -> str:
+    try:
+        return emails.normal(value)
+    except ValueError:
+        raise ValueError("must be an e-mail address") from None
 
 
 def _path(value: str) -> Path:
@@ -202,7 +211,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "smtp_url": _url("smtp", "smtps"),
     "mail_from": _text,
     "master_keys": _text,
-    "admin_email": _text,
+    "admin_email": _email,
     "admin_password": _text,
     "default_plan": _one_of("free", "pro", "team", "enterprise"),
     "allow_signup": _flag,

@@ -81,6 +81,12 @@ def test_a_weak_admin_password_is_refused(parts: Parts, stores: Stores) -> None:
     assert "at least 8 characters" in done.stderr
 
 
+def test_an_admin_without_an_address_is_refused(parts: Parts, stores: Stores) -> None:
+    done = _parley(stores.settings, "admin", "create", "--email", "root", given="Good7Password\n")
+    assert done.returncode == 1
+    assert "root is not an e-mail address" in done.stderr
+
+
 async def test_tenants_are_listed(world: World, stores: Stores) -> None:
     tenant = await world.tenant("pro")
     assert tenant in _parley(stores.settings, "tenants").stdout

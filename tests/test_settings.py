@@ -181,6 +181,7 @@ def test_a_refusal_is_one_line(name: str, value: str) -> None:
         pytest.param("BASE_URL", "https://", id="a base without a host"),
         pytest.param("BASE_URL", "https://parley.test:port", id="a base whose port is no number"),
         pytest.param("SMTP_URL", "smtp://mail.test:port", id="a mail port that is no number"),
+        pytest.param("ADMIN_EMAIL", "admin", id="an administrator without an address"),
         pytest.param("REDIS_URL", "redis://cache:99999", id="a port that does not exist"),
         pytest.param("DATABASE_URL", "postgresql://db:port/x", id="a database port in words"),
         pytest.param("EGRESS_ALLOW", "10.0.0.0/99", id="a network that is none"),

@@ -193,8 +193,10 @@ class UserController(Controller):
         self, tx: Tx, parts: Parts, principal: Principal, user_id: Id, data: JSONBody[ChangeRole]
     ) -> RoleChanged:
         """Ends the user's sessions. Nobody gives, or touches somebody of, a role above theirs."""
-        await users.change_role(tx, parts, principal, user_id, data.role)
-        message = f"The role is now {data.role}; the user must sign in again"
+        changed = await users.change_role(tx, parts, principal, user_id, data.role)
+        message = f"The role is {data.role} already"
+        if changed:
+            message = f"The role is now {data.role}; the user must sign in again"
         return RoleChanged(user_id, data.role, message)
 
     @post("/{user_id:str}/deactivate", summary="Deactivate a user", status_code=200)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from app.domain.accounts import emails, mails, one_time, queries, sessions
+from app.domain.accounts import mails, one_time, queries, sessions
 from app.domain.accounts.events import (
     EmailVerified,
     PasswordChanged,
@@ -15,7 +15,7 @@ from app.domain.accounts.users import lock_own
 from app.domain.events import service as events
 from app.http.answers import Done
 from app.http.errors import Invalid
-from app.kit import clock, trace
+from app.kit import clock, emails, trace
 from app.parts import Parts
 from app.security import passwords, throttle
 from app.security.principal import Principal

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from app.domain.accounts import emails
+from app.kit import emails
 from db import fast
 from db.fast import Row
 from db.session import Tx

@@ -6,7 +6,7 @@ session) is committed here, in a transaction of its own, before the refusal is r
 
 import msgspec
 
-from app.domain.accounts import emails, one_time, queries, sessions
+from app.domain.accounts import one_time, queries, sessions
 from app.domain.accounts.events import SessionRevoked, SignInBlocked, UserSignedIn, UserSignedOut
 from app.domain.accounts.schemas import (
     Login,
@@ -22,7 +22,7 @@ from app.domain.events import service as events
 from app.domain.mfa import codes
 from app.domain.mfa.codes import Owner
 from app.http.errors import Unauthorized
-from app.kit import trace
+from app.kit import emails, trace
 from app.parts import Parts
 from app.security import passwords, throttle
 from app.security.principal import Principal

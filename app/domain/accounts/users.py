@@ -67,18 +67,19 @@ async def get(tx: Tx, user_id: str) -> UserView:
     return _view(found)
 
 
-async def change_role(tx: Tx, parts: Parts, principal: Principal, user_id: str, role: Role) -> None:
-    """Ends the user's sessions, because their tokens name the old role."""
+async def change_role(tx: Tx, parts: Parts, principal: Principal, user_id: str, role: Role) -> bool:
+    """Ends the user's sessions, because their tokens name the old role. False when it is theirs."""
     user = await touchable(tx, principal, user_id)
     refuse_above(principal, role)
     if user.role == role:
-        return
+        return False
     before, user.role = user.role, role
     if outranks(role, before):
         await _keep_an_admin(tx, principal, user, before)
         await queries.void_invitations(tx, user.id, clock.now())
     await _shut_out(tx, parts, user)
     await _tell(tx, user, RoleChanged(user.id, before, role))
+    return True
 
 
 async def deactivate(tx: Tx, parts: Parts, principal: Principal, user_id: str) -> None:
