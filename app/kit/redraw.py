@@ -9,6 +9,10 @@ import os
 import resource
 import sys
 import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 _MIB = 1024 * 1024
 _MEMORY = 768 * _MIB
@@ -16,6 +20,7 @@ _CPU_SECONDS = 3
 _MAX_PIXELS = 20_000_000
 # A progressive JPEG has about ten scans; thousands of tiny ones are there to burn time.
 _MAX_SCANS = 100
+_ORIENTATION = 274
 _TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 
 
@@ -33,7 +38,7 @@ def limit() -> None:
 
 
 def redraw(content: bytes, max_side: int) -> tuple[str, bytes]:
-    from PIL import Image, ImageOps, UnidentifiedImageError  # noqa: PLC0415  # after the limits
+    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415  # after the limits
 
     warnings.simplefilter("ignore")
     Image.MAX_IMAGE_PIXELS = None
@@ -48,13 +53,38 @@ def redraw(content: bytes, max_side: int) -> tuple[str, bytes]:
     if kind == "JPEG" and content.count(b"\xff\xda") > _MAX_SCANS:
         raise Refused("has too many scans")
     image.draft("RGB", (max_side, max_side))
-    upright = ImageOps.exif_transpose(image)
-    upright.thumbnail((max_side, max_side))
-    drawn = upright.convert("RGB" if kind == "JPEG" else "RGBA")
+    drawn = _eight_bits(image)
+    drawn.thumbnail((max_side, max_side))
+    drawn = drawn.convert("RGB" if kind == "JPEG" else "RGBA")
+    for turn in _turns(image):
+        drawn = drawn.transpose(turn)
     drawn.info.clear()
     out = io.BytesIO()
     drawn.save(out, kind)
     return _TYPES[kind], out.getvalue()
+
+
+def _eight_bits(image: "Image.Image") -> "Image.Image":
+    """Sixteen bits of grey become the usual eight."""
+    if not image.mode.startswith("I"):
+        return image
+    return image.convert("I").point(lambda value: value * (1 / 256)).convert("L")
+
+
+def _turns(image: "Image.Image") -> "list[Image.Transpose]":
+    """How to put the picture upright; a camera notes it beside the pixels."""
+    from PIL.Image import Transpose  # noqa: PLC0415
+
+    mirror, over = Transpose.FLIP_LEFT_RIGHT, Transpose.ROTATE_180
+    left, right = Transpose.ROTATE_90, Transpose.ROTATE_270
+    noted = {
+        2: [mirror], 3: [over], 4: [mirror, over], 5: [mirror, left],
+        6: [right], 7: [mirror, right], 8: [left],
+    }  # fmt: skip
+    try:
+        return noted.get(image.getexif().get(_ORIENTATION, 1), [])
+    except Exception:  # noqa: BLE001  # the notes are damaged; the pixels need not be
+        return []
 
 
 def answer(content: bytes, max_side: int) -> bytes:

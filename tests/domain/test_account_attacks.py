@@ -152,11 +152,7 @@ async def test_a_guess_at_the_current_password_that_is_not_judged_learns_nothing
     wrong = {"current_password": "Wrong7Horse", "new_password": NEW}
     for _ in range(5):
         await developer.post("/auth/change-password", wrong)
-
-    async def already_past(*_args: Any) -> None:
-        return
-
-    monkeypatch.setattr(throttle, "refuse_blocked", already_past)
+    _skip_the_early_look(monkeypatch)
     right = {"current_password": PASSWORD, "new_password": PASSWORD}
     answers = [await developer.post("/auth/change-password", body) for body in (right, wrong)]
     assert [answer.status_code for answer in answers] == [429, 429]
@@ -391,3 +387,41 @@ async def test_a_name_is_one_line(anonymous: Client, name: str) -> None:
         "last_name": "B",
     }
     assert (await anonymous.post("/auth/register", body)).status_code == 422
+
+
+# What is not judged
+
+
+def _skip_the_early_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def already_past(*_args: Any) -> None:
+        return
+
+    monkeypatch.setattr(throttle, "refuse_blocked", already_past)
+
+
+async def test_a_code_that_is_not_judged_is_not_used_up(
+    developer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recovery = (await _enable(developer))["recovery_codes"]
+    for _ in range(5):
+        await developer.post("/api/v1/mfa/verify", {"code": "000000"})
+    _skip_the_early_look(monkeypatch)
+    answer = await developer.post("/api/v1/mfa/verify", {"code": recovery[0]})
+    assert answer.status_code == 429
+    status = (await developer.get("/api/v1/mfa/status")).json()
+    assert status["recovery_codes_remaining"] == 10
+
+
+async def test_a_code_at_sign_in_that_is_not_judged_is_not_used_up(
+    anonymous: Client, developer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recovery = (await _enable(developer))["recovery_codes"]
+    for _ in range(5):
+        await developer.post("/api/v1/mfa/verify", {"code": "000000"})
+    login = {"email": developer.email, "password": PASSWORD}
+    token = (await anonymous.post("/auth/login", login)).json()["mfa_token"]
+    _skip_the_early_look(monkeypatch)
+    answer = await anonymous.post("/auth/mfa/verify", {"mfa_token": token, "code": recovery[0]})
+    assert answer.status_code == 429
+    status = (await developer.get("/api/v1/mfa/status")).json()
+    assert status["recovery_codes_remaining"] == 10

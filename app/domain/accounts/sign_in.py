@@ -26,7 +26,7 @@ from app.kit import emails, trace
 from app.parts import Parts
 from app.security import passwords, throttle
 from app.security.principal import Principal
-from app.security.throttle import Judgement, Subject
+from app.security.throttle import Subject
 from app.security.tokens import Claims, TokenInvalid
 from db.fast import Row
 from db.session import ALL_TENANTS, Tx
@@ -105,21 +105,29 @@ async def verify_mfa(parts: Parts, data: MfaVerify, address: str) -> TokenPair:
         await throttle.refuse_blocked(tx, subjects)
         devices = await codes.devices(tx, parts.keyring, owner)
     proof = await codes.find(devices, owner, data.code)
+    answer = None
     async with parts.db.tx(owner.tenant_id) as tx:
-        user = await queries.lock_user(tx, owner.tenant_id, owner.user_id)
-        if not await one_time.count_try(tx, one_time.MFA, data.mfa_token):
-            user = None
-        if user is None or user["status"] != "active" or not user["mfa_enabled"]:
-            answer, judgement = None, Judgement()
-        else:
+        user = await _half_way(tx, owner, data.mfa_token)
+        if user is not None:
             right = proof is not None and await codes.spend(tx, owner, proof)
             judgement = await throttle.judge(tx, subjects, right=right)
+            if judgement.problem is not None:
+                # Nothing is kept: what was not judged is not used up.
+                raise judgement.problem
             if judgement.tripped:
                 await _tell_blocked(tx, user, address, "code")
             answer = await _finish(tx, parts, user, data, address) if judgement.passed else None
     if answer is None:
-        raise judgement.problem or Unauthorized(_NO_TOKEN if user is None else _WRONG_CODE)
+        raise Unauthorized(_NO_TOKEN if user is None else _WRONG_CODE)
     return answer
+
+
+async def _half_way(tx: Tx, owner: Owner, token: str) -> Row | None:
+    """The user whose token this is, locked, and one try of the token's taken; or nobody."""
+    user = await queries.lock_user(tx, owner.tenant_id, owner.user_id)
+    if user is None or user["status"] != "active" or not user["mfa_enabled"]:
+        return None
+    return user if await one_time.count_try(tx, one_time.MFA, token) else None
 
 
 async def _finish(tx: Tx, parts: Parts, user: Row, data: MfaVerify, address: str) -> TokenPair:

@@ -147,13 +147,14 @@ async def _prove(  # who, what, and what then
         user = await users.lock_own(tx, principal)
         right = proof is not None and await codes.spend(tx, owner, proof)
         judgement = await throttle.judge(tx, subjects, right=right)
+        if judgement.problem is not None:
+            # Nothing is kept: what was not judged is not used up.
+            raise judgement.problem
         if judgement.tripped:
             blocked = SignInBlocked(owner.user_id, address, "code")
             await events.emit(tx, blocked, tenant_id=owner.tenant_id)
         if judgement.passed and proof is not None:
             await accepted(tx, user, proof)
-    if judgement.problem is not None:
-        raise judgement.problem
     return judgement.passed
 
 
