@@ -5,6 +5,7 @@ checks the session, puts the standing headers on every answer, and writes one lo
 """
 
 import ipaddress
+import re
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -42,6 +43,7 @@ SCRIPT = Path(__file__).with_suffix(".lua").read_text(encoding="utf-8")
 _AWAY_SECONDS = 1.0
 _BAD = 400
 _COMPLAIN_SECONDS = 10.0
+_REMAINING = re.compile(rb";r=\d+")
 _WANTED = {
     b"authorization",
     b"x-request-id",
@@ -329,10 +331,15 @@ class _Answer:
 
 def _exhausted(limit_headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Whatever refused the request, a 429 says that nothing remains."""
-    return [
-        (name, b"0") if name == b"x-ratelimit-remaining" else (name, value)
-        for name, value in limit_headers
-    ]
+    told = []
+    for name, value in limit_headers:
+        if name == b"x-ratelimit-remaining":
+            told.append((name, b"0"))
+        elif name == b"ratelimit":
+            told.append((name, _REMAINING.sub(b";r=0", value)))
+        else:
+            told.append((name, value))
+    return told
 
 
 def _wanted(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

@@ -98,7 +98,8 @@ async def judge(tx: Tx, subjects: Sequence[Subject], *, right: bool) -> Judgemen
     if problem is not None:
         return Judgement(problem=problem)
     if right:
-        await forget(tx, [subject for subject in subjects if subject.rule.cleared_by_success])
+        # Only what is locked here: a count that began since is somebody else's to change.
+        await forget(tx, [s for s in subjects if s.rule.cleared_by_success and s.id in counts])
         return Judgement(passed=True)
     after = {
         subject.id: after_failure(subject.rule, counts[subject.id], now) for subject in subjects

@@ -1,0 +1,219 @@
+"""Whatever somebody does with their sessions, each token opens exactly what the model says."""
+
+import asyncio
+from collections.abc import Coroutine
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, TypeVar
+
+import httpx
+import msgspec
+import pytest
+from argon2 import PasswordHasher
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    MultipleResults,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from litestar import Litestar
+
+from app.kit import clock
+from app.security import passwords
+from tests.world import PASSWORD, Client, World
+
+T = TypeVar("T")
+GRACE = timedelta(seconds=10)
+ACCESS = timedelta(minutes=15)
+
+
+class Session(msgspec.Struct, eq=False):
+    alive: bool = True
+
+
+class Pair(msgspec.Struct, eq=False):
+    """What one sign-in or one refresh gave."""
+
+    session: Session
+    at: datetime
+    access: str
+    refresh: str
+
+
+class Exchange(msgspec.Struct):
+    """When a refresh token was first used, and the answer."""
+
+    at: datetime
+    content: bytes
+
+
+class Model:
+    """One user's sessions, as the design has them."""
+
+    def __init__(self) -> None:
+        self.now = clock.now().replace(microsecond=0) - timedelta(days=1)
+        self.password = PASSWORD
+        self.pairs: list[Pair] = []
+        self.exchanged: dict[str, Exchange] = {}
+
+    def opens(self, pair: Pair) -> bool:
+        return pair.session.alive and self.now < pair.at + ACCESS
+
+    def replayable(self) -> list[Pair]:
+        return [
+            pair for pair in self.pairs if pair.session.alive and pair.refresh in self.exchanged
+        ]
+
+    def end_all_but(self, kept: Session) -> None:
+        for pair in self.pairs:
+            pair.session.alive = pair.session.alive and pair.session is kept
+
+
+class Machine(RuleBasedStateMachine):
+    """The real application beside the model. Its clock begins a day ago and stays in the past, so
+    that no token is of the future.
+    """
+
+    world: ClassVar[World]
+    loop: ClassVar[asyncio.AbstractEventLoop]
+    pairs: Bundle[Pair] = Bundle("pairs")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._model = Model()
+        self._caller = self.world.anonymous()
+        self._user: Client = self._do(self.world.user())
+        self._unseen = False
+
+    def _do(self, call: Coroutine[Any, Any, T]) -> T:
+        with clock.frozen(self._model.now):
+            return self.loop.run_until_complete(call)
+
+    def _post(self, path: str, body: object = None, token: str | None = None) -> httpx.Response:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        return self._do(self._caller.post(path, body, headers=headers))
+
+    def _me(self, pair: Pair) -> int:
+        headers = {"authorization": f"Bearer {pair.access}"}
+        return self._do(self._caller.get("/auth/me", headers=headers)).status_code
+
+    def _given(self, session: Session, answer: httpx.Response) -> Pair:
+        assert answer.status_code == 200, answer.text
+        body = answer.json()
+        pair = Pair(session, self._model.now, body["access_token"], body["refresh_token"])
+        self._model.pairs.append(pair)
+        return pair
+
+    # What somebody does
+
+    @initialize(target=pairs)
+    def begin(self) -> Pair:
+        return self._sign_in()
+
+    @rule(target=pairs)
+    def sign_in(self) -> Pair:
+        return self._sign_in()
+
+    def _sign_in(self) -> Pair:
+        body = {"email": self._user.email, "password": self._model.password}
+        return self._given(Session(), self._post("/auth/login", body))
+
+    @rule(seconds=st.sampled_from([1, 5, 9, 10, 11, 60, 900]))
+    def wait(self, seconds: int) -> None:
+        self._model.now += timedelta(seconds=seconds)
+
+    @rule(target=pairs, pair=pairs)
+    def refresh(self, pair: Pair) -> Pair | MultipleResults[Pair]:
+        """With any token that was ever given: the current one, an older one, a dead one."""
+        return self._refresh(pair)
+
+    @precondition(lambda self: self._model.replayable())
+    @rule(data=st.data(), pause=st.sampled_from([0, 1, 10, 11]))
+    def use_again(self, data: st.DataObject, pause: int) -> None:
+        """A token of a living session that was exchanged before."""
+        pair = data.draw(st.sampled_from(self._model.replayable()))
+        self._model.now += timedelta(seconds=pause)
+        self._refresh(pair)
+
+    def _refresh(self, pair: Pair) -> Pair | MultipleResults[Pair]:
+        answer = self._post("/auth/refresh", {"refresh_token": pair.refresh})
+        before = self._model.exchanged.get(pair.refresh)
+        if pair.session.alive and before is None:
+            self._model.exchanged[pair.refresh] = Exchange(self._model.now, answer.content)
+            return self._given(pair.session, answer)
+        if pair.session.alive and before and self._model.now <= before.at + GRACE:
+            assert (answer.status_code, answer.content) == (200, before.content)
+            return multiple()
+        assert answer.status_code == 401
+        self._end(pair.session)
+        return multiple()
+
+    @rule(pair=pairs)
+    def sign_out(self, pair: Pair) -> None:
+        expected = 200 if self._model.opens(pair) else 401
+        assert self._post("/auth/logout", token=pair.access).status_code == expected
+        if expected == 200:
+            self._end(pair.session)
+
+    @rule(pair=pairs)
+    def change_password(self, pair: Pair) -> None:
+        new = f"{self._model.password}1"
+        body = {"current_password": self._model.password, "new_password": new}
+        expected = 200 if self._model.opens(pair) else 401
+        assert self._post("/auth/change-password", body, pair.access).status_code == expected
+        if expected == 200:
+            self._model.password = new
+            self._model.end_all_but(pair.session)
+            self._unseen = True
+
+    def _end(self, session: Session) -> None:
+        session.alive = False
+        self._unseen = True
+
+    # What holds
+
+    @rule(pair=pairs)
+    def look(self, pair: Pair) -> None:
+        assert self._me(pair) == (200 if self._model.opens(pair) else 401)
+
+    @invariant()
+    def what_ended_is_dead_and_the_rest_lives(self) -> None:
+        if self._unseen:
+            self._unseen = False
+            seen = {pair.access: self._me(pair) == 200 for pair in self._model.pairs}
+            assert seen == {pair.access: self._model.opens(pair) for pair in self._model.pairs}
+
+
+@pytest.fixture(scope="session")
+async def loop() -> asyncio.AbstractEventLoop:
+    """The one that the application runs in; idle while a test that is no coroutine runs."""
+    return asyncio.get_running_loop()
+
+
+@pytest.fixture
+def light_hashing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Argon2id as ever, with as little work as it takes."""
+    light = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr(passwords, "_hasher", light)
+
+
+@pytest.mark.usefixtures("light_hashing")
+def test_every_token_opens_what_the_model_says(
+    app: Litestar, loop: asyncio.AbstractEventLoop
+) -> None:
+    Machine.world, Machine.loop = World(app), loop
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=50,
+            stateful_step_count=25,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
+        ),
+    )

@@ -1,0 +1,493 @@
+"""Guessing costs time: the arithmetic of waiting, and how attempts are judged in the database."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.http.errors import RateLimited
+from app.kit import clock
+from app.kit.ids import new_id
+from app.parts import Parts
+from app.security import throttle
+from app.security.throttle import Count, Judgement, Rule, Subject, after_failure
+from db.session import ALL_TENANTS
+
+NOON = datetime(2030, 5, 1, 12, 0, tzinfo=UTC)
+ACCOUNT = Rule("test_account", 3, 100, (10, 20, 40), cleared_by_success=True)
+ADDRESS = Rule("test_address", 5, 100, (60,))
+REAL_RULES = [
+    throttle.SIGN_IN,
+    throttle.SIGN_IN_ADDRESS,
+    throttle.CODE,
+    throttle.CODE_ADDRESS,
+    throttle.PASSWORD,
+    throttle.MAIL,
+]
+
+RULES = st.builds(
+    Rule,
+    st.just("test_any"),
+    st.integers(1, 6),
+    st.integers(1, 300),
+    st.lists(st.integers(1, 100), min_size=1, max_size=5).map(tuple),
+)
+GAPS = st.lists(st.integers(0, 120), min_size=1, max_size=40)
+
+
+def _later(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+# The arithmetic
+
+
+def _numbered(rule: Rule, gaps: Sequence[int]) -> list[tuple[datetime, int, datetime]]:
+    """When each failure comes, which one of its window it is, and when that window began."""
+    found: list[tuple[datetime, int, datetime]] = []
+    now = since = NOON
+    number = 0
+    for gap in gaps:
+        now += timedelta(seconds=gap)
+        if number == 0 or (now - since).total_seconds() >= rule.window:
+            number, since = 0, now
+        number += 1
+        found.append((now, number, since))
+    return found
+
+
+def _counted(rule: Rule, moments: Sequence[datetime]) -> list[Count]:
+    counts = [Count(0, moments[0])]
+    for now in moments:
+        counts.append(after_failure(rule, counts[-1], now))
+    return counts[1:]
+
+
+@given(rule=RULES, gaps=GAPS)
+def test_failures_are_counted_from_the_first_of_their_window(rule: Rule, gaps: list[int]) -> None:
+    expected = _numbered(rule, gaps)
+    counts = _counted(rule, [now for now, _, _ in expected])
+    assert [(count.failures, count.since) for count in counts] == [
+        (number, since) for _, number, since in expected
+    ]
+
+
+@given(rule=RULES, gaps=GAPS)
+def test_from_the_last_free_failure_on_each_costs_the_next_wait(
+    rule: Rule, gaps: list[int]
+) -> None:
+    for count, (now, number, _) in zip(
+        _counted(rule, [now for now, _, _ in _numbered(rule, gaps)]),
+        _numbered(rule, gaps),
+        strict=True,
+    ):
+        costs = [0] * (rule.free - 1) + list(rule.waits)
+        assert count.wait(now) == costs[min(number, len(costs)) - 1]
+
+
+def test_the_waits_of_a_rule_are_taken_one_by_one_and_the_last_is_kept() -> None:
+    counts = _counted(ACCOUNT, [NOON] * 7)
+    assert [count.wait(NOON) for count in counts] == [0, 0, 10, 20, 40, 40, 40]
+
+
+def test_a_failure_after_the_window_is_the_first_of_the_next() -> None:
+    assert after_failure(ACCOUNT, Count(9, NOON), _later(100)) == Count(1, _later(100))
+
+
+def test_a_failure_at_the_very_end_of_the_window_still_counts() -> None:
+    assert after_failure(ACCOUNT, Count(1, NOON), _later(99.999)) == Count(2, NOON)
+
+
+@given(left=st.integers(1, 10**9))
+def test_a_wait_is_the_least_number_of_whole_seconds_that_is_enough(left: int) -> None:
+    rest = timedelta(microseconds=left)
+    wait = timedelta(seconds=Count(3, NOON, NOON + rest).wait(NOON))
+    assert wait - timedelta(seconds=1) < rest <= wait
+
+
+@given(past=st.integers(0, 10**9))
+def test_a_wait_that_is_over_is_nothing(past: int) -> None:
+    assert Count(3, NOON, NOON - timedelta(microseconds=past)).wait(NOON) == 0
+
+
+def test_who_was_never_blocked_waits_for_nothing() -> None:
+    assert Count(2, NOON).wait(NOON) == 0
+
+
+@given(rule=RULES, failures=st.integers(0, 20))
+def test_who_waits_as_told_is_not_made_to_wait_again(rule: Rule, failures: int) -> None:
+    count = after_failure(rule, Count(failures, NOON), NOON)
+    assert count.wait(_later(count.wait(NOON))) == 0
+
+
+# The rules in use
+
+
+@pytest.mark.parametrize("rule", [throttle.SIGN_IN, throttle.CODE, throttle.PASSWORD])
+def test_an_account_has_five_failures_before_it_waits(rule: Rule) -> None:
+    waits = [count.wait(NOON) for count in _counted(rule, [NOON] * 5)]
+    assert [wait > 0 for wait in waits] == [False, False, False, False, True]
+
+
+@pytest.mark.parametrize("rule", [throttle.SIGN_IN, throttle.CODE, throttle.PASSWORD])
+def test_an_accounts_waits_grow(rule: Rule) -> None:
+    assert list(rule.waits) == sorted(set(rule.waits))
+
+
+@pytest.mark.parametrize("rule", [throttle.SIGN_IN_ADDRESS, throttle.CODE_ADDRESS])
+def test_an_address_has_fifty_failures_in_fifteen_minutes(rule: Rule) -> None:
+    assert (rule.free, rule.window) == (50, 900)
+
+
+@pytest.mark.parametrize("rule", REAL_RULES, ids=lambda rule: rule.name)
+def test_only_an_accounts_count_is_cleared_by_success(rule: Rule) -> None:
+    accounts = {throttle.SIGN_IN, throttle.CODE, throttle.PASSWORD}
+    assert rule.cleared_by_success == (rule in accounts)
+
+
+def test_the_same_name_is_another_subject_under_every_rule() -> None:
+    assert len({Subject(rule, "ada@example.com").id for rule in REAL_RULES}) == len(REAL_RULES)
+
+
+def test_a_subject_does_not_tell_whom_it_counts() -> None:
+    assert "ada" not in Subject(throttle.SIGN_IN, "ada@example.com").id
+
+
+# Judging, in the database
+
+
+def _account(rule: Rule = ACCOUNT) -> Subject:
+    return Subject(rule, new_id("who"))
+
+
+def _address(rule: Rule = ADDRESS) -> Subject:
+    return Subject(rule, new_id("where"))
+
+
+async def _judge(parts: Parts, *subjects: Subject, right: bool = False) -> Judgement:
+    async with parts.db.tx(ALL_TENANTS) as tx:
+        return await throttle.judge(tx, subjects, right=right)
+
+
+async def _fail(parts: Parts, *subjects: Subject, times: int) -> list[Judgement]:
+    return [await _judge(parts, *subjects) for _ in range(times)]
+
+
+async def _blocked(parts: Parts, *subjects: Subject) -> RateLimited | None:
+    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        try:
+            await throttle.refuse_blocked(tx, subjects)
+        except RateLimited as problem:
+            return problem
+    return None
+
+
+async def _failures(parts: Parts, subject: Subject) -> int | None:
+    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        found: int | None = await (await tx.raw()).fetchval(
+            "SELECT failures FROM attempts WHERE id = $1", subject.id
+        )
+    return found
+
+
+async def test_who_never_failed_is_not_refused(parts: Parts) -> None:
+    assert await _blocked(parts, _account(), _address()) is None
+
+
+async def test_a_right_attempt_of_who_never_failed_passes(parts: Parts) -> None:
+    assert await _judge(parts, _account(), _address(), right=True) == Judgement(passed=True)
+
+
+async def test_a_right_attempt_of_who_never_failed_leaves_nothing_behind(parts: Parts) -> None:
+    subject = _account()
+    await _judge(parts, subject, right=True)
+    assert await _failures(parts, subject) is None
+
+
+async def test_a_failure_counts_against_every_subject(parts: Parts) -> None:
+    subjects = _account(), _address()
+    await _fail(parts, *subjects, times=2)
+    assert [await _failures(parts, subject) for subject in subjects] == [2, 2]
+
+
+async def test_failures_before_the_last_free_one_refuse_nobody(parts: Parts) -> None:
+    subject = _account()
+    await _fail(parts, subject, times=2)
+    assert await _blocked(parts, subject) is None
+
+
+async def test_the_last_free_failure_starts_a_wait_and_says_so(parts: Parts) -> None:
+    judged = await _fail(parts, _account(), times=3)
+    assert [judgement.tripped for judgement in judged] == [False, False, True]
+
+
+async def test_the_failure_that_starts_a_wait_is_itself_still_judged(parts: Parts) -> None:
+    judged = await _fail(parts, _account(), times=3)
+    assert judged[-1].problem is None
+
+
+async def test_who_must_wait_is_refused_before_any_work(parts: Parts) -> None:
+    subject = _account()
+    with clock.frozen(NOON):
+        await _fail(parts, subject, times=3)
+        problem = await _blocked(parts, subject)
+    assert problem is not None
+    assert problem.details == {"limit": 3, "window": 100, "retry_after": 10}
+
+
+@pytest.mark.parametrize("right", [False, True])
+async def test_an_attempt_while_one_must_wait_is_not_judged(parts: Parts, *, right: bool) -> None:
+    subject = _account()
+    with clock.frozen(NOON):
+        await _fail(parts, subject, times=3)
+        judgement = await _judge(parts, subject, right=right)
+    assert (judgement.passed, judgement.tripped) == (False, False)
+    assert judgement.problem is not None
+
+
+@pytest.mark.parametrize("right", [False, True])
+async def test_an_attempt_while_one_must_wait_counts_for_nothing(
+    parts: Parts, *, right: bool
+) -> None:
+    subject, other = _account(), _address()
+    with clock.frozen(NOON):
+        await _fail(parts, subject, other, times=3)
+        await _judge(parts, subject, other, right=right)
+    assert [await _failures(parts, item) for item in (subject, other)] == [3, 3]
+
+
+async def test_of_two_waits_the_longer_is_told(parts: Parts) -> None:
+    account, address = _account(), _address()
+    with clock.frozen(NOON):
+        await _fail(parts, account, times=3)
+        await _fail(parts, address, times=5)
+        problem = await _blocked(parts, account, address)
+    assert problem is not None
+    assert problem.details == {"limit": 5, "window": 100, "retry_after": 60}
+
+
+async def test_a_wait_of_the_address_alone_refuses_every_account(parts: Parts) -> None:
+    address = _address()
+    with clock.frozen(NOON):
+        await _fail(parts, address, times=5)
+        judgement = await _judge(parts, _account(), address, right=True)
+    assert judgement.problem is not None
+
+
+async def test_the_refusal_tells_the_seconds_in_words_and_as_a_header(parts: Parts) -> None:
+    subject = _account()
+    with clock.frozen(NOON):
+        await _fail(parts, subject, times=3)
+    with clock.frozen(_later(7.5)):
+        problem = await _blocked(parts, subject)
+    assert problem is not None
+    assert "3 seconds" in problem.message
+    assert problem.headers == {"Retry-After": "3"}
+
+
+async def test_after_the_wait_the_next_failure_is_judged_and_waits_longer(parts: Parts) -> None:
+    subject = _account()
+    with clock.frozen(NOON):
+        await _fail(parts, subject, times=3)
+    with clock.frozen(_later(10)):
+        judgement = await _judge(parts, subject)
+        problem = await _blocked(parts, subject)
+    assert judgement == Judgement(tripped=True)
+    assert problem is not None
+    assert problem.headers == {"Retry-After": "20"}
+
+
+async def test_after_the_wait_a_right_attempt_passes(parts: Parts) -> None:
+    subject = _account()
+    with clock.frozen(NOON):
+        await _fail(parts, subject, times=3)
+    with clock.frozen(_later(10)):
+        assert (await _judge(parts, subject, right=True)).passed
+
+
+async def test_success_clears_only_what_success_may_clear(parts: Parts) -> None:
+    account, address = _account(), _address()
+    await _fail(parts, account, address, times=2)
+    await _judge(parts, account, address, right=True)
+    assert [await _failures(parts, item) for item in (account, address)] == [None, 2]
+
+
+async def test_success_clears_nobody_elses_count(parts: Parts) -> None:
+    account, other = _account(), _account()
+    await _fail(parts, other, times=2)
+    await _judge(parts, account, right=True)
+    assert await _failures(parts, other) == 2
+
+
+async def test_what_is_outside_the_window_is_forgotten(parts: Parts) -> None:
+    subject = _account()
+    with clock.frozen(NOON):
+        await _fail(parts, subject, times=2)
+    with clock.frozen(_later(100)):
+        judged = await _fail(parts, subject, times=2)
+    assert [judgement.tripped for judgement in judged] == [False, False]
+
+
+async def test_forgetting_ends_a_wait(parts: Parts) -> None:
+    subject = _account()
+    with clock.frozen(NOON):
+        await _fail(parts, subject, times=3)
+        async with parts.db.tx(ALL_TENANTS) as tx:
+            await throttle.forget(tx, [subject])
+        assert await _blocked(parts, subject) is None
+
+
+async def test_forgetting_one_keeps_the_others(parts: Parts) -> None:
+    subject, other = _account(), _account()
+    await _fail(parts, subject, other, times=2)
+    async with parts.db.tx(ALL_TENANTS) as tx:
+        await throttle.forget(tx, [subject])
+    assert await _failures(parts, other) == 2
+
+
+async def test_a_failure_that_is_rolled_back_is_not_counted(parts: Parts) -> None:
+    subject = _account()
+    tx = parts.db.begin(ALL_TENANTS)
+    await throttle.judge(tx, [subject], right=False)
+    await tx.rollback()
+    assert await _failures(parts, subject) is None
+
+
+class Model:
+    """What the rules say, in plain Python: an account and an address that is tried from."""
+
+    def __init__(self) -> None:
+        self._rules = {"account": ACCOUNT, "address": ADDRESS}
+        self._moments: dict[str, list[datetime]] = {"account": [], "address": []}
+        self._until = {"account": NOON, "address": NOON}
+
+    def attempt(self, now: datetime, *, right: bool) -> tuple[bool, int]:
+        """Whether it passes, and for how many seconds it is refused."""
+        wait = max((until - now).total_seconds() for until in self._until.values())
+        if wait > 0:
+            return False, int(wait)
+        if right:
+            self._moments["account"] = []
+            return True, 0
+        for name, rule in self._rules.items():
+            moments = self._moments[name]
+            if moments and (now - moments[0]).total_seconds() >= rule.window:
+                moments.clear()
+            moments.append(now)
+            waits = [0] * (rule.free - 1) + list(rule.waits)
+            cost = waits[min(len(moments), len(waits)) - 1]
+            self._until[name] = now + timedelta(seconds=cost)
+        return False, 0
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    attempts=st.lists(
+        st.tuples(
+            st.one_of(st.integers(0, 3), st.sampled_from([9, 10, 20, 40, 60, 99, 100, 101])),
+            st.sampled_from([False, False, False, True]),
+        ),
+        max_size=25,
+    )
+)
+async def test_attempts_are_judged_as_the_plain_model_says(
+    parts: Parts, attempts: list[tuple[int, bool]]
+) -> None:
+    model, subjects, now = Model(), (_account(), _address()), NOON
+    for pause, right in attempts:
+        now += timedelta(seconds=pause)
+        with clock.frozen(now):
+            judgement = await _judge(parts, *subjects, right=right)
+        problem = judgement.problem
+        wait = int((problem.headers or {})["Retry-After"]) if problem else 0
+        assert (judgement.passed, wait) == model.attempt(now, right=right)
+
+
+# Many at once
+
+
+async def test_of_fifty_failures_at_once_only_the_free_ones_are_judged(parts: Parts) -> None:
+    subject = _account()
+    with clock.frozen(NOON):
+        judged = await asyncio.gather(*(_judge(parts, subject) for _ in range(50)))
+    assert len([item for item in judged if item.problem is None]) == 3
+
+
+async def test_of_fifty_failures_at_once_one_starts_the_wait(parts: Parts) -> None:
+    subject = _account()
+    with clock.frozen(NOON):
+        judged = await asyncio.gather(*(_judge(parts, subject) for _ in range(50)))
+    assert len([item for item in judged if item.tripped]) == 1
+
+
+async def test_fifty_failures_at_once_from_fifty_addresses_are_counted_for_the_account(
+    parts: Parts,
+) -> None:
+    subject = _account()
+    with clock.frozen(NOON):
+        judged = await asyncio.gather(*(_judge(parts, subject, _address()) for _ in range(50)))
+    assert len([item for item in judged if item.problem is None]) == 3
+
+
+async def test_fifty_failures_at_once_on_fifty_accounts_are_counted_for_the_address(
+    parts: Parts,
+) -> None:
+    address = _address()
+    with clock.frozen(NOON):
+        judged = await asyncio.gather(*(_judge(parts, _account(), address) for _ in range(50)))
+    assert len([item for item in judged if item.problem is None]) == 5
+
+
+async def test_fifty_right_attempts_at_once_all_pass(parts: Parts) -> None:
+    subjects = _account(), _address()
+    await _fail(parts, *subjects, times=2)
+    judged = await asyncio.gather(*(_judge(parts, *subjects, right=True) for _ in range(50)))
+    assert all(item.passed for item in judged)
+
+
+async def test_an_attempt_waits_for_the_judgement_of_the_one_before(parts: Parts) -> None:
+    """The count is locked from its reading to the commit, so nobody judges by a stale one."""
+    subject = _account()
+    with clock.frozen(NOON):
+        await _fail(parts, subject, times=2)
+        async with parts.db.tx(ALL_TENANTS) as tx:
+            await throttle.judge(tx, [subject], right=False)
+            second = asyncio.create_task(_judge(parts, subject, right=True))
+            await _until_somebody_waits(parts)
+        assert (await second).problem is not None
+
+
+async def _until_somebody_waits(parts: Parts) -> None:
+    """Until another transaction stands before a lock."""
+    async with asyncio.timeout(10):
+        while True:
+            async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+                if await (await tx.raw()).fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"):
+                    return
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "cleared"),
+    [
+        pytest.param((False, False), True, id="failures"),
+        pytest.param((True, True), True, id="successes that clear"),
+        pytest.param((False, True), False, id="failures and successes"),
+        pytest.param((False, True), True, id="failures and successes that clear"),
+    ],
+)
+async def test_attempts_that_name_their_subjects_in_either_order_never_wait_for_each_other(
+    parts: Parts, outcomes: tuple[bool, bool], *, cleared: bool
+) -> None:
+    one = _account(Rule("test_ever", 1_000_000, 100, (1,), cleared_by_success=cleared))
+    two = _address(Rule("test_ever", 1_000_000, 100, (1,)))
+    await _judge(parts, one, two)
+    ways = list(zip([(one, two), (two, one)], outcomes, strict=True))
+    made = await asyncio.gather(
+        *(_judge(parts, *pair, right=right) for _ in range(30) for pair, right in ways),
+        return_exceptions=True,
+    )
+    assert [item for item in made if isinstance(item, BaseException)] == []
