@@ -25,7 +25,8 @@ HEADER = "Idempotency-Key"
 _MAX_LENGTH = 255
 
 _WAIT_SECONDS = 30
-_PAUSE_SECONDS = 0.05
+_PAUSE_SECONDS = 0.02
+_LONGEST_PAUSE_SECONDS = 0.5
 
 _CLAIM = """
 WITH turn AS (SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS ours),
@@ -84,7 +85,7 @@ async def before(request: Request[Any, Any, Any]) -> Response[bytes] | None:
 
 async def _is_first(tx: Tx, key_id: str, fingerprint: str) -> bool:
     """Wait until no other request with this key is running; True when none has succeeded yet."""
-    deadline = time.monotonic() + _WAIT_SECONDS
+    deadline, pause = time.monotonic() + _WAIT_SECONDS, _PAUSE_SECONDS
     while True:
         row = await (await tx.raw()).fetchrow(_CLAIM, key_id, fingerprint)
         if row["ours"]:
@@ -92,7 +93,8 @@ async def _is_first(tx: Tx, key_id: str, fingerprint: str) -> bool:
         await tx.rollback()
         if time.monotonic() > deadline:
             raise Conflict(f"A request with this {HEADER} is still running; try again later")
-        await asyncio.sleep(_PAUSE_SECONDS)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
 
 async def after(response: Response[Any]) -> Response[Any]:

@@ -48,6 +48,7 @@ class Session(TenantOwned, HasId, Timestamps, Base):
     # Refresh tokens used in the last seconds, each with the pair that it was exchanged for.
     spent: Mapped[list[dict[str, Any]]] = mapped_column(JSONB, default=list, server_default="[]")
     code_shown_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    ip_address: Mapped[str | None]
 
 
 class OneTimeToken(TenantOwned, HasId, Timestamps, Base):

@@ -203,6 +203,48 @@ async def test_an_encoded_domain_signs_in_as_it_registered(anonymous: Client) ->
     assert answer.status_code == 200
 
 
+async def _guess(client: Client, email: str, times: int = 5) -> None:
+    for _ in range(times):
+        await client.post("/auth/login", {"email": email, "password": "Wrong7Horse"})
+
+
+async def test_a_stranger_does_not_lock_out_who_signs_in_from_their_usual_address(
+    world: World, anonymous: Client, developer: Client
+) -> None:
+    login = {"email": developer.email, "password": PASSWORD}
+    await anonymous.post("/auth/login", login)
+    await _guess(world.anonymous(), developer.email)
+    assert (await anonymous.post("/auth/login", login)).status_code == 200
+
+
+async def test_guesses_from_a_usual_address_are_counted_too(
+    anonymous: Client, developer: Client
+) -> None:
+    login = {"email": developer.email, "password": PASSWORD}
+    await anonymous.post("/auth/login", login)
+    await _guess(anonymous, developer.email)
+    assert (await anonymous.post("/auth/login", login)).status_code == 429
+
+
+async def test_strangers_at_many_addresses_are_counted_together(
+    world: World, anonymous: Client, developer: Client
+) -> None:
+    for _ in range(5):
+        await _guess(world.anonymous(), developer.email, times=1)
+    login = {"email": developer.email, "password": PASSWORD}
+    assert (await world.anonymous().post("/auth/login", login)).status_code == 429
+
+
+async def test_a_sign_in_of_somebody_else_makes_an_address_usual_for_nobody(
+    world: World, anonymous: Client, developer: Client
+) -> None:
+    other = await world.user("viewer", developer.tenant_id)
+    await anonymous.post("/auth/login", {"email": other.email, "password": PASSWORD})
+    await _guess(world.anonymous(), developer.email)
+    login = {"email": developer.email, "password": PASSWORD}
+    assert (await anonymous.post("/auth/login", login)).status_code == 429
+
+
 # Who has an account
 
 

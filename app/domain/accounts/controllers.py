@@ -128,9 +128,11 @@ class AuthController(Controller):
         public=True,
         idempotent=False,
     )
-    async def reset_password(self, parts: Parts, data: JSONBody[ResetPassword]) -> Done:
+    async def reset_password(
+        self, request: Request[Any, Any, Any], parts: Parts, data: JSONBody[ResetPassword]
+    ) -> Done:
         """Takes the token of the mail, once, within an hour. Ends all sessions."""
-        return await password.reset(parts, data)
+        return await password.reset(parts, data, caller_of(request).address)
 
     @post(
         "/verify-email",

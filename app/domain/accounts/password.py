@@ -10,7 +10,7 @@ from app.domain.accounts.events import (
     SignInBlocked,
 )
 from app.domain.accounts.schemas import ChangePassword, ResetPassword
-from app.domain.accounts.sign_in import account
+from app.domain.accounts.sign_in import anywhere, known_at
 from app.domain.accounts.users import lock_own
 from app.domain.events import service as events
 from app.http.answers import Done
@@ -73,7 +73,7 @@ async def forgot(parts: Parts, email: str) -> Done:
     return Done("If somebody has an account with this address, a mail is on its way to it")
 
 
-async def reset(parts: Parts, data: ResetPassword) -> Done:
+async def reset(parts: Parts, data: ResetPassword, address: str) -> Done:
     """Ends every session; who could read the mail has shown that the address is theirs."""
     _check_new("new_password", data.new_password)
     async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
@@ -88,8 +88,8 @@ async def reset(parts: Parts, data: ResetPassword) -> Done:
             raise one_time.useless()
         trace.current().actor_id = user["id"]
         await _store(tx, parts, user, hashed, by="mail", keep=None)
-        counted = [account(user["email"], user), Subject(throttle.PASSWORD, user["id"])]
-        await throttle.forget(tx, counted)
+        counted = [anywhere(user["id"]), known_at(user["id"], address)]
+        await throttle.forget(tx, [*counted, Subject(throttle.PASSWORD, user["id"])])
         if await queries.set_verified(tx, user["tenant_id"], user["id"], clock.now()):
             await events.emit(tx, EmailVerified(user["id"]), tenant_id=user["tenant_id"])
     return Done("The password is changed; sign in with it")

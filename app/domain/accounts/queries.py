@@ -11,7 +11,11 @@ from db.fast import Row
 from db.session import Tx
 
 _BY_EMAIL = """
-SELECT id, tenant_id, email, role, status, password_hash FROM users WHERE lower(email) = $1
+SELECT id, tenant_id, email, role, status, password_hash,
+       EXISTS (SELECT 1 FROM sessions s
+               WHERE s.user_id = u.id AND s.ip_address = $2
+                 AND s.created_at > now() - interval '90 days') AS familiar
+FROM users u WHERE lower(email) = $1
 """
 
 _BY_ID = """
@@ -115,9 +119,12 @@ SELECT EXISTS (SELECT 1 FROM users
 """
 
 
-async def by_email(tx: Tx, email: str) -> Row | None:
-    """Whoever has this address, in any tenant, however it is written."""
-    found: Row | None = await (await tx.raw()).fetchrow(_BY_EMAIL, emails.comparable(email))
+async def by_email(tx: Tx, email: str, address: str | None = None) -> Row | None:
+    """Whoever has this e-mail, in any tenant, however it is written; `familiar` when they have
+    signed in from this network address before.
+    """
+    wanted = emails.comparable(email)
+    found: Row | None = await (await tx.raw()).fetchrow(_BY_EMAIL, wanted, address)
     return found
 
 

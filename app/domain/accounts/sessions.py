@@ -40,7 +40,7 @@ class Ended(msgspec.Struct, frozen=True):
     replayed: bool = False
 
 
-async def begin(tx: Tx, parts: Parts, user: Row, *, code_shown: bool) -> TokenPair:
+async def begin(tx: Tx, parts: Parts, user: Row, address: str, *, code_shown: bool) -> TokenPair:
     now = clock.now()
     opened = Session(
         id=new_id("ses"),
@@ -49,6 +49,7 @@ async def begin(tx: Tx, parts: Parts, user: Row, *, code_shown: bool) -> TokenPa
         refresh_jti=new_id("jti"),
         expires_at=now + timedelta(seconds=tokens.REFRESH_SECONDS),
         code_shown_at=now if code_shown else None,
+        ip_address=address,
     )
     (await tx.session()).add(opened)
     await queries.set_signed_in(tx, user["tenant_id"], user["id"], now)

@@ -39,9 +39,9 @@ _NO_TOKEN = "The mfa_token is not valid: unknown, used up or older than 5 minute
 async def sign_in(parts: Parts, data: Login, address: str) -> SignedIn | MfaRequired:
     """The same answer, after the same work, for a wrong password and an unknown e-mail."""
     async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
-        found = await queries.by_email(tx, data.email)
+        found = await queries.by_email(tx, data.email, address)
         subjects = [
-            account(data.email, found),
+            _account(data.email, found, address),
             Subject(throttle.SIGN_IN_ADDRESS, address),
         ]
         await throttle.refuse_blocked(tx, subjects)
@@ -60,9 +60,21 @@ async def sign_in(parts: Parts, data: Login, address: str) -> SignedIn | MfaRequ
     return answer
 
 
-def account(email: str, found: Row | None) -> Subject:
-    """Who is counted: the user, however the address was written, or the address of nobody."""
-    return Subject(throttle.SIGN_IN, found["id"] if found else emails.comparable(email))
+def _account(email: str, found: Row | None, address: str) -> Subject:
+    """Who is counted: the user, however the e-mail was written, or an e-mail that nobody has. Where
+    a user has signed in from before, they are counted apart, so that no stranger locks them out.
+    """
+    if found is None:
+        return Subject(throttle.SIGN_IN, emails.comparable(email))
+    return known_at(found["id"], address) if found["familiar"] else anywhere(found["id"])
+
+
+def anywhere(user_id: str) -> Subject:
+    return Subject(throttle.SIGN_IN, user_id)
+
+
+def known_at(user_id: str, address: str) -> Subject:
+    return Subject(throttle.SIGN_IN, f"{user_id} {address}")
 
 
 async def _unchanged(tx: Tx, found: Row | None) -> Row | None:
@@ -89,7 +101,7 @@ async def _enter(tx: Tx, parts: Parts, user: Row, address: str) -> SignedIn | Mf
 
 
 async def _begin(tx: Tx, parts: Parts, user: Row, address: str, *, mfa: bool) -> TokenPair:
-    tokens = await sessions.begin(tx, parts, user, code_shown=mfa)
+    tokens = await sessions.begin(tx, parts, user, address, code_shown=mfa)
     await events.emit(tx, UserSignedIn(user["id"], address, mfa), tenant_id=user["tenant_id"])
     return tokens
 
