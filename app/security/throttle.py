@@ -73,9 +73,8 @@ def after_failure(rule: Rule, count: Count, now: datetime) -> Count:
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """`tripped` is set by the failure that starts a wait; `problem` is there when none was judged.
-
-    A problem is raised by the caller, after the transaction that counted has committed.
+    """`tripped` is set by the failure that starts a wait. With a `problem` nothing was judged or
+    counted; it is for the caller to raise.
     """
 
     passed: bool = False

@@ -85,6 +85,7 @@ class Invitation(TenantOwned, HasId, Timestamps, Base):
     __table_args__ = (
         Index("ix_invitations_tenant_id", "tenant_id", "created_at"),
         Index("ix_invitations_invited_by", "invited_by"),
+        Index("ix_invitations_email", func.lower(text("email"))),
     )
 
     email: Mapped[str]

@@ -16,6 +16,7 @@ from app.kit import clock
 from app.main import create_app
 from app.parts import Parts
 from app.security import passwords, throttle
+from app.security.sessions import require_standing
 from db.session import ALL_TENANTS
 from tests.stores import Stores
 from tests.world import PASSWORD, Client, World
@@ -467,3 +468,37 @@ async def test_a_code_at_sign_in_that_is_not_judged_is_not_used_up(
     assert answer.status_code == 429
     status = (await developer.get("/api/v1/mfa/status")).json()
     assert status["recovery_codes_remaining"] == 10
+
+
+async def test_an_invitation_made_while_its_giver_falls_does_not_outlive_the_fall(
+    world: World, parts: Parts, admin: Client, anonymous: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The demotion waits for the invitation, and then voids it."""
+    falling = await world.user("tenant_admin", admin.tenant_id)
+    stands = require_standing
+    demotion: list[asyncio.Task[Any]] = []
+
+    async def meanwhile(*args: Any) -> None:
+        await stands(*args)
+        request = admin.put(f"/users/{falling.user_id}/role", {"role": "viewer"})
+        demotion.append(asyncio.create_task(request))
+        await _until(parts, "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted")
+
+    monkeypatch.setattr(invitations, "require_standing", meanwhile)
+    email = f"outlive.{anonymous.address}@example.com"
+    token = await _invite(falling, email)
+    assert (await demotion[0]).status_code == 200
+    assert await _join(anonymous, email, token) == 422
+
+
+async def test_a_set_up_from_before_mfa_is_not_confirmed_without_a_code(
+    world: World, developer: Client, parts: Parts
+) -> None:
+    thief = await _second_session(world, developer)
+    seed = (await thief.post("/api/v1/mfa/setup")).json()["secret"]
+    async with parts.db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute(
+            "UPDATE users SET mfa_enabled = true WHERE id = $1", developer.user_id
+        )
+    answer = await thief.post("/api/v1/mfa/enable", {"code": pyotp.TOTP(seed).now()})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "mfa_required")

@@ -38,6 +38,8 @@ async def invite(tx: Tx, parts: Parts, principal: Principal, data: Invite) -> In
     email = emails.checked("email", data.email)
     if await queries.by_email(tx, email) is not None:
         raise Conflict("Somebody with this e-mail already has an account")
+    # Held until the commit: who demotes the inviter comes before this, or voids what it made.
+    await queries.lock_user(tx, principal.tenant_id, principal.user_id, to_change=False)
     await require_standing(tx, principal)
     await queries.void_invitations_to(tx, email, clock.now(), tenant_id)
     token = tokens.new_secret()

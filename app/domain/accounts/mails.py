@@ -13,7 +13,7 @@ _ALARM = (
 )
 
 
-async def invitation(  # what the mail says
+async def invitation(
     tx: Tx,
     parts: Parts,
     *,
@@ -60,7 +60,7 @@ async def notice(tx: Tx, parts: Parts, user: Row, what: str, cause: str) -> None
     await _send(tx, parts, user["tenant_id"], user["email"], "Your account changed", text, cause)
 
 
-async def _send(  # an envelope and a letter
+async def _send(
     tx: Tx, parts: Parts, tenant_id: str, email: str, subject: str, text: str, cause: str | None
 ) -> None:
     await mail.queue(

@@ -50,12 +50,23 @@ async def count_try(tx: Tx, purpose: Purpose, token: str) -> bool:
     return bool(await queries.try_token(tx, hashed, purpose.name, clock.now(), MAX_TRIES))
 
 
-async def use(tx: Tx, purpose: Purpose, token: str) -> Row:
-    """Whose token it is; from now on it is nobody's."""
+async def user_of(tx: Tx, purpose: Purpose, token: str) -> Row:
+    """The user whose token it is, locked before the token, which is used up."""
+    found = await owner(tx, purpose, token)
+    if found is None:
+        raise useless()
+    user = await queries.lock_user(tx, found["tenant_id"], found["user_id"])
+    await use(tx, purpose, token)
+    if user is None or user["status"] != "active":
+        raise useless()
+    return user
+
+
+async def use(tx: Tx, purpose: Purpose, token: str) -> None:
+    """From now on it is nobody's."""
     found = await queries.use_token(tx, tokens.secret_hash(token), purpose.name, clock.now())
     if found is None:
         raise useless()
-    return found
 
 
 def useless() -> Invalid:

@@ -77,15 +77,11 @@ async def reset(parts: Parts, data: ResetPassword, address: str) -> Done:
     """Ends every session; who could read the mail has shown that the address is theirs."""
     _check_new("new_password", data.new_password)
     async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
-        owner = await one_time.owner(tx, one_time.RESET_PASSWORD, data.token)
-    if owner is None:
-        raise one_time.useless()
-    hashed = await passwords.hash_password(data.new_password)
-    async with parts.db.tx(owner["tenant_id"]) as tx:
-        user = await queries.lock_user(tx, owner["tenant_id"], owner["user_id"])
-        await one_time.use(tx, one_time.RESET_PASSWORD, data.token)
-        if user is None or user["status"] != "active":
+        if await one_time.owner(tx, one_time.RESET_PASSWORD, data.token) is None:
             raise one_time.useless()
+    hashed = await passwords.hash_password(data.new_password)
+    async with parts.db.tx(ALL_TENANTS) as tx:
+        user = await one_time.user_of(tx, one_time.RESET_PASSWORD, data.token)
         trace.current().actor_id = user["id"]
         await _store(tx, parts, user, hashed, by="mail", keep=None)
         counted = [anywhere(user["id"]), known_at(user["id"], address)]

@@ -161,7 +161,7 @@ async def lock_session(tx: Tx, tenant: str, session_id: str, user_id: str) -> Ro
     return await fast.row(tx, tenant, _SESSION, session_id, user_id)
 
 
-async def rotate_session(  # a row's columns
+async def rotate_session(
     tx: Tx,
     tenant: str,
     session_id: str,

@@ -100,13 +100,10 @@ async def _tell_registered(tx: Tx, user: User) -> str:
 
 async def verify_email(tx: Tx, token: str) -> Done:
     tx.enter(ALL_TENANTS)
-    owner = await one_time.owner(tx, one_time.VERIFY_EMAIL, token)
-    if owner is not None:
-        await queries.lock_user(tx, owner["tenant_id"], owner["user_id"])
-    found = await one_time.use(tx, one_time.VERIFY_EMAIL, token)
-    trace.current().actor_id = found["user_id"]
-    if await queries.set_verified(tx, found["tenant_id"], found["user_id"], clock.now()):
-        await events.emit(tx, EmailVerified(found["user_id"]), tenant_id=found["tenant_id"])
+    user = await one_time.user_of(tx, one_time.VERIFY_EMAIL, token)
+    trace.current().actor_id = user["id"]
+    if await queries.set_verified(tx, user["tenant_id"], user["id"], clock.now()):
+        await events.emit(tx, EmailVerified(user["id"]), tenant_id=user["tenant_id"])
     return Done("The e-mail address is verified")
 
 

@@ -56,7 +56,7 @@ async def begin(tx: Tx, parts: Parts, user: Row, address: str, *, code_shown: bo
     return pair(parts.tokens, user, opened.id, new_id("jti"), opened.refresh_jti)
 
 
-def pair(  # what two tokens say
+def pair(
     issuer: Tokens,
     user: Row,
     session_id: str,

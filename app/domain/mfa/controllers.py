@@ -36,7 +36,7 @@ class MfaController(Controller):
         """
         return await service.setup(tx, parts, principal)
 
-    @post("/enable", summary="Enable MFA", status_code=200, idempotent=False)
+    @post("/enable", summary="Enable MFA", status_code=200, errors=(403,), idempotent=False)
     async def enable(
         self,
         request: Request[Any, Any, Any],

@@ -83,6 +83,8 @@ async def enable(
 
     async def confirm(tx: Tx, user: Row, proof: Proof) -> None:
         tenant_id, user_id = user["tenant_id"], user["id"]
+        if user["mfa_enabled"]:
+            await sessions.require_code_shown(tx, principal)
         name = None if data.name is UNSET else data.name.strip()
         if not await queries.confirm(tx, tenant_id, user_id, proof.device_id, clock.now(), name):
             raise MfaNotSetUp("This set-up was confirmed already")
@@ -121,7 +123,7 @@ async def verify(parts: Parts, principal: Principal, code: str, address: str) ->
     return await _prove(parts, principal, code, address, mark)
 
 
-async def _prove(  # who, what, and what then
+async def _prove(
     parts: Parts,
     principal: Principal,
     code: str,

@@ -38,7 +38,7 @@ async def update(
     return await fast.row(tx, tenant, _UPDATE, user_id, *values, at)
 
 
-async def set_avatar(  # a row's columns
+async def set_avatar(
     tx: Tx, tenant: str, user_id: str, key: str | None, media_type: str | None, at: datetime
 ) -> str | None:
     """The key of the picture that was there before."""

@@ -123,6 +123,9 @@ def upgrade() -> None:
     )
     op.create_index("ix_recovery_codes_user_id", "recovery_codes", ["user_id"], unique=False)
     op.create_index("ix_invitations_invited_by", "invitations", ["invited_by"], unique=False)
+    op.create_index(
+        "ix_invitations_email", "invitations", [sa.literal_column("lower(email)")], unique=False
+    )
     op.add_column(
         "sessions",
         sa.Column(
@@ -149,6 +152,7 @@ def downgrade() -> None:
     op.drop_column("sessions", "code_shown_at")
     op.drop_index("ix_sessions_expires_at", table_name="sessions")
     op.drop_column("sessions", "spent")
+    op.drop_index("ix_invitations_email", table_name="invitations")
     op.drop_index("ix_invitations_invited_by", table_name="invitations")
     op.drop_index("ix_recovery_codes_user_id", table_name="recovery_codes")
     op.drop_table("recovery_codes")
