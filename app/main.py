@@ -11,8 +11,17 @@ from litestar.routes import HTTPRoute
 from app import parts as shared
 from app import settings as configuration
 from app.domain.accounts.controllers import AuthController, UserController
+from app.domain.agents.controllers import (
+    AgentBatchController,
+    AgentController,
+    SubAgentController,
+)
+from app.domain.chat.controllers import ChatController, ConversationController
+from app.domain.embed.controllers import EmbedKeyController, PublicAgentController
 from app.domain.events.controllers import EventLogController
 from app.domain.mfa.controllers import MfaController, MfaResetController
+from app.domain.models.controllers import ModelController, ProviderKeyController
+from app.domain.openai.controllers import OpenAiController
 from app.domain.profile.controllers import AvatarController, ProfileController
 from app.domain.roles.controllers import RoleController
 from app.domain.tenants.controllers import TenantController
@@ -41,6 +50,16 @@ ROUTES: list[Any] = [
     ProfileController,
     AvatarController,
     TenantController,
+    AgentController,
+    AgentBatchController,
+    SubAgentController,
+    ChatController,
+    ConversationController,
+    EmbedKeyController,
+    PublicAgentController,
+    OpenAiController,
+    ModelController,
+    ProviderKeyController,
     EventLogController,
     account_page,
     account_asset,

@@ -8,7 +8,8 @@ import msgspec
 from litestar.connection import ASGIConnection
 from redis.asyncio import Redis
 
-from app.kit import keys
+from app.domain.models.gateway import Models
+from app.kit import background, keys
 from app.kit.crypto import Keyring
 from app.kit.egress import Egress, Guard
 from app.kit.files import Files
@@ -31,8 +32,11 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     doorbell: Doorbell
     egress: Egress
     files: Files
+    models: Models
 
     async def close(self) -> None:
+        await background.drain()
+        await self.models.close()
         await self.egress.close()
         await self.doorbell.close()
         with suppress(OSError, asyncio.CancelledError):
@@ -45,6 +49,7 @@ def build(settings: Settings) -> Parts:
     keyring = keys.load(settings)
     db = Database(settings.sqlalchemy_url, pool_size=settings.pool_size)
     redis = connect(settings.redis_address)
+    guard = Guard(settings.egress_allow)
     return Parts(
         settings=settings,
         db=db,
@@ -54,8 +59,9 @@ def build(settings: Settings) -> Parts:
         grants=Grants(db),
         copies=Copies(redis),
         doorbell=Doorbell(settings.redis_address),
-        egress=Egress(Guard(settings.egress_allow)),
+        egress=Egress(guard),
         files=Files.at(settings.files_uri, settings.data_dir),
+        models=Models(guard, redis, has_local=settings.local_model),
     )
 
 

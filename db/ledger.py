@@ -61,6 +61,8 @@ SET state = $3, last_error = $4, finished_at = now(), lease_token = NULL, lease_
 WHERE id = $1 AND lease_token = $2 AND state = 'leased'
 """
 
+_HOLDS = "SELECT 1 FROM work WHERE id = $1 AND lease_token = $2 AND state = 'leased' FOR UPDATE"
+
 _RETRY = """
 UPDATE work
 SET state = 'pending', last_error = $4, lease_token = NULL, lease_until = NULL,
@@ -158,6 +160,11 @@ async def finish(
     connection: asyncpg.Connection, row: WorkRow, state: str = "done", error: str | None = None
 ) -> bool:
     return await _touched(connection, _FINISH, row.id, row.lease_token, state, error)
+
+
+async def holds(connection: asyncpg.Connection, row: WorkRow) -> bool:
+    """True while the lease is ours; it stays so until the transaction ends."""
+    return bool(await connection.fetchval(_HOLDS, row.id, row.lease_token))
 
 
 async def retry(

@@ -8,8 +8,10 @@ from app.kit import logs
 from app.main import create_app
 from app.parts import Parts
 from tests.http.routes import ROUTES
+from tests.model_server import ModelServer, serving
 from tests.server import Server
 from tests.stores import Stores
+from tests.talk import Talker, talker
 from tests.world import Client, World
 
 
@@ -57,6 +59,18 @@ def parts(app: Litestar) -> Parts:
 @pytest.fixture(scope="session")
 def world(app: Litestar) -> World:
     return World(app)
+
+
+@pytest.fixture(scope="session")
+async def models() -> AsyncIterator[ModelServer]:
+    """A scripted model that every test may give lines to, each under a model name of its own."""
+    async with serving() as made:
+        yield made
+
+
+@pytest.fixture
+async def talk(world: World, models: ModelServer) -> Talker:
+    return await talker(world, models)
 
 
 @pytest.fixture

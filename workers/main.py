@@ -19,14 +19,21 @@ from app.kit.redis import connect
 from app.kit.work import CANCEL_CHANNEL, KINDS, QUEUES
 from app.parts import Parts
 from app.settings import Settings
+from workers.chat import bury_turn, run_turn
 from workers.mail import send_mail
-from workers.runner import JobFunction, Runner
+from workers.runner import Burial, JobFunction, Runner
 from workers.sweep import Sweeper
 
 log = logs.get("worker")
 
 JOBS: Final[dict[str, JobFunction]] = {
+    "chat.turn": run_turn,
     "mail.send": send_mail,
+}
+
+# Kinds whose rows must learn that their work was given up.
+BURIALS: Final[dict[str, Burial]] = {
+    "chat.turn": bury_turn,
 }
 
 # How many jobs of a queue one process runs at a time.
@@ -84,7 +91,7 @@ class WorkerProcess:
             raise RuntimeError(f"no function runs the kinds {', '.join(sorted(missing))}")
         self.parts = parts
         self.queues = queues
-        self.runner = Runner(parts, functions)
+        self.runner = Runner(parts, functions, BURIALS)
         self.sweeper = Sweeper(parts, self.runner, queues)
         self._redis = connect(parts.settings.redis_address, wait_seconds=None)
         self._bells = [PatientQueue(self._redis, name=name) for name in queues]

@@ -66,6 +66,14 @@ class Job:
             yield tx
 
     @asynccontextmanager
+    async def checkpoint(self) -> AsyncIterator[Tx]:
+        """Write something on the way, if this worker still has the lease."""
+        async with self.parts.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
+            if not await ledger.holds(await tx.raw(), self.row):
+                raise LeaseLost(self.row.id)
+            yield tx
+
+    @asynccontextmanager
     async def finish(self) -> AsyncIterator[Tx]:
         """Results and outcome in one transaction, or neither."""
         async with self.parts.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
@@ -76,12 +84,20 @@ class Job:
 
 
 JobFunction = Callable[[Job], Awaitable[None]]
+# What else is written when work of a kind is given up, in that same transaction.
+Burial = Callable[[Parts, Tx, WorkRow, str], Awaitable[None]]
 
 
 class Runner:
-    def __init__(self, parts: Parts, functions: Mapping[str, JobFunction]) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        functions: Mapping[str, JobFunction],
+        burials: Mapping[str, Burial] | None = None,
+    ) -> None:
         self._parts = parts
         self._functions = functions
+        self._burials = burials or {}
         self._lease_seconds = parts.settings.lease_seconds
         self._running: dict[str, tuple[WorkRow, asyncio.Task[None]]] = {}
         self._claiming = 0
@@ -199,6 +215,8 @@ class Runner:
             if row.tenant_id is not None:
                 dead = WorkDead(row.id, row.kind, row.ref_id, row.attempt, error[:_ERROR_CHARS])
                 await events.emit(tx, dead, tenant_id=row.tenant_id)
+            if row.kind in self._burials:
+                await self._burials[row.kind](self._parts, tx, row, error[:_ERROR_CHARS])
         return "dead"
 
     # Leases and cancels, for all running jobs at once

@@ -5,7 +5,11 @@ Each worker process polls by itself, once a second. With Redis away the rows run
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
+from typing import Final
 
+from app.domain.chat import conversations
+from app.domain.usage import service as usage
 from app.kit import logs
 from app.kit.work import KINDS
 from app.parts import Parts
@@ -21,6 +25,11 @@ _BATCH = 500
 _DIRECT_AT_ONCE = 16
 _KEEP_WORK_DAYS = 7
 _TIDY_LOCK = 7_210_032
+# What every worker does now and then by itself; doing it twice at once does no harm.
+CHORES: Final[tuple[tuple[float, Callable[[Parts], Awaitable[object]]], ...]] = (
+    (30.0, usage.roll),
+    (30.0, conversations.end_idle),
+)
 
 
 class Sweeper:
@@ -32,6 +41,7 @@ class Sweeper:
         self._slots = asyncio.Semaphore(_DIRECT_AT_ONCE)
         self._redis_away = False
         self._tidied_at = time.monotonic()
+        self._done_at = [time.monotonic()] * len(CHORES)
 
     async def poll_forever(self) -> None:
         while True:
@@ -40,6 +50,7 @@ class Sweeper:
                 if time.monotonic() - self._tidied_at > _TIDY_EVERY_SECONDS:
                     self._tidied_at = time.monotonic()
                     await self.tidy()
+                await self._do_chores()
             except Exception as error:  # noqa: BLE001  # a database that is away comes back
                 log.warning("poll failed", reason=str(error)[:200])
             await asyncio.sleep(_EVERY_SECONDS)
@@ -71,6 +82,12 @@ class Sweeper:
         task = asyncio.create_task(run())
         self._direct.add(task)
         task.add_done_callback(self._direct.discard)
+
+    async def _do_chores(self) -> None:
+        for index, (every, chore) in enumerate(CHORES):
+            if time.monotonic() - self._done_at[index] >= every:
+                self._done_at[index] = time.monotonic()
+                await chore(self._parts)
 
     async def tidy(self) -> None:
         """Forget what is past its time; one worker at a time."""

@@ -16,7 +16,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 from redis.exceptions import RedisError
 
-from app.http import limits, metrics
+from app.http import idempotency, limits, metrics
 from app.http.errors import (
     HTTP_SERVER_ERROR,
     Invalid,
@@ -27,7 +27,7 @@ from app.http.errors import (
     to_api_error,
 )
 from app.http.limits import Verdict
-from app.kit import logs, trace
+from app.kit import background, logs, trace
 from app.kit.redis import ScriptFailed, ScriptLine
 from app.kit.trace import Trace
 from app.security import sessions
@@ -104,7 +104,7 @@ class Gate:
         trace.begin(current)
         caller = Caller(self._address(scope, given))
         scope.setdefault("state", {})["caller"] = caller
-        answer = _Answer(send, self._headers, current)
+        answer = _Answer(send, self._headers, current, scope["state"])
         try:
             await self._enter(scope, receive, answer, given, caller)
         except Exception as error:  # noqa: BLE001  # the last resort: nothing below answered
@@ -113,6 +113,8 @@ class Gate:
             tx = scope["state"].get("tx")
             if tx is not None:
                 await tx.rollback()
+            if "claimed_key" in scope["state"] and answer.status >= _BAD:
+                background.spawn(idempotency.forget(self._db, scope["state"]["claimed_key"]))
             elapsed = time.perf_counter() - started
             route = scope.get("path_template") or "unknown"
             metrics.observe_request(scope["method"], str(route), answer.status, elapsed)
@@ -302,8 +304,15 @@ class Gate:
 class _Answer:
     """The way back: puts the standing headers on whatever is answered."""
 
-    def __init__(self, send: Send, headers: list[tuple[bytes, bytes]], current: Trace) -> None:
+    def __init__(
+        self,
+        send: Send,
+        headers: list[tuple[bytes, bytes]],
+        current: Trace,
+        state: dict[str, Any],
+    ) -> None:
         self._send = send
+        self._state = state
         self._headers = headers
         self._current = current
         self.limit_headers: list[tuple[bytes, bytes]] = []
@@ -323,10 +332,21 @@ class _Answer:
                 else _exhausted(self.limit_headers)
             )
             headers += [item for item in _DEFAULT_HEADERS.items() if item[0] not in present]
+            if "allowed_origin" in self._state:
+                headers += _cors(self._state["allowed_origin"])
             headers.append((b"x-request-id", (self._current.request_id or "").encode()))
             headers.append((b"x-correlation-id", self._current.correlation_id.encode()))
             message["headers"] = headers
         await self._send(message)
+
+
+def _cors(origin: str) -> list[tuple[bytes, bytes]]:
+    """For a web site that a handler found welcome."""
+    return [
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-expose-headers", b"Retry-After, X-Request-ID, X-Correlation-ID"),
+        (b"vary", b"Origin"),
+    ]
 
 
 def _exhausted(limit_headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

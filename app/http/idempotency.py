@@ -19,7 +19,7 @@ from app.http.transaction import request_tx
 from app.kit.crypto import Keyring, Place
 from app.parts import parts_of
 from app.security.principal import caller_of
-from db.session import Tx
+from db.session import ALL_TENANTS, Database, Tx
 
 HEADER = "Idempotency-Key"
 _MAX_LENGTH = 255
@@ -43,10 +43,24 @@ _READ = "SELECT fingerprint, status, media_type, body FROM idempotency_keys WHER
 _STORE = "UPDATE idempotency_keys SET status = $2, media_type = $3, body = $4 WHERE id = $1"
 
 
+_CLAIM_APART = """
+INSERT INTO idempotency_keys AS k (id, fingerprint) VALUES ($1, $2)
+ON CONFLICT (id) DO UPDATE
+SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()
+WHERE k.created_at < now() - interval '24 hours'
+   OR k.status IS NULL AND k.created_at < now() - interval '5 minutes'
+RETURNING id
+"""
+_FORGET = "DELETE FROM idempotency_keys WHERE id = $1 AND status IS NULL"
+
+
 class _Claim(msgspec.Struct):
+    """Without a transaction the claim was committed by itself, before a long answer began."""
+
     key_id: str
-    tx: Tx
+    tx: Tx | None
     keyring: Keyring
+    db: Database
 
 
 _claimed: ContextVar[_Claim | None] = ContextVar("idempotency", default=None)
@@ -66,17 +80,26 @@ async def before(request: Request[Any, Any, Any]) -> Response[bytes] | None:
         raise Invalid.field(HEADER, f"must have 1 to {_MAX_LENGTH} characters")
     key_id = _digest(*_who(request), request.scope["path"], request.url.query, key)
     fingerprint = _digest((await request.body()).hex())
-    tx, keyring = request_tx(request), parts_of(request).keyring
-    if await _is_first(tx, key_id, fingerprint):
-        _claimed.set(_Claim(key_id, tx, keyring))
-        return None
-    row = await (await tx.raw()).fetchrow(_READ, key_id)
+    parts = parts_of(request)
+    if request.route_handler.opt.get("idempotent") == "apart":
+        # Answers that take long, like a model's: no transaction is open meanwhile.
+        row = await _claimed_apart(parts.db, key_id, fingerprint)
+        if row is None:
+            request.scope["state"]["claimed_key"] = key_id
+            _claimed.set(_Claim(key_id, None, parts.keyring, parts.db))
+            return None
+    else:
+        tx = request_tx(request)
+        if await _is_first(tx, key_id, fingerprint):
+            _claimed.set(_Claim(key_id, tx, parts.keyring, parts.db))
+            return None
+        row = await (await tx.raw()).fetchrow(_READ, key_id)
     if row is None or row["fingerprint"] != fingerprint:
         raise IdempotencyMismatch(
             f"This {HEADER} was used with another body; use a new key for a new request"
         )
     return Response(
-        keyring.open(row["body"], _place(key_id)),
+        parts.keyring.open(row["body"], _place(key_id)),
         status_code=row["status"],
         media_type=row["media_type"],
         headers={"Idempotent-Replayed": "true"},
@@ -97,6 +120,29 @@ async def _is_first(tx: Tx, key_id: str, fingerprint: str) -> bool:
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
 
+async def _claimed_apart(db: Database, key_id: str, fingerprint: str) -> Any:
+    """The first answer's row, once there is one; None when the key is ours to answer."""
+    deadline, pause = time.monotonic() + _WAIT_SECONDS, _PAUSE_SECONDS
+    while True:
+        async with db.tx(ALL_TENANTS, read_only=True) as tx:
+            raw = await tx.raw()
+            if await raw.fetchval(_CLAIM_APART, key_id, fingerprint) is not None:
+                return None
+            row = await raw.fetchrow(_READ, key_id)
+        if row is not None and (row["status"] is not None or row["fingerprint"] != fingerprint):
+            return row
+        if time.monotonic() > deadline:
+            raise Conflict(f"A request with this {HEADER} is still running; try again later")
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+async def forget(db: Database, key_id: str) -> None:
+    """The request that claimed the key apart gave no answer worth keeping."""
+    async with db.tx(ALL_TENANTS, read_only=True) as tx:
+        await (await tx.raw()).execute(_FORGET, key_id)
+
+
 async def after(response: Response[Any]) -> Response[Any]:
     claim = _claimed.get()
     if claim is None:
@@ -106,8 +152,12 @@ async def after(response: Response[Any]) -> Response[Any]:
     body = response.render(response.content, media_type)
     sealed = claim.keyring.seal(body, _place(claim.key_id))
     status = response.status_code or 200
-    raw = await claim.tx.raw()
-    await raw.execute(_STORE, claim.key_id, status, media_type, sealed)
+    if claim.tx is not None:
+        raw = await claim.tx.raw()
+        await raw.execute(_STORE, claim.key_id, status, media_type, sealed)
+        return response
+    async with claim.db.tx(ALL_TENANTS, read_only=True) as tx:
+        await (await tx.raw()).execute(_STORE, claim.key_id, status, media_type, sealed)
     return response
 
 

@@ -40,8 +40,15 @@ _ERRORS = {
     "422": ("validation_error", "The input is not valid; details has a message per field"),
     "429": ("rate_limited", "Too many requests; see Retry-After"),
     "500": ("internal_error", "Something went wrong on our side"),
+    "502": ("provider_error", "The model's provider failed; details.reason says how"),
     "503": ("unavailable", "A part of this instance is away; see Retry-After"),
 }
+
+_EMBED_KEY: list[dict[str, list[str]]] = [
+    {"embed_key": []},
+    {"embed_key_header": []},
+    {"embed_key_query": []},
+]
 
 _ENVELOPE = {
     "type": "object",
@@ -82,7 +89,10 @@ def document(app: Litestar) -> dict[str, Any]:
     components = schema.setdefault("components", {})
     components.setdefault("schemas", {})["Error"] = _ENVELOPE
     components["securitySchemes"] = {
-        "access_token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
+        "access_token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+        "embed_key": {"type": "http", "scheme": "bearer", "bearerFormat": "emb_…"},
+        "embed_key_header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+        "embed_key_query": {"type": "apiKey", "in": "query", "name": "api_key"},
     }
     _add_examples(app, components["schemas"])
     for path, method, operation in _operations(schema):
@@ -109,16 +119,19 @@ def _handler(app: Litestar, path: str, method: str) -> HTTPRouteHandler:
 def _complete(operation: dict[str, Any], path: str, method: str, handler: HTTPRouteHandler) -> None:
     public = bool(handler.opt.get("public"))
     needed = handler.opt.get("needs")
-    if not public:
+    keyed = handler.opt.get("keyed")
+    if not public or keyed == "either":
         operation["security"] = [{"access_token": []}]
+    if keyed:
+        operation.setdefault("security", []).extend(_EMBED_KEY)
     if needed:
         operation["x-permission"] = needed
     statuses = {"422", "500", "503"}
     if not is_uncounted(method.upper(), path):
         statuses.add("429")
-    if not public:
+    if not public or keyed:
         statuses.add("401")
-    if needed:
+    if needed or keyed:
         statuses.add("403")
     if "{" in path or not public:
         statuses.add("404")

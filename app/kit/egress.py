@@ -262,10 +262,18 @@ class Egress:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
+        idle_seconds: float | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One request, no redirect, the body still to be read. Errors of the way are ours."""
+        """One request, no redirect, the body still to be read. Errors of the way are ours.
+
+        `idle_seconds` is for answers that take long as a whole: the longest silence in between.
+        """
         target = self.guard.check_url(url)
-        timeout = aiohttp.ClientTimeout(total=timeout_seconds)
+        timeout = aiohttp.ClientTimeout(
+            total=timeout_seconds,
+            sock_connect=TIMEOUT_SECONDS if idle_seconds else None,
+            sock_read=idle_seconds,
+        )
         try:
             async with AsyncExitStack() as stack:
                 try:
@@ -284,7 +292,8 @@ class Egress:
                     raise EgressError(f"the request cannot be sent: {error}") from error
                 yield response
         except TimeoutError as error:
-            raise EgressTimeout(f"no answer within {timeout_seconds:g} s") from error
+            waited = min(timeout_seconds, idle_seconds or timeout_seconds)
+            raise EgressTimeout(f"no answer within {waited:g} s") from error
         except aiohttp.ClientError as error:
             blocked = _cause(error, EgressError)
             if blocked is not None:

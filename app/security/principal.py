@@ -68,12 +68,33 @@ def principal_of(connection: Connection) -> Principal:
     return caller.principal
 
 
+EMBED_PREFIX = "emb_"
+_SEND_KEY = (
+    "Send the agent's embed key: as 'Authorization: Bearer emb_…', in the header X-API-Key, or as "
+    "the query parameter api_key"
+)
+
+
+def embed_key_of(connection: Connection) -> str | None:
+    """The embed key of a request, however it is sent. Nobody has looked it up yet."""
+    scheme, _, token = connection.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and token.strip().startswith(EMBED_PREFIX):
+        return token.strip()
+    return connection.headers.get("x-api-key") or connection.query_params.get("api_key") or None
+
+
 def check(connection: Connection, handler: BaseRouteHandler) -> None:
     """Before every handler. A route is for those who signed in unless it says `public=True`, and
     for those with a permission where it says `needs="…"`; the refusal names it and the role.
+    Where it says `keyed="only"` or `"either"`, an embed key opens it, which the handler looks up.
     """
     options = handler.opt
-    if options.get("public"):
+    keyed = options.get("keyed")
+    if keyed and embed_key_of(connection) is not None:
+        return
+    if keyed == "only":
+        raise Unauthorized(_SEND_KEY, headers={"WWW-Authenticate": "Bearer"})
+    if options.get("public") and not keyed:
         return
     principal = principal_of(connection)
     permission = options.get("needs")

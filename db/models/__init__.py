@@ -1,15 +1,25 @@
 """One file per aggregate; this list is what Alembic and the session know."""
 
 from db.models.accounts import Attempt, Invitation, OneTimeToken, RoleGrant, Session, User
+from db.models.agents import Agent, AgentVersion, SubAgent
+from db.models.chat import ChatJob, Conversation, ConversationEntry, EmbedKey
 from db.models.events import EventLog
 from db.models.instance import IdempotencyKey, InstanceState
 from db.models.mail import MailMessage
 from db.models.mfa import MfaDevice, RecoveryCode
+from db.models.models import ProviderKey
 from db.models.tenants import Tenant
+from db.models.usage import Usage, UsageHour
 from db.models.work import Work
 
 __all__ = [
+    "Agent",
+    "AgentVersion",
     "Attempt",
+    "ChatJob",
+    "Conversation",
+    "ConversationEntry",
+    "EmbedKey",
     "EventLog",
     "IdempotencyKey",
     "InstanceState",
@@ -17,10 +27,14 @@ __all__ = [
     "MailMessage",
     "MfaDevice",
     "OneTimeToken",
+    "ProviderKey",
     "RecoveryCode",
     "RoleGrant",
     "Session",
+    "SubAgent",
     "Tenant",
+    "Usage",
+    "UsageHour",
     "User",
     "Work",
 ]

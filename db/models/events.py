@@ -2,7 +2,7 @@ from datetime import datetime
 from typing import Any
 
 from advanced_alchemy.types import DateTimeUTC
-from sqlalchemy import Index, func
+from sqlalchemy import Index, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -18,6 +18,13 @@ class EventLog(TenantOwned, HasId, Base):
         Index("ix_event_log_tenant_id_type", "tenant_id", "type", "id"),
         Index("ix_event_log_correlation_id", "correlation_id", "id"),
         Index("ix_event_log_created_at", "created_at"),
+        # What was said is forgotten when its agent's log is.
+        Index(
+            "ix_event_log_said",
+            text("(data->>'agent_id')"),
+            "created_at",
+            postgresql_where=text("type IN ('agent.chat.message', 'agent.chat.completed')"),
+        ),
     )
 
     type: Mapped[str]

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     DateTime,
+    Float,
     Integer,
     LargeBinary,
     Numeric,
@@ -73,7 +74,7 @@ def _value(column: Column[Any], planted: Mapping[str, Mapping[str, Any]], tenant
             return datetime.now(UTC) + timedelta(days=1)
         case Boolean():
             return False
-        case Integer() | Numeric():
+        case Integer() | Numeric() | Float():
             return 1
         case LargeBinary():
             return MARK.encode()

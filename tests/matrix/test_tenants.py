@@ -99,7 +99,10 @@ def _fillings(route: Route, near: Neighbours) -> Iterator[dict[str, str]]:
             for name, foreign in zip(names, theirs, strict=True)
         ]
         for values in every(*choices):
-            yield dict(zip(names, values, strict=True))
+            filling = dict(zip(names, values, strict=True))
+            # A number, like a version, names something of ours just as well.
+            if any(value not in _values(name, near.ours) for name, value in filling.items()):
+                yield filling
 
 
 def _leaks(answer: httpx.Response, near: Neighbours, sent: set[str]) -> bool:

@@ -3,9 +3,13 @@
 from typing import Final
 
 from app.domain.accounts import events as accounts
+from app.domain.agents import events as agents
+from app.domain.chat import events as chat
+from app.domain.embed import events as embed
 from app.domain.events import events as own
 from app.domain.events.event import Event
 from app.domain.mfa import events as mfa
+from app.domain.models import events as models
 from app.domain.roles import events as roles
 from app.domain.tenants import events as tenants
 
@@ -36,6 +40,17 @@ CATALOGUE: Final[dict[str, type[Event]]] = {
         mfa.RecoveryCodeUsed,
         mfa.RecoveryCodesReplaced,
         roles.RolePermissionsChanged,
+        agents.AgentCreated,
+        agents.AgentUpdated,
+        agents.AgentPublished,
+        agents.AgentDeleted,
+        chat.ChatStarted,
+        chat.ChatMessage,
+        chat.ChatCompleted,
+        embed.EmbedKeyCreated,
+        embed.EmbedKeyRevoked,
+        models.ProviderKeyCreated,
+        models.ProviderKeyDeleted,
         own.WorkDead,
     )
 }

@@ -14,6 +14,13 @@ INSERT INTO event_log (tenant_id, id, type, correlation_id, parent_id, request_i
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb)
 """
 
+_RECORDS = """
+SELECT e.tenant_id, e.id, e.type, e.correlation_id, e.parent_id, e.request_id, e.actor_id, e.data
+FROM jsonb_to_recordset({parameter}::jsonb)
+  AS e(tenant_id text, id text, type text, correlation_id text, parent_id text, request_id text,
+       actor_id text, data jsonb)
+"""
+
 _COLUMNS = "id, type, correlation_id, parent_id, data::text AS data, created_at"
 
 _WHERE = """
@@ -39,6 +46,12 @@ SELECT id, kind, state, cause_event_id, created_at, started_at, finished_at FROM
 WHERE ($1::text IS NULL OR tenant_id = $1) AND correlation_id = $2
 ORDER BY id LIMIT 5000
 """
+
+
+def insert_sql(parameter: str) -> str:
+    """An INSERT of all events in one JSON parameter; a condition may be written after it."""
+    columns = "tenant_id, id, type, correlation_id, parent_id, request_id, actor_id, data"
+    return f"INSERT INTO event_log ({columns}) {_RECORDS.format(parameter=parameter)}"
 
 
 class Filter(msgspec.Struct, frozen=True):

@@ -40,6 +40,40 @@ async def emit(tx: Tx, event: Event, *, tenant_id: str) -> str:
     return event_id
 
 
+class _Record(msgspec.Struct):
+    tenant_id: str
+    id: str
+    type: str
+    correlation_id: str
+    parent_id: str | None
+    request_id: str | None
+    actor_id: str | None
+    data: Event
+
+
+def packed(events: list[Event], *, tenant_id: str) -> str:
+    """For an area that records events in the same statement as its rows; `emission` reads it."""
+    current = trace.current()
+    return msgspec.json.encode(
+        [
+            _Record(
+                tenant_id,
+                new_id("evt"),
+                event.type,
+                current.correlation_id,
+                current.cause_event_id,
+                current.request_id,
+                current.actor_id,
+                event,
+            )
+            for event in events
+        ]
+    ).decode()
+
+
+emission = queries.insert_sql
+
+
 async def entries(tx: Tx, wanted: queries.Filter, page: Page) -> Flat[Entry]:
     rows, total = await queries.page_of(tx, tenant_of(tx), wanted, page)
     return flat([_entry(row) for row in rows], total, page)

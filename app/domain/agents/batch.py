@@ -1,0 +1,64 @@
+"""Many changes in one request, each judged alone."""
+
+import msgspec
+
+from app.domain.agents import service
+from app.domain.agents.schemas import (
+    AgentView,
+    CreateAgent,
+    Operation,
+    OperationError,
+    OperationResult,
+    UpdateAgent,
+)
+from app.http import bodies
+from app.http.errors import HTTP_SERVER_ERROR, ApiError, Invalid, to_api_error
+from app.security.principal import Principal
+from db.session import Tx
+
+_STATUS = {"create": 201, "update": 200, "delete": 204}
+
+
+async def run(tx: Tx, principal: Principal, operations: list[Operation]) -> list[OperationResult]:
+    return [
+        await _judged(tx, principal, index, operation) for index, operation in enumerate(operations)
+    ]
+
+
+async def _judged(
+    tx: Tx, principal: Principal, index: int, operation: Operation
+) -> OperationResult:
+    """One operation in a savepoint: what it did stays exactly if it succeeded."""
+    session, follow_ups = await tx.session(), len(tx.after_commit)
+    try:
+        async with session.begin_nested():
+            view = await _run(tx, principal, operation)
+    except Exception as error:
+        told = to_api_error(error)
+        if told.status >= HTTP_SERVER_ERROR:
+            raise
+        del tx.after_commit[follow_ups:]
+        return _refused(index, told)
+    return OperationResult(index, _STATUS[operation.action], data=view)
+
+
+async def _run(tx: Tx, principal: Principal, operation: Operation) -> AgentView | None:
+    raw = msgspec.json.encode(operation.data)
+    if operation.action == "create":
+        if operation.data is None:
+            raise Invalid.field("data", "is required to create an agent")
+        return await service.create(tx, principal, bodies.decode(raw, CreateAgent))
+    if not operation.id:
+        raise Invalid.field("id", f"is required to {operation.action} an agent")
+    if operation.action == "delete":
+        principal.require("agents:delete")
+        await service.delete(tx, operation.id)
+        return None
+    if operation.data is None:
+        raise Invalid.field("data", "is required to update an agent")
+    return await service.update(tx, principal, operation.id, bodies.decode(raw, UpdateAgent))
+
+
+def _refused(index: int, error: ApiError) -> OperationResult:
+    told = OperationError(error.code, error.message, error.details)
+    return OperationResult(index, error.status, error=told)

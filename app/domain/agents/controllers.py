@@ -1,0 +1,161 @@
+from typing import Annotated
+
+from litestar import Controller, delete, get, patch, post, put
+from litestar.params import JSONBody, QueryParameter
+
+from app.domain.agents import batch, service, sub_agents
+from app.domain.agents.schemas import (
+    AgentSummary,
+    AgentView,
+    AttachSubAgent,
+    Batch,
+    BatchResult,
+    CreateAgent,
+    CreateDirectSubAgent,
+    DirectSubAgentView,
+    FullAgent,
+    LogSettings,
+    PatchSubAgent,
+    Status,
+    SubAgentList,
+    SubAgentView,
+    UpdateAgent,
+    UpdateDirectSubAgent,
+    UpdateLogSettings,
+    VersionView,
+)
+from app.http.given import Id, Page, Principal, Tx
+from app.http.paging import Paged, Search, Sort
+
+
+class AgentController(Controller):
+    path = "/api/v1/agents"
+    tags = ["Agents"]  # noqa: RUF012  # litestar's own type
+
+    @get(summary="List agents", needs="agents:read")
+    async def list_agents(
+        self,
+        tx: Tx,
+        page_in: Page,
+        search: Search = None,
+        status: Annotated[Status | None, QueryParameter(description="Only these")] = None,
+        sort: Sort = None,
+    ) -> Paged[AgentSummary]:
+        """`search` looks in names. Sort by name, status, created_at or updated_at; the newest
+        first unless told otherwise.
+        """
+        return await service.page_of(tx, page_in, search=search, status=status, sort=sort)
+
+    @post(summary="Create an agent", needs="agents:write")
+    async def create_agent(
+        self, tx: Tx, principal: Principal, data: JSONBody[CreateAgent]
+    ) -> AgentView:
+        return await service.create(tx, principal, data)
+
+    @get("/{agent_id:str}", summary="Get an agent", needs="agents:read")
+    async def get_agent(self, tx: Tx, agent_id: Id) -> FullAgent:
+        return await service.get(tx, agent_id)
+
+    @put("/{agent_id:str}", summary="Change an agent", needs="agents:write")
+    async def update_agent(
+        self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[UpdateAgent]
+    ) -> AgentView:
+        """Any subset of the fields. A change of behaviour (model, prompt, temperature, length)
+        makes a new version.
+        """
+        return await service.update(tx, principal, agent_id, data)
+
+    @delete("/{agent_id:str}", summary="Delete an agent", needs="agents:delete")
+    async def delete_agent(self, tx: Tx, agent_id: Id) -> None:
+        """Takes its conversations, embed keys, versions and direct sub-agents along."""
+        await service.delete(tx, agent_id)
+
+    @get("/{agent_id:str}/versions", summary="List an agent's versions", needs="agents:read")
+    async def list_versions(self, tx: Tx, page_in: Page, agent_id: Id) -> Paged[VersionView]:
+        """The newest first; the first of them is how the agent behaves now."""
+        return await service.versions(tx, agent_id, page_in)
+
+    @post(
+        "/{agent_id:str}/versions/{version:str}/restore",
+        summary="Restore a version",
+        needs="agents:write",
+        status_code=200,
+    )
+    async def restore_version(
+        self, tx: Tx, principal: Principal, agent_id: Id, version: Id
+    ) -> AgentView:
+        return await service.restore(tx, principal, agent_id, version)
+
+    @get("/{agent_id:str}/log-settings", summary="Get log settings", needs="agents:read")
+    async def get_log_settings(self, tx: Tx, agent_id: Id) -> LogSettings:
+        return await service.log_settings(tx, agent_id)
+
+    @put("/{agent_id:str}/log-settings", summary="Change log settings", needs="agents:write")
+    async def update_log_settings(
+        self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[UpdateLogSettings]
+    ) -> LogSettings:
+        """Holds for what is said from now on. What is older than `retention_days` is deleted,
+        conversations included.
+        """
+        return await service.update_log_settings(tx, principal, agent_id, data)
+
+
+class SubAgentController(Controller):
+    path = "/api/v1/agents/{agent_id:str}/sub-agents"
+    tags = ["Sub-agents"]  # noqa: RUF012
+
+    @get(summary="List sub-agents", needs="agents:read")
+    async def list_sub_agents(self, tx: Tx, agent_id: Id) -> SubAgentList:
+        return SubAgentList(await sub_agents.every(tx, agent_id))
+
+    @post("/attach", summary="Attach an agent", needs="agents:write")
+    async def attach_sub_agent(
+        self, tx: Tx, agent_id: Id, data: JSONBody[AttachSubAgent]
+    ) -> SubAgentView:
+        """Lets the agent hand tasks to another one that exists already. A circle is refused with
+        409 `sub_agent_cycle`.
+        """
+        return await sub_agents.attach(tx, agent_id, data)
+
+    @post("/direct", summary="Create a sub-agent", needs="agents:write")
+    async def create_sub_agent(
+        self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[CreateDirectSubAgent]
+    ) -> DirectSubAgentView:
+        """An agent for this parent alone: it is in no list and goes when its parent goes."""
+        return await sub_agents.create(tx, principal, agent_id, data)
+
+    @put("/direct/{child_id:str}", summary="Change a direct sub-agent", needs="agents:write")
+    async def update_sub_agent(
+        self,
+        tx: Tx,
+        principal: Principal,
+        agent_id: Id,
+        child_id: Id,
+        data: JSONBody[UpdateDirectSubAgent],
+    ) -> DirectSubAgentView:
+        return await sub_agents.update_direct(tx, principal, agent_id, child_id, data)
+
+    @patch("/{child_id:str}", summary="Change a delegation", needs="agents:write")
+    async def patch_sub_agent(
+        self, tx: Tx, agent_id: Id, child_id: Id, data: JSONBody[PatchSubAgent]
+    ) -> SubAgentView:
+        return await sub_agents.patch(tx, agent_id, child_id, data)
+
+    @delete("/{child_id:str}", summary="Remove a sub-agent", needs="agents:write")
+    async def delete_sub_agent(self, tx: Tx, agent_id: Id, child_id: Id) -> None:
+        """An attached agent is only detached; a direct one is deleted."""
+        await sub_agents.detach(tx, agent_id, child_id)
+
+
+class AgentBatchController(Controller):
+    path = "/v1/agents/batch"
+    tags = ["Agents"]  # noqa: RUF012
+
+    @post(summary="Change many agents", needs="agents:write", status_code=200)
+    async def change_agents(
+        self, tx: Tx, principal: Principal, data: JSONBody[Batch]
+    ) -> BatchResult:
+        """1 to 100 operations in one request, which counts as one. Each is judged alone and told
+        by its own HTTP status; deleting needs agents:delete.
+        """
+        return BatchResult(await batch.run(tx, principal, data.operations))

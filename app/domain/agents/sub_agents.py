@@ -1,0 +1,176 @@
+"""Who an agent may hand tasks to: agents that exist already, or ones made for it alone."""
+
+from typing import Any
+
+from sqlalchemy import select
+
+from app.domain.agents import queries, service
+from app.domain.agents.errors import AgentNotFound, SubAgentCycle, SubAgentNotFound
+from app.domain.agents.schemas import (
+    AttachSubAgent,
+    CreateAgent,
+    CreateDirectSubAgent,
+    DirectSubAgentView,
+    PatchSubAgent,
+    SubAgentView,
+    UpdateDirectSubAgent,
+)
+from app.http.errors import Conflict
+from app.kit.ids import new_id
+from app.security.principal import Principal
+from db.models import Agent, SubAgent
+from db.session import Tx
+
+_LINK = ("delegation_prompt", "is_enabled")
+# Two attachments at once could close a circle that neither of them sees.
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('sub_agents:' || $1, 0))"
+
+
+async def every(tx: Tx, agent_id: str) -> list[SubAgentView]:
+    await service.find(tx, agent_id)
+    found = await (await tx.session()).execute(
+        select(SubAgent, Agent)
+        .join(Agent, Agent.id == SubAgent.child_id)
+        .where(SubAgent.agent_id == agent_id)
+        .order_by(SubAgent.created_at, SubAgent.id)
+    )
+    return [_view(link, child) for link, child in found]
+
+
+async def attach(tx: Tx, agent_id: str, data: AttachSubAgent) -> SubAgentView:
+    parent = await service.find(tx, agent_id)
+    child = await service.find(tx, data.agent_id)
+    if child.tenant_id != parent.tenant_id:
+        raise AgentNotFound(f"There is no agent {data.agent_id[:64]}")
+    if child.parent_id is not None:
+        raise Conflict("This agent was made for another one alone; it cannot be attached")
+    await (await tx.raw()).execute(_LOCK, parent.tenant_id)
+    if await queries.reaches(tx, parent.tenant_id, child.id, parent.id):
+        raise SubAgentCycle(f"{child.name} already hands tasks to {parent.name}, directly or not")
+    if await _link(tx, agent_id, child.id) is not None:
+        raise Conflict(f"{child.name} is attached already")
+    link = await _join(tx, parent, child, "template", data)
+    return _view(link, child)
+
+
+async def create(
+    tx: Tx, principal: Principal, agent_id: str, data: CreateDirectSubAgent
+) -> DirectSubAgentView:
+    parent = await service.find(tx, agent_id)
+    made = await service.create(
+        tx,
+        principal,
+        CreateAgent(
+            name=data.name,
+            primary_model=data.primary_model,
+            system_prompt=data.system_prompt,
+            description=data.description,
+            temperature=data.temperature,
+            max_tokens=data.max_tokens,
+            status="published",
+        ),
+        parent=parent,
+    )
+    child = await service.find(tx, made.id)
+    return _direct(await _join(tx, parent, child, "direct", data), child)
+
+
+async def _join(
+    tx: Tx,
+    parent: Agent,
+    child: Agent,
+    relationship: str,
+    data: AttachSubAgent | CreateDirectSubAgent,
+) -> SubAgent:
+    link = SubAgent(
+        id=new_id("sag"),
+        tenant_id=parent.tenant_id,
+        agent_id=parent.id,
+        child_id=child.id,
+        relationship_type=relationship,
+        is_enabled=data.is_enabled,
+        delegation_prompt=data.delegation_prompt,
+    )
+    session = await tx.session()
+    session.add(link)
+    await session.flush()
+    return link
+
+
+async def update_direct(
+    tx: Tx, principal: Principal, agent_id: str, child_id: str, data: UpdateDirectSubAgent
+) -> DirectSubAgentView:
+    link = await _existing(tx, agent_id, child_id)
+    if link.relationship_type != "direct":
+        raise Conflict("This agent stands on its own; change it with PUT /api/v1/agents/:id")
+    values = service.given(data)
+    _set(link, {name: values.pop(name) for name in _LINK if name in values})
+    child = await service.find(tx, child_id, for_update=True)
+    await service.change(tx, principal, child, values)
+    return _direct(link, child)
+
+
+async def patch(tx: Tx, agent_id: str, child_id: str, data: PatchSubAgent) -> SubAgentView:
+    link = await _existing(tx, agent_id, child_id)
+    _set(link, service.given(data))
+    return _view(link, await service.find(tx, child_id))
+
+
+async def detach(tx: Tx, agent_id: str, child_id: str) -> None:
+    """An attached agent goes on by itself; one that was made for its parent is deleted."""
+    link = await _existing(tx, agent_id, child_id)
+    if link.relationship_type == "direct":
+        await service.delete(tx, child_id)
+        return
+    session = await tx.session()
+    await session.delete(link)
+    await session.flush()
+
+
+async def _existing(tx: Tx, agent_id: str, child_id: str) -> SubAgent:
+    await service.find(tx, agent_id)
+    link = await _link(tx, agent_id, child_id)
+    if link is None:
+        raise SubAgentNotFound(f"This agent has no sub-agent {child_id[:64]}")
+    return link
+
+
+async def _link(tx: Tx, agent_id: str, child_id: str) -> SubAgent | None:
+    found: SubAgent | None = await (await tx.session()).scalar(
+        select(SubAgent)
+        .where(SubAgent.agent_id == agent_id, SubAgent.child_id == child_id)
+        .with_for_update()
+    )
+    return found
+
+
+def _set(link: SubAgent, values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(link, name, value)
+
+
+def _view(link: SubAgent, child: Agent) -> SubAgentView:
+    return SubAgentView(
+        child.id,
+        child.name,
+        link.relationship_type,  # type: ignore[arg-type]
+        link.is_enabled,
+        link.delegation_prompt,
+    )
+
+
+def _direct(link: SubAgent, child: Agent) -> DirectSubAgentView:
+    return DirectSubAgentView(
+        child.id,
+        child.name,
+        link.relationship_type,  # type: ignore[arg-type]
+        link.is_enabled,
+        link.delegation_prompt,
+        child.description,
+        child.primary_model,
+        child.system_prompt,
+        child.temperature,
+        child.max_tokens,
+        child.created_at,
+        child.updated_at,
+    )

@@ -1,0 +1,111 @@
+"""Sub-agents as something that a model can call: the child thinks with its own model and prompt."""
+
+import re
+from contextlib import aclosing
+from typing import Any
+
+from app.domain.agents import brain as brains
+from app.domain.agents.brain import Brain, Child
+from app.domain.chat.steps import Delta, ToolResult, ToolUse
+from app.domain.chat.think import Mind, Spend, think
+from app.domain.chat.toolbox import Offer, Outcome, Tell, ToolBox
+from app.domain.models.protocol import Function, Message
+from app.parts import Parts
+
+MAX_DEPTH = 3
+_NOT_NAME = re.compile(r"[^a-z0-9]+")
+_NAME_CHARS = 48
+_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "task": {"type": "string", "description": "What to do, with all that is needed to do it"}
+    },
+    "required": ["task"],
+}
+
+
+class Delegation:
+    """The children of one agent, at one depth of a turn."""
+
+    def __init__(self, parts: Parts, brain: Brain, spend: Spend, depth: int, source: str) -> None:
+        self._parts = parts
+        self._tenant_id = brain.tenant_id
+        self._spend = spend
+        self._depth = depth
+        self._source = source
+        # Visitors of a web site meet nothing that is still a draft.
+        children = [
+            child for child in brain.children if source != "embed" or child.status == "published"
+        ]
+        self.offers = _offers(children) if depth < MAX_DEPTH else []
+
+    async def run(self, offer: Offer, call_id: str, given: dict[str, Any], tell: Tell) -> Outcome:
+        task = given.get("task")
+        if not isinstance(task, str) or not task.strip():
+            return Outcome({"error": "say in `task` what is to be done"}, "failed")
+        if self._spend.exhausted:
+            return Outcome({"error": "this turn has used up its tokens"}, "failed")
+        async with self._parts.db.tx(self._tenant_id, read_only=True) as tx:
+            child = await brains.load(tx, self._parts.keyring, offer.tool_id or "")
+        mind = mind_of(self._parts, child, self._spend, self._depth + 1, self._source, live=False)
+        messages = [Message("system", child.system_prompt), Message("user", task)]
+        said = []
+        async with aclosing(think(mind, messages, self._spend)) as steps:
+            async for step in steps:
+                if isinstance(step, Delta):
+                    said.append(step.delta)
+                else:
+                    tell(_within(step, call_id))
+        return Outcome("".join(said))
+
+
+def mind_of(
+    parts: Parts, brain: Brain, spend: Spend, depth: int, source: str, *, live: bool
+) -> Mind:
+    return Mind(
+        models=parts.models,
+        target=brain.target,
+        temperature=brain.temperature,
+        max_tokens=brain.max_tokens,
+        boxes=boxes_of(parts, brain, spend, depth, source),
+        live=live,
+    )
+
+
+def boxes_of(parts: Parts, brain: Brain, spend: Spend, depth: int, source: str) -> list[ToolBox]:
+    """Everything that this agent can do. An area that gives agents something to do adds its box."""
+    return [Delegation(parts, brain, spend, depth, source)]
+
+
+def _offers(children: list[Child]) -> list[Offer]:
+    offers: list[Offer] = []
+    taken: set[str] = set()
+    for child in children:
+        plain = _NOT_NAME.sub("_", child.name.lower()).strip("_")[:_NAME_CHARS]
+        name = f"delegate_to_{plain or 'agent'}"
+        while name in taken:
+            name = f"{name[:58]}_{len(taken) + 1}"
+        taken.add(name)
+        told = child.delegation_prompt or child.description or f"Hand a task over to {child.name}"
+        # Children only talk, and talking twice does no harm.
+        offers.append(
+            Offer(Function(name, told, _PARAMETERS), child.name, child.id, repeatable=True)
+        )
+    return offers
+
+
+def _within(step: ToolUse | ToolResult, call_id: str) -> ToolUse | ToolResult:
+    """A step of a child, told as part of the delegation that it belongs to."""
+    inner = f"{call_id}.{step.id}"
+    outer = f"{call_id}.{step.parent_id}" if step.parent_id else call_id
+    if isinstance(step, ToolUse):
+        return ToolUse(inner, step.tool, step.tool_id, step.input, outer)
+    return ToolResult(
+        inner,
+        step.tool,
+        step.tool_id,
+        step.output,
+        step.status,
+        step.execution_time_ms,
+        outer,
+    )

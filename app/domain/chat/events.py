@@ -1,0 +1,42 @@
+from typing import ClassVar, Literal
+
+from app.domain.events.event import Event
+
+
+class ChatStarted(Event):
+    type: ClassVar[str] = "agent.chat.started"
+    description: ClassVar[str] = "A conversation with an agent began"
+
+    agent_id: str
+    conversation_id: str
+    user_id: str | None
+    source: str
+
+
+class ChatMessage(Event):
+    """Where the agent may not log messages, `content` stays out of the event log, too."""
+
+    type: ClassVar[str] = "agent.chat.message"
+    description: ClassVar[str] = "A message was added to a conversation"
+
+    agent_id: str
+    conversation_id: str
+    message_id: str
+    role: Literal["user", "assistant"]
+    status: Literal["complete", "interrupted"]
+    content: str | None
+
+
+class ChatCompleted(Event):
+    """`job_id`, `status` and `message` are there when an asynchronous chat ended."""
+
+    type: ClassVar[str] = "agent.chat.completed"
+    description: ClassVar[str] = "A conversation or an asynchronous chat ended"
+
+    agent_id: str
+    conversation_id: str
+    reason: Literal["job", "idle", "ended"]
+    job_id: str | None = None
+    status: Literal["completed", "failed", "cancelled"] | None = None
+    message: str | None = None
+    error: str | None = None

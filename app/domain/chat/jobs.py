@@ -1,0 +1,164 @@
+"""Asynchronous chat: accepted with its question and its work in one transaction, then run by a
+worker, however often it takes.
+"""
+
+from contextlib import suppress
+from typing import Any, Literal
+
+import msgspec
+
+from app.domain.agents import brain as brains
+from app.domain.chat import queries, turn
+from app.domain.chat.errors import JobFinished, JobNotFound
+from app.domain.chat.events import ChatCompleted, ChatMessage
+from app.domain.chat.schemas import (
+    ChatReply,
+    ChatRequest,
+    JobAccepted,
+    JobError,
+    JobView,
+)
+from app.domain.chat.turn import Who
+from app.domain.events import service as events
+from app.http.errors import ApiError, Unavailable
+from app.kit import trace, work
+from app.kit.ids import new_id
+from app.parts import Parts
+from app.security.principal import Principal
+from db.fast import Row, tenant_of
+from db.session import Scope, Tx
+
+KIND = "chat.turn"
+_OVER = frozenset({"completed", "failed", "cancelled"})
+
+
+async def accept(
+    parts: Parts, tx: Tx, principal: Principal, agent_id: str, data: ChatRequest
+) -> JobAccepted:
+    async with parts.db.tx(principal.scope, read_only=True) as reading:
+        brain = await brains.load(reading, parts.keyring, agent_id)
+    # A model that is only away for now is no reason to refuse: the worker waits for it.
+    with suppress(Unavailable):
+        await parts.models.check(brain.target)
+    job_id = new_id("job")
+    begun = await turn.begin(
+        tx,
+        brain,
+        Who(principal.user_id),
+        "async",
+        data.message,
+        conversation_id=data.conversation_id,
+        job_id=job_id,
+    )
+    asked = ChatMessage(
+        brain.agent_id,
+        begun.conversation_id,
+        begun.question_id,
+        "user",
+        "complete",
+        data.message if brain.log_messages else None,
+    )
+    await queries.keep_question(
+        tx,
+        brain.tenant_id,
+        begun.conversation_id,
+        begun.question_id,
+        data.message,
+        turn.title_of(data.message),
+        brain.log_messages,
+        trace.current().correlation_id,
+        events.packed([asked], tenant_id=brain.tenant_id),
+    )
+    work_id = await work.accept(
+        tx, parts.doorbell, KIND, tenant_id=brain.tenant_id, ref_id=job_id, dedupe_key=job_id
+    )
+    await queries.add_job(
+        tx,
+        brain.tenant_id,
+        job_id,
+        agent_id,
+        begun.conversation_id,
+        principal.user_id,
+        work_id,
+        begun.message_id,
+        msgspec.json.encode(data.context).decode() if data.context is not None else None,
+    )
+    return JobAccepted(job_id, "pending", begun.conversation_id)
+
+
+async def status(
+    parts: Parts, principal: Principal, agent_id: str, job_id: str, wait_seconds: int
+) -> JobView:
+    """As it is, or once it is over, whichever comes first within the seconds."""
+    row = await _find(parts, principal, agent_id, job_id)
+    if wait_seconds and row["status"] not in _OVER:
+        tenant_id, work_id = row["tenant_id"], row["work_id"]
+        await work.wait(parts.db, parts.doorbell, tenant_id, work_id, wait_seconds)
+        row = await _find(parts, principal, agent_id, job_id)
+    return _view(row)
+
+
+async def cancel(parts: Parts, tx: Tx, principal: Principal, agent_id: str, job_id: str) -> JobView:
+    """What is not over is stopped; the question stays in the conversation."""
+    row = await _one(tx, principal, agent_id, job_id, "conversations:write")
+    if not await work.cancel(tx, parts.doorbell, row["tenant_id"], row["work_id"]):
+        raise JobFinished(f"This job is {row['status']} already")
+    await end(tx, row["tenant_id"], job_id, "cancelled", None)
+    tx.after_commit.append(lambda: parts.doorbell.announce_done(row["work_id"]))
+    return _view(await _one(tx, principal, agent_id, job_id, "conversations:write"))
+
+
+async def end(
+    tx: Tx,
+    tenant_id: str,
+    job_id: str,
+    outcome: Literal["failed", "cancelled"],
+    error: ApiError | None,
+) -> None:
+    """A job that gives no reply: its conversation is free again, and who waits for it is told."""
+    told = JobError(error.code, error.message, error.details) if error else None
+    packed = msgspec.json.encode(told).decode() if told else None
+    ended = await queries.end_job(tx, tenant_id, job_id, outcome, None, packed)
+    if ended is None:
+        return
+    await queries.release(tx, tenant_id, ended["conversation_id"], job_id)
+    completed = ChatCompleted(
+        ended["agent_id"],
+        ended["conversation_id"],
+        "job",
+        job_id,
+        outcome,
+        error=told.message if told else None,
+    )
+    await events.emit(tx, completed, tenant_id=tenant_id)
+
+
+async def _find(parts: Parts, principal: Principal, agent_id: str, job_id: str) -> Row:
+    scope: Scope = principal.scope
+    async with parts.db.tx(scope, read_only=True) as tx:
+        return await _one(tx, principal, agent_id, job_id, "conversations:read")
+
+
+async def _one(tx: Tx, principal: Principal, agent_id: str, job_id: str, beyond_own: str) -> Row:
+    """One's own job needs no permission, anybody else's does."""
+    only = None if principal.may(beyond_own) else principal.user_id
+    row = await queries.job(tx, tenant_of(tx), job_id, agent_id, only)
+    if row is None:
+        raise JobNotFound(f"There is no job {job_id[:64]} of this agent")
+    return row
+
+
+def _view(row: Row) -> JobView:
+    return JobView(
+        row["id"],
+        row["status"],
+        row["conversation_id"],
+        row["created_at"],
+        _decoded(row["reply"], ChatReply),
+        _decoded(row["error"], JobError),
+        row["finished_at"],
+    )
+
+
+def _decoded(text: str | None, kind: Any) -> Any:
+    return msgspec.json.decode(text, type=kind) if text else None

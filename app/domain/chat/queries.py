@@ -1,0 +1,290 @@
+"""The SQL of a turn: at most three ways to the database before the model speaks, one after.
+
+Each statement is a transaction of its own, so that none is open while a model talks.
+"""
+
+from app.domain.events import service as events
+from db import fast
+from db.fast import Row
+from db.session import Tx
+
+_TAKE = """
+SET turn_holder = $4, turn_until = now() + $5 * interval '1 second', ended_at = NULL
+"""
+_IS_FREE = "(c.turn_until IS NULL OR c.turn_until < now())"
+
+_OPEN = f"""
+WITH conversation AS (
+    INSERT INTO conversations AS c
+        (tenant_id, id, agent_id, turn_holder, turn_until, user_id, embed_key_id, session_id,
+         source)
+    VALUES ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, $7, $8, $9)
+    ON CONFLICT (id) DO UPDATE {_TAKE}
+    WHERE c.tenant_id = $1 AND c.agent_id = $3 AND c.embed_key_id = $7 AND {_IS_FREE}
+    RETURNING c.id, c.xmax = 0 AS is_new
+), used AS (
+    UPDATE embed_keys SET last_used_at = now()
+    WHERE id = $7 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
+), emitted AS (
+    {events.emission("$10")} WHERE (SELECT is_new FROM conversation)
+)
+SELECT id, is_new FROM conversation
+"""  # noqa: S608  # our own text
+
+_RESUME = f"""
+UPDATE conversations AS c {_TAKE}
+WHERE c.tenant_id = $1 AND c.id = $2 AND c.agent_id = $3 AND c.user_id = $6 AND {_IS_FREE}
+RETURNING c.id, false AS is_new
+"""
+
+_EXISTS = """
+SELECT 1 FROM conversations WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 AND user_id = $4
+"""
+
+_HISTORY = """
+SELECT type, role, content, data::text AS data FROM conversation_entries
+WHERE tenant_id = $1 AND conversation_id = $2 AND type IN ('message', 'tool_call')
+ORDER BY seq DESC LIMIT $3
+"""
+
+_RENEW = """
+UPDATE conversations SET turn_until = now() + $4 * interval '1 second'
+WHERE tenant_id = $1 AND id = $2 AND turn_holder = $3
+"""
+
+_RELEASE = """
+UPDATE conversations SET turn_holder = NULL, turn_until = NULL
+WHERE tenant_id = $1 AND id = $2 AND turn_holder = $3
+"""
+
+_STORE = f"""
+WITH conversation AS (
+    UPDATE conversations
+    SET turn_holder = NULL, turn_until = NULL, message_count = message_count + $4,
+        last_message_at = now(), title = CASE WHEN title = '' THEN $5 ELSE title END
+    WHERE tenant_id = $1 AND id = $2 AND turn_holder = $3
+    RETURNING id, agent_id
+), entries AS (
+    INSERT INTO conversation_entries (tenant_id, id, agent_id, conversation_id, type, role, content,
+                                      status, data, logged, correlation_id, created_at)
+    SELECT $1, e.id, c.agent_id, c.id, e.type, e.role, e.content, e.status, e.data, e.logged, $9,
+           e.created_at
+    FROM conversation c, jsonb_to_recordset($6::jsonb)
+      AS e(n int, id text, type text, role text, content text, status text, data jsonb,
+           logged boolean, created_at timestamptz)
+    ORDER BY e.n
+), used AS (
+    INSERT INTO usage (tenant_id, id, agent_id, conversation_id, message_id, user_id, source, model,
+                       prompt_tokens, completion_tokens, cost_usd, turns, conversations, messages,
+                       response_time_ms, correlation_id)
+    SELECT $1, u.id, c.agent_id, c.id, u.message_id, u.user_id, u.source, u.model, u.prompt_tokens,
+           u.completion_tokens, u.cost_usd, u.turns, u.conversations, u.messages,
+           u.response_time_ms, $9
+    FROM conversation c, jsonb_to_recordset($7::jsonb)
+      AS u(id text, message_id text, user_id text, source text, model text, prompt_tokens int,
+           completion_tokens int, cost_usd numeric, turns int, conversations int, messages int,
+           response_time_ms int)
+), emitted AS (
+    {events.emission("$8")} WHERE EXISTS (SELECT 1 FROM conversation)
+)
+SELECT count(*) FROM conversation
+"""  # noqa: S608
+
+
+async def open_new(tx: Tx, tenant: str, *values: object) -> Row | None:
+    """Begin a conversation, or a visitor's next turn; None while another turn is running."""
+    return await fast.row(tx, tenant, _OPEN, *values)
+
+
+async def resume(tx: Tx, tenant: str, *values: object) -> Row | None:
+    return await fast.row(tx, tenant, _RESUME, *values)
+
+
+async def exists(
+    tx: Tx, tenant: str, conversation_id: str, agent_id: str, user_id: str | None
+) -> bool:
+    return bool(await fast.value(tx, tenant, _EXISTS, conversation_id, agent_id, user_id))
+
+
+async def history(tx: Tx, tenant: str, conversation_id: str, limit: int) -> list[Row]:
+    """The newest first."""
+    return await fast.rows(tx, tenant, _HISTORY, conversation_id, limit)
+
+
+async def renew(tx: Tx, tenant: str, conversation_id: str, holder: str, seconds: float) -> bool:
+    return await fast.execute(tx, tenant, _RENEW, conversation_id, holder, seconds) == 1
+
+
+async def release(tx: Tx, tenant: str, conversation_id: str, holder: str) -> None:
+    await fast.execute(tx, tenant, _RELEASE, conversation_id, holder)
+
+
+async def store(tx: Tx, tenant: str, *values: object) -> bool:
+    """All of a turn at once, if it still holds its conversation."""
+    return bool(await fast.value(tx, tenant, _STORE, *values))
+
+
+# Asynchronous chat
+
+_KEEP_QUESTION = f"""
+WITH conversation AS (
+    UPDATE conversations
+    SET message_count = message_count + 1, last_message_at = now(),
+        title = CASE WHEN title = '' THEN $5 ELSE title END
+    WHERE tenant_id = $1 AND id = $2
+    RETURNING id, agent_id
+), entry AS (
+    INSERT INTO conversation_entries (tenant_id, id, agent_id, conversation_id, type, role, content,
+                                      logged, correlation_id)
+    SELECT $1, $3, agent_id, id, 'message', 'user', $4, $6, $7 FROM conversation
+), emitted AS (
+    {events.emission("$8")}
+)
+SELECT 1
+"""  # noqa: S608
+
+_JOB_COLUMNS = """
+id, tenant_id, agent_id, conversation_id, user_id, work_id, message_id, status,
+reply::text AS reply, error::text AS error, created_at, finished_at
+"""
+
+_ADD_JOB = """
+INSERT INTO chat_jobs (tenant_id, id, agent_id, conversation_id, user_id, work_id, message_id,
+                       context)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb)
+"""
+
+_JOB = f"""
+SELECT {_JOB_COLUMNS} FROM chat_jobs
+WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND agent_id = $3
+  AND ($4::text IS NULL OR user_id = $4)
+"""  # noqa: S608
+
+_TASK = f"""
+SELECT {_JOB_COLUMNS}, context::text AS context, progress::text AS progress FROM chat_jobs
+WHERE tenant_id = $1 AND id = $2 AND status IN ('pending', 'running')
+"""  # noqa: S608
+
+_RUNNING = "UPDATE chat_jobs SET status = 'running' WHERE tenant_id = $1 AND id = $2"
+
+_PROGRESS = "UPDATE chat_jobs SET progress = $3::jsonb WHERE tenant_id = $1 AND id = $2"
+
+_END_JOB = """
+UPDATE chat_jobs
+SET status = $3, reply = $4::jsonb, error = $5::jsonb, finished_at = now(), progress = '[]'
+WHERE tenant_id = $1 AND id = $2 AND status IN ('pending', 'running')
+RETURNING agent_id, conversation_id
+"""
+
+
+async def keep_question(tx: Tx, tenant: str, *values: object) -> None:
+    await fast.execute(tx, tenant, _KEEP_QUESTION, *values)
+
+
+async def add_job(tx: Tx, tenant: str, *values: object) -> None:
+    await fast.execute(tx, tenant, _ADD_JOB, *values)
+
+
+async def job(
+    tx: Tx, tenant: str | None, job_id: str, agent_id: str, user_id: str | None
+) -> Row | None:
+    """`user_id` None is for those who may read other people's."""
+    return await fast.row(tx, tenant, _JOB, job_id, agent_id, user_id)
+
+
+async def task(tx: Tx, tenant: str, job_id: str) -> Row | None:
+    """What a worker needs of a job that is not over."""
+    return await fast.row(tx, tenant, _TASK, job_id)
+
+
+async def mark_running(tx: Tx, tenant: str, job_id: str) -> None:
+    await fast.execute(tx, tenant, _RUNNING, job_id)
+
+
+async def keep_progress(tx: Tx, tenant: str, job_id: str, rounds: str) -> None:
+    await fast.execute(tx, tenant, _PROGRESS, job_id, rounds)
+
+
+async def end_job(
+    tx: Tx, tenant: str, job_id: str, status: str, reply: str | None, error: str | None
+) -> Row | None:
+    return await fast.row(tx, tenant, _END_JOB, job_id, status, reply, error)
+
+
+# Conversations and logs
+
+_LOG_WHERE = """
+FROM conversation_entries
+WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND logged
+  AND ($3::text IS NULL OR type = $3)
+  AND ($4::text IS NULL OR conversation_id = $4)
+  AND ($5::timestamptz IS NULL OR created_at >= $5)
+  AND ($6::timestamptz IS NULL OR created_at <= $6)
+"""
+_LOG_COUNT = f"SELECT count(*) {_LOG_WHERE}"
+_LOG_PAGE = f"""
+SELECT id, conversation_id, type, role, content, data::text AS data, created_at {_LOG_WHERE}
+ORDER BY created_at DESC, seq DESC LIMIT $7 OFFSET $8
+"""
+
+_CALLS = """
+SELECT data::text AS data FROM conversation_entries
+WHERE ($1::text IS NULL OR tenant_id = $1) AND conversation_id = $2 AND type = 'tool_call'
+  AND data->>'message_id' = ANY($3)
+ORDER BY seq
+"""
+
+_ACTIVE = """
+SELECT count(*) FROM conversations
+WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND ended_at IS NULL
+"""
+
+_END = f"""
+WITH ended AS (
+    UPDATE conversations SET ended_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND ended_at IS NULL
+      AND ($4::float8 IS NULL OR last_message_at < now() - $4 * interval '1 second'
+           AND (turn_until IS NULL OR turn_until < now()))
+    RETURNING id
+), emitted AS (
+    {events.emission("$3")} WHERE EXISTS (SELECT 1 FROM ended)
+)
+SELECT count(*) FROM ended
+"""  # noqa: S608
+
+_IDLE = """
+SELECT tenant_id, id, agent_id FROM conversations
+WHERE ended_at IS NULL AND last_message_at < now() - $1 * interval '1 second'
+  AND (turn_until IS NULL OR turn_until < now())
+ORDER BY last_message_at LIMIT $2
+"""
+
+
+async def log_page(
+    tx: Tx, tenant: str | None, agent_id: str, filters: tuple[object, ...], limit: int, offset: int
+) -> tuple[list[Row], int]:
+    total: int = await fast.value(tx, tenant, _LOG_COUNT, agent_id, *filters)
+    found = await fast.rows(tx, tenant, _LOG_PAGE, agent_id, *filters, limit, offset)
+    return found, total
+
+
+async def calls_of(
+    tx: Tx, tenant: str | None, conversation_id: str, message_ids: list[str]
+) -> list[Row]:
+    return await fast.rows(tx, tenant, _CALLS, conversation_id, message_ids)
+
+
+async def active(tx: Tx, tenant: str | None, agent_id: str) -> int:
+    return int(await fast.value(tx, tenant, _ACTIVE, agent_id))
+
+
+async def end(
+    tx: Tx, tenant: str, conversation_id: str, packed: str, idle_seconds: float | None = None
+) -> bool:
+    """With `idle_seconds`, only if it is still idle."""
+    return bool(await fast.value(tx, tenant, _END, conversation_id, packed, idle_seconds))
+
+
+async def idle(tx: Tx, seconds: float, limit: int) -> list[Row]:
+    """Of every tenant: nobody wrote for a while, and nobody is answering."""
+    return list(await (await tx.raw()).fetch(_IDLE, seconds, limit))

@@ -1,0 +1,220 @@
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from app.http.bodies import NOT_BLANK
+
+MessageText = Annotated[str, Meta(min_length=1, max_length=200_000, pattern=NOT_BLANK)]
+MessageStatus = Literal["complete", "interrupted"]
+JobStatus = Literal["pending", "running", "completed", "failed", "cancelled"]
+Source = Literal["console", "async", "embed", "openai", "audio", "workflow"]
+
+_CONVERSATION_ID = "cnv_01k9x3m7e8c0v2q4r6t8w0y2a4"
+_JOB_ID = "job_01k9x3m7e8c0v2q4r6t8w0y2a4"
+_AGENT_ID = "agt_01k9x3m7e8c0v2q4r6t8w0y2a4"
+_AT = "2026-01-01T12:00:00Z"
+
+
+class ChatRequest(msgspec.Struct, kw_only=True):
+    example: ClassVar[dict[str, Any]] = {"message": "When does the shop open?"}
+
+    message: MessageText
+    conversation_id: Annotated[
+        str | None, Meta(description="Goes on with a conversation of yours; without it, a new one")
+    ] = None
+    context: Annotated[
+        dict[str, Any] | None,
+        Meta(description="Facts for this turn alone; the model sees them beside the prompt"),
+    ] = None
+
+
+class ReplyMessage(msgspec.Struct):
+    id: str
+    role: Literal["assistant"]
+    content: str
+    created_at: datetime
+
+
+class TokenUsage(msgspec.Struct):
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class SourceView(msgspec.Struct):
+    document_name: str
+    chunk_preview: str
+    relevance_score: float
+
+
+class ToolCallView(msgspec.Struct):
+    """`parent_id` names the delegation within which a sub-agent made this call."""
+
+    id: str
+    tool: str
+    tool_id: str | None
+    input: Any
+    output: Any
+    status: Literal["completed", "failed", "timeout"]
+    execution_time_ms: int
+    parent_id: str | None = None
+
+
+_CALL = {
+    "id": "call_1",
+    "tool": "Researcher",
+    "tool_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a5",
+    "input": {"task": "Find the opening hours"},
+    "output": "The shop opens at 9.",
+    "status": "completed",
+    "execution_time_ms": 640,
+    "parent_id": None,
+}
+
+
+class ChatReply(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "conversation_id": _CONVERSATION_ID,
+        "message": {
+            "id": "msg_01k9x3m7e8c0v2q4r6t8w0y2a4",
+            "role": "assistant",
+            "content": "The shop opens at 9 in the morning.",
+            "created_at": _AT,
+        },
+        "usage": {"prompt_tokens": 42, "completion_tokens": 10, "total_tokens": 52},
+        "sources": [],
+        "tool_calls": [_CALL],
+    }
+
+    conversation_id: str
+    message: ReplyMessage
+    usage: TokenUsage
+    sources: list[SourceView]
+    tool_calls: list[ToolCallView]
+
+
+class JobAccepted(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "job_id": _JOB_ID,
+        "status": "pending",
+        "conversation_id": _CONVERSATION_ID,
+    }
+
+    job_id: str
+    status: JobStatus
+    conversation_id: str
+
+
+class JobError(msgspec.Struct, omit_defaults=True):
+    code: str
+    message: str
+    details: dict[str, Any] | None = None
+
+
+class JobView(msgspec.Struct, omit_defaults=True):
+    example: ClassVar[dict[str, Any]] = {
+        "job_id": _JOB_ID,
+        "status": "completed",
+        "conversation_id": _CONVERSATION_ID,
+        "reply": ChatReply.example,
+        "created_at": _AT,
+        "finished_at": "2026-01-01T12:00:02Z",
+    }
+
+    job_id: str
+    status: JobStatus
+    conversation_id: str
+    created_at: datetime
+    reply: ChatReply | None = None
+    error: JobError | None = None
+    finished_at: datetime | None = None
+
+
+class Training(msgspec.Struct):
+    status: Literal["idle", "training", "ready", "failed"] = "idle"
+    documents_total: int = 0
+    documents_done: int = 0
+
+
+class AgentStatus(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "agent_id": _AGENT_ID,
+        "status": "published",
+        "is_online": True,
+        "active_conversations": 3,
+        "training": {"status": "idle", "documents_total": 0, "documents_done": 0},
+    }
+
+    agent_id: str
+    status: Literal["draft", "published", "archived"]
+    is_online: bool
+    active_conversations: int
+    training: Training
+
+
+class LogEntry(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "id": "msg_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "conversation_id": _CONVERSATION_ID,
+        "type": "message",
+        "role": "user",
+        "content": "When does the shop open?",
+        "data": {},
+        "created_at": _AT,
+    }
+
+    id: str
+    conversation_id: str
+    type: Literal["message", "tool_call", "token_usage", "training"]
+    role: str | None
+    content: str | None
+    data: dict[str, Any]
+    created_at: datetime
+
+
+class ConversationView(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "id": _CONVERSATION_ID,
+        "agent_id": _AGENT_ID,
+        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "source": "console",
+        "title": "When does the shop open?",
+        "status": "active",
+        "message_count": 2,
+        "created_at": _AT,
+        "last_message_at": _AT,
+        "ended_at": None,
+    }
+
+    id: str
+    agent_id: str
+    user_id: str | None
+    source: Source
+    title: str
+    status: Literal["active", "ended"]
+    message_count: int
+    created_at: datetime
+    last_message_at: datetime
+    ended_at: datetime | None
+
+
+class MessageView(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "id": "msg_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "role": "assistant",
+        "content": "The shop opens at 9 in the morning.",
+        "status": "complete",
+        "tool_calls": [_CALL],
+        "sources": [],
+        "created_at": _AT,
+    }
+
+    id: str
+    role: Literal["user", "assistant"]
+    content: str
+    status: MessageStatus
+    tool_calls: list[ToolCallView]
+    sources: list[SourceView]
+    created_at: datetime

@@ -1,0 +1,96 @@
+"""Embed keys: made, listed, revoked. Only their hashes are kept."""
+
+import hashlib
+import secrets
+
+from sqlalchemy import select
+
+from app.domain.agents import service as agents
+from app.domain.embed import origins
+from app.domain.embed.events import EmbedKeyCreated, EmbedKeyRevoked
+from app.domain.embed.schemas import CreatedEmbedKey, CreateEmbedKey, EmbedKeyView
+from app.domain.events import service as events
+from app.http.errors import Invalid, NotFound
+from app.kit.ids import new_id
+from app.security.principal import EMBED_PREFIX
+from db.models import EmbedKey
+from db.session import Tx
+
+_SHOWN_CHARS = 12
+
+
+class EmbedKeyNotFound(NotFound):
+    code = "embed_key_not_found"
+
+
+def hash_of(api_key: str) -> str:
+    """A key is random through and through; a plain hash hides it well enough."""
+    return hashlib.sha256(api_key.encode()).hexdigest()
+
+
+async def create(tx: Tx, data: CreateEmbedKey) -> CreatedEmbedKey:
+    agent = await agents.find(tx, data.agent_id)
+    api_key = EMBED_PREFIX + secrets.token_urlsafe(32)
+    key = EmbedKey(
+        id=new_id("emk"),
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        name=data.name,
+        key_prefix=api_key[:_SHOWN_CHARS],
+        key_hash=hash_of(api_key),
+        allowed_domains=_normal(data.allowed_domains),
+    )
+    session = await tx.session()
+    session.add(key)
+    await session.flush()
+    created = EmbedKeyCreated(key.id, key.agent_id, key.name, key.allowed_domains)
+    await events.emit(tx, created, tenant_id=key.tenant_id)
+    return CreatedEmbedKey(
+        key.id,
+        key.agent_id,
+        key.name,
+        key.key_prefix,
+        api_key,
+        key.allowed_domains,
+        key.created_at,
+    )
+
+
+def _normal(entries: list[str]) -> list[str]:
+    found: dict[str, None] = {}
+    for index, entry in enumerate(entries):
+        try:
+            found[origins.normal(entry)] = None
+        except ValueError as error:
+            raise Invalid.field(f"allowed_domains.{index}", str(error)) from None
+    return list(found)
+
+
+async def every(tx: Tx, agent_id: str | None) -> list[EmbedKeyView]:
+    wanted = select(EmbedKey).order_by(EmbedKey.created_at.desc(), EmbedKey.id.desc())
+    if agent_id:
+        wanted = wanted.where(EmbedKey.agent_id == agent_id)
+    found = await (await tx.session()).scalars(wanted)
+    return [
+        EmbedKeyView(
+            key.id,
+            key.agent_id,
+            key.name,
+            key.key_prefix,
+            key.allowed_domains,
+            key.created_at,
+            key.last_used_at,
+        )
+        for key in found
+    ]
+
+
+async def revoke(tx: Tx, key_id: str) -> None:
+    session = await tx.session()
+    key = await session.get(EmbedKey, key_id, with_for_update=True)
+    if key is None:
+        raise EmbedKeyNotFound(f"There is no embed key {key_id[:64]}")
+    await session.delete(key)
+    await session.flush()
+    revoked = EmbedKeyRevoked(key.id, key.agent_id, key.name)
+    await events.emit(tx, revoked, tenant_id=key.tenant_id)

@@ -1,0 +1,124 @@
+"""What the product asks of a language model, whoever serves it.
+
+A model is asked once and answers with a stream of pieces: text as it comes, whole tool calls, and
+at the end what it used. Everything else (retries, keys, addresses) is hidden behind `Models`.
+"""
+
+from collections.abc import AsyncGenerator
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from app.http.errors import Conflict, ProviderError
+
+Role = Literal["system", "user", "assistant", "tool"]
+Reason = Literal["timeout", "rate_limited", "unreachable", "unavailable", "refused", "broken"]
+# What may pass when it is asked again a little later.
+PASSING: frozenset[Reason] = frozenset(
+    {"timeout", "rate_limited", "unreachable", "unavailable", "broken"}
+)
+
+
+class ModelNotConfigured(Conflict):
+    code = "model_not_configured"
+
+
+class ModelFailed(ProviderError):
+    """The provider did not give a whole answer; `reason` says in which way."""
+
+    def __init__(
+        self,
+        model: str,
+        reason: Reason,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        details: dict[str, Any] = {"model": model, "reason": reason}
+        if status is not None:
+            details["provider_status"] = status
+        super().__init__(message, details=details)
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """`arguments` is the model's own JSON text; nobody has checked it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Message(msgspec.Struct, frozen=True):
+    role: Role
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+class Function(msgspec.Struct, frozen=True):
+    """A tool as the model sees it."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Which model, by its full name, and how to reach it. Holds a secret: never log it."""
+
+    model: str
+    provider: str
+    api_key: str = ""
+    base_url: str | None = None
+
+    @property
+    def name_at_provider(self) -> str:
+        return self.model.removeprefix(f"{self.provider}/")
+
+    def __repr__(self) -> str:
+        return f"Target({self.model!r})"
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    messages: list[Message]
+    temperature: float = 0.7
+    max_tokens: int = 2048
+    functions: tuple[Function, ...] = ()
+    response_format: dict[str, Any] | None = None
+    # Whether somebody reads along; otherwise one whole answer is cheaper.
+    live: bool = True
+
+
+class Text(msgspec.Struct, frozen=True):
+    text: str
+
+
+class Used(msgspec.Struct, frozen=True):
+    prompt_tokens: int
+    completion_tokens: int
+
+
+Piece = Text | ToolCall | Used
+
+
+class Embeddings(msgspec.Struct, frozen=True):
+    vectors: list[list[float]]
+    prompt_tokens: int
+
+
+class Adapter(Protocol):
+    """One way to reach models."""
+
+    def answer(self, target: Target, ask: Ask) -> AsyncGenerator[Piece, None]: ...
+
+    async def embed(self, target: Target, texts: list[str]) -> Embeddings: ...
+
+    async def close(self) -> None: ...
+
+
+def estimated_tokens(text: str) -> int:
+    """About how many tokens a text has; on the high side for plain English."""
+    return len(text.encode()) * 2 // 7 + 1

@@ -1,0 +1,68 @@
+"""The providers whose models can be used, as a table, and whose a model is by its name.
+
+A provider that is not in the table can be used, too: any name with a `base_url` that speaks
+OpenAI's wire format.
+"""
+
+import re
+from typing import Final
+
+import msgspec
+
+LOCAL: Final = "local"
+
+
+class Provider(msgspec.Struct, frozen=True):
+    """`base_url` where it speaks OpenAI's wire format; the others are reached through litellm."""
+
+    name: str
+    title: str
+    base_url: str | None = None
+
+
+PROVIDERS: Final = {
+    provider.name: provider
+    for provider in (
+        Provider("openai", "OpenAI", "https://api.openai.com/v1"),
+        Provider("openrouter", "OpenRouter", "https://openrouter.ai/api/v1"),
+        Provider("groq", "Groq", "https://api.groq.com/openai/v1"),
+        Provider("deepseek", "DeepSeek", "https://api.deepseek.com/v1"),
+        Provider("together_ai", "Together AI", "https://api.together.xyz/v1"),
+        Provider("fireworks_ai", "Fireworks AI", "https://api.fireworks.ai/inference/v1"),
+        Provider("xai", "xAI", "https://api.x.ai/v1"),
+        Provider("cerebras", "Cerebras", "https://api.cerebras.ai/v1"),
+        Provider("anthropic", "Anthropic"),
+        Provider("gemini", "Google Gemini"),
+        Provider("mistral", "Mistral"),
+        Provider("cohere", "Cohere"),
+        Provider("perplexity", "Perplexity"),
+        Provider("ai21", "AI21"),
+        Provider("replicate", "Replicate"),
+        Provider("deepinfra", "DeepInfra"),
+        Provider("sambanova", "SambaNova"),
+        Provider("novita", "Novita"),
+        Provider("moonshot", "Moonshot"),
+        Provider("voyage", "Voyage"),
+    )
+}
+
+# Models that people write without their provider.
+_BARE = (
+    (re.compile(r"(gpt|chatgpt|o\d|text-embedding|davinci)"), "openai"),
+    (re.compile(r"claude"), "anthropic"),
+    (re.compile(r"gemini"), "gemini"),
+    (re.compile(r"(mistral|ministral|codestral|magistral|devstral|pixtral)"), "mistral"),
+    (re.compile(r"command"), "cohere"),
+    (re.compile(r"deepseek"), "deepseek"),
+    (re.compile(r"grok"), "xai"),
+    (re.compile(r"sonar"), "perplexity"),
+    (re.compile(r"jamba"), "ai21"),
+)
+
+
+def provider_of(model: str) -> str:
+    """`openai/gpt-4o` and plain `gpt-4o` are OpenAI's; a name that tells nothing, too."""
+    provider, slash, _ = model.partition("/")
+    if slash:
+        return provider.lower()
+    return next((name for pattern, name in _BARE if pattern.match(model.lower())), "openai")

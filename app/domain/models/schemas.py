@@ -1,0 +1,98 @@
+from datetime import datetime
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+from msgspec import Meta
+
+from app.http.bodies import ONE_LINE
+
+_KEY = {
+    "id": "pvk_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    "provider": "openai",
+    "name": "Our OpenAI account",
+    "key_hint": "…x7Qf",
+    "base_url": None,
+    "is_default": True,
+    "created_at": "2026-01-01T12:00:00Z",
+}
+
+
+class CreateProviderKey(msgspec.Struct, kw_only=True):
+    example: ClassVar[dict[str, Any]] = {
+        "provider": "openai",
+        "name": "Our OpenAI account",
+        "api_key": "sk-proj-0123456789abcdef",
+    }
+
+    provider: Annotated[
+        str,
+        Meta(
+            pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$",
+            description="openai, anthropic, gemini, …; any name of your own with a base_url",
+        ),
+    ]
+    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=ONE_LINE)]
+    api_key: Annotated[str, Meta(min_length=1, max_length=4096, pattern=r"^[\x21-\x7e]+$")]
+    base_url: Annotated[
+        str | None,
+        Meta(
+            description="Where the provider's OpenAI-compatible interface is, up to and with /v1",
+        ),
+    ] = None
+    is_default: Annotated[
+        bool, Meta(description="Use this key for the provider's models; the first one always is")
+    ] = False
+
+
+class ProviderKeyView(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = _KEY
+
+    id: str
+    provider: str
+    name: str
+    key_hint: str
+    base_url: str | None
+    is_default: bool
+    created_at: datetime
+
+
+class ProviderKeyList(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"data": [_KEY]}
+
+    data: list[ProviderKeyView]
+
+
+class KeyTest(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "success": True,
+        "message": "The provider took the key and lists 63 models",
+        "latency_ms": 212,
+        "tested_at": "2026-01-01T12:00:00Z",
+    }
+
+    success: bool
+    message: str
+    latency_ms: int
+    tested_at: datetime
+
+
+class ModelView(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "id": "local/smollm2",
+        "provider": "local",
+        "context_window": 4096,
+        "input_cost_per_million": 0.0,
+        "output_cost_per_million": 0.0,
+    }
+
+    id: str
+    provider: str
+    context_window: int | None
+    input_cost_per_million: float | None
+    output_cost_per_million: float | None
+
+
+class ModelList(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"data": [ModelView.example]}
+
+    data: list[ModelView]

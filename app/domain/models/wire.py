@@ -1,0 +1,329 @@
+"""OpenAI's wire format over a pooled connection: the short way to a model."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from app.domain.models.protocol import (
+    Ask,
+    Embeddings,
+    Message,
+    ModelFailed,
+    Piece,
+    Reason,
+    Target,
+    Text,
+    ToolCall,
+    Used,
+)
+from app.kit.egress import BlockedAddress, Egress, EgressError, EgressTimeout
+
+TOTAL_SECONDS = 600.0
+IDLE_SECONDS = 120.0
+_MAX_BYTES = 32 * 1024 * 1024
+_OK = 200
+_ERROR_CHARS = 500
+_RATE_LIMITED = 429
+_SERVER_ERROR = 500
+_TIMEOUTS = {408, 504}
+_DONE = b"[DONE]"
+# OpenAI's own reasoning models take no temperature.
+_REASONING = ("o1", "o3", "o4", "gpt-5")
+
+
+class _FunctionDelta(msgspec.Struct):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _CallDelta(msgspec.Struct):
+    index: int = 0
+    id: str | None = None
+    function: _FunctionDelta = msgspec.field(default_factory=_FunctionDelta)
+
+
+class _Content(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_CallDelta] | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Content | None = None
+    message: _Content | None = None
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class _Completion(msgspec.Struct):
+    """A whole answer, or one chunk of a streamed one: they differ in `message` and `delta`."""
+
+    choices: list[_Choice] = []
+    usage: _Usage | None = None
+    error: Any = None
+
+
+class _Vector(msgspec.Struct):
+    index: int
+    embedding: list[float]
+
+
+class _Vectors(msgspec.Struct):
+    data: list[_Vector]
+    usage: _Usage = msgspec.field(default_factory=_Usage)
+
+
+class _Named(msgspec.Struct):
+    id: str
+
+
+class _Listing(msgspec.Struct):
+    data: list[_Named]
+
+
+_completion = msgspec.json.Decoder(_Completion)
+_listing = msgspec.json.Decoder(_Listing)
+_vectors = msgspec.json.Decoder(_Vectors)
+
+
+class Wire:
+    def __init__(self, egress: Egress) -> None:
+        self._egress = egress
+
+    async def answer(self, target: Target, ask: Ask) -> AsyncGenerator[Piece, None]:
+        body = msgspec.json.encode(_request(target, ask))
+        calls = _Calls()
+        async with self._post(target, "/chat/completions", body) as response:
+            if not ask.live or "event-stream" not in response.headers.get("Content-Type", ""):
+                whole = _decode(_completion, target, await _read(target, response))
+                for piece in calls.pieces(target, whole):
+                    yield piece
+            else:
+                async for chunk in _chunks(target, response):
+                    for piece in calls.pieces(target, chunk):
+                        yield piece
+        if not calls.finished:
+            raise ModelFailed(target.model, "broken", f"{target.model} broke off its answer")
+        for call in calls.whole():
+            yield call
+
+    async def embed(self, target: Target, texts: list[str]) -> Embeddings:
+        body = msgspec.json.encode({"model": target.name_at_provider, "input": texts})
+        async with self._post(target, "/embeddings", body) as response:
+            found = _decode(_vectors, target, await _read(target, response))
+        ordered = sorted(found.data, key=lambda item: item.index)
+        if len(ordered) != len(texts):
+            raise ModelFailed(target.model, "broken", f"{target.model} left out embeddings")
+        return Embeddings([item.embedding for item in ordered], found.usage.prompt_tokens)
+
+    async def models(self, base_url: str, api_key: str, seconds: float) -> list[str]:
+        """The names that an endpoint itself lists."""
+        target = Target("", "", api_key, base_url)
+        async with self._open(target, "GET", "/models", None, seconds) as response:
+            listed = _decode(_listing, target, await _read(target, response))
+        return [item.id for item in listed.data]
+
+    async def close(self) -> None:
+        await self._egress.close()
+
+    @asynccontextmanager
+    async def _post(
+        self, target: Target, path: str, body: bytes
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        async with self._open(target, "POST", path, body, TOTAL_SECONDS) as response:
+            yield response
+
+    @asynccontextmanager
+    async def _open(
+        self, target: Target, method: str, path: str, body: bytes | None, seconds: float
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        headers = {"Content-Type": "application/json"}
+        if target.api_key:
+            headers["Authorization"] = f"Bearer {target.api_key}"
+        answered = False
+        try:
+            async with self._egress.open(
+                method,
+                f"{(target.base_url or '').rstrip('/')}{path}",
+                headers=headers,
+                body=body,
+                timeout_seconds=seconds,
+                idle_seconds=IDLE_SECONDS,
+            ) as response:
+                answered = True
+                if response.status != _OK:
+                    raise _refusal(target, response, await _read(target, response))
+                yield response
+        except EgressTimeout as error:
+            raise ModelFailed(target.model, "timeout", f"{target.model}: {error}") from error
+        except BlockedAddress as error:
+            raise ModelFailed(target.model, "refused", f"{target.model}: {error}") from error
+        except EgressError as error:
+            reason: Reason = "broken" if answered else "unreachable"
+            raise ModelFailed(target.model, reason, f"{target.model}: {error}") from error
+
+
+class _Calls:
+    """Puts tool calls together, which arrive in fragments, and notes whether the end was told."""
+
+    def __init__(self) -> None:
+        self.finished = False
+        self._calls: dict[int, list[str]] = {}
+
+    def pieces(self, target: Target, answer: _Completion) -> list[Piece]:
+        if answer.error is not None:
+            raise ModelFailed(target.model, "refused", _words(target, answer.error))
+        pieces: list[Piece] = []
+        for choice in answer.choices[:1]:
+            content = choice.delta or choice.message or _Content()
+            text = content.content or content.refusal
+            if text:
+                # Postgres holds no NUL, and neither does any text that people write.
+                pieces.append(Text(text.replace("\0", "")))
+            for position, delta in enumerate(content.tool_calls or ()):
+                self._add(delta, position if choice.message else delta.index)
+            if choice.finish_reason:
+                self.finished = True
+        if answer.usage is not None:
+            pieces.append(Used(answer.usage.prompt_tokens, answer.usage.completion_tokens))
+        return pieces
+
+    def _add(self, delta: _CallDelta, index: int) -> None:
+        call = self._calls.setdefault(index, ["", "", ""])
+        call[0] = delta.id or call[0]
+        call[1] = delta.function.name or call[1]
+        call[2] += delta.function.arguments or ""
+
+    def whole(self) -> list[ToolCall]:
+        return [
+            ToolCall(call_id or f"call_{index}", name, arguments.replace("\0", ""))
+            for index, (call_id, name, arguments) in sorted(self._calls.items())
+        ]
+
+
+def _request(target: Target, ask: Ask) -> dict[str, Any]:
+    name = target.name_at_provider
+    request = {"model": name, **asked(ask)}
+    at_openai = target.provider == "openai"
+    request["max_completion_tokens" if at_openai else "max_tokens"] = ask.max_tokens
+    if not (at_openai and name.startswith(_REASONING)):
+        request["temperature"] = ask.temperature
+    return request
+
+
+def asked(ask: Ask) -> dict[str, Any]:
+    """What every provider is told in the same words."""
+    request: dict[str, Any] = {"messages": [_message(message) for message in ask.messages]}
+    if ask.functions:
+        request["tools"] = [
+            {"type": "function", "function": msgspec.to_builtins(function)}
+            for function in ask.functions
+        ]
+    if ask.response_format is not None:
+        request["response_format"] = ask.response_format
+    if ask.live:
+        request |= {"stream": True, "stream_options": {"include_usage": True}}
+    return request
+
+
+def _message(message: Message) -> dict[str, Any]:
+    found: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        found["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        found["tool_call_id"] = message.tool_call_id
+    return found
+
+
+async def _chunks(target: Target, response: aiohttp.ClientResponse) -> AsyncIterator[_Completion]:
+    """The events of a stream. Several may arrive in one packet, and one in several."""
+    rest, total = b"", 0
+    async for packet in response.content.iter_any():
+        total += len(packet)
+        if total > _MAX_BYTES:
+            raise ModelFailed(target.model, "broken", f"{target.model} answers without end")
+        lines = (rest + packet).split(b"\n")
+        rest = lines.pop()
+        for line in lines:
+            data = line.removeprefix(b"data:").strip()
+            if not line.startswith(b"data:") or not data:
+                continue
+            if data == _DONE:
+                return
+            yield _decode(_completion, target, data)
+
+
+def _decode(decoder: msgspec.json.Decoder[Any], target: Target, raw: bytes) -> Any:
+    try:
+        return decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ModelFailed(
+            target.model, "broken", f"{target.model} does not speak OpenAI's wire format"
+        ) from error
+
+
+async def _read(target: Target, response: aiohttp.ClientResponse) -> bytes:
+    content = bytearray()
+    async for packet in response.content.iter_any():
+        content += packet
+        if len(content) > _MAX_BYTES:
+            raise ModelFailed(target.model, "broken", f"{target.model} answers without end")
+    return bytes(content)
+
+
+def _refusal(target: Target, response: aiohttp.ClientResponse, raw: bytes) -> ModelFailed:
+    try:
+        told = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        told = None
+    return ModelFailed(
+        target.model,
+        reason_of(response.status),
+        _words(target, told, f"the provider answered {response.status}"),
+        status=response.status,
+        retry_after=_seconds(response.headers.get("Retry-After")),
+    )
+
+
+def reason_of(status: int) -> Reason:
+    if status == _RATE_LIMITED:
+        return "rate_limited"
+    if status in _TIMEOUTS:
+        return "timeout"
+    return "unavailable" if status >= _SERVER_ERROR else "refused"
+
+
+def _words(target: Target, told: Any, otherwise: str = "the provider reports an error") -> str:
+    """The provider's own words, wherever it put them; without the key, should it repeat that."""
+    inner = told.get("error", told) if isinstance(told, dict) else told
+    message = inner.get("message") if isinstance(inner, dict) else inner
+    if not isinstance(message, str) or not message.strip():
+        message = otherwise
+    return without_key(target, f"{target.model}: {message}")
+
+
+def without_key(target: Target, text: str) -> str:
+    if target.api_key:
+        text = text.replace(target.api_key, "***")
+    return text.replace("\0", "")[:_ERROR_CHARS]
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return max(0.0, float(text)) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,73 @@
+"""Usage: a row per turn and model, added up by the hour behind the scenes.
+
+Whoever asks for figures adds the hours and the rows that no hour has yet; both come from one
+snapshot, so that nothing is missing and nothing counts twice.
+"""
+
+from datetime import datetime
+
+from db import fast
+from db.fast import Row
+from db.session import Tx
+
+_SUMS = """
+coalesce(sum(conversations), 0)::bigint AS conversations,
+coalesce(sum(messages), 0)::bigint AS messages,
+coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint AS tokens,
+coalesce(sum(turns), 0)::bigint AS turns,
+coalesce(sum(response_time_ms), 0)::bigint AS response_time_ms
+"""
+
+_OF_AGENT = f"""
+SELECT {_SUMS} FROM (
+    SELECT conversations, messages, prompt_tokens, completion_tokens, turns, response_time_ms
+    FROM usage_hours
+    WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2
+      AND ($3::timestamptz IS NULL OR hour > $3 - interval '1 hour')
+    UNION ALL
+    SELECT conversations, messages, prompt_tokens, completion_tokens, turns, response_time_ms
+    FROM usage
+    WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND NOT rolled
+      AND ($3::timestamptz IS NULL OR created_at > $3)
+) counted
+"""  # noqa: S608  # our own text
+
+_ROLL = """
+WITH taken AS (
+    UPDATE usage SET rolled = true
+    WHERE id IN (SELECT id FROM usage WHERE NOT rolled LIMIT $1 FOR UPDATE SKIP LOCKED)
+    RETURNING tenant_id, agent_id, model, date_trunc('hour', created_at, 'UTC') AS hour,
+              prompt_tokens, completion_tokens, cost_usd, turns, conversations, messages,
+              response_time_ms
+), summed AS (
+    SELECT tenant_id, agent_id, model, hour, sum(prompt_tokens) AS prompt_tokens,
+           sum(completion_tokens) AS completion_tokens, sum(cost_usd) AS cost_usd,
+           sum(turns) AS turns, sum(conversations) AS conversations, sum(messages) AS messages,
+           sum(response_time_ms) AS response_time_ms, count(*) AS rows
+    FROM taken GROUP BY tenant_id, agent_id, model, hour
+), added AS (
+    INSERT INTO usage_hours AS h (tenant_id, agent_id, model, hour, prompt_tokens,
+                                  completion_tokens, cost_usd, turns, conversations, messages,
+                                  response_time_ms)
+    SELECT tenant_id, agent_id, model, hour, prompt_tokens, completion_tokens, cost_usd, turns,
+           conversations, messages, response_time_ms
+    FROM summed ORDER BY agent_id, model, hour
+    ON CONFLICT (agent_id, model, hour) DO UPDATE
+    SET prompt_tokens = h.prompt_tokens + excluded.prompt_tokens,
+        completion_tokens = h.completion_tokens + excluded.completion_tokens,
+        cost_usd = h.cost_usd + excluded.cost_usd, turns = h.turns + excluded.turns,
+        conversations = h.conversations + excluded.conversations,
+        messages = h.messages + excluded.messages,
+        response_time_ms = h.response_time_ms + excluded.response_time_ms
+)
+SELECT coalesce(sum(rows), 0)::bigint FROM summed
+"""
+
+
+async def of_agent(tx: Tx, tenant: str | None, agent_id: str, since: datetime | None) -> Row | None:
+    return await fast.row(tx, tenant, _OF_AGENT, agent_id, since)
+
+
+async def roll(tx: Tx, limit: int) -> int:
+    """Add rows to their hours; how many."""
+    return int(await (await tx.raw()).fetchval(_ROLL, limit))

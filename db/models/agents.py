@@ -1,0 +1,73 @@
+from datetime import datetime
+
+from advanced_alchemy.types import DateTimeUTC
+from sqlalchemy import ForeignKey, Index, UniqueConstraint, func, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.base import Base, HasId, TenantOwned, Timestamps
+
+
+class Agent(TenantOwned, HasId, Timestamps, Base):
+    """A model with a prompt. One with a parent was made for it and goes with it."""
+
+    __tablename__ = "agents"
+    __table_args__ = (
+        Index(
+            "ix_agents_tenant_id_created_at",
+            "tenant_id",
+            "created_at",
+            "id",
+            postgresql_where=text("parent_id IS NULL"),
+        ),
+        Index("ix_agents_parent_id", "parent_id"),
+    )
+
+    name: Mapped[str]
+    description: Mapped[str] = mapped_column(default="", server_default="")
+    primary_model: Mapped[str]
+    # Whose key the model needs; follows from `primary_model`, kept so that one join finds the key.
+    provider: Mapped[str]
+    system_prompt: Mapped[str]
+    temperature: Mapped[float] = mapped_column(default=0.7, server_default="0.7")
+    max_tokens: Mapped[int] = mapped_column(default=2048, server_default="2048")
+    status: Mapped[str] = mapped_column(default="draft", server_default="draft")
+    version: Mapped[int] = mapped_column(default=1, server_default="1")
+    parent_id: Mapped[str | None] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
+    log_messages: Mapped[bool] = mapped_column(default=True, server_default="true")
+    log_tool_calls: Mapped[bool] = mapped_column(default=True, server_default="true")
+    log_token_usage: Mapped[bool] = mapped_column(default=True, server_default="true")
+    retention_days: Mapped[int] = mapped_column(default=365, server_default="365")
+
+
+class AgentVersion(TenantOwned, HasId, Base):
+    """How an agent behaved from one change to the next."""
+
+    __tablename__ = "agent_versions"
+    __table_args__ = (UniqueConstraint("agent_id", "version", name="uq_agent_versions_agent_id"),)
+
+    agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
+    version: Mapped[int]
+    primary_model: Mapped[str]
+    system_prompt: Mapped[str]
+    temperature: Mapped[float]
+    max_tokens: Mapped[int]
+    created_by: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+
+
+class SubAgent(TenantOwned, HasId, Timestamps, Base):
+    """Who an agent may hand tasks to. People know the child by its own agent id."""
+
+    __tablename__ = "sub_agents"
+    __table_args__ = (
+        UniqueConstraint("agent_id", "child_id", name="uq_sub_agents_agent_id_child_id"),
+        Index("ix_sub_agents_child_id", "child_id"),
+    )
+
+    agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
+    child_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
+    relationship_type: Mapped[str]
+    is_enabled: Mapped[bool] = mapped_column(default=True, server_default="true")
+    delegation_prompt: Mapped[str] = mapped_column(default="", server_default="")

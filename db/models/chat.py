@@ -1,0 +1,122 @@
+from datetime import datetime
+from typing import Any
+
+from advanced_alchemy.types import DateTimeUTC
+from sqlalchemy import BigInteger, ForeignKey, Identity, Index, func, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.types import String
+
+from db.base import Base, HasId, TenantOwned, Timestamps
+
+
+class EmbedKey(TenantOwned, HasId, Timestamps, Base):
+    """Lets a web site talk to one agent. Only the key's hash is kept."""
+
+    __tablename__ = "embed_keys"
+    __table_args__ = (
+        Index("ix_embed_keys_tenant_id", "tenant_id", "created_at"),
+        Index("ix_embed_keys_agent_id", "agent_id"),
+    )
+
+    agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
+    name: Mapped[str]
+    key_prefix: Mapped[str]
+    key_hash: Mapped[str] = mapped_column(unique=True)
+    allowed_domains: Mapped[list[str]] = mapped_column(
+        ARRAY(String), default=list, server_default="{}"
+    )
+    last_used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+
+
+class Conversation(TenantOwned, HasId, Timestamps, Base):
+    """Belongs to a user, or to a visitor's session under one embed key.
+
+    `turn_holder` is who is answering now, until `turn_until` at the latest.
+    """
+
+    __tablename__ = "conversations"
+    __table_args__ = (
+        Index("ix_conversations_agent_id", "tenant_id", "agent_id", "last_message_at", "id"),
+        Index("ix_conversations_user_id", "user_id"),
+        Index("ix_conversations_embed_key_id", "embed_key_id"),
+        Index(
+            "ix_conversations_active",
+            "agent_id",
+            "last_message_at",
+            postgresql_where=text("ended_at IS NULL"),
+        ),
+        Index(
+            "ix_conversations_idle", "last_message_at", postgresql_where=text("ended_at IS NULL")
+        ),
+    )
+
+    agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
+    user_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    embed_key_id: Mapped[str | None] = mapped_column(
+        ForeignKey("embed_keys.id", ondelete="SET NULL")
+    )
+    session_id: Mapped[str | None]
+    source: Mapped[str]
+    title: Mapped[str] = mapped_column(default="", server_default="")
+    message_count: Mapped[int] = mapped_column(default=0, server_default="0")
+    last_message_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+    ended_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    turn_holder: Mapped[str | None]
+    turn_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+
+
+class ConversationEntry(TenantOwned, HasId, Base):
+    """A message, a tool call or a turn's token usage: the history and the agent's log in one.
+
+    `seq` is the order within a conversation. `logged` is what the agent's log settings said when it
+    was written; a message that may not be logged is still part of its conversation.
+    """
+
+    __tablename__ = "conversation_entries"
+    __table_args__ = (
+        Index("ix_conversation_entries_conversation_id", "conversation_id", "seq"),
+        Index("ix_conversation_entries_agent_id", "tenant_id", "agent_id", "created_at", "seq"),
+    )
+
+    seq: Mapped[int] = mapped_column(BigInteger, Identity(always=False))
+    agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
+    conversation_id: Mapped[str] = mapped_column(ForeignKey("conversations.id", ondelete="CASCADE"))
+    type: Mapped[str]
+    role: Mapped[str | None]
+    content: Mapped[str | None]
+    status: Mapped[str] = mapped_column(server_default="complete")
+    data: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default="{}")
+    logged: Mapped[bool] = mapped_column(server_default="true")
+    correlation_id: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+
+
+class ChatJob(TenantOwned, HasId, Timestamps, Base):
+    """One asynchronous turn. `progress` holds its rounds of tool calls, each kept before it runs,
+    so that a second attempt goes on from there.
+    """
+
+    __tablename__ = "chat_jobs"
+    __table_args__ = (
+        Index("ix_chat_jobs_agent_id", "tenant_id", "agent_id"),
+        Index("ix_chat_jobs_conversation_id", "conversation_id"),
+        Index("ix_chat_jobs_user_id", "user_id"),
+    )
+
+    agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
+    conversation_id: Mapped[str] = mapped_column(ForeignKey("conversations.id", ondelete="CASCADE"))
+    user_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    work_id: Mapped[str]
+    # The id that the reply will have: however often the job runs, there is one.
+    message_id: Mapped[str]
+    status: Mapped[str] = mapped_column(default="pending", server_default="pending")
+    context: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    progress: Mapped[list[Any]] = mapped_column(JSONB, default=list, server_default="[]")
+    reply: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    error: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    finished_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))

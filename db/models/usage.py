@@ -1,0 +1,58 @@
+from datetime import datetime
+from decimal import Decimal
+
+from advanced_alchemy.types import DateTimeUTC
+from sqlalchemy import BigInteger, Index, Numeric, UniqueConstraint, func, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.base import Base, HasId, TenantOwned
+
+
+class Usage(TenantOwned, HasId, Base):
+    """What one turn used of one model. Outlives its agent: it is what a tenant pays for."""
+
+    __tablename__ = "usage"
+    __table_args__ = (
+        UniqueConstraint("message_id", "model", name="uq_usage_message_id_model"),
+        Index("ix_usage_not_rolled", "tenant_id", "agent_id", postgresql_where=text("NOT rolled")),
+        Index("ix_usage_created_at", "created_at"),
+    )
+
+    agent_id: Mapped[str]
+    conversation_id: Mapped[str]
+    message_id: Mapped[str]
+    user_id: Mapped[str | None]
+    source: Mapped[str]
+    model: Mapped[str]
+    prompt_tokens: Mapped[int]
+    completion_tokens: Mapped[int]
+    cost_usd: Mapped[Decimal] = mapped_column(Numeric(18, 9))
+    # Of the turn as a whole, on the row of the agent's own model; 0 on the others.
+    turns: Mapped[int]
+    conversations: Mapped[int]
+    messages: Mapped[int]
+    response_time_ms: Mapped[int]
+    correlation_id: Mapped[str | None]
+    # Already added to its hour.
+    rolled: Mapped[bool] = mapped_column(default=False, server_default="false")
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+
+
+class UsageHour(TenantOwned, Base):
+    """The sums of an hour. Workers add to it; a turn never waits for another's row."""
+
+    __tablename__ = "usage_hours"
+    __table_args__ = (Index("ix_usage_hours_tenant_id", "tenant_id", "hour"),)
+
+    agent_id: Mapped[str] = mapped_column(primary_key=True)
+    model: Mapped[str] = mapped_column(primary_key=True)
+    hour: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True), primary_key=True)
+    prompt_tokens: Mapped[int] = mapped_column(BigInteger)
+    completion_tokens: Mapped[int] = mapped_column(BigInteger)
+    cost_usd: Mapped[Decimal] = mapped_column(Numeric(18, 9))
+    turns: Mapped[int] = mapped_column(BigInteger)
+    conversations: Mapped[int] = mapped_column(BigInteger)
+    messages: Mapped[int] = mapped_column(BigInteger)
+    response_time_ms: Mapped[int] = mapped_column(BigInteger)

@@ -1,0 +1,192 @@
+"""A scripted model in OpenAI's wire format: what it says, calls, breaks and how slowly, in order.
+
+Each model name has a script, a list of replies; the last one is given again and again.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+
+class Reply(msgspec.Struct, kw_only=True):
+    """One answer. `drop_after` breaks the connection after so many deltas; `hold` is waited for
+    before every delta; `status` other than 200 refuses with `message`.
+    """
+
+    texts: list[str] = msgspec.field(default_factory=lambda: ["Hello", " there"])
+    calls: list[tuple[str, Any]] = []
+    status: int = 200
+    message: str = "refused by the script"
+    headers: dict[str, str] = {}
+    delay: float = 0.0
+    first_delay: float = 0.0
+    drop_after: int | None = None
+    hold: Any = None
+    usage: tuple[int, int] | None = (11, 7)
+    raw: bytes | None = None
+    error_after: int | None = None
+
+
+class ModelServer:
+    def __init__(self) -> None:
+        self.url = ""
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.open = 0
+        self.closed_early = 0
+        self._scripts: dict[str, list[Reply]] = defaultdict(lambda: [Reply()])
+        self._runner: web.AppRunner | None = None
+
+    def script(self, model: str, *replies: Reply) -> None:
+        self._scripts[model] = list(replies)
+
+    def asked(self, model: str) -> list[dict[str, Any]]:
+        return [request for request in self.requests if request["model"] == model]
+
+    async def start(self) -> None:
+        app = web.Application(client_max_size=64 * 1024 * 1024)
+        app.router.add_post("/v1/chat/completions", self._complete)
+        app.router.add_post("/v1/embeddings", self._embed)
+        app.router.add_get("/v1/models", self._models)
+        self._runner = web.AppRunner(app, handle_signals=False, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
+
+    async def close(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _models(self, request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") == "Bearer wrong":
+            return web.json_response({"error": {"message": "no such key"}}, status=401)
+        return web.json_response({"object": "list", "data": [{"id": "one"}, {"id": "two"}]})
+
+    async def _embed(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        data = [
+            {"index": index, "embedding": [float(len(text)), 1.0]}
+            for index, text in enumerate(body["input"])
+        ]
+        usage = {"prompt_tokens": len(data), "total_tokens": len(data)}
+        return web.json_response({"data": list(reversed(data)), "usage": usage})
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.requests.append(body)
+        self.headers.append(dict(request.headers))
+        script = self._scripts[body["model"]]
+        reply = script.pop(0) if len(script) > 1 else script[0]
+        self.open += 1
+        try:
+            if reply.first_delay:
+                await asyncio.sleep(reply.first_delay)
+            if reply.status != 200:
+                told = {"error": {"message": reply.message}}
+                return web.json_response(told, status=reply.status, headers=reply.headers)
+            if reply.raw is not None:
+                return web.Response(body=reply.raw, content_type="application/json")
+            if body.get("stream"):
+                return await self._stream(request, reply)
+            return await self._whole(request, reply)
+        except (asyncio.CancelledError, ConnectionResetError):
+            self.closed_early += 1
+            raise
+        finally:
+            self.open -= 1
+
+    async def _whole(self, request: web.Request, reply: Reply) -> web.StreamResponse:
+        for _ in reply.texts:
+            await _pause(reply)
+        if reply.drop_after is not None:
+            _drop(request)
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(reply.texts) or None}
+        if reply.calls:
+            message["tool_calls"] = [_call(i, call) for i, call in enumerate(reply.calls)]
+        reason = "tool_calls" if reply.calls else "stop"
+        answer: dict[str, Any] = {"choices": [{"message": message, "finish_reason": reason}]}
+        if reply.usage:
+            answer["usage"] = _usage(reply)
+        return web.json_response(answer)
+
+    async def _stream(self, request: web.Request, reply: Reply) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        async for chunk in _chunks(request, reply):
+            await response.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+        await response.write(b"data: [DONE]\n\n")
+        await response.write_eof()
+        return response
+
+
+async def _chunks(request: web.Request, reply: Reply) -> AsyncIterator[dict[str, Any]]:
+    for index, text in enumerate(reply.texts):
+        if reply.drop_after == index:
+            _drop(request)
+        if reply.error_after == index:
+            yield {"error": {"message": reply.message}}
+        await _pause(reply)
+        yield {"choices": [{"delta": {"content": text}, "finish_reason": None}]}
+    for index, call in enumerate(reply.calls):
+        whole = _call(index, call)
+        arguments = whole["function"]["arguments"]
+        half = len(arguments) // 2
+        head = {**whole, "index": index}
+        head["function"] = {"name": call[0], "arguments": arguments[:half]}
+        tail = {"index": index, "function": {"arguments": arguments[half:]}}
+        for part in (head, tail):
+            yield {"choices": [{"delta": {"tool_calls": [part]}, "finish_reason": None}]}
+    reason = "tool_calls" if reply.calls else "stop"
+    yield {"choices": [{"delta": {}, "finish_reason": reason}]}
+    if reply.usage:
+        yield {"choices": [], "usage": _usage(reply)}
+
+
+async def _pause(reply: Reply) -> None:
+    if reply.hold is not None:
+        await reply.hold.wait()
+    if reply.delay:
+        await asyncio.sleep(reply.delay)
+
+
+def _drop(request: web.Request) -> None:
+    """Cut the connection, in the middle of a sentence."""
+    if request.transport is not None:
+        request.transport.abort()
+    raise ConnectionResetError
+
+
+def _call(index: int, call: tuple[str, Any]) -> dict[str, Any]:
+    name, arguments = call
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {
+        "id": f"call_{index}",
+        "type": "function",
+        "function": {"name": name, "arguments": text},
+    }
+
+
+def _usage(reply: Reply) -> dict[str, int]:
+    prompt, completion = reply.usage or (0, 0)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+    }
+
+
+@contextlib.asynccontextmanager
+async def serving() -> AsyncIterator[ModelServer]:
+    server = ModelServer()
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.close()

@@ -1,0 +1,99 @@
+"""Agents that talk to the scripted model, made the short way."""
+
+import itertools
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from tests.model_server import ModelServer, Reply
+from tests.world import Client, World
+
+PROVIDER = "scripted"
+_number = itertools.count(1)
+
+
+class Talker(msgspec.Struct):
+    """A user, one of their agents, and the script of its model."""
+
+    client: Client
+    agent_id: str
+    model: str
+    models: ModelServer
+    world: World
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/agents/{self.agent_id}"
+
+    def script(self, *replies: Reply) -> None:
+        self.models.script(self.model, *replies)
+
+    @property
+    def asked(self) -> list[dict[str, Any]]:
+        return self.models.asked(self.model)
+
+    async def say(self, message: str, **more: Any) -> dict[str, Any]:
+        answer = await self.client.post(f"{self.path}/chat", {"message": message, **more})
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    async def agent(self, name: str = "Another", **fields: Any) -> "Talker":
+        """Another agent of the same user, with a script of its own."""
+        return await _with_agent(self.client, self.models, self.world, name=name, **fields)
+
+
+async def talker(
+    world: World, models: ModelServer, *, client: Client | None = None, **fields: Any
+) -> Talker:
+    client = client or await world.user("tenant_admin")
+    await give_key(client, models)
+    return await _with_agent(client, models, world, **fields)
+
+
+async def give_key(client: Client, models: ModelServer, provider: str = PROVIDER) -> str:
+    key = {
+        "provider": provider,
+        "name": "Scripted",
+        "api_key": "sk-scripted-0123456789",
+        "base_url": models.url,
+    }
+    answer = await client.post("/api/v1/api-keys", key)
+    assert answer.status_code == 201, answer.text
+    found: str = answer.json()["id"]
+    return found
+
+
+async def _with_agent(client: Client, models: ModelServer, world: World, **fields: Any) -> Talker:
+    model = f"model-{next(_number)}"
+    body = {
+        "name": "Talker",
+        "primary_model": f"{PROVIDER}/{model}",
+        "system_prompt": "You are a test.",
+        "status": "published",
+        **fields,
+    }
+    answer = await client.post("/api/v1/agents", body)
+    assert answer.status_code == 201, answer.text
+    return Talker(client, answer.json()["id"], model, models, world)
+
+
+def events_in(text: str) -> list[tuple[str, Any]]:
+    """The events of a server-sent stream: name and decoded data."""
+    found = []
+    for block in text.split("\n\n"):
+        lines = dict(_line(line) for line in block.splitlines() if not line.startswith(":"))
+        if "data" in lines:
+            found.append((lines.get("event", ""), json.loads(lines["data"])))
+    return found
+
+
+def _line(line: str) -> tuple[str, str]:
+    name, _, value = line.partition(": ")
+    return name, value
+
+
+def texts_of(events: Iterable[tuple[str, Any]]) -> str:
+    return "".join(data["delta"] for name, data in events if name == "content_delta")

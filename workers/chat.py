@@ -1,0 +1,124 @@
+"""Asynchronous chat. A worker that dies leaves its rounds of tool calls behind for the next."""
+
+from contextlib import aclosing
+
+import msgspec
+
+from app.domain.agents import brain as brains
+from app.domain.chat import jobs, queries, turn
+from app.domain.chat.events import ChatCompleted
+from app.domain.chat.schemas import ChatReply
+from app.domain.chat.think import Round
+from app.domain.chat.turn import Talk, Turn, Who
+from app.domain.models.protocol import PASSING, ModelFailed
+from app.http.errors import ApiError, Unavailable
+from app.parts import Parts
+from db.ledger import WorkRow
+from db.session import Tx
+from workers.runner import Job, Retry
+
+
+class GaveUp(ApiError):
+    """Every attempt to answer ended without an outcome."""
+
+    status, code = 500, "internal_error"
+
+
+class _Progress:
+    """The rounds so far, written under the job's lease before and after each one runs."""
+
+    def __init__(self, job: Job, rounds: list[Round]) -> None:
+        self.rounds = rounds
+        self._job = job
+
+    async def keep(self) -> None:
+        async with self._job.checkpoint() as tx:
+            tenant_id = self._job.row.tenant_id or ""
+            rounds = msgspec.json.encode(self.rounds).decode()
+            await queries.keep_progress(tx, tenant_id, self._job.ref_id, rounds)
+
+
+class _JobKeeper:
+    def __init__(self, job: Job, begun: Turn) -> None:
+        self._job = job
+        self._turn = begun
+
+    async def whole(self, talk: Talk) -> ChatReply:
+        """Reply, usage, events, the job's end and the work's end: all of it, once."""
+        begun, job = self._turn, self._job
+        completed = ChatCompleted(
+            begun.brain.agent_id,
+            begun.conversation_id,
+            "job",
+            job.ref_id,
+            "completed",
+            talk.content if begun.brain.log_messages else None,
+        )
+        async with job.finish() as tx:
+            reply = await turn.store(tx, begun, talk, "complete", [completed])
+            packed = msgspec.json.encode(reply).decode()
+            tenant_id = begun.brain.tenant_id
+            await queries.end_job(tx, tenant_id, job.ref_id, "completed", packed, None)
+        return reply
+
+    async def part(self, talk: Talk) -> None:
+        """Nothing: the next attempt answers from the beginning."""
+
+
+async def run_turn(job: Job) -> None:
+    try:
+        begun, journal = await _prepared(job)
+        if begun is None or journal is None:
+            return
+        keeper = _JobKeeper(job, begun)
+        steps = turn.run(job.parts, begun, keeper, live=False, journal=journal)
+        async with aclosing(steps):
+            async for _ in steps:
+                pass
+    except Unavailable as error:
+        raise Retry(error.message) from error
+    except ModelFailed as error:
+        last = job.row.attempt >= job.row.max_attempts
+        if error.reason in PASSING and not last:
+            raise Retry(f"{error.reason}: {error.message}") from error
+        await _fail(job, error)
+    except ApiError as error:
+        await _fail(job, error)
+
+
+async def _prepared(job: Job) -> tuple[Turn | None, _Progress | None]:
+    tenant_id = job.row.tenant_id or ""
+    async with job.read() as tx:
+        row = await queries.task(tx, tenant_id, job.ref_id)
+        if row is None:
+            # Deleted with its agent, or over already.
+            return None, None
+        brain = await brains.load(tx, job.parts.keyring, row["agent_id"])
+        past = await turn.past_of(tx, tenant_id, row["conversation_id"])
+    async with job.checkpoint() as tx:
+        await queries.mark_running(tx, tenant_id, job.ref_id)
+    begun = Turn(
+        brain=brain,
+        who=Who(row["user_id"]),
+        source="async",
+        conversation_id=row["conversation_id"],
+        question_id="",
+        message_id=row["message_id"],
+        is_new=len(past) == 1,
+        text=past[-1].content,
+        context=msgspec.json.decode(row["context"]) if row["context"] else None,
+        past=past[:-1],
+        question_kept=True,
+        holder=job.ref_id,
+    )
+    return begun, _Progress(job, msgspec.json.decode(row["progress"], type=list[Round]))
+
+
+async def _fail(job: Job, error: ApiError) -> None:
+    async with job.finish() as tx:
+        await jobs.end(tx, job.row.tenant_id or "", job.ref_id, "failed", error)
+
+
+async def bury_turn(_parts: Parts, tx: Tx, row: WorkRow, error: str) -> None:
+    failed = GaveUp(f"The agent could not answer: {error}")
+    await jobs.end(tx, row.tenant_id or "", row.ref_id or "", "failed", failed)
