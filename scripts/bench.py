@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import asyncpg
+import bench_chat
 import uvloop
 from litestar import Litestar, Request, get
 from redis.asyncio import Redis
@@ -22,6 +23,7 @@ from saq.queue.redis import RedisQueue
 from saq.worker import Worker
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
+
 
 from app import parts as shared
 from app import settings as configuration
@@ -313,17 +315,20 @@ async def main() -> None:
     # As an operator would run it: the disk counts.
     stores.postgres = Postgres(stores.folder / "postgres", stores.folder / "run")
     KINDS[NOOP.name] = NOOP
-    ports = {"parley": 18461, "bare": 18462}
+    ports = {"parley": 18461, "bare": 18462, "bare_chat": 18463, "stub": 18464}
+    os.environ["STUB_PORT"] = str(ports["stub"])
     children: list[subprocess.Popen[bytes]] = []
     try:
         await stores.start()
         children += [
             start(web("bench:parley_app", ports["parley"]), stores),
             start(web("bench:bare_app", ports["bare"]), stores),
+            start(web("bench_chat:bare_app", ports["bare_chat"]), stores),
+            start("import stub_model; stub_model.main()", stores),
             start("import bench; bench.ledger_worker()", stores),
             start("import bench; bench.saq_worker()", stores),
         ]
-        await measure(stores, ports)
+        await measure(stores, ports, children[0].pid)
     finally:
         for child in children:
             child.terminate()
@@ -347,7 +352,7 @@ def parley_app() -> Litestar:
     return create_app(configuration.load(), routes=[empty])
 
 
-async def measure(stores: Stores, ports: dict[str, int]) -> None:
+async def measure(stores: Stores, ports: dict[str, int], web_pid: int) -> None:
     from app import bootstrap  # noqa: PLC0415
     from app.main import create_app  # noqa: PLC0415
 
@@ -363,6 +368,12 @@ async def measure(stores: Stores, ports: dict[str, int]) -> None:
         "|---|---|---|---|---|---|",
         flush=True,
     )
+    only = os.environ.get("BENCH", "")
+    if only != "spine":
+        await bench_chat.bench(world, ports, web_pid, row)
+    if only == "chat":
+        await parts.close()
+        return
     await bench_get(ports, user.tenant_id, user.token or "")
     await bench_limiter(ports, user.token or "")
     await bench_sign_in(parts, user.email)

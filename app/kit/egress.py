@@ -11,6 +11,7 @@ import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import lru_cache
 
 import aiohttp
 import msgspec
@@ -162,6 +163,8 @@ class Guard:
     def __init__(self, allow: Sequence[str], resolve: Resolve = _resolve) -> None:
         self.allow = AllowList(allow)
         self._resolve = resolve
+        # The same few addresses are called again and again; names are resolved each time anyway.
+        self.check_url = lru_cache(maxsize=4096)(self._check_url)
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """The addresses of a host, all of them checked; one that is not allowed refuses all."""
@@ -177,7 +180,7 @@ class Guard:
                     raise BlockedAddress(f"{host} leads to an address that is not public")
         return found
 
-    def check_url(self, text: str) -> URL:
+    def _check_url(self, text: str) -> URL:
         """The parsed URL, or a refusal of what no request may name."""
         try:
             url = URL(text)

@@ -38,13 +38,11 @@ class Conversation(TenantOwned, HasId, Timestamps, Base):
     __tablename__ = "conversations"
     __table_args__ = (
         Index("ix_conversations_agent_id", "tenant_id", "agent_id", "last_message_at", "id"),
-        Index("ix_conversations_user_id", "user_id"),
-        Index("ix_conversations_embed_key_id", "embed_key_id"),
+        Index("ix_conversations_user_id", "user_id", postgresql_where=text("user_id IS NOT NULL")),
         Index(
-            "ix_conversations_active",
-            "agent_id",
-            "last_message_at",
-            postgresql_where=text("ended_at IS NULL"),
+            "ix_conversations_embed_key_id",
+            "embed_key_id",
+            postgresql_where=text("embed_key_id IS NOT NULL"),
         ),
         Index(
             "ix_conversations_idle", "last_message_at", postgresql_where=text("ended_at IS NULL")
@@ -82,7 +80,10 @@ class ConversationEntry(TenantOwned, HasId, Base):
     )
 
     seq: Mapped[int] = mapped_column(BigInteger, Identity(always=False))
-    agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
+    # Goes with its conversation, which goes with agent and tenant: one reference is enough, and
+    # turns do not queue for locks on the rows that they all share.
+    tenant_id: Mapped[str] = mapped_column()
+    agent_id: Mapped[str]
     conversation_id: Mapped[str] = mapped_column(ForeignKey("conversations.id", ondelete="CASCADE"))
     type: Mapped[str]
     role: Mapped[str | None]

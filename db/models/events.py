@@ -27,6 +27,8 @@ class EventLog(TenantOwned, HasId, Base):
         ),
     )
 
+    # No reference: whatever happens in a tenant need not queue for a lock on its row.
+    tenant_id: Mapped[str] = mapped_column()
     type: Mapped[str]
     correlation_id: Mapped[str]
     parent_id: Mapped[str | None]

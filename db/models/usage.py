@@ -18,6 +18,8 @@ class Usage(TenantOwned, HasId, Base):
         Index("ix_usage_created_at", "created_at"),
     )
 
+    # No reference: turns need not queue for a lock on their tenant's row.
+    tenant_id: Mapped[str] = mapped_column()
     agent_id: Mapped[str]
     conversation_id: Mapped[str]
     message_id: Mapped[str]

@@ -1,6 +1,6 @@
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from litestar import Controller, Response, delete, get, post
+from litestar import Controller, Request, Response, delete, get, post
 from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents import brain as brains
@@ -21,7 +21,12 @@ from app.domain.usage.service import AgentStats, Period
 from app.http.given import Id, Page, Parts, Principal, Tx
 from app.http.paging import MOMENT, Paged, Search, Sort, moment
 from app.http.sse import MEDIA_TYPE, EventStream
+from app.parts import parts_of
+from app.security.principal import principal_of
 
+# Litestar starts a task for each dependency where there are several: the hottest handlers take the
+# request alone.
+HttpRequest = Request[Any, Any, Any]
 Kind = Literal["message", "tool_call", "token_usage", "training"]
 
 
@@ -39,12 +44,13 @@ class ChatController(Controller):
         errors=(502,),
     )
     async def chat(
-        self, parts: Parts, principal: Principal, agent_id: Id, data: JSONBody[ChatRequest]
+        self, request: HttpRequest, agent_id: Id, data: JSONBody[ChatRequest]
     ) -> ChatReply:
         """One turn, answered whole. Without `conversation_id` a new conversation begins; with one
         that is being answered already: 409 `conversation_busy`.
         """
-        begun = await _begun(parts, principal, agent_id, data)
+        parts = parts_of(request)
+        begun = await _begun(parts, principal_of(request), agent_id, data)
         return await turn.reply_of(turn.run(parts, begun, WebKeeper(parts, begun), live=False))
 
     @post(
@@ -57,13 +63,14 @@ class ChatController(Controller):
         media_type=MEDIA_TYPE,
     )
     async def chat_stream(
-        self, parts: Parts, principal: Principal, agent_id: Id, data: JSONBody[ChatRequest]
+        self, request: HttpRequest, agent_id: Id, data: JSONBody[ChatRequest]
     ) -> Response[bytes]:
         """Server-sent events: `message_start`, `content_delta`, `tool_use`, `tool_result`,
         `message_stop`, or `error` with what went wrong. Who stops reading ends the turn; what was
         said until then stays in the conversation as `interrupted`.
         """
-        begun = await _begun(parts, principal, agent_id, data)
+        parts = parts_of(request)
+        begun = await _begun(parts, principal_of(request), agent_id, data)
         steps = turn.run(parts, begun, WebKeeper(parts, begun), live=True)
         return EventStream(stream.spoken(steps))
 

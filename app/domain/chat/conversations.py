@@ -158,7 +158,7 @@ def _message(row: ConversationEntry, calls: list[ToolCallView]) -> MessageView:
 async def agent_status(parts: Parts, principal: Principal, agent_id: str) -> AgentStatus:
     async with parts.db.tx(principal.scope, read_only=True) as tx:
         brain = await brains.find(tx, parts.keyring, agent_id)
-        talking = await queries.active(tx, tenant_of(tx), agent_id)
+        talking = await queries.active(tx, tenant_of(tx), agent_id, IDLE_SECONDS)
     online = brain.status != "archived" and await parts.models.is_ready(brain.target)
     status: Any = brain.status
     return AgentStatus(agent_id, status, online, talking, Training())

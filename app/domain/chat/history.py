@@ -7,7 +7,6 @@ import msgspec
 from app.domain.chat.think import shown
 from app.domain.models.protocol import Message, Role, ToolCall, estimated_tokens
 
-MAX_MESSAGES = 200
 MAX_TOKENS = 32_000
 # For the words around each message.
 _PER_MESSAGE = 4

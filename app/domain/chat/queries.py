@@ -12,6 +12,18 @@ _TAKE = """
 SET turn_holder = $4, turn_until = now() + $5 * interval '1 second', ended_at = NULL
 """
 _IS_FREE = "(c.turn_until IS NULL OR c.turn_until < now())"
+MAX_ENTRIES = 200
+
+_PAST = f"""
+(SELECT json_agg(json_build_object('type', type, 'role', role, 'content', content, 'data', data)
+                 ORDER BY seq)::text
+ FROM (
+    SELECT seq, type, role, content, CASE WHEN type = 'tool_call' THEN data END AS data
+    FROM conversation_entries
+    WHERE tenant_id = $1 AND conversation_id = $2 AND type IN ('message', 'tool_call')
+    ORDER BY seq DESC LIMIT {MAX_ENTRIES}
+ ) newest)
+"""  # noqa: S608
 
 _OPEN = f"""
 WITH conversation AS (
@@ -21,31 +33,38 @@ WITH conversation AS (
     VALUES ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, $7, $8, $9)
     ON CONFLICT (id) DO UPDATE {_TAKE}
     WHERE c.tenant_id = $1 AND c.agent_id = $3 AND c.embed_key_id = $7 AND {_IS_FREE}
-    RETURNING c.id, c.xmax = 0 AS is_new
+    RETURNING c.id, c.xmax = 0 AS is_new, c.message_count
 ), used AS (
     UPDATE embed_keys SET last_used_at = now()
     WHERE id = $7 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
 ), emitted AS (
     {events.emission("$10")} WHERE (SELECT is_new FROM conversation)
 )
-SELECT id, is_new FROM conversation
+SELECT id, is_new, message_count,
+       (SELECT c.message_count FROM conversations c WHERE c.id = $2) AS as_of,
+       {_PAST} AS past
+FROM conversation
 """  # noqa: S608  # our own text
 
+# The history comes along. Should the statement have waited for another turn's end, it was read too
+# early: `as_of` and `message_count` then differ.
 _RESUME = f"""
-UPDATE conversations AS c {_TAKE}
-WHERE c.tenant_id = $1 AND c.id = $2 AND c.agent_id = $3 AND c.user_id = $6 AND {_IS_FREE}
-RETURNING c.id, false AS is_new
-"""
+WITH taken AS (
+    UPDATE conversations AS c {_TAKE}
+    WHERE c.tenant_id = $1 AND c.id = $2 AND c.agent_id = $3 AND c.user_id = $6 AND {_IS_FREE}
+    RETURNING c.id, c.message_count
+)
+SELECT id, false AS is_new, message_count,
+       (SELECT c.message_count FROM conversations c WHERE c.id = $2) AS as_of,
+       {_PAST} AS past
+FROM taken
+"""  # noqa: S608
 
 _EXISTS = """
 SELECT 1 FROM conversations WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 AND user_id = $4
 """
 
-_HISTORY = """
-SELECT type, role, content, data::text AS data FROM conversation_entries
-WHERE tenant_id = $1 AND conversation_id = $2 AND type IN ('message', 'tool_call')
-ORDER BY seq DESC LIMIT $3
-"""
+_HISTORY = f"SELECT {_PAST} FROM (SELECT $1::text, $2::text) given"  # noqa: S608
 
 _RENEW = """
 UPDATE conversations SET turn_until = now() + $4 * interval '1 second'
@@ -106,9 +125,10 @@ async def exists(
     return bool(await fast.value(tx, tenant, _EXISTS, conversation_id, agent_id, user_id))
 
 
-async def history(tx: Tx, tenant: str, conversation_id: str, limit: int) -> list[Row]:
-    """The newest first."""
-    return await fast.rows(tx, tenant, _HISTORY, conversation_id, limit)
+async def history(tx: Tx, tenant: str, conversation_id: str) -> str | None:
+    """The newest entries as JSON, the oldest of them first."""
+    found: str | None = await fast.value(tx, tenant, _HISTORY, conversation_id)
+    return found
 
 
 async def renew(tx: Tx, tenant: str, conversation_id: str, holder: str, seconds: float) -> bool:
@@ -237,6 +257,7 @@ ORDER BY seq
 _ACTIVE = """
 SELECT count(*) FROM conversations
 WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND ended_at IS NULL
+  AND last_message_at > now() - $3 * interval '1 second'
 """
 
 _END = f"""
@@ -274,8 +295,8 @@ async def calls_of(
     return await fast.rows(tx, tenant, _CALLS, conversation_id, message_ids)
 
 
-async def active(tx: Tx, tenant: str | None, agent_id: str) -> int:
-    return int(await fast.value(tx, tenant, _ACTIVE, agent_id))
+async def active(tx: Tx, tenant: str | None, agent_id: str, seconds: float) -> int:
+    return int(await fast.value(tx, tenant, _ACTIVE, agent_id, seconds))
 
 
 async def end(

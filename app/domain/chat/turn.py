@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import msgspec
 
@@ -152,8 +152,9 @@ async def begin(
         row = await _open(tx, turn, *held)
     if row is None:
         await _refuse(tx, turn)
-    turn.is_new = row["is_new"] if row else False
-    if not turn.is_new:
+    turn.is_new = row["is_new"]
+    turn.past = _folded(row["past"])
+    if not turn.is_new and row["as_of"] != row["message_count"]:
         turn.past = await past_of(tx, brain.tenant_id, turn.conversation_id)
     return turn
 
@@ -167,7 +168,7 @@ async def _open(tx: Tx, turn: Turn, *held: object) -> Any:
     )
 
 
-async def _refuse(tx: Tx, turn: Turn) -> None:
+async def _refuse(tx: Tx, turn: Turn) -> NoReturn:
     brain, who = turn.brain, turn.who
     known = who.embed_key_id is not None or await queries.exists(
         tx, brain.tenant_id, turn.conversation_id, brain.agent_id, who.user_id
@@ -180,15 +181,29 @@ async def _refuse(tx: Tx, turn: Turn) -> None:
 
 
 async def past_of(tx: Tx, tenant_id: str, conversation_id: str) -> list[Past]:
-    """The conversation so far, tool calls folded into the replies that they led to."""
-    rows = await queries.history(tx, tenant_id, conversation_id, history.MAX_MESSAGES)
+    """The conversation so far."""
+    return _folded(await queries.history(tx, tenant_id, conversation_id))
+
+
+class _Entry(msgspec.Struct):
+    type: str
+    role: str
+    content: str | None
+    data: dict[str, Any] | None
+
+
+_entries_in = msgspec.json.Decoder(list[_Entry])
+
+
+def _folded(entries: str | None) -> list[Past]:
+    """Tool calls belong to the replies that they led to."""
     past: list[Past] = []
     calls: list[dict[str, Any]] = []
-    for row in reversed(rows):
-        if row["type"] == "tool_call":
-            calls.append(msgspec.json.decode(row["data"]))
+    for entry in _entries_in.decode(entries) if entries else ():
+        if entry.data is not None:
+            calls.append(entry.data)
             continue
-        past.append(Past(row["role"], row["content"] or "", calls))
+        past.append(Past(entry.role, entry.content or "", calls))
         calls = []
     return past
 
@@ -218,6 +233,10 @@ async def run(
         # In a task of its own: whoever is cancelled here must not take the reply along.
         await asyncio.shield(background.spawn(keeper.part(talk)))
         raise
+    if not live:
+        # Nobody can leave in the middle of this one.
+        yield Finished(await keeper.whole(talk))
+        return
     yield Finished(await asyncio.shield(background.spawn(keeper.whole(talk))))
 
 

@@ -100,7 +100,8 @@ class Wire:
     async def answer(self, target: Target, ask: Ask) -> AsyncGenerator[Piece, None]:
         body = msgspec.json.encode(_request(target, ask))
         calls = _Calls()
-        async with self._post(target, "/chat/completions", body) as response:
+        path = "/chat/completions"
+        async with self._open(target, "POST", path, body, TOTAL_SECONDS) as response:
             if not ask.live or "event-stream" not in response.headers.get("Content-Type", ""):
                 whole = _decode(_completion, target, await _read(target, response))
                 for piece in calls.pieces(target, whole):
@@ -116,7 +117,7 @@ class Wire:
 
     async def embed(self, target: Target, texts: list[str]) -> Embeddings:
         body = msgspec.json.encode({"model": target.name_at_provider, "input": texts})
-        async with self._post(target, "/embeddings", body) as response:
+        async with self._open(target, "POST", "/embeddings", body, TOTAL_SECONDS) as response:
             found = _decode(_vectors, target, await _read(target, response))
         ordered = sorted(found.data, key=lambda item: item.index)
         if len(ordered) != len(texts):
@@ -132,13 +133,6 @@ class Wire:
 
     async def close(self) -> None:
         await self._egress.close()
-
-    @asynccontextmanager
-    async def _post(
-        self, target: Target, path: str, body: bytes
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        async with self._open(target, "POST", path, body, TOTAL_SECONDS) as response:
-            yield response
 
     @asynccontextmanager
     async def _open(

@@ -17,6 +17,13 @@ async def has_users(tx: Tx, tenant_id: str) -> bool:
     return bool(await (await tx.raw()).fetchval(_HAS_USERS, tenant_id))
 
 
+async def delete_records(tx: Tx, tenant_id: str) -> None:
+    """What refers to no tenant row, because everything that happens writes it."""
+    raw = await tx.raw()
+    for table in ("event_log", "usage"):
+        await raw.execute(f"DELETE FROM {table} WHERE tenant_id = $1", tenant_id)  # noqa: S608
+
+
 async def default_id(tx: Tx) -> str | None:
     found: str | None = await (await tx.raw()).fetchval(_DEFAULT)
     return found

@@ -105,6 +105,7 @@ async def delete(tx: Tx, tenant_id: str) -> None:
         raise TenantNotEmpty("This tenant still has users; delete them first")
     await session.delete(tenant)
     await session.flush()
+    await queries.delete_records(tx, tenant_id)
 
 
 def _checked(plan: str, limits: Limits) -> dict[str, Any]:

@@ -12,6 +12,42 @@ depends_on = None
 
 def upgrade() -> None:
     op.create_table(
+        "usage",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("agent_id", sa.String(), nullable=False),
+        sa.Column("conversation_id", sa.String(), nullable=False),
+        sa.Column("message_id", sa.String(), nullable=False),
+        sa.Column("user_id", sa.String(), nullable=True),
+        sa.Column("source", sa.String(), nullable=False),
+        sa.Column("model", sa.String(), nullable=False),
+        sa.Column("prompt_tokens", sa.Integer(), nullable=False),
+        sa.Column("completion_tokens", sa.Integer(), nullable=False),
+        sa.Column("cost_usd", sa.Numeric(precision=18, scale=9), nullable=False),
+        sa.Column("turns", sa.Integer(), nullable=False),
+        sa.Column("conversations", sa.Integer(), nullable=False),
+        sa.Column("messages", sa.Integer(), nullable=False),
+        sa.Column("response_time_ms", sa.Integer(), nullable=False),
+        sa.Column("correlation_id", sa.String(), nullable=True),
+        sa.Column("rolled", sa.Boolean(), server_default="false", nullable=False),
+        sa.Column(
+            "created_at",
+            sa.DateTime(timezone=True),
+            server_default=sa.text("now()"),
+            nullable=False,
+        ),
+        sa.Column("id", sa.String(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_usage")),
+        sa.UniqueConstraint("message_id", "model", name="uq_usage_message_id_model"),
+    )
+    op.create_index("ix_usage_created_at", "usage", ["created_at"], unique=False)
+    op.create_index(
+        "ix_usage_not_rolled",
+        "usage",
+        ["tenant_id", "agent_id"],
+        unique=False,
+        postgresql_where=sa.text("NOT rolled"),
+    )
+    op.create_table(
         "agents",
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("description", sa.String(), server_default="", nullable=False),
@@ -102,48 +138,6 @@ def upgrade() -> None:
         ["tenant_id", "provider"],
         unique=True,
         postgresql_where=sa.text("is_default"),
-    )
-    op.create_table(
-        "usage",
-        sa.Column("agent_id", sa.String(), nullable=False),
-        sa.Column("conversation_id", sa.String(), nullable=False),
-        sa.Column("message_id", sa.String(), nullable=False),
-        sa.Column("user_id", sa.String(), nullable=True),
-        sa.Column("source", sa.String(), nullable=False),
-        sa.Column("model", sa.String(), nullable=False),
-        sa.Column("prompt_tokens", sa.Integer(), nullable=False),
-        sa.Column("completion_tokens", sa.Integer(), nullable=False),
-        sa.Column("cost_usd", sa.Numeric(precision=18, scale=9), nullable=False),
-        sa.Column("turns", sa.Integer(), nullable=False),
-        sa.Column("conversations", sa.Integer(), nullable=False),
-        sa.Column("messages", sa.Integer(), nullable=False),
-        sa.Column("response_time_ms", sa.Integer(), nullable=False),
-        sa.Column("correlation_id", sa.String(), nullable=True),
-        sa.Column("rolled", sa.Boolean(), server_default="false", nullable=False),
-        sa.Column(
-            "created_at",
-            sa.DateTime(timezone=True),
-            server_default=sa.text("now()"),
-            nullable=False,
-        ),
-        sa.Column("tenant_id", sa.String(), nullable=False),
-        sa.Column("id", sa.String(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["tenant_id"],
-            ["tenants.id"],
-            name=op.f("fk_usage_tenant_id_tenants"),
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_usage")),
-        sa.UniqueConstraint("message_id", "model", name="uq_usage_message_id_model"),
-    )
-    op.create_index("ix_usage_created_at", "usage", ["created_at"], unique=False)
-    op.create_index(
-        "ix_usage_not_rolled",
-        "usage",
-        ["tenant_id", "agent_id"],
-        unique=False,
-        postgresql_where=sa.text("NOT rolled"),
     )
     op.create_table(
         "usage_hours",
@@ -344,20 +338,17 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_conversations")),
     )
     op.create_index(
-        "ix_conversations_active",
-        "conversations",
-        ["agent_id", "last_message_at"],
-        unique=False,
-        postgresql_where=sa.text("ended_at IS NULL"),
-    )
-    op.create_index(
         "ix_conversations_agent_id",
         "conversations",
         ["tenant_id", "agent_id", "last_message_at", "id"],
         unique=False,
     )
     op.create_index(
-        "ix_conversations_embed_key_id", "conversations", ["embed_key_id"], unique=False
+        "ix_conversations_embed_key_id",
+        "conversations",
+        ["embed_key_id"],
+        unique=False,
+        postgresql_where=sa.text("embed_key_id IS NOT NULL"),
     )
     op.create_index(
         "ix_conversations_idle",
@@ -366,7 +357,13 @@ def upgrade() -> None:
         unique=False,
         postgresql_where=sa.text("ended_at IS NULL"),
     )
-    op.create_index("ix_conversations_user_id", "conversations", ["user_id"], unique=False)
+    op.create_index(
+        "ix_conversations_user_id",
+        "conversations",
+        ["user_id"],
+        unique=False,
+        postgresql_where=sa.text("user_id IS NOT NULL"),
+    )
     op.create_table(
         "chat_jobs",
         sa.Column("agent_id", sa.String(), nullable=False),
@@ -425,6 +422,7 @@ def upgrade() -> None:
     op.create_table(
         "conversation_entries",
         sa.Column("seq", sa.BigInteger(), sa.Identity(always=False), nullable=False),
+        sa.Column("tenant_id", sa.String(), nullable=False),
         sa.Column("agent_id", sa.String(), nullable=False),
         sa.Column("conversation_id", sa.String(), nullable=False),
         sa.Column("type", sa.String(), nullable=False),
@@ -442,24 +440,11 @@ def upgrade() -> None:
             server_default=sa.text("now()"),
             nullable=False,
         ),
-        sa.Column("tenant_id", sa.String(), nullable=False),
         sa.Column("id", sa.String(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["agent_id"],
-            ["agents.id"],
-            name=op.f("fk_conversation_entries_agent_id_agents"),
-            ondelete="CASCADE",
-        ),
         sa.ForeignKeyConstraint(
             ["conversation_id"],
             ["conversations.id"],
             name=op.f("fk_conversation_entries_conversation_id_conversations"),
-            ondelete="CASCADE",
-        ),
-        sa.ForeignKeyConstraint(
-            ["tenant_id"],
-            ["tenants.id"],
-            name=op.f("fk_conversation_entries_tenant_id_tenants"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_conversation_entries")),
@@ -483,9 +468,18 @@ def upgrade() -> None:
         unique=False,
         postgresql_where=sa.text("type IN ('agent.chat.message', 'agent.chat.completed')"),
     )
+    op.drop_constraint(op.f("fk_event_log_tenant_id_tenants"), "event_log", type_="foreignkey")
 
 
 def downgrade() -> None:
+    op.create_foreign_key(
+        op.f("fk_event_log_tenant_id_tenants"),
+        "event_log",
+        "tenants",
+        ["tenant_id"],
+        ["id"],
+        ondelete="CASCADE",
+    )
     op.drop_index(
         "ix_event_log_said",
         table_name="event_log",
@@ -498,19 +492,22 @@ def downgrade() -> None:
     op.drop_index("ix_chat_jobs_conversation_id", table_name="chat_jobs")
     op.drop_index("ix_chat_jobs_agent_id", table_name="chat_jobs")
     op.drop_table("chat_jobs")
-    op.drop_index("ix_conversations_user_id", table_name="conversations")
+    op.drop_index(
+        "ix_conversations_user_id",
+        table_name="conversations",
+        postgresql_where=sa.text("user_id IS NOT NULL"),
+    )
     op.drop_index(
         "ix_conversations_idle",
         table_name="conversations",
         postgresql_where=sa.text("ended_at IS NULL"),
     )
-    op.drop_index("ix_conversations_embed_key_id", table_name="conversations")
-    op.drop_index("ix_conversations_agent_id", table_name="conversations")
     op.drop_index(
-        "ix_conversations_active",
+        "ix_conversations_embed_key_id",
         table_name="conversations",
-        postgresql_where=sa.text("ended_at IS NULL"),
+        postgresql_where=sa.text("embed_key_id IS NOT NULL"),
     )
+    op.drop_index("ix_conversations_agent_id", table_name="conversations")
     op.drop_table("conversations")
     op.drop_index("ix_sub_agents_child_id", table_name="sub_agents")
     op.drop_table("sub_agents")
@@ -520,9 +517,6 @@ def downgrade() -> None:
     op.drop_table("agent_versions")
     op.drop_index("ix_usage_hours_tenant_id", table_name="usage_hours")
     op.drop_table("usage_hours")
-    op.drop_index("ix_usage_not_rolled", table_name="usage", postgresql_where=sa.text("NOT rolled"))
-    op.drop_index("ix_usage_created_at", table_name="usage")
-    op.drop_table("usage")
     op.drop_index(
         "uq_provider_keys_default",
         table_name="provider_keys",
@@ -537,3 +531,6 @@ def downgrade() -> None:
     )
     op.drop_index("ix_agents_parent_id", table_name="agents")
     op.drop_table("agents")
+    op.drop_index("ix_usage_not_rolled", table_name="usage", postgresql_where=sa.text("NOT rolled"))
+    op.drop_index("ix_usage_created_at", table_name="usage")
+    op.drop_table("usage")

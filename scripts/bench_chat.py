@@ -1,0 +1,272 @@
+"""Chat beside a handler that only forwards the same call to the same stub model."""
+
+import asyncio
+import itertools
+import json
+import os
+import statistics
+import time
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any
+
+import aiohttp
+import psutil
+from litestar import Litestar, Request, post
+from litestar.response import Stream
+from stub_model import DELTAS
+
+from tests.world import Client, World
+
+CLIENTS = 32
+SECONDS = 3.0
+ROUNDS = 3
+_CONVERSATIONS = 40
+_MEMORY_TURNS = 5000
+_STREAMS = 200
+_QUESTION = {"model": "stub", "messages": [{"role": "user", "content": "Hi"}]}
+
+Row = Callable[..., None]
+
+
+# What is measured against
+
+
+@post("/chat", status_code=200)
+async def bare_chat(request: Request) -> dict:  # type: ignore[type-arg]
+    await request.json()
+    async with request.app.state.http.post(request.app.state.stub, json=_QUESTION) as answer:
+        found: dict[str, Any] = await answer.json()
+    return found
+
+
+@post("/chat/stream", status_code=200)
+async def bare_stream(request: Request) -> Stream:  # type: ignore[type-arg]
+    await request.json()
+
+    async def forward() -> AsyncIterator[bytes]:
+        asked = {**_QUESTION, "stream": True}
+        async with request.app.state.http.post(request.app.state.stub, json=asked) as answer:
+            async for chunk in answer.content.iter_any():
+                yield chunk
+
+    return Stream(forward(), media_type="text/event-stream")
+
+
+def bare_app() -> Litestar:
+    async def start(app: Litestar) -> None:
+        app.state.http = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            json_serialize=lambda value: json.dumps(value, separators=(",", ":")),
+        )
+        app.state.stub = f"http://127.0.0.1:{os.environ['STUB_PORT']}/v1/chat/completions"
+
+    return Litestar([bare_chat, bare_stream], on_startup=[start], openapi_config=None)
+
+
+# Load
+
+
+class _Caller(asyncio.Protocol):
+    """A keep-alive client that posts one request after the other."""
+
+    def __init__(self, requests: "itertools.cycle[bytes]", counts: list[int]) -> None:
+        self._requests = requests
+        self._counts = counts
+        self._buffer = b""
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]
+        self._send()
+
+    def _send(self) -> None:
+        if self.transport is not None:
+            self.transport.write(next(self._requests))
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        if not _is_whole(self._buffer):
+            return
+        good = self._buffer.startswith(b"HTTP/1.1 2") and b"event: error" not in self._buffer
+        self._counts[0 if good else 1] += 1
+        self._buffer = b""
+        self._send()
+
+
+def _is_whole(answer: bytes) -> bool:
+    head, found, body = answer.partition(b"\r\n\r\n")
+    if not found:
+        return False
+    marker = head.lower().find(b"content-length:")
+    if marker < 0:
+        return body.endswith(b"0\r\n\r\n")
+    return len(body) >= int(head[marker + 15 :].split(b"\r\n", 1)[0])
+
+
+def _request(path: str, body: dict[str, Any], token: str = "") -> bytes:
+    raw = json.dumps(body).encode()
+    auth = f"Authorization: Bearer {token}\r\n" if token else ""
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{auth}Content-Type: application/json\r\n"
+    return head.encode() + b"Content-Length: %d\r\n\r\n%s" % (len(raw), raw)
+
+
+async def _rate(port: int, requests: list[list[bytes]], seconds: float = SECONDS) -> float:
+    loop, counts = asyncio.get_running_loop(), [0, 0]
+    opened = []
+    for own in requests:
+        caller = partial(_Caller, itertools.cycle(own), counts)
+        opened.append((await loop.create_connection(caller, "127.0.0.1", port))[0])
+    await asyncio.sleep(0.5)
+    counts[:] = [0, 0]
+    started = time.perf_counter()
+    await asyncio.sleep(seconds)
+    rate = counts[0] / (time.perf_counter() - started)
+    for transport in opened:
+        transport.abort()
+    # What was cut off still answers somebody; wait for it, so that it is not in the next one's way.
+    await asyncio.sleep(0.5)
+    if counts[1]:
+        raise RuntimeError(f"{counts[1]} of the requests failed")
+    return rate
+
+
+# The rows
+
+
+class Chat:
+    """An agent with the stub as its model, and conversations that have begun."""
+
+    def __init__(self, client: Client, ports: dict[str, int], web_pid: int) -> None:
+        self._client = client
+        self._ports = ports
+        self._web_pid = web_pid
+        self._conversations: list[str] = []
+        self._agents: dict[str, str] = {}
+
+    async def prepare(self) -> None:
+        key = {
+            "provider": "stub",
+            "name": "Stub",
+            "api_key": "sk-stub",
+            "base_url": f"http://127.0.0.1:{self._ports['stub']}/v1",
+        }
+        (await self._client.post("/api/v1/api-keys", key)).raise_for_status()
+        for model in ("stub", "slow"):
+            agent = {
+                "name": model,
+                "primary_model": f"stub/{model}",
+                "system_prompt": "You are measured.",
+                "status": "published",
+            }
+            made = await self._client.post("/api/v1/agents", agent)
+            self._agents[model] = made.json()["id"]
+        path = f"/api/v1/agents/{self._agents['stub']}/chat"
+        for _ in range(CLIENTS * _CONVERSATIONS):
+            reply = await self._client.post(path, {"message": "Hello"})
+            self._conversations.append(reply.json()["conversation_id"])
+
+    def _path(self, end: str, model: str = "stub") -> str:
+        return f"/api/v1/agents/{self._agents[model]}/{end}"
+
+    def _ours(self, end: str) -> list[list[bytes]]:
+        token = self._client.token or ""
+        path = self._path(end)
+        made = [
+            _request(path, {"message": "Hi", "conversation_id": conversation_id}, token)
+            for conversation_id in self._conversations
+        ]
+        return [made[start::CLIENTS] for start in range(CLIENTS)]
+
+    async def _compare(self, end: str) -> tuple[float, float]:
+        bare = [[_request(f"/{end}", {"message": "Hi"})]] * CLIENTS
+        pairs = [
+            (
+                await _rate(self._ports["parley"], self._ours(end)),
+                await _rate(self._ports["bare_chat"], bare),
+            )
+            for _ in range(ROUNDS)
+        ]
+        return statistics.median(o for o, _ in pairs), statistics.median(b for _, b in pairs)
+
+    async def rates(self, row: Row) -> None:
+        for name, end, bar in (("sync chat", "chat", 0.2), ("streamed chat", "chat/stream", 0.25)):
+            ours, bare = await self._compare(end)
+            share = ours / bare
+            row(f"{name}, beside a bare forward", f"{ours:.0f}/s", f"{bare:.0f}/s", f"{share:.0%}",
+                f"≥ {bar:.0%}", holds=share >= bar)  # fmt: skip
+
+    async def first_delta(self, row: Row) -> None:
+        """One client: how much later than the stub's own first word comes ours."""
+        stub = f"http://127.0.0.1:{self._ports['stub']}/v1/chat/completions"
+        url = f"http://127.0.0.1:{self._ports['parley']}{self._path('chat/stream')}"
+        auth = {"Authorization": f"Bearer {self._client.token}"}
+        took: dict[str, list[float]] = {"ours": [], "stub": []}
+        async with aiohttp.ClientSession() as http:
+            for _ in range(100):
+                asked = {**_QUESTION, "stream": True}
+                raw = json.dumps(asked, separators=(",", ":")).encode()
+                took["stub"].append(await _until(http, stub, raw, b"content", {}))
+                raw = b'{"message": "Hi"}'
+                took["ours"].append(await _until(http, url, raw, b"content_delta", auth))
+        ours, own = (statistics.median(took[name]) for name in ("ours", "stub"))
+        row("first delta, one client", f"{ours:.1f} ms", f"{own:.1f} ms", f"{ours - own:.1f} ms",
+            "≤ 10 ms", holds=ours - own <= 10)  # fmt: skip
+
+    async def many_streams(self, row: Row) -> None:
+        url = f"http://127.0.0.1:{self._ports['parley']}{self._path('chat/stream', 'slow')}"
+        headers = {
+            "Authorization": f"Bearer {self._client.token}",
+            "Content-Type": "application/json",
+        }
+
+        async def one(http: aiohttp.ClientSession) -> bool:
+            async with http.post(url, data=b'{"message": "Hi"}', headers=headers) as answer:
+                text = await answer.text()
+            return text.count("event: content_delta") == DELTAS and "message_stop" in text
+
+        started = time.perf_counter()
+        connector = aiohttp.TCPConnector(limit=0)
+        async with aiohttp.ClientSession(connector=connector) as http:
+            whole = sum(await asyncio.gather(*(one(http) for _ in range(_STREAMS))))
+        took = time.perf_counter() - started
+        row(f"{_STREAMS} streams of 1.2 s at once", f"{whole} whole", "", f"{took:.1f} s", "all",
+            holds=whole == _STREAMS)  # fmt: skip
+
+    async def memory(self, row: Row) -> None:
+        process = psutil.Process(self._web_pid)
+
+        async def turns(count: int) -> float:
+            requests = [[_request(self._path("chat"), {"message": "Hi"}, self._client.token or "")]]
+            done = 0.0
+            while done < count:
+                done += await _rate(self._ports["parley"], requests * CLIENTS) * SECONDS
+            return float(process.memory_info().rss) / 2**20
+
+        before = await turns(_MEMORY_TURNS // 2)
+        after = await turns(_MEMORY_TURNS)
+        row(f"memory over {_MEMORY_TURNS} turns", f"{after:.0f} MiB", f"{before:.0f} MiB",
+            f"{after - before:+.1f} MiB", "flat", holds=after - before < 5)  # fmt: skip
+
+
+async def _until(
+    http: aiohttp.ClientSession, url: str, raw: bytes, word: bytes, headers: dict[str, str]
+) -> float:
+    started = time.perf_counter()
+    headers = {**headers, "Content-Type": "application/json"}
+    seen, found = b"", 0.0
+    async with http.post(url, data=raw, headers=headers) as answer:
+        async for chunk in answer.content.iter_any():
+            seen += chunk
+            if not found and word in seen:
+                found = (time.perf_counter() - started) * 1000
+    return found
+
+
+async def bench(world: World, ports: dict[str, int], web_pid: int, row: Row) -> None:
+    chat = Chat(await world.user("tenant_admin"), ports, web_pid)
+    await chat.prepare()
+    await chat.rates(row)
+    await chat.first_delta(row)
+    await chat.many_streams(row)
+    await chat.memory(row)
