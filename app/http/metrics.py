@@ -19,6 +19,16 @@ LIMITER_DEGRADED = Counter(
 WORK = Counter("parley_work", "Work by kind and outcome", ["kind", "outcome"])
 WORK_SECONDS = Histogram("parley_work_seconds", "Time to run work", ["kind"], buckets=_BUCKETS)
 
+TURNS = Counter(
+    "parley_turns", "Turns of conversations by source and outcome", ["source", "outcome"]
+)
+MODEL_SECONDS = Histogram(
+    "parley_model_seconds",
+    "Time of one model call by provider and outcome",
+    ["provider", "outcome"],
+    buckets=(*_BUCKETS, 60, 120, 300, 600),
+)
+
 
 @lru_cache(maxsize=4096)
 def _series(method: str, route: str, status: int) -> Histogram:

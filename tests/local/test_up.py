@@ -1,5 +1,6 @@
 """`parley up` as a person runs it: one command, real processes, nothing else on the machine."""
 
+import json
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ import pytest
 from app.settings import Settings
 from tests.ports import free_port
 from tests.stores import wait_for
+from tests.talk import events_in, texts_of
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
 
@@ -154,23 +156,83 @@ def test_every_part_gets_ready_and_the_doctor_agrees(instance: Instance) -> None
     assert doctor.returncode == 0 or "BAD  sandbox" in doctor.stdout, doctor.stdout
 
 
-def test_the_local_model_answers_from_its_system_prompt(instance: Instance) -> None:
-    def model() -> str | None:
-        part = httpx.get(f"{instance.url}/health/ready").json()["parts"]["local_model"]
-        return part["detail"].rpartition(" ")[2] if part["state"] == "ok" else None
+@pytest.fixture(scope="module")
+def agent(instance: Instance) -> Iterator[tuple[httpx.Client, str]]:
+    """An agent on the real local model, once that has loaded, and who may talk to it."""
+    token = _login(instance, _password(instance)).json()["access_token"]
+    headers = {"authorization": f"Bearer {token}"}
+    client = httpx.Client(base_url=instance.url, headers=headers, timeout=60)
 
-    wait_for(model, 60, "the model")
-    body = {
-        "model": "local/smollm2",
-        "temperature": 0,
-        "max_tokens": 40,
-        "messages": [
-            {"role": "system", "content": "You help in a shop. The shop opens at 9 o'clock."},
-            {"role": "user", "content": "When does the shop open?"},
-        ],
+    def served() -> bool:
+        listed = client.get("/api/v1/models").json()["data"]
+        return any(model["id"] == "local/smollm2" for model in listed)
+
+    wait_for(served, 60, "the model")
+    made = client.post(
+        "/api/v1/agents",
+        json={
+            "name": "Shop assistant",
+            "primary_model": "local/smollm2",
+            "system_prompt": "You help in a shop. The shop opens at 9 o'clock.",
+            "temperature": 0,
+            "max_tokens": 40,
+        },
+    )
+    yield client, made.json()["id"]
+    client.close()
+
+
+_QUESTION = {"message": "When does the shop open?"}
+
+
+def test_an_agent_on_the_local_model_answers_from_its_prompt(
+    agent: tuple[httpx.Client, str],
+) -> None:
+    client, agent_id = agent
+    reply = client.post(f"/api/v1/agents/{agent_id}/chat", json=_QUESTION).json()
+    assert "9" in reply["message"]["content"]
+    assert reply["usage"]["prompt_tokens"] > 10
+    assert reply["usage"]["completion_tokens"] > 1
+    assert client.get(f"/api/v1/agents/{agent_id}/status").json()["is_online"]
+
+
+def test_the_local_model_streams_word_by_word(agent: tuple[httpx.Client, str]) -> None:
+    client, agent_id = agent
+    answer = client.post(f"/api/v1/agents/{agent_id}/chat/stream", json=_QUESTION)
+    events = events_in(answer.text)
+    assert events[0][0] == "message_start"
+    assert "9" in texts_of(events)
+    assert len([name for name, _ in events if name == "content_delta"]) > 3
+    assert events[-1][0] == "message_stop"
+    assert events[-1][1]["usage"]["completion_tokens"] > 1
+
+
+def test_the_local_model_answers_later_through_a_worker(agent: tuple[httpx.Client, str]) -> None:
+    client, agent_id = agent
+    job = client.post(f"/api/v1/agents/{agent_id}/chat/async", json=_QUESTION).json()
+    path = f"/api/v1/agents/{agent_id}/chat/jobs/{job['job_id']}"
+    done = client.get(path, params={"wait": 30}).json()
+    assert done["status"] == "completed"
+    assert "9" in done["reply"]["message"]["content"]
+
+
+def test_the_local_model_keeps_to_a_json_schema(agent: tuple[httpx.Client, str]) -> None:
+    client, agent_id = agent
+    schema = {
+        "type": "object",
+        "properties": {"hour": {"type": "integer"}},
+        "required": ["hour"],
+        "additionalProperties": False,
     }
-    answer = httpx.post(f"{model()}/chat/completions", json=body, timeout=60).json()
-    assert "9" in answer["choices"][0]["message"]["content"]
+    wanted = {"type": "json_schema", "json_schema": {"name": "hours", "schema": schema}}
+    body = {
+        "model": agent_id,
+        "messages": [{"role": "user", "content": "When does the shop open? Answer in JSON."}],
+        "response_format": wanted,
+    }
+    answer = client.post("/v1/chat/completions", json=body).json()
+    said = json.loads(answer["choices"][0]["message"]["content"])
+    assert isinstance(said["hour"], int)
 
 
 def test_mail_lands_in_the_mailbox(instance: Instance) -> None:

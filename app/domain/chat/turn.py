@@ -31,6 +31,7 @@ from app.domain.events import service as events
 from app.domain.events.event import Event
 from app.domain.models import prices
 from app.domain.models.protocol import Message
+from app.http import metrics
 from app.kit import background, clock, logs, trace
 from app.kit.ids import new_id
 from app.parts import Parts
@@ -230,9 +231,11 @@ async def run(
                 talk.hear(step)
                 yield step
     except BaseException:
+        metrics.TURNS.labels(turn.source, "interrupted").inc()
         # In a task of its own: whoever is cancelled here must not take the reply along.
         await asyncio.shield(background.spawn(keeper.part(talk)))
         raise
+    metrics.TURNS.labels(turn.source, "answered").inc()
     if not live:
         # Nobody can leave in the middle of this one.
         yield Finished(await keeper.whole(talk))

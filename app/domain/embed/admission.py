@@ -2,24 +2,33 @@
 
 import base64
 import hashlib
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from litestar import Request
 
 from app.domain.agents import brain as brains
-from app.domain.agents.brain import Admitted
+from app.domain.agents.brain import Admitted, Brain
 from app.domain.agents.errors import AgentNotFound
+from app.domain.chat.steps import Step
 from app.domain.embed import keys, origins, queries
-from app.http.errors import Forbidden, Unauthorized
-from app.parts import parts_of
+from app.domain.models.protocol import ModelNotConfigured
+from app.http.errors import Forbidden, ProviderError, Unauthorized, Unavailable
+from app.kit import logs
+from app.parts import Parts, parts_of
 from app.security.principal import embed_key_of
 
+_CANNOT = "The agent cannot answer right now; try again later"
 PREFLIGHT = {
     "access-control-allow-methods": "GET, POST",
     "access-control-allow-headers": "authorization, content-type, x-api-key, x-request-id, "
     "x-correlation-id",
     "access-control-max-age": "600",
 }
+
+
+log = logs.get("embed")
 
 
 class OriginNotAllowed(Forbidden):
@@ -53,6 +62,25 @@ def _open_to(request: Request[Any, Any, Any], origin: str | None) -> None:
     """The gate puts it on whatever is answered from here on, errors included."""
     if origin is not None:
         request.scope["state"]["allowed_origin"] = origin
+
+
+async def in_public(steps: AsyncGenerator[Step, None]) -> AsyncGenerator[Step, None]:
+    """A provider's own words may tell of keys, accounts and models: they are not for visitors."""
+    try:
+        async with aclosing(steps):
+            async for step in steps:
+                yield step
+    except ProviderError as error:
+        log.warning("a visitor got no answer", reason=error.message)
+        raise ProviderError(_CANNOT) from error
+
+
+async def check_model(parts: Parts, brain: Brain) -> None:
+    try:
+        await parts.models.check(brain.target)
+    except ModelNotConfigured as error:
+        log.warning("a visitor got no answer", agent_id=brain.agent_id, reason=error.message)
+        raise Unavailable(_CANNOT, 60) from error
 
 
 async def preflight(request: Request[Any, Any, Any], agent_id: str | None) -> dict[str, str]:

@@ -112,7 +112,8 @@ class PublicAgentController(Controller):
     ) -> PublicReply:
         """One turn of the visitor's session, answered whole. The agent must be published."""
         begun = await _begun(parts, request, agent_id, data)
-        reply = await turn.reply_of(turn.run(parts, begun, WebKeeper(parts, begun), live=False))
+        steps = turn.run(parts, begun, WebKeeper(parts, begun), live=False)
+        reply = await turn.reply_of(admission.in_public(steps))
         said = reply.message
         answer = AssistantReply(said.id, said.role, said.content, said.created_at)
         return PublicReply(data.session_id, reply.conversation_id, answer, reply.sources)
@@ -137,7 +138,7 @@ class PublicAgentController(Controller):
         """
         begun = await _begun(parts, request, agent_id, data)
         steps = turn.run(parts, begun, WebKeeper(parts, begun), live=True)
-        return EventStream(stream.spoken(steps, public=True))
+        return EventStream(stream.spoken(admission.in_public(steps), public=True))
 
     # By its name the first of this class: litestar answers OPTIONS itself where nobody did before.
     @route(
@@ -157,7 +158,7 @@ async def _begun(
 ) -> Turn:
     admitted = await admission.admit(request, agent_id)
     brain, key_id = admitted.brain, admitted.embed_key_id
-    await parts.models.check(brain.target)
+    await admission.check_model(parts, brain)
     async with parts.db.tx(brain.tenant_id, read_only=True) as tx:
         return await turn.begin(
             tx,

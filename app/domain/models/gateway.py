@@ -22,6 +22,7 @@ from app.domain.models.protocol import (
 )
 from app.domain.models.providers import LOCAL, PROVIDERS
 from app.domain.models.wire import Wire
+from app.http import metrics
 from app.http.errors import Unavailable
 from app.kit import heartbeat, logs
 from app.kit.egress import Egress, Guard
@@ -53,26 +54,29 @@ class Models:
 
     async def answer(self, target: Target, ask: Ask) -> AsyncGenerator[Piece, None]:
         """The pieces of one answer. Asks again only while nothing of it has been passed on."""
+        provider = target.provider if target.provider in PROVIDERS else "other"
         adapter, target = await self._way_to(target)
-        delays = list(RETRY_SECONDS)
+        delays = iter(RETRY_SECONDS)
         passed_on = False
         while True:
+            started, outcome = time.perf_counter(), "interrupted"
             try:
                 async with aclosing(adapter.answer(target, ask)) as pieces:
                     async for piece in pieces:
                         passed_on = True
                         yield piece
-            except ModelFailed as error:
-                if passed_on or not delays or error.reason not in PASSING:
-                    raise
-                wait = error.retry_after if error.retry_after is not None else delays[0]
-                if wait > _LONGEST_WAIT_SECONDS:
-                    raise
-                del delays[0]
-                log.info("asking the model again", model=target.model, reason=error.reason)
-                await asyncio.sleep(wait)
-            else:
+                outcome = "answered"
                 return
+            except ModelFailed as error:
+                outcome = error.reason
+                wait = None if passed_on else _patience(error, next(delays, None))
+                if wait is None:
+                    raise
+            finally:
+                spent = time.perf_counter() - started
+                metrics.MODEL_SECONDS.labels(provider, outcome).observe(spent)
+            log.info("asking the model again", model=target.model, reason=outcome)
+            await asyncio.sleep(wait)
 
     async def check(self, target: Target) -> None:
         """Refuse a model that cannot be asked, before anything is begun for it."""
@@ -137,3 +141,11 @@ class Models:
             self._address = beats[0].address if beats else None
             self._address_at = now
         return self._address
+
+
+def _patience(error: ModelFailed, delay: float | None) -> float | None:
+    """How long to wait before asking again; None when that makes no sense."""
+    if delay is None or error.reason not in PASSING:
+        return None
+    wait = delay if error.retry_after is None else error.retry_after
+    return wait if wait <= _LONGEST_WAIT_SECONDS else None

@@ -115,7 +115,8 @@ def _pieces(answer: Any, calls: dict[int, list[str]]) -> list[Piece]:
             call[2] += (delta.function.arguments or "").replace("\0", "")
     usage = getattr(answer, "usage", None)
     if usage is not None:
-        pieces.append(Used(int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0)))
+        counts = (int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0))
+        pieces.append(Used.told(*counts))
     return pieces
 
 

@@ -19,6 +19,9 @@ PASSING: frozenset[Reason] = frozenset(
 )
 
 
+_MOST_TOKENS = 10_000_000
+
+
 class ModelNotConfigured(Conflict):
     code = "model_not_configured"
 
@@ -99,6 +102,12 @@ class Text(msgspec.Struct, frozen=True):
 class Used(msgspec.Struct, frozen=True):
     prompt_tokens: int
     completion_tokens: int
+
+    @classmethod
+    def told(cls, prompt_tokens: int, completion_tokens: int) -> "Used":
+        """What a provider says, within reason: whatever stands there is added up and stored."""
+        bounded = (min(max(0, count), _MOST_TOKENS) for count in (prompt_tokens, completion_tokens))
+        return cls(*bounded)
 
 
 Piece = Text | ToolCall | Used

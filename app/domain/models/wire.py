@@ -122,7 +122,8 @@ class Wire:
         ordered = sorted(found.data, key=lambda item: item.index)
         if len(ordered) != len(texts):
             raise ModelFailed(target.model, "broken", f"{target.model} left out embeddings")
-        return Embeddings([item.embedding for item in ordered], found.usage.prompt_tokens)
+        used = Used.told(found.usage.prompt_tokens, 0)
+        return Embeddings([item.embedding for item in ordered], used.prompt_tokens)
 
     async def models(self, base_url: str, api_key: str, seconds: float) -> list[str]:
         """The names that an endpoint itself lists."""
@@ -186,7 +187,7 @@ class _Calls:
             if choice.finish_reason:
                 self.finished = True
         if answer.usage is not None:
-            pieces.append(Used(answer.usage.prompt_tokens, answer.usage.completion_tokens))
+            pieces.append(Used.told(answer.usage.prompt_tokens, answer.usage.completion_tokens))
         return pieces
 
     def _add(self, delta: _CallDelta, index: int) -> None:

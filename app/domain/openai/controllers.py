@@ -45,6 +45,8 @@ class OpenAiController(Controller):
         begun = await completions.begin(parts, brain, who, data)
         live = bool(data.stream)
         steps = turn.run(parts, begun, WebKeeper(parts, begun), live=live)
+        if who.embed_key_id is not None:
+            steps = admission.in_public(steps)
         if live:
             with_usage = data.stream_options is not None and data.stream_options.include_usage
             source = completions.chunks(begun, steps, with_usage=with_usage)
@@ -83,6 +85,7 @@ class OpenAiController(Controller):
 async def _caller(parts: Parts, request: HttpRequest, agent_id: str) -> tuple[Brain, Who]:
     if embed_key_of(request) is not None:
         admitted = await admission.admit(request, agent_id)
+        await admission.check_model(parts, admitted.brain)
         return admitted.brain, Who(embed_key_id=admitted.embed_key_id)
     principal = principal_of(request)
     async with parts.db.tx(principal.scope, read_only=True) as tx:
