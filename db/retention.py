@@ -9,7 +9,11 @@ _FORGET = (
     "DELETE FROM mail_messages WHERE sent_at < now() - interval '30 days'",
     "DELETE FROM one_time_tokens WHERE expires_at < now() - interval '1 day'",
     "DELETE FROM attempts WHERE since < now() - interval '2 days'",
-    "DELETE FROM chat_jobs WHERE finished_at < now() - interval '30 days'",
+    """
+    DELETE FROM chat_jobs j USING agents a
+    WHERE j.agent_id = a.id
+      AND j.finished_at < now() - least(a.retention_days, 30) * interval '1 day'
+    """,
     "DELETE FROM usage WHERE rolled AND created_at < now() - interval '400 days'",
     # What people said is kept for as long as its agent's log settings say.
     """
@@ -22,6 +26,11 @@ _FORGET = (
     WHERE c.tenant_id = a.tenant_id AND c.agent_id = a.id
       AND c.last_message_at < now() - a.retention_days * interval '1 day'
       AND (c.turn_until IS NULL OR c.turn_until < now())
+    """,
+    """
+    UPDATE conversations c SET title = '' FROM agents a
+    WHERE c.tenant_id = a.tenant_id AND c.agent_id = a.id AND c.title <> ''
+      AND c.created_at < now() - a.retention_days * interval '1 day'
     """,
     """
     DELETE FROM event_log e USING agents a

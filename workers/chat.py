@@ -6,12 +6,13 @@ import msgspec
 
 from app.domain.agents import brain as brains
 from app.domain.chat import jobs, queries, turn
+from app.domain.chat.calls import Round
 from app.domain.chat.events import ChatCompleted
 from app.domain.chat.schemas import ChatReply
-from app.domain.chat.think import Round
 from app.domain.chat.turn import Talk, Turn, Who
 from app.domain.models.protocol import PASSING, ModelFailed
 from app.http.errors import ApiError, Unavailable
+from app.kit.texts import as_json
 from app.parts import Parts
 from db.ledger import WorkRow
 from db.session import Tx
@@ -34,8 +35,7 @@ class _Progress:
     async def keep(self) -> None:
         async with self._job.checkpoint() as tx:
             tenant_id = self._job.row.tenant_id or ""
-            rounds = msgspec.json.encode(self.rounds).decode()
-            await queries.keep_progress(tx, tenant_id, self._job.ref_id, rounds)
+            await queries.keep_progress(tx, tenant_id, self._job.ref_id, as_json(self.rounds))
 
 
 class _JobKeeper:
@@ -56,9 +56,8 @@ class _JobKeeper:
         )
         async with job.finish() as tx:
             reply = await turn.store(tx, begun, talk, "complete", [completed])
-            packed = msgspec.json.encode(reply).decode()
             tenant_id = begun.brain.tenant_id
-            await queries.end_job(tx, tenant_id, job.ref_id, "completed", packed, None)
+            await queries.end_job(tx, tenant_id, job.ref_id, "completed", as_json(reply), None)
         return reply
 
     async def part(self, talk: Talk) -> None:

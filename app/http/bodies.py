@@ -13,7 +13,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOT_JSON = "is not valid JSON"
 # Patterns for texts in bodies; people are told what is meant, not the pattern.
 NOT_BLANK = r"\S"
-ONE_LINE = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
+ONE_LINE = r"^(?![\s\S]*\n)[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
 _MEANINGS = {
     f"matching regex {NOT_BLANK!r}": "must not be blank",
     f"matching regex {ONE_LINE!r}": "must be one line of text that is not blank",

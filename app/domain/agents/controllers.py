@@ -142,9 +142,13 @@ class SubAgentController(Controller):
         return await sub_agents.patch(tx, agent_id, child_id, data)
 
     @delete("/{child_id:str}", summary="Remove a sub-agent", needs="agents:write")
-    async def delete_sub_agent(self, tx: Tx, agent_id: Id, child_id: Id) -> None:
-        """An attached agent is only detached; a direct one is deleted."""
-        await sub_agents.detach(tx, agent_id, child_id)
+    async def delete_sub_agent(
+        self, tx: Tx, principal: Principal, agent_id: Id, child_id: Id
+    ) -> None:
+        """An attached agent is only detached; a direct one is deleted, which needs
+        agents:delete.
+        """
+        await sub_agents.detach(tx, principal, agent_id, child_id)
 
 
 class AgentBatchController(Controller):

@@ -37,6 +37,20 @@ WITH RECURSIVE below(id) AS (
 SELECT EXISTS (SELECT 1 FROM below WHERE id = $3)
 """
 
+_DESCENDANTS = """
+WITH RECURSIVE made(id, name) AS (
+    SELECT id, name FROM agents WHERE tenant_id = $1 AND id = $2
+    UNION
+    SELECT a.id, a.name FROM agents a JOIN made m ON a.parent_id = m.id WHERE a.tenant_id = $1
+)
+SELECT id, name FROM made
+"""
+
+
+async def with_descendants(tx: Tx, tenant: str, agent_id: str) -> list[Row]:
+    """The agent, and those that were made for it or for one of them."""
+    return await fast.rows(tx, tenant, _DESCENDANTS, agent_id)
+
 
 async def brain(tx: Tx, tenant: str | None, agent_id: str) -> Row | None:
     return await fast.row(tx, tenant, _BY_ID, agent_id)

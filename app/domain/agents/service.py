@@ -1,5 +1,6 @@
 """Agents: their fields, their versions, their log settings."""
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -7,6 +8,7 @@ import msgspec
 from msgspec import UNSET
 from sqlalchemy import select
 
+from app.domain.agents import queries
 from app.domain.agents.errors import AgentNotFound, VersionNotFound
 from app.domain.agents.events import AgentCreated, AgentDeleted, AgentPublished, AgentUpdated
 from app.domain.agents.schemas import (
@@ -31,6 +33,8 @@ from db.models import Agent, AgentVersion, SubAgent
 from db.session import Tx
 
 T = TypeVar("T")
+
+_VERSION = re.compile(r"[1-9][0-9]{0,8}")
 
 _SORTABLE = {
     "name": Agent.name,
@@ -150,10 +154,14 @@ async def change(tx: Tx, principal: Principal, agent: Agent, values: dict[str, A
 async def delete(tx: Tx, agent_id: str) -> None:
     """With its conversations, keys, versions, attachments and the sub-agents made for it."""
     agent = await find(tx, agent_id, for_update=True)
+    gone = await queries.with_descendants(tx, agent.tenant_id, agent.id)
     session = await tx.session()
     await session.delete(agent)
     await session.flush()
-    await events.emit(tx, AgentDeleted(agent.id, agent.name), tenant_id=agent.tenant_id)
+    await events.forget_said(tx, agent.tenant_id, [row["id"] for row in gone])
+    for row in gone:
+        deleted = AgentDeleted(row["id"], row["name"])
+        await events.emit(tx, deleted, tenant_id=agent.tenant_id)
 
 
 # Versions
@@ -184,7 +192,7 @@ async def restore(tx: Tx, principal: Principal, agent_id: str, version: str) -> 
     """The agent behaves as it did then; that is a new version itself."""
     agent = await find(tx, agent_id, for_update=True)
     kept = None
-    if version.isascii() and version.isdigit() and int(version) <= agent.version:
+    if _VERSION.fullmatch(version):
         kept = await (await tx.session()).scalar(
             select(AgentVersion).where(
                 AgentVersion.agent_id == agent_id, AgentVersion.version == int(version)

@@ -116,10 +116,11 @@ async def patch(tx: Tx, agent_id: str, child_id: str, data: PatchSubAgent) -> Su
     return _view(link, await service.find(tx, child_id))
 
 
-async def detach(tx: Tx, agent_id: str, child_id: str) -> None:
+async def detach(tx: Tx, principal: Principal, agent_id: str, child_id: str) -> None:
     """An attached agent goes on by itself; one that was made for its parent is deleted."""
     link = await _existing(tx, agent_id, child_id)
     if link.relationship_type == "direct":
+        principal.require("agents:delete")
         await service.delete(tx, child_id)
         return
     session = await tx.session()

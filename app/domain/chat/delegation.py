@@ -2,6 +2,7 @@
 
 import re
 from contextlib import aclosing
+from itertools import count
 from typing import Any
 
 from app.domain.agents import brain as brains
@@ -14,7 +15,7 @@ from app.parts import Parts
 
 MAX_DEPTH = 3
 _NOT_NAME = re.compile(r"[^a-z0-9]+")
-_NAME_CHARS = 48
+_NAME_CHARS = 40
 _PARAMETERS = {
     "type": "object",
     "properties": {
@@ -83,8 +84,10 @@ def _offers(children: list[Child]) -> list[Offer]:
     for child in children:
         plain = _NOT_NAME.sub("_", child.name.lower()).strip("_")[:_NAME_CHARS]
         name = f"delegate_to_{plain or 'agent'}"
-        while name in taken:
-            name = f"{name[:58]}_{len(taken) + 1}"
+        for number in count(2):
+            if name not in taken:
+                break
+            name = f"delegate_to_{plain or 'agent'}_{number}"
         taken.add(name)
         told = child.delegation_prompt or child.description or f"Hand a task over to {child.name}"
         # Children only talk, and talking twice does no harm.

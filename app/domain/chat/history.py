@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from app.domain.chat.think import shown
+from app.domain.chat.calls import shown
 from app.domain.models.protocol import Message, Role, ToolCall, estimated_tokens
 
 MAX_TOKENS = 32_000

@@ -23,6 +23,7 @@ from app.domain.events import service as events
 from app.http.errors import ApiError, Unavailable
 from app.kit import trace, work
 from app.kit.ids import new_id
+from app.kit.texts import as_json
 from app.parts import Parts
 from app.security.principal import Principal
 from db.fast import Row, tenant_of
@@ -81,7 +82,7 @@ async def accept(
         principal.user_id,
         work_id,
         begun.message_id,
-        msgspec.json.encode(data.context).decode() if data.context is not None else None,
+        as_json(data.context) if data.context is not None else None,
     )
     return JobAccepted(job_id, "pending", begun.conversation_id)
 
@@ -117,7 +118,7 @@ async def end(
 ) -> None:
     """A job that gives no reply: its conversation is free again, and who waits for it is told."""
     told = JobError(error.code, error.message, error.details) if error else None
-    packed = msgspec.json.encode(told).decode() if told else None
+    packed = as_json(told) if told else None
     ended = await queries.end_job(tx, tenant_id, job_id, outcome, None, packed)
     if ended is None:
         return

@@ -13,6 +13,7 @@ import msgspec
 
 from app.domain.agents.brain import Brain
 from app.domain.chat import history, queries
+from app.domain.chat.calls import forget_unknown
 from app.domain.chat.delegation import boxes_of
 from app.domain.chat.errors import ConversationBusy, ConversationNotFound
 from app.domain.chat.events import ChatMessage, ChatStarted
@@ -26,7 +27,7 @@ from app.domain.chat.schemas import (
     ToolCallView,
 )
 from app.domain.chat.steps import Delta, Finished, Started, Step, Thought, ToolResult, ToolUse
-from app.domain.chat.think import Journal, Mind, Spend, forget_unknown, think
+from app.domain.chat.think import Journal, Mind, Spend, think
 from app.domain.events import service as events
 from app.domain.events.event import Event
 from app.domain.models import prices
@@ -34,6 +35,7 @@ from app.domain.models.protocol import Message
 from app.http import metrics
 from app.kit import background, clock, logs, trace
 from app.kit.ids import new_id
+from app.kit.texts import as_json
 from app.parts import Parts
 from db.session import Tx
 
@@ -312,7 +314,11 @@ class WebKeeper:
         self._turn = turn
 
     async def whole(self, talk: Talk) -> ChatReply:
-        return await self._store(talk, "complete")
+        try:
+            return await self._store(talk, "complete")
+        except Exception:
+            await self._release()
+            raise
 
     async def part(self, talk: Talk) -> None:
         """Half a reply stays in the history. A question without any answer does not: whoever
@@ -325,6 +331,10 @@ class WebKeeper:
             except ConversationNotFound:
                 log.info("nothing left to keep a reply in", conversation_id=turn.conversation_id)
             return
+        await self._release()
+
+    async def _release(self) -> None:
+        turn = self._turn
         async with self._parts.db.tx(turn.brain.tenant_id, read_only=True) as tx:
             await queries.release(tx, turn.brain.tenant_id, turn.conversation_id, turn.holder)
 
@@ -351,8 +361,8 @@ async def store(
         turn.holder,
         1 if turn.question_kept else 2,
         title_of(turn.text),
-        msgspec.json.encode(entries).decode(),
-        msgspec.json.encode(usage).decode(),
+        as_json(entries),
+        as_json(usage),
         events.packed([*happened, *(more or [])], tenant_id=brain.tenant_id),
         trace.current().correlation_id,
     )

@@ -65,6 +65,17 @@ async def insert(tx: Tx, tenant: str, *values: object) -> None:
     await fast.execute(tx, tenant, _INSERT, *values)
 
 
+_FORGET_SAID = """
+DELETE FROM event_log
+WHERE type IN ('agent.chat.message', 'agent.chat.completed')
+  AND data->>'agent_id' = ANY($2) AND tenant_id = $1
+"""
+
+
+async def forget_said(tx: Tx, tenant: str, agent_ids: list[str]) -> None:
+    await fast.execute(tx, tenant, _FORGET_SAID, agent_ids)
+
+
 async def page_of(tx: Tx, tenant: str | None, wanted: Filter, page: Page) -> tuple[list[Row], int]:
     given = (wanted.event_type, wanted.correlation_id, wanted.since, wanted.until)
     total: int = await fast.value(tx, tenant, _COUNT, *given)

@@ -11,6 +11,7 @@ from app.http.errors import NotFound
 from app.http.paging import Flat, Page, flat
 from app.kit import clock, trace
 from app.kit.ids import new_id
+from app.kit.texts import as_json
 from db.fast import Row, tenant_of
 from db.session import Tx
 
@@ -35,7 +36,7 @@ async def emit(tx: Tx, event: Event, *, tenant_id: str) -> str:
         current.cause_event_id,
         current.request_id,
         current.actor_id,
-        msgspec.json.encode(event).decode(),
+        as_json(event),
     )
     return event_id
 
@@ -54,7 +55,7 @@ class _Record(msgspec.Struct):
 def packed(events: list[Event], *, tenant_id: str) -> str:
     """For an area that records events in the same statement as its rows; `emission` reads it."""
     current = trace.current()
-    return msgspec.json.encode(
+    return as_json(
         [
             _Record(
                 tenant_id,
@@ -68,10 +69,15 @@ def packed(events: list[Event], *, tenant_id: str) -> str:
             )
             for event in events
         ]
-    ).decode()
+    )
 
 
 emission = queries.insert_sql
+
+
+async def forget_said(tx: Tx, tenant_id: str, agent_ids: list[str]) -> None:
+    """What was said to agents that are deleted goes with them."""
+    await queries.forget_said(tx, tenant_id, agent_ids)
 
 
 async def entries(tx: Tx, wanted: queries.Filter, page: Page) -> Flat[Entry]:

@@ -65,13 +65,14 @@ class Models:
                     async for piece in pieces:
                         passed_on = True
                         yield piece
-                outcome = "answered"
-                return
             except ModelFailed as error:
                 outcome = error.reason
                 wait = None if passed_on else _patience(error, next(delays, None))
                 if wait is None:
                     raise
+            else:
+                outcome = "answered"
+                return
             finally:
                 spent = time.perf_counter() - started
                 metrics.MODEL_SECONDS.labels(provider, outcome).observe(spent)

@@ -97,6 +97,8 @@ def _import() -> Any:
     library.telemetry = False
     library.suppress_debug_info = True
     library.drop_params = True
+    # Some providers want tools to be named again wherever the history has calls.
+    library.modify_params = True
     return library
 
 

@@ -198,7 +198,9 @@ class _Calls:
 
     def whole(self) -> list[ToolCall]:
         return [
-            ToolCall(call_id or f"call_{index}", name, arguments.replace("\0", ""))
+            ToolCall(
+                call_id or f"call_{index}", name.replace("\0", ""), arguments.replace("\0", "")
+            )
             for index, (call_id, name, arguments) in sorted(self._calls.items())
         ]
 

@@ -1,0 +1,39 @@
+"""Texts on their way into Postgres, which holds no NUL character, not even an escaped one."""
+
+from typing import Any
+
+import msgspec
+
+
+def as_json(value: Any) -> str:
+    """JSON that can be stored, whatever a model or a tool put into it."""
+    text = msgspec.json.encode(value).decode()
+    if "\\u0000" in text:
+        text = msgspec.json.encode(without_nul(msgspec.to_builtins(value))).decode()
+    return text
+
+
+def without_nul(value: Any) -> Any:
+    match value:
+        case str():
+            return value.replace("\0", "")
+        case list():
+            return [without_nul(item) for item in value]
+        case dict():
+            return {without_nul(key): without_nul(item) for key, item in value.items()}
+    return value
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """Nothing that people mean is nested so far; what decodes may still be too deep to encode."""
+    layer = [value]
+    for _ in range(levels):
+        layer = [
+            item
+            for outer in layer
+            if isinstance(outer, dict | list)
+            for item in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not layer:
+            return False
+    return True
