@@ -17,6 +17,7 @@ from app.domain.agents.controllers import (
     SubAgentController,
 )
 from app.domain.chat.controllers import ChatController, ConversationController
+from app.domain.embed import admission
 from app.domain.embed.controllers import EmbedKeyController, PublicAgentController
 from app.domain.events.controllers import EventLogController
 from app.domain.mfa.controllers import MfaController, MfaResetController
@@ -83,6 +84,8 @@ def provide_principal(request: Request[Any, Any, Any]) -> Principal:
 
 async def before_handler(request: Request[Any, Any, Any]) -> Response[bytes] | None:
     principal.check(request, request.route_handler)
+    if principal.comes_with_key(request, request.route_handler):
+        await admission.recognise(request)
     return await idempotency.before(request)
 
 

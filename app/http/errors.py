@@ -216,6 +216,15 @@ def _invalid_parameters(error: ValidationException) -> ApiError:
     return Invalid.fields(details or {"request": str(error.detail)})
 
 
+def _use_public_names(request: Request[Any, Any, Any], error: ValidationException) -> None:
+    """A parameter is named as callers know it, not as the handler does."""
+    known = request.route_handler.parsed_fn_signature.parameters
+    for item in error.extra or []:
+        if isinstance(item, dict) and item.get("key") in known:
+            alias = getattr(known[item["key"]].kwarg_definition, "name", None)
+            item["key"] = alias or item["key"]
+
+
 def report(told: ApiError, error: BaseException, path: str) -> None:
     """A failure of ours in the log: with its traceback, unless a part is merely away."""
     if isinstance(told, Unavailable):
@@ -225,6 +234,8 @@ def report(told: ApiError, error: BaseException, path: str) -> None:
 
 
 def handle(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    if isinstance(error, ValidationException):
+        _use_public_names(request, error)
     told = to_api_error(error)
     if isinstance(told, PayloadTooLarge) and request.route_handler.opt.get("upload"):
         told = FileTooLarge(told.message)

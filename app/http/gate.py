@@ -16,7 +16,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 from redis.exceptions import RedisError
 
-from app.http import idempotency, limits, metrics
+from app.http import cors, idempotency, limits, metrics
 from app.http.errors import (
     HTTP_SERVER_ERROR,
     Invalid,
@@ -50,6 +50,7 @@ _WANTED = {
     b"x-correlation-id",
     b"x-tenant-id",
     b"x-forwarded-for",
+    b"origin",
 }
 _STANDING_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -146,6 +147,9 @@ class Gate:
         verdict = await self._admit(given, caller, units)
         answer.limit_headers = verdict.headers()
         if not verdict.allowed:
+            origin = _text(given, b"origin")
+            if origin and cors.was_welcome(scope["path"], origin):
+                scope["state"]["allowed_origin"] = origin
             metrics.RATE_LIMITED.inc()
             raise RateLimited(
                 f"Too many requests: at most {verdict.limit} in {verdict.window} seconds. "
@@ -333,20 +337,11 @@ class _Answer:
             )
             headers += [item for item in _DEFAULT_HEADERS.items() if item[0] not in present]
             if "allowed_origin" in self._state:
-                headers += _cors(self._state["allowed_origin"])
+                headers += cors.headers(self._state["allowed_origin"])
             headers.append((b"x-request-id", (self._current.request_id or "").encode()))
             headers.append((b"x-correlation-id", self._current.correlation_id.encode()))
             message["headers"] = headers
         await self._send(message)
-
-
-def _cors(origin: str) -> list[tuple[bytes, bytes]]:
-    """For a web site that a handler found welcome."""
-    return [
-        (b"access-control-allow-origin", origin.encode("latin-1")),
-        (b"access-control-expose-headers", b"Retry-After, X-Request-ID, X-Correlation-ID"),
-        (b"vary", b"Origin"),
-    ]
 
 
 def _exhausted(limit_headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

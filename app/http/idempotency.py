@@ -163,7 +163,9 @@ async def after(response: Response[Any]) -> Response[Any]:
 
 def _who(request: Request[Any, Any, Any]) -> tuple[str, str]:
     """Whose key it is, and for which tenant they act."""
-    caller = caller_of(request)
+    caller, state = caller_of(request), request.scope["state"]
+    if "embed_key_id" in state:
+        return state["embed_key_id"], ""
     if caller.principal is None:
         return caller.address, ""
     return caller.principal.user_id, caller.principal.narrowed_to or ""

@@ -83,6 +83,16 @@ def embed_key_of(connection: Connection) -> str | None:
     return connection.headers.get("x-api-key") or connection.query_params.get("api_key") or None
 
 
+def comes_with_key(connection: Connection, handler: BaseRouteHandler) -> bool:
+    """True when an embed key is what this caller is to be judged by; a sign-in comes first where
+    both would do.
+    """
+    keyed = handler.opt.get("keyed")
+    if not keyed or (keyed == "either" and caller_of(connection).principal is not None):
+        return False
+    return embed_key_of(connection) is not None
+
+
 def check(connection: Connection, handler: BaseRouteHandler) -> None:
     """Before every handler. A route is for those who signed in unless it says `public=True`, and
     for those with a permission where it says `needs="…"`; the refusal names it and the role.
@@ -90,7 +100,7 @@ def check(connection: Connection, handler: BaseRouteHandler) -> None:
     """
     options = handler.opt
     keyed = options.get("keyed")
-    if keyed and embed_key_of(connection) is not None:
+    if comes_with_key(connection, handler):
         return
     if keyed == "only":
         raise Unauthorized(_SEND_KEY, headers={"WWW-Authenticate": "Bearer"})

@@ -28,16 +28,16 @@ _PARAMETERS = {
 class Delegation:
     """The children of one agent, at one depth of a turn."""
 
-    def __init__(self, parts: Parts, brain: Brain, spend: Spend, depth: int, source: str) -> None:
+    def __init__(
+        self, parts: Parts, brain: Brain, spend: Spend, depth: int, *, public: bool
+    ) -> None:
         self._parts = parts
         self._tenant_id = brain.tenant_id
         self._spend = spend
         self._depth = depth
-        self._source = source
+        self._public = public
         # Visitors of a web site meet nothing that is still a draft.
-        children = [
-            child for child in brain.children if source != "embed" or child.status == "published"
-        ]
+        children = [child for child in brain.children if not public or child.status == "published"]
         self.offers = _offers(children) if depth < MAX_DEPTH else []
 
     async def run(self, offer: Offer, call_id: str, given: dict[str, Any], tell: Tell) -> Outcome:
@@ -48,7 +48,14 @@ class Delegation:
             return Outcome({"error": "this turn has used up its tokens"}, "failed")
         async with self._parts.db.tx(self._tenant_id, read_only=True) as tx:
             child = await brains.load(tx, self._parts.keyring, offer.tool_id or "")
-        mind = mind_of(self._parts, child, self._spend, self._depth + 1, self._source, live=False)
+        mind = Mind(
+            models=self._parts.models,
+            target=child.target,
+            temperature=child.temperature,
+            max_tokens=child.max_tokens,
+            boxes=boxes_of(self._parts, child, self._spend, self._depth + 1, public=self._public),
+            live=False,
+        )
         messages = [Message("system", child.system_prompt), Message("user", task)]
         said = []
         async with aclosing(think(mind, messages, self._spend)) as steps:
@@ -60,22 +67,11 @@ class Delegation:
         return Outcome("".join(said))
 
 
-def mind_of(
-    parts: Parts, brain: Brain, spend: Spend, depth: int, source: str, *, live: bool
-) -> Mind:
-    return Mind(
-        models=parts.models,
-        target=brain.target,
-        temperature=brain.temperature,
-        max_tokens=brain.max_tokens,
-        boxes=boxes_of(parts, brain, spend, depth, source),
-        live=live,
-    )
-
-
-def boxes_of(parts: Parts, brain: Brain, spend: Spend, depth: int, source: str) -> list[ToolBox]:
+def boxes_of(
+    parts: Parts, brain: Brain, spend: Spend, depth: int, *, public: bool
+) -> list[ToolBox]:
     """Everything that this agent can do. An area that gives agents something to do adds its box."""
-    return [Delegation(parts, brain, spend, depth, source)]
+    return [Delegation(parts, brain, spend, depth, public=public)]
 
 
 def _offers(children: list[Child]) -> list[Offer]:

@@ -9,9 +9,11 @@ from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
 from typing import Any, NoReturn, Protocol
 
+import asyncpg
 import msgspec
 
 from app.domain.agents.brain import Brain
+from app.domain.agents.errors import AgentNotFound
 from app.domain.chat import history, queries
 from app.domain.chat.calls import forget_unknown
 from app.domain.chat.delegation import boxes_of
@@ -166,9 +168,11 @@ async def _open(tx: Tx, turn: Turn, *held: object) -> Any:
     who, brain = turn.who, turn.brain
     started = ChatStarted(brain.agent_id, turn.conversation_id, who.user_id, turn.source)
     packed = events.packed([started], tenant_id=brain.tenant_id)
-    return await queries.open_new(
-        tx, brain.tenant_id, *held, who.embed_key_id, who.session_id, turn.source, packed
-    )
+    given = (who.embed_key_id, who.session_id, turn.source, packed)
+    try:
+        return await queries.open_new(tx, brain.tenant_id, *held, *given)
+    except asyncpg.ForeignKeyViolationError:
+        raise AgentNotFound("This agent, or the key to it, was deleted at this moment") from None
 
 
 async def _refuse(tx: Tx, turn: Turn) -> NoReturn:
@@ -261,7 +265,7 @@ def _mind(parts: Parts, turn: Turn, spend: Spend, *, live: bool) -> Mind:
         target=brain.target,
         temperature=brain.temperature if turn.temperature is None else turn.temperature,
         max_tokens=min(brain.max_tokens, turn.max_tokens or brain.max_tokens),
-        boxes=boxes_of(parts, brain, spend, 0, turn.source),
+        boxes=boxes_of(parts, brain, spend, 0, public=turn.who.embed_key_id is not None),
         live=live,
         response_format=turn.response_format,
     )

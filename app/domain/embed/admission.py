@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -14,19 +15,16 @@ from app.domain.agents.errors import AgentNotFound
 from app.domain.chat.steps import Step
 from app.domain.embed import keys, origins, queries
 from app.domain.models.protocol import ModelNotConfigured
+from app.http import cors
 from app.http.errors import Forbidden, ProviderError, Unauthorized, Unavailable
 from app.kit import logs
 from app.parts import Parts, parts_of
 from app.security.principal import embed_key_of
 
 _CANNOT = "The agent cannot answer right now; try again later"
-PREFLIGHT = {
-    "access-control-allow-methods": "GET, POST",
-    "access-control-allow-headers": "authorization, content-type, x-api-key, x-request-id, "
-    "x-correlation-id",
-    "access-control-max-age": "600",
-}
-
+_USUAL_HEADERS = "authorization, content-type, x-api-key"
+_HEADERS = re.compile(r"[A-Za-z0-9_-]+( *, *[A-Za-z0-9_-]+){0,63}\Z")
+HttpRequest = Request[Any, Any, Any]
 
 log = logs.get("embed")
 
@@ -35,8 +33,8 @@ class OriginNotAllowed(Forbidden):
     code = "origin_not_allowed"
 
 
-async def admit(request: Request[Any, Any, Any], agent_id: str | None) -> Admitted:
-    """The published agent that the request's key opens, if that is the one it names."""
+async def recognise(request: HttpRequest) -> None:
+    """Before the handler, even before its body is read: whose key it is, and from where."""
     parts, key = parts_of(request), embed_key_of(request) or ""
     async with parts.db.tx(None, read_only=True) as tx:
         admitted = await brains.by_embed_key(tx, parts.keyring, keys.hash_of(key))
@@ -45,23 +43,36 @@ async def admit(request: Request[Any, Any, Any], agent_id: str | None) -> Admitt
             "This embed key is not valid, or it was revoked",
             headers={"WWW-Authenticate": "Bearer"},
         )
-    origin = request.headers.get("origin")
+    origin = _origin(request)
     if not origins.allowed(admitted.allowed_domains, origin):
         raise OriginNotAllowed(
             "This embed key may not be used from here"
             + (f": {origin[:200]}" if origin else "; the request names no origin")
         )
-    _open_to(request, origin)
+    if origin is not None:
+        cors.open_to(request.scope["state"], request.scope["path"], origin)
+    request.scope["state"]["admitted"] = admitted
+    request.scope["state"]["embed_key_id"] = admitted.embed_key_id
+
+
+def _origin(request: HttpRequest) -> str | None:
+    """The one Origin header; several together are no origin that anybody could have allowed."""
+    found = request.headers.getall("origin", [])
+    return ", ".join(found) if found else None
+
+
+def keyed(request: HttpRequest) -> bool:
+    """True when the caller was recognised by an embed key."""
+    return "admitted" in request.scope["state"]
+
+
+def admit(request: HttpRequest, agent_id: str | None) -> Admitted:
+    """The published agent that the request's key opens, if that is the one it names."""
+    admitted: Admitted = request.scope["state"]["admitted"]
     own = admitted.brain.agent_id
     if agent_id not in {None, own} or admitted.brain.status != "published":
         raise AgentNotFound(f"There is no published agent {(agent_id or own)[:64]} for this key")
     return admitted
-
-
-def _open_to(request: Request[Any, Any, Any], origin: str | None) -> None:
-    """The gate puts it on whatever is answered from here on, errors included."""
-    if origin is not None:
-        request.scope["state"]["allowed_origin"] = origin
 
 
 async def in_public(steps: AsyncGenerator[Step, None]) -> AsyncGenerator[Step, None]:
@@ -83,15 +94,22 @@ async def check_model(parts: Parts, brain: Brain) -> None:
         raise Unavailable(_CANNOT, 60) from error
 
 
-async def preflight(request: Request[Any, Any, Any], agent_id: str | None) -> dict[str, str]:
+async def preflight(request: HttpRequest, agent_id: str | None) -> dict[str, str]:
     """A browser asks before it sends the key, so this is about all keys of the agent."""
-    origin = request.headers.get("origin")
+    origin = _origin(request)
     async with parts_of(request).db.tx(None, read_only=True) as tx:
         welcome = origin and await queries.is_welcome(tx, agent_id, list(origins.matching(origin)))
-    if not welcome:
+    if not origin or not welcome:
         raise OriginNotAllowed("No embed key may be used from here")
-    _open_to(request, origin)
-    return PREFLIGHT
+    cors.open_to(request.scope["state"], request.scope["path"], origin)
+    wanted = request.headers.get("access-control-request-headers", "")
+    more = wanted if _HEADERS.match(wanted) else ""
+    return {
+        "access-control-allow-methods": "GET, POST",
+        # No cookie opens anything here, so that a site may send what it likes.
+        "access-control-allow-headers": ", ".join(filter(None, (_USUAL_HEADERS, more))),
+        "access-control-max-age": "600",
+    }
 
 
 def conversation_of(embed_key_id: str, session_id: str) -> str:

@@ -35,7 +35,7 @@ class EmbedKeyController(Controller):
     path = "/api/v1/embed/api-keys"
     tags = ["Embedding"]  # noqa: RUF012  # litestar's own type
 
-    @post(summary="Create an embed key", needs="agents:write", idempotent=False)
+    @post(summary="Create an embed key", needs="agents:write")
     async def create_key(self, tx: Tx, data: JSONBody[CreateEmbedKey]) -> CreatedEmbedKey:
         """`api_key` is shown in this answer and never again."""
         return await keys.create(tx, data)
@@ -82,9 +82,10 @@ class PublicAgentController(Controller):
         self, tx: Tx, parts: Parts, request: HttpRequest, agent_id: Id
     ) -> Snippet:
         """With a sign-in, or with the agent's embed key, which is then part of the snippet."""
-        key = embed_key_of(request)
-        if key is not None:
-            name = (await admission.admit(request, agent_id)).brain.name
+        key = None
+        if admission.keyed(request):
+            key = embed_key_of(request)
+            name = admission.admit(request, agent_id).brain.name
         else:
             tx.enter(principal_of(request).scope)
             name = (await agents.find(tx, agent_id)).name
@@ -100,7 +101,7 @@ class PublicAgentController(Controller):
         summary="Chat from a web site",
         cost="chat",
         status_code=200,
-        idempotent=False,
+        idempotent="apart",
         errors=(502,),
     )
     async def chat(
@@ -156,7 +157,7 @@ class PublicAgentController(Controller):
 async def _begun(
     parts: Parts, request: HttpRequest, agent_id: str, data: PublicChatRequest
 ) -> Turn:
-    admitted = await admission.admit(request, agent_id)
+    admitted = admission.admit(request, agent_id)
     brain, key_id = admitted.brain, admitted.embed_key_id
     await admission.check_model(parts, brain)
     async with parts.db.tx(brain.tenant_id, read_only=True) as tx:

@@ -7,7 +7,9 @@ import idna
 
 ANY = "*"
 _PORTS = {"http": "80", "https": "443"}
-_ORIGIN = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?\Z")
+_ORIGIN = re.compile(
+    r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)(?::([0-9]{1,5}))?\Z"
+)
 _ENTRY = re.compile(
     r"(?:(?P<scheme>https?)://)?(?P<wild>\*\.)?(?P<host>\[[0-9a-f:.]+\]|[^\s/?#@:*\[\]]+)"
     r"(?::(?P<port>[0-9]{1,5}))?/?\Z"
@@ -28,8 +30,10 @@ def normal(entry: str) -> str:
     if found["wild"] and (_is_address(host) or host.count(".") + 1 < _MIN_LABELS):
         raise ValueError("a wildcard needs a domain of at least two parts, like *.example.com")
     scheme, port = found["scheme"], found["port"]
-    if port is not None and not 0 < int(port) < 65536:  # noqa: PLR2004  # what ports there are
-        raise ValueError("has a port that does not exist")
+    if port is not None:
+        if not 0 < int(port) < 65536:  # noqa: PLR2004  # what ports there are
+            raise ValueError("has a port that does not exist")
+        port = str(int(port))
     if scheme and port == _PORTS[scheme]:
         port = None
     return (
@@ -44,7 +48,7 @@ def _host(text: str) -> str:
         except ValueError:
             raise ValueError("is not an IPv6 address") from None
     try:
-        host = idna.encode(text.rstrip("."), uts46=True).decode()
+        host = idna.encode(text, uts46=True).decode().rstrip(".")
     except idna.IDNAError:
         # Host names with an underscore are no domain names, but exist inside networks.
         host = text.rstrip(".")

@@ -18,6 +18,7 @@ from app.kit import clock
 from app.parts import Parts
 
 _encode = msgspec.json.Encoder().encode
+_VISITOR_CHARS = 100_000
 _DONE = b"data: [DONE]\n\n"
 _TEXT_TYPES = {"text", "input_text", "output_text", "refusal"}
 
@@ -123,9 +124,12 @@ class ModelCards(msgspec.Struct):
 
 async def begin(parts: Parts, brain: Brain, who: Who, data: CompletionRequest) -> Turn:
     """The client brings its history along, so that every request is a conversation of its own."""
-    told = _messages(data.messages, trusted=who.embed_key_id is None)
-    if not told or told[-1].role != "user" or not told[-1].content.strip():
+    visitor = who.embed_key_id is not None
+    told = _messages(data.messages, trusted=not visitor)
+    if data.messages[-1].role != "user" or not told[-1].content.strip():
         raise Invalid.field("messages", "must end with what the user says")
+    if visitor and sum(len(message.content) for message in told) > _VISITOR_CHARS:
+        raise Invalid.field("messages", f"may have {_VISITOR_CHARS} characters together")
     await parts.models.check(brain.target)
     async with parts.db.tx(brain.tenant_id, read_only=True) as tx:
         begun = await turn.begin(tx, brain, who, "openai", told[-1].content)

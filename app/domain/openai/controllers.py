@@ -13,7 +13,7 @@ from app.domain.openai import completions
 from app.domain.openai.completions import Completion, CompletionRequest, ModelCard, ModelCards
 from app.http.given import Parts
 from app.http.sse import EventStream
-from app.security.principal import embed_key_of, principal_of
+from app.security.principal import principal_of
 
 HttpRequest = Request[Any, Any, Any]
 
@@ -56,8 +56,8 @@ class OpenAiController(Controller):
     @get("/models", summary="List agents as models", needs="agents:read", errors=(404,))
     async def list_models(self, parts: Parts, request: HttpRequest) -> ModelCards:
         """The agents that can be chatted with; with an embed key, its own alone."""
-        if embed_key_of(request) is not None:
-            admitted = await admission.admit(request, None)
+        if admission.keyed(request):
+            admitted = admission.admit(request, None)
             brain = admitted.brain
             return ModelCards("list", [ModelCard(brain.agent_id, "model", 0, brain.name)])
         principal = principal_of(request)
@@ -83,8 +83,8 @@ class OpenAiController(Controller):
 
 
 async def _caller(parts: Parts, request: HttpRequest, agent_id: str) -> tuple[Brain, Who]:
-    if embed_key_of(request) is not None:
-        admitted = await admission.admit(request, agent_id)
+    if admission.keyed(request):
+        admitted = admission.admit(request, agent_id)
         await admission.check_model(parts, admitted.brain)
         return admitted.brain, Who(embed_key_id=admitted.embed_key_id)
     principal = principal_of(request)

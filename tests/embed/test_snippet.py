@@ -1,0 +1,264 @@
+"""GET /api/v1/public/agents/:id/embed: the tag that a web site puts into its pages."""
+
+from collections.abc import AsyncIterator
+from html.parser import HTMLParser
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from litestar import Litestar
+
+from app.main import create_app
+from app.parts import Parts
+from tests.embed.test_keys import PATH as KEYS
+from tests.embed.test_keys import make_key
+from tests.http.routes import ROUTES
+from tests.stores import Stores
+from tests.talk import Talker
+from tests.world import Client, World
+
+ORIGIN = "https://shop.example.com"
+
+
+def _path(agent_id: str) -> str:
+    return f"/api/v1/public/agents/{agent_id}/embed"
+
+
+async def _snippet(caller: Client, agent_id: str, **more: Any) -> dict[str, Any]:
+    answer = await caller.get(_path(agent_id), **more)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+class _Reader(HTMLParser):
+    """What a browser makes of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.ends: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.ends.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def _tag(code: str) -> dict[str, str | None]:
+    """The attributes of the one script tag that the code must be."""
+    reader = _Reader()
+    reader.feed(code)
+    reader.close()
+    assert [tag for tag, _ in reader.tags] == ["script"]
+    assert (reader.ends, reader.texts) == (["script"], [])
+    return reader.tags[0][1]
+
+
+def _error(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+# With a sign-in
+
+
+async def test_a_snippet_is_one_script_tag_for_the_agent(talk: Talker, parts: Parts) -> None:
+    found = await _snippet(talk.client, talk.agent_id)
+    assert set(found) == {"embed_code", "agent_id", "agent_name"}
+    assert (found["agent_id"], found["agent_name"]) == (talk.agent_id, "Talker")
+    tag = _tag(found["embed_code"])
+    assert tag["src"] == f"{parts.settings.public_url}/embed/widget.js"
+    assert tag["data-agent-id"] == talk.agent_id
+    assert "async" in tag
+    assert tag["async"] is None
+
+
+async def test_a_sign_in_gives_a_snippet_without_a_key(talk: Talker) -> None:
+    made = await make_key(talk.client, talk.agent_id)
+    found = await _snippet(talk.client, talk.agent_id)
+    assert made["api_key"] not in found["embed_code"]
+    assert not str(_tag(found["embed_code"])["data-api-key"]).startswith("emb_")
+
+
+@pytest.mark.parametrize(
+    "role", ["tenant_admin", "agent_developer", "agent_user", "viewer", "super_admin"]
+)
+async def test_everybody_who_sees_agents_gets_the_snippet(
+    world: World, talk: Talker, role: str
+) -> None:
+    caller = await world.user(role, talk.client.tenant_id)
+    assert (await _snippet(caller, talk.agent_id))["agent_id"] == talk.agent_id
+
+
+@pytest.mark.parametrize("status", ["draft", "archived"])
+async def test_the_owner_gets_the_snippet_before_the_agent_is_published(
+    talk: Talker, status: str
+) -> None:
+    await talk.client.put(talk.path, {"status": status})
+    assert (await _snippet(talk.client, talk.agent_id))["agent_name"] == "Talker"
+
+
+async def test_an_agent_of_another_tenant_is_not_found(talk: Talker, admin: Client) -> None:
+    answer = await admin.get(_path(talk.agent_id))
+    assert _error(answer) == (404, "agent_not_found")
+    assert "Talker" not in answer.text
+
+
+async def test_a_super_admin_reaches_every_tenants_agent(talk: Talker, super_admin: Client) -> None:
+    assert (await _snippet(super_admin, talk.agent_id))["agent_name"] == "Talker"
+    narrowed = {"x-tenant-id": super_admin.tenant_id}
+    answer = await super_admin.get(_path(talk.agent_id), headers=narrowed)
+    assert _error(answer) == (404, "agent_not_found")
+
+
+@pytest.mark.parametrize("agent", ["agt_none", "%22%3E%3Cscript%3E", "x" * 300])
+async def test_an_agent_that_is_not_there_is_not_found(talk: Talker, agent: str) -> None:
+    answer = await talk.client.get(_path(agent))
+    assert _error(answer) == (404, "agent_not_found")
+    assert answer.headers["content-type"].startswith("application/json")
+    assert len(answer.text) < 400
+
+
+async def test_nobody_gets_a_snippet_without_a_proof(talk: Talker, anonymous: Client) -> None:
+    answer = await anonymous.get(_path(talk.agent_id))
+    assert _error(answer) == (401, "unauthorized")
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_a_sign_in_that_has_ended_is_refused(talk: Talker) -> None:
+    await talk.client.post("/auth/logout")
+    assert _error(await talk.client.get(_path(talk.agent_id))) == (401, "unauthorized")
+
+
+async def test_a_sign_in_gets_no_cors_headers(talk: Talker) -> None:
+    answer = await talk.client.get(_path(talk.agent_id), headers={"origin": ORIGIN})
+    assert answer.status_code == 200
+    assert not any(name.startswith("access-control") for name in answer.headers)
+
+
+# With a key
+
+
+@pytest.mark.parametrize("way", ["bearer", "header", "query"])
+async def test_a_key_gives_a_snippet_that_is_ready_to_use(
+    talk: Talker, anonymous: Client, way: str
+) -> None:
+    key = (await make_key(talk.client, talk.agent_id))["api_key"]
+    sent: dict[str, Any] = {
+        "bearer": {"headers": {"authorization": f"Bearer {key}"}},
+        "header": {"headers": {"x-api-key": key}},
+        "query": {"params": {"api_key": key}},
+    }[way]
+    found = await _snippet(anonymous, talk.agent_id, **sent)
+    assert set(found) == {"embed_code", "agent_id", "agent_name"}
+    tag = _tag(found["embed_code"])
+    assert (tag["data-agent-id"], tag["data-api-key"]) == (talk.agent_id, key)
+
+
+async def test_the_key_of_a_snippet_really_opens_the_agent(talk: Talker, anonymous: Client) -> None:
+    key = (await make_key(talk.client, talk.agent_id))["api_key"]
+    found = await _snippet(anonymous, talk.agent_id, headers={"x-api-key": key})
+    tag = _tag(found["embed_code"])
+    answer = await anonymous.post(
+        f"/api/v1/public/agents/{tag['data-agent-id']}/chat",
+        {"session_id": "s", "message": "Hi"},
+        headers={"x-api-key": str(tag["data-api-key"])},
+    )
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("key", ["emb_wrong", '"><script>alert(1)</script>', "wrong"])
+async def test_a_wrong_key_is_refused_and_not_repeated(
+    talk: Talker, anonymous: Client, key: str
+) -> None:
+    answer = await anonymous.get(_path(talk.agent_id), params={"api_key": key})
+    assert _error(answer) == (401, "unauthorized")
+    assert key not in answer.text
+
+
+async def test_a_sign_in_comes_before_a_key_that_is_sent_with_it(talk: Talker) -> None:
+    answer = await talk.client.get(_path(talk.agent_id), params={"api_key": "emb_wrong"})
+    assert answer.status_code == 200
+    assert "emb_wrong" not in answer.text
+
+
+async def test_a_revoked_key_gives_no_snippet(talk: Talker, anonymous: Client) -> None:
+    made = await make_key(talk.client, talk.agent_id)
+    await talk.client.delete(KEYS, params={"id": made["id"]})
+    answer = await anonymous.get(_path(talk.agent_id), headers={"x-api-key": made["api_key"]})
+    assert _error(answer) == (401, "unauthorized")
+
+
+async def test_a_key_gives_the_snippet_of_its_own_agent_only(
+    talk: Talker, anonymous: Client
+) -> None:
+    other = await talk.agent("Secret name")
+    key = (await make_key(talk.client, talk.agent_id))["api_key"]
+    answer = await anonymous.get(_path(other.agent_id), headers={"x-api-key": key})
+    assert _error(answer) == (404, "agent_not_found")
+    assert "Secret name" not in answer.text
+
+
+@pytest.mark.parametrize("status", ["draft", "archived"])
+async def test_a_key_gives_no_snippet_of_an_agent_that_is_not_published(
+    talk: Talker, anonymous: Client, status: str
+) -> None:
+    key = (await make_key(talk.client, talk.agent_id))["api_key"]
+    await talk.client.put(talk.path, {"status": status})
+    answer = await anonymous.get(_path(talk.agent_id), headers={"x-api-key": key})
+    assert _error(answer) == (404, "agent_not_found")
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"), [(ORIGIN, 200), ("https://evil.com", 403), (None, 403)]
+)
+async def test_the_keys_domains_hold_for_the_snippet(
+    talk: Talker, anonymous: Client, origin: str | None, status: int
+) -> None:
+    made = await make_key(talk.client, talk.agent_id, allowed_domains=["shop.example.com"])
+    headers = {"x-api-key": made["api_key"]} | ({"origin": origin} if origin else {})
+    answer = await anonymous.get(_path(talk.agent_id), headers=headers)
+    assert answer.status_code == status
+    expected = origin if status == 200 else None
+    assert answer.headers.get("access-control-allow-origin") == expected
+
+
+# Escaping
+
+
+@pytest.mark.parametrize(
+    "name", ['"><script>alert(1)</script>', "Tom & Jerry's <b>", "</script>", "ü 日本 \U0001f600"]
+)
+async def test_an_agents_name_stays_text(talk: Talker, name: str) -> None:
+    await talk.client.put(talk.path, {"name": name})
+    answer = await talk.client.get(_path(talk.agent_id))
+    found = answer.json()
+    assert found["agent_name"] == name
+    # Only our own attributes are in the tag.
+    assert set(_tag(found["embed_code"])) == {"async", "src", "data-agent-id", "data-api-key"}
+    assert answer.headers["content-type"].startswith("application/json")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.fixture
+async def elsewhere(stores: Stores, app: Litestar) -> AsyncIterator[Litestar]:
+    """The same instance behind an address that has something to escape."""
+    address = "https://parley.example.com/a&copy=1'\"<b>/"
+    settings = msgspec.structs.replace(stores.settings, base_url=address)
+    made = create_app(settings, routes=ROUTES)
+    yield made
+    await made.state.parts.close()
+
+
+async def test_the_address_of_the_instance_is_escaped(talk: Talker, elsewhere: Litestar) -> None:
+    caller = Client(elsewhere, talk.client.token)
+    found = await _snippet(caller, talk.agent_id)
+    tag = _tag(found["embed_code"])
+    assert set(tag) == {"async", "src", "data-agent-id", "data-api-key"}
+    assert tag["src"] == "https://parley.example.com/a&copy=1'\"<b>/embed/widget.js"
