@@ -123,7 +123,7 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
     )
     app.state.parts = parts
     app.state.reports = health.Reports(parts)
-    app.asgi_handler = Gate(
+    app.asgi_handler = app.state.gate = Gate(
         app.asgi_handler,
         settings=settings,
         db=parts.db,

@@ -1,46 +1,54 @@
-"""What is deleted once its time is over, by the workers' tidying."""
+"""What is deleted once its time is over, by the workers' tidying: a batch at a time."""
 
 import asyncpg
 
+_BATCH = 5000
+
+
+def _old(table: str, condition: str, join: str = "") -> str:
+    """Rows of a table that meet a condition, at most a batch of them."""
+    return f"""
+    DELETE FROM {table} WHERE ctid IN (
+        SELECT t.ctid FROM {table} t {join} WHERE {condition} LIMIT {_BATCH}
+    )
+    """  # noqa: S608  # our own text
+
+
+# What people said is kept for as long as its agent's log settings say.
+_AGENT = "JOIN agents a ON a.id = t.agent_id AND a.tenant_id = t.tenant_id"
+_KEPT = "now() - a.retention_days * interval '1 day'"
+_IDLE = "(t.turn_until IS NULL OR t.turn_until < now())"
+
 _FORGET = (
-    "DELETE FROM idempotency_keys WHERE created_at < now() - interval '24 hours'",
-    "DELETE FROM sessions WHERE expires_at < now() - interval '30 days'",
-    "DELETE FROM invitations WHERE expires_at < now() - interval '90 days'",
-    "DELETE FROM mail_messages WHERE sent_at < now() - interval '30 days'",
-    "DELETE FROM one_time_tokens WHERE expires_at < now() - interval '1 day'",
-    "DELETE FROM attempts WHERE since < now() - interval '2 days'",
-    """
-    DELETE FROM chat_jobs j USING agents a
-    WHERE j.agent_id = a.id
-      AND j.finished_at < now() - least(a.retention_days, 30) * interval '1 day'
-    """,
-    "DELETE FROM usage WHERE rolled AND created_at < now() - interval '400 days'",
-    # What people said is kept for as long as its agent's log settings say.
-    """
-    DELETE FROM conversation_entries e USING agents a
-    WHERE e.tenant_id = a.tenant_id AND e.agent_id = a.id
-      AND e.created_at < now() - a.retention_days * interval '1 day'
-    """,
-    """
-    DELETE FROM conversations c USING agents a
-    WHERE c.tenant_id = a.tenant_id AND c.agent_id = a.id
-      AND c.last_message_at < now() - a.retention_days * interval '1 day'
-      AND (c.turn_until IS NULL OR c.turn_until < now())
-    """,
-    """
-    UPDATE conversations c SET title = '' FROM agents a
-    WHERE c.tenant_id = a.tenant_id AND c.agent_id = a.id AND c.title <> ''
-      AND c.created_at < now() - a.retention_days * interval '1 day'
-    """,
-    """
-    DELETE FROM event_log e USING agents a
-    WHERE e.type IN ('agent.chat.message', 'agent.chat.completed')
-      AND e.data->>'agent_id' = a.id AND e.tenant_id = a.tenant_id
-      AND e.created_at < now() - a.retention_days * interval '1 day'
-    """,
+    _old("idempotency_keys", "t.created_at < now() - interval '24 hours'"),
+    _old("sessions", "t.expires_at < now() - interval '30 days'"),
+    _old("invitations", "t.expires_at < now() - interval '90 days'"),
+    _old("mail_messages", "t.sent_at < now() - interval '30 days'"),
+    _old("one_time_tokens", "t.expires_at < now() - interval '1 day'"),
+    _old("attempts", "t.since < now() - interval '2 days'"),
+    _old("usage", "t.rolled AND t.created_at < now() - interval '400 days'"),
+    _old(
+        "chat_jobs",
+        "t.finished_at < now() - least(a.retention_days, 30) * interval '1 day'",
+        _AGENT,
+    ),
+    _old("conversation_entries", f"t.created_at < {_KEPT}", _AGENT),
+    _old("conversations", f"t.last_message_at < {_KEPT} AND {_IDLE}", _AGENT),
+    _old(
+        "event_log",
+        f"t.type IN ('agent.chat.message', 'agent.chat.completed') AND t.created_at < {_KEPT}",
+        "JOIN agents a ON a.id = t.data->>'agent_id' AND a.tenant_id = t.tenant_id",
+    ),
 )
+_UNTITLE = f"""
+UPDATE conversations t SET title = '' FROM agents a
+WHERE t.agent_id = a.id AND t.tenant_id = a.tenant_id AND t.title <> '' AND t.created_at < {_KEPT}
+"""  # noqa: S608
 
 
 async def forget(connection: asyncpg.Connection) -> None:
+    """Each statement is a transaction of its own, so that nothing is locked for long."""
     for statement in _FORGET:
-        await connection.execute(statement)
+        while (await connection.execute(statement)).rpartition(" ")[2] == str(_BATCH):
+            pass
+    await connection.execute(_UNTITLE)

@@ -9,6 +9,7 @@ from app.domain.chat import jobs, queries, turn
 from app.domain.chat.calls import Round
 from app.domain.chat.events import ChatCompleted
 from app.domain.chat.schemas import ChatReply
+from app.domain.chat.think import Spend
 from app.domain.chat.turn import Talk, Turn, Who
 from app.domain.models.protocol import PASSING, ModelFailed
 from app.http.errors import ApiError, Unavailable
@@ -17,6 +18,8 @@ from app.parts import Parts
 from db.ledger import WorkRow
 from db.session import Tx
 from workers.runner import Job, Retry
+
+_LONGEST_WAIT_SECONDS = 600.0
 
 
 class GaveUp(ApiError):
@@ -42,6 +45,7 @@ class _JobKeeper:
     def __init__(self, job: Job, begun: Turn) -> None:
         self._job = job
         self._turn = begun
+        self.spend: Spend | None = None
 
     async def whole(self, talk: Talk) -> ChatReply:
         """Reply, usage, events, the job's end and the work's end: all of it, once."""
@@ -55,16 +59,21 @@ class _JobKeeper:
             talk.content if begun.brain.log_messages else None,
         )
         async with job.finish() as tx:
+            await job.hold(tx)
             reply = await turn.store(tx, begun, talk, "complete", [completed])
             tenant_id = begun.brain.tenant_id
             await queries.end_job(tx, tenant_id, job.ref_id, "completed", as_json(reply), None)
         return reply
 
     async def part(self, talk: Talk) -> None:
-        """Nothing: the next attempt answers from the beginning."""
+        """Kept nowhere: the next attempt goes on from the rounds so far. Only what was used is
+        remembered, in case there is no next one.
+        """
+        self.spend = talk.spend
 
 
 async def run_turn(job: Job) -> None:
+    keeper: _JobKeeper | None = None
     try:
         begun, journal = await _prepared(job)
         if begun is None or journal is None:
@@ -79,10 +88,11 @@ async def run_turn(job: Job) -> None:
     except ModelFailed as error:
         last = job.row.attempt >= job.row.max_attempts
         if error.reason in PASSING and not last:
-            raise Retry(f"{error.reason}: {error.message}") from error
-        await _fail(job, error)
+            wait = min(error.retry_after, _LONGEST_WAIT_SECONDS) if error.retry_after else None
+            raise Retry(f"{error.reason}: {error.message}", wait) from error
+        await _fail(job, error, keeper)
     except ApiError as error:
-        await _fail(job, error)
+        await _fail(job, error, keeper)
 
 
 async def _prepared(job: Job) -> tuple[Turn | None, _Progress | None]:
@@ -113,9 +123,11 @@ async def _prepared(job: Job) -> tuple[Turn | None, _Progress | None]:
     return begun, _Progress(job, msgspec.json.decode(row["progress"], type=list[Round]))
 
 
-async def _fail(job: Job, error: ApiError) -> None:
+async def _fail(job: Job, error: ApiError, keeper: _JobKeeper | None) -> None:
+    spend = keeper.spend if keeper is not None else None
     async with job.finish() as tx:
-        await jobs.end(tx, job.row.tenant_id or "", job.ref_id, "failed", error)
+        await job.hold(tx)
+        await jobs.end(tx, job.row.tenant_id or "", job.ref_id, "failed", error, spend)
 
 
 async def bury_turn(_parts: Parts, tx: Tx, row: WorkRow, error: str) -> None:

@@ -45,6 +45,8 @@ CONCURRENCY: Final = {
     "deliveries": 32,
     "default": 16,
 }
+# How many of them may belong to one tenant, where jobs may hang on what a tenant named.
+SHARES: Final = {"chat": 24}
 GRACE_SECONDS = 25
 _DEQUEUE_SECONDS = 2
 _STOP_SECONDS = 5
@@ -91,7 +93,7 @@ class WorkerProcess:
             raise RuntimeError(f"no function runs the kinds {', '.join(sorted(missing))}")
         self.parts = parts
         self.queues = queues
-        self.runner = Runner(parts, functions, BURIALS)
+        self.runner = Runner(parts, functions, BURIALS, SHARES)
         self.sweeper = Sweeper(parts, self.runner, queues)
         self._redis = connect(parts.settings.redis_address, wait_seconds=None)
         self._bells = [PatientQueue(self._redis, name=name) for name in queues]

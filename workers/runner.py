@@ -6,6 +6,7 @@ was cancelled, changes nothing.
 """
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -65,12 +66,18 @@ class Job:
         async with self.parts.db.tx(self.row.tenant_id or ALL_TENANTS, read_only=True) as tx:
             yield tx
 
+    async def hold(self, tx: Tx) -> None:
+        """Lock the work's row before any other: who cancels it does the same, so that the two
+        never wait for each other.
+        """
+        if not await ledger.holds(await tx.raw(), self.row):
+            raise LeaseLost(self.row.id)
+
     @asynccontextmanager
     async def checkpoint(self) -> AsyncIterator[Tx]:
         """Write something on the way, if this worker still has the lease."""
         async with self.parts.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
-            if not await ledger.holds(await tx.raw(), self.row):
-                raise LeaseLost(self.row.id)
+            await self.hold(tx)
             yield tx
 
     @asynccontextmanager
@@ -94,10 +101,12 @@ class Runner:
         parts: Parts,
         functions: Mapping[str, JobFunction],
         burials: Mapping[str, Burial] | None = None,
+        shares: Mapping[str, int] | None = None,
     ) -> None:
         self._parts = parts
         self._functions = functions
         self._burials = burials or {}
+        self._shares = shares or {}
         self._lease_seconds = parts.settings.lease_seconds
         self._running: dict[str, tuple[WorkRow, asyncio.Task[None]]] = {}
         self._claiming = 0
@@ -119,6 +128,9 @@ class Runner:
             self._claiming -= 1
         if row is None:
             return
+        if self._has_its_share(row):
+            await self._put_back(row)
+            return
         trace.begin(Trace(correlation_id=row.correlation_id, cause_event_id=row.cause_event_id))
         kind = KINDS.get(row.kind) or Kind(row.kind)
         task = asyncio.create_task(self._attempt(kind, row))
@@ -134,6 +146,22 @@ class Runner:
             log.exception("outcome not recorded", work_id=row.id, kind=row.kind)
         finally:
             del self._running[row.lease_token]
+
+    def _has_its_share(self, row: WorkRow) -> bool:
+        """No tenant takes all places of a queue: one whose peers hang must not stop the others."""
+        share = self._shares.get(KINDS[row.kind].queue if row.kind in KINDS else "")
+        if share is None or row.tenant_id is None:
+            return False
+        theirs = sum(other.tenant_id == row.tenant_id for other, _ in self._running.values())
+        return theirs >= share
+
+    async def _put_back(self, row: WorkRow) -> None:
+        """Spread out a little, so that many of them do not come back in one moment."""
+        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            wait = 1 + random.random() * 4  # noqa: S311  # no secret
+            await ledger.retry(
+                await tx.raw(), row, after_seconds=wait, error="waits its turn", uncounted=True
+            )
 
     async def _claim(self, work_id: str) -> WorkRow | None:
         async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:

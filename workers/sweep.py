@@ -19,17 +19,13 @@ from workers.runner import Runner
 
 log = logs.get("sweep")
 
+Chore = Callable[[Parts], Awaitable[object]]
+
 _EVERY_SECONDS = 1.0
-_TIDY_EVERY_SECONDS = 300.0
 _BATCH = 500
 _DIRECT_AT_ONCE = 16
 _KEEP_WORK_DAYS = 7
 _TIDY_LOCK = 7_210_032
-# What every worker does now and then by itself; doing it twice at once does no harm.
-CHORES: Final[tuple[tuple[float, Callable[[Parts], Awaitable[object]]], ...]] = (
-    (30.0, usage.roll),
-    (30.0, conversations.end_idle),
-)
 
 
 class Sweeper:
@@ -40,17 +36,14 @@ class Sweeper:
         self._direct: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(_DIRECT_AT_ONCE)
         self._redis_away = False
-        self._tidied_at = time.monotonic()
+        self._busy: set[int] = set()
         self._done_at = [time.monotonic()] * len(CHORES)
 
     async def poll_forever(self) -> None:
         while True:
             try:
                 await self.poll()
-                if time.monotonic() - self._tidied_at > _TIDY_EVERY_SECONDS:
-                    self._tidied_at = time.monotonic()
-                    await self.tidy()
-                await self._do_chores()
+                self._do_chores()
             except Exception as error:  # noqa: BLE001  # a database that is away comes back
                 log.warning("poll failed", reason=str(error)[:200])
             await asyncio.sleep(_EVERY_SECONDS)
@@ -83,17 +76,41 @@ class Sweeper:
         self._direct.add(task)
         task.add_done_callback(self._direct.discard)
 
-    async def _do_chores(self) -> None:
+    def _do_chores(self) -> None:
+        """Beside the polling, which waits for none of them."""
         for index, (every, chore) in enumerate(CHORES):
-            if time.monotonic() - self._done_at[index] >= every:
-                self._done_at[index] = time.monotonic()
-                await chore(self._parts)
+            if index not in self._busy and time.monotonic() - self._done_at[index] >= every:
+                self._busy.add(index)
+                task = asyncio.create_task(self._chore(index, chore))
+                self._direct.add(task)
+                task.add_done_callback(self._direct.discard)
 
-    async def tidy(self) -> None:
-        """Forget what is past its time; one worker at a time."""
-        async with self._parts.db.tx(ALL_TENANTS) as tx:
-            raw = await tx.raw()
-            if not await raw.fetchval("SELECT pg_try_advisory_xact_lock($1)", _TIDY_LOCK):
-                return
+    async def _chore(self, index: int, chore: Chore) -> None:
+        try:
+            await chore(self._parts)
+        except Exception as error:  # noqa: BLE001  # a database that is away comes back
+            log.warning("chore failed", reason=str(error)[:200])
+        finally:
+            self._busy.discard(index)
+            self._done_at[index] = time.monotonic()
+
+
+async def tidy(parts: Parts) -> None:
+    """Forget what is past its time; one worker at a time."""
+    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        raw = await tx.raw()
+        if not await raw.fetchval("SELECT pg_try_advisory_lock($1)", _TIDY_LOCK):
+            return
+        try:
             await ledger.forget(raw, _KEEP_WORK_DAYS)
             await retention.forget(raw)
+        finally:
+            await raw.execute("SELECT pg_advisory_unlock($1)", _TIDY_LOCK)
+
+
+# What every worker does now and then by itself; doing it twice at once does no harm.
+CHORES: Final[tuple[tuple[float, Chore], ...]] = (
+    (30.0, usage.roll),
+    (30.0, conversations.end_idle),
+    (300.0, tidy),
+)

@@ -16,7 +16,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 from redis.exceptions import RedisError
 
-from app.http import cors, idempotency, limits, metrics
+from app.http import cors, limits, metrics
 from app.http.errors import (
     HTTP_SERVER_ERROR,
     Invalid,
@@ -27,7 +27,7 @@ from app.http.errors import (
     to_api_error,
 )
 from app.http.limits import Verdict
-from app.kit import background, logs, trace
+from app.kit import logs, trace
 from app.kit.redis import ScriptFailed, ScriptLine
 from app.kit.trace import Trace
 from app.security import sessions
@@ -114,8 +114,8 @@ class Gate:
             tx = scope["state"].get("tx")
             if tx is not None:
                 await tx.rollback()
-            if "claimed_key" in scope["state"] and answer.status >= _BAD:
-                background.spawn(idempotency.forget(self._db, scope["state"]["claimed_key"]))
+            if "held_key" in scope["state"]:
+                scope["state"]["held_key"].end(answered=answer.status < _BAD)
             elapsed = time.perf_counter() - started
             route = scope.get("path_template") or "unknown"
             metrics.observe_request(scope["method"], str(route), answer.status, elapsed)
@@ -236,6 +236,11 @@ class Gate:
 
     # The limiter
 
+    async def charge(self, subject: str, plan: str, units: int) -> Verdict | None:
+        """For whoever is limited beside caller and tenant; None while Redis is away."""
+        reply = await self._ask(units, address=subject, plan=plan)
+        return None if reply is None else _verdict(reply)
+
     async def _charge_address(self, caller: Caller, units: int) -> Verdict:
         reply = await self._ask(units, address=caller.address)
         return limits.untouched(self._anonymous) if reply is None else _verdict(reply)
@@ -246,6 +251,7 @@ class Gate:
         *,
         claims: Claims | None = None,
         address: str = "",
+        plan: str = "",
         fill: tuple[str, str, str] = ("", "", ""),
     ) -> list[Any] | None:
         """One call of the script; None while Redis is away, and then nothing is limited."""
@@ -266,7 +272,7 @@ class Gate:
             0,
             units,
             "1" if claims else "0",
-            "" if claims else self._anonymous.packed(),
+            "" if claims else plan or self._anonymous.packed(),
             *fill,
             sessions.COPY_SECONDS,
         )

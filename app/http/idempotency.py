@@ -16,7 +16,10 @@ from litestar import Request, Response
 
 from app.http.errors import Conflict, IdempotencyMismatch, Invalid
 from app.http.transaction import request_tx
+from app.kit import background
 from app.kit.crypto import Keyring, Place
+from app.kit.ids import new_id
+from app.kit.renewal import Renewal
 from app.parts import parts_of
 from app.security.principal import caller_of
 from db.session import ALL_TENANTS, Database, Tx
@@ -44,23 +47,55 @@ _STORE = "UPDATE idempotency_keys SET status = $2, media_type = $3, body = $4 WH
 
 
 _CLAIM_APART = """
-INSERT INTO idempotency_keys AS k (id, fingerprint) VALUES ($1, $2)
+INSERT INTO idempotency_keys AS k (id, fingerprint, holder, renewed_at) VALUES ($1, $2, $3, now())
 ON CONFLICT (id) DO UPDATE
-SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()
+SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now(),
+    holder = excluded.holder, renewed_at = now()
 WHERE k.created_at < now() - interval '24 hours'
-   OR k.status IS NULL AND k.created_at < now() - interval '5 minutes'
+   OR k.status IS NULL AND k.renewed_at < now() - interval '60 seconds'
 RETURNING id
 """
-_FORGET = "DELETE FROM idempotency_keys WHERE id = $1 AND status IS NULL"
+_RENEW = "UPDATE idempotency_keys SET renewed_at = now() WHERE id = $1 AND holder = $2"
+_STORE_APART = f"{_STORE} AND holder = $5"
+_FORGET = "DELETE FROM idempotency_keys WHERE id = $1 AND holder = $2 AND status IS NULL"
+_RENEW_SECONDS = 20.0
+
+
+class Hold:
+    """A key that a long answer is being worked out for; it is ours while we say so."""
+
+    def __init__(self, db: Database, key_id: str) -> None:
+        self.key_id = key_id
+        self.holder = new_id("hld")
+        self._db = db
+        self._renewal: Renewal | None = None
+
+    def begin(self) -> None:
+        self._renewal = Renewal(_RENEW_SECONDS, lambda: self._run(_RENEW))
+
+    async def store(self, status: int, media_type: str, sealed: bytes) -> None:
+        async with self._db.tx(ALL_TENANTS, read_only=True) as tx:
+            given = (self.key_id, status, media_type, sealed, self.holder)
+            await (await tx.raw()).execute(_STORE_APART, *given)
+
+    def end(self, *, answered: bool) -> None:
+        """Only an answer that succeeded is kept; otherwise the key is free again."""
+        if self._renewal is not None:
+            self._renewal.stop()
+        if not answered:
+            background.spawn(self._run(_FORGET))
+
+    async def _run(self, sql: str) -> None:
+        async with self._db.tx(ALL_TENANTS, read_only=True) as tx:
+            await (await tx.raw()).execute(sql, self.key_id, self.holder)
 
 
 class _Claim(msgspec.Struct):
-    """Without a transaction the claim was committed by itself, before a long answer began."""
+    """Held by the request's transaction, or by itself where the answer takes long."""
 
     key_id: str
-    tx: Tx | None
+    by: Tx | Hold
     keyring: Keyring
-    db: Database
 
 
 _claimed: ContextVar[_Claim | None] = ContextVar("idempotency", default=None)
@@ -83,15 +118,17 @@ async def before(request: Request[Any, Any, Any]) -> Response[bytes] | None:
     parts = parts_of(request)
     if request.route_handler.opt.get("idempotent") == "apart":
         # Answers that take long, like a model's: no transaction is open meanwhile.
-        row = await _claimed_apart(parts.db, key_id, fingerprint)
+        hold = Hold(parts.db, key_id)
+        row = await _claimed_apart(parts.db, hold, fingerprint)
         if row is None:
-            request.scope["state"]["claimed_key"] = key_id
-            _claimed.set(_Claim(key_id, None, parts.keyring, parts.db))
+            hold.begin()
+            request.scope["state"]["held_key"] = hold
+            _claimed.set(_Claim(key_id, hold, parts.keyring))
             return None
     else:
         tx = request_tx(request)
         if await _is_first(tx, key_id, fingerprint):
-            _claimed.set(_Claim(key_id, tx, parts.keyring, parts.db))
+            _claimed.set(_Claim(key_id, tx, parts.keyring))
             return None
         row = await (await tx.raw()).fetchrow(_READ, key_id)
     if row is None or row["fingerprint"] != fingerprint:
@@ -120,27 +157,21 @@ async def _is_first(tx: Tx, key_id: str, fingerprint: str) -> bool:
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
 
-async def _claimed_apart(db: Database, key_id: str, fingerprint: str) -> Any:
+async def _claimed_apart(db: Database, hold: Hold, fingerprint: str) -> Any:
     """The first answer's row, once there is one; None when the key is ours to answer."""
     deadline, pause = time.monotonic() + _WAIT_SECONDS, _PAUSE_SECONDS
     while True:
         async with db.tx(ALL_TENANTS, read_only=True) as tx:
             raw = await tx.raw()
-            if await raw.fetchval(_CLAIM_APART, key_id, fingerprint) is not None:
+            if await raw.fetchval(_CLAIM_APART, hold.key_id, fingerprint, hold.holder) is not None:
                 return None
-            row = await raw.fetchrow(_READ, key_id)
+            row = await raw.fetchrow(_READ, hold.key_id)
         if row is not None and (row["status"] is not None or row["fingerprint"] != fingerprint):
             return row
         if time.monotonic() > deadline:
             raise Conflict(f"A request with this {HEADER} is still running; try again later")
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-
-
-async def forget(db: Database, key_id: str) -> None:
-    """The request that claimed the key apart gave no answer worth keeping."""
-    async with db.tx(ALL_TENANTS, read_only=True) as tx:
-        await (await tx.raw()).execute(_FORGET, key_id)
 
 
 async def after(response: Response[Any]) -> Response[Any]:
@@ -152,12 +183,11 @@ async def after(response: Response[Any]) -> Response[Any]:
     body = response.render(response.content, media_type)
     sealed = claim.keyring.seal(body, _place(claim.key_id))
     status = response.status_code or 200
-    if claim.tx is not None:
-        raw = await claim.tx.raw()
-        await raw.execute(_STORE, claim.key_id, status, media_type, sealed)
+    if isinstance(claim.by, Hold):
+        await claim.by.store(status, media_type, sealed)
         return response
-    async with claim.db.tx(ALL_TENANTS, read_only=True) as tx:
-        await (await tx.raw()).execute(_STORE, claim.key_id, status, media_type, sealed)
+    raw = await claim.by.raw()
+    await raw.execute(_STORE, claim.key_id, status, media_type, sealed)
     return response
 
 

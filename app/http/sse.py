@@ -19,6 +19,8 @@ log = logs.get("http")
 
 MEDIA_TYPE = "text/event-stream"
 KEEP_ALIVE_SECONDS = 10.0
+STALLED_SECONDS = 60.0
+MOST_WAITING = 1024 * 1024
 _COMMENT = b": still here\n\n"
 _STOP_SECONDS = 5.0
 
@@ -45,7 +47,9 @@ class _Stream(ASGIResponse):
         super().__init__(media_type=MEDIA_TYPE, headers={"x-accel-buffering": "no"})
         self._source = source
         self._ready: list[bytes] = []
+        self._waiting = 0
         self._news = asyncio.Event()
+        self._taken = asyncio.Event()
 
     async def send_body(self, send: Send, receive: Receive) -> None:
         pump = asyncio.create_task(self._pump())
@@ -59,11 +63,15 @@ class _Stream(ASGIResponse):
                 self._ready.clear()
                 self._news.clear()
                 if body or over:
-                    await send({"type": "http.response.body", "body": body, "more_body": not over})
+                    await _send(send, body, more=not over)
+                    self._waiting -= len(body)
+                    self._taken.set()
                 if over:
                     return
                 if not self._ready and not pump.done() and not await self._wait():
-                    await send({"type": "http.response.body", "body": _COMMENT, "more_body": True})
+                    await _send(send, _COMMENT, more=True)
+        except TimeoutError:
+            log.info("a reader took nothing for too long", seconds=STALLED_SECONDS)
         finally:
             reader.cancel()
             pump.cancel()
@@ -74,7 +82,12 @@ class _Stream(ASGIResponse):
             async with aclosing(self._source):
                 async for chunk in self._source:
                     self._ready.append(chunk)
+                    self._waiting += len(chunk)
                     self._news.set()
+                    while self._waiting > MOST_WAITING:
+                        # A slow reader slows the model down, too.
+                        self._taken.clear()
+                        await self._taken.wait()
         except asyncio.CancelledError:
             raise
         except Exception:
@@ -88,6 +101,11 @@ class _Stream(ASGIResponse):
         except TimeoutError:
             return False
         return True
+
+
+async def _send(send: Send, body: bytes, *, more: bool) -> None:
+    async with asyncio.timeout(STALLED_SECONDS):
+        await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
 async def _until_gone(receive: Receive) -> None:

@@ -10,8 +10,9 @@ import ipaddress
 import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import aiohttp
 import msgspec
@@ -20,6 +21,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 MAX_BYTES = 5 * 1024 * 1024
+LOOKUP_SECONDS = 5.0
 TIMEOUT_SECONDS = 15.0
 _REDIRECTS = {301, 302, 303, 307, 308}
 _OURS = {"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"}
@@ -124,9 +126,18 @@ class AllowList:
         return any(address.version == net.version and address in net for net in self._networks)
 
 
+# Looking up names blocks a thread for as long as a nameserver likes; these are for nothing else.
+_lookups = ThreadPoolExecutor(max_workers=64, thread_name_prefix="names")
+
+
 async def _resolve(host: str, port: int) -> list[str]:
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    asked = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    try:
+        async with asyncio.timeout(LOOKUP_SECONDS):
+            found = await loop.run_in_executor(_lookups, asked)
+    except TimeoutError:
+        raise OSError(f"no nameserver knew {host} in time") from None
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
@@ -163,13 +174,14 @@ class Guard:
     def __init__(self, allow: Sequence[str], resolve: Resolve = _resolve) -> None:
         self.allow = AllowList(allow)
         self._resolve = resolve
+        self._looking: dict[tuple[str, int], asyncio.Future[list[str]]] = {}
         # The same few addresses are called again and again; names are resolved each time anyway.
         self.check_url = lru_cache(maxsize=4096)(self._check_url)
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """The addresses of a host, all of them checked; one that is not allowed refuses all."""
         try:
-            found = await self._resolve(host, port)
+            found = await self._looked_up(host, port)
         except (OSError, UnicodeError) as error:
             raise EgressError(f"{host} cannot be resolved") from error
         if not found:
@@ -179,6 +191,15 @@ class Guard:
                 if not is_public(address) and not self.allow.address(address):
                     raise BlockedAddress(f"{host} leads to an address that is not public")
         return found
+
+    async def _looked_up(self, host: str, port: int) -> list[str]:
+        """Who asks for the same name at the same time shares one look."""
+        running = self._looking.get((host, port))
+        if running is None:
+            running = asyncio.ensure_future(self._resolve(host, port))
+            self._looking[host, port] = running
+            running.add_done_callback(lambda _task: self._looking.pop((host, port), None))
+        return await asyncio.shield(running)
 
     def _check_url(self, text: str) -> URL:
         """The parsed URL, or a refusal of what no request may name."""
@@ -295,8 +316,8 @@ class Egress:
                     raise EgressError(f"the request cannot be sent: {error}") from error
                 yield response
         except TimeoutError as error:
-            waited = min(timeout_seconds, idle_seconds or timeout_seconds)
-            raise EgressTimeout(f"no answer within {waited:g} s") from error
+            silence = f", or {idle_seconds:g} s of silence" if idle_seconds else ""
+            raise EgressTimeout(f"no answer within {timeout_seconds:g} s{silence}") from error
         except aiohttp.ClientError as error:
             blocked = _cause(error, EgressError)
             if blocked is not None:

@@ -25,6 +25,7 @@ QUEUES: Final = ("chat", "ingest", "speech", "tools", "deliveries", "default")
 RING_SECONDS = 0.25
 _DONE_SECONDS = 60
 _SLICE_SECONDS = 2.0
+_MOST_LISTENING = 100
 CANCEL_CHANNEL: Final = "parley:cancel"
 FINISHED: Final = frozenset({"done", "dead", "cancelled"})
 
@@ -58,6 +59,7 @@ class Doorbell:
     def __init__(self, redis_url: str) -> None:
         self._redis = connect(redis_url)
         self._waiting = connect(redis_url, wait_seconds=None)
+        self._listening = 0
         self._queues = {name: RedisQueue(self._redis, name=name) for name in QUEUES}
 
     async def ring(self, kind: Kind, work_id: str, dispatch_no: int = 0) -> bool:
@@ -94,10 +96,17 @@ class Doorbell:
 
     async def hear_done(self, work_id: str, seconds: float) -> None:
         """Return when the work is announced done, or after a while: the row is the truth."""
+        if self._listening >= _MOST_LISTENING:
+            # Each listener holds a connection; whoever comes later looks now and then.
+            await asyncio.sleep(min(seconds, 0.5))
+            return
+        self._listening += 1
         try:
             await self._waiting.blpop([_done_key(work_id)], timeout=seconds)
         except (RedisError, OSError):
             await asyncio.sleep(min(seconds, 0.2))
+        finally:
+            self._listening -= 1
 
     async def close(self) -> None:
         for redis in (self._redis, self._waiting):

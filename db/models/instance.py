@@ -28,6 +28,9 @@ class IdempotencyKey(Base):
     status: Mapped[int | None]
     media_type: Mapped[str | None]
     body: Mapped[bytes | None] = mapped_column(Sealed)
+    # Who is working on a long answer, and when they last said so.
+    holder: Mapped[str | None]
+    renewed_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
     created_at: Mapped[datetime] = mapped_column(
         DateTimeUTC(timezone=True), server_default=func.now()
     )

@@ -952,30 +952,13 @@ async def test_a_preflight_needs_no_sign_in_and_tells_no_secret(shop: Site) -> N
     assert shop.talk.agent_id not in answer.text
 
 
+@pytest.mark.parametrize("origin", [ORIGIN, "https://nobody.example"])
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/models"])
-async def test_a_preflight_of_the_openai_endpoints_is_answered(shop: Site, path: str) -> None:
-    caller = shop.talk.world.anonymous()
-    headers = {"origin": ORIGIN, **_ASKS}
-    _preflight_says_yes(await caller("OPTIONS", path, headers=headers), ORIGIN)
-    nobody = await caller("OPTIONS", path, headers=_ASKS)
-    assert _error(nobody) == (403, "origin_not_allowed")
-    assert _cors(nobody) == NO_CORS
-
-
-async def test_without_an_agent_a_preflight_asks_for_any_key_at_all(
-    shop: Site, parts: Parts
+async def test_a_preflight_of_the_openai_endpoints_tells_nothing_of_who_is_a_customer(
+    shop: Site, path: str, origin: str
 ) -> None:
-    """In a transaction that is taken back, since other keys are good from everywhere."""
-    tx = parts.db.begin(ALL_TENANTS)
-    try:
-        await (await tx.session()).execute(delete(EmbedKey).where(EmbedKey.id != shop.key["id"]))
-        found = [
-            await queries.is_welcome(tx, None, list(origins.matching(origin)))
-            for origin in (ORIGIN, "https://evil.com", "null")
-        ]
-    finally:
-        await tx.rollback()
-    assert found == [True, False, False]
+    headers = {"origin": origin, **_ASKS}
+    _preflight_says_yes(await shop.talk.world.anonymous()("OPTIONS", path, headers=headers), origin)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/agents", "/api/v1/embed/api-keys", "/auth/login"])

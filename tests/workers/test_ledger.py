@@ -15,7 +15,7 @@ from db import ledger
 from db.session import ALL_TENANTS
 from tests.world import World
 from workers.runner import GiveUp, Job, JobFunction, LeaseLost, Retry, Runner
-from workers.sweep import Sweeper
+from workers.sweep import Sweeper, tidy
 
 QUICK = Kind("test.quick", timeout_seconds=5, retry_delays=(0, 0), awaited=True)
 BRIEF = Kind("test.brief", timeout_seconds=0.1, retry_delays=())
@@ -432,7 +432,7 @@ async def test_finished_work_is_forgotten_after_its_time(parts: Parts, tenant: s
     await runner.run(old)
     await runner.run(young)
     await _sql(parts, "UPDATE work SET finished_at = now() - interval '8 days' WHERE id = $1", old)
-    await Sweeper(parts, runner, ["default"]).tidy()
+    await tidy(parts)
     async with parts.db.tx(tenant, read_only=True) as tx:
         assert await ledger.state_of(tx, tenant, old) is None
         assert await ledger.state_of(tx, tenant, young) == "done"

@@ -6,6 +6,7 @@ from app.domain.agents import queries
 from app.domain.agents.errors import AgentArchived, AgentNotFound
 from app.domain.models import keys
 from app.domain.models.protocol import Target
+from app.http.limits import Plan, plan_of
 from app.kit.crypto import Keyring
 from db.fast import Row, tenant_of
 from db.session import Tx
@@ -37,11 +38,12 @@ class Brain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """The agent that an embed key opens, and from where it may be used."""
+    """The agent that an embed key opens, from where it may be used, and how often."""
 
     brain: Brain
     embed_key_id: str
     allowed_domains: list[str]
+    plan: Plan
 
 
 _children = msgspec.json.Decoder(list[Child])
@@ -66,7 +68,9 @@ async def by_embed_key(tx: Tx, keyring: Keyring, key_hash: str) -> Admitted | No
     row = await queries.brain_by_embed_key(tx, key_hash)
     if row is None:
         return None
-    return Admitted(_brain(row, keyring), row["embed_key_id"], list(row["allowed_domains"]))
+    plan = plan_of(row["plan"], msgspec.json.decode(row["limits"]))
+    domains = list(row["allowed_domains"])
+    return Admitted(_brain(row, keyring), row["embed_key_id"], domains, plan)
 
 
 def _brain(row: Row, keyring: Keyring) -> Brain:

@@ -23,8 +23,8 @@ LEFT JOIN provider_keys k
 """
 _BY_ID = f"{_BRAIN} FROM agents a {_KEY} WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.id = $2"
 _BY_EMBED_KEY = f"""
-{_BRAIN}, e.id AS embed_key_id, e.allowed_domains
-FROM embed_keys e JOIN agents a ON a.id = e.agent_id {_KEY}
+{_BRAIN}, e.id AS embed_key_id, e.allowed_domains, t.plan, t.limits::text AS limits
+FROM embed_keys e JOIN agents a ON a.id = e.agent_id JOIN tenants t ON t.id = e.tenant_id {_KEY}
 WHERE e.key_hash = $1
 """
 

@@ -1,6 +1,7 @@
 """The calls of a round: what the model wants done, done side by side, and told step by step."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
@@ -10,7 +11,7 @@ import msgspec
 from app.domain.chat.steps import CallStatus, ToolResult, ToolUse
 from app.domain.chat.toolbox import Offer, Outcome, ToolBox
 from app.domain.models.protocol import Message, ToolCall
-from app.http.errors import ApiError
+from app.http.errors import ApiError, ProviderError
 from app.kit import logs
 from app.kit.ids import new_id
 from app.kit.texts import is_deeper, without_nul
@@ -20,6 +21,7 @@ log = logs.get("chat")
 MAX_CALLS = 16
 _OUTPUT_CHARS = 50_000
 _DEEPEST = 64
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _UNKNOWN = (
     "The outcome of this call is not known: it was interrupted, and it was not repeated because "
     "it may have had effects."
@@ -77,11 +79,20 @@ def called(offers: Offers, name: str, arguments: str) -> Call:
 
 def as_messages(done: Round) -> list[Message]:
     """A round as the model wants to see it again."""
-    calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in done.calls)
+    calls = tuple(ToolCall(call.id, _named(call), _object(call)) for call in done.calls)
     return [
         Message("assistant", done.text, calls),
         *(Message("tool", shown(call.output), tool_call_id=call.id) for call in done.calls),
     ]
+
+
+def _named(call: Call) -> str:
+    return call.name if _NAME.fullmatch(call.name) else "unknown"
+
+
+def _object(call: Call) -> str:
+    """What a model broke off in the middle of its arguments would be refused when sent back."""
+    return call.arguments if isinstance(_input(call), dict) else "{}"
 
 
 def shown(output: Any) -> str:
@@ -175,6 +186,10 @@ async def _outcome(
     box, offer = offers[call.name]
     try:
         return await box.run(offer, call.id, given, told.put_nowait)
+    except ProviderError as error:
+        # A provider's own words are for those who hold its key, not for whoever talks to the agent.
+        log.warning("a tool call got no answer", tool=call.tool, reason=error.message)
+        return Outcome({"error": "it could not answer", "code": error.code}, "failed")
     except ApiError as error:
         return Outcome({"error": error.message, "code": error.code}, "failed")
     except Exception:

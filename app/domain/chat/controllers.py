@@ -51,7 +51,9 @@ class ChatController(Controller):
         """
         parts = parts_of(request)
         begun = await _begun(parts, principal_of(request), agent_id, data)
-        return await turn.reply_of(turn.run(parts, begun, WebKeeper(parts, begun), live=False))
+        return await turn.reply_of(
+            turn.run(parts, begun, WebKeeper(parts, begun, live=False), live=False)
+        )
 
     @post(
         "/chat/stream",
@@ -71,7 +73,7 @@ class ChatController(Controller):
         """
         parts = parts_of(request)
         begun = await _begun(parts, principal_of(request), agent_id, data)
-        steps = turn.run(parts, begun, WebKeeper(parts, begun), live=True)
+        steps = turn.run(parts, begun, WebKeeper(parts, begun, live=True), live=True)
         return EventStream(stream.spoken(steps))
 
     @post(

@@ -185,11 +185,15 @@ async def log_of(tx: Tx, agent_id: str, page: Page, filters: tuple[object, ...])
 
 
 async def end_idle(parts: Parts, seconds: float = IDLE_SECONDS) -> int:
-    """End what nobody has written in for half an hour."""
-    async with parts.db.tx(ALL_TENANTS) as tx:
-        rows = await queries.idle(tx, seconds, _BATCH)
-        for row in rows:
-            completed = ChatCompleted(row["agent_id"], row["id"], "idle")
-            packed = events.packed([completed], tenant_id=row["tenant_id"])
-            await queries.end(tx, row["tenant_id"], row["id"], packed, seconds)
-    return len(rows)
+    """End what nobody has written in for half an hour, for as long as there is something."""
+    total = 0
+    while True:
+        async with parts.db.tx(ALL_TENANTS) as tx:
+            rows = await queries.idle(tx, seconds, _BATCH)
+            for row in rows:
+                completed = ChatCompleted(row["agent_id"], row["id"], "idle")
+                packed = events.packed([completed], tenant_id=row["tenant_id"])
+                await queries.end(tx, row["tenant_id"], row["id"], packed, seconds)
+        total += len(rows)
+        if len(rows) < _BATCH:
+            return total

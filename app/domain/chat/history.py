@@ -36,7 +36,7 @@ def fitting(past: list[Past], budget: int, *, with_calls: bool) -> list[Message]
     kept: list[list[Message]] = []
     for item in reversed(past):
         messages = _messages(item, with_calls=with_calls)
-        cost = sum(_PER_MESSAGE + estimated_tokens(message.content) for message in messages)
+        cost = sum(map(_cost, messages))
         if cost > budget:
             break
         budget -= cost
@@ -44,6 +44,32 @@ def fitting(past: list[Past], budget: int, *, with_calls: bool) -> list[Message]
     while kept and kept[-1][0].role != "user":
         kept.pop()
     return [message for messages in reversed(kept) for message in messages]
+
+
+def _cost(message: Message) -> int:
+    called = sum(estimated_tokens(call.arguments) for call in message.tool_calls)
+    return _PER_MESSAGE + estimated_tokens(message.content) + called
+
+
+def joined(messages: list[Message]) -> list[Message]:
+    """Neighbours of one role as one: a question that got no answer stands beside the next, and
+    some providers refuse two in a row.
+    """
+    found: list[Message] = []
+    for message in messages:
+        last = found[-1] if found else None
+        plain = not message.tool_calls and message.tool_call_id is None
+        if (
+            plain
+            and last is not None
+            and last.role == message.role
+            and not last.tool_calls
+            and message.role != "system"
+        ):
+            found[-1] = Message(message.role, f"{last.content}\n\n{message.content}".strip())
+        else:
+            found.append(message)
+    return found
 
 
 def budget_for(window: int, max_tokens: int, *spoken: str) -> int:
@@ -54,14 +80,15 @@ def budget_for(window: int, max_tokens: int, *spoken: str) -> int:
     return min(MAX_TOKENS, max(0, window - reserve - needed))
 
 
+def _object(given: Any) -> str:
+    return msgspec.json.encode(given if isinstance(given, dict) else {}).decode()
+
+
 def _messages(item: Past, *, with_calls: bool) -> list[Message]:
     own = [call for call in item.tool_calls if with_calls and call.get("function")]
     if item.role == "user" or not own:
         role: Role = "user" if item.role == "user" else "assistant"
         return [Message(role, item.content)]
-    calls = tuple(
-        ToolCall(call["id"], call["function"], msgspec.json.encode(call["input"]).decode())
-        for call in own
-    )
+    calls = tuple(ToolCall(call["id"], call["function"], _object(call["input"])) for call in own)
     results = [Message("tool", shown(call["output"]), tool_call_id=call["id"]) for call in own]
     return [Message("assistant", "", calls), *results, Message("assistant", item.content)]

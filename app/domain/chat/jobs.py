@@ -2,13 +2,13 @@
 worker, however often it takes.
 """
 
-from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
 
 from app.domain.agents import brain as brains
 from app.domain.chat import queries, turn
+from app.domain.chat.calls import Round
 from app.domain.chat.errors import JobFinished, JobNotFound
 from app.domain.chat.events import ChatCompleted, ChatMessage
 from app.domain.chat.schemas import (
@@ -18,9 +18,10 @@ from app.domain.chat.schemas import (
     JobError,
     JobView,
 )
+from app.domain.chat.think import Spend
 from app.domain.chat.turn import Who
 from app.domain.events import service as events
-from app.http.errors import ApiError, Unavailable
+from app.http.errors import ApiError
 from app.kit import trace, work
 from app.kit.ids import new_id
 from app.kit.texts import as_json
@@ -36,11 +37,9 @@ _OVER = frozenset({"completed", "failed", "cancelled"})
 async def accept(
     parts: Parts, tx: Tx, principal: Principal, agent_id: str, data: ChatRequest
 ) -> JobAccepted:
-    async with parts.db.tx(principal.scope, read_only=True) as reading:
-        brain = await brains.load(reading, parts.keyring, agent_id)
-    # A model that is only away for now is no reason to refuse: the worker waits for it.
-    with suppress(Unavailable):
-        await parts.models.check(brain.target)
+    # On the request's own connection: with a second one, many such requests starve each other.
+    brain = await brains.load(tx, parts.keyring, agent_id)
+    parts.models.check_key(brain.target)
     job_id = new_id("job")
     begun = await turn.begin(
         tx,
@@ -102,6 +101,7 @@ async def status(
 async def cancel(parts: Parts, tx: Tx, principal: Principal, agent_id: str, job_id: str) -> JobView:
     """What is not over is stopped; the question stays in the conversation."""
     row = await _one(tx, principal, agent_id, job_id, "conversations:write")
+    # The work's row first, as a worker does that finishes it: nobody waits for each other.
     if not await work.cancel(tx, parts.doorbell, row["tenant_id"], row["work_id"]):
         raise JobFinished(f"This job is {row['status']} already")
     await end(tx, row["tenant_id"], job_id, "cancelled", None)
@@ -115,14 +115,18 @@ async def end(
     job_id: str,
     outcome: Literal["failed", "cancelled"],
     error: ApiError | None,
+    spend: Spend | None = None,
 ) -> None:
-    """A job that gives no reply: its conversation is free again, and who waits for it is told."""
+    """A job that gives no reply: its conversation is free again, who waits for it is told, and
+    what it used until then is counted.
+    """
     told = JobError(error.code, error.message, error.details) if error else None
     packed = as_json(told) if told else None
     ended = await queries.end_job(tx, tenant_id, job_id, outcome, None, packed)
     if ended is None:
         return
     await queries.release(tx, tenant_id, ended["conversation_id"], job_id)
+    await _bill(tx, tenant_id, ended, spend or _spent(ended["progress"]))
     completed = ChatCompleted(
         ended["agent_id"],
         ended["conversation_id"],
@@ -132,6 +136,24 @@ async def end(
         error=told.message if told else None,
     )
     await events.emit(tx, completed, tenant_id=tenant_id)
+
+
+def _spent(progress: str) -> Spend:
+    spend = Spend()
+    for done in msgspec.json.decode(progress, type=list[Round]):
+        for model, used in done.used.items():
+            spend.add(model, *used)
+    return spend
+
+
+async def _bill(tx: Tx, tenant_id: str, ended: Row, spend: Spend) -> None:
+    if spend.by_model:
+        usage = await turn.usage_of(
+            spend, ended["message_id"], ended["user_id"], "async", next(iter(spend.by_model))
+        )
+        ids = (ended["agent_id"], ended["conversation_id"])
+        correlation_id = trace.current().correlation_id
+        await queries.add_usage(tx, tenant_id, *ids, as_json(usage), correlation_id)
 
 
 async def _find(parts: Parts, principal: Principal, agent_id: str, job_id: str) -> Row:

@@ -13,16 +13,23 @@ SET turn_holder = $4, turn_until = now() + $5 * interval '1 second', ended_at = 
 """
 _IS_FREE = "(c.turn_until IS NULL OR c.turn_until < now())"
 MAX_ENTRIES = 200
+# More than any window is filled with; what a model once said at great length stays behind.
+MAX_BYTES = 500_000
 
 _PAST = f"""
 (SELECT json_agg(json_build_object('type', type, 'role', role, 'content', content, 'data', data)
                  ORDER BY seq)::text
  FROM (
-    SELECT seq, type, role, content, CASE WHEN type = 'tool_call' THEN data END AS data
-    FROM conversation_entries
-    WHERE tenant_id = $1 AND conversation_id = $2 AND type IN ('message', 'tool_call')
-    ORDER BY seq DESC LIMIT {MAX_ENTRIES}
- ) newest)
+    SELECT seq, type, role, content, CASE WHEN type = 'tool_call' THEN data END AS data,
+           sum(coalesce(octet_length(content), 0) + pg_column_size(data))
+             OVER (ORDER BY seq DESC) AS bytes
+    FROM (
+        SELECT * FROM conversation_entries
+        WHERE tenant_id = $1 AND conversation_id = $2 AND type IN ('message', 'tool_call')
+        ORDER BY seq DESC LIMIT {MAX_ENTRIES}
+    ) entries
+ ) newest
+ WHERE bytes < {MAX_BYTES})
 """  # noqa: S608
 
 _OPEN = f"""
@@ -76,6 +83,28 @@ UPDATE conversations SET turn_holder = NULL, turn_until = NULL
 WHERE tenant_id = $1 AND id = $2 AND turn_holder = $3
 """
 
+_FORGET_EMPTY = """
+DELETE FROM conversations
+WHERE tenant_id = $1 AND id = $2 AND turn_holder = $3 AND message_count = 0
+"""
+
+_USAGE = """
+INSERT INTO usage (tenant_id, id, agent_id, conversation_id, message_id, user_id, source, model,
+                   prompt_tokens, completion_tokens, cost_usd, turns, conversations, messages,
+                   response_time_ms, correlation_id)
+SELECT $1, u.id, {agent_id}, {conversation_id}, u.message_id, u.user_id, u.source, u.model,
+       u.prompt_tokens, u.completion_tokens, u.cost_usd, u.turns, u.conversations, u.messages,
+       u.response_time_ms, {correlation_id}
+FROM {source}jsonb_to_recordset({usage}::jsonb)
+  AS u(id text, message_id text, user_id text, source text, model text, prompt_tokens int,
+       completion_tokens int, cost_usd numeric, turns int, conversations int, messages int,
+       response_time_ms int)
+"""
+_ADD_USAGE = (
+    _USAGE.format(agent_id="$2", conversation_id="$3", source="", usage="$4", correlation_id="$5")
+    + "ON CONFLICT (message_id, model) DO NOTHING"
+)
+
 _STORE = f"""
 WITH conversation AS (
     UPDATE conversations
@@ -93,16 +122,15 @@ WITH conversation AS (
            logged boolean, created_at timestamptz)
     ORDER BY e.n
 ), used AS (
-    INSERT INTO usage (tenant_id, id, agent_id, conversation_id, message_id, user_id, source, model,
-                       prompt_tokens, completion_tokens, cost_usd, turns, conversations, messages,
-                       response_time_ms, correlation_id)
-    SELECT $1, u.id, c.agent_id, c.id, u.message_id, u.user_id, u.source, u.model, u.prompt_tokens,
-           u.completion_tokens, u.cost_usd, u.turns, u.conversations, u.messages,
-           u.response_time_ms, $9
-    FROM conversation c, jsonb_to_recordset($7::jsonb)
-      AS u(id text, message_id text, user_id text, source text, model text, prompt_tokens int,
-           completion_tokens int, cost_usd numeric, turns int, conversations int, messages int,
-           response_time_ms int)
+    {
+    _USAGE.format(
+        agent_id="c.agent_id",
+        conversation_id="c.id",
+        source="conversation c, ",
+        usage="$7",
+        correlation_id="$9",
+    )
+}
 ), emitted AS (
     {events.emission("$8")} WHERE EXISTS (SELECT 1 FROM conversation)
 )
@@ -137,6 +165,14 @@ async def renew(tx: Tx, tenant: str, conversation_id: str, holder: str, seconds:
 
 async def release(tx: Tx, tenant: str, conversation_id: str, holder: str) -> None:
     await fast.execute(tx, tenant, _RELEASE, conversation_id, holder)
+
+
+async def forget_empty(tx: Tx, tenant: str, conversation_id: str, holder: str) -> None:
+    await fast.execute(tx, tenant, _FORGET_EMPTY, conversation_id, holder)
+
+
+async def add_usage(tx: Tx, tenant: str, *values: object) -> None:
+    await fast.execute(tx, tenant, _ADD_USAGE, *values)
 
 
 async def store(tx: Tx, tenant: str, *values: object) -> bool:
@@ -190,10 +226,11 @@ _RUNNING = "UPDATE chat_jobs SET status = 'running' WHERE tenant_id = $1 AND id 
 _PROGRESS = "UPDATE chat_jobs SET progress = $3::jsonb WHERE tenant_id = $1 AND id = $2"
 
 _END_JOB = """
-UPDATE chat_jobs
+UPDATE chat_jobs j
 SET status = $3, reply = $4::jsonb, error = $5::jsonb, finished_at = now(), progress = '[]'
-WHERE tenant_id = $1 AND id = $2 AND status IN ('pending', 'running')
-RETURNING agent_id, conversation_id
+FROM (SELECT id, progress FROM chat_jobs WHERE tenant_id = $1 AND id = $2 FOR UPDATE) was
+WHERE j.id = was.id AND j.status IN ('pending', 'running')
+RETURNING j.agent_id, j.conversation_id, j.message_id, j.user_id, was.progress::text AS progress
 """
 
 
@@ -278,6 +315,7 @@ SELECT tenant_id, id, agent_id FROM conversations
 WHERE ended_at IS NULL AND last_message_at < now() - $1 * interval '1 second'
   AND (turn_until IS NULL OR turn_until < now())
 ORDER BY last_message_at LIMIT $2
+FOR UPDATE SKIP LOCKED
 """
 
 

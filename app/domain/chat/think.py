@@ -26,6 +26,7 @@ from app.domain.models.protocol import (
 
 MAX_ROUNDS = 10
 TURN_TOKENS = 200_000
+TURN_ASKS = 50
 
 
 class Spend:
@@ -34,11 +35,17 @@ class Spend:
     def __init__(self, limit: int = TURN_TOKENS) -> None:
         self.limit = limit
         self.by_model: dict[str, list[int]] = {}
+        self.asked = 0
+        self._weight = 0
 
-    def add(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:
+    def add(
+        self, model: str, prompt_tokens: int, completion_tokens: int, at_least: int = 0
+    ) -> None:
+        """`at_least` is what it must have been, whatever the provider says."""
         used = self.by_model.setdefault(model, [0, 0])
         used[0] += prompt_tokens
         used[1] += completion_tokens
+        self._weight += max(prompt_tokens + completion_tokens, at_least)
 
     def copy(self) -> dict[str, list[int]]:
         return {model: list(used) for model, used in self.by_model.items()}
@@ -59,7 +66,7 @@ class Spend:
 
     @property
     def exhausted(self) -> bool:
-        return self.prompt_tokens + self.completion_tokens >= self.limit
+        return self._weight >= self.limit or self.asked >= TURN_ASKS
 
 
 class Journal(Protocol):
@@ -102,7 +109,7 @@ async def think(
     while True:
         may_call = len(rounds) < MAX_ROUNDS and not spend.exhausted
         this, before, texts = Round("", []), spend.copy(), list[str]()
-        asking = _ask(mind, messages, offers if may_call else {}, this, spend)
+        asking = _ask(mind, messages, offers, this, spend, may_call=may_call)
         async with aclosing(asking) as heard:
             async for text in heard:
                 yield Delta(text if texts else _apart(said) + text)
@@ -129,6 +136,8 @@ async def _ask(
     offers: Offers,
     this: Round,
     spend: Spend,
+    *,
+    may_call: bool,
 ) -> AsyncGenerator[str, None]:
     """Ask once; the text as it comes. Calls are noted in `this`, what was used in `spend`."""
     ask = Ask(
@@ -136,11 +145,13 @@ async def _ask(
         temperature=mind.temperature,
         max_tokens=mind.max_tokens,
         functions=tuple(offer.function for _, offer in offers.values()),
+        may_call=may_call,
         response_format=mind.response_format,
         live=mind.live,
     )
     used: Used | None = None
     said: list[str] = []
+    spend.asked += 1
     try:
         async with aclosing(mind.models.answer(mind.target, ask)) as pieces:
             async for piece in pieces:
@@ -154,11 +165,13 @@ async def _ask(
                         used = piece
     finally:
         # Broken off or silent about it: what was sent and said has been used all the same.
+        asked = sum(estimated_tokens(message.content) for message in messages)
+        answered = estimated_tokens("".join(said))
         if used is None and (said or this.calls):
-            asked = sum(estimated_tokens(message.content) for message in messages)
-            used = Used(asked, estimated_tokens("".join(said)))
+            used = Used(asked, answered)
         if used is not None:
-            spend.add(mind.target.model, used.prompt_tokens, used.completion_tokens)
+            told = (used.prompt_tokens, used.completion_tokens)
+            spend.add(mind.target.model, *told, at_least=(asked + answered) // 2)
 
 
 async def _run(

@@ -33,10 +33,11 @@ from app.domain.chat.think import Journal, Mind, Spend, think
 from app.domain.events import service as events
 from app.domain.events.event import Event
 from app.domain.models import prices
-from app.domain.models.protocol import Message
+from app.domain.models.protocol import Message, ModelFailed
 from app.http import metrics
 from app.kit import background, clock, logs, trace
 from app.kit.ids import new_id
+from app.kit.renewal import Renewal
 from app.kit.texts import as_json
 from app.parts import Parts
 from db.session import Tx
@@ -44,6 +45,8 @@ from db.session import Tx
 log = logs.get("chat")
 
 LEASE_SECONDS = 60.0
+TURN_SECONDS = 900.0
+_TOO_LONG = f"The turn took more than {TURN_SECONDS:g} seconds"
 _RENEW_SECONDS = 20.0
 _TITLE_CHARS = 80
 # A job keeps its conversation until it ends in whatever way; nothing else frees it.
@@ -65,7 +68,9 @@ class Turn(msgspec.Struct, kw_only=True):
     conversation_id: str
     question_id: str
     message_id: str
+    # No message yet; and whether this very turn began it.
     is_new: bool
+    is_opened: bool = False
     text: str
     context: dict[str, Any] | None = None
     past: list[Past] = []
@@ -157,9 +162,9 @@ async def begin(
         row = await _open(tx, turn, *held)
     if row is None:
         await _refuse(tx, turn)
-    turn.is_new = row["is_new"]
+    turn.is_new, turn.is_opened = row["message_count"] == 0, row["is_new"]
     turn.past = _folded(row["past"])
-    if not turn.is_new and row["as_of"] != row["message_count"]:
+    if not row["is_new"] and row["as_of"] != row["message_count"]:
         turn.past = await past_of(tx, brain.tenant_id, turn.conversation_id)
     return turn
 
@@ -236,6 +241,8 @@ async def run(
             async for step in steps:
                 talk.hear(step)
                 yield step
+                if time.perf_counter() - talk.started > TURN_SECONDS:
+                    raise ModelFailed(mind.target.model, "timeout", _TOO_LONG)  # noqa: TRY301
     except BaseException:
         metrics.TURNS.labels(turn.source, "interrupted").inc()
         # In a task of its own: whoever is cancelled here must not take the reply along.
@@ -275,36 +282,31 @@ async def _messages(parts: Parts, turn: Turn, mind: Mind) -> list[Message]:
     first = history.system_message(turn.brain.system_prompt, turn.context)
     question = Message("user", turn.text)
     if turn.told:
-        return [first, *turn.told, question]
+        return history.joined([first, *turn.told, question])
     window = await parts.models.window_of(mind.target)
     budget = history.budget_for(window, mind.max_tokens, first.content, turn.text)
     with_calls = any(box.offers for box in mind.boxes)
-    return [first, *history.fitting(turn.past, budget, with_calls=with_calls), question]
+    past = history.fitting(turn.past, budget, with_calls=with_calls)
+    return history.joined([first, *past, question])
 
 
 @asynccontextmanager
 async def _renewed(parts: Parts, turn: Turn) -> AsyncIterator[None]:
-    """Hold the conversation for as long as it takes. Most turns end before the first renewal."""
+    """Hold the conversation for as long as it takes; a job holds it anyway."""
     if turn.holder != turn.message_id:
         yield
         return
-    loop = asyncio.get_running_loop()
-    timers: list[asyncio.TimerHandle] = []
-
-    def later() -> None:
-        timers[:] = [loop.call_later(_RENEW_SECONDS, lambda: background.spawn(renew()))]
+    held = (turn.brain.tenant_id, turn.conversation_id, turn.holder, LEASE_SECONDS)
 
     async def renew() -> None:
-        later()
         async with parts.db.tx(turn.brain.tenant_id, read_only=True) as tx:
-            held = (turn.brain.tenant_id, turn.conversation_id, turn.holder, LEASE_SECONDS)
             await queries.renew(tx, *held)
 
-    later()
+    renewal = Renewal(_RENEW_SECONDS, renew)
     try:
         yield
     finally:
-        timers[0].cancel()
+        renewal.stop()
 
 
 # Keeping
@@ -313,13 +315,17 @@ async def _renewed(parts: Parts, turn: Turn) -> AsyncIterator[None]:
 class WebKeeper:
     """Keeps a turn of the web tier: one statement, which frees the conversation as well."""
 
-    def __init__(self, parts: Parts, turn: Turn) -> None:
+    def __init__(self, parts: Parts, turn: Turn, *, live: bool) -> None:
         self._parts = parts
         self._turn = turn
+        self._live = live
 
     async def whole(self, talk: Talk) -> ChatReply:
         try:
             return await self._store(talk, "complete")
+        except ConversationNotFound:
+            await self._bill(talk)
+            raise
         except Exception:
             await self._release()
             raise
@@ -328,23 +334,44 @@ class WebKeeper:
         """Half a reply stays in the history. A question without any answer does not: whoever
         asked was told of the failure and will ask again.
         """
-        turn = self._turn
-        if not talk.is_empty:
-            try:
-                await self._store(talk, "interrupted")
-            except ConversationNotFound:
-                log.info("nothing left to keep a reply in", conversation_id=turn.conversation_id)
+        if talk.is_empty:
+            await self._release()
+            if talk.spend.by_model:
+                await self._bill(talk)
             return
-        await self._release()
-
-    async def _release(self) -> None:
-        turn = self._turn
-        async with self._parts.db.tx(turn.brain.tenant_id, read_only=True) as tx:
-            await queries.release(tx, turn.brain.tenant_id, turn.conversation_id, turn.holder)
+        try:
+            await self._store(talk, "interrupted")
+        except ConversationNotFound:
+            log.info("no conversation left to keep a reply in", message_id=self._turn.message_id)
+            await self._bill(talk)
 
     async def _store(self, talk: Talk, status: MessageStatus) -> ChatReply:
         async with self._parts.db.tx(self._turn.brain.tenant_id, read_only=True) as tx:
             return await store(tx, self._turn, talk, status)
+
+    async def _bill(self, talk: Talk) -> None:
+        async with self._parts.db.tx(self._turn.brain.tenant_id, read_only=True) as tx:
+            await bill(tx, self._turn, talk.spend)
+
+    async def _release(self) -> None:
+        """A conversation that nobody was told of goes with its failed beginning."""
+        turn = self._turn
+        told = self._live and turn.who.embed_key_id is None
+        held = (turn.brain.tenant_id, turn.conversation_id, turn.holder)
+        async with self._parts.db.tx(turn.brain.tenant_id, read_only=True) as tx:
+            if turn.is_opened and not told:
+                await queries.forget_empty(tx, *held)
+            else:
+                await queries.release(tx, *held)
+
+
+async def bill(tx: Tx, turn: Turn, spend: Spend) -> None:
+    """What was used although nothing of it could be kept."""
+    who, own = turn.who.user_id, turn.brain.target.model
+    usage = await usage_of(spend, turn.message_id, who, turn.source, own)
+    ids = (turn.brain.agent_id, turn.conversation_id)
+    correlation_id = trace.current().correlation_id
+    await queries.add_usage(tx, turn.brain.tenant_id, *ids, as_json(usage), correlation_id)
 
 
 async def store(
@@ -354,7 +381,12 @@ async def store(
     now, brain = clock.now(), turn.brain
     spent = round((time.perf_counter() - talk.started) * 1000)
     reply = _reply(turn, talk, now)
-    usage = await _usage(turn, talk, spent)
+    usage = await usage_of(
+        talk.spend, turn.message_id, turn.who.user_id, turn.source, brain.target.model
+    )
+    # What belongs to the turn as a whole is on the row of the agent's own model.
+    usage[0] |= {"turns": 1, "messages": 2, "response_time_ms": spent}
+    usage[0]["conversations"] = int(turn.is_new)
     entries = _entries(turn, talk, reply, status, usage)
     happened: list[Event] = [] if turn.question_kept else [_said(turn, turn.question_id, "user")]
     happened.append(_said(turn, turn.message_id, "assistant", reply.message.content, status))
@@ -409,29 +441,28 @@ def _said(
     )
 
 
-async def _usage(turn: Turn, talk: Talk, spent: int) -> list[dict[str, Any]]:
-    """A row per model; what belongs to the turn as a whole is on the agent's own."""
-    own = turn.brain.target.model
-    by_model = talk.spend.by_model or {own: [0, 0]}
+async def usage_of(
+    spend: Spend, message_id: str, user_id: str | None, source: str, own: str
+) -> list[dict[str, Any]]:
+    """A row per model, the agent's own first."""
+    by_model = {own: [0, 0], **spend.by_model}
     rows: list[dict[str, Any]] = []
     for model, (prompt_tokens, completion_tokens) in by_model.items():
-        first = model == own or (own not in by_model and not rows)
+        cost = await prices.cost_usd(model, prompt_tokens, completion_tokens)
         rows.append(
             {
                 "id": new_id("use"),
-                "message_id": turn.message_id,
-                "user_id": turn.who.user_id,
-                "source": turn.source,
+                "message_id": message_id,
+                "user_id": user_id,
+                "source": source,
                 "model": model,
                 "prompt_tokens": prompt_tokens,
                 "completion_tokens": completion_tokens,
-                "cost_usd": round(
-                    await prices.cost_usd(model, prompt_tokens, completion_tokens), 9
-                ),
-                "turns": int(first),
-                "conversations": int(first and turn.is_new),
-                "messages": 2 * int(first),
-                "response_time_ms": spent if first else 0,
+                "cost_usd": round(cost, 9),
+                "turns": 0,
+                "conversations": 0,
+                "messages": 0,
+                "response_time_ms": 0,
             }
         )
     return rows

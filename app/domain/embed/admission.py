@@ -16,7 +16,8 @@ from app.domain.chat.steps import Step
 from app.domain.embed import keys, origins, queries
 from app.domain.models.protocol import ModelNotConfigured
 from app.http import cors
-from app.http.errors import Forbidden, ProviderError, Unauthorized, Unavailable
+from app.http.errors import Forbidden, ProviderError, RateLimited, Unauthorized, Unavailable
+from app.http.limits import COSTS
 from app.kit import logs
 from app.parts import Parts, parts_of
 from app.security.principal import embed_key_of
@@ -51,8 +52,25 @@ async def recognise(request: HttpRequest) -> None:
         )
     if origin is not None:
         cors.open_to(request.scope["state"], request.scope["path"], origin)
+    await _charge(request, admitted)
     request.scope["state"]["admitted"] = admitted
     request.scope["state"]["embed_key_id"] = admitted.embed_key_id
+
+
+async def _charge(request: HttpRequest, admitted: Admitted) -> None:
+    """All visitors of a tenant together have what its plan allows, apart from its own people:
+    neither a stolen key nor a busy site is without end, and nobody is locked out of the console.
+    """
+    units = COSTS[request.route_handler.opt.get("cost", "read")]
+    subject = f"embed:{admitted.brain.tenant_id}"
+    verdict = await request.app.state.gate.charge(subject, admitted.plan.packed(), units)
+    if verdict is not None and not verdict.allowed:
+        wait = max(1, verdict.retry_after)
+        raise RateLimited(
+            f"This agent is asked too often; try again in {wait} seconds",
+            details={"limit": verdict.limit, "window": verdict.window, "retry_after": wait},
+            headers={"Retry-After": str(wait)},
+        )
 
 
 def _origin(request: HttpRequest) -> str | None:
@@ -94,14 +112,21 @@ async def check_model(parts: Parts, brain: Brain) -> None:
         raise Unavailable(_CANNOT, 60) from error
 
 
-async def preflight(request: HttpRequest, agent_id: str | None) -> dict[str, str]:
+async def preflight(request: HttpRequest, agent_id: str) -> dict[str, str]:
     """A browser asks before it sends the key, so this is about all keys of the agent."""
     origin = _origin(request)
     async with parts_of(request).db.tx(None, read_only=True) as tx:
-        welcome = origin and await queries.is_welcome(tx, agent_id, list(origins.matching(origin)))
-    if not origin or not welcome:
-        raise OriginNotAllowed("No embed key may be used from here")
-    cors.open_to(request.scope["state"], request.scope["path"], origin)
+        known = await queries.is_welcome(tx, agent_id, list(origins.matching(origin)))
+    if not origin or not known:
+        raise OriginNotAllowed("No embed key of this agent may be used from here")
+    return welcome(request)
+
+
+def welcome(request: HttpRequest) -> dict[str, str]:
+    """Let the site of a preflight send its request; whether that is answered is decided then."""
+    origin = _origin(request)
+    if origin:
+        request.scope["state"]["allowed_origin"] = origin
     wanted = request.headers.get("access-control-request-headers", "")
     more = wanted if _HEADERS.match(wanted) else ""
     return {

@@ -113,7 +113,7 @@ class PublicAgentController(Controller):
     ) -> PublicReply:
         """One turn of the visitor's session, answered whole. The agent must be published."""
         begun = await _begun(parts, request, agent_id, data)
-        steps = turn.run(parts, begun, WebKeeper(parts, begun), live=False)
+        steps = turn.run(parts, begun, WebKeeper(parts, begun, live=False), live=False)
         reply = await turn.reply_of(admission.in_public(steps))
         said = reply.message
         answer = AssistantReply(said.id, said.role, said.content, said.created_at)
@@ -138,7 +138,7 @@ class PublicAgentController(Controller):
         visitors see their names only.
         """
         begun = await _begun(parts, request, agent_id, data)
-        steps = turn.run(parts, begun, WebKeeper(parts, begun), live=True)
+        steps = turn.run(parts, begun, WebKeeper(parts, begun, live=True), live=True)
         return EventStream(stream.spoken(admission.in_public(steps), public=True))
 
     # By its name the first of this class: litestar answers OPTIONS itself where nobody did before.

@@ -31,9 +31,11 @@ log = logs.get("models")
 
 LOCAL_MODEL = "local/smollm2"
 LOCAL_WINDOW = 4096
+_ABSENT_SECONDS = 0.5
 RETRY_SECONDS = (0.5, 2.0)
 _LONGEST_WAIT_SECONDS = 10.0
 _ADDRESS_SECONDS = 5.0
+_FORGET_SECONDS = 120.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,199}\Z")
 
 
@@ -43,7 +45,7 @@ class Models:
     def __init__(self, guard: Guard, redis: Redis, *, has_local: bool) -> None:
         self._has_local = has_local
         # Many streams at once to one provider are the normal case here.
-        self._wire = Wire(Egress(guard, limit=0, per_host=0))
+        self._wire = Wire(Egress(guard, limit=2000, per_host=1000))
         # The local model is the operator's own, at an address that no tenant chose.
         loopback = Guard(("127.0.0.0/8", "::1", "localhost"))
         self._local = Wire(Egress(loopback, limit=0, per_host=0))
@@ -51,6 +53,7 @@ class Models:
         self._redis = redis
         self._address: str | None = None
         self._address_at = -_ADDRESS_SECONDS
+        self._heard_at = -_FORGET_SECONDS
 
     async def answer(self, target: Target, ask: Ask) -> AsyncGenerator[Piece, None]:
         """The pieces of one answer. Asks again only while nothing of it has been passed on."""
@@ -83,6 +86,15 @@ class Models:
         """Refuse a model that cannot be asked, before anything is begun for it."""
         await self._way_to(target)
 
+    def check_key(self, target: Target) -> None:
+        """The same for work that can wait: only what will not pass by itself is refused."""
+        if target.provider != LOCAL:
+            self._remote(target)
+        elif target.model != LOCAL_MODEL or not self._has_local:
+            raise ModelNotConfigured(
+                f"{target.model} is not served here; choose a model of GET /api/v1/models"
+            )
+
     async def is_ready(self, target: Target) -> bool:
         try:
             await self._way_to(target)
@@ -96,8 +108,12 @@ class Models:
 
     async def listed(self, target: Target, seconds: float = 5.0) -> list[str]:
         """The models that an endpoint of OpenAI's kind lists itself."""
-        base_url = target.base_url or PROVIDERS[target.provider].base_url or ""
-        return await self._wire.models(base_url, target.api_key, seconds)
+        if target.base_url is None:
+            target = Target(
+                target.model, target.provider, target.api_key, PROVIDERS[target.provider].base_url
+            )
+        listed = await self._wire.models(target, seconds)
+        return [name for name in listed if _NAME.match(name) and ".." not in name]
 
     async def window_of(self, target: Target) -> int:
         return LOCAL_WINDOW if target.provider == LOCAL else await prices.window_of(target.model)
@@ -107,17 +123,17 @@ class Models:
             await adapter.close()
 
     async def _way_to(self, target: Target) -> tuple[Adapter, Target]:
+        self.check_key(target)
+        if target.provider != LOCAL:
+            return self._remote(target)
+        address = await self.local_address()
+        if address is None:
+            raise Unavailable(f"{target.model} is still starting; `parley up` runs it", 3)
+        return self._local, Target(target.model, "", base_url=address)
+
+    def _remote(self, target: Target) -> tuple[Adapter, Target]:
         if not _NAME.match(target.model) or ".." in target.model:
             raise ModelNotConfigured(f"{target.model[:100]!r} is not the name of a model")
-        if target.provider == LOCAL:
-            address = await self.local_address()
-            if target.model != LOCAL_MODEL or not self._has_local:
-                raise ModelNotConfigured(
-                    f"{target.model} is not served here; choose a model of GET /api/v1/models"
-                )
-            if address is None:
-                raise Unavailable(f"{target.model} is still starting; `parley up` runs it", 3)
-            return self._local, Target(target.model, "", base_url=address)
         if not target.api_key:
             raise ModelNotConfigured(
                 f"{target.model} needs a key of the provider {target.provider}; "
@@ -134,13 +150,20 @@ class Models:
 
     async def local_address(self) -> str | None:
         """Where the local model says that it is; asked anew every few seconds."""
+        if not self._has_local:
+            return None
         now = time.monotonic()
-        if now - self._address_at >= _ADDRESS_SECONDS or self._address is None:
+        patience = _ADDRESS_SECONDS if self._address else _ABSENT_SECONDS
+        if now - self._address_at >= patience:
             beats = [beat for beat in await heartbeat.read(self._redis) if beat.part == "model"]
             here = heartbeat.own_name().partition(":")[0]
             beats.sort(key=lambda beat: not beat.name.startswith(f"{here}:"))
-            self._address = beats[0].address if beats else None
             self._address_at = now
+            if beats:
+                self._address, self._heard_at = beats[0].address, now
+            elif now - self._heard_at > _FORGET_SECONDS:
+                # Until then it is Redis that forgot, rather than the model that left.
+                self._address = None
         return self._address
 
 

@@ -2,7 +2,7 @@
 
 import time
 
-from sqlalchemy import select, update
+from sqlalchemy import Select, func, select, update
 
 from app.domain.events import service as events
 from app.domain.models import prices
@@ -11,7 +11,7 @@ from app.domain.models.gateway import Models
 from app.domain.models.protocol import Ask, Message, ModelFailed, Target
 from app.domain.models.providers import LOCAL, PROVIDERS
 from app.domain.models.schemas import CreateProviderKey, KeyTest, ProviderKeyView
-from app.http.errors import Invalid, NotFound
+from app.http.errors import Conflict, Invalid, NotFound
 from app.kit import clock
 from app.kit.crypto import Keyring, Place
 from app.kit.egress import BlockedAddress, Guard
@@ -20,6 +20,8 @@ from db.models import ProviderKey
 from db.session import Tx
 
 _HINT_CHARS = 4
+_MOST = 50
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('provider_keys:' || $1, 0))"
 _LONG_ENOUGH = 12
 
 
@@ -35,7 +37,10 @@ async def create(
     tx: Tx, keyring: Keyring, guard: Guard, tenant_id: str, data: CreateProviderKey
 ) -> ProviderKeyView:
     base_url = _checked(guard, data)
+    await _one_at_a_time(tx, tenant_id)
     session = await tx.session()
+    if (await session.scalar(_count(tenant_id)) or 0) >= _MOST:
+        raise Conflict(f"A tenant has at most {_MOST} provider keys; delete one first")
     theirs = ProviderKey.tenant_id == tenant_id, ProviderKey.provider == data.provider
     others = await session.scalar(
         select(ProviderKey.id).where(*theirs, ProviderKey.is_default).with_for_update()
@@ -59,6 +64,15 @@ async def create(
     created = ProviderKeyCreated(key.id, key.provider, key.name)
     await events.emit(tx, created, tenant_id=tenant_id)
     return _view(key)
+
+
+async def _one_at_a_time(tx: Tx, tenant_id: str) -> None:
+    """Which key is the default is decided by one request after the other."""
+    await (await tx.raw()).execute(_LOCK, tenant_id)
+
+
+def _count(tenant_id: str) -> Select[int]:
+    return select(func.count()).select_from(ProviderKey).where(ProviderKey.tenant_id == tenant_id)
 
 
 def _checked(guard: Guard, data: CreateProviderKey) -> str | None:
@@ -91,7 +105,10 @@ async def every(tx: Tx) -> list[ProviderKeyView]:
 async def delete(tx: Tx, key_id: str) -> None:
     """Where the default goes, the newest of the others takes its place."""
     session = await tx.session()
-    key = await session.get(ProviderKey, key_id, with_for_update=True)
+    key = await session.get(ProviderKey, key_id)
+    if key is not None:
+        await _one_at_a_time(tx, key.tenant_id)
+        key = await session.get(ProviderKey, key_id, with_for_update=True, populate_existing=True)
     if key is None:
         raise ProviderKeyNotFound(f"There is no provider key {key_id[:64]}")
     await session.delete(key)
@@ -130,7 +147,7 @@ async def defaults(tx: Tx, keyring: Keyring, tenant_id: str) -> list[Target]:
 
 def _target(keyring: Keyring, key: ProviderKey) -> Target:
     opened = keyring.open(key.api_key, place_of(key.tenant_id, key.id)).decode()
-    return Target("", key.provider, opened, key.base_url)
+    return Target(key.provider, key.provider, opened, key.base_url)
 
 
 async def test(models: Models, target: Target) -> KeyTest:
@@ -139,7 +156,7 @@ async def test(models: Models, target: Target) -> KeyTest:
     try:
         message, success = await _try(models, target), True
     except ModelFailed as error:
-        message, success = error.message.removeprefix(": "), False
+        message, success = error.message, False
     took = round((time.perf_counter() - started) * 1000)
     return KeyTest(success, message, took, clock.now())
 

@@ -72,6 +72,9 @@ def models_of(prices: Table, provider: str) -> list[str]:
     found = {
         name if name.startswith(f"{provider}/") else f"{provider}/{name}": price
         for name, price in prices.items()
-        if price.mode == "chat" and price.litellm_provider in {provider, f"{provider}_chat"}
+        if price.mode == "chat"
+        and price.litellm_provider in {provider, f"{provider}_chat"}
+        # What has neither a window nor a price is no model.
+        and (price.max_input_tokens or price.input_cost_per_token)
     }
     return sorted(found, key=lambda name: (found[name].input_cost_per_token, name))

@@ -14,9 +14,8 @@ from app.http.errors import Conflict, ProviderError
 Role = Literal["system", "user", "assistant", "tool"]
 Reason = Literal["timeout", "rate_limited", "unreachable", "unavailable", "refused", "broken"]
 # What may pass when it is asked again a little later.
-PASSING: frozenset[Reason] = frozenset(
-    {"timeout", "rate_limited", "unreachable", "unavailable", "broken"}
-)
+# A time-out is not: the answer that nobody waited for is paid all the same.
+PASSING: frozenset[Reason] = frozenset({"rate_limited", "unreachable", "unavailable", "broken"})
 
 
 _MOST_TOKENS = 10_000_000
@@ -79,7 +78,8 @@ class Target(msgspec.Struct, frozen=True):
 
     @property
     def name_at_provider(self) -> str:
-        return self.model.removeprefix(f"{self.provider}/")
+        provider, slash, name = self.model.partition("/")
+        return name if slash and provider.lower() == self.provider else self.model
 
     def __repr__(self) -> str:
         return f"Target({self.model!r})"
@@ -90,6 +90,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float = 0.7
     max_tokens: int = 2048
     functions: tuple[Function, ...] = ()
+    # False where the history has calls, but there may be no more of them.
+    may_call: bool = True
     response_format: dict[str, Any] | None = None
     # Whether somebody reads along; otherwise one whole answer is cheaper.
     live: bool = True

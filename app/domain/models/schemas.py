@@ -27,18 +27,24 @@ class CreateProviderKey(msgspec.Struct, kw_only=True):
     provider: Annotated[
         str,
         Meta(
-            pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$",
+            pattern=r"^(?![\s\S]*\n)[a-z0-9][a-z0-9_.-]{0,63}$",
             description="openai, anthropic, gemini, …; any name of your own with a base_url",
         ),
     ]
     name: Annotated[str, Meta(min_length=1, max_length=100, pattern=ONE_LINE)]
-    api_key: Annotated[str, Meta(min_length=1, max_length=4096, pattern=r"^[\x21-\x7e]+$")]
-    base_url: Annotated[
-        str | None,
-        Meta(
-            description="Where the provider's OpenAI-compatible interface is, up to and with /v1",
-        ),
-    ] = None
+    api_key: Annotated[
+        str, Meta(min_length=1, max_length=4096, pattern=r"^(?![\s\S]*\n)[\x21-\x7e]+$")
+    ]
+    base_url: (
+        Annotated[
+            str,
+            Meta(
+                max_length=2000,
+                description="Where the provider's OpenAI-compatible interface is, with its /v1",
+            ),
+        ]
+        | None
+    ) = None
     is_default: Annotated[
         bool, Meta(description="Use this key for the provider's models; the first one always is")
     ] = False

@@ -34,7 +34,7 @@ async def _names(models: Models, table: prices.Table, target: Target) -> list[st
     except ModelFailed as error:
         log.info("models not listed", provider=target.provider, reason=str(error)[:200])
         return []
-    return sorted(f"{target.provider}/{name}" for name in listed)
+    return sorted({f"{target.provider}/{name}" for name in listed})
 
 
 def _view(table: prices.Table, name: str) -> ModelView:

@@ -24,6 +24,9 @@ from app.kit.egress import BlockedAddress, Egress, EgressError, EgressTimeout
 TOTAL_SECONDS = 600.0
 IDLE_SECONDS = 120.0
 _MAX_BYTES = 32 * 1024 * 1024
+_MAX_LINE = 1024 * 1024
+_MAX_TEXT = 1_000_000
+_MAX_LISTED = 1000
 _OK = 200
 _ERROR_CHARS = 500
 _RATE_LIMITED = 429
@@ -40,7 +43,7 @@ class _FunctionDelta(msgspec.Struct):
 
 
 class _CallDelta(msgspec.Struct):
-    index: int = 0
+    index: int | None = None
     id: str | None = None
     function: _FunctionDelta = msgspec.field(default_factory=_FunctionDelta)
 
@@ -101,7 +104,7 @@ class Wire:
         body = msgspec.json.encode(_request(target, ask))
         calls = _Calls()
         path = "/chat/completions"
-        async with self._open(target, "POST", path, body, TOTAL_SECONDS) as response:
+        async with self._open(target, "POST", path, body, TOTAL_SECONDS, live=ask.live) as response:
             if not ask.live or "event-stream" not in response.headers.get("Content-Type", ""):
                 whole = _decode(_completion, target, await _read(target, response))
                 for piece in calls.pieces(target, whole):
@@ -120,24 +123,30 @@ class Wire:
         async with self._open(target, "POST", "/embeddings", body, TOTAL_SECONDS) as response:
             found = _decode(_vectors, target, await _read(target, response))
         ordered = sorted(found.data, key=lambda item: item.index)
-        if len(ordered) != len(texts):
+        if [item.index for item in ordered] != list(range(len(texts))):
             raise ModelFailed(target.model, "broken", f"{target.model} left out embeddings")
         used = Used.told(found.usage.prompt_tokens, 0)
         return Embeddings([item.embedding for item in ordered], used.prompt_tokens)
 
-    async def models(self, base_url: str, api_key: str, seconds: float) -> list[str]:
+    async def models(self, target: Target, seconds: float) -> list[str]:
         """The names that an endpoint itself lists."""
-        target = Target("", "", api_key, base_url)
         async with self._open(target, "GET", "/models", None, seconds) as response:
-            listed = _decode(_listing, target, await _read(target, response))
-        return [item.id for item in listed.data]
+            listed = _decode(_listing, target, await _read(target, response, _MAX_LINE))
+        return [item.id for item in listed.data[:_MAX_LISTED]]
 
     async def close(self) -> None:
         await self._egress.close()
 
     @asynccontextmanager
     async def _open(
-        self, target: Target, method: str, path: str, body: bytes | None, seconds: float
+        self,
+        target: Target,
+        method: str,
+        path: str,
+        body: bytes | None,
+        seconds: float,
+        *,
+        live: bool = False,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         headers = {"Content-Type": "application/json"}
         if target.api_key:
@@ -150,7 +159,8 @@ class Wire:
                 headers=headers,
                 body=body,
                 timeout_seconds=seconds,
-                idle_seconds=IDLE_SECONDS,
+                # A whole answer comes at once, after however long it takes.
+                idle_seconds=IDLE_SECONDS if live else None,
             ) as response:
                 answered = True
                 if response.status != _OK:
@@ -165,16 +175,33 @@ class Wire:
             raise ModelFailed(target.model, reason, f"{target.model}: {error}") from error
 
 
+class CallParts:
+    """A tool call of which parts have arrived."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.name = ""
+        self.arguments: list[str] = []
+
+    def whole(self, index: int) -> ToolCall:
+        name, arguments = self.name, "".join(self.arguments)
+        call_id = self.id or f"call_{index}"
+        return ToolCall(call_id, name.replace("\0", ""), arguments.replace("\0", ""))
+
+
 class _Calls:
     """Puts tool calls together, which arrive in fragments, and notes whether the end was told."""
 
     def __init__(self) -> None:
         self.finished = False
-        self._calls: dict[int, list[str]] = {}
+        self._chars = 0
+        self._calls: dict[int, CallParts] = {}
 
     def pieces(self, target: Target, answer: _Completion) -> list[Piece]:
         if answer.error is not None:
-            raise ModelFailed(target.model, "refused", _words(target, answer.error))
+            code = answer.error.get("code") if isinstance(answer.error, dict) else None
+            reason = reason_of(code) if isinstance(code, int) else "refused"
+            raise ModelFailed(target.model, reason, _words(target, answer.error))
         pieces: list[Piece] = []
         for choice in answer.choices[:1]:
             content = choice.delta or choice.message or _Content()
@@ -182,27 +209,37 @@ class _Calls:
             if text:
                 # Postgres holds no NUL, and neither does any text that people write.
                 pieces.append(Text(text.replace("\0", "")))
+                self._count(target, text)
             for position, delta in enumerate(content.tool_calls or ()):
-                self._add(delta, position if choice.message else delta.index)
+                self._add(target, delta, position if choice.message else self._index(delta))
             if choice.finish_reason:
                 self.finished = True
         if answer.usage is not None:
             pieces.append(Used.told(answer.usage.prompt_tokens, answer.usage.completion_tokens))
         return pieces
 
-    def _add(self, delta: _CallDelta, index: int) -> None:
-        call = self._calls.setdefault(index, ["", "", ""])
-        call[0] = delta.id or call[0]
-        call[1] = delta.function.name or call[1]
-        call[2] += delta.function.arguments or ""
+    def _count(self, target: Target, text: str) -> None:
+        """What is said is stored and read again at every turn: it must come to an end."""
+        self._chars += len(text)
+        if self._chars > _MAX_TEXT:
+            raise ModelFailed(target.model, "broken", f"{target.model} answers without end")
+
+    def _add(self, target: Target, delta: _CallDelta, index: int) -> None:
+        self._count(target, delta.function.arguments or "")
+        call = self._calls.setdefault(index, CallParts())
+        call.id = delta.id or call.id
+        call.name = delta.function.name or call.name
+        call.arguments.append(delta.function.arguments or "")
+
+    def _index(self, delta: _CallDelta) -> int:
+        """Some leave it out: then an id begins a new call, and what has none goes on."""
+        if delta.index is not None:
+            return delta.index
+        last = max(self._calls, default=-1)
+        return last + 1 if delta.id or last < 0 else last
 
     def whole(self) -> list[ToolCall]:
-        return [
-            ToolCall(
-                call_id or f"call_{index}", name.replace("\0", ""), arguments.replace("\0", "")
-            )
-            for index, (call_id, name, arguments) in sorted(self._calls.items())
-        ]
+        return [call.whole(index) for index, call in sorted(self._calls.items())]
 
 
 def _request(target: Target, ask: Ask) -> dict[str, Any]:
@@ -223,6 +260,8 @@ def asked(ask: Ask) -> dict[str, Any]:
             {"type": "function", "function": msgspec.to_builtins(function)}
             for function in ask.functions
         ]
+        if not ask.may_call:
+            request["tool_choice"] = "none"
     if ask.response_format is not None:
         request["response_format"] = ask.response_format
     if ask.live:
@@ -231,7 +270,8 @@ def asked(ask: Ask) -> dict[str, Any]:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    found: dict[str, Any] = {"role": message.role, "content": message.content}
+    content = None if message.tool_calls and not message.content else message.content
+    found: dict[str, Any] = {"role": message.role, "content": content}
     if message.tool_calls:
         found["tool_calls"] = [
             {
@@ -248,13 +288,19 @@ def _message(message: Message) -> dict[str, Any]:
 
 async def _chunks(target: Target, response: aiohttp.ClientResponse) -> AsyncIterator[_Completion]:
     """The events of a stream. Several may arrive in one packet, and one in several."""
-    rest, total = b"", 0
+    total, unfinished, waiting = 0, list[bytes](), 0
     async for packet in response.content.iter_any():
         total += len(packet)
-        if total > _MAX_BYTES:
+        head, newline, tail = packet.rpartition(b"\n")
+        if not newline:
+            unfinished.append(packet)
+            waiting += len(packet)
+        if total > _MAX_BYTES or waiting > _MAX_LINE:
             raise ModelFailed(target.model, "broken", f"{target.model} answers without end")
-        lines = (rest + packet).split(b"\n")
-        rest = lines.pop()
+        if not newline:
+            continue
+        lines = b"".join([*unfinished, head]).split(b"\n")
+        unfinished, waiting = [tail], len(tail)
         for line in lines:
             data = line.removeprefix(b"data:").strip()
             if not line.startswith(b"data:") or not data:
@@ -267,17 +313,17 @@ async def _chunks(target: Target, response: aiohttp.ClientResponse) -> AsyncIter
 def _decode(decoder: msgspec.json.Decoder[Any], target: Target, raw: bytes) -> Any:
     try:
         return decoder.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ModelFailed(
             target.model, "broken", f"{target.model} does not speak OpenAI's wire format"
         ) from error
 
 
-async def _read(target: Target, response: aiohttp.ClientResponse) -> bytes:
+async def _read(target: Target, response: aiohttp.ClientResponse, most: int = _MAX_BYTES) -> bytes:
     content = bytearray()
     async for packet in response.content.iter_any():
         content += packet
-        if len(content) > _MAX_BYTES:
+        if len(content) > most:
             raise ModelFailed(target.model, "broken", f"{target.model} answers without end")
     return bytes(content)
 
@@ -285,14 +331,14 @@ async def _read(target: Target, response: aiohttp.ClientResponse) -> bytes:
 def _refusal(target: Target, response: aiohttp.ClientResponse, raw: bytes) -> ModelFailed:
     try:
         told = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         told = None
     return ModelFailed(
         target.model,
         reason_of(response.status),
         _words(target, told, f"the provider answered {response.status}"),
         status=response.status,
-        retry_after=_seconds(response.headers.get("Retry-After")),
+        retry_after=seconds_of(response.headers.get("Retry-After")),
     )
 
 
@@ -319,7 +365,7 @@ def without_key(target: Target, text: str) -> str:
     return text.replace("\0", "")[:_ERROR_CHARS]
 
 
-def _seconds(text: str | None) -> float | None:
+def seconds_of(text: str | None) -> float | None:
     try:
         return max(0.0, float(text)) if text else None
     except ValueError:

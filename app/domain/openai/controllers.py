@@ -44,7 +44,7 @@ class OpenAiController(Controller):
         brain, who = await _caller(parts, request, data.model)
         begun = await completions.begin(parts, brain, who, data)
         live = bool(data.stream)
-        steps = turn.run(parts, begun, WebKeeper(parts, begun), live=live)
+        steps = turn.run(parts, begun, WebKeeper(parts, begun, live=live), live=live)
         if who.embed_key_id is not None:
             steps = admission.in_public(steps)
         if live:
@@ -78,8 +78,8 @@ class OpenAiController(Controller):
         keyed=None,
     )
     async def answer_preflight(self, request: HttpRequest) -> Response[None]:
-        headers = await admission.preflight(request, None)
-        return Response(None, status_code=204, headers=headers)
+        """Which site may use which agent is told by the request itself, when it names one."""
+        return Response(None, status_code=204, headers=admission.welcome(request))
 
 
 async def _caller(parts: Parts, request: HttpRequest, agent_id: str) -> tuple[Brain, Who]:

@@ -469,9 +469,15 @@ def upgrade() -> None:
         postgresql_where=sa.text("type IN ('agent.chat.message', 'agent.chat.completed')"),
     )
     op.drop_constraint(op.f("fk_event_log_tenant_id_tenants"), "event_log", type_="foreignkey")
+    op.add_column("idempotency_keys", sa.Column("holder", sa.String(), nullable=True))
+    op.add_column(
+        "idempotency_keys", sa.Column("renewed_at", sa.DateTime(timezone=True), nullable=True)
+    )
 
 
 def downgrade() -> None:
+    op.drop_column("idempotency_keys", "renewed_at")
+    op.drop_column("idempotency_keys", "holder")
     op.create_foreign_key(
         op.f("fk_event_log_tenant_id_tenants"),
         "event_log",

@@ -1,0 +1,34 @@
+"""Saying "still here" for as long as something takes. Most things end before the first time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from app.kit import logs
+
+log = logs.get("renewal")
+
+
+class Renewal:
+    """Calls `renew` every so many seconds from the first interval on, until it is stopped."""
+
+    def __init__(self, seconds: float, renew: Callable[[], Awaitable[object]]) -> None:
+        self._seconds = seconds
+        self._renew = renew
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._start)
+
+    def _start(self) -> None:
+        self._task = asyncio.create_task(self._forever())
+
+    async def _forever(self) -> None:
+        while True:
+            try:
+                await self._renew()
+            except Exception as error:  # noqa: BLE001  # a database that is away comes back
+                log.warning("not renewed", reason=str(error)[:200])
+            await asyncio.sleep(self._seconds)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
