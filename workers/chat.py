@@ -113,7 +113,7 @@ async def _prepared(job: Job) -> tuple[Turn | None, _Progress | None]:
         conversation_id=row["conversation_id"],
         question_id="",
         message_id=row["message_id"],
-        is_new=len(past) == 1,
+        is_new=turn.is_new(past),
         text=past[-1].content,
         context=msgspec.json.decode(row["context"]) if row["context"] else None,
         past=past[:-1],

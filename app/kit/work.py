@@ -102,7 +102,9 @@ class Doorbell:
             return
         self._listening += 1
         try:
-            await self._waiting.blpop([_done_key(work_id)], timeout=seconds)
+            if await self._waiting.blpop([_done_key(work_id)], timeout=seconds) is not None:
+                # Others may be listening, too.
+                await self.announce_done(work_id)
         except (RedisError, OSError):
             await asyncio.sleep(min(seconds, 0.2))
         finally:

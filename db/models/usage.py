@@ -15,7 +15,9 @@ class Usage(TenantOwned, HasId, Base):
     __table_args__ = (
         UniqueConstraint("message_id", "model", name="uq_usage_message_id_model"),
         Index("ix_usage_not_rolled", "tenant_id", "agent_id", postgresql_where=text("NOT rolled")),
-        Index("ix_usage_created_at", "created_at"),
+        Index("ix_usage_agent_id", "agent_id", "created_at"),
+        # Rows come in the order of time: enough to find the old ones.
+        Index("ix_usage_created_at", "created_at", postgresql_using="brin"),
     )
 
     # No reference: turns need not queue for a lock on their tenant's row.

@@ -49,7 +49,7 @@ async def page_of(
 ) -> Paged[ConversationView]:
     """All of the agent's for those who may read them, otherwise one's own."""
     await agents.find(tx, agent_id)
-    wanted = _visible(principal, "conversations:read").where(Conversation.agent_id == agent_id)
+    wanted = _visible(principal).where(Conversation.agent_id == agent_id)
     if status:
         ended = Conversation.ended_at.is_not(None)
         wanted = wanted.where(ended if status == "ended" else ~ended)
@@ -107,9 +107,9 @@ async def delete(tx: Tx, principal: Principal, conversation_id: str) -> None:
     await session.flush()
 
 
-def _visible(principal: Principal, beyond_own: str) -> Select[Conversation]:
+def _visible(principal: Principal) -> Select[Conversation]:
     wanted = select(Conversation)
-    if not principal.may(beyond_own):
+    if not principal.may("conversations:read"):
         wanted = wanted.where(Conversation.user_id == principal.user_id)
     return wanted
 
@@ -122,12 +122,14 @@ async def _find(
     *,
     for_update: bool = False,
 ) -> Conversation:
-    wanted = _visible(principal, beyond_own).where(Conversation.id == conversation_id)
+    wanted = _visible(principal).where(Conversation.id == conversation_id)
     if for_update:
         wanted = wanted.with_for_update()
     found = await (await tx.session()).scalar(wanted)
     if found is None:
         raise ConversationNotFound(f"There is no conversation {conversation_id[:64]}")
+    if found.user_id != principal.user_id:
+        principal.require(beyond_own)
     return found
 
 

@@ -68,7 +68,7 @@ class Turn(msgspec.Struct, kw_only=True):
     conversation_id: str
     question_id: str
     message_id: str
-    # No message yet; and whether this very turn began it.
+    # Nobody was answered in it yet; and whether this very turn began it.
     is_new: bool
     is_opened: bool = False
     text: str
@@ -162,11 +162,17 @@ async def begin(
         row = await _open(tx, turn, *held)
     if row is None:
         await _refuse(tx, turn)
-    turn.is_new, turn.is_opened = row["message_count"] == 0, row["is_new"]
+    turn.is_opened = row["is_new"]
     turn.past = _folded(row["past"])
     if not row["is_new"] and row["as_of"] != row["message_count"]:
         turn.past = await past_of(tx, brain.tenant_id, turn.conversation_id)
+    turn.is_new = is_new(turn.past)
     return turn
+
+
+def is_new(past: list[Past]) -> bool:
+    """A conversation counts as one once somebody was answered in it."""
+    return all(item.role == "user" for item in past)
 
 
 async def _open(tx: Tx, turn: Turn, *held: object) -> Any:

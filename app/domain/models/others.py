@@ -1,17 +1,19 @@
 """Every provider that does not speak OpenAI's wire format, through litellm.
 
 litellm takes seconds and 165 MiB to import, so it is imported when the first of its models is
-asked, in a thread. It is only ever told the key that the tenant gave, and only reaches the hosted
-providers of our table: addresses and keys in the environment of this process are taken away first.
+asked, in a thread. Each question names the key that the tenant gave and the address of its
+provider: otherwise litellm would take both from the environment of this process.
 """
 
 import asyncio
 import os
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from app.domain.models.protocol import (
     Ask,
@@ -32,18 +34,53 @@ from app.domain.models.wire import (
     without_key,
 )
 
+
+class Hosted(msgspec.Struct, frozen=True):
+    """How litellm calls a provider, and where its questions go."""
+
+    name: str
+    chat: str
+    embed: str | None = None
+    # Where litellm does not understand the provider's streams, the answer is asked for as a whole.
+    streams: bool = True
+
+
+HOSTED: Final = {
+    "anthropic": Hosted("anthropic", "https://api.anthropic.com"),
+    "gemini": Hosted(
+        "gemini",
+        "https://generativelanguage.googleapis.com/v1beta",
+        "https://generativelanguage.googleapis.com/v1beta",
+    ),
+    "cohere": Hosted(
+        "cohere",
+        "https://api.cohere.com/v2/chat",
+        "https://api.cohere.com/v2/embed",
+        streams=False,
+    ),
+    # By its other name litellm knows only some of the models, and asks OpenAI for the rest.
+    "ai21": Hosted("ai21_chat", "https://api.ai21.com/studio/v1"),
+    "replicate": Hosted("replicate", "https://api.replicate.com/v1"),
+}
+
+# By the names of the exceptions of httpx and of litellm; the first that is found counts.
 _REASONS: dict[str, Reason] = {
+    "TimeoutError": "timeout",
+    "TimeoutException": "timeout",
+    "APITimeoutError": "timeout",
     "Timeout": "timeout",
+    "ConnectError": "unreachable",
+    "TransportError": "broken",
+    "JSONDecodeError": "broken",
     "RateLimitError": "rate_limited",
-    "APIConnectionError": "unreachable",
     "ServiceUnavailableError": "unavailable",
     "InternalServerError": "unavailable",
     "BadGatewayError": "unavailable",
-    "PermissionDeniedError": "refused",
-    "AuthenticationError": "refused",
 }
-# Where litellm would send keys to, or which it would use, whatever a tenant gave.
-_FROM_ENVIRONMENT = re.compile(r"(?!PARLEY_).*_(API_BASE|BASE_URL|API_URL|API_KEY|ENDPOINT)\Z")
+_MOST_CAUSES = 20
+_OF_LIBRARY = re.compile(
+    r"(litellm\.)?\w+(Error|Exception)( - |: )|\. Handle with `litellm.*", re.DOTALL
+)
 
 
 class Others:
@@ -52,18 +89,22 @@ class Others:
         self._importing: asyncio.Task[Any] | None = None
 
     async def answer(self, target: Target, ask: Ask) -> AsyncGenerator[Piece, None]:
+        hosted = HOSTED[target.provider]
+        if not hosted.streams:
+            ask = msgspec.structs.replace(ask, live=False)
         library = await self._litellm()
-        request = {**_common(target), **asked(ask)}
+        request = {**_common(target, hosted.chat), **asked(ask)}
         request |= {"temperature": ask.temperature, "max_tokens": ask.max_tokens}
         calls: dict[int, CallParts] = {}
         answer: Any = None
         try:
-            answer = await library.acompletion(**request)
+            async with asyncio.timeout(IDLE_SECONDS):
+                answer = await library.acompletion(**request)
             async for chunk in _chunks(answer, live=ask.live):
                 for piece in _pieces(chunk, calls):
                     yield piece
         except Exception as error:
-            raise _failure(target, error) from error
+            raise _failure(target, error, begun=answer is not None) from error
         finally:
             await _close(answer)
         if ask.live and not getattr(answer, "received_finish_reason", None):
@@ -72,15 +113,20 @@ class Others:
             yield call.whole(index)
 
     async def embed(self, target: Target, texts: list[str]) -> Embeddings:
+        address = HOSTED[target.provider].embed
+        if address is None:
+            message = f"{target.model}: the provider {target.provider} has no embeddings"
+            raise ModelFailed(target.model, "refused", message)
         library = await self._litellm()
         try:
-            answer = await library.aembedding(**_common(target), input=texts)
-            items = sorted(answer.data, key=lambda item: int(item["index"]))
-            vectors = [list(map(float, item["embedding"])) for item in items]
+            async with asyncio.timeout(IDLE_SECONDS):
+                answer = await library.aembedding(**_common(target, address), input=texts)
+            # In the order of the texts; litellm gives each of Gemini's the index 0.
+            vectors = [list(map(float, item["embedding"])) for item in answer.data]
             used = int(getattr(answer.usage, "prompt_tokens", 0) or 0)
         except Exception as error:
-            raise _failure(target, error) from error
-        if [int(item["index"]) for item in items] != list(range(len(texts))):
+            raise _failure(target, error, begun=False) from error
+        if len(vectors) != len(texts):
             raise ModelFailed(target.model, "broken", f"{target.model} left out embeddings")
         return Embeddings(vectors, Used.told(used, 0).prompt_tokens)
 
@@ -97,8 +143,6 @@ class Others:
 
 
 def _import() -> Any:
-    for name in [name for name in os.environ if _FROM_ENVIRONMENT.match(name)]:
-        del os.environ[name]
     # Otherwise the import asks the network for newer prices, and waits for it.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     library: Any = import_module("litellm")
@@ -110,10 +154,11 @@ def _import() -> Any:
     return library
 
 
-def _common(target: Target) -> dict[str, Any]:
+def _common(target: Target, address: str) -> dict[str, Any]:
     return {
-        "model": f"{target.provider}/{target.name_at_provider}",
+        "model": f"{HOSTED[target.provider].name}/{target.name_at_provider}",
         "api_key": target.api_key,
+        "api_base": address,
         "timeout": IDLE_SECONDS,
         "num_retries": 0,
         "max_retries": 0,
@@ -124,14 +169,21 @@ async def _chunks(answer: Any, *, live: bool) -> AsyncGenerator[Any, None]:
     if not live:
         yield answer
         return
-    async for chunk in answer:
+    while True:
+        # Not each of the providers' clients is told the time-out.
+        async with asyncio.timeout(IDLE_SECONDS):
+            try:
+                chunk = await anext(answer)
+            except StopAsyncIteration:
+                return
         yield chunk
 
 
 async def _close(answer: Any) -> None:
     """The library leaves the connection of an unfinished stream open."""
     inner = getattr(answer, "completion_stream", None)
-    for stream in (answer, inner, getattr(inner, "response", None)):
+    lines = getattr(inner, "streaming_response", None)
+    for stream in (answer, inner, lines, getattr(inner, "response", None)):
         close = getattr(stream, "aclose", None) or getattr(stream, "close", None)
         if close is not None:
             with suppress(Exception):
@@ -160,22 +212,40 @@ def _pieces(answer: Any, calls: dict[int, CallParts]) -> list[Piece]:
     return pieces
 
 
-def _failure(target: Target, error: Exception) -> ModelFailed:
-    """Litellm's exceptions carry the provider's message behind their own names."""
-    # One that happens within a stream is wrapped in another.
-    error = getattr(error, "original_exception", None) or error
-    status = getattr(error, "status_code", None)
-    status = status if isinstance(status, int) else None
-    reason = _REASONS.get(type(error).__name__)
-    if reason is None:
-        reason = "refused" if status is None else reason_of(status)
-    words = str(getattr(error, "message", "") or error).split("\n")[0]
-    message = words.removeprefix(f"litellm.{type(error).__name__}: ")
-    headers = getattr(error, "litellm_response_headers", None) or {}
-    return ModelFailed(
-        target.model,
-        reason,
-        without_key(target, f"{target.model}: {message}"),
-        status=status,
-        retry_after=seconds_of(headers.get("retry-after")),
-    )
+def _failure(target: Target, error: Exception, *, begun: bool) -> ModelFailed:
+    """What went wrong at the bottom of it: litellm's own exceptions often tell something else."""
+    causes = list(_causes(error))
+    refusal = next((it.response for it in causes if type(it).__name__ == "HTTPStatusError"), None)
+    if refusal is not None:
+        return ModelFailed(
+            target.model,
+            reason_of(refusal.status_code),
+            without_key(target, f"{target.model}: {_words(error, refusal)}"),
+            status=refusal.status_code,
+            retry_after=seconds_of(refusal.headers.get("retry-after")),
+        )
+    names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
+    otherwise: Reason = "broken" if begun else "refused"
+    reason = next((reason for name, reason in _REASONS.items() if name in names), otherwise)
+    words = _words(error) if reason != "timeout" else f"no answer within {IDLE_SECONDS:g} s"
+    return ModelFailed(target.model, reason, without_key(target, f"{target.model}: {words}"))
+
+
+def _causes(error: BaseException | None) -> Iterator[Any]:
+    for _ in range(_MOST_CAUSES):
+        # Another model's failure, if this one is asked because of it.
+        if error is None or isinstance(error, ModelFailed):
+            return
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _words(error: Exception, refusal: Any = None) -> str:
+    """The provider's own words where they can be found, or litellm's without its own names."""
+    with suppress(Exception):
+        told = refusal.json()
+        inner = told.get("error", told)
+        return str(inner.get("message") or inner["detail"])
+    inmost = getattr(error, "original_exception", None) or error
+    words = str(getattr(inmost, "message", "") or inmost).split("\n")[0]
+    return _OF_LIBRARY.sub("", words)

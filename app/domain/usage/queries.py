@@ -23,12 +23,20 @@ SELECT {_SUMS} FROM (
     SELECT conversations, messages, prompt_tokens, completion_tokens, turns, response_time_ms
     FROM usage_hours
     WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2
-      AND ($3::timestamptz IS NULL OR hour > $3 - interval '1 hour')
+      AND ($3::timestamptz IS NULL OR hour >= $3)
     UNION ALL
     SELECT conversations, messages, prompt_tokens, completion_tokens, turns, response_time_ms
     FROM usage
     WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND NOT rolled
       AND ($3::timestamptz IS NULL OR created_at > $3)
+    UNION ALL
+    -- The hour in which the period begins counts in part.
+    SELECT conversations, messages, prompt_tokens, completion_tokens, turns, response_time_ms
+    FROM usage
+    WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND rolled
+      AND created_at > $3
+      AND created_at < date_trunc('hour', $3, 'UTC') + interval '1 hour'
+      AND date_trunc('hour', $3, 'UTC') < $3
 ) counted
 """  # noqa: S608  # our own text
 

@@ -39,7 +39,10 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_usage")),
         sa.UniqueConstraint("message_id", "model", name="uq_usage_message_id_model"),
     )
-    op.create_index("ix_usage_created_at", "usage", ["created_at"], unique=False)
+    op.create_index("ix_usage_agent_id", "usage", ["agent_id", "created_at"], unique=False)
+    op.create_index(
+        "ix_usage_created_at", "usage", ["created_at"], unique=False, postgresql_using="brin"
+    )
     op.create_index(
         "ix_usage_not_rolled",
         "usage",
@@ -538,5 +541,6 @@ def downgrade() -> None:
     op.drop_index("ix_agents_parent_id", table_name="agents")
     op.drop_table("agents")
     op.drop_index("ix_usage_not_rolled", table_name="usage", postgresql_where=sa.text("NOT rolled"))
-    op.drop_index("ix_usage_created_at", table_name="usage")
+    op.drop_index("ix_usage_created_at", table_name="usage", postgresql_using="brin")
+    op.drop_index("ix_usage_agent_id", table_name="usage")
     op.drop_table("usage")
