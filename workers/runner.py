@@ -158,7 +158,7 @@ class Runner:
     async def _put_back(self, row: WorkRow) -> None:
         """Spread out a little, so that many of them do not come back in one moment."""
         async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
-            wait = 1 + random.random() * 4  # noqa: S311  # no secret
+            wait = 0.5 + random.random()  # noqa: S311  # no secret
             await ledger.retry(
                 await tx.raw(), row, after_seconds=wait, error="waits its turn", uncounted=True
             )

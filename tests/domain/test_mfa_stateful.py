@@ -206,6 +206,10 @@ class Story:
             assert answer.status_code == 429
         elif model.pending is None:
             assert answer.status_code == 409
+        elif do.code == "pending" and not self._trusted(do):
+            # The code was right and is used up, but this session may not add a device.
+            assert answer.status_code == 403
+            model.judge(code, right=True)
         elif do.code == "pending":
             assert answer.status_code == 200
             phone, codes = model.pending

@@ -347,7 +347,6 @@ async def _read_on(client: httpx.AsyncClient, talk: Talker, begun: asyncio.Event
                     begun.set()
 
 
-@pytest.mark.xfail(strict=True, reason="parts are closed before what was said is kept")
 async def test_a_web_tier_that_is_stopped_keeps_what_was_said_until_then(
     talk: Talker, own_stores: Stores, own_parts: Parts, workers: Workers
 ) -> None:

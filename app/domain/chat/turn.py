@@ -234,32 +234,38 @@ async def run(
 ) -> AsyncGenerator[Step, None]:
     """The steps of the turn. Whatever ends it early, what was said until then is kept."""
     talk = Talk()
-    yield Started(turn.conversation_id, turn.message_id)
-    try:
-        mind = _mind(parts, turn, talk.spend, live=live)
-        if journal is not None:
-            forget_unknown(journal.rounds, mind.boxes)
-        messages = await _messages(parts, turn, mind)
-        async with (
-            _renewed(parts, turn),
-            aclosing(think(mind, messages, talk.spend, journal)) as steps,
-        ):
-            async for step in steps:
-                talk.hear(step)
-                yield step
-                if time.perf_counter() - talk.started > TURN_SECONDS:
-                    raise ModelFailed(mind.target.model, "timeout", _TOO_LONG)  # noqa: TRY301
-    except BaseException:
-        metrics.TURNS.labels(turn.source, "interrupted").inc()
-        # In a task of its own: whoever is cancelled here must not take the reply along.
-        await asyncio.shield(background.spawn(keeper.part(talk)))
-        raise
+    with background.busy():
+        try:
+            yield Started(turn.conversation_id, turn.message_id)
+            async with aclosing(_thoughts(parts, turn, talk, journal, live=live)) as steps:
+                async for step in steps:
+                    talk.hear(step)
+                    yield step
+            reply = await keeper.whole(talk)
+        except BaseException:
+            metrics.TURNS.labels(turn.source, "interrupted").inc()
+            # In a task of its own: whoever is cancelled here must not take the reply along.
+            await asyncio.shield(background.spawn(keeper.part(talk)))
+            raise
     metrics.TURNS.labels(turn.source, "answered").inc()
-    if not live:
-        # Nobody can leave in the middle of this one.
-        yield Finished(await keeper.whole(talk))
-        return
-    yield Finished(await asyncio.shield(background.spawn(keeper.whole(talk))))
+    yield Finished(reply)
+
+
+async def _thoughts(
+    parts: Parts, turn: Turn, talk: Talk, journal: Journal | None, *, live: bool
+) -> AsyncGenerator[Thought, None]:
+    mind = _mind(parts, turn, talk.spend, live=live)
+    if journal is not None:
+        forget_unknown(journal.rounds, mind.boxes)
+    messages = await _messages(parts, turn, mind)
+    async with (
+        _renewed(parts, turn),
+        aclosing(think(mind, messages, talk.spend, journal)) as steps,
+    ):
+        async for step in steps:
+            yield step
+            if time.perf_counter() - talk.started > TURN_SECONDS:
+                raise ModelFailed(mind.target.model, "timeout", _TOO_LONG)
 
 
 async def reply_of(steps: AsyncGenerator[Step, None]) -> ChatReply:
@@ -327,14 +333,7 @@ class WebKeeper:
         self._live = live
 
     async def whole(self, talk: Talk) -> ChatReply:
-        try:
-            return await self._store(talk, "complete")
-        except ConversationNotFound:
-            await self._bill(talk)
-            raise
-        except Exception:
-            await self._release()
-            raise
+        return await self._store(talk, "complete")
 
     async def part(self, talk: Talk) -> None:
         """Half a reply stays in the history. A question without any answer does not: whoever
@@ -348,8 +347,11 @@ class WebKeeper:
         try:
             await self._store(talk, "interrupted")
         except ConversationNotFound:
-            log.info("no conversation left to keep a reply in", message_id=self._turn.message_id)
+            # Deleted meanwhile; or whole after all, when only the news of it was cut off.
             await self._bill(talk)
+        except Exception:
+            await self._release()
+            raise
 
     async def _store(self, talk: Talk, status: MessageStatus) -> ChatReply:
         async with self._parts.db.tx(self._turn.brain.tenant_id, read_only=True) as tx:

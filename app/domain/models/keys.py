@@ -114,12 +114,14 @@ async def delete(tx: Tx, key_id: str) -> None:
     await session.delete(key)
     await session.flush()
     if key.is_default:
-        heir = await session.scalar(
+        others = await session.scalars(
             select(ProviderKey)
             .where(ProviderKey.tenant_id == key.tenant_id, ProviderKey.provider == key.provider)
             .order_by(ProviderKey.created_at.desc(), ProviderKey.id.desc())
-            .limit(1)
+            # Whatever else deletes keys does not take the lock of this module.
+            .with_for_update()
         )
+        heir = others.first()
         if heir is not None:
             heir.is_default = True
             await session.flush()

@@ -43,6 +43,8 @@ class Hosted(msgspec.Struct, frozen=True):
     embed: str | None = None
     # Where litellm does not understand the provider's streams, the answer is asked for as a whole.
     streams: bool = True
+    # What the provider does not understand is left out.
+    options: dict[str, Any] = msgspec.field(default_factory=lambda: {"drop_params": True})
 
 
 HOSTED: Final = {
@@ -58,8 +60,16 @@ HOSTED: Final = {
         "https://api.cohere.com/v2/embed",
         streams=False,
     ),
-    # By its other name litellm knows only some of the models, and asks OpenAI for the rest.
-    "ai21": Hosted("ai21_chat", "https://api.ai21.com/studio/v1"),
+    # By its other name litellm knows only some of the models. With `drop_params` it would ask
+    # again after a 422, and leave out that it shall ask only once.
+    "ai21": Hosted(
+        "ai21_chat",
+        "https://api.ai21.com/studio/v1",
+        options={
+            "additional_drop_params": ["stream_options"],
+            "allowed_openai_params": ["max_retries"],
+        },
+    ),
     "replicate": Hosted("replicate", "https://api.replicate.com/v1"),
 }
 
@@ -148,20 +158,21 @@ def _import() -> Any:
     library: Any = import_module("litellm")
     library.telemetry = False
     library.suppress_debug_info = True
-    library.drop_params = True
     # Its other transport takes a connection that broke for an answer that ended.
     library.disable_aiohttp_transport = True
     return library
 
 
 def _common(target: Target, address: str) -> dict[str, Any]:
+    hosted = HOSTED[target.provider]
     return {
-        "model": f"{HOSTED[target.provider].name}/{target.name_at_provider}",
+        "model": f"{hosted.name}/{target.name_at_provider}",
         "api_key": target.api_key,
         "api_base": address,
         "timeout": IDLE_SECONDS,
         "num_retries": 0,
         "max_retries": 0,
+        **hosted.options,
     }
 
 
