@@ -17,7 +17,8 @@ class EventLog(TenantOwned, HasId, Base):
         Index("ix_event_log_tenant_id", "tenant_id", "id"),
         Index("ix_event_log_tenant_id_type", "tenant_id", "type", "id"),
         Index("ix_event_log_correlation_id", "correlation_id", "id"),
-        Index("ix_event_log_created_at", "created_at"),
+        # Rows come in the order of time, so that this costs next to nothing.
+        Index("ix_event_log_created_at", "created_at", postgresql_using="brin"),
         # What was said is forgotten when its agent's log is.
         Index(
             "ix_event_log_said",

@@ -2,18 +2,17 @@ from datetime import datetime
 from decimal import Decimal
 
 from advanced_alchemy.types import DateTimeUTC
-from sqlalchemy import BigInteger, Index, Numeric, UniqueConstraint, func, text
+from sqlalchemy import BigInteger, Index, Numeric, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, HasId, TenantOwned
+from db.base import Base, TenantOwned
 
 
-class Usage(TenantOwned, HasId, Base):
+class Usage(TenantOwned, Base):
     """What one turn used of one model. Outlives its agent: it is what a tenant pays for."""
 
     __tablename__ = "usage"
     __table_args__ = (
-        UniqueConstraint("message_id", "model", name="uq_usage_message_id_model"),
         Index("ix_usage_not_rolled", "tenant_id", "agent_id", postgresql_where=text("NOT rolled")),
         Index("ix_usage_agent_id", "agent_id", "created_at"),
         # Rows come in the order of time: enough to find the old ones.
@@ -24,10 +23,10 @@ class Usage(TenantOwned, HasId, Base):
     tenant_id: Mapped[str] = mapped_column()
     agent_id: Mapped[str]
     conversation_id: Mapped[str]
-    message_id: Mapped[str]
+    message_id: Mapped[str] = mapped_column(primary_key=True)
     user_id: Mapped[str | None]
     source: Mapped[str]
-    model: Mapped[str]
+    model: Mapped[str] = mapped_column(primary_key=True)
     prompt_tokens: Mapped[int]
     completion_tokens: Mapped[int]
     cost_usd: Mapped[Decimal] = mapped_column(Numeric(18, 9))

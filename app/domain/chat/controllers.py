@@ -167,8 +167,7 @@ class ChatController(Controller):
 async def _begun(parts: Parts, principal: Principal, agent_id: str, data: ChatRequest) -> Turn:
     async with parts.db.tx(principal.scope, read_only=True) as tx:
         brain = await brains.load(tx, parts.keyring, agent_id)
-    await parts.models.check(brain.target)
-    async with parts.db.tx(brain.tenant_id, read_only=True) as tx:
+        await parts.models.check(brain.target)
         return await turn.begin(
             tx,
             brain,

@@ -89,14 +89,14 @@ WHERE tenant_id = $1 AND id = $2 AND turn_holder = $3 AND message_count = 0
 """
 
 _USAGE = """
-INSERT INTO usage (tenant_id, id, agent_id, conversation_id, message_id, user_id, source, model,
+INSERT INTO usage (tenant_id, agent_id, conversation_id, message_id, user_id, source, model,
                    prompt_tokens, completion_tokens, cost_usd, turns, conversations, messages,
                    response_time_ms, correlation_id)
-SELECT $1, u.id, {agent_id}, {conversation_id}, u.message_id, u.user_id, u.source, u.model,
+SELECT $1, {agent_id}, {conversation_id}, u.message_id, u.user_id, u.source, u.model,
        u.prompt_tokens, u.completion_tokens, u.cost_usd, u.turns, u.conversations, u.messages,
        u.response_time_ms, {correlation_id}
 FROM {source}jsonb_to_recordset({usage}::jsonb)
-  AS u(id text, message_id text, user_id text, source text, model text, prompt_tokens int,
+  AS u(message_id text, user_id text, source text, model text, prompt_tokens int,
        completion_tokens int, cost_usd numeric, turns int, conversations int, messages int,
        response_time_ms int)
 """

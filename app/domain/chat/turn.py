@@ -459,7 +459,6 @@ async def usage_of(
         cost = await prices.cost_usd(model, prompt_tokens, completion_tokens)
         rows.append(
             {
-                "id": new_id("use"),
                 "message_id": message_id,
                 "user_id": user_id,
                 "source": source,

@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -106,19 +106,26 @@ class Others:
         request = {**_common(target, hosted.chat), **asked(ask)}
         request |= {"temperature": ask.temperature, "max_tokens": ask.max_tokens}
         calls: dict[int, CallParts] = {}
+        used: list[Used] = []
         answer: Any = None
+        lines: _Lines | None = None
         try:
             async with asyncio.timeout(IDLE_SECONDS):
                 answer = await library.acompletion(**request)
+                lines = await _read_along(answer) if ask.live and hosted.name == "gemini" else None
             async for chunk in _chunks(answer, live=ask.live):
-                for piece in _pieces(chunk, calls):
-                    yield piece
+                used += _used(chunk)
+                for text in _texts(chunk, calls):
+                    yield text
         except Exception as error:
             raise _failure(target, error, begun=answer is not None) from error
         finally:
             await _close(answer)
-        if ask.live and not getattr(answer, "received_finish_reason", None):
-            raise ModelFailed(target.model, "broken", f"{target.model} broke off its answer")
+        if ask.live:
+            _check_end(target, answer, lines)
+        # litellm counts what was used itself, even where the answer has broken off.
+        for count in used:
+            yield count
         for index, call in sorted(calls.items()):
             yield call.whole(index)
 
@@ -176,6 +183,62 @@ def _common(target: Target, address: str) -> dict[str, Any]:
     }
 
 
+class _Candidate(msgspec.Struct):
+    finish: str | None = msgspec.field(default=None, name="finishReason")
+
+
+class _Error(msgspec.Struct):
+    code: int = 500
+    message: str = ""
+
+
+class _Event(msgspec.Struct):
+    candidates: list[_Candidate] = []
+    blocked: Any = msgspec.field(default=None, name="promptFeedback")
+    error: _Error | None = None
+
+
+_event = msgspec.json.Decoder(_Event)
+
+
+class _Lines:
+    """The lines of a stream of Gemini, read along: litellm tells neither its end nor its errors."""
+
+    def __init__(self, lines: Any) -> None:
+        self.finished = False
+        self.error: _Error | None = None
+        self._lines = lines
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        line = str(await anext(self._lines))
+        with suppress(msgspec.DecodeError):
+            event = _event.decode(line.removeprefix("data:"))
+            candidates = event.candidates
+            self.finished |= bool(event.blocked) or any(one.finish for one in candidates)
+            self.error = event.error or self.error
+        return line
+
+    async def aclose(self) -> None:
+        await self._lines.aclose()
+
+
+async def _read_along(answer: Any) -> _Lines:
+    stream = await answer.fetch_stream()
+    stream.streaming_response = lines = _Lines(stream.streaming_response)
+    return lines
+
+
+def _check_end(target: Target, answer: Any, lines: _Lines | None) -> None:
+    if lines is not None and lines.error is not None:
+        words = without_key(target, f"{target.model}: {lines.error.message}")
+        raise ModelFailed(target.model, reason_of(lines.error.code), words)
+    if not (answer.received_finish_reason if lines is None else lines.finished):
+        raise ModelFailed(target.model, "broken", f"{target.model} broke off its answer")
+
+
 async def _chunks(answer: Any, *, live: bool) -> AsyncGenerator[Any, None]:
     if not live:
         yield answer
@@ -203,24 +266,27 @@ async def _close(answer: Any) -> None:
                     await ended
 
 
-def _pieces(answer: Any, calls: dict[int, CallParts]) -> list[Piece]:
-    pieces: list[Piece] = []
+def _texts(answer: Any, calls: dict[int, CallParts]) -> list[Text]:
+    texts: list[Text] = []
     for choice in list(answer.choices)[:1]:
         content = getattr(choice, "delta", None) or getattr(choice, "message", None)
         text = getattr(content, "content", None)
         if text:
-            pieces.append(Text(str(text).replace("\0", "")))
+            texts.append(Text(str(text).replace("\0", "")))
         for position, delta in enumerate(getattr(content, "tool_calls", None) or ()):
             index = getattr(delta, "index", None)
             call = calls.setdefault(position if index is None else index, CallParts())
             call.id = delta.id or call.id
             call.name = delta.function.name or call.name
             call.arguments.append(delta.function.arguments or "")
+    return texts
+
+
+def _used(answer: Any) -> list[Used]:
     usage = getattr(answer, "usage", None)
-    if usage is not None:
-        counts = (int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0))
-        pieces.append(Used.told(*counts))
-    return pieces
+    if usage is None:
+        return []
+    return [Used.told(int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0))]
 
 
 def _failure(target: Target, error: Exception, *, begun: bool) -> ModelFailed:

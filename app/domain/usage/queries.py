@@ -43,7 +43,7 @@ SELECT {_SUMS} FROM (
 _ROLL = """
 WITH taken AS (
     UPDATE usage SET rolled = true
-    WHERE id IN (SELECT id FROM usage WHERE NOT rolled LIMIT $1 FOR UPDATE SKIP LOCKED)
+    WHERE ctid IN (SELECT ctid FROM usage WHERE NOT rolled LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING tenant_id, agent_id, model, date_trunc('hour', created_at, 'UTC') AS hour,
               prompt_tokens, completion_tokens, cost_usd, turns, conversations, messages,
               response_time_ms

@@ -35,9 +35,7 @@ def upgrade() -> None:
             server_default=sa.text("now()"),
             nullable=False,
         ),
-        sa.Column("id", sa.String(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_usage")),
-        sa.UniqueConstraint("message_id", "model", name="uq_usage_message_id_model"),
+        sa.PrimaryKeyConstraint("message_id", "model", name=op.f("pk_usage")),
     )
     op.create_index("ix_usage_agent_id", "usage", ["agent_id", "created_at"], unique=False)
     op.create_index(
@@ -471,6 +469,8 @@ def upgrade() -> None:
         unique=False,
         postgresql_where=sa.text("type IN ('agent.chat.message', 'agent.chat.completed')"),
     )
+    op.drop_index("ix_event_log_created_at", table_name="event_log")
+    op.create_index("ix_event_log_created_at", "event_log", ["created_at"], postgresql_using="brin")
     op.drop_constraint(op.f("fk_event_log_tenant_id_tenants"), "event_log", type_="foreignkey")
     op.add_column("idempotency_keys", sa.Column("holder", sa.String(), nullable=True))
     op.add_column(
@@ -479,6 +479,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    op.drop_index("ix_event_log_created_at", table_name="event_log")
+    op.create_index("ix_event_log_created_at", "event_log", ["created_at"])
     op.drop_column("idempotency_keys", "renewed_at")
     op.drop_column("idempotency_keys", "holder")
     op.create_foreign_key(
