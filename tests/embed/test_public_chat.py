@@ -14,15 +14,11 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from sqlalchemy import delete
 
 from app import settings as configuration
-from app.domain.embed import keys, origins, queries
+from app.domain.embed import keys
 from app.kit.ids import new_id
 from app.main import create_app
-from app.parts import Parts
-from db.models import EmbedKey
-from db.session import ALL_TENANTS
 from tests.embed.test_keys import PATH as KEYS
 from tests.embed.test_keys import make_key
 from tests.model_server import ModelServer, Reply
