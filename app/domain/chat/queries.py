@@ -13,23 +13,27 @@ SET turn_holder = $4, turn_until = now() + $5 * interval '1 second', ended_at = 
 """
 _IS_FREE = "(c.turn_until IS NULL OR c.turn_until < now())"
 MAX_ENTRIES = 200
-# More than any window is filled with; what a model once said at great length stays behind.
-MAX_BYTES = 500_000
+# More than the history may have altogether: what is longer is never shown to a model again.
+_MAX_CHARS = 120_000
 
-_PAST = f"""
-(SELECT json_agg(json_build_object('type', type, 'role', role, 'content', content, 'data', data)
-                 ORDER BY seq)::text
- FROM (
-    SELECT seq, type, role, content, CASE WHEN type = 'tool_call' THEN data END AS data,
-           sum(coalesce(octet_length(content), 0) + pg_column_size(data))
-             OVER (ORDER BY seq DESC) AS bytes
-    FROM (
-        SELECT * FROM conversation_entries
-        WHERE tenant_id = $1 AND conversation_id = $2 AND type IN ('message', 'tool_call')
-        ORDER BY seq DESC LIMIT {MAX_ENTRIES}
-    ) entries
- ) newest
- WHERE bytes < {MAX_BYTES})
+# The tenant is not asked for here, where it tempts the planner to look through all that the tenant
+# has: the conversation is known to be the tenant's.
+_NEWEST = f"""
+SELECT tenant_id, seq, type, role, left(content, {_MAX_CHARS}) AS content,
+       CASE WHEN type = 'tool_call' AND pg_column_size(data) < {_MAX_CHARS} THEN data::text END
+         AS data
+FROM conversation_entries
+WHERE conversation_id = {{conversation}} AND type IN ('message', 'tool_call')
+ORDER BY seq DESC LIMIT {MAX_ENTRIES}
+"""  # noqa: S608
+
+# A row per entry, the newest first; one row where there is none. Should the statement have waited
+# for another turn's end, the entries were read too early: `as_of` and `message_count` then differ.
+_WITH_PAST = f"""
+SELECT t.is_new, t.message_count,
+       (SELECT c.message_count FROM conversations c WHERE c.id = $2) AS as_of,
+       e.type, e.role, e.content, e.data
+FROM {{taken}} t LEFT JOIN LATERAL ({_NEWEST.format(conversation="t.id")}) e ON true
 """  # noqa: S608
 
 _OPEN = f"""
@@ -47,31 +51,26 @@ WITH conversation AS (
 ), emitted AS (
     {events.emission("$10")} WHERE (SELECT is_new FROM conversation)
 )
-SELECT id, is_new, message_count,
-       (SELECT c.message_count FROM conversations c WHERE c.id = $2) AS as_of,
-       {_PAST} AS past
-FROM conversation
+{_WITH_PAST.format(taken="conversation")}
 """  # noqa: S608  # our own text
 
-# The history comes along. Should the statement have waited for another turn's end, it was read too
-# early: `as_of` and `message_count` then differ.
 _RESUME = f"""
 WITH taken AS (
     UPDATE conversations AS c {_TAKE}
     WHERE c.tenant_id = $1 AND c.id = $2 AND c.agent_id = $3 AND c.user_id = $6 AND {_IS_FREE}
-    RETURNING c.id, c.message_count
+    -- Nobody was told of this yet: it need not be on disk before the model is asked.
+    RETURNING c.id, false AS is_new, c.message_count, set_config('synchronous_commit', 'off', true)
 )
-SELECT id, false AS is_new, message_count,
-       (SELECT c.message_count FROM conversations c WHERE c.id = $2) AS as_of,
-       {_PAST} AS past
-FROM taken
-"""  # noqa: S608
+{_WITH_PAST.format(taken="taken")}
+"""
 
 _EXISTS = """
 SELECT 1 FROM conversations WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 AND user_id = $4
 """
 
-_HISTORY = f"SELECT {_PAST} FROM (SELECT $1::text, $2::text) given"  # noqa: S608
+_HISTORY = f"""
+SELECT type, role, content, data FROM ({_NEWEST.format(conversation="$2")}) e WHERE tenant_id = $1
+"""  # noqa: S608
 
 _RENEW = """
 UPDATE conversations SET turn_until = now() + $4 * interval '1 second'
@@ -138,13 +137,13 @@ SELECT count(*) FROM conversation
 """  # noqa: S608
 
 
-async def open_new(tx: Tx, tenant: str, *values: object) -> Row | None:
-    """Begin a conversation, or a visitor's next turn; None while another turn is running."""
-    return await fast.row(tx, tenant, _OPEN, *values)
+async def open_new(tx: Tx, tenant: str, *values: object) -> list[Row]:
+    """Begin a conversation, or a visitor's next turn; nothing while another turn is running."""
+    return await fast.rows(tx, tenant, _OPEN, *values)
 
 
-async def resume(tx: Tx, tenant: str, *values: object) -> Row | None:
-    return await fast.row(tx, tenant, _RESUME, *values)
+async def resume(tx: Tx, tenant: str, *values: object) -> list[Row]:
+    return await fast.rows(tx, tenant, _RESUME, *values)
 
 
 async def exists(
@@ -153,10 +152,9 @@ async def exists(
     return bool(await fast.value(tx, tenant, _EXISTS, conversation_id, agent_id, user_id))
 
 
-async def history(tx: Tx, tenant: str, conversation_id: str) -> str | None:
-    """The newest entries as JSON, the oldest of them first."""
-    found: str | None = await fast.value(tx, tenant, _HISTORY, conversation_id)
-    return found
+async def history(tx: Tx, tenant: str, conversation_id: str) -> list[Row]:
+    """The newest first."""
+    return await fast.rows(tx, tenant, _HISTORY, conversation_id)
 
 
 async def renew(tx: Tx, tenant: str, conversation_id: str, holder: str, seconds: float) -> bool:

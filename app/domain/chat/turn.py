@@ -40,6 +40,7 @@ from app.kit.ids import new_id
 from app.kit.renewal import Renewal
 from app.kit.texts import as_json
 from app.parts import Parts
+from db.fast import Row
 from db.session import Tx
 
 log = logs.get("chat")
@@ -157,14 +158,15 @@ async def begin(
     seconds = _FOR_A_JOB_SECONDS if job_id else LEASE_SECONDS
     held = (turn.conversation_id, brain.agent_id, turn.holder, seconds, who.user_id)
     if conversation_id is not None and who.embed_key_id is None:
-        row = await queries.resume(tx, brain.tenant_id, *held)
+        rows = await queries.resume(tx, brain.tenant_id, *held)
     else:
-        row = await _open(tx, turn, *held)
-    if row is None:
+        rows = await _open(tx, turn, *held)
+    if not rows:
         await _refuse(tx, turn)
-    turn.is_opened = row["is_new"]
-    turn.past = _folded(row["past"])
-    if not row["is_new"] and row["as_of"] != row["message_count"]:
+    first = rows[0]
+    turn.is_opened = first["is_new"]
+    turn.past = _folded(rows)
+    if not turn.is_opened and first["as_of"] != first["message_count"]:
         turn.past = await past_of(tx, brain.tenant_id, turn.conversation_id)
     turn.is_new = is_new(turn.past)
     return turn
@@ -175,7 +177,7 @@ def is_new(past: list[Past]) -> bool:
     return all(item.role == "user" for item in past)
 
 
-async def _open(tx: Tx, turn: Turn, *held: object) -> Any:
+async def _open(tx: Tx, turn: Turn, *held: object) -> list[Row]:
     who, brain = turn.who, turn.brain
     started = ChatStarted(brain.agent_id, turn.conversation_id, who.user_id, turn.source)
     packed = events.packed([started], tenant_id=brain.tenant_id)
@@ -203,26 +205,16 @@ async def past_of(tx: Tx, tenant_id: str, conversation_id: str) -> list[Past]:
     return _folded(await queries.history(tx, tenant_id, conversation_id))
 
 
-class _Entry(msgspec.Struct):
-    type: str
-    role: str
-    content: str | None
-    data: dict[str, Any] | None
-
-
-_entries_in = msgspec.json.Decoder(list[_Entry])
-
-
-def _folded(entries: str | None) -> list[Past]:
+def _folded(rows: list[Row]) -> list[Past]:
     """Tool calls belong to the replies that they led to."""
     past: list[Past] = []
     calls: list[dict[str, Any]] = []
-    for entry in _entries_in.decode(entries) if entries else ():
-        if entry.data is not None:
-            calls.append(entry.data)
-            continue
-        past.append(Past(entry.role, entry.content or "", calls))
-        calls = []
+    for row in reversed(rows):
+        if row["type"] == "message":
+            past.append(Past(row["role"], row["content"] or "", calls))
+            calls = []
+        elif row["data"] is not None:
+            calls.append(msgspec.json.decode(row["data"]))
     return past
 
 
