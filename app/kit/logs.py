@@ -4,6 +4,7 @@ Secrets are kept out by construction (nothing logs a body, a header or a query s
 filter blanks the values of keys that name a secret.
 """
 
+import io
 import logging
 import re
 import sys
@@ -72,6 +73,19 @@ def _json(_logger: WrappedLogger, _name: str, event: EventDict) -> str:
         return _encoder.encode({key: ascii(value) for key, value in event.items()}).decode()
 
 
+class _StandardError(io.TextIOBase):
+    """Whatever standard error is at the moment, not what it was when logging was set up."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+
+_STDERR = _StandardError()
+
+
 def configure(level: str, log_format: str) -> None:
     shared: list[Any] = [
         structlog.processors.add_log_level,
@@ -88,10 +102,10 @@ def configure(level: str, log_format: str) -> None:
     structlog.configure(
         processors=[*shared, *tail],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(_STDERR),
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(_STDERR)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
