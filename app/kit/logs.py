@@ -9,7 +9,7 @@ import logging
 import re
 import sys
 from functools import lru_cache
-from typing import Any
+from typing import Any, TextIO, cast
 
 import msgspec
 import structlog
@@ -83,7 +83,7 @@ class _StandardError(io.TextIOBase):
         sys.stderr.flush()
 
 
-_STDERR = _StandardError()
+_STDERR = cast("TextIO", _StandardError())
 
 
 def configure(level: str, log_format: str) -> None:
