@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.domain.agents import brain as brains
+from app.domain.chat import turn
 from app.kit import work
 from app.parts import Parts
 from db.session import ALL_TENANTS
@@ -873,3 +875,22 @@ async def test_a_refused_job_leaves_nothing_behind(talk: Talker, parts: Parts) -
     )
     assert tuple(row) == (1, 1)
     assert len(await _messages(talk, job)) == 1
+
+
+async def test_a_job_in_a_known_conversation_is_on_disk_before_it_is_acknowledged(
+    talk: Talker, parts: Parts
+) -> None:
+    """Its transaction waits for the disk when it commits, as every accepted work's does."""
+    first = await talk.say("Hello")
+    tenant_id = talk.client.tenant_id
+    async with parts.db.tx(tenant_id) as tx:
+        # As an operator's Postgres has it; that of the tests waits for no disk at all.
+        await (await tx.raw()).execute("SET LOCAL synchronous_commit = on")
+        brain = await brains.load(tx, parts.keyring, talk.agent_id)
+        who = turn.Who(talk.client.user_id)
+        known = first["conversation_id"]
+        job = {"conversation_id": known, "job_id": "job_test"}
+        await turn.begin(tx, brain, who, "async", "More?", **job)
+        raw = await tx.raw()
+        assert await raw.fetchval("SELECT current_setting('synchronous_commit')") == "on"
+        await tx.rollback()

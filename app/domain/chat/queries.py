@@ -54,15 +54,18 @@ WITH conversation AS (
 {_WITH_PAST.format(taken="conversation")}
 """  # noqa: S608  # our own text
 
-_RESUME = f"""
+_TAKE_IT = f"""
 WITH taken AS (
     UPDATE conversations AS c {_TAKE}
     WHERE c.tenant_id = $1 AND c.id = $2 AND c.agent_id = $3 AND c.user_id = $6 AND {_IS_FREE}
-    -- Nobody was told of this yet: it need not be on disk before the model is asked.
-    RETURNING c.id, false AS is_new, c.message_count, set_config('synchronous_commit', 'off', true)
+    RETURNING c.id, false AS is_new, c.message_count{{more}}
 )
 {_WITH_PAST.format(taken="taken")}
 """
+_RESUME = _TAKE_IT.format(more="")
+# Nobody was told of anything yet, and this is all of its transaction: it need not be on disk before
+# the model is asked. What an accepted job holds by is, with the job.
+_RESUME_NOW = _TAKE_IT.format(more=", set_config('synchronous_commit', 'off', true)")
 
 _EXISTS = """
 SELECT 1 FROM conversations WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 AND user_id = $4
@@ -142,8 +145,8 @@ async def open_new(tx: Tx, tenant: str, *values: object) -> list[Row]:
     return await fast.rows(tx, tenant, _OPEN, *values)
 
 
-async def resume(tx: Tx, tenant: str, *values: object) -> list[Row]:
-    return await fast.rows(tx, tenant, _RESUME, *values)
+async def resume(tx: Tx, tenant: str, *values: object, with_job: bool) -> list[Row]:
+    return await fast.rows(tx, tenant, _RESUME if with_job else _RESUME_NOW, *values)
 
 
 async def exists(

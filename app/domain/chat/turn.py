@@ -158,7 +158,7 @@ async def begin(
     seconds = _FOR_A_JOB_SECONDS if job_id else LEASE_SECONDS
     held = (turn.conversation_id, brain.agent_id, turn.holder, seconds, who.user_id)
     if conversation_id is not None and who.embed_key_id is None:
-        rows = await queries.resume(tx, brain.tenant_id, *held)
+        rows = await queries.resume(tx, brain.tenant_id, *held, with_job=job_id is not None)
     else:
         rows = await _open(tx, turn, *held)
     if not rows:
