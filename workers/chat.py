@@ -44,12 +44,12 @@ class _Progress:
 class _JobKeeper:
     def __init__(self, job: Job, begun: Turn) -> None:
         self._job = job
-        self._turn = begun
+        self.turn = begun
         self.spend: Spend | None = None
 
     async def whole(self, talk: Talk) -> ChatReply:
         """Reply, usage, events, the job's end and the work's end: all of it, once."""
-        begun, job = self._turn, self._job
+        begun, job = self.turn, self._job
         completed = ChatCompleted(
             begun.brain.agent_id,
             begun.conversation_id,
@@ -89,7 +89,8 @@ async def run_turn(job: Job) -> None:
         last = job.row.attempt >= job.row.max_attempts
         if error.reason in PASSING and not last:
             wait = min(error.retry_after, _LONGEST_WAIT_SECONDS) if error.retry_after else None
-            raise Retry(f"{error.reason}: {error.message}", wait) from error
+            # The ledger is told in which way; the provider's own words are for the job's owner.
+            raise Retry(f"the model did not answer: {error.reason}", wait) from error
         await _fail(job, error, keeper)
     except ApiError as error:
         await _fail(job, error, keeper)
@@ -124,10 +125,12 @@ async def _prepared(job: Job) -> tuple[Turn | None, _Progress | None]:
 
 
 async def _fail(job: Job, error: ApiError, keeper: _JobKeeper | None) -> None:
-    spend = keeper.spend if keeper is not None else None
     async with job.finish() as tx:
         await job.hold(tx)
-        await jobs.end(tx, job.row.tenant_id or "", job.ref_id, "failed", error, spend)
+        if keeper is not None and keeper.spend is not None and keeper.spend.by_model:
+            # Also when job and conversation were deleted with their agent meanwhile.
+            await turn.bill(tx, keeper.turn, keeper.spend)
+        await jobs.end(tx, job.row.tenant_id or "", job.ref_id, "failed", error)
 
 
 async def bury_turn(_parts: Parts, tx: Tx, row: WorkRow, error: str) -> None:

@@ -894,3 +894,24 @@ async def test_a_job_in_a_known_conversation_is_on_disk_before_it_is_acknowledge
         raw = await tx.raw()
         assert await raw.fetchval("SELECT current_setting('synchronous_commit')") == "on"
         await tx.rollback()
+
+
+async def test_what_a_job_used_is_counted_although_its_agent_was_deleted_meanwhile(
+    talk: Talker, parts: Parts
+) -> None:
+    hold = asyncio.Event()
+    talk.script(Reply(hold=hold, usage=(900, 90)))
+    answer = await talk.client.post(f"{talk.path}/chat/async", {"message": "Hi"})
+    find = "SELECT work_id FROM chat_jobs WHERE id = $1"
+    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        work_id = await (await tx.raw()).fetchval(find, answer.json()["job_id"])
+    running = asyncio.create_task(Runner(parts, JOBS, BURIALS).run(work_id))
+    async with asyncio.timeout(10):
+        while not talk.asked:  # noqa: ASYNC110  # the scripted model notes it
+            await asyncio.sleep(0.01)
+    assert (await talk.client.delete(talk.path)).status_code == 204
+    hold.set()
+    await running
+    used = "SELECT sum(prompt_tokens + completion_tokens) FROM usage WHERE agent_id = $1"
+    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        assert await (await tx.raw()).fetchval(used, talk.agent_id) == 990

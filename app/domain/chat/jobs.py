@@ -115,10 +115,9 @@ async def end(
     job_id: str,
     outcome: Literal["failed", "cancelled"],
     error: ApiError | None,
-    spend: Spend | None = None,
 ) -> None:
     """A job that gives no reply: its conversation is free again, who waits for it is told, and
-    what it used until then is counted.
+    what its kept rounds used is counted, unless its worker has counted more already.
     """
     told = JobError(error.code, error.message, error.details) if error else None
     packed = as_json(told) if told else None
@@ -126,7 +125,7 @@ async def end(
     if ended is None:
         return
     await queries.release(tx, tenant_id, ended["conversation_id"], job_id)
-    await _bill(tx, tenant_id, ended, spend or _spent(ended["progress"]))
+    await _bill(tx, tenant_id, ended, _spent(ended["progress"]))
     completed = ChatCompleted(
         ended["agent_id"],
         ended["conversation_id"],
