@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 
 from app.domain.models.gateway import Models
 from app.kit import background, keys
+from app.kit.batches import Batches
 from app.kit.crypto import Keyring
 from app.kit.egress import Egress, Guard
 from app.kit.files import Files
@@ -33,6 +34,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     egress: Egress
     files: Files
     models: Models
+    batches: Batches
 
     async def close(self) -> None:
         await background.drain()
@@ -62,6 +64,7 @@ def build(settings: Settings) -> Parts:
         egress=Egress(guard),
         files=Files.at(settings.files_uri, settings.data_dir),
         models=Models(guard, redis, has_local=settings.local_model),
+        batches=Batches(),
     )
 
 

@@ -97,3 +97,12 @@ def _line(line: str) -> tuple[str, str]:
 
 def texts_of(events: Iterable[tuple[str, Any]]) -> str:
     return "".join(data["delta"] for name, data in events if name == "content_delta")
+
+
+def names_of(events: Iterable[tuple[str, Any]]) -> list[str]:
+    """The kinds of events in order, with deltas in a row as one: the network may join them."""
+    names: list[str] = []
+    for name, _ in events:
+        if name != "content_delta" or names[-1:] != ["content_delta"]:
+            names.append(name)
+    return names

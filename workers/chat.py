@@ -5,7 +5,7 @@ from contextlib import aclosing
 import msgspec
 
 from app.domain.agents import brain as brains
-from app.domain.chat import jobs, queries, turn
+from app.domain.chat import begin, jobs, keep, queries, turn
 from app.domain.chat.calls import Round
 from app.domain.chat.events import ChatCompleted
 from app.domain.chat.schemas import ChatReply
@@ -60,7 +60,7 @@ class _JobKeeper:
         )
         async with job.finish() as tx:
             await job.hold(tx)
-            reply = await turn.store(tx, begun, talk, "complete", [completed])
+            reply = await keep.store(tx, begun, talk, "complete", [completed])
             tenant_id = begun.brain.tenant_id
             await queries.end_job(tx, tenant_id, job.ref_id, "completed", as_json(reply), None)
         return reply
@@ -104,7 +104,7 @@ async def _prepared(job: Job) -> tuple[Turn | None, _Progress | None]:
             # Deleted with its agent, or over already.
             return None, None
         brain = await brains.load(tx, job.parts.keyring, row["agent_id"])
-        past = await turn.past_of(tx, tenant_id, row["conversation_id"])
+        past = await begin.past_of(tx, tenant_id, row["conversation_id"])
     async with job.checkpoint() as tx:
         await queries.mark_running(tx, tenant_id, job.ref_id)
     begun = Turn(
@@ -114,7 +114,7 @@ async def _prepared(job: Job) -> tuple[Turn | None, _Progress | None]:
         conversation_id=row["conversation_id"],
         question_id="",
         message_id=row["message_id"],
-        is_new=turn.is_new(past),
+        is_new=begin.is_new(past),
         text=past[-1].content,
         context=msgspec.json.decode(row["context"]) if row["context"] else None,
         past=past[:-1],
@@ -129,7 +129,7 @@ async def _fail(job: Job, error: ApiError, keeper: _JobKeeper | None) -> None:
         await job.hold(tx)
         if keeper is not None and keeper.spend is not None and keeper.spend.by_model:
             # Also when job and conversation were deleted with their agent meanwhile.
-            await turn.bill(tx, keeper.turn, keeper.spend)
+            await keep.bill(tx, keeper.turn, keeper.spend)
         await jobs.end(tx, job.row.tenant_id or "", job.ref_id, "failed", error)
 
 

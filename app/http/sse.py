@@ -1,7 +1,6 @@
 """Server-sent events: a stream that notices within moments when nobody reads it any more.
 
-What is ready at the same time goes out in one packet. A silent stream says a comment every ten
-seconds, so that proxies keep it open.
+A silent stream says a comment every ten seconds, so that proxies keep it open.
 """
 
 import asyncio
@@ -20,7 +19,6 @@ log = logs.get("http")
 MEDIA_TYPE = "text/event-stream"
 KEEP_ALIVE_SECONDS = 10.0
 STALLED_SECONDS = 60.0
-MOST_WAITING = 1024 * 1024
 _COMMENT = b": still here\n\n"
 _STOP_SECONDS = 5.0
 
@@ -46,68 +44,60 @@ class _Stream(ASGIResponse):
     def __init__(self, source: AsyncGenerator[bytes, None]) -> None:
         super().__init__(media_type=MEDIA_TYPE, headers={"x-accel-buffering": "no"})
         self._source = source
-        self._ready: list[bytes] = []
-        self._waiting = 0
-        self._news = asyncio.Event()
-        self._taken = asyncio.Event()
+        self._over = False
+        self._sending = 0
+        self._sent_at = 0.0
+        self._comment: asyncio.Task[None] | None = None
 
     async def send_body(self, send: Send, receive: Receive) -> None:
-        pump = asyncio.create_task(self._pump())
-        reader = asyncio.create_task(_until_gone(receive))
-        for task in (pump, reader):
-            task.add_done_callback(lambda _task: self._news.set())
+        pump = asyncio.create_task(self._pump(send))
+        self._sent_at = asyncio.get_running_loop().time()
         try:
-            while not reader.done():
-                over = pump.done()
-                body = b"".join(self._ready)
-                self._ready.clear()
-                self._news.clear()
-                if body or over:
-                    await _send(send, body, more=not over)
-                    self._waiting -= len(body)
-                    self._taken.set()
-                if over:
-                    return
-                if not self._ready and not pump.done() and not await self._wait():
-                    await _send(send, _COMMENT, more=True)
+            async with asyncio.timeout(None) as patience:
+                self._watch(send, patience)
+                # A server tells a client that left, and the end of the response, in the same way.
+                while (await receive())["type"] != "http.disconnect":
+                    pass
         except TimeoutError:
             log.info("a reader took nothing for too long", seconds=STALLED_SECONDS)
         finally:
-            reader.cancel()
-            pump.cancel()
-            await asyncio.wait([pump], timeout=_STOP_SECONDS)
+            self._timer.cancel()
+            if not pump.done():
+                pump.cancel()
+                await asyncio.wait([pump], timeout=_STOP_SECONDS)
 
-    async def _pump(self) -> None:
+    async def _pump(self, send: Send) -> None:
         try:
             async with aclosing(self._source):
                 async for chunk in self._source:
-                    self._ready.append(chunk)
-                    self._waiting += len(chunk)
-                    self._news.set()
-                    while self._waiting > MOST_WAITING:
-                        # A slow reader slows the model down, too.
-                        self._taken.clear()
-                        await self._taken.wait()
+                    # A slow reader slows the model down, too.
+                    await self._send(send, chunk)
         except asyncio.CancelledError:
             raise
         except Exception:
             log.exception("a stream broke off")
+        await self._send(send, b"", more=False)
 
-    async def _wait(self) -> bool:
-        """False when it has been silent for too long."""
+    async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
+        if self._over:
+            return
+        self._sending, self._over = self._sending + 1, not more
         try:
-            async with asyncio.timeout(KEEP_ALIVE_SECONDS):
-                await self._news.wait()
-        except TimeoutError:
-            return False
-        return True
+            await send({"type": "http.response.body", "body": body, "more_body": more})
+        finally:
+            self._sending -= 1
+            self._sent_at = asyncio.get_running_loop().time()
 
-
-async def _send(send: Send, body: bytes, *, more: bool) -> None:
-    async with asyncio.timeout(STALLED_SECONDS):
-        await send({"type": "http.response.body", "body": body, "more_body": more})
-
-
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    def _watch(self, send: Send, patience: asyncio.Timeout) -> None:
+        """One timer for all of the stream: what is sent needs none of its own."""
+        loop = asyncio.get_running_loop()
+        silent = loop.time() - self._sent_at
+        if self._sending and silent >= STALLED_SECONDS:
+            patience.reschedule(loop.time())
+            return
+        if not self._sending and silent >= KEEP_ALIVE_SECONDS:
+            self._comment = asyncio.create_task(self._send(send, _COMMENT))
+            silent = 0.0
+        limit = STALLED_SECONDS if self._sending else KEEP_ALIVE_SECONDS
+        again = min(KEEP_ALIVE_SECONDS, limit - silent)
+        self._timer = loop.call_later(again, self._watch, send, patience)

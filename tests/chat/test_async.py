@@ -12,6 +12,7 @@ import pytest
 
 from app.domain.agents import brain as brains
 from app.domain.chat import turn
+from app.domain.chat.begin import Question, begin
 from app.kit import work
 from app.parts import Parts
 from db.session import ALL_TENANTS
@@ -887,10 +888,13 @@ async def test_a_job_in_a_known_conversation_is_on_disk_before_it_is_acknowledge
         # As an operator's Postgres has it; that of the tests waits for no disk at all.
         await (await tx.raw()).execute("SET LOCAL synchronous_commit = on")
         brain = await brains.load(tx, parts.keyring, talk.agent_id)
-        who = turn.Who(talk.client.user_id)
-        known = first["conversation_id"]
-        job = {"conversation_id": known, "job_id": "job_test"}
-        await turn.begin(tx, brain, who, "async", "More?", **job)
+        question = Question(
+            who=turn.Who(talk.client.user_id),
+            source="async",
+            text="More?",
+            conversation_id=first["conversation_id"],
+        )
+        await begin(tx, brain, question, job_id="job_test")
         raw = await tx.raw()
         assert await raw.fetchval("SELECT current_setting('synchronous_commit')") == "on"
         await tx.rollback()

@@ -212,7 +212,7 @@ async def test_a_key_whose_holder_is_at_work_is_not_taken_over(
 async def test_a_reader_that_takes_nothing_slows_the_source(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sse, "MOST_WAITING", 1000)
+    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.1)
     monkeypatch.setattr(sse, "STALLED_SECONDS", 0.3)
     made = 0
     closed = asyncio.Event()

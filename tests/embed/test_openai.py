@@ -202,7 +202,7 @@ async def test_a_key_used_here_is_a_used_key(talk: Talker, visitor: AsyncOpenAI)
 
 
 async def test_a_stream_gives_the_answer_piece_by_piece(talk: Talker, either: AsyncOpenAI) -> None:
-    talk.script(Reply(texts=["The ", "shop ", "opens."]))
+    talk.script(Reply(texts=["The ", "shop ", "opens."], delay=0.05))
     stream = await either.chat.completions.create(model=talk.agent_id, messages=HI, stream=True)
     chunks = await _chunks(stream)
     assert _text(chunks) == "The shop opens."

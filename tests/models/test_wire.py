@@ -103,7 +103,18 @@ def _ask(**fields: Any) -> Ask:
 
 async def _pieces(wire: Wire, target: Target, **fields: Any) -> list[Piece]:
     async with aclosing(wire.answer(target, _ask(**fields))) as pieces:
-        return [piece async for piece in pieces]
+        return _joined([piece async for piece in pieces])
+
+
+def _joined(pieces: Sequence[Piece]) -> list[Piece]:
+    """With neighbouring texts as one: how many packets they came in is the network's affair."""
+    found: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, Text) and found and isinstance(last := found[-1], Text):
+            found[-1] = Text(last.text + piece.text)
+        else:
+            found.append(piece)
+    return found
 
 
 async def _failure(wire: Wire, target: Target, **fields: Any) -> tuple[ModelFailed, list[Piece]]:
@@ -273,8 +284,10 @@ async def test_nothing_is_said_of_functions_where_there_are_none(
 async def test_a_stream_is_passed_on_in_the_provider_s_own_pieces(
     wire: Wire, models: ModelServer
 ) -> None:
-    models.script("pieces", Reply(texts=["One", ", ", "two"], usage=(40, 8)))
-    found = await _pieces(wire, _target(models.url, "scripted/pieces"))
+    models.script("pieces", Reply(texts=["One", ", ", "two"], delay=0.05, usage=(40, 8)))
+    target = _target(models.url, "scripted/pieces")
+    async with aclosing(wire.answer(target, _ask())) as answer:
+        found = [piece async for piece in answer]
     assert found == [Text("One"), Text(", "), Text("two"), Used(40, 8)]
 
 
@@ -429,13 +442,59 @@ def _long_answer() -> tuple[list[bytes], list[Piece]]:
         DONE,
     ]
     pieces: list[Piece] = [*map(Text, texts), Used(3, 4), ToolCall("call_9", "f", '{"ü": "ß"}')]
-    return events, pieces
+    return events, _joined(pieces)
 
 
 async def test_many_events_in_one_packet_are_all_read(wire: Wire) -> None:
     events, pieces = _long_answer()
     async with _sending(SSE + b"".join(events)) as url:
         assert await _pieces(wire, _target(url)) == pieces
+
+
+async def test_the_text_of_one_packet_is_one_piece(wire: Wire) -> None:
+    """Whoever reads it gets it at one moment anyway, and each piece costs all the way to them."""
+    said = b"".join(_delta(content=f"{number} ") for number in range(200))
+    async with (
+        _sending(SSE + said + STOP + DONE) as url,
+        aclosing(wire.answer(_target(url), _ask())) as answer,
+    ):
+        pieces = [piece async for piece in answer]
+    assert _joined(pieces) == [Text("".join(f"{number} " for number in range(200)))]
+    assert len(pieces) < 10
+
+
+async def test_what_came_before_a_failure_in_the_same_packet_is_passed_on(wire: Wire) -> None:
+    broken = _event(error={"message": "I fell"})
+    async with _sending(SSE + _delta(content="Half ") + _delta(content="a word") + broken) as url:
+        error, before = await _failure(wire, _target(url))
+    assert _joined(before) == [Text("Half a word")]
+    assert "I fell" in error.message
+
+
+async def test_a_connection_is_used_again_after_its_stream_ended(wire: Wire) -> None:
+    """Also where the end of the response comes a moment after the last event."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n"
+    said = _delta(content="Yes") + STOP + DONE
+    opened = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal opened
+        opened += 1
+        while request := await reader.read(64 * 1024):
+            if b"[" not in request:
+                continue
+            writer.write(head + b"\r\n%x\r\n%s\r\n" % (len(said), said))
+            await writer.drain()
+            await asyncio.sleep(0.02)
+            writer.write(b"0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        for _ in range(3):
+            assert await _pieces(wire, _target(url)) == [Text("Yes")]
+        await wire.close()
+    assert opened == 1
 
 
 async def test_events_may_come_a_byte_at_a_time(wire: Wire) -> None:

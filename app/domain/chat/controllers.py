@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from litestar import Controller, Request, Response, delete, get, post
@@ -5,6 +6,8 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents import brain as brains
 from app.domain.chat import conversations, jobs, stream, turn
+from app.domain.chat.begin import Question, begin, resume
+from app.domain.chat.keep import WebKeeper
 from app.domain.chat.schemas import (
     AgentStatus,
     ChatReply,
@@ -15,7 +18,7 @@ from app.domain.chat.schemas import (
     LogEntry,
     MessageView,
 )
-from app.domain.chat.turn import Turn, WebKeeper, Who
+from app.domain.chat.turn import Turn, Who
 from app.domain.usage import service as usage
 from app.domain.usage.service import AgentStats, Period
 from app.http.given import Id, Page, Parts, Principal, Tx
@@ -165,18 +168,21 @@ class ChatController(Controller):
 
 
 async def _begun(parts: Parts, principal: Principal, agent_id: str, data: ChatRequest) -> Turn:
-    async with parts.db.tx(principal.scope, read_only=True) as tx:
+    scope = principal.scope
+    question = Question(
+        who=Who(principal.user_id),
+        source="console",
+        text=data.message,
+        conversation_id=data.conversation_id,
+        context=data.context,
+    )
+    if data.conversation_id is not None:
+        together = partial(resume, parts, scope, agent_id)
+        return await parts.batches.join(("resume", scope, agent_id), question, together)
+    async with parts.db.tx(scope, read_only=True) as tx:
         brain = await brains.load(tx, parts.keyring, agent_id)
         await parts.models.check(brain.target)
-        return await turn.begin(
-            tx,
-            brain,
-            Who(principal.user_id),
-            "console",
-            data.message,
-            conversation_id=data.conversation_id,
-            context=data.context,
-        )
+        return await begin(tx, brain, question)
 
 
 class ConversationController(Controller):

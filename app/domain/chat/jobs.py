@@ -7,7 +7,8 @@ from typing import Any, Literal
 import msgspec
 
 from app.domain.agents import brain as brains
-from app.domain.chat import queries, turn
+from app.domain.chat import keep, queries
+from app.domain.chat.begin import Question, begin
 from app.domain.chat.calls import Round
 from app.domain.chat.errors import JobFinished, JobNotFound
 from app.domain.chat.events import ChatCompleted, ChatMessage
@@ -41,15 +42,13 @@ async def accept(
     brain = await brains.load(tx, parts.keyring, agent_id)
     parts.models.check_key(brain.target)
     job_id = new_id("job")
-    begun = await turn.begin(
-        tx,
-        brain,
-        Who(principal.user_id),
-        "async",
-        data.message,
+    question = Question(
+        who=Who(principal.user_id),
+        source="async",
+        text=data.message,
         conversation_id=data.conversation_id,
-        job_id=job_id,
     )
+    begun = await begin(tx, brain, question, job_id=job_id)
     asked = ChatMessage(
         brain.agent_id,
         begun.conversation_id,
@@ -64,7 +63,7 @@ async def accept(
         begun.conversation_id,
         begun.question_id,
         data.message,
-        turn.title_of(data.message),
+        keep.title_of(data.message),
         brain.log_messages,
         trace.current().correlation_id,
         events.packed([asked], tenant_id=brain.tenant_id),
@@ -147,12 +146,10 @@ def _spent(progress: str) -> Spend:
 
 async def _bill(tx: Tx, tenant_id: str, ended: Row, spend: Spend) -> None:
     if spend.by_model:
-        usage = await turn.usage_of(
-            spend, ended["message_id"], ended["user_id"], "async", next(iter(spend.by_model))
-        )
-        ids = (ended["agent_id"], ended["conversation_id"])
-        correlation_id = trace.current().correlation_id
-        await queries.add_usage(tx, tenant_id, *ids, as_json(usage), correlation_id)
+        own, ids = next(iter(spend.by_model)), (ended["conversation_id"], ended["message_id"])
+        usage = await keep.usage_of(spend, own, *ids, ended["user_id"], "async")
+        agent_id, correlation_id = ended["agent_id"], trace.current().correlation_id
+        await queries.add_usage(tx, tenant_id, agent_id, as_json(usage), correlation_id)
 
 
 async def _find(parts: Parts, principal: Principal, agent_id: str, job_id: str) -> Row:

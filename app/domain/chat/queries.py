@@ -3,13 +3,15 @@
 Each statement is a transaction of its own, so that none is open while a model talks.
 """
 
+from typing import NamedTuple
+
 from app.domain.events import service as events
 from db import fast
 from db.fast import Row
 from db.session import Tx
 
 _TAKE = """
-SET turn_holder = $4, turn_until = now() + $5 * interval '1 second', ended_at = NULL
+SET turn_holder = {holder}, turn_until = now() + {seconds} * interval '1 second', ended_at = NULL
 """
 _IS_FREE = "(c.turn_until IS NULL OR c.turn_until < now())"
 MAX_ENTRIES = 200
@@ -30,8 +32,8 @@ ORDER BY seq DESC LIMIT {MAX_ENTRIES}
 # A row per entry, the newest first; one row where there is none. Should the statement have waited
 # for another turn's end, the entries were read too early: `as_of` and `message_count` then differ.
 _WITH_PAST = f"""
-SELECT t.is_new, t.message_count,
-       (SELECT c.message_count FROM conversations c WHERE c.id = $2) AS as_of,
+SELECT t.holder, t.is_new, t.message_count,
+       (SELECT c.message_count FROM conversations c WHERE c.id = t.id) AS as_of,
        e.type, e.role, e.content, e.data
 FROM {{taken}} t LEFT JOIN LATERAL ({_NEWEST.format(conversation="t.id")}) e ON true
 """  # noqa: S608
@@ -42,9 +44,9 @@ WITH conversation AS (
         (tenant_id, id, agent_id, turn_holder, turn_until, user_id, embed_key_id, session_id,
          source)
     VALUES ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, $7, $8, $9)
-    ON CONFLICT (id) DO UPDATE {_TAKE}
+    ON CONFLICT (id) DO UPDATE {_TAKE.format(holder="$4", seconds="$5")}
     WHERE c.tenant_id = $1 AND c.agent_id = $3 AND c.embed_key_id = $7 AND {_IS_FREE}
-    RETURNING c.id, c.xmax = 0 AS is_new, c.message_count
+    RETURNING c.id, c.turn_holder AS holder, c.xmax = 0 AS is_new, c.message_count
 ), used AS (
     UPDATE embed_keys SET last_used_at = now()
     WHERE id = $7 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
@@ -54,18 +56,25 @@ WITH conversation AS (
 {_WITH_PAST.format(taken="conversation")}
 """  # noqa: S608  # our own text
 
-_TAKE_IT = f"""
+# Written in a way that no index serves: each row is found by its id, never through all that the
+# tenant has.
+_ONLY_CHECKED = "c.tenant_id IS NOT DISTINCT FROM $1"
+
+# Two who ask for the same conversation at once: one of them gets it.
+_TAKE_THEM = f"""
 WITH taken AS (
-    UPDATE conversations AS c {_TAKE}
-    WHERE c.tenant_id = $1 AND c.id = $2 AND c.agent_id = $3 AND c.user_id = $6 AND {_IS_FREE}
-    RETURNING c.id, false AS is_new, c.message_count{{more}}
+    UPDATE conversations AS c {_TAKE.format(holder="g.holder", seconds="$6")}
+    FROM unnest($3::text[], $4::text[], $5::text[]) AS g(id, holder, user_id)
+    WHERE c.id = g.id AND {_ONLY_CHECKED} AND c.agent_id IS NOT DISTINCT FROM $2
+      AND c.user_id IS NOT DISTINCT FROM g.user_id AND {_IS_FREE}
+    RETURNING c.id, c.turn_holder AS holder, false AS is_new, c.message_count{{more}}
 )
 {_WITH_PAST.format(taken="taken")}
 """
-_RESUME = _TAKE_IT.format(more="")
+_RESUME = _TAKE_THEM.format(more="")
 # Nobody was told of anything yet, and this is all of its transaction: it need not be on disk before
 # the model is asked. What an accepted job holds by is, with the job.
-_RESUME_NOW = _TAKE_IT.format(more=", set_config('synchronous_commit', 'off', true)")
+_RESUME_NOW = _TAKE_THEM.format(more=", set_config('synchronous_commit', 'off', true)")
 
 _EXISTS = """
 SELECT 1 FROM conversations WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 AND user_id = $4
@@ -94,50 +103,46 @@ _USAGE = """
 INSERT INTO usage (tenant_id, agent_id, conversation_id, message_id, user_id, source, model,
                    prompt_tokens, completion_tokens, cost_usd, turns, conversations, messages,
                    response_time_ms, correlation_id)
-SELECT $1, {agent_id}, {conversation_id}, u.message_id, u.user_id, u.source, u.model,
+SELECT $1, {agent_id}, u.conversation_id, u.message_id, u.user_id, u.source, u.model,
        u.prompt_tokens, u.completion_tokens, u.cost_usd, u.turns, u.conversations, u.messages,
        u.response_time_ms, {correlation_id}
 FROM {source}jsonb_to_recordset({usage}::jsonb)
-  AS u(message_id text, user_id text, source text, model text, prompt_tokens int,
-       completion_tokens int, cost_usd numeric, turns int, conversations int, messages int,
-       response_time_ms int)
+  AS u(conversation_id text, message_id text, user_id text, source text, model text,
+       prompt_tokens int, completion_tokens int, cost_usd numeric, turns int, conversations int,
+       messages int, response_time_ms int)
 """
 _ADD_USAGE = (
-    _USAGE.format(agent_id="$2", conversation_id="$3", source="", usage="$4", correlation_id="$5")
+    _USAGE.format(agent_id="$2", source="", usage="$3", correlation_id="$4")
     + "ON CONFLICT (message_id, model) DO NOTHING"
 )
 
 _STORE = f"""
 WITH conversation AS (
-    UPDATE conversations
-    SET turn_holder = NULL, turn_until = NULL, message_count = message_count + $4,
-        last_message_at = now(), title = CASE WHEN title = '' THEN $5 ELSE title END
-    WHERE tenant_id = $1 AND id = $2 AND turn_holder = $3
-    RETURNING id, agent_id
+    UPDATE conversations AS c
+    SET turn_holder = NULL, turn_until = NULL, message_count = c.message_count + g.messages,
+        last_message_at = now(), title = CASE WHEN c.title = '' THEN g.title ELSE c.title END
+    FROM unnest($2::text[], $3::text[], $4::int[], $5::text[], $6::text[])
+      AS g(id, holder, messages, title, correlation_id)
+    WHERE c.id = g.id AND {_ONLY_CHECKED} AND c.turn_holder = g.holder
+    RETURNING c.id, c.agent_id, g.holder, g.correlation_id
 ), entries AS (
     INSERT INTO conversation_entries (tenant_id, id, agent_id, conversation_id, type, role, content,
                                       status, data, logged, correlation_id, created_at)
-    SELECT $1, e.id, c.agent_id, c.id, e.type, e.role, e.content, e.status, e.data, e.logged, $9,
-           e.created_at
-    FROM conversation c, jsonb_to_recordset($6::jsonb)
-      AS e(n int, id text, type text, role text, content text, status text, data jsonb,
-           logged boolean, created_at timestamptz)
-    ORDER BY e.n
+    SELECT $1, e.id, c.agent_id, c.id, e.type, e.role, e.content, e.status, e.data, e.logged,
+           c.correlation_id, e.created_at
+    FROM conversation c JOIN jsonb_to_recordset($7::jsonb)
+      AS e(n int, conversation_id text, id text, type text, role text, content text, status text,
+           data jsonb, logged boolean, created_at timestamptz) ON e.conversation_id = c.id
+    ORDER BY c.id, e.n
 ), used AS (
-    {
-    _USAGE.format(
-        agent_id="c.agent_id",
-        conversation_id="c.id",
-        source="conversation c, ",
-        usage="$7",
-        correlation_id="$9",
-    )
-}
+    {_USAGE.format(agent_id="c.agent_id", source="conversation c JOIN ", usage="$8",
+                   correlation_id="c.correlation_id")} ON u.conversation_id = c.id
 ), emitted AS (
-    {events.emission("$8")} WHERE EXISTS (SELECT 1 FROM conversation)
+    {events.emission("$9")}
+    JOIN conversation c ON c.id = e.data->>'conversation_id'
 )
-SELECT count(*) FROM conversation
-"""  # noqa: S608
+SELECT holder FROM conversation
+"""  # noqa: S608  # fmt: skip
 
 
 async def open_new(tx: Tx, tenant: str, *values: object) -> list[Row]:
@@ -145,8 +150,19 @@ async def open_new(tx: Tx, tenant: str, *values: object) -> list[Row]:
     return await fast.rows(tx, tenant, _OPEN, *values)
 
 
-async def resume(tx: Tx, tenant: str, *values: object, with_job: bool) -> list[Row]:
-    return await fast.rows(tx, tenant, _RESUME if with_job else _RESUME_NOW, *values)
+async def resume(
+    tx: Tx,
+    tenant: str,
+    agent_id: str,
+    wanted: list[tuple[str, str, str | None]],
+    seconds: float,
+    *,
+    with_job: bool,
+) -> list[Row]:
+    """Take these conversations: each by its id, for a holder, if it is this user's and free."""
+    ids, holders, users = zip(*wanted, strict=True)
+    sql = _RESUME if with_job else _RESUME_NOW
+    return await fast.rows(tx, tenant, sql, agent_id, ids, holders, users, seconds)
 
 
 async def exists(
@@ -176,9 +192,20 @@ async def add_usage(tx: Tx, tenant: str, *values: object) -> None:
     await fast.execute(tx, tenant, _ADD_USAGE, *values)
 
 
-async def store(tx: Tx, tenant: str, *values: object) -> bool:
-    """All of a turn at once, if it still holds its conversation."""
-    return bool(await fast.value(tx, tenant, _STORE, *values))
+class Freed(NamedTuple):
+    """A conversation at the end of its turn."""
+
+    id: str
+    holder: str
+    messages: int
+    title: str
+    correlation_id: str
+
+
+async def store(tx: Tx, tenant: str, freed: list[Freed], *rows: str) -> set[str]:
+    """All of these turns at once; gives the holders that still had their conversations."""
+    columns = zip(*freed, strict=True)
+    return {row["holder"] for row in await fast.rows(tx, tenant, _STORE, *columns, *rows)}
 
 
 # Asynchronous chat

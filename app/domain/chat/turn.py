@@ -7,41 +7,27 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
-import asyncpg
 import msgspec
 
 from app.domain.agents.brain import Brain
-from app.domain.agents.errors import AgentNotFound
 from app.domain.chat import history, queries
 from app.domain.chat.calls import forget_unknown
 from app.domain.chat.delegation import boxes_of
-from app.domain.chat.errors import ConversationBusy, ConversationNotFound
-from app.domain.chat.events import ChatMessage, ChatStarted
 from app.domain.chat.history import Past
 from app.domain.chat.schemas import (
     ChatReply,
-    MessageStatus,
-    ReplyMessage,
     Source,
-    TokenUsage,
     ToolCallView,
 )
 from app.domain.chat.steps import Delta, Finished, Started, Step, Thought, ToolResult, ToolUse
 from app.domain.chat.think import Journal, Mind, Spend, think
-from app.domain.events import service as events
-from app.domain.events.event import Event
-from app.domain.models import prices
 from app.domain.models.protocol import Message, ModelFailed
 from app.http import metrics
-from app.kit import background, clock, logs, trace
-from app.kit.ids import new_id
+from app.kit import background, clock, logs
 from app.kit.renewal import Renewal
-from app.kit.texts import as_json
 from app.parts import Parts
-from db.fast import Row
-from db.session import Tx
 
 log = logs.get("chat")
 
@@ -125,97 +111,6 @@ class Keeper(Protocol):
     async def whole(self, talk: Talk) -> ChatReply: ...
 
     async def part(self, talk: Talk) -> None: ...
-
-
-# Beginning
-
-
-async def begin(
-    tx: Tx,
-    brain: Brain,
-    who: Who,
-    source: Source,
-    text: str,
-    *,
-    conversation_id: str | None = None,
-    context: dict[str, Any] | None = None,
-    job_id: str | None = None,
-) -> Turn:
-    """Take the conversation for one turn, or begin one. 409 while somebody else has it."""
-    question_id, message_id = new_id("msg"), new_id("msg")
-    turn = Turn(
-        brain=brain,
-        who=who,
-        source=source,
-        conversation_id=conversation_id or new_id("cnv"),
-        question_id=question_id,
-        message_id=message_id,
-        is_new=conversation_id is None,
-        text=text,
-        context=context,
-        holder=job_id or message_id,
-    )
-    seconds = _FOR_A_JOB_SECONDS if job_id else LEASE_SECONDS
-    held = (turn.conversation_id, brain.agent_id, turn.holder, seconds, who.user_id)
-    if conversation_id is not None and who.embed_key_id is None:
-        rows = await queries.resume(tx, brain.tenant_id, *held, with_job=job_id is not None)
-    else:
-        rows = await _open(tx, turn, *held)
-    if not rows:
-        await _refuse(tx, turn)
-    first = rows[0]
-    turn.is_opened = first["is_new"]
-    turn.past = _folded(rows)
-    if not turn.is_opened and first["as_of"] != first["message_count"]:
-        turn.past = await past_of(tx, brain.tenant_id, turn.conversation_id)
-    turn.is_new = is_new(turn.past)
-    return turn
-
-
-def is_new(past: list[Past]) -> bool:
-    """A conversation counts as one once somebody was answered in it."""
-    return all(item.role == "user" for item in past)
-
-
-async def _open(tx: Tx, turn: Turn, *held: object) -> list[Row]:
-    who, brain = turn.who, turn.brain
-    started = ChatStarted(brain.agent_id, turn.conversation_id, who.user_id, turn.source)
-    packed = events.packed([started], tenant_id=brain.tenant_id)
-    given = (who.embed_key_id, who.session_id, turn.source, packed)
-    try:
-        return await queries.open_new(tx, brain.tenant_id, *held, *given)
-    except asyncpg.ForeignKeyViolationError:
-        raise AgentNotFound("This agent, or the key to it, was deleted at this moment") from None
-
-
-async def _refuse(tx: Tx, turn: Turn) -> NoReturn:
-    brain, who = turn.brain, turn.who
-    known = who.embed_key_id is not None or await queries.exists(
-        tx, brain.tenant_id, turn.conversation_id, brain.agent_id, who.user_id
-    )
-    if not known:
-        raise ConversationNotFound(
-            f"You have no conversation {turn.conversation_id[:64]} with this agent"
-        )
-    raise ConversationBusy("The agent is still answering in this conversation; wait for it to end")
-
-
-async def past_of(tx: Tx, tenant_id: str, conversation_id: str) -> list[Past]:
-    """The conversation so far."""
-    return _folded(await queries.history(tx, tenant_id, conversation_id))
-
-
-def _folded(rows: list[Row]) -> list[Past]:
-    """Tool calls belong to the replies that they led to."""
-    past: list[Past] = []
-    calls: list[dict[str, Any]] = []
-    for row in reversed(rows):
-        if row["type"] == "message":
-            past.append(Past(row["role"], row["content"] or "", calls))
-            calls = []
-        elif row["data"] is not None:
-            calls.append(msgspec.json.decode(row["data"]))
-    return past
 
 
 # Running
@@ -311,189 +206,3 @@ async def _renewed(parts: Parts, turn: Turn) -> AsyncIterator[None]:
         yield
     finally:
         renewal.stop()
-
-
-# Keeping
-
-
-class WebKeeper:
-    """Keeps a turn of the web tier: one statement, which frees the conversation as well."""
-
-    def __init__(self, parts: Parts, turn: Turn, *, live: bool) -> None:
-        self._parts = parts
-        self._turn = turn
-        self._live = live
-
-    async def whole(self, talk: Talk) -> ChatReply:
-        return await self._store(talk, "complete")
-
-    async def part(self, talk: Talk) -> None:
-        """Half a reply stays in the history. A question without any answer does not: whoever
-        asked was told of the failure and will ask again.
-        """
-        if talk.is_empty:
-            await self._release()
-            if talk.spend.by_model:
-                await self._bill(talk)
-            return
-        try:
-            await self._store(talk, "interrupted")
-        except ConversationNotFound:
-            # Deleted meanwhile; or whole after all, when only the news of it was cut off.
-            await self._bill(talk)
-        except Exception:
-            await self._release()
-            raise
-
-    async def _store(self, talk: Talk, status: MessageStatus) -> ChatReply:
-        async with self._parts.db.tx(self._turn.brain.tenant_id, read_only=True) as tx:
-            return await store(tx, self._turn, talk, status)
-
-    async def _bill(self, talk: Talk) -> None:
-        async with self._parts.db.tx(self._turn.brain.tenant_id, read_only=True) as tx:
-            await bill(tx, self._turn, talk.spend)
-
-    async def _release(self) -> None:
-        """A conversation that nobody was told of goes with its failed beginning."""
-        turn = self._turn
-        told = self._live and turn.who.embed_key_id is None
-        held = (turn.brain.tenant_id, turn.conversation_id, turn.holder)
-        async with self._parts.db.tx(turn.brain.tenant_id, read_only=True) as tx:
-            if turn.is_opened and not told:
-                await queries.forget_empty(tx, *held)
-            else:
-                await queries.release(tx, *held)
-
-
-async def bill(tx: Tx, turn: Turn, spend: Spend) -> None:
-    """What was used although nothing of it could be kept."""
-    who, own = turn.who.user_id, turn.brain.target.model
-    usage = await usage_of(spend, turn.message_id, who, turn.source, own)
-    ids = (turn.brain.agent_id, turn.conversation_id)
-    correlation_id = trace.current().correlation_id
-    await queries.add_usage(tx, turn.brain.tenant_id, *ids, as_json(usage), correlation_id)
-
-
-async def store(
-    tx: Tx, turn: Turn, talk: Talk, status: MessageStatus, more: list[Event] | None = None
-) -> ChatReply:
-    """Messages, calls, usage, cost and events together; `more` are events of the caller's."""
-    now, brain = clock.now(), turn.brain
-    spent = round((time.perf_counter() - talk.started) * 1000)
-    reply = _reply(turn, talk, now)
-    usage = await usage_of(
-        talk.spend, turn.message_id, turn.who.user_id, turn.source, brain.target.model
-    )
-    # What belongs to the turn as a whole is on the row of the agent's own model.
-    usage[0] |= {"turns": 1, "messages": 2, "response_time_ms": spent}
-    usage[0]["conversations"] = int(turn.is_new)
-    entries = _entries(turn, talk, reply, status, usage)
-    happened: list[Event] = [] if turn.question_kept else [_said(turn, turn.question_id, "user")]
-    happened.append(_said(turn, turn.message_id, "assistant", reply.message.content, status))
-    kept = await queries.store(
-        tx,
-        brain.tenant_id,
-        turn.conversation_id,
-        turn.holder,
-        1 if turn.question_kept else 2,
-        title_of(turn.text),
-        as_json(entries),
-        as_json(usage),
-        events.packed([*happened, *(more or [])], tenant_id=brain.tenant_id),
-        trace.current().correlation_id,
-    )
-    if not kept:
-        raise ConversationNotFound("This conversation was deleted while the agent was answering")
-    return reply
-
-
-def title_of(text: str) -> str:
-    return " ".join(text.split())[:_TITLE_CHARS]
-
-
-def _reply(turn: Turn, talk: Talk, now: datetime) -> ChatReply:
-    spend = talk.spend
-    total = spend.prompt_tokens + spend.completion_tokens
-    return ChatReply(
-        turn.conversation_id,
-        ReplyMessage(turn.message_id, "assistant", talk.content, now),
-        TokenUsage(spend.prompt_tokens, spend.completion_tokens, total),
-        [],
-        list(talk.calls.values()),
-    )
-
-
-def _said(
-    turn: Turn,
-    message_id: str,
-    role: Any,
-    content: str | None = None,
-    status: MessageStatus = "complete",
-) -> ChatMessage:
-    told = turn.text if content is None else content
-    return ChatMessage(
-        turn.brain.agent_id,
-        turn.conversation_id,
-        message_id,
-        role,
-        status,
-        told if turn.brain.log_messages else None,
-    )
-
-
-async def usage_of(
-    spend: Spend, message_id: str, user_id: str | None, source: str, own: str
-) -> list[dict[str, Any]]:
-    """A row per model, the agent's own first."""
-    by_model = {own: [0, 0], **spend.by_model}
-    rows: list[dict[str, Any]] = []
-    for model, (prompt_tokens, completion_tokens) in by_model.items():
-        cost = await prices.cost_usd(model, prompt_tokens, completion_tokens)
-        rows.append(
-            {
-                "message_id": message_id,
-                "user_id": user_id,
-                "source": source,
-                "model": model,
-                "prompt_tokens": prompt_tokens,
-                "completion_tokens": completion_tokens,
-                "cost_usd": round(cost, 9),
-                "turns": 0,
-                "conversations": 0,
-                "messages": 0,
-                "response_time_ms": 0,
-            }
-        )
-    return rows
-
-
-def _entries(
-    turn: Turn,
-    talk: Talk,
-    reply: ChatReply,
-    status: MessageStatus,
-    usage: list[dict[str, Any]],
-) -> list[dict[str, Any]]:
-    brain, done_at = turn.brain, reply.message.created_at
-    entries: list[dict[str, Any]] = []
-
-    def add(entry_id: str, kind: str, at: datetime, *, logged: bool, **more: Any) -> None:
-        entry = {"n": len(entries), "id": entry_id, "type": kind, "created_at": at}
-        entries.append({"status": "complete", "data": {}, **entry, "logged": logged, **more})
-
-    if not turn.question_kept:
-        said = {"role": "user", "content": turn.text}
-        add(turn.question_id, "message", turn.asked_at, logged=brain.log_messages, **said)
-    for call in reply.tool_calls:
-        data = msgspec.to_builtins(call) | {"message_id": turn.message_id}
-        data["function"] = talk.functions.get(call.id, "")
-        add(
-            new_id("tcl"), "tool_call", done_at, logged=brain.log_tool_calls, role="tool", data=data
-        )
-    content = {"role": "assistant", "content": reply.message.content, "status": status}
-    add(turn.message_id, "message", done_at, logged=brain.log_messages, **content)
-    for row in usage:
-        shown = ("model", "prompt_tokens", "completion_tokens", "cost_usd", "response_time_ms")
-        data = {name: row[name] for name in shown} | {"message_id": turn.message_id}
-        add(new_id("tus"), "token_usage", done_at, logged=brain.log_token_usage, data=data)
-    return entries

@@ -7,7 +7,9 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents import service as agents
 from app.domain.chat import stream, turn
-from app.domain.chat.turn import Turn, WebKeeper, Who
+from app.domain.chat.begin import Question, begin
+from app.domain.chat.keep import WebKeeper
+from app.domain.chat.turn import Turn, Who
 from app.domain.embed import admission, keys
 from app.domain.embed.schemas import (
     AssistantReply,
@@ -161,11 +163,10 @@ async def _begun(
     brain, key_id = admitted.brain, admitted.embed_key_id
     await admission.check_model(parts, brain)
     async with parts.db.tx(brain.tenant_id, read_only=True) as tx:
-        return await turn.begin(
-            tx,
-            brain,
-            Who(embed_key_id=key_id, session_id=data.session_id),
-            "embed",
-            data.message,
+        question = Question(
+            who=Who(embed_key_id=key_id, session_id=data.session_id),
+            source="embed",
+            text=data.message,
             conversation_id=admission.conversation_of(key_id, data.session_id),
         )
+        return await begin(tx, brain, question)

@@ -41,7 +41,7 @@ async def emit(tx: Tx, event: Event, *, tenant_id: str) -> str:
     return event_id
 
 
-class _Record(msgspec.Struct):
+class Record(msgspec.Struct):
     tenant_id: str
     id: str
     type: str
@@ -54,22 +54,25 @@ class _Record(msgspec.Struct):
 
 def packed(events: list[Event], *, tenant_id: str) -> str:
     """For an area that records events in the same statement as its rows; `emission` reads it."""
+    return as_json(records(events, tenant_id=tenant_id))
+
+
+def records(events: list[Event], *, tenant_id: str) -> list[Record]:
+    """The same before it is packed, for several of them in one statement."""
     current = trace.current()
-    return as_json(
-        [
-            _Record(
-                tenant_id,
-                new_id("evt"),
-                event.type,
-                current.correlation_id,
-                current.cause_event_id,
-                current.request_id,
-                current.actor_id,
-                event,
-            )
-            for event in events
-        ]
-    )
+    return [
+        Record(
+            tenant_id,
+            new_id("evt"),
+            event.type,
+            current.correlation_id,
+            current.cause_event_id,
+            current.request_id,
+            current.actor_id,
+            event,
+        )
+        for event in events
+    ]
 
 
 emission = queries.insert_sql

@@ -1,7 +1,8 @@
 """OpenAI's wire format over a pooled connection: the short way to a model."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -27,6 +28,7 @@ _MAX_BYTES = 32 * 1024 * 1024
 _MAX_LINE = 1024 * 1024
 _MAX_TEXT = 1_000_000
 _MAX_LISTED = 1000
+_END_SECONDS = 0.2
 _OK = 200
 _ERROR_CHARS = 500
 _RATE_LIMITED = 429
@@ -110,9 +112,12 @@ class Wire:
                 for piece in calls.pieces(target, whole):
                     yield piece
             else:
-                async for chunk in _chunks(target, response):
-                    for piece in calls.pieces(target, chunk):
+                async for events in _events(target, response):
+                    pieces, failure = calls.together(target, events)
+                    for piece in pieces:
                         yield piece
+                    if failure is not None:
+                        raise failure
         if not calls.finished:
             raise ModelFailed(target.model, "broken", f"{target.model} broke off its answer")
         for call in calls.whole():
@@ -196,6 +201,23 @@ class _Calls:
         self.finished = False
         self._chars = 0
         self._calls: dict[int, CallParts] = {}
+
+    def together(
+        self, target: Target, events: list[bytes]
+    ) -> tuple[list[Piece], ModelFailed | None]:
+        """What came in one packet, its text in one piece; up to where it fails, if it does."""
+        pieces: list[Piece] = []
+        try:
+            for event in events:
+                for piece in self.pieces(target, _decode(_completion, target, event)):
+                    last = pieces[-1] if pieces else None
+                    if isinstance(piece, Text) and isinstance(last, Text):
+                        pieces[-1] = Text(last.text + piece.text)
+                    else:
+                        pieces.append(piece)
+        except ModelFailed as failure:
+            return pieces, failure
+        return pieces, None
 
     def pieces(self, target: Target, answer: _Completion) -> list[Piece]:
         if answer.error is not None:
@@ -286,8 +308,8 @@ def _message(message: Message) -> dict[str, Any]:
     return found
 
 
-async def _chunks(target: Target, response: aiohttp.ClientResponse) -> AsyncIterator[_Completion]:
-    """The events of a stream. Several may arrive in one packet, and one in several."""
+async def _events(target: Target, response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
+    """The data of events, packet by packet: several may come in one, and one in several."""
     total, unfinished, waiting = 0, list[bytes](), 0
     async for packet in response.content.iter_any():
         total += len(packet)
@@ -301,13 +323,20 @@ async def _chunks(target: Target, response: aiohttp.ClientResponse) -> AsyncIter
             continue
         lines = b"".join([*unfinished, head]).split(b"\n")
         unfinished, waiting = [tail], len(tail)
-        for line in lines:
-            data = line.removeprefix(b"data:").strip()
-            if not line.startswith(b"data:") or not data:
-                continue
-            if data == _DONE:
-                return
-            yield _decode(_completion, target, data)
+        events = [line[5:].strip() for line in lines if line.startswith(b"data:")]
+        if _DONE in events:
+            yield list(filter(None, events[: events.index(_DONE)]))
+            await _finish(response)
+            return
+        yield list(filter(None, events))
+
+
+async def _finish(response: aiohttp.ClientResponse) -> None:
+    """A connection whose answer was read to its end is used again; the end is due any moment."""
+    with suppress(TimeoutError):
+        if not response.content.at_eof():
+            async with asyncio.timeout(_END_SECONDS):
+                await response.content.readany()
 
 
 def _decode(decoder: msgspec.json.Decoder[Any], target: Target, raw: bytes) -> Any:

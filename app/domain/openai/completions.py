@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from app.domain.agents.brain import Brain
-from app.domain.chat import stream, turn
+from app.domain.chat import begin as chat
+from app.domain.chat import stream
 from app.domain.chat.schemas import ChatReply, TokenUsage
 from app.domain.chat.steps import Delta, Finished, Step
 from app.domain.chat.turn import Turn, Who
@@ -132,7 +133,8 @@ async def begin(parts: Parts, brain: Brain, who: Who, data: CompletionRequest) -
         raise Invalid.field("messages", f"may have {_VISITOR_CHARS} characters together")
     await parts.models.check(brain.target)
     async with parts.db.tx(brain.tenant_id, read_only=True) as tx:
-        begun = await turn.begin(tx, brain, who, "openai", told[-1].content)
+        question = chat.Question(who=who, source="openai", text=told[-1].content)
+        begun = await chat.begin(tx, brain, question)
     begun.told = told[:-1]
     if data.temperature is not None:
         begun.temperature = min(1.0, data.temperature)

@@ -7,7 +7,8 @@ from app.domain.agents import brain as brains
 from app.domain.agents import service as agents
 from app.domain.agents.brain import Brain
 from app.domain.chat import turn
-from app.domain.chat.turn import WebKeeper, Who
+from app.domain.chat.keep import WebKeeper
+from app.domain.chat.turn import Who
 from app.domain.embed import admission
 from app.domain.openai import completions
 from app.domain.openai.completions import Completion, CompletionRequest, ModelCard, ModelCards
