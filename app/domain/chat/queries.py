@@ -160,7 +160,8 @@ async def resume(
     with_job: bool,
 ) -> list[Row]:
     """Take these conversations: each by its id, for a holder, if it is this user's and free."""
-    ids, holders, users = zip(*wanted, strict=True)
+    # In one order everywhere: two processes that take the same ones must not wait for each other.
+    ids, holders, users = zip(*sorted(wanted), strict=True)
     sql = _RESUME if with_job else _RESUME_NOW
     return await fast.rows(tx, tenant, sql, agent_id, ids, holders, users, seconds)
 
@@ -204,7 +205,7 @@ class Freed(NamedTuple):
 
 async def store(tx: Tx, tenant: str, freed: list[Freed], *rows: str) -> set[str]:
     """All of these turns at once; gives the holders that still had their conversations."""
-    columns = zip(*freed, strict=True)
+    columns = zip(*sorted(freed), strict=True)
     return {row["holder"] for row in await fast.rows(tx, tenant, _STORE, *columns, *rows)}
 
 
