@@ -32,7 +32,7 @@ from app.http.gate import SCRIPT, Gate
 from app.http.limits import CostTable
 from app.http.paging import provide_page
 from app.http.transaction import provide_tx
-from app.kit import logs
+from app.kit import logs, memory
 from app.kit.redis import ScriptLine
 from app.parts import Parts, parts_of
 from app.security import principal
@@ -149,4 +149,6 @@ def asgi() -> Litestar:
     """What uvicorn loads in each web process."""
     settings = configuration.load()
     logs.configure(settings.log_level, settings.log_format)
-    return create_app(settings)
+    app = create_app(settings)
+    memory.settle()
+    return app

@@ -343,13 +343,15 @@ async def empty() -> dict[str, str]:
 
 
 def parley_app() -> Litestar:
-    from app.kit import logs  # noqa: PLC0415
+    from app.kit import logs, memory  # noqa: PLC0415
     from app.main import create_app  # noqa: PLC0415
 
     # As it is by default: a log line a request, into nowhere.
     sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     logs.configure("info", "json")
-    return create_app(configuration.load(), routes=[empty])
+    app = create_app(configuration.load(), routes=[empty])
+    memory.settle()
+    return app
 
 
 async def measure(stores: Stores, ports: dict[str, int], web_pid: int) -> None:

@@ -13,7 +13,7 @@ from saq.queue.redis import RedisQueue
 from saq.worker import Worker
 
 from app import parts as shared
-from app.kit import heartbeat, logs, sandbox
+from app.kit import heartbeat, logs, memory, sandbox
 from app.kit.heartbeat import Beat
 from app.kit.redis import connect
 from app.kit.work import CANCEL_CHANNEL, KINDS, QUEUES
@@ -181,4 +181,5 @@ def main(
     logs.configure(settings.log_level, settings.log_format)
     import uvloop  # noqa: PLC0415  # not on every platform
 
+    memory.settle()
     uvloop.run(_main(settings, queues or list(QUEUES), metrics_port, functions))

@@ -52,6 +52,8 @@ class _Stream(ASGIResponse):
     async def send_body(self, send: Send, receive: Receive) -> None:
         pump = asyncio.create_task(self._pump(send))
         self._sent_at = asyncio.get_running_loop().time()
+        # Whoever has gone already: a source that was never begun could not tidy up at its end.
+        await asyncio.sleep(0)
         try:
             async with asyncio.timeout(None) as patience:
                 self._watch(send, patience)

@@ -740,6 +740,23 @@ def test_comments_come_every_ten_seconds() -> None:
     assert sse.KEEP_ALIVE_SECONDS == 10
 
 
+async def test_a_source_is_begun_and_ended_although_the_reader_has_gone_already() -> None:
+    """What was never begun would not free its conversation at its end."""
+    connection, ended = _Wire(), asyncio.Event()
+    connection.gone.set()
+
+    async def source() -> AsyncGenerator[bytes, None]:
+        try:
+            yield sse.event("one", b"1")
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    stream = sse._Stream(source())
+    await asyncio.wait_for(stream.send_body(connection.send, connection.receive), 1)
+    assert ended.is_set()
+
+
 async def test_a_source_is_ended_where_it_stands_when_the_reader_goes() -> None:
     connection, ended = _Wire(), asyncio.Event()
 

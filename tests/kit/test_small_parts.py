@@ -637,3 +637,23 @@ def test_a_mail_to_a_name_beyond_ascii_goes_to_its_encoded_form(tmp_path: Path) 
     settings = Settings(data_dir=tmp_path)
     message = mail.compose(settings, "mal_1", "a@bücher.example", "Hello", "text")
     assert b"To: a@xn--bcher-kva.example" in message
+
+
+def test_a_settled_process_looks_for_garbage_rarely_but_still_finds_it() -> None:
+    script = """
+import gc, weakref
+from app.kit import memory
+class Knot:
+    pass
+memory.settle()
+assert gc.get_freeze_count() > 1000
+gone = []
+for _ in range(3 * gc.get_threshold()[0]):
+    knot = Knot()
+    knot.itself = knot
+    if not gone:
+        gone.append(weakref.ref(knot))
+assert gone[0]() is None
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
