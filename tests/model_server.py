@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from tests.peer import Handler, Peer
+
 
 class Reply(msgspec.Struct, kw_only=True):
     """One answer. `drop_after` breaks the connection after so many deltas; `hold` is waited for
@@ -33,15 +35,14 @@ class Reply(msgspec.Struct, kw_only=True):
     error_after: int | None = None
 
 
-class ModelServer:
+class ModelServer(Peer):
     def __init__(self) -> None:
-        self.url = ""
+        super().__init__()
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.open = 0
         self.closed_early = 0
         self._scripts: dict[str, list[Reply]] = defaultdict(lambda: [Reply()])
-        self._runner: web.AppRunner | None = None
 
     def script(self, model: str, *replies: Reply) -> None:
         self._scripts[model] = list(replies)
@@ -49,20 +50,16 @@ class ModelServer:
     def asked(self, model: str) -> list[dict[str, Any]]:
         return [request for request in self.requests if request["model"] == model]
 
-    async def start(self) -> None:
-        app = web.Application(client_max_size=64 * 1024 * 1024)
-        app.router.add_post("/v1/chat/completions", self._complete)
-        app.router.add_post("/v1/embeddings", self._embed)
-        app.router.add_get("/v1/models", self._models)
-        self._runner = web.AppRunner(app, handle_signals=False, access_log=None)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
+    def routes(self) -> dict[str, Handler]:
+        return {
+            "POST /v1/chat/completions": self._complete,
+            "POST /v1/embeddings": self._embed,
+            "GET /v1/models": self._models,
+        }
 
-    async def close(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+    async def start(self) -> None:
+        await super().start()
+        self.url += "/v1"
 
     async def _models(self, request: web.Request) -> web.Response:
         if request.headers.get("Authorization") == "Bearer wrong":

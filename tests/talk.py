@@ -44,6 +44,14 @@ class Talker(msgspec.Struct):
         """Another agent of the same user, with a script of its own."""
         return await _with_agent(self.client, self.models, self.world, name=name, **fields)
 
+    async def with_helper(self) -> "Talker":
+        """A sub-agent, which this one's model calls as delegate_to_helper."""
+        helper = await self.agent("Helper")
+        body = {"agent_id": helper.agent_id, "delegation_prompt": "Knows it all"}
+        answer = await self.client.post(f"{self.path}/sub-agents/attach", body)
+        assert answer.status_code == 201, answer.text
+        return helper
+
 
 async def talker(
     world: World, models: ModelServer, *, client: Client | None = None, **fields: Any

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
@@ -21,6 +21,7 @@ from app.domain.models.protocol import Function, Message, ModelFailed, Target
 from app.kit.ids import new_id
 from app.parts import Parts
 from db.session import ALL_TENANTS
+from tests.asking import until
 from tests.model_server import ModelServer, Reply
 from tests.talk import PROVIDER, Talker, events_in
 from tests.world import Client
@@ -65,12 +66,6 @@ def _offered(request: dict[str, Any]) -> list[str]:
     if request.get("tool_choice") == "none":
         return []
     return [item["function"]["name"] for item in request.get("tools", [])]
-
-
-async def _until(condition: Callable[[], object], seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  # the model server has no signal for it
-            await asyncio.sleep(0.005)
 
 
 async def _chat(talk: Talker, message: str = "Hello") -> httpx.Response:
@@ -411,7 +406,7 @@ async def test_calls_of_one_round_run_side_by_side(talk: Talker) -> None:
     second.script(Reply(texts=["2"], hold=hold))
     talk.script(_calling(_hand("first"), _hand("second")), Reply())
     saying = asyncio.create_task(talk.say("Hello"))
-    await _until(lambda: first.asked and second.asked)
+    await until(lambda: first.asked and second.asked)
     hold.set()
     reply = await saying
     assert [(call["tool"], call["output"]) for call in reply["tool_calls"]] == [
@@ -427,7 +422,7 @@ async def test_results_go_back_in_the_order_of_the_calls(talk: Talker) -> None:
     quick.script(Reply(texts=["quick"]))
     talk.script(_calling(_hand("slow"), _hand("quick")), Reply())
     saying = asyncio.create_task(talk.say("Hello"))
-    await _until(lambda: slow.asked and quick.asked)
+    await until(lambda: slow.asked and quick.asked)
     hold.set()
     await saying
     *_, called, first, second = talk.asked[1]["messages"]
@@ -442,7 +437,7 @@ async def test_one_child_does_several_tasks_at_once(talk: Talker) -> None:
     child.script(Reply(texts=["Done."], hold=hold))
     talk.script(_calling(*(_hand("kid", str(number)) for number in range(4))), Reply())
     saying = asyncio.create_task(talk.say("Hello"))
-    await _until(lambda: len(child.asked) == 4)
+    await until(lambda: len(child.asked) == 4)
     hold.set()
     calls = (await saying)["tool_calls"]
     assert [call["input"]["task"] for call in calls] == ["0", "1", "2", "3"]
@@ -634,7 +629,7 @@ async def test_a_child_that_goes_in_the_middle_of_a_turn_is_told_as_a_failed_cal
     # The hold comes before each text, and calls after the last.
     talk.script(_calling(_hand("kid"), texts=["Wait."], hold=hold), Reply())
     saying = asyncio.create_task(talk.say("Hello"))
-    await _until(lambda: talk.asked)
+    await until(lambda: talk.asked)
     content = {"json": {"status": "archived"}} if method == "PUT" else {}
     assert (await talk.client(method, child.path, **content)).status_code in {200, 204}
     hold.set()
@@ -1021,7 +1016,7 @@ async def test_whoever_stops_listening_stops_what_runs(thinker: Thinker) -> None
         assert isinstance(await anext(steps), ToolUse)
         assert isinstance(await anext(steps), ToolUse)
         waiting = asyncio.ensure_future(anext(steps))
-        await _until(lambda: box.running == 2)
+        await until(lambda: box.running == 2)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting

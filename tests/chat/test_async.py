@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from app.domain.chat.begin import Question, begin
 from app.kit import work
 from app.parts import Parts
 from db.session import ALL_TENANTS
+from tests.asking import refused, until
 from tests.chat.test_stream import SilentModel, on_silent
 from tests.model_server import Reply
 from tests.server import Server
@@ -26,12 +27,6 @@ from workers.runner import Runner
 
 SOON_SECONDS = 1.0
 AT_ONCE = {"Retry-After": "0"}
-
-
-async def _until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  # the model is a server of its own
-            await asyncio.sleep(0.005)
 
 
 async def _sql(parts: Parts, sql: str, *args: object) -> None:
@@ -100,21 +95,6 @@ async def _events(talk: Talker, kind: str) -> list[dict[str, Any]]:
     return [data for data in found if data["agent_id"] == talk.agent_id]
 
 
-def _refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    assert answer.status_code == status, answer.text
-    error: dict[str, Any] = answer.json()["error"]
-    assert error["code"] == code
-    return error
-
-
-async def _with_helper(talk: Talker) -> Talker:
-    helper = await talk.agent("Helper")
-    body = {"agent_id": helper.agent_id, "delegation_prompt": "Knows it all"}
-    answer = await talk.client.post(f"{talk.path}/sub-agents/attach", body)
-    assert answer.status_code == 201, answer.text
-    return helper
-
-
 @asynccontextmanager
 async def _running(
     talk: Talker, parts: Parts, job: dict[str, Any], *then: Reply
@@ -124,7 +104,7 @@ async def _running(
     talk.script(Reply(hold=hold), *(then or (Reply(),)))
     running = asyncio.create_task(_run(parts, job))
     try:
-        await _until(lambda: len(talk.asked) > before)
+        await until(lambda: len(talk.asked) > before)
         yield
     finally:
         hold.set()
@@ -175,20 +155,20 @@ async def test_the_question_is_kept_as_soon_as_it_is_accepted(talk: Talker) -> N
 async def test_a_viewer_may_not_ask_later_either(talk: Talker, world: World) -> None:
     viewer = await world.user("viewer", talk.client.tenant_id)
     answer = await viewer.post(f"{talk.path}/chat/async", {"message": "Hi"})
-    assert _refused(answer, 403, "forbidden")["details"]["required"] == "agents:chat"
+    assert refused(answer, 403, "forbidden")["details"]["required"] == "agents:chat"
 
 
 async def test_an_archived_agent_accepts_nothing(talk: Talker, parts: Parts) -> None:
     await talk.client.put(talk.path, {"status": "archived"})
     answer = await talk.client.post(f"{talk.path}/chat/async", {"message": "Hi"})
-    _refused(answer, 409, "agent_archived")
+    refused(answer, 409, "agent_archived")
     counted = "SELECT count(*) AS n FROM chat_jobs WHERE agent_id = $1"
     assert (await _row(parts, counted, talk.agent_id))["n"] == 0
 
 
 async def test_an_unknown_agent_accepts_nothing(developer: Client) -> None:
     answer = await developer.post("/api/v1/agents/agt_none/chat/async", {"message": "Hi"})
-    _refused(answer, 404, "agent_not_found")
+    refused(answer, 404, "agent_not_found")
 
 
 async def test_the_same_key_is_one_job(talk: Talker, parts: Parts) -> None:
@@ -198,7 +178,7 @@ async def test_the_same_key_is_one_job(talk: Talker, parts: Parts) -> None:
     assert first.status_code == second.status_code == 202
     assert first.json() == second.json()
     other = await talk.client.post(path, {"message": "Ho"}, headers=headers)
-    _refused(other, 422, "idempotency_mismatch")
+    refused(other, 422, "idempotency_mismatch")
     counted = "SELECT count(*) AS n FROM chat_jobs WHERE agent_id = $1"
     assert (await _row(parts, counted, talk.agent_id))["n"] == 1
 
@@ -217,7 +197,7 @@ async def test_the_ledger_holds_ids_and_no_words(talk: Talker, parts: Parts) -> 
 async def test_a_done_job_has_the_reply_that_chat_would_have_given(
     talk: Talker, parts: Parts
 ) -> None:
-    helper = await _with_helper(talk)
+    helper = await talk.with_helper()
     helper.script(Reply(texts=["At 9."], usage=(100, 10)))
     script = (
         Reply(texts=["Let me ask."], calls=[("delegate_to_helper", {"task": "x"})], usage=(5, 1)),
@@ -457,7 +437,7 @@ async def test_an_agent_deleted_meanwhile_takes_its_jobs_along(talk: Talker, par
     assert (await talk.client.delete(talk.path)).status_code == 204
     await Runner(parts, JOBS, BURIALS).run(work_id)
     assert talk.asked == []
-    _refused(await talk.client.get(_path(talk, job)), 404, "job_not_found")
+    refused(await talk.client.get(_path(talk, job)), 404, "job_not_found")
     row = await _row(parts, "SELECT state FROM work WHERE id = $1", work_id)
     assert row["state"] in {"done", "cancelled"}
 
@@ -485,7 +465,7 @@ async def test_a_job_whose_workers_all_died_fails_and_frees_its_conversation(
 
 
 async def test_a_call_with_a_nul_does_not_fail_a_job(talk: Talker, parts: Parts) -> None:
-    await _with_helper(talk)
+    await talk.with_helper()
     call = ("delegate_to_helper", r'{"task": "a\u0000b"}')
     talk.script(Reply(texts=[], calls=[call]), Reply(texts=["Done"]))
     assert (await _done(talk, parts))["status"] == "completed"
@@ -520,7 +500,7 @@ async def _resumed(talk: Talker, helper: Talker, parts: Parts) -> dict[str, Any]
     )
     job = await _accept(talk)
     lost = asyncio.create_task(_run(parts, job))
-    await _until(lambda: len(talk.asked) == 2)
+    await until(lambda: len(talk.asked) == 2)
     expire = "UPDATE work SET lease_until = now() - interval '1 second' WHERE ref_id = $1"
     await _sql(parts, expire, job["job_id"])
     await _run(parts, job)
@@ -530,7 +510,7 @@ async def _resumed(talk: Talker, helper: Talker, parts: Parts) -> dict[str, Any]
 
 
 async def test_what_was_called_and_answered_is_not_called_again(talk: Talker, parts: Parts) -> None:
-    helper = await _with_helper(talk)
+    helper = await talk.with_helper()
     job = await _resumed(talk, helper, parts)
     assert job["status"] == "completed"
     assert job["reply"]["message"]["content"] == "Asking.\n\nAt 9, I hear."
@@ -545,7 +525,7 @@ async def test_what_was_called_and_answered_is_not_called_again(talk: Talker, pa
 async def test_a_resumed_job_still_pays_for_what_its_helpers_used(
     talk: Talker, parts: Parts
 ) -> None:
-    helper = await _with_helper(talk)
+    helper = await talk.with_helper()
     job = await _resumed(talk, helper, parts)
     assert job["reply"]["usage"] == {
         "prompt_tokens": 112,
@@ -582,7 +562,7 @@ class _Ears:
 async def test_a_wait_out_of_bounds_is_refused(talk: Talker, wait: str) -> None:
     job = await _accept(talk)
     answer = await talk.client.get(_path(talk, job), params={"wait": wait})
-    assert list(_refused(answer, 422, "validation_error")["details"]) == ["wait"]
+    assert list(refused(answer, 422, "validation_error")["details"]) == ["wait"]
 
 
 @pytest.mark.parametrize("wait", [0, 30])
@@ -700,7 +680,7 @@ async def test_a_job_is_cancelled_once(talk: Talker) -> None:
     job = await _accept(talk)
     answers = await asyncio.gather(*(talk.client.delete(_path(talk, job)) for _ in range(5)))
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409, 409]
-    _refused(await talk.client.delete(_path(talk, job)), 409, "job_finished")
+    refused(await talk.client.delete(_path(talk, job)), 409, "job_finished")
     assert len(await _events(talk, "agent.chat.completed")) == 1
 
 
@@ -710,7 +690,7 @@ async def test_a_job_that_is_over_cannot_be_cancelled(
 ) -> None:
     talk.script(Reply(status=status))
     job = await _done(talk, parts)
-    _refused(await talk.client.delete(_path(talk, job)), 409, "job_finished")
+    refused(await talk.client.delete(_path(talk, job)), 409, "job_finished")
     assert await _job(talk, job) == job
 
 
@@ -754,11 +734,11 @@ async def test_cancelling_a_running_job_hangs_up_on_its_model(
 ) -> None:
     mine = await on_silent(talk, silent)
     job = await _accept(mine)
-    await _until(lambda: silent.open == 1)
+    await until(lambda: silent.open == 1)
     answer = await mine.client.delete(_path(mine, job))
     assert answer.json()["status"] == "cancelled"
-    await _until(lambda: silent.open == 0, 2)
-    _refused(await mine.client.delete(_path(mine, job)), 409, "job_finished")
+    await until(lambda: silent.open == 0, 2)
+    refused(await mine.client.delete(_path(mine, job)), 409, "job_finished")
     # Free at once: with a model that speaks, the next turn is answered.
     await mine.client.put(mine.path, {"primary_model": f"scripted/{talk.model}"})
     again = await mine.say("Next", conversation_id=job["conversation_id"])
@@ -791,7 +771,7 @@ async def test_another_users_job_is_not_found(
 ) -> None:
     job = await _accept(talk)
     other = await world.user(role, talk.client.tenant_id)
-    _refused(await other(method, _path(talk, job)), 404, "job_not_found")
+    refused(await other(method, _path(talk, job)), 404, "job_not_found")
     assert (await _job(talk, job))["status"] == "pending"
 
 
@@ -819,11 +799,11 @@ async def test_a_job_is_found_only_where_it_belongs(
 ) -> None:
     job = await _accept(talk)
     other = await talk.agent()
-    _refused(await admin(method, _path(talk, job)), 404, "job_not_found")
-    _refused(await talk.client(method, _path(other, job)), 404, "job_not_found")
+    refused(await admin(method, _path(talk, job)), 404, "job_not_found")
+    refused(await talk.client(method, _path(other, job)), 404, "job_not_found")
     unknown = _path(talk, {"job_id": "job_none"})
-    _refused(await talk.client(method, unknown), 404, "job_not_found")
-    _refused(await anonymous(method, _path(talk, job)), 401, "unauthorized")
+    refused(await talk.client(method, unknown), 404, "job_not_found")
+    refused(await anonymous(method, _path(talk, job)), 401, "unauthorized")
     assert (await _job(talk, job))["status"] == "pending"
 
 
@@ -837,9 +817,9 @@ async def test_a_conversation_is_busy_from_accepting_until_the_end(
     again = {"message": "Two", "conversation_id": job["conversation_id"]}
     for way in ("chat", "chat/stream", "chat/async"):
         answer = await talk.client.post(f"{talk.path}/{way}", again)
-        _refused(answer, 409, "conversation_busy")
+        refused(answer, 409, "conversation_busy")
     async with _running(talk, parts, job):
-        _refused(await talk.client.post(f"{talk.path}/chat", again), 409, "conversation_busy")
+        refused(await talk.client.post(f"{talk.path}/chat", again), 409, "conversation_busy")
     assert (await talk.client.post(f"{talk.path}/chat/async", again)).status_code == 202
     assert [content for _, content in await _messages(talk, job)] == ["One", "Hello there", "Two"]
 
@@ -860,7 +840,7 @@ async def test_a_job_that_waits_for_its_next_attempt_keeps_its_conversation(
     talk.script(Reply(status=503, headers=AT_ONCE))
     job = await _done(talk, parts)
     body = {"message": "Me", "conversation_id": job["conversation_id"]}
-    _refused(await talk.client.post(f"{talk.path}/chat", body), 409, "conversation_busy")
+    refused(await talk.client.post(f"{talk.path}/chat", body), 409, "conversation_busy")
 
 
 async def test_a_refused_job_leaves_nothing_behind(talk: Talker, parts: Parts) -> None:

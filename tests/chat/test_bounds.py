@@ -1,7 +1,7 @@
 """What one tenant, one visitor or one model cannot do to everybody else."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from app.http import idempotency, sse
 from app.main import create_app
 from app.parts import Parts
 from db.session import ALL_TENANTS
+from tests.asking import until
 from tests.model_server import ModelServer, Reply
 from tests.stores import Stores
 from tests.talk import Talker, give_key, talker
@@ -27,12 +28,6 @@ async def _child(talk: Talker, name: str) -> Talker:
     answer = await talk.client.post(f"{talk.path}/sub-agents/attach", body)
     assert answer.status_code == 201, answer.text
     return child
-
-
-async def _until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110  # another task makes it true
-            await asyncio.sleep(0.01)
 
 
 # One request
@@ -128,7 +123,7 @@ async def test_a_turn_needs_no_connection_while_the_model_talks(
     asked = asyncio.create_task(
         talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=headers)
     )
-    await _until(lambda: talk.asked)
+    await until(lambda: talk.asked)
     async with asyncio.timeout(5):
         assert (await talk.client.get("/auth/me")).status_code == 200
     hold.set()
@@ -150,7 +145,7 @@ async def test_no_tenant_takes_every_place_of_a_worker(
         answer = await talk.client.post(f"{talk.path}/chat/async", {"message": "Hi"})
         accepted.append((await _work_of(parts, answer.json()["job_id"]), answer.json()["job_id"]))
     running = [asyncio.create_task(runner.run(work_id)) for work_id, _ in accepted[:2]]
-    await _until(lambda: len(greedy.asked) == 2)
+    await until(lambda: len(greedy.asked) == 2)
     await runner.run(accepted[2][0])
     await runner.run(accepted[3][0])
     path = f"{patient.path}/chat/jobs/{accepted[3][1]}"
@@ -189,7 +184,7 @@ async def test_a_key_whose_holder_is_at_work_is_not_taken_over(
         return await talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=headers)
 
     first = asyncio.create_task(post())
-    await _until(lambda: talk.asked)
+    await until(lambda: talk.asked)
     old = (
         "UPDATE idempotency_keys SET renewed_at = now() - interval '2 minutes', created_at = now()"
     )

@@ -4,13 +4,13 @@ import asyncio
 from datetime import datetime
 from typing import Any
 
-import httpx
 import pytest
 
 from app.domain.chat import conversations
 from app.parts import Parts
 from app.security.permissions import DEFAULT_GRANTS
 from db.session import ALL_TENANTS
+from tests.asking import refused
 from tests.model_server import ModelServer, Reply
 from tests.talk import Talker, talker
 from tests.world import Client, World
@@ -69,13 +69,6 @@ async def _completed(talk: Talker) -> list[dict[str, Any]]:
     answer = await talk.client.get("/api/v1/event-log", params=params)
     found = [entry["data"] for entry in reversed(answer.json()["data"])]
     return [data for data in found if data["agent_id"] == talk.agent_id]
-
-
-def _refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    assert answer.status_code == status, answer.text
-    error: dict[str, Any] = answer.json()["error"]
-    assert error["code"] == code
-    return error
 
 
 # Listing
@@ -153,7 +146,7 @@ async def test_the_latest_comes_first_unless_told_otherwise(talk: Talker) -> Non
 )
 async def test_a_wrong_parameter_is_named(talk: Talker, params: dict[str, Any], field: str) -> None:
     answer = await talk.client.get(f"{talk.path}/conversations", params=params)
-    assert list(_refused(answer, 422, "validation_error")["details"]) == [field]
+    assert list(refused(answer, 422, "validation_error")["details"]) == [field]
 
 
 async def test_a_list_is_narrowed_to_a_status(talk: Talker) -> None:
@@ -196,7 +189,7 @@ async def test_a_list_holds_this_agents_conversations_only(talk: Talker) -> None
 
 async def test_an_unknown_or_foreign_agent_has_no_list(talk: Talker, admin: Client) -> None:
     for path in (talk.path, "/api/v1/agents/agt_none"):
-        _refused(await admin.get(f"{path}/conversations"), 404, "agent_not_found")
+        refused(await admin.get(f"{path}/conversations"), 404, "agent_not_found")
 
 
 # Whose
@@ -225,7 +218,7 @@ async def test_everybody_sees_their_own_and_readers_see_all(
         if sees == "all":
             assert answer.status_code == 200
         else:
-            _refused(answer, 404, "conversation_not_found")
+            refused(answer, 404, "conversation_not_found")
     for conversation_id in own:
         assert (await who.get(_path(conversation_id))).status_code == 200
         assert (await who.get(f"{_path(conversation_id)}/messages")).status_code == 200
@@ -238,9 +231,9 @@ async def test_another_tenants_conversation_is_not_found(
     talk: Talker, admin: Client, anonymous: Client, method: str, tail: str
 ) -> None:
     made = await _begin(talk)
-    _refused(await admin(method, _path(made) + tail), 404, "conversation_not_found")
-    _refused(await admin(method, _path("cnv_none") + tail), 404, "conversation_not_found")
-    _refused(await anonymous(method, _path(made) + tail), 401, "unauthorized")
+    refused(await admin(method, _path(made) + tail), 404, "conversation_not_found")
+    refused(await admin(method, _path("cnv_none") + tail), 404, "conversation_not_found")
+    refused(await anonymous(method, _path(made) + tail), 401, "unauthorized")
     assert (await _get(talk, made))["status"] == "active"
 
 
@@ -251,7 +244,7 @@ async def test_who_cannot_read_a_conversation_cannot_change_it(
 ) -> None:
     made = await _begin(talk)
     who = await world.user(role, talk.client.tenant_id)
-    _refused(await who(method, _path(made) + tail), 404, "conversation_not_found")
+    refused(await who(method, _path(made) + tail), 404, "conversation_not_found")
     assert (await _get(talk, made))["status"] == "active"
 
 
@@ -263,7 +256,7 @@ async def test_who_may_write_conversations_ends_and_deletes_other_peoples(
     who = await world.user(role, None if role == "super_admin" else talk.client.tenant_id)
     assert (await who.post(f"{_path(made)}/end")).json()["status"] == "ended"
     assert (await who.delete(_path(made))).status_code == 204
-    _refused(await talk.client.get(_path(made)), 404, "conversation_not_found")
+    refused(await talk.client.get(_path(made)), 404, "conversation_not_found")
 
 
 async def test_everybody_ends_and_deletes_their_own(talk: Talker, world: World) -> None:
@@ -288,7 +281,7 @@ async def test_who_may_only_read_a_conversation_is_told_what_is_missing(
         answer = await reader(method, _path(made) + tail)
     finally:
         await super_admin.put(path, {"permissions": before})
-    error = _refused(answer, 403, "forbidden")
+    error = refused(answer, 403, "forbidden")
     assert error["details"] == {"required": "conversations:write", "your_role": "agent_user"}
 
 
@@ -337,7 +330,7 @@ async def test_messages_come_in_pages(talk: Talker) -> None:
 async def test_a_wrong_page_of_messages_is_refused(talk: Talker, params: dict[str, Any]) -> None:
     made = await _begin(talk)
     answer = await talk.client.get(f"{_path(made)}/messages", params=params)
-    assert list(_refused(answer, 422, "validation_error")["details"]) == list(params)
+    assert list(refused(answer, 422, "validation_error")["details"]) == list(params)
 
 
 async def test_a_reply_shows_the_calls_that_led_to_it_and_no_others(talk: Talker) -> None:
@@ -517,10 +510,10 @@ async def test_a_deleted_conversation_takes_its_messages_and_its_log_along(talk:
     assert answer.status_code == 204
     assert answer.content == b""
     for path in (_path(made), f"{_path(made)}/messages"):
-        _refused(await talk.client.get(path), 404, "conversation_not_found")
-    _refused(await talk.client.delete(_path(made)), 404, "conversation_not_found")
+        refused(await talk.client.get(path), 404, "conversation_not_found")
+    refused(await talk.client.delete(_path(made)), 404, "conversation_not_found")
     body = {"message": "Still there?", "conversation_id": made}
-    _refused(await talk.client.post(f"{talk.path}/chat", body), 404, "conversation_not_found")
+    refused(await talk.client.post(f"{talk.path}/chat", body), 404, "conversation_not_found")
     assert await _ids(talk) == [other]
     log = (await talk.client.get(f"{talk.path}/logs", params={"per_page": 100})).json()["data"]
     assert {entry["conversation_id"] for entry in log} == {other}
@@ -535,7 +528,7 @@ async def test_a_conversation_that_is_being_answered_cannot_be_deleted(talk: Tal
         async with asyncio.timeout(10):
             while len(talk.asked) == before:  # noqa: ASYNC110  # the model is a server of its own
                 await asyncio.sleep(0.005)
-        _refused(await talk.client.delete(_path(made)), 409, "conversation_busy")
+        refused(await talk.client.delete(_path(made)), 409, "conversation_busy")
     finally:
         hold.set()
         await answering
@@ -547,7 +540,7 @@ async def test_a_conversation_with_a_pending_job_cannot_be_deleted_until_it_is_c
 ) -> None:
     job = (await talk.client.post(f"{talk.path}/chat/async", {"message": "Later"})).json()
     path = _path(job["conversation_id"])
-    _refused(await talk.client.delete(path), 409, "conversation_busy")
+    refused(await talk.client.delete(path), 409, "conversation_busy")
     await talk.client.delete(f"{talk.path}/chat/jobs/{job['job_id']}")
     assert (await talk.client.delete(path)).status_code == 204
 
@@ -555,4 +548,4 @@ async def test_a_conversation_with_a_pending_job_cannot_be_deleted_until_it_is_c
 async def test_a_deleted_agent_takes_its_conversations_along(talk: Talker) -> None:
     made = await _begin(talk)
     assert (await talk.client.delete(talk.path)).status_code == 204
-    _refused(await talk.client.get(_path(made)), 404, "conversation_not_found")
+    refused(await talk.client.get(_path(made)), 404, "conversation_not_found")

@@ -295,15 +295,8 @@ async def _with_call(talk: Talker, helper: Talker) -> str:
     return made
 
 
-async def _with_helper(talk: Talker) -> Talker:
-    helper = await talk.agent("Helper")
-    body = {"agent_id": helper.agent_id}
-    assert (await talk.client.post(f"{talk.path}/sub-agents/attach", body)).status_code == 201
-    return helper
-
-
 async def test_calls_of_earlier_turns_are_shown_again(talk: Talker) -> None:
-    helper = await _with_helper(talk)
+    helper = await talk.with_helper()
     past = await _told(talk, await _with_call(talk, helper))
     assert [message["role"] for message in past] == ["user", "assistant", "tool", "assistant"]
     [call] = past[1]["tool_calls"]
@@ -316,7 +309,7 @@ async def test_calls_of_earlier_turns_are_shown_again(talk: Talker) -> None:
 async def test_calls_of_earlier_turns_are_left_out_once_nothing_can_be_called(
     talk: Talker,
 ) -> None:
-    helper = await _with_helper(talk)
+    helper = await talk.with_helper()
     made = await _with_call(talk, helper)
     await talk.client.delete(f"{talk.path}/sub-agents/{helper.agent_id}")
     past = await _told(talk, made)
@@ -325,7 +318,7 @@ async def test_calls_of_earlier_turns_are_left_out_once_nothing_can_be_called(
 
 
 async def test_a_sub_agent_sees_its_task_and_nothing_of_the_conversation(talk: Talker) -> None:
-    helper = await _with_helper(talk)
+    helper = await talk.with_helper()
     first = await talk.say("My secret")
     call = ("delegate_to_helper", {"task": "hours"})
     talk.script(Reply(texts=[], calls=[call]), Reply())

@@ -4,7 +4,6 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
 import pytest
 
 from app.domain.models import prices
@@ -12,6 +11,7 @@ from app.domain.usage import service as usage
 from app.kit import clock
 from app.parts import Parts
 from db.session import ALL_TENANTS
+from tests.asking import refused
 from tests.model_server import Reply
 from tests.talk import Talker
 from tests.world import Client, World
@@ -44,18 +44,9 @@ async def _stats(talk: Talker, period: str = "all_time") -> dict[str, Any]:
     return found
 
 
-def _refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    assert answer.status_code == status, answer.text
-    error: dict[str, Any] = answer.json()["error"]
-    assert error["code"] == code
-    return error
-
-
 async def _with_helper(talk: Talker) -> Talker:
     """The next turn hands a task over."""
-    helper = await talk.agent("Helper")
-    body = {"agent_id": helper.agent_id}
-    assert (await talk.client.post(f"{talk.path}/sub-agents/attach", body)).status_code == 201
+    helper = await talk.with_helper()
     helper.script(Reply(texts=["At 9."], usage=(100, 10)))
     call = ("delegate_to_helper", {"task": "hours"})
     talk.script(
@@ -193,7 +184,7 @@ async def test_a_wrong_parameter_of_the_log_is_named(
     talk: Talker, params: dict[str, Any], field: str
 ) -> None:
     answer = await talk.client.get(f"{talk.path}/logs", params=params)
-    assert list(_refused(answer, 422, "validation_error")["details"]) == [field]
+    assert list(refused(answer, 422, "validation_error")["details"]) == [field]
 
 
 @pytest.mark.parametrize("role", ["agent_user", "viewer"])
@@ -201,7 +192,7 @@ async def test_the_log_is_for_those_who_may_read_conversations(
     talk: Talker, world: World, role: str
 ) -> None:
     who = await world.user(role, talk.client.tenant_id)
-    error = _refused(await who.get(f"{talk.path}/logs"), 403, "forbidden")
+    error = refused(await who.get(f"{talk.path}/logs"), 403, "forbidden")
     assert error["details"] == {"required": "conversations:read", "your_role": role}
 
 
@@ -219,9 +210,9 @@ async def test_the_log_and_figures_of_a_foreign_or_unknown_agent_are_not_found(
 ) -> None:
     await talk.say("Hi")
     for tail in ("logs", "stats"):
-        _refused(await admin.get(f"{talk.path}/{tail}"), 404, "agent_not_found")
-        _refused(await admin.get(f"/api/v1/agents/agt_none/{tail}"), 404, "agent_not_found")
-        _refused(await anonymous.get(f"{talk.path}/{tail}"), 401, "unauthorized")
+        refused(await admin.get(f"{talk.path}/{tail}"), 404, "agent_not_found")
+        refused(await admin.get(f"/api/v1/agents/agt_none/{tail}"), 404, "agent_not_found")
+        refused(await anonymous.get(f"{talk.path}/{tail}"), 401, "unauthorized")
 
 
 async def test_the_log_holds_this_agents_entries_only(talk: Talker) -> None:
@@ -296,7 +287,7 @@ async def test_what_is_older_than_its_agent_keeps_is_forgotten(talk: Talker, par
     await tidy(parts)
     assert {entry["conversation_id"] for entry in await _log(talk)} == {young["conversation_id"]}
     gone = await talk.client.get(f"/api/v1/conversations/{old['conversation_id']}")
-    _refused(gone, 404, "conversation_not_found")
+    refused(gone, 404, "conversation_not_found")
     # What was used is still known.
     assert (await _stats(talk))["total_messages"] == 4
 
@@ -381,7 +372,7 @@ async def test_without_a_period_the_figures_are_of_all_time(talk: Talker) -> Non
 @pytest.mark.parametrize("period", ["1h", "", "ALL_TIME", "365d"])
 async def test_an_unknown_period_is_refused(talk: Talker, period: str) -> None:
     answer = await talk.client.get(f"{talk.path}/stats", params={"period": period})
-    assert list(_refused(answer, 422, "validation_error")["details"]) == ["period"]
+    assert list(refused(answer, 422, "validation_error")["details"]) == ["period"]
 
 
 @pytest.mark.parametrize("role", ["viewer", "agent_user", "agent_developer"])

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from itertools import groupby
 from typing import Any
@@ -14,18 +14,13 @@ import pytest
 from app.http import sse
 from app.parts import Parts
 from db.session import ALL_TENANTS
+from tests.asking import until
 from tests.model_server import Reply
 from tests.server import Server
 from tests.talk import Talker, events_in, names_of, texts_of
 from tests.world import Client, World
 
 GONE_SECONDS = 2.0
-
-
-async def _until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  # other processes bring it about
-            await asyncio.sleep(0.005)
 
 
 @asynccontextmanager
@@ -105,14 +100,6 @@ def _first(events: list[tuple[str, Any]]) -> str:
     assert events[0][0] == "message_start"
     conversation_id: str = events[0][1]["conversation_id"]
     return conversation_id
-
-
-async def _with_helper(talk: Talker) -> Talker:
-    helper = await talk.agent("Helper")
-    body = {"agent_id": helper.agent_id, "delegation_prompt": "Knows it all"}
-    answer = await talk.client.post(f"{talk.path}/sub-agents/attach", body)
-    assert answer.status_code == 201, answer.text
-    return helper
 
 
 class SilentModel:
@@ -273,7 +260,7 @@ async def test_deltas_go_out_as_they_come(talk: Talker, server: Server) -> None:
 
 
 async def test_tool_calls_are_told_as_they_happen(talk: Talker, server: Server) -> None:
-    helper = await _with_helper(talk)
+    helper = await talk.with_helper()
     helper.script(Reply(texts=["It opens at 9."], usage=(100, 10)))
     call = ("delegate_to_helper", {"task": "Find the hours"})
     talk.script(
@@ -306,7 +293,7 @@ async def test_tool_calls_are_told_as_they_happen(talk: Talker, server: Server) 
 
 
 async def test_a_call_that_fails_is_told_as_its_result(talk: Talker, server: Server) -> None:
-    await _with_helper(talk)
+    await talk.with_helper()
     talk.script(Reply(texts=[], calls=[("no_such", {"a": 1})]), Reply(texts=["Sorry"]))
     events = await _stream(server, talk)
     names = ["message_start", "tool_use", "tool_result", "content_delta", "message_stop"]
@@ -319,7 +306,7 @@ async def test_a_call_that_fails_is_told_as_its_result(talk: Talker, server: Ser
 async def test_calls_side_by_side_each_have_a_use_and_a_result(
     talk: Talker, server: Server
 ) -> None:
-    await _with_helper(talk)
+    await talk.with_helper()
     calls = [("delegate_to_helper", {"task": str(number)}) for number in range(4)]
     talk.script(Reply(texts=[], calls=calls), Reply(texts=["Done"]))
     events = await _stream(server, talk)
@@ -332,7 +319,7 @@ async def test_calls_side_by_side_each_have_a_use_and_a_result(
 async def test_steps_within_a_sub_agent_name_the_call_that_they_belong_to(
     talk: Talker, server: Server
 ) -> None:
-    helper = await _with_helper(talk)
+    helper = await talk.with_helper()
     deep = await helper.agent("Deep")
     await talk.client.post(f"{helper.path}/sub-agents/attach", {"agent_id": deep.agent_id})
     helper.script(Reply(texts=[], calls=[("delegate_to_deep", {"task": "dig"})]), Reply())
@@ -550,7 +537,7 @@ async def test_a_reader_who_goes_ends_the_models_answer_and_keeps_what_was_said(
     talk.script(Reply(texts=["word "] * 1000, delay=0.02))
     closed = talk.models.closed_early
     conversation_id = await _leave(server, talk, "content_delta")
-    await _until(lambda: talk.models.closed_early > closed, GONE_SECONDS)
+    await until(lambda: talk.models.closed_early > closed, GONE_SECONDS)
     kept = await _kept(talk, conversation_id, 2)
     assert [item["status"] for item in kept] == ["complete", "interrupted"]
     said = kept[1]["content"]
@@ -572,7 +559,7 @@ async def test_a_model_that_is_silent_in_the_middle_is_hung_up_on_when_the_reade
     started = time.monotonic()
     conversation_id = await _leave(server, mine, "content_delta")
     assert silent.asked == 1
-    await _until(lambda: silent.open == 0, GONE_SECONDS)
+    await until(lambda: silent.open == 0, GONE_SECONDS)
     assert time.monotonic() - started < GONE_SECONDS + 1
     kept = await _kept(mine, conversation_id, 2)
     assert (kept[1]["content"], kept[1]["status"]) == ("Well, ", "interrupted")
@@ -584,8 +571,8 @@ async def test_a_reader_who_goes_before_the_first_word_leaves_nothing_behind(
     mine = await on_silent(talk, silent)
     async with _reading(server, mine) as events:
         conversation_id = (await anext(events))[1]["conversation_id"]
-        await _until(lambda: silent.open == 1)
-    await _until(lambda: silent.open == 0, GONE_SECONDS)
+        await until(lambda: silent.open == 1)
+    await until(lambda: silent.open == 0, GONE_SECONDS)
     assert silent.asked == 1
     await mine.client.put(mine.path, {"primary_model": f"scripted/{talk.model}"})
     mine.model = talk.model
@@ -602,8 +589,8 @@ async def test_a_reader_who_goes_ends_a_delegated_task_as_well(
     talk.script(Reply(texts=["Asking."], calls=[("delegate_to_helper", {"task": "x"})]))
     async with _reading(server, talk) as events:
         conversation_id = (await anext(events))[1]["conversation_id"]
-        await _until(lambda: silent.open == 1)
-    await _until(lambda: silent.open == 0, GONE_SECONDS)
+        await until(lambda: silent.open == 1)
+    await until(lambda: silent.open == 0, GONE_SECONDS)
     kept = await _kept(talk, conversation_id, 2)
     assert (kept[1]["content"], kept[1]["status"]) == ("Asking.", "interrupted")
     assert [(call["tool"], call["status"]) for call in kept[1]["tool_calls"]] == [
@@ -618,7 +605,7 @@ async def test_a_reader_who_goes_while_the_model_is_asked_again_ends_that_too(
     talk.script(Reply(status=503, headers={"Retry-After": "9"}))
     async with _reading(server, talk) as events:
         conversation_id = (await anext(events))[1]["conversation_id"]
-        await _until(lambda: len(talk.asked) == 1)
+        await until(lambda: len(talk.asked) == 1)
     await _free(talk, conversation_id, parts)
     assert len(talk.asked) == 2
 
@@ -631,7 +618,7 @@ async def test_fifty_readers_who_go_at_once_leave_no_conversation_held(
     conversations = await asyncio.gather(
         *(_leave(server, talk, "content_delta") for _ in range(50))
     )
-    await _until(lambda: talk.models.open == open_before, 5)
+    await until(lambda: talk.models.open == open_before, 5)
     held = "SELECT count(*) FROM conversations WHERE id = ANY($1) AND turn_until IS NOT NULL"
     async with asyncio.timeout(5):
         while True:
@@ -709,7 +696,7 @@ async def test_a_silent_stream_says_a_comment_now_and_then(
         sse._Stream(source()).send_body(connection.send, connection.receive)
     )
     comment = b": still here\n\n"
-    await _until(lambda: connection.body.count(comment) >= 3)
+    await until(lambda: connection.body.count(comment) >= 3)
     go_on.set()
     await asyncio.wait_for(sending, 5)
     assert connection.body.startswith(b"event: one\ndata: 1\n\n" + comment)
@@ -770,7 +757,7 @@ async def test_a_source_is_ended_where_it_stands_when_the_reader_goes() -> None:
     sending = asyncio.create_task(
         sse._Stream(source()).send_body(connection.send, connection.receive)
     )
-    await _until(lambda: bool(connection.sent))
+    await until(lambda: bool(connection.sent))
     connection.gone.set()
     await asyncio.wait_for(sending, 1)
     assert ended.is_set()

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ from app.domain.chat import turn
 from app.domain.models import gateway, wire
 from app.parts import Parts
 from db.session import ALL_TENANTS
+from tests.asking import refused, until
 from tests.model_server import ModelServer, Reply
 from tests.server import Server
 from tests.talk import Talker, talker
@@ -27,12 +28,6 @@ AT_ONCE = {"Retry-After": "0"}
 async def _value(parts: Parts, sql: str, *args: object) -> Any:
     async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
         return await (await tx.raw()).fetchval(sql, *args)
-
-
-async def _until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  # the model is a server of its own
-            await asyncio.sleep(0.005)
 
 
 async def _chat(who: Client, talk: Talker, message: str = "Hi", **more: Any) -> httpx.Response:
@@ -59,34 +54,17 @@ async def _events(talk: Talker, kind: str) -> list[dict[str, Any]]:
     return [entry for entry in reversed(entries) if entry["data"]["agent_id"] == talk.agent_id]
 
 
-def _refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    assert answer.status_code == status, answer.text
-    error: dict[str, Any] = answer.json()["error"]
-    assert error["code"] == code
-    assert error["message"]
-    return error
-
-
-async def _with_helper(talk: Talker) -> Talker:
-    """A sub-agent that the talker's model can call as delegate_to_helper."""
-    helper = await talk.agent("Helper")
-    body = {"agent_id": helper.agent_id, "delegation_prompt": "Knows it all"}
-    answer = await talk.client.post(f"{talk.path}/sub-agents/attach", body)
-    assert answer.status_code == 201, answer.text
-    return helper
-
-
 # Who may
 
 
 async def test_nobody_chats_without_signing_in(talk: Talker, anonymous: Client) -> None:
-    _refused(await _chat(anonymous, talk), 401, "unauthorized")
+    refused(await _chat(anonymous, talk), 401, "unauthorized")
     assert talk.asked == []
 
 
 async def test_a_viewer_may_not_chat(talk: Talker, world: World) -> None:
     viewer = await world.user("viewer", talk.client.tenant_id)
-    error = _refused(await _chat(viewer, talk), 403, "forbidden")
+    error = refused(await _chat(viewer, talk), 403, "forbidden")
     assert error["details"] == {"required": "agents:chat", "your_role": "viewer"}
     assert talk.asked == []
 
@@ -112,22 +90,22 @@ async def test_an_embed_key_does_not_open_the_consoles_chat(talk: Talker, world:
     answer = await world.anonymous().post(
         f"{talk.path}/chat", {"message": "Hi"}, headers={"authorization": f"Bearer {key}"}
     )
-    _refused(answer, 401, "unauthorized")
+    refused(answer, 401, "unauthorized")
 
 
 async def test_an_unknown_agent_is_not_found(developer: Client) -> None:
     answer = await developer.post("/api/v1/agents/agt_none/chat", {"message": "Hi"})
-    _refused(answer, 404, "agent_not_found")
+    refused(answer, 404, "agent_not_found")
 
 
 async def test_another_tenants_agent_is_not_found(talk: Talker, developer: Client) -> None:
-    _refused(await _chat(developer, talk), 404, "agent_not_found")
+    refused(await _chat(developer, talk), 404, "agent_not_found")
     assert talk.asked == []
 
 
 async def test_an_archived_agent_cannot_chat(talk: Talker) -> None:
     await talk.client.put(talk.path, {"status": "archived"})
-    _refused(await _chat(talk.client, talk), 409, "agent_archived")
+    refused(await _chat(talk.client, talk), 409, "agent_archived")
     assert talk.asked == []
     assert await _conversations(talk) == 0
 
@@ -136,7 +114,7 @@ async def test_an_agent_back_from_the_archive_goes_on_with_its_conversations(tal
     first = await talk.say("One")
     await talk.client.put(talk.path, {"status": "archived"})
     again = {"conversation_id": first["conversation_id"]}
-    _refused(await _chat(talk.client, talk, **again), 409, "agent_archived")
+    refused(await _chat(talk.client, talk, **again), 409, "agent_archived")
     await talk.client.put(talk.path, {"status": "draft"})
     await talk.say("Two", **again)
     assert [item["content"] for item in talk.asked[-1]["messages"][1:]] == [
@@ -190,14 +168,14 @@ async def test_an_agents_change_counts_from_the_next_turn_on(talk: Talker) -> No
 @pytest.mark.parametrize("way", ["chat", "chat/stream", "chat/async"])
 async def test_a_wrong_field_is_named(developer: Client, body: Any, field: str, way: str) -> None:
     answer = await developer.post(f"/api/v1/agents/agt_none/{way}", body)
-    error = _refused(answer, 422, "validation_error")
+    error = refused(answer, 422, "validation_error")
     assert list(error["details"]) == [field]
 
 
 async def test_every_wrong_field_is_named_at_once(developer: Client) -> None:
     body = {"message": "", "conversation_id": 1, "context": []}
     answer = await developer.post("/api/v1/agents/agt_none/chat", body)
-    error = _refused(answer, 422, "validation_error")
+    error = refused(answer, 422, "validation_error")
     assert set(error["details"]) == {"message", "conversation_id", "context"}
 
 
@@ -216,7 +194,7 @@ async def test_every_wrong_field_is_named_at_once(developer: Client) -> None:
 async def test_what_is_no_json_is_refused(talk: Talker, body: bytes) -> None:
     headers = {"content-type": "application/json"}
     answer = await talk.client("POST", f"{talk.path}/chat", content=body, headers=headers)
-    _refused(answer, 422, "validation_error")
+    refused(answer, 422, "validation_error")
     assert talk.asked == []
 
 
@@ -228,7 +206,7 @@ async def test_the_longest_message_is_taken_whole(talk: Talker) -> None:
 
 async def test_a_body_past_the_limit_is_too_large(talk: Talker) -> None:
     answer = await _chat(talk.client, talk, context={"a": "x" * 1_100_000})
-    _refused(answer, 413, "payload_too_large")
+    refused(answer, 413, "payload_too_large")
 
 
 async def test_fields_that_nobody_knows_are_ignored(talk: Talker) -> None:
@@ -273,7 +251,7 @@ async def test_a_model_without_a_way_to_it_begins_no_conversation(
 ) -> None:
     other = await talk.agent(primary_model=model)
     answer = await other.client.post(f"{other.path}/{way}", {"message": "Hi"})
-    _refused(answer, 409, "model_not_configured")
+    refused(answer, 409, "model_not_configured")
     assert await _conversations(other) == 0
     assert await _events(other, "agent.chat.started") == []
 
@@ -286,7 +264,7 @@ async def test_a_model_that_loses_its_key_leaves_the_conversation_free(
     again = {"conversation_id": first["conversation_id"]}
     listed = await talk.client.get("/api/v1/api-keys")
     await talk.client.delete(f"/api/v1/api-keys/{listed.json()['data'][0]['id']}")
-    _refused(await _chat(talk.client, talk, **again), 409, "model_not_configured")
+    refused(await _chat(talk.client, talk, **again), 409, "model_not_configured")
     await talker(world, models, client=talk.client)
     await talk.say("Two", **again)
 
@@ -300,7 +278,7 @@ async def test_an_unknown_conversation_is_not_found(
     talk: Talker, conversation_id: str, way: str
 ) -> None:
     body = {"message": "Hi", "conversation_id": conversation_id}
-    _refused(await talk.client.post(f"{talk.path}/{way}", body), 404, "conversation_not_found")
+    refused(await talk.client.post(f"{talk.path}/{way}", body), 404, "conversation_not_found")
     assert await _conversations(talk) == 0
     assert talk.asked == []
 
@@ -313,7 +291,7 @@ async def test_another_users_conversation_is_not_found_when_chatting(
     mine = (await talk.say("My secret"))["conversation_id"]
     other = await world.user(role, talk.client.tenant_id)
     body = {"message": "Hi", "conversation_id": mine}
-    _refused(await other.post(f"{talk.path}/{way}", body), 404, "conversation_not_found")
+    refused(await other.post(f"{talk.path}/{way}", body), 404, "conversation_not_found")
     assert len(talk.asked) == 1
     await talk.say("Still mine, and free", conversation_id=mine)
 
@@ -322,7 +300,7 @@ async def test_another_agents_conversation_is_not_found(talk: Talker) -> None:
     mine = (await talk.say("Hi"))["conversation_id"]
     other = await talk.agent()
     answer = await _chat(other.client, other, conversation_id=mine)
-    _refused(answer, 404, "conversation_not_found")
+    refused(answer, 404, "conversation_not_found")
     assert other.asked == []
 
 
@@ -332,14 +310,14 @@ async def test_another_tenants_conversation_is_not_found(
     mine = (await talk.say("Hi"))["conversation_id"]
     foreign = await talker(world, models)
     answer = await _chat(foreign.client, foreign, conversation_id=mine)
-    _refused(answer, 404, "conversation_not_found")
+    refused(answer, 404, "conversation_not_found")
     assert await _conversations(foreign) == 0
 
 
 async def test_super_admin_cannot_write_in_anothers_name(talk: Talker, super_admin: Client) -> None:
     mine = (await talk.say("Hi"))["conversation_id"]
     answer = await _chat(super_admin, talk, conversation_id=mine)
-    _refused(answer, 404, "conversation_not_found")
+    refused(answer, 404, "conversation_not_found")
 
 
 # When the model fails
@@ -363,7 +341,7 @@ async def test_a_models_refusal_is_told_with_its_reason(
     talk: Talker, status: int, reason: str, asked: int
 ) -> None:
     talk.script(Reply(status=status, message="not today", headers=AT_ONCE))
-    error = _refused(await _chat(talk.client, talk), 502, "provider_error")
+    error = refused(await _chat(talk.client, talk), 502, "provider_error")
     assert error["details"] == {
         "model": f"scripted/{talk.model}",
         "reason": reason,
@@ -379,7 +357,7 @@ async def test_a_model_that_says_nothing_in_time_is_a_timeout(
 ) -> None:
     monkeypatch.setattr(wire, "TOTAL_SECONDS", 0.1)
     talk.script(Reply(first_delay=0.5))
-    error = _refused(await _chat(talk.client, talk), 502, "provider_error")
+    error = refused(await _chat(talk.client, talk), 502, "provider_error")
     assert error["details"]["reason"] == "timeout"
     assert len(talk.asked) == 1
 
@@ -389,7 +367,7 @@ async def test_a_model_that_nobody_serves_is_unreachable(
 ) -> None:
     monkeypatch.setattr(gateway, "RETRY_SECONDS", (0.01,))
     talk.script(Reply(drop_after=0))
-    error = _refused(await _chat(talk.client, talk), 502, "provider_error")
+    error = refused(await _chat(talk.client, talk), 502, "provider_error")
     assert error["details"]["reason"] == "unreachable"
 
 
@@ -411,7 +389,7 @@ async def test_an_answer_that_is_none_is_broken(
 ) -> None:
     monkeypatch.setattr(gateway, "RETRY_SECONDS", ())
     talk.script(Reply(raw=raw))
-    error = _refused(await _chat(talk.client, talk), 502, "provider_error")
+    error = refused(await _chat(talk.client, talk), 502, "provider_error")
     assert error["details"]["reason"] == "broken"
 
 
@@ -425,7 +403,7 @@ async def test_a_passing_failure_is_asked_again_behind_the_scenes(talk: Talker) 
 
 async def test_a_model_that_asks_for_a_long_pause_is_not_waited_for(talk: Talker) -> None:
     talk.script(Reply(status=429, headers={"Retry-After": "3600"}))
-    error = _refused(await _chat(talk.client, talk), 502, "provider_error")
+    error = refused(await _chat(talk.client, talk), 502, "provider_error")
     assert error["details"]["reason"] == "rate_limited"
     assert len(talk.asked) == 1
 
@@ -442,7 +420,7 @@ async def test_nothing_that_was_said_is_kept_after_a_failure(talk: Talker, parts
     kept = await _messages(talk, first["conversation_id"])
     talk.script(Reply(status=400), Reply(texts=["Back"]))
     again = {"conversation_id": first["conversation_id"]}
-    _refused(await _chat(talk.client, talk, "Lost", **again), 502, "provider_error")
+    refused(await _chat(talk.client, talk, "Lost", **again), 502, "provider_error")
     assert await _messages(talk, first["conversation_id"]) == kept
     assert len(await _events(talk, "agent.chat.message")) == 2
     rows = "SELECT count(*) FROM usage WHERE agent_id = $1"
@@ -454,7 +432,7 @@ async def test_nothing_that_was_said_is_kept_after_a_failure(talk: Talker, parts
 
 async def test_a_first_turn_that_failed_leaves_no_empty_conversation(talk: Talker) -> None:
     talk.script(Reply(status=400))
-    _refused(await _chat(talk.client, talk), 502, "provider_error")
+    refused(await _chat(talk.client, talk), 502, "provider_error")
     assert await _conversations(talk) == 0
 
 
@@ -484,7 +462,7 @@ async def test_a_reply_that_cannot_be_kept_is_not_told(talk: Talker, parts: Part
     again = {"conversation_id": first["conversation_id"]}
     async with _no_room(parts, talk.agent_id):
         answer = await _chat(talk.client, talk, "Two", **again)
-    _refused(answer, 500, "internal_error")
+    refused(answer, 500, "internal_error")
     assert "no room" not in answer.text
     assert len(await _messages(talk, first["conversation_id"])) == 2
 
@@ -550,7 +528,7 @@ async def test_whatever_a_model_says_is_told_and_kept(talk: Talker, said: str, k
     ],
 )
 async def test_whatever_a_model_calls_with_the_turn_goes_on(talk: Talker, arguments: str) -> None:
-    await _with_helper(talk)
+    await talk.with_helper()
     talk.script(Reply(texts=[], calls=[("delegate_to_helper", arguments)]), Reply(texts=["Done"]))
     answer = await _chat(talk.client, talk)
     assert answer.status_code == 200, answer.text
@@ -562,7 +540,7 @@ async def test_whatever_a_model_calls_with_the_turn_goes_on(talk: Talker, argume
 
 @pytest.mark.parametrize("depth", [200, 900, 930, 950, 960, 970, 980, 990, 3000])
 async def test_arguments_however_deep_do_not_break_a_turn(talk: Talker, depth: int) -> None:
-    await _with_helper(talk)
+    await talk.with_helper()
     nested = "[" * depth + "]" * depth
     call = ("delegate_to_helper", f'{{"task": {nested}}}')
     talk.script(Reply(texts=[], calls=[call]), Reply(texts=["Done"]))
@@ -575,7 +553,7 @@ async def test_arguments_however_deep_do_not_break_a_turn(talk: Talker, depth: i
 async def test_a_call_of_something_that_is_not_there_is_told_to_the_model(
     talk: Talker, name: str
 ) -> None:
-    await _with_helper(talk)
+    await talk.with_helper()
     talk.script(Reply(texts=[], calls=[(name, {"task": "x"})]), Reply(texts=["Done"]))
     answer = await _chat(talk.client, talk)
     assert answer.status_code == 200, answer.text[:300]
@@ -586,7 +564,7 @@ async def test_a_call_of_something_that_is_not_there_is_told_to_the_model(
 
 
 async def test_a_failing_helper_is_told_to_the_model_and_not_to_the_caller(talk: Talker) -> None:
-    helper = await _with_helper(talk)
+    helper = await talk.with_helper()
     helper.script(Reply(status=400, message="helper is ill"))
     call = ("delegate_to_helper", {"task": "x"})
     talk.script(Reply(texts=[], calls=[call]), Reply(texts=["I managed alone"]))
@@ -597,7 +575,7 @@ async def test_a_failing_helper_is_told_to_the_model_and_not_to_the_caller(talk:
 
 
 async def test_a_model_that_only_calls_is_stopped_after_ten_rounds(talk: Talker) -> None:
-    helper = await _with_helper(talk)
+    helper = await talk.with_helper()
     talk.script(Reply(texts=[], calls=[("delegate_to_helper", {"task": "again"})]))
     reply = await talk.say("Hi")
     assert len(reply["tool_calls"]) == 10
@@ -608,7 +586,7 @@ async def test_a_model_that_only_calls_is_stopped_after_ten_rounds(talk: Talker)
 
 
 async def test_usage_sums_every_model_call_of_the_turn(talk: Talker) -> None:
-    helper = await _with_helper(talk)
+    helper = await talk.with_helper()
     helper.script(Reply(usage=(100, 10)))
     call = ("delegate_to_helper", {"task": "x"})
     talk.script(Reply(texts=[], calls=[call, call], usage=(5, 1)), Reply(usage=(7, 2)))
@@ -618,10 +596,10 @@ async def test_usage_sums_every_model_call_of_the_turn(talk: Talker) -> None:
 
 async def test_a_question_answered_half_before_a_failure_keeps_its_half(talk: Talker) -> None:
     """The first round was said and done; only the second failed."""
-    await _with_helper(talk)
+    await talk.with_helper()
     call = ("delegate_to_helper", {"task": "x"})
     talk.script(Reply(texts=["Let me ask."], calls=[call]), Reply(status=400), Reply())
-    _refused(await _chat(talk.client, talk, "Hi"), 502, "provider_error")
+    refused(await _chat(talk.client, talk, "Hi"), 502, "provider_error")
     listed = (await talk.client.get(f"{talk.path}/conversations")).json()["data"]
     kept = await _messages(talk, listed[0]["id"])
     assert [(item["content"], item["status"]) for item in kept] == [
@@ -687,7 +665,7 @@ async def _speaking(talk: Talker, first: Awaitable[httpx.Response]) -> AsyncIter
     talk.script(Reply(hold=hold), Reply())
     asking = asyncio.ensure_future(first)
     try:
-        await _until(lambda: len(talk.asked) > before)
+        await until(lambda: len(talk.asked) > before)
         yield
     finally:
         hold.set()
@@ -709,9 +687,9 @@ async def test_a_second_turn_is_refused_while_another_process_answers(
         async with _speaking(talk, remote.post(path, json=body)):
             for way in ("chat", "chat/stream", "chat/async"):
                 answer = await talk.client.post(f"{talk.path}/{way}", body)
-                _refused(answer, 409, "conversation_busy")
+                refused(answer, 409, "conversation_busy")
         async with _speaking(talk, talk.client.post(path, body)):
-            _refused(await remote.post(path, json=body), 409, "conversation_busy")
+            refused(await remote.post(path, json=body), 409, "conversation_busy")
     assert len(await _messages(talk, again["conversation_id"])) == 6
 
 
@@ -726,7 +704,7 @@ async def test_of_many_turns_at_once_exactly_one_is_answered(talk: Talker, serve
             for _ in range(5)
             for sent in (remote.post(path, json=body), talk.client.post(path, body))
         ]
-        await _until(lambda: sum(task.done() for task in asking) == 9)
+        await until(lambda: sum(task.done() for task in asking) == 9)
         hold.set()
         answers = await asyncio.gather(*asking)
     assert Counter(answer.status_code for answer in answers) == {200: 1, 409: 9}
@@ -749,7 +727,7 @@ async def test_a_conversation_whose_process_died_is_free_once_its_lease_is_over(
         await (await tx.raw()).execute(
             hold.replace("$2", "interval '1 minute'"), again["conversation_id"]
         )
-    _refused(await _chat(talk.client, talk, **again), 409, "conversation_busy")
+    refused(await _chat(talk.client, talk, **again), 409, "conversation_busy")
     async with parts.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
             hold.replace("$2", "interval '-1 second'"), again["conversation_id"]
@@ -766,7 +744,7 @@ async def test_an_answer_that_takes_long_keeps_its_conversation(
     async with _speaking(talk, _chat(talk.client, talk, "Two", **again)):
         until = time.monotonic() + 1.2
         while time.monotonic() < until:
-            _refused(await _chat(talk.client, talk, "Three", **again), 409, "conversation_busy")
+            refused(await _chat(talk.client, talk, "Three", **again), 409, "conversation_busy")
             await asyncio.sleep(0.05)
     await talk.say("Three", **again)
 
@@ -778,7 +756,7 @@ async def test_an_answer_whose_conversation_was_taken_over_is_not_written_into_i
     again, hold = {"conversation_id": first["conversation_id"]}, asyncio.Event()
     talk.script(Reply(texts=["From the frozen"], hold=hold), Reply(texts=["From the next"]))
     frozen = asyncio.create_task(_chat(talk.client, talk, "Two", **again))
-    await _until(lambda: len(talk.asked) == 2)
+    await until(lambda: len(talk.asked) == 2)
     async with parts.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
             "UPDATE conversations SET turn_until = now() - interval '1 second' WHERE id = $1",
@@ -795,10 +773,10 @@ async def test_an_agent_deleted_while_it_answers_is_told_as_not_found(talk: Talk
     hold = asyncio.Event()
     talk.script(Reply(hold=hold))
     asking = asyncio.create_task(_chat(talk.client, talk))
-    await _until(lambda: len(talk.asked) == 1)
+    await until(lambda: len(talk.asked) == 1)
     assert (await talk.client.delete(talk.path)).status_code == 204
     hold.set()
-    _refused(await asking, 404, "conversation_not_found")
+    refused(await asking, 404, "conversation_not_found")
 
 
 # The same request twice
@@ -821,7 +799,7 @@ async def test_the_same_key_with_another_body_is_refused(talk: Talker) -> None:
     headers = {"idempotency-key": "a"}
     await talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=headers)
     answer = await talk.client.post(f"{talk.path}/chat", {"message": "Ho"}, headers=headers)
-    _refused(answer, 422, "idempotency_mismatch")
+    refused(answer, 422, "idempotency_mismatch")
     assert len(talk.asked) == 1
 
 
@@ -829,7 +807,7 @@ async def test_a_failed_answer_is_not_given_again(talk: Talker) -> None:
     headers, body = {"idempotency-key": "a"}, {"message": "Hi"}
     talk.script(Reply(status=400), Reply())
     answer = await talk.client.post(f"{talk.path}/chat", body, headers=headers)
-    _refused(answer, 502, "provider_error")
+    refused(answer, 502, "provider_error")
     answer = await talk.client.post(f"{talk.path}/chat", body, headers=headers)
     assert answer.status_code == 200
     assert len(talk.asked) == 2
@@ -857,11 +835,11 @@ async def test_the_same_key_at_the_same_time_waits_for_the_first(
     async with _remote(server, talk.client) as remote:
         path = f"{talk.path}/chat"
         first = asyncio.create_task(remote.post(path, json=body, headers=headers))
-        await _until(lambda: len(talk.asked) == 1)
+        await until(lambda: len(talk.asked) == 1)
         second = asyncio.create_task(talk.client.post(path, body, headers=headers))
         # Another body need not wait to be refused.
         other = await talk.client.post(path, {"message": "Ho"}, headers=headers)
-        _refused(other, 422, "idempotency_mismatch")
+        refused(other, 422, "idempotency_mismatch")
         assert not second.done()
         hold.set()
         answers = await asyncio.gather(first, second)
@@ -878,7 +856,7 @@ async def test_who_lost_the_connection_gets_the_reply_by_asking_again_with_the_k
     path = f"{talk.path}/chat"
     async with _remote(server, talk.client) as lost:
         asking = asyncio.create_task(lost.post(path, json=body, headers=headers))
-        await _until(lambda: len(talk.asked) == 1)
+        await until(lambda: len(talk.asked) == 1)
         asking.cancel()
         await asyncio.wait([asking])
     again = asyncio.create_task(talk.client.post(path, body, headers=headers))
@@ -897,7 +875,7 @@ async def test_no_connection_is_held_while_a_request_waits_for_its_key(talk: Tal
     waiting = [
         asyncio.create_task(talk.client.post(path, body, headers=headers)) for _ in range(40)
     ]
-    await _until(lambda: len(talk.asked) == 1)
+    await until(lambda: len(talk.asked) == 1)
     async with asyncio.timeout(5):
         assert (await talk.client.get(talk.path)).status_code == 200
     hold.set()
@@ -919,7 +897,7 @@ async def test_a_key_is_its_users_own(talk: Talker, world: World) -> None:
 async def test_a_key_of_no_or_too_many_characters_is_refused(talk: Talker, key: str) -> None:
     headers = {"idempotency-key": key}
     answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=headers)
-    error = _refused(answer, 422, "validation_error")
+    error = refused(answer, 422, "validation_error")
     assert list(error["details"]) == ["Idempotency-Key"]
     assert talk.asked == []
 
@@ -967,7 +945,7 @@ async def test_a_turn_asks_the_database_thrice_before_the_model_and_at_most_twic
     talk.script(Reply(hold=hold))
     with _counted(parts, monkeypatch) as statements:
         asking = asyncio.create_task(talk.say("Counted", **again))
-        await _until(lambda: len(talk.asked) > before)
+        await until(lambda: len(talk.asked) > before)
         until_asked = list(statements)
         hold.set()
         await asking

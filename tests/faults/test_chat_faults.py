@@ -1,12 +1,10 @@
 """Asynchronous chat with real workers that are killed or stopped in the middle of an answer."""
 
 import asyncio
-import os
 import signal
 import subprocess
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,12 +15,13 @@ import pytest
 from litestar import Litestar
 
 from app import bootstrap
-from app import settings as configuration
 from app.main import create_app
 from app.parts import Parts
 from db.session import ALL_TENANTS
+from tests.asking import until
 from tests.model_server import ModelServer, Reply
 from tests.ports import free_port
+from tests.processes import Processes
 from tests.stores import Stores
 from tests.talk import Talker, talker
 from tests.world import World
@@ -48,33 +47,14 @@ cli.main()
 pytestmark = pytest.mark.timeout(120)
 
 
-class Workers:
-    """Worker processes for chat alone, and a web tier; whatever still runs at the end is killed."""
-
-    def __init__(self, settings: configuration.Settings) -> None:
-        self._env = {**os.environ, **configuration.as_env(settings)}
-        self._running: list[subprocess.Popen[bytes]] = []
+class Workers(Processes):
+    """Worker processes for chat alone, and a web tier."""
 
     def start(self, grace_seconds: float = 1) -> subprocess.Popen[bytes]:
-        return self._run(WORKER, str(grace_seconds))
+        return self.python("-c", WORKER, str(grace_seconds))
 
     def start_web(self) -> subprocess.Popen[bytes]:
-        return self._run(WEB)
-
-    def _run(self, *given: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", *given]
-        process = subprocess.Popen(command, env=self._env, cwd=ROOT)
-        self._running.append(process)
-        return process
-
-    def kill(self, process: subprocess.Popen[bytes]) -> None:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-
-    def close(self) -> None:
-        for process in self._running:
-            process.kill()
-            process.wait()
+        return self.python("-c", WEB)
 
 
 @pytest.fixture(scope="module")
@@ -113,12 +93,6 @@ def workers(own_stores: Stores) -> Iterator[Workers]:
     made = Workers(own_stores.settings)
     yield made
     made.close()
-
-
-async def _until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  # other processes bring it about
-            await asyncio.sleep(0.01)
 
 
 async def _row(parts: Parts, sql: str, *args: object) -> Any:
@@ -173,7 +147,7 @@ async def test_a_worker_killed_in_the_middle_of_an_answer_gives_one_answer(
     talk.script(Reply(texts=["From the dead"], hold=hold), Reply(texts=["From the living"]))
     first = workers.start()
     job = await _accept(talk)
-    await _until(lambda: len(talk.asked) == 1)
+    await until(lambda: len(talk.asked) == 1)
     workers.kill(first)
     workers.start()
     view = await _ended(talk, job)
@@ -223,7 +197,7 @@ async def test_a_worker_told_to_stop_finishes_an_answer_that_comes_in_time(
     talk.script(Reply(hold=hold))
     worker = workers.start(grace_seconds=20)
     job = await _accept(talk)
-    await _until(lambda: len(talk.asked) == 1)
+    await until(lambda: len(talk.asked) == 1)
     worker.send_signal(signal.SIGTERM)
     hold.set()
     assert (await _ended(talk, job))["status"] == "completed"
@@ -239,7 +213,7 @@ async def test_a_worker_told_to_stop_hands_over_an_answer_that_takes_longer(
     talk.script(Reply(texts=["Too late"], hold=hold), Reply(texts=["Handed over"]))
     worker = workers.start(grace_seconds=0.2)
     job = await _accept(talk)
-    await _until(lambda: len(talk.asked) == 1)
+    await until(lambda: len(talk.asked) == 1)
     worker.send_signal(signal.SIGTERM)
     assert await asyncio.to_thread(worker.wait, 30) == 0
     work = await _row(
@@ -268,7 +242,7 @@ async def test_a_crash_while_a_task_is_delegated_goes_on_from_there(
     )
     first = workers.start()
     job = await _accept(talk)
-    await _until(lambda: len(helper.asked) == 1)
+    await until(lambda: len(helper.asked) == 1)
     workers.kill(first)
     workers.start()
     view = await _ended(talk, job)
@@ -291,7 +265,7 @@ async def test_a_postgres_that_restarts_in_the_middle_of_an_answer_loses_nothing
     talk.script(Reply(hold=hold), Reply())
     workers.start()
     job = await _accept(talk)
-    await _until(lambda: len(talk.asked) == 1)
+    await until(lambda: len(talk.asked) == 1)
     own_stores.stop_postgres()
     hold.set()
     own_stores.start_postgres()
@@ -313,7 +287,7 @@ async def test_many_jobs_of_a_worker_that_dies_are_each_answered_once(
     first = workers.start()
     workers.start()
     jobs = [(one, await _accept(one, str(number))) for one in talkers for number in range(20)]
-    await _until(lambda: sum(len(one.asked) for one in talkers) == 40)
+    await until(lambda: sum(len(one.asked) for one in talkers) == 40)
     workers.kill(first)
     for one in talkers:
         one.script(Reply())

@@ -1,10 +1,7 @@
 """Real processes, killed without warning. What was acknowledged is done, and done once."""
 
 import asyncio
-import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -17,7 +14,6 @@ import pytest
 
 from app import bootstrap
 from app import parts as shared
-from app import settings as configuration
 from app.kit import work
 from app.kit.ids import new_id
 from app.kit.work import KINDS
@@ -26,6 +22,7 @@ from app.parts import Parts
 from db.session import ALL_TENANTS
 from tests.faults.worker import EFFECT
 from tests.ports import free_port
+from tests.processes import Processes
 from tests.stores import Stores
 from tests.world import Client, World
 
@@ -34,26 +31,6 @@ INVITES = 60
 ROOT = Path(__file__).parent.parent.parent
 
 pytestmark = pytest.mark.timeout(180)
-
-
-class Processes:
-    def __init__(self, settings: configuration.Settings) -> None:
-        self._env = {**os.environ, **configuration.as_env(settings)}
-        self._running: list[subprocess.Popen[bytes]] = []
-
-    def start(self, *command: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen([sys.executable, "-m", *command], env=self._env, cwd=ROOT)
-        self._running.append(process)
-        return process
-
-    def kill(self, process: subprocess.Popen[bytes]) -> None:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-
-    def close(self) -> None:
-        for process in self._running:
-            process.kill()
-            process.wait()
 
 
 @pytest.fixture
@@ -104,8 +81,8 @@ async def test_two_hundred_accepted_jobs_survive_everything(
     own_stores: Stores, own_parts: Parts, processes: Processes
 ) -> None:
     tenant = await World(create_app(own_stores.settings)).tenant()
-    first = processes.start("tests.faults.worker")
-    second = processes.start("tests.faults.worker")
+    first = processes.python("-m", "tests.faults.worker")
+    second = processes.python("-m", "tests.faults.worker")
     accepted: list[str] = []
 
     async def accept_all() -> None:
@@ -124,12 +101,12 @@ async def test_two_hundred_accepted_jobs_survive_everything(
     await _until(own_parts, done, 60)
     own_stores.stop_redis()
     processes.kill(second)
-    third = processes.start("tests.faults.worker")
+    third = processes.python("-m", "tests.faults.worker")
     await _until(own_parts, done, 100)
     own_stores.start_redis()
     await _until(own_parts, done, 120)
     processes.kill(third)
-    processes.start("tests.faults.worker")
+    processes.python("-m", "tests.faults.worker")
     await accepting
     await _until(own_parts, done, JOBS)
 
@@ -146,7 +123,7 @@ async def test_a_worker_told_to_stop_finishes_what_it_runs(
     own_stores: Stores, own_parts: Parts, processes: Processes
 ) -> None:
     tenant = await World(create_app(own_stores.settings)).tenant()
-    worker = processes.start("tests.faults.worker")
+    worker = processes.python("-m", "tests.faults.worker")
     for _ in range(10):
         async with own_parts.db.tx(tenant) as tx:
             await work.accept(tx, own_parts.doorbell, EFFECT.name, tenant_id=tenant)
@@ -166,8 +143,8 @@ async def test_the_web_tier_killed_under_load_loses_no_answer_that_it_gave(
     app = create_app(own_stores.settings)
     admin = await World(app).user("tenant_admin")
     url = f"http://127.0.0.1:{own_stores.settings.port}"
-    processes.start("tests.faults.worker")
-    web = processes.start("app.cli", "serve")
+    processes.python("-m", "tests.faults.worker")
+    web = processes.python("-m", "app.cli", "serve")
     acknowledged: dict[str, str] = {}
 
     async def invite(client: httpx.AsyncClient, number: int) -> None:
@@ -198,7 +175,7 @@ async def test_the_web_tier_killed_under_load_loses_no_answer_that_it_gave(
                 while len(acknowledged) < wanted:  # noqa: ASYNC110  # filled by the clients
                     await asyncio.sleep(0.01)
             processes.kill(web)
-            web = processes.start("app.cli", "serve")
+            web = processes.python("-m", "app.cli", "serve")
         await load
 
     async with own_parts.db.tx(ALL_TENANTS, read_only=True) as tx:

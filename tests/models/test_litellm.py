@@ -37,6 +37,7 @@ from app.domain.models.protocol import (
 from app.domain.models.providers import PROVIDERS
 from app.parts import Parts
 from tests.model_server import ModelServer, Reply
+from tests.peer import Handler, Peer
 from tests.ports import free_port
 from tests.stores import Stores
 from tests.world import Client, World
@@ -76,27 +77,17 @@ def jamba(others: Others, models: ModelServer, monkeypatch: pytest.MonkeyPatch) 
     return others
 
 
-class Anthropic:
+class Anthropic(Peer):
     """A small model in Anthropic's own format; the model's name says how it behaves."""
 
     def __init__(self) -> None:
-        self.url = ""
+        super().__init__()
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.left = asyncio.Event()
-        self._runner: web.AppRunner | None = None
 
-    async def start(self) -> None:
-        app = web.Application()
-        app.router.add_post("/v1/messages", self._answer)
-        self._runner = web.AppRunner(app, access_log=None)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-
-    async def close(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+    def routes(self) -> dict[str, Handler]:
+        return {"POST /v1/messages": self._answer}
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -202,27 +193,16 @@ def claude(others: Others, anthropic: Anthropic, monkeypatch: pytest.MonkeyPatch
     return others
 
 
-class Google:
+class Google(Peer):
     """Gemini's chat and Cohere's; the model's name says how it behaves."""
 
     def __init__(self) -> None:
-        self.url = ""
+        super().__init__()
         self.left = asyncio.Event()
         self.requests: list[tuple[str, dict[str, Any]]] = []
-        self._runner: web.AppRunner | None = None
 
-    async def start(self) -> None:
-        app = web.Application()
-        app.router.add_post("/models/{model}", self._gemini)
-        app.router.add_post("/v2/chat", self._cohere)
-        self._runner = web.AppRunner(app, access_log=None)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-
-    async def close(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+    def routes(self) -> dict[str, Handler]:
+        return {"POST /models/{model}": self._gemini, "POST /v2/chat": self._cohere}
 
     async def _gemini(self, request: web.Request) -> web.StreamResponse:
         self.requests.append((request.path_qs, await request.json()))
@@ -810,27 +790,16 @@ async def test_what_is_no_answer_is_a_failure(
 # Embeddings
 
 
-class Embedder:
+class Embedder(Peer):
     """Cohere's and Gemini's embeddings: of each text its length. Refuses with `status`."""
 
     def __init__(self) -> None:
-        self.url = ""
+        super().__init__()
         self.status = 200
         self.left_out = 0
-        self._runner: web.AppRunner | None = None
 
-    async def start(self) -> None:
-        app = web.Application()
-        app.router.add_post("/embed", self._cohere)
-        app.router.add_post("/models/{model}", self._gemini)
-        self._runner = web.AppRunner(app, access_log=None)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-
-    async def close(self) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+    def routes(self) -> dict[str, Handler]:
+        return {"POST /embed": self._cohere, "POST /models/{model}": self._gemini}
 
     async def _cohere(self, request: web.Request) -> web.Response:
         if self.status != 200:

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -21,6 +21,7 @@ from app.parts import Parts
 from db.models import ProviderKey
 from db.session import ALL_TENANTS
 from tests.model_server import ModelServer, Reply
+from tests.peer import Handler, answering
 from tests.ports import free_port
 from tests.talk import Talker
 from tests.world import Client, World
@@ -66,17 +67,9 @@ def _wrong(answer: httpx.Response) -> set[str]:
 
 
 @asynccontextmanager
-async def _provider(answer: Callable[[web.Request], Any]) -> AsyncIterator[str]:
-    """A provider that answers every request in its own way."""
-    app = web.Application()
-    app.router.add_route("*", "/{rest:.*}", answer)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    finally:
-        await runner.cleanup()
+async def _provider(answer: Handler) -> AsyncIterator[str]:
+    async with answering(answer) as url:
+        yield f"{url}/v1"
 
 
 # Create

@@ -132,7 +132,7 @@ class SubAgentBrief(msgspec.Struct):
     relationship_type: Relationship
 
 
-class FullAgent(msgspec.Struct):
+class FullAgent(AgentView):
     example: ClassVar[dict[str, Any]] = {
         **_AGENT,
         "tools": [],
@@ -140,20 +140,9 @@ class FullAgent(msgspec.Struct):
         "sub_agents": [{name: _SUB[name] for name in ("id", "name", "relationship_type")}],
     }
 
-    id: str
-    name: str
-    description: str
-    primary_model: str
-    system_prompt: str
-    temperature: float
-    max_tokens: int
-    status: Status
-    version: int
     tools: list[AttachedTool]
     knowledge_base: KnowledgeBase
     sub_agents: list[SubAgentBrief]
-    created_at: datetime
-    updated_at: datetime
 
 
 class VersionView(msgspec.Struct):
