@@ -18,6 +18,7 @@ import asyncpg
 import bench_chat
 import uvloop
 from litestar import Litestar, Request, get
+from load import CLIENTS, SECONDS, per_second
 from redis.asyncio import Redis
 from saq.queue.redis import RedisQueue
 from saq.worker import Worker
@@ -41,8 +42,6 @@ from workers.main import CONCURRENCY, JOBS
 from workers.main import main as worker_main
 from workers.runner import Job
 
-CLIENTS = 32
-SECONDS = 3.0
 ROUNDS = 3
 JOB_COUNT = 2000
 NOOP = Kind("bench.noop", retry_delays=(1,))
@@ -90,55 +89,10 @@ def saq_worker() -> None:
 # Load
 
 
-class _Connection(asyncio.Protocol):
-    """One keep-alive client that asks again as soon as it has its answer."""
-
-    def __init__(self, request: bytes, counts: list[int]) -> None:
-        self._request = request
-        self._counts = counts
-        self._buffer = b""
-        self.transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport  # type: ignore[assignment]
-        self._send()
-
-    def _send(self) -> None:
-        if self.transport is not None:
-            self.transport.write(self._request)
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        head, found, body = self._buffer.partition(b"\r\n\r\n")
-        if not found:
-            return
-        marker = head.lower().find(b"content-length:")
-        length = int(head[marker + 15 :].split(b"\r\n", 1)[0])
-        if len(body) >= length:
-            self._counts[0 if head.startswith(b"HTTP/1.1 2") else 1] += 1
-            self._buffer = b""
-            self._send()
-
-
 async def requests_per_second(port: int, path: str, token: str = "") -> float:
     auth = f"Authorization: Bearer {token}\r\n" if token else ""
     request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{auth}\r\n".encode()
-    loop = asyncio.get_running_loop()
-    counts = [0, 0]
-    opened = [
-        await loop.create_connection(lambda: _Connection(request, counts), "127.0.0.1", port)
-        for _ in range(CLIENTS)
-    ]
-    await asyncio.sleep(0.5)
-    counts[:] = [0, 0]
-    started = time.perf_counter()
-    await asyncio.sleep(SECONDS)
-    rate = counts[0] / (time.perf_counter() - started)
-    for transport, _ in opened:
-        transport.abort()
-    if counts[1]:
-        raise RuntimeError(f"{counts[1]} requests failed at {path}")
-    return rate
+    return await per_second(port, [[request]] * CLIENTS)
 
 
 async def compare(

@@ -1,25 +1,22 @@
 """Chat beside a handler that only forwards the same call to the same stub model."""
 
 import asyncio
-import itertools
 import json
 import os
 import statistics
 import time
 from collections.abc import AsyncIterator, Callable
-from functools import partial
 from typing import Any
 
 import aiohttp
 import psutil
 from litestar import Litestar, Request, post
 from litestar.response import Stream
+from load import CLIENTS, SECONDS, per_second
 from stub_model import DELTAS
 
 from tests.world import Client, World
 
-CLIENTS = 32
-SECONDS = 3.0
 ROUNDS = 3
 _CONVERSATIONS = 40
 _MEMORY_TURNS = 5000
@@ -67,73 +64,11 @@ def bare_app() -> Litestar:
 # Load
 
 
-class _Caller(asyncio.Protocol):
-    """A keep-alive client that posts one request after the other."""
-
-    def __init__(
-        self, requests: "itertools.cycle[bytes]", counts: list[int], failed: list[bytes]
-    ) -> None:
-        self._requests = requests
-        self._counts = counts
-        self._failed = failed
-        self._buffer = b""
-        self.transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport  # type: ignore[assignment]
-        self._send()
-
-    def _send(self) -> None:
-        if self.transport is not None:
-            self.transport.write(next(self._requests))
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        if not _is_whole(self._buffer):
-            return
-        good = self._buffer.startswith(b"HTTP/1.1 2") and b"event: error" not in self._buffer
-        self._counts[0] += good
-        if not good:
-            self._failed.append(self._buffer)
-        self._buffer = b""
-        self._send()
-
-
-def _is_whole(answer: bytes) -> bool:
-    head, found, body = answer.partition(b"\r\n\r\n")
-    if not found:
-        return False
-    marker = head.lower().find(b"content-length:")
-    if marker < 0:
-        return body.endswith(b"0\r\n\r\n")
-    return len(body) >= int(head[marker + 15 :].split(b"\r\n", 1)[0])
-
-
 def _request(path: str, body: dict[str, Any], token: str = "") -> bytes:
     raw = json.dumps(body).encode()
     auth = f"Authorization: Bearer {token}\r\n" if token else ""
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{auth}Content-Type: application/json\r\n"
     return head.encode() + b"Content-Length: %d\r\n\r\n%s" % (len(raw), raw)
-
-
-async def _rate(port: int, requests: list[list[bytes]], seconds: float = SECONDS) -> float:
-    loop, counts, failed = asyncio.get_running_loop(), [0], list[bytes]()
-    opened = []
-    for own in requests:
-        caller = partial(_Caller, itertools.cycle(own), counts, failed)
-        opened.append((await loop.create_connection(caller, "127.0.0.1", port))[0])
-    await asyncio.sleep(0.5)
-    counts[:] = [0]
-    started = time.perf_counter()
-    await asyncio.sleep(seconds)
-    rate = counts[0] / (time.perf_counter() - started)
-    for transport in opened:
-        transport.abort()
-    # What was cut off still answers somebody; wait for it, so that it is not in the next one's way.
-    await asyncio.sleep(0.5)
-    if failed:
-        raise RuntimeError(f"{len(failed)} of the requests failed, the first: {failed[0]!r}")
-    return rate
 
 
 # The rows
@@ -187,8 +122,8 @@ class Chat:
         bare = [[_request(f"/{end}", {"message": "Hi"})]] * CLIENTS
         pairs = [
             (
-                await _rate(self._ports["parley"], self._ours(end)),
-                await _rate(self._ports["bare_chat"], bare),
+                await per_second(self._ports["parley"], self._ours(end)),
+                await per_second(self._ports["bare_chat"], bare),
             )
             for _ in range(ROUNDS)
         ]
@@ -245,7 +180,7 @@ class Chat:
             requests = [[_request(self._path("chat"), {"message": "Hi"}, self._client.token or "")]]
             done = 0.0
             while done < count:
-                done += await _rate(self._ports["parley"], requests * CLIENTS) * SECONDS
+                done += await per_second(self._ports["parley"], requests * CLIENTS) * SECONDS
             return float(process.memory_info().rss) / 2**20
 
         before = await turns(_MEMORY_TURNS // 2)
