@@ -5,7 +5,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-import asyncpg
 import msgspec
 
 from app.domain.chat import queries
@@ -103,14 +102,8 @@ async def store(
 
 
 async def _store_all(parts: Parts, tenant_id: str, turns: list[_Ended]) -> list[Exception | None]:
-    try:
-        async with parts.db.tx(tenant_id, read_only=True) as tx:
-            kept = await _write(tx, tenant_id, turns)
-    except asyncpg.PostgresError as error:
-        if len(turns) == 1:
-            return [error]
-        # Nothing of it was written. What is wrong with one turn is not the others' fault.
-        return [(await _store_all(parts, tenant_id, [turn]))[0] for turn in turns]
+    async with parts.db.tx(tenant_id, read_only=True) as tx:
+        kept = await _write(tx, tenant_id, turns)
     return [None if turn.conversation.holder in kept else _gone() for turn in turns]
 
 
