@@ -361,3 +361,21 @@ async def test_an_unknown_path_of_one_word_is_the_envelope(anonymous: Client, me
     answer = await anonymous(method, "/nothing")
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "not_found"
+
+
+def test_every_code_of_an_error_is_told(document: Document) -> None:
+    about = document["info"]["description"]
+    for code in ("conversation_busy", "agent_archived", "origin_not_allowed", "user_not_found"):
+        assert f"`{code}`" in about
+    assert "client_closed_request" not in about
+
+
+def test_examples_of_errors_have_the_details_that_are_promised(document: Document) -> None:
+    answers = document["paths"]["/api/v1/agents"]["post"]["responses"]
+    shown = {
+        status: answers[status]["content"]["application/json"]["example"]["error"].get("details")
+        for status in ("403", "422", "429")
+    }
+    assert set(shown["403"]) == {"required", "your_role"}
+    assert shown["422"]
+    assert set(shown["429"]) == {"limit", "window", "retry_after"}

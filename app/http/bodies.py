@@ -14,7 +14,11 @@ _NOT_JSON = "is not valid JSON"
 # Patterns for texts in bodies; people are told what is meant, not the pattern.
 NOT_BLANK = r"\S"
 ONE_LINE = r"^(?![\s\S]*\n)[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
+WORD = r"^(?![\s\S]*\n)[a-z0-9][a-z0-9_.-]{0,63}$"
+VISIBLE = r"^(?![\s\S]*\n)[\x21-\x7e]+$"
 _MEANINGS = {
+    f"matching regex {WORD!r}": "must be up to 64 small letters, digits, dots, dashes, underscores",
+    f"matching regex {VISIBLE!r}": "must be printable ASCII without spaces",
     f"matching regex {NOT_BLANK!r}": "must not be blank",
     f"matching regex {ONE_LINE!r}": "must be one line of text that is not blank",
 }

@@ -210,6 +210,9 @@ def _invalid_parameters(error: ValidationException) -> ApiError:
             missing = _MISSING.fullmatch(message)
             if missing:
                 key, message = missing.group(1), "is required"
+            if message == "'data'":
+                # Litestar's words where there is no body at all.
+                message = "is required"
             if message.startswith(_NO_FILE):
                 message = "must be one file"
             details["body" if key == "data" else key] = message

@@ -1,5 +1,8 @@
 """What a handler may ask for: its transaction, the caller, the parts, the page, an id."""
 
+from typing import Any
+
+from litestar import Request
 from litestar.di import NamedDependency
 from litestar.params import FromPath
 
@@ -13,3 +16,6 @@ Parts = NamedDependency[_Parts]
 Principal = NamedDependency[_Principal]
 Page = NamedDependency[_Page]
 Id = FromPath[str]
+# Litestar starts a task for each dependency where there are several: the hottest handlers take the
+# request alone.
+HttpRequest = Request[Any, Any, Any]

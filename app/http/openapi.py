@@ -13,6 +13,7 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.params import FromPath
 
+from app.http.errors import ApiError, ClientGone
 from app.http.limits import is_uncounted
 
 _ASSETS = Path(swagger_ui.__file__).parent / "static"
@@ -26,8 +27,11 @@ _ABOUT = """Agents, chat, tools, webhooks, events and forms, for many tenants.
 
 Sign in with `POST /auth/login` and send the access token as `Authorization: Bearer …`. Every error
 is `{ "error": { "code", "message", "details"? } }`. Every POST that creates or starts something
-takes an `Idempotency-Key` header. Every answer carries `X-Request-ID`, `X-Correlation-ID` and the
-`X-RateLimit-*` headers.
+takes an `Idempotency-Key` header, except streams and `/v1/chat/completions`. Every answer carries
+`X-Request-ID`, `X-Correlation-ID` and the `X-RateLimit-*` headers.
+
+The codes of errors, by status:
+
 """
 
 _ERRORS = {
@@ -42,6 +46,12 @@ _ERRORS = {
     "500": ("internal_error", "Something went wrong on our side"),
     "502": ("provider_error", "The model's provider failed; details.reason says how"),
     "503": ("unavailable", "A part of this instance is away; see Retry-After"),
+}
+
+_DETAILS: dict[str, dict[str, Any]] = {
+    "403": {"required": "agents:write", "your_role": "agent_user"},
+    "422": {"name": "is required"},
+    "429": {"limit": 60, "window": 60, "retry_after": 12},
 }
 
 _EMBED_KEY: list[dict[str, list[str]]] = [
@@ -86,6 +96,7 @@ _CSP = (
 
 def document(app: Litestar) -> dict[str, Any]:
     schema: dict[str, Any] = app.openapi_schema.to_schema()
+    schema["info"]["description"] = _ABOUT + _codes()
     components = schema.setdefault("components", {})
     components.setdefault("schemas", {})["Error"] = _ENVELOPE
     components["securitySchemes"] = {
@@ -98,6 +109,18 @@ def document(app: Litestar) -> dict[str, Any]:
     for path, method, operation in _operations(schema):
         _complete(operation, path, method, _handler(app, path, method))
     return schema
+
+
+def _codes() -> str:
+    """Each area has errors of its own; whoever handles them wants to know them all."""
+    found: dict[int, set[str]] = {}
+    waiting = [ApiError]
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        if kind.status != ClientGone.status:
+            found.setdefault(kind.status, set()).add(f"`{kind.code}`")
+    return "".join(f"- {status}: {', '.join(sorted(found[status]))}\n" for status in sorted(found))
 
 
 def _operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -145,7 +168,8 @@ def _complete(operation: dict[str, Any], path: str, method: str, handler: HTTPRo
 
 def _error(status: str) -> dict[str, Any]:
     code, meaning = _ERRORS[status]
-    example = {"error": {"code": code, "message": meaning}}
+    told: dict[str, Any] = {"code": code, "message": meaning}
+    example = {"error": told | ({"details": _DETAILS[status]} if status in _DETAILS else {})}
     content = {"schema": {"$ref": "#/components/schemas/Error"}, "example": example}
     return {"description": meaning, "content": {_JSON: content}}
 

@@ -96,7 +96,7 @@ def comes_with_key(connection: Connection, handler: BaseRouteHandler) -> bool:
 def check(connection: Connection, handler: BaseRouteHandler) -> None:
     """Before every handler. A route is for those who signed in unless it says `public=True`, and
     for those with a permission where it says `needs="…"`; the refusal names it and the role.
-    Where it says `keyed="only"` or `"either"`, an embed key opens it, which the handler looks up.
+    Where it says `keyed="only"` or `"either"`, an embed key opens it, which is looked up next.
     """
     options = handler.opt
     keyed = options.get("keyed")

@@ -245,3 +245,10 @@ async def test_signing_in_while_signed_in_elsewhere_works(
         answer = await caller.post("/auth/login", {"email": developer.email, "password": PASSWORD})
         assert answer.status_code == 200
         assert answer.json()["user"]["id"] == developer.user_id
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/api/v1/agents"), ("POST", "/auth/login")])
+async def test_a_missing_body_is_told_as_such(developer: Client, method: str, path: str) -> None:
+    answer = await developer(method, path)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["details"] == {"body": "is required"}

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from app.http.bodies import ONE_LINE
+from app.http.bodies import ONE_LINE, VISIBLE, WORD
 
 _KEY = {
     "id": "pvk_01k9x3m7e8c0v2q4r6t8w0y2a4",
@@ -27,14 +27,12 @@ class CreateProviderKey(msgspec.Struct, kw_only=True):
     provider: Annotated[
         str,
         Meta(
-            pattern=r"^(?![\s\S]*\n)[a-z0-9][a-z0-9_.-]{0,63}$",
+            pattern=WORD,
             description="openai, anthropic, gemini, …; any name of your own with a base_url",
         ),
     ]
     name: Annotated[str, Meta(min_length=1, max_length=100, pattern=ONE_LINE)]
-    api_key: Annotated[
-        str, Meta(min_length=1, max_length=4096, pattern=r"^(?![\s\S]*\n)[\x21-\x7e]+$")
-    ]
+    api_key: Annotated[str, Meta(min_length=1, max_length=4096, pattern=VISIBLE)]
     base_url: (
         Annotated[
             str,
