@@ -141,7 +141,8 @@ def _costs(app: Litestar) -> CostTable:
         if isinstance(route, HTTPRoute):
             for method, (handler, _) in route.route_handler_map.items():
                 if "cost" in handler.opt:
-                    special.append((str(method), route.path_format, handler.opt["cost"]))
+                    keyed = bool(handler.opt.get("keyed"))
+                    special.append((str(method), route.path_format, handler.opt["cost"], keyed))
     return CostTable(special)
 
 

@@ -143,8 +143,8 @@ class Gate:
             answer.limit_headers = limits.untouched(self._anonymous).headers()
             await self._app(scope, receive, answer.send)
             return
-        units = self._costs.of(scope["method"], scope["path"])
-        verdict = await self._admit(given, caller, units)
+        costs = self._costs.of(scope["method"], scope["path"])
+        verdict = await self._admit(given, caller, *costs)
         answer.limit_headers = verdict.headers()
         if not verdict.allowed:
             origin = _text(given, b"origin")
@@ -183,10 +183,12 @@ class Gate:
 
     # Who calls, and may they?
 
-    async def _admit(self, given: dict[bytes, bytes], caller: Caller, units: int) -> Verdict:
+    async def _admit(
+        self, given: dict[bytes, bytes], caller: Caller, units: int, units_of_address: int
+    ) -> Verdict:
         claims = self._claims(given, caller)
         if claims is None:
-            return await self._charge_address(caller, units)
+            return await self._charge_address(caller, units_of_address)
         reply = await self._ask(units, claims=claims)
         if reply is not None and reply[0] == b"unknown":
             found = await sessions.standing(self._db, claims.tid, claims.sid)
@@ -198,7 +200,7 @@ class Gate:
             return await self._admit_without_redis(caller, claims)
         if reply[0] == b"ended":
             caller.problem = "This session has ended; sign in again"
-            return await self._charge_address(caller, units)
+            return await self._charge_address(caller, units_of_address)
         await self._recognise(caller, claims, int(reply[1]))
         return _verdict(reply)
 
@@ -336,11 +338,10 @@ class _Answer:
             headers = list(message["headers"])
             present = {name.lower() for name, _ in headers}
             headers += self._headers
-            headers += (
-                self.limit_headers
-                if self.status != RateLimited.status
-                else _exhausted(self.limit_headers)
-            )
+            # Who came with an embed key is told of its tenant's limits, which are the closer ones.
+            verdict = self._state.get("verdict")
+            limits = self.limit_headers if verdict is None else verdict.headers()
+            headers += limits if self.status != RateLimited.status else _exhausted(limits)
             headers += [item for item in _DEFAULT_HEADERS.items() if item[0] not in present]
             if "allowed_origin" in self._state:
                 headers += cors.headers(self._state["allowed_origin"])

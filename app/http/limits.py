@@ -85,24 +85,31 @@ def anonymous(per_minute: int) -> Plan:
 
 
 class CostTable:
-    """What a request costs, by its method unless its route says `cost="chat"` or `"execute"`."""
+    """What a request costs, by its method unless its route says `cost="chat"` or `"execute"`.
 
-    def __init__(self, special: list[tuple[str, str, str]]) -> None:
-        """`special` holds (method, path template, cost type) of the routes that differ."""
-        self._kinds = [kind for _, _, kind in special]
+    Where an embed key is taken, its tenant pays, and the address it comes from only for knocking.
+    """
+
+    def __init__(self, special: list[tuple[str, str, str, bool]]) -> None:
+        """`special` holds (method, path template, cost type, keyed) of the routes that differ."""
+        self._costs = [
+            (COSTS[kind], COSTS["read"] if keyed else COSTS[kind]) for _, _, kind, keyed in special
+        ]
         self._pattern = re.compile(
-            "|".join(f"({method} {_as_pattern(path)}/?\\Z)" for method, path, _ in special)
+            "|".join(f"({method} {_as_pattern(path)}/?\\Z)" for method, path, _, _ in special)
             or r"(?!)"
         )
 
-    def of(self, method: str, path: str) -> int:
+    def of(self, method: str, path: str) -> tuple[int, int]:
+        """For somebody who signed in, and for an address."""
         # The router takes // for /, and so must the price.
         if "//" in path:
             path = _SLASHES.sub("/", path)
         found = self._pattern.match(f"{method} {path}")
         if found is not None and found.lastindex is not None:
-            return COSTS[self._kinds[found.lastindex - 1]]
-        return COSTS[_BY_METHOD.get(method, "write")]
+            return self._costs[found.lastindex - 1]
+        units = COSTS[_BY_METHOD.get(method, "write")]
+        return units, units
 
 
 def _as_pattern(template: str) -> str:

@@ -822,8 +822,8 @@ async def test_a_stranger_is_not_told_what_is_wrong_with_a_message(site: Site) -
 
 @pytest.fixture
 async def strict(stores: Stores, world: World) -> AsyncIterator[Client]:
-    """A caller of an instance that takes one chat a minute."""
-    settings = msgspec.structs.replace(stores.settings, anonymous_per_minute=15)
+    """A caller of an instance that takes one request a minute from an address."""
+    settings = msgspec.structs.replace(stores.settings, anonymous_per_minute=1)
     made = create_app(settings)
     yield Client(made)
     await made.state.parts.close()
@@ -1333,3 +1333,14 @@ async def test_the_owner_reads_the_providers_words(site: Site) -> None:
     site.talk.script(Reply(status=400, message="the window is too small"))
     answer = await site.talk.client.post(f"{site.talk.path}/chat", {"message": "Hi"})
     assert "the window is too small" in answer.json()["error"]["message"]
+
+
+async def test_a_customers_own_server_is_limited_by_its_plan_not_by_its_address(
+    site: Site,
+) -> None:
+    """All of its visitors come from one address."""
+    caller = site.talk.world.anonymous()
+    for number in range(35):
+        body = {**site.body(), "session_id": f"visitor-{number}"}
+        answer = await caller.post(f"{site.path}/chat", body, headers=site.headers())
+        assert answer.status_code == 200, answer.text

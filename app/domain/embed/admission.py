@@ -5,9 +5,6 @@ import hashlib
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
-
-from litestar import Request
 
 from app.domain.agents import brain as brains
 from app.domain.agents.brain import Admitted, Brain
@@ -17,15 +14,15 @@ from app.domain.embed import keys, origins, queries
 from app.domain.models.protocol import ModelNotConfigured
 from app.http import cors
 from app.http.errors import Forbidden, ProviderError, RateLimited, Unauthorized, Unavailable
+from app.http.given import HttpRequest
 from app.http.limits import COSTS
 from app.kit import logs
 from app.parts import Parts, parts_of
 from app.security.principal import embed_key_of
 
 _CANNOT = "The agent cannot answer right now; try again later"
-_USUAL_HEADERS = "authorization, content-type, x-api-key"
+_USUAL_HEADERS = ("authorization", "content-type", "x-api-key")
 _HEADERS = re.compile(r"[A-Za-z0-9_-]+( *, *[A-Za-z0-9_-]+){0,63}\Z")
-HttpRequest = Request[Any, Any, Any]
 
 log = logs.get("embed")
 
@@ -64,12 +61,14 @@ async def _charge(request: HttpRequest, admitted: Admitted) -> None:
     units = COSTS[request.route_handler.opt.get("cost", "read")]
     subject = f"embed:{admitted.brain.tenant_id}"
     verdict = await request.app.state.gate.charge(subject, admitted.plan.packed(), units)
-    if verdict is not None and not verdict.allowed:
+    if verdict is None:
+        return
+    request.scope["state"]["verdict"] = verdict
+    if not verdict.allowed:
         wait = max(1, verdict.retry_after)
         raise RateLimited(
             f"This agent is asked too often; try again in {wait} seconds",
             details={"limit": verdict.limit, "window": verdict.window, "retry_after": wait},
-            headers={"Retry-After": str(wait)},
         )
 
 
@@ -127,12 +126,12 @@ def welcome(request: HttpRequest) -> dict[str, str]:
     origin = _origin(request)
     if origin:
         request.scope["state"]["allowed_origin"] = origin
-    wanted = request.headers.get("access-control-request-headers", "")
-    more = wanted if _HEADERS.match(wanted) else ""
+    wanted = request.headers.get("access-control-request-headers", "").lower()
+    names = re.split(" *, *", wanted) if _HEADERS.match(wanted) else []
     return {
         "access-control-allow-methods": "GET, POST",
         # No cookie opens anything here, so that a site may send what it likes.
-        "access-control-allow-headers": ", ".join(filter(None, (_USUAL_HEADERS, more))),
+        "access-control-allow-headers": ", ".join(dict.fromkeys([*_USUAL_HEADERS, *names])),
         "access-control-max-age": "600",
     }
 

@@ -1,8 +1,8 @@
 import html
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-from litestar import Controller, HttpMethod, Request, Response, delete, get, post, route
+from litestar import Controller, HttpMethod, Response, delete, get, post, route
 from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents import service as agents
@@ -22,11 +22,9 @@ from app.domain.embed.schemas import (
 )
 from app.http import bodies
 from app.http.errors import Invalid
-from app.http.given import Id, Parts, Tx
+from app.http.given import HttpRequest, Id, Parts, Tx
 from app.http.sse import MEDIA_TYPE, EventStream
 from app.security.principal import embed_key_of, principal_of
-
-HttpRequest = Request[Any, Any, Any]
 
 
 class _Named(msgspec.Struct):
@@ -76,7 +74,7 @@ class PublicAgentController(Controller):
 
     path = "/api/v1/public/agents/{agent_id:str}"
     tags = ["Embedding"]  # noqa: RUF012
-    # Each handler admits its callers itself, by their embed key.
+    # Whose key it is was found out before; each handler asks for the agent that it opens.
     opt = {"public": True, "keyed": "only"}  # noqa: RUF012
 
     @get("/embed", summary="Get the embed snippet", needs="agents:read", keyed="either")
