@@ -1,5 +1,6 @@
 """Asynchronous chat. A worker that dies leaves its rounds of tool calls behind for the next."""
 
+import asyncio
 from contextlib import aclosing
 
 import msgspec
@@ -13,11 +14,12 @@ from app.domain.chat.think import Spend
 from app.domain.chat.turn import Talk, Turn, Who
 from app.domain.models.protocol import PASSING, ModelFailed
 from app.http.errors import ApiError, Unavailable
+from app.kit import background
 from app.kit.texts import as_json
 from app.parts import Parts
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.runner import Job, Retry
+from workers.runner import Job, LeaseLost, Retry
 
 _LONGEST_WAIT_SECONDS = 600.0
 
@@ -83,6 +85,10 @@ async def run_turn(job: Job) -> None:
         async with aclosing(steps):
             async for _ in steps:
                 pass
+    except (LeaseLost, asyncio.CancelledError):
+        if keeper is not None:
+            await asyncio.shield(background.spawn(_count(job, keeper)))
+        raise
     except Unavailable as error:
         raise Retry(error.message) from error
     except ModelFailed as error:
@@ -115,13 +121,22 @@ async def _prepared(job: Job) -> tuple[Turn | None, _Progress | None]:
         question_id="",
         message_id=row["message_id"],
         is_new=begin.is_new(past),
-        text=past[-1].content,
+        text=row["question"],
         context=msgspec.json.decode(row["context"]) if row["context"] else None,
         past=past[:-1],
         question_kept=True,
         holder=job.ref_id,
     )
     return begun, _Progress(job, msgspec.json.decode(row["progress"], type=list[Round]))
+
+
+async def _count(job: Job, keeper: _JobKeeper) -> None:
+    """What a job used that was cancelled, perhaps with its agent; no later attempt counts it."""
+    if keeper.spend is None or not keeper.spend.by_model:
+        return
+    async with job.read() as tx:
+        if await queries.task(tx, job.row.tenant_id or "", job.ref_id) is None:
+            await keep.bill(tx, keeper.turn, keeper.spend)
 
 
 async def _fail(job: Job, error: ApiError, keeper: _JobKeeper | None) -> None:

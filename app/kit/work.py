@@ -47,7 +47,7 @@ class Kind(msgspec.Struct, frozen=True):
 KINDS: Final[dict[str, Kind]] = {
     kind.name: kind
     for kind in (
-        Kind("chat.turn", "chat", timeout_seconds=900, retry_delays=(2, 10, 30), awaited=True),
+        Kind("chat.turn", "chat", timeout_seconds=960, retry_delays=(2, 10, 30), awaited=True),
         Kind("mail.send", timeout_seconds=90, retry_delays=(5, 30, 120, 600, 3600, 14400)),
     )
 }

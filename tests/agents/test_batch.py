@@ -412,7 +412,7 @@ async def test_who_may_write_but_not_delete_is_told_so_for_deletes_alone(
         Operation(action="update", id=changed["id"], data={"name": "Renamed"}),
     ]
     async with parts.db.tx(developer.tenant_id) as tx:
-        results = await batch.run(tx, writer, operations)
+        results = await batch.run(tx, parts.doorbell, writer, operations)
     assert [result.status for result in results] == [201, 403, 403, 200]
     refused = results[1].error
     assert refused is not None

@@ -645,8 +645,10 @@ async def test_a_direct_sub_agent_is_deleted(developer: Client, parent: str) -> 
     assert (answer.status_code, answer.content) == (204, b"")
     assert await _list(developer, parent) == []
     assert (await developer.get(f"{PATH}/{made['id']}")).status_code == 404
-    expected = ("agent.deleted", {"agent_id": made["id"], "name": "Helper"})
-    assert (await _events(developer))[-1] == expected
+    deleted, updated = (await _events(developer))[-2:]
+    assert deleted == ("agent.deleted", {"agent_id": made["id"], "name": "Helper"})
+    assert updated[0] == "agent.updated"
+    assert (updated[1]["agent_id"], updated[1]["changed"]) == (parent, ["sub_agents"])
 
 
 async def test_a_direct_sub_agent_that_is_deleted_as_an_agent_leaves_its_parent(
@@ -717,3 +719,21 @@ async def test_who_only_reads_sees_sub_agents_and_changes_none(
     assert _code(answer) == (403, "forbidden")
     assert answer.json()["error"]["details"] == {"required": "agents:write", "your_role": role}
     assert [item["id"] for item in await _list(caller, parent)] == [made["id"]]
+
+
+async def test_whoever_listens_learns_whom_an_agent_hands_tasks_to(
+    developer: Client, parent: str, child: str
+) -> None:
+    await _attached(developer, parent, child)
+    path = f"{PATH}/{parent}/sub-agents/{child}"
+    await developer("PATCH", path, json={"is_enabled": False})
+    await developer.delete(path)
+    told = [data for kind, data in await _events(developer) if kind == "agent.updated"]
+    assert [(data["agent_id"], data["changed"]) for data in told] == [(parent, ["sub_agents"])] * 3
+
+
+async def test_an_agent_is_not_its_own_sub_agent(developer: Client, parent: str) -> None:
+    answer = await developer.post(f"{PATH}/{parent}/sub-agents/attach", {"agent_id": parent})
+    assert answer.status_code == 409
+    assert answer.json()["error"]["code"] == "sub_agent_cycle"
+    assert "itself" in answer.json()["error"]["message"]

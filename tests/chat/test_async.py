@@ -352,7 +352,8 @@ async def test_a_refusal_of_the_model_fails_the_job_at_once(talk: Talker, parts:
     assert len(talk.asked) == 1
     event = (await _events(talk, "agent.chat.completed"))[0]
     assert (event["status"], event["job_id"]) == ("failed", job["job_id"])
-    assert (event["message"], event["error"]) == (None, job["error"]["message"])
+    # The provider's own words are on the job, for its owner.
+    assert (event["message"], event["error"]) == (None, "provider_error")
 
 
 async def test_a_failed_job_leaves_its_question_and_a_free_conversation(
@@ -899,3 +900,17 @@ async def test_what_a_job_used_is_counted_although_its_agent_was_deleted_meanwhi
     used = "SELECT sum(prompt_tokens + completion_tokens) FROM usage WHERE agent_id = $1"
     async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
         assert await (await tx.raw()).fetchval(used, talk.agent_id) == 990
+
+
+async def test_a_job_whose_agent_is_deleted_ends_with_an_event(talk: Talker) -> None:
+    """Whoever waits for it by its event must not wait forever."""
+    job = await _accept(talk)
+    assert (await talk.client.delete(talk.path)).status_code == 204
+    [event] = await _events(talk, "agent.chat.completed")
+    assert (event["job_id"], event["status"]) == (job["job_id"], "cancelled")
+
+
+async def test_a_long_question_reaches_the_model_whole(talk: Talker, parts: Parts) -> None:
+    job = await _accept(talk, "a" * 150_000)
+    await _run(parts, job)
+    assert len(talk.asked[-1]["messages"][-1]["content"]) == 150_000

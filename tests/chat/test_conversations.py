@@ -549,3 +549,13 @@ async def test_a_deleted_agent_takes_its_conversations_along(talk: Talker) -> No
     made = await _begin(talk)
     assert (await talk.client.delete(talk.path)).status_code == 204
     refused(await talk.client.get(_path(made)), 404, "conversation_not_found")
+
+
+async def test_what_was_said_in_a_deleted_conversation_leaves_the_event_log(talk: Talker) -> None:
+    gone = (await talk.say("My secret is 12345"))["conversation_id"]
+    kept = (await talk.say("Hello"))["conversation_id"]
+    assert (await talk.client.delete(_path(gone))).status_code == 204
+    params: dict[str, Any] = {"event_type": "agent.chat.message", "per_page": 100}
+    answer = await talk.client.get("/api/v1/event-log", params=params)
+    assert "12345" not in answer.text
+    assert {entry["data"]["conversation_id"] for entry in answer.json()["data"]} == {kept}

@@ -13,26 +13,30 @@ from app.domain.agents.schemas import (
 )
 from app.http import bodies
 from app.http.errors import HTTP_SERVER_ERROR, ApiError, Invalid, to_api_error
+from app.kit.work import Doorbell
 from app.security.principal import Principal
 from db.session import Tx
 
 _STATUS = {"create": 201, "update": 200, "delete": 204}
 
 
-async def run(tx: Tx, principal: Principal, operations: list[Operation]) -> list[OperationResult]:
+async def run(
+    tx: Tx, doorbell: Doorbell, principal: Principal, operations: list[Operation]
+) -> list[OperationResult]:
     return [
-        await _judged(tx, principal, index, operation) for index, operation in enumerate(operations)
+        await _judged(tx, doorbell, principal, index, operation)
+        for index, operation in enumerate(operations)
     ]
 
 
 async def _judged(
-    tx: Tx, principal: Principal, index: int, operation: Operation
+    tx: Tx, doorbell: Doorbell, principal: Principal, index: int, operation: Operation
 ) -> OperationResult:
     """One operation in a savepoint: what it did stays exactly if it succeeded."""
     session, follow_ups = await tx.session(), len(tx.after_commit)
     try:
         async with session.begin_nested():
-            view = await _run(tx, principal, operation)
+            view = await _run(tx, doorbell, principal, operation)
     except Exception as error:
         told = to_api_error(error)
         if told.status >= HTTP_SERVER_ERROR:
@@ -42,7 +46,9 @@ async def _judged(
     return OperationResult(index, _STATUS[operation.action], data=view)
 
 
-async def _run(tx: Tx, principal: Principal, operation: Operation) -> AgentView | None:
+async def _run(
+    tx: Tx, doorbell: Doorbell, principal: Principal, operation: Operation
+) -> AgentView | None:
     raw = msgspec.json.encode(operation.data)
     if operation.action == "create":
         if operation.data is None:
@@ -52,7 +58,7 @@ async def _run(tx: Tx, principal: Principal, operation: Operation) -> AgentView 
         raise Invalid.field("id", f"is required to {operation.action} an agent")
     if operation.action == "delete":
         principal.require("agents:delete")
-        await service.delete(tx, operation.id)
+        await service.delete(tx, doorbell, operation.id)
         return None
     if operation.data is None:
         raise Invalid.field("data", "is required to update an agent")

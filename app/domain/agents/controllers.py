@@ -24,7 +24,7 @@ from app.domain.agents.schemas import (
     UpdateLogSettings,
     VersionView,
 )
-from app.http.given import Id, Page, Principal, Tx
+from app.http.given import Id, Page, Parts, Principal, Tx
 from app.http.paging import Paged, Search, Sort
 
 
@@ -66,9 +66,9 @@ class AgentController(Controller):
         return await service.update(tx, principal, agent_id, data)
 
     @delete("/{agent_id:str}", summary="Delete an agent", needs="agents:delete")
-    async def delete_agent(self, tx: Tx, agent_id: Id) -> None:
+    async def delete_agent(self, tx: Tx, parts: Parts, agent_id: Id) -> None:
         """Takes its conversations, embed keys, versions and direct sub-agents along."""
-        await service.delete(tx, agent_id)
+        await service.delete(tx, parts.doorbell, agent_id)
 
     @get("/{agent_id:str}/versions", summary="List an agent's versions", needs="agents:read")
     async def list_versions(self, tx: Tx, page_in: Page, agent_id: Id) -> Paged[VersionView]:
@@ -143,12 +143,12 @@ class SubAgentController(Controller):
 
     @delete("/{child_id:str}", summary="Remove a sub-agent", needs="agents:write")
     async def delete_sub_agent(
-        self, tx: Tx, principal: Principal, agent_id: Id, child_id: Id
+        self, tx: Tx, parts: Parts, principal: Principal, agent_id: Id, child_id: Id
     ) -> None:
         """An attached agent is only detached; a direct one is deleted, which needs
         agents:delete.
         """
-        await sub_agents.detach(tx, principal, agent_id, child_id)
+        await sub_agents.detach(tx, parts.doorbell, principal, agent_id, child_id)
 
 
 class AgentBatchController(Controller):
@@ -157,9 +157,9 @@ class AgentBatchController(Controller):
 
     @post(summary="Change many agents", needs="agents:write", status_code=200)
     async def change_agents(
-        self, tx: Tx, principal: Principal, data: JSONBody[Batch]
+        self, tx: Tx, parts: Parts, principal: Principal, data: JSONBody[Batch]
     ) -> BatchResult:
         """1 to 100 operations in one request, which counts as one. Each is judged alone and told
         by its own HTTP status; deleting needs agents:delete.
         """
-        return BatchResult(await batch.run(tx, principal, data.operations))
+        return BatchResult(await batch.run(tx, parts.doorbell, principal, data.operations))

@@ -23,12 +23,15 @@ from app.domain.agents.schemas import (
     UpdateLogSettings,
     VersionView,
 )
+from app.domain.chat import jobs
 from app.domain.events import service as events
 from app.domain.models.providers import provider_of
 from app.http import paging
 from app.http.paging import Page, Paged
 from app.kit.ids import new_id
+from app.kit.work import Doorbell
 from app.security.principal import Principal
+from db.fast import Row
 from db.models import Agent, AgentVersion, SubAgent
 from db.session import Tx
 
@@ -151,17 +154,26 @@ async def change(tx: Tx, principal: Principal, agent: Agent, values: dict[str, A
         await events.emit(tx, published, tenant_id=agent.tenant_id)
 
 
-async def delete(tx: Tx, agent_id: str) -> None:
+async def delete(tx: Tx, doorbell: Doorbell, agent_id: str) -> None:
     """With its conversations, keys, versions, attachments and the sub-agents made for it."""
+    # A worker that finishes a job takes its work's row first and the agent's then, and so do we.
+    _, early = await _cancel_jobs(tx, doorbell, await find(tx, agent_id))
     agent = await find(tx, agent_id, for_update=True)
-    gone = await queries.with_descendants(tx, agent.tenant_id, agent.id)
+    gone, late = await _cancel_jobs(tx, doorbell, agent)
     session = await tx.session()
     await session.delete(agent)
     await session.flush()
-    await events.forget_said(tx, agent.tenant_id, [row["id"] for row in gone])
+    await events.forget_said(tx, agent.tenant_id, [row["id"] for row in gone], early + late)
     for row in gone:
         deleted = AgentDeleted(row["id"], row["name"])
         await events.emit(tx, deleted, tenant_id=agent.tenant_id)
+
+
+async def _cancel_jobs(tx: Tx, doorbell: Doorbell, agent: Agent) -> tuple[list[Row], list[str]]:
+    """Gives the agents that go with it, and the jobs."""
+    gone = await queries.with_descendants(tx, agent.tenant_id, agent.id)
+    ids = [row["id"] for row in gone]
+    return gone, await jobs.cancel_all(tx, doorbell, agent.tenant_id, ids)
 
 
 # Versions

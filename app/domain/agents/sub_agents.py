@@ -6,6 +6,7 @@ from sqlalchemy import select
 
 from app.domain.agents import queries, service
 from app.domain.agents.errors import AgentNotFound, SubAgentCycle, SubAgentNotFound
+from app.domain.agents.events import AgentUpdated
 from app.domain.agents.schemas import (
     AttachSubAgent,
     CreateAgent,
@@ -15,8 +16,10 @@ from app.domain.agents.schemas import (
     SubAgentView,
     UpdateDirectSubAgent,
 )
+from app.domain.events import service as events
 from app.http.errors import Conflict
 from app.kit.ids import new_id
+from app.kit.work import Doorbell
 from app.security.principal import Principal
 from db.models import Agent, SubAgent
 from db.session import Tx
@@ -44,12 +47,15 @@ async def attach(tx: Tx, agent_id: str, data: AttachSubAgent) -> SubAgentView:
         raise AgentNotFound(f"There is no agent {data.agent_id[:64]}")
     if child.parent_id is not None:
         raise Conflict("This agent was made for another one alone; it cannot be attached")
+    if child.id == parent.id:
+        raise SubAgentCycle("An agent cannot hand tasks to itself")
     await (await tx.raw()).execute(_LOCK, parent.tenant_id)
     if await queries.reaches(tx, parent.tenant_id, child.id, parent.id):
         raise SubAgentCycle(f"{child.name} already hands tasks to {parent.name}, directly or not")
     if await _link(tx, agent_id, child.id) is not None:
         raise Conflict(f"{child.name} is attached already")
     link = await _join(tx, parent, child, "template", data)
+    await _tell(tx, parent)
     return _view(link, child)
 
 
@@ -72,7 +78,9 @@ async def create(
         parent=parent,
     )
     child = await service.find(tx, made.id)
-    return _direct(await _join(tx, parent, child, "direct", data), child)
+    link = await _join(tx, parent, child, "direct", data)
+    await _tell(tx, parent)
+    return _direct(link, child)
 
 
 async def _join(
@@ -100,40 +108,53 @@ async def _join(
 async def update_direct(
     tx: Tx, principal: Principal, agent_id: str, child_id: str, data: UpdateDirectSubAgent
 ) -> DirectSubAgentView:
-    link = await _existing(tx, agent_id, child_id)
+    parent, link = await _existing(tx, agent_id, child_id)
     if link.relationship_type != "direct":
         raise Conflict("This agent stands on its own; change it with PUT /api/v1/agents/:id")
     values = service.given(data)
-    _set(link, {name: values.pop(name) for name in _LINK if name in values})
+    how = {name: values.pop(name) for name in _LINK if name in values}
+    if how:
+        _set(link, how)
+        await _tell(tx, parent)
     child = await service.find(tx, child_id, for_update=True)
     await service.change(tx, principal, child, values)
     return _direct(link, child)
 
 
 async def patch(tx: Tx, agent_id: str, child_id: str, data: PatchSubAgent) -> SubAgentView:
-    link = await _existing(tx, agent_id, child_id)
+    parent, link = await _existing(tx, agent_id, child_id)
     _set(link, service.given(data))
+    await _tell(tx, parent)
     return _view(link, await service.find(tx, child_id))
 
 
-async def detach(tx: Tx, principal: Principal, agent_id: str, child_id: str) -> None:
+async def detach(
+    tx: Tx, doorbell: Doorbell, principal: Principal, agent_id: str, child_id: str
+) -> None:
     """An attached agent goes on by itself; one that was made for its parent is deleted."""
-    link = await _existing(tx, agent_id, child_id)
+    parent, link = await _existing(tx, agent_id, child_id)
     if link.relationship_type == "direct":
         principal.require("agents:delete")
-        await service.delete(tx, child_id)
-        return
-    session = await tx.session()
-    await session.delete(link)
-    await session.flush()
+        await service.delete(tx, doorbell, child_id)
+    else:
+        session = await tx.session()
+        await session.delete(link)
+        await session.flush()
+    await _tell(tx, parent)
 
 
-async def _existing(tx: Tx, agent_id: str, child_id: str) -> SubAgent:
-    await service.find(tx, agent_id)
+async def _tell(tx: Tx, parent: Agent) -> None:
+    """Whom it may hand tasks to is part of an agent, though not of its versions."""
+    changed = (parent.id, parent.name, parent.status, parent.version, ["sub_agents"])
+    await events.emit(tx, AgentUpdated(*changed), tenant_id=parent.tenant_id)
+
+
+async def _existing(tx: Tx, agent_id: str, child_id: str) -> tuple[Agent, SubAgent]:
+    parent = await service.find(tx, agent_id)
     link = await _link(tx, agent_id, child_id)
     if link is None:
         raise SubAgentNotFound(f"This agent has no sub-agent {child_id[:64]}")
-    return link
+    return parent, link
 
 
 async def _link(tx: Tx, agent_id: str, child_id: str) -> SubAgent | None:

@@ -105,6 +105,8 @@ async def delete(tx: Tx, principal: Principal, conversation_id: str) -> None:
     session = await tx.session()
     await session.delete(found)
     await session.flush()
+    began = (found.agent_id, found.id, found.created_at)
+    await events.forget_conversation(tx, found.tenant_id, *began)
 
 
 def _visible(principal: Principal) -> Select[Conversation]:

@@ -28,7 +28,9 @@ class ChatMessage(Event):
 
 
 class ChatCompleted(Event):
-    """`job_id`, `status` and `message` are there when an asynchronous chat ended."""
+    """`job_id`, `status` and `message` are there when an asynchronous chat ended; `error` is the
+    code of what went wrong, and the job says it in words.
+    """
 
     type: ClassVar[str] = "agent.chat.completed"
     description: ClassVar[str] = "A conversation or an asynchronous chat ended"

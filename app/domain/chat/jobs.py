@@ -2,6 +2,7 @@
 worker, however often it takes.
 """
 
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -26,6 +27,7 @@ from app.http.errors import ApiError
 from app.kit import trace, work
 from app.kit.ids import new_id
 from app.kit.texts import as_json
+from app.kit.work import Doorbell
 from app.parts import Parts
 from app.security.principal import Principal
 from db.fast import Row, tenant_of
@@ -108,6 +110,19 @@ async def cancel(parts: Parts, tx: Tx, principal: Principal, agent_id: str, job_
     return _view(await _one(tx, principal, agent_id, job_id, "conversations:write"))
 
 
+async def cancel_all(tx: Tx, doorbell: Doorbell, tenant_id: str, agent_ids: list[str]) -> list[str]:
+    """Before agents are deleted: whoever waits for one of their answers is told that none comes.
+    Gives the jobs.
+    """
+    cancelled = []
+    for row in await queries.unfinished(tx, tenant_id, agent_ids):
+        if await work.cancel(tx, doorbell, tenant_id, row["work_id"]):
+            await end(tx, tenant_id, row["id"], "cancelled", None)
+            tx.after_commit.append(partial(doorbell.announce_done, row["work_id"]))
+            cancelled.append(row["id"])
+    return cancelled
+
+
 async def end(
     tx: Tx,
     tenant_id: str,
@@ -131,7 +146,7 @@ async def end(
         "job",
         job_id,
         outcome,
-        error=told.message if told else None,
+        error=told.code if told else None,
     )
     await events.emit(tx, completed, tenant_id=tenant_id)
 

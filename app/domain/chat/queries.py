@@ -17,16 +17,25 @@ _IS_FREE = "(c.turn_until IS NULL OR c.turn_until < now())"
 MAX_ENTRIES = 200
 # More than the history may have altogether: what is longer is never shown to a model again.
 _MAX_CHARS = 120_000
+_MAX_BYTES = 250_000
 
 # The tenant is not asked for here, where it tempts the planner to look through all that the tenant
 # has: the conversation is known to be the tenant's.
 _NEWEST = f"""
-SELECT tenant_id, seq, type, role, left(content, {_MAX_CHARS}) AS content,
+SELECT tenant_id, type, role, left(content, {_MAX_CHARS}) AS content,
        CASE WHEN type = 'tool_call' AND pg_column_size(data) < {_MAX_CHARS} THEN data::text END
          AS data
-FROM conversation_entries
-WHERE conversation_id = {{conversation}} AND type IN ('message', 'tool_call')
-ORDER BY seq DESC LIMIT {MAX_ENTRIES}
+FROM (
+    SELECT *, sum(own_bytes) OVER (ORDER BY seq DESC) - own_bytes AS newer_bytes
+    FROM (
+        SELECT *, coalesce(octet_length(content), 0) + pg_column_size(data) AS own_bytes
+        FROM conversation_entries
+        WHERE conversation_id = {{conversation}} AND type IN ('message', 'tool_call')
+        ORDER BY seq DESC LIMIT {MAX_ENTRIES}
+    ) newest
+) within
+WHERE newer_bytes < {_MAX_BYTES}
+ORDER BY seq DESC
 """  # noqa: S608
 
 # A row per entry, the newest first; one row where there is none. Should the statement have waited
@@ -60,21 +69,31 @@ WITH conversation AS (
 # tenant has.
 _ONLY_CHECKED = "c.tenant_id IS NOT DISTINCT FROM $1"
 
+# For several at once: whoever is in another transaction's hands is left out, so that the others
+# need not wait for it.
+_NOT_LOCKED = f"""
+(SELECT g.* FROM {{given}} JOIN conversations c ON c.id = g.id AND {_ONLY_CHECKED}
+ FOR UPDATE OF c SKIP LOCKED) AS g
+"""  # noqa: S608
+
 # Two who ask for the same conversation at once: one of them gets it.
+_ASKED = "unnest($3::text[], $4::text[], $5::text[]) AS g(id, holder, user_id)"
 _TAKE_THEM = f"""
 WITH taken AS (
     UPDATE conversations AS c {_TAKE.format(holder="g.holder", seconds="$6")}
-    FROM unnest($3::text[], $4::text[], $5::text[]) AS g(id, holder, user_id)
+    FROM {{given}}
     WHERE c.id = g.id AND {_ONLY_CHECKED} AND c.agent_id IS NOT DISTINCT FROM $2
       AND c.user_id IS NOT DISTINCT FROM g.user_id AND {_IS_FREE}
     RETURNING c.id, c.turn_holder AS holder, false AS is_new, c.message_count{{more}}
 )
 {_WITH_PAST.format(taken="taken")}
 """
-_RESUME = _TAKE_THEM.format(more="")
+_RESUME = _TAKE_THEM.format(given=_ASKED, more="")
 # Nobody was told of anything yet, and this is all of its transaction: it need not be on disk before
 # the model is asked. What an accepted job holds by is, with the job.
-_RESUME_NOW = _TAKE_THEM.format(more=", set_config('synchronous_commit', 'off', true)")
+_NOT_ON_DISK = ", set_config('synchronous_commit', 'off', true)"
+_RESUME_NOW = _TAKE_THEM.format(given=_ASKED, more=_NOT_ON_DISK)
+_RESUME_TOGETHER = _TAKE_THEM.format(given=_NOT_LOCKED.format(given=_ASKED), more=_NOT_ON_DISK)
 
 _EXISTS = """
 SELECT 1 FROM conversations WHERE tenant_id = $1 AND id = $2 AND agent_id = $3 AND user_id = $4
@@ -92,6 +111,11 @@ WHERE tenant_id = $1 AND id = $2 AND turn_holder = $3
 _RELEASE = """
 UPDATE conversations SET turn_holder = NULL, turn_until = NULL
 WHERE tenant_id = $1 AND id = $2 AND turn_holder = $3
+"""
+
+_RELEASE_ALL = """
+UPDATE conversations SET turn_holder = NULL, turn_until = NULL
+WHERE tenant_id = $1 AND id = ANY($2) AND turn_holder = ANY($3)
 """
 
 _FORGET_EMPTY = """
@@ -116,13 +140,16 @@ _ADD_USAGE = (
     + "ON CONFLICT (message_id, model) DO NOTHING"
 )
 
-_STORE = f"""
+_FREED = """
+unnest($2::text[], $3::text[], $4::int[], $5::text[], $6::text[])
+  AS g(id, holder, messages, title, correlation_id)
+"""
+_STORE_THEM = f"""
 WITH conversation AS (
     UPDATE conversations AS c
     SET turn_holder = NULL, turn_until = NULL, message_count = c.message_count + g.messages,
         last_message_at = now(), title = CASE WHEN c.title = '' THEN g.title ELSE c.title END
-    FROM unnest($2::text[], $3::text[], $4::int[], $5::text[], $6::text[])
-      AS g(id, holder, messages, title, correlation_id)
+    FROM {{given}}
     WHERE c.id = g.id AND {_ONLY_CHECKED} AND c.turn_holder = g.holder
     RETURNING c.id, c.agent_id, g.holder, g.correlation_id
 ), entries AS (
@@ -143,6 +170,8 @@ WITH conversation AS (
 )
 SELECT holder FROM conversation
 """  # noqa: S608  # fmt: skip
+_STORE = _STORE_THEM.format(given=_FREED)
+_STORE_TOGETHER = _STORE_THEM.format(given=_NOT_LOCKED.format(given=_FREED))
 
 
 async def open_new(tx: Tx, tenant: str, *values: object) -> list[Row]:
@@ -157,12 +186,15 @@ async def resume(
     wanted: list[tuple[str, str, str | None]],
     seconds: float,
     *,
-    with_job: bool,
+    with_job: bool = False,
+    together: bool = False,
 ) -> list[Row]:
-    """Take these conversations: each by its id, for a holder, if it is this user's and free."""
+    """Take these conversations: each by its id, for a holder, if it is this user's and free.
+    `together` waits for nobody.
+    """
     # In one order everywhere: two processes that take the same ones must not wait for each other.
     ids, holders, users = zip(*sorted(wanted), strict=True)
-    sql = _RESUME if with_job else _RESUME_NOW
+    sql = _RESUME_TOGETHER if together else _RESUME if with_job else _RESUME_NOW
     return await fast.rows(tx, tenant, sql, agent_id, ids, holders, users, seconds)
 
 
@@ -185,6 +217,10 @@ async def release(tx: Tx, tenant: str, conversation_id: str, holder: str) -> Non
     await fast.execute(tx, tenant, _RELEASE, conversation_id, holder)
 
 
+async def release_all(tx: Tx, tenant: str, ids: list[str], holders: list[str]) -> None:
+    await fast.execute(tx, tenant, _RELEASE_ALL, ids, holders)
+
+
 async def forget_empty(tx: Tx, tenant: str, conversation_id: str, holder: str) -> None:
     await fast.execute(tx, tenant, _FORGET_EMPTY, conversation_id, holder)
 
@@ -203,10 +239,14 @@ class Freed(NamedTuple):
     correlation_id: str
 
 
-async def store(tx: Tx, tenant: str, freed: list[Freed], *rows: str) -> set[str]:
-    """All of these turns at once; gives the holders that still had their conversations."""
-    columns = zip(*sorted(freed), strict=True)
-    return {row["holder"] for row in await fast.rows(tx, tenant, _STORE, *columns, *rows)}
+async def store(
+    tx: Tx, tenant: str, freed: list[Freed], *rows: str, together: bool = False
+) -> set[str]:
+    """All of these turns, each of another conversation; gives the holders that still had theirs.
+    `together` waits for nobody.
+    """
+    columns, sql = zip(*sorted(freed), strict=True), _STORE_TOGETHER if together else _STORE
+    return {row["holder"] for row in await fast.rows(tx, tenant, sql, *columns, *rows)}
 
 
 # Asynchronous chat
@@ -246,9 +286,19 @@ WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND agent_id = $3
 """  # noqa: S608
 
 _TASK = f"""
-SELECT {_JOB_COLUMNS}, context::text AS context, progress::text AS progress FROM chat_jobs
+SELECT {_JOB_COLUMNS}, context::text AS context, progress::text AS progress,
+       (SELECT e.content FROM conversation_entries e
+        WHERE e.conversation_id = chat_jobs.conversation_id AND e.type = 'message'
+        ORDER BY e.seq DESC LIMIT 1) AS question
+FROM chat_jobs
 WHERE tenant_id = $1 AND id = $2 AND status IN ('pending', 'running')
 """  # noqa: S608
+
+_UNFINISHED = """
+SELECT id, work_id FROM chat_jobs
+WHERE tenant_id = $1 AND agent_id = ANY($2) AND status IN ('pending', 'running')
+ORDER BY work_id
+"""
 
 _RUNNING = "UPDATE chat_jobs SET status = 'running' WHERE tenant_id = $1 AND id = $2"
 
@@ -276,6 +326,10 @@ async def job(
 ) -> Row | None:
     """`user_id` None is for those who may read other people's."""
     return await fast.row(tx, tenant, _JOB, job_id, agent_id, user_id)
+
+
+async def unfinished(tx: Tx, tenant: str, agent_ids: list[str]) -> list[Row]:
+    return await fast.rows(tx, tenant, _UNFINISHED, agent_ids)
 
 
 async def task(tx: Tx, tenant: str, job_id: str) -> Row | None:

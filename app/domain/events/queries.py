@@ -69,11 +69,26 @@ _FORGET_SAID = """
 DELETE FROM event_log
 WHERE type IN ('agent.chat.message', 'agent.chat.completed')
   AND data->>'agent_id' = ANY($2) AND tenant_id = $1
+  AND coalesce(data->>'job_id', '') <> ALL($3)
 """
 
 
-async def forget_said(tx: Tx, tenant: str, agent_ids: list[str]) -> None:
-    await fast.execute(tx, tenant, _FORGET_SAID, agent_ids)
+_FORGET_CONVERSATION = """
+DELETE FROM event_log
+WHERE type IN ('agent.chat.message', 'agent.chat.completed')
+  AND data->>'agent_id' = $2 AND created_at >= $4 AND data->>'conversation_id' = $3
+  AND tenant_id = $1
+"""
+
+
+async def forget_conversation(
+    tx: Tx, tenant: str, agent_id: str, conversation_id: str, since: datetime
+) -> None:
+    await fast.execute(tx, tenant, _FORGET_CONVERSATION, agent_id, conversation_id, since)
+
+
+async def forget_said(tx: Tx, tenant: str, agent_ids: list[str], except_jobs: list[str]) -> None:
+    await fast.execute(tx, tenant, _FORGET_SAID, agent_ids, except_jobs)
 
 
 async def page_of(tx: Tx, tenant: str | None, wanted: Filter, page: Page) -> tuple[list[Row], int]:

@@ -41,7 +41,7 @@ async def emit(tx: Tx, event: Event, *, tenant_id: str) -> str:
     return event_id
 
 
-class Record(msgspec.Struct):
+class _Record(msgspec.Struct):
     tenant_id: str
     id: str
     type: str
@@ -54,14 +54,9 @@ class Record(msgspec.Struct):
 
 def packed(events: list[Event], *, tenant_id: str) -> str:
     """For an area that records events in the same statement as its rows; `emission` reads it."""
-    return as_json(records(events, tenant_id=tenant_id))
-
-
-def records(events: list[Event], *, tenant_id: str) -> list[Record]:
-    """The same before it is packed, for several of them in one statement."""
     current = trace.current()
-    return [
-        Record(
+    records = [
+        _Record(
             tenant_id,
             new_id("evt"),
             event.type,
@@ -73,14 +68,24 @@ def records(events: list[Event], *, tenant_id: str) -> list[Record]:
         )
         for event in events
     ]
+    return as_json(records)
 
 
 emission = queries.insert_sql
 
 
-async def forget_said(tx: Tx, tenant_id: str, agent_ids: list[str]) -> None:
-    """What was said to agents that are deleted goes with them."""
-    await queries.forget_said(tx, tenant_id, agent_ids)
+async def forget_conversation(
+    tx: Tx, tenant_id: str, agent_id: str, conversation_id: str, since: datetime
+) -> None:
+    """What was said in a conversation that is deleted goes with it; `since` is when it began."""
+    await queries.forget_conversation(tx, tenant_id, agent_id, conversation_id, since)
+
+
+async def forget_said(tx: Tx, tenant_id: str, agent_ids: list[str], except_jobs: list[str]) -> None:
+    """What was said to agents that are deleted goes with them; that these jobs of theirs were
+    cancelled by it is still to be told.
+    """
+    await queries.forget_said(tx, tenant_id, agent_ids, except_jobs)
 
 
 async def entries(tx: Tx, wanted: queries.Filter, page: Page) -> Flat[Entry]:
