@@ -8,6 +8,8 @@ the caller's transaction and take the tenant first, as `$1`: a statement on tena
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+import asyncpg
+
 from db.session import AllTenants, Tx, Unscoped
 
 
@@ -15,6 +17,12 @@ class Row(Protocol):
     """A row of asyncpg: values by column name."""
 
     def __getitem__(self, column: str) -> Any: ...
+
+
+def was_refused(error: BaseException) -> bool:
+    """The server itself refused a statement, which did nothing; the connection goes on."""
+    away = (asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError)
+    return isinstance(error, asyncpg.PostgresError) and not isinstance(error, away)
 
 
 def tenant_of(tx: Tx) -> str | None:

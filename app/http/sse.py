@@ -6,6 +6,7 @@ A silent stream says a comment every ten seconds, so that proxies keep it open.
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from litestar import Response
@@ -44,29 +45,40 @@ class _Stream(ASGIResponse):
     def __init__(self, source: AsyncGenerator[bytes, None]) -> None:
         super().__init__(media_type=MEDIA_TYPE, headers={"x-accel-buffering": "no"})
         self._source = source
+        self._left = False
         self._over = False
         self._sending = 0
         self._sent_at = 0.0
         self._comment: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     async def send_body(self, send: Send, receive: Receive) -> None:
         pump = asyncio.create_task(self._pump(send))
         self._sent_at = asyncio.get_running_loop().time()
-        # Whoever has gone already: a source that was never begun could not tidy up at its end.
-        await asyncio.sleep(0)
         try:
+            # Whoever has gone already: a source that was never begun could not tidy up at its end.
+            await asyncio.sleep(0)
             async with asyncio.timeout(None) as patience:
                 self._watch(send, patience)
+                pump.add_done_callback(partial(self._ended, patience))
                 # A server tells a client that left, and the end of the response, in the same way.
                 while (await receive())["type"] != "http.disconnect":
                     pass
         except TimeoutError:
-            log.info("a reader took nothing for too long", seconds=STALLED_SECONDS)
+            if not pump.done():
+                log.info("a reader took nothing for too long", seconds=STALLED_SECONDS)
         finally:
-            self._timer.cancel()
+            self._left = self._over = True
+            if self._timer is not None:
+                self._timer.cancel()
             if not pump.done():
                 pump.cancel()
                 await asyncio.wait([pump], timeout=_STOP_SECONDS)
+
+    def _ended(self, patience: asyncio.Timeout, _pump: asyncio.Task[None]) -> None:
+        """A response that has no end although its source has: nobody else would notice."""
+        if not self._left and (_pump.cancelled() or _pump.exception() is not None):
+            patience.reschedule(asyncio.get_running_loop().time())
 
     async def _pump(self, send: Send) -> None:
         try:

@@ -1,16 +1,12 @@
 """Many small writes of one kind as few larger ones, without making anybody wait for company.
 
 The first to come goes at once, alone. Who comes while it is on its way waits for its end, and goes
-together with everybody else who did. The busier it gets, the larger the batches. A batch that the
-database refuses wrote nothing: then each goes alone, and what is wrong with one is nobody else's
-fault.
+together with everybody else who did. The busier it gets, the larger the batches.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
-
-import asyncpg
 
 from app.kit import background
 
@@ -60,13 +56,6 @@ class Batches:
 async def _answer(batch: list[tuple[Any, asyncio.Future[Any]]], run: Run[Any, Any]) -> None:
     try:
         answers = await run([item for item, _ in batch])
-    except asyncpg.PostgresError as error:
-        if len(batch) == 1:
-            answers = [error]
-        else:
-            for one in batch:
-                await _answer([one], run)
-            return
     except Exception as error:  # noqa: BLE001  # passed on to everybody in it
         answers = [error] * len(batch)
     except BaseException:

@@ -13,6 +13,11 @@ def as_json(value: Any) -> str:
     return text
 
 
+def storable(text: str) -> str:
+    """Without NUL, and without halves of characters, which some decoders of JSON let through."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
 def without_nul(value: Any) -> Any:
     match value:
         case str():

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.chat import history
+from app.domain.chat.begin import past_of
 from app.domain.chat.history import Past, budget_for, fitting, system_message
-from app.domain.models.protocol import Message, estimated_tokens
+from app.domain.models.protocol import Message, estimated_tokens, most_tokens
 from app.kit.ids import new_id
 from app.parts import Parts
 from db.session import ALL_TENANTS
@@ -42,13 +43,13 @@ def _shown(past: list[Past], budget: int = PLENTY) -> list[str]:
 
 
 def _cost(*contents: str) -> int:
-    return sum(4 + estimated_tokens(content) for content in contents)
+    return sum(4 + most_tokens(content) for content in contents)
 
 
 def _room(messages: list[Message]) -> int:
     """What messages take, with the calls in them."""
     arguments = [call.arguments for message in messages for call in message.tool_calls]
-    return _cost(*(message.content for message in messages)) + sum(map(estimated_tokens, arguments))
+    return _cost(*(message.content for message in messages)) + sum(map(most_tokens, arguments))
 
 
 # What fits
@@ -343,3 +344,33 @@ async def test_a_turn_that_follows_another_at_once_sees_all_of_it(talk: Talker) 
     await asyncio.gather(*(one(f"Number {number}") for number in range(12)))
     lengths = [len(request["messages"]) for request in talk.asked]
     assert lengths == [2 + 2 * number for number in range(13)]
+
+
+@pytest.mark.parametrize(
+    "text", ["0123456789" * 40, "\u4f60\u597d" * 200, "{[()]}" * 50, "plain words " * 30]
+)
+def test_what_must_fit_is_never_counted_too_low(text: str) -> None:
+    """A digit, a sign or a byte beyond ASCII may be a token of its own."""
+    others = sum(
+        1
+        for byte in text.encode()
+        if not (chr(byte).isascii() and chr(byte).isalpha()) and byte != 32
+    )
+    assert most_tokens(text) > others
+    assert most_tokens(text) <= len(text.encode()) + 1
+
+
+async def test_huge_messages_are_not_even_read(talk: Talker, parts: Parts) -> None:
+    conversation_id = (await talk.say("Start"))["conversation_id"]
+    async with parts.db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute(
+            "UPDATE conversation_entries SET content = repeat('x', 200000) "
+            "WHERE conversation_id = $1 AND role = 'user'",
+            conversation_id,
+        )
+    for number in range(3):
+        await talk.say(f"More {number}", conversation_id=conversation_id)
+    async with parts.db.tx(talk.client.tenant_id, read_only=True) as tx:
+        found = await past_of(tx, talk.client.tenant_id, conversation_id)
+    assert [item.content[:10] for item in found][-2:] == ["More 2", "Hello ther"]
+    assert sum(len(item.content) for item in found) < 250_000

@@ -744,6 +744,25 @@ async def test_a_source_is_begun_and_ended_although_the_reader_has_gone_already(
     assert ended.is_set()
 
 
+@pytest.mark.parametrize("how", ["the source is cancelled", "sending fails"])
+async def test_a_response_whose_source_broke_off_is_over(how: str) -> None:
+    connection = _Wire()
+
+    async def source() -> AsyncGenerator[bytes, None]:
+        yield sse.event("one", b"1")
+        if how == "the source is cancelled":
+            raise asyncio.CancelledError
+        yield sse.event("two", b"2")
+
+    async def send(message: Any) -> None:
+        if how == "sending fails" and connection.sent:
+            raise OSError("broken pipe")
+        await connection.send(message)
+
+    await asyncio.wait_for(sse._Stream(source()).send_body(send, connection.receive), 2)
+    assert connection.body == b"event: one\ndata: 1\n\n"
+
+
 async def test_a_source_is_ended_where_it_stands_when_the_reader_goes() -> None:
     connection, ended = _Wire(), asyncio.Event()
 

@@ -978,3 +978,21 @@ async def test_no_transaction_is_open_while_the_model_speaks(talk: Talker, parts
     )
     async with _speaking(talk, asking):
         assert await _value(parts, open_now) == 0
+
+
+async def test_an_empty_conversation_id_is_nobodys(talk: Talker) -> None:
+    answer = await _chat(talk.client, talk, conversation_id="")
+    refused(answer, 404, "conversation_not_found")
+    assert "cnv_" not in answer.text
+
+
+async def test_a_model_that_calls_without_end_is_stopped(talk: Talker, parts: Parts) -> None:
+    """Each call costs a row, whether it is run or not."""
+    many = b",".join([b"{}"] * 20_000)
+    raw = b'{"choices":[{"message":{"tool_calls":[' + many + b']},"finish_reason":"stop"}]}'
+    talk.script(Reply(raw=raw))
+    error = refused(await _chat(talk.client, talk), 502, "provider_error")
+    assert "at once" in error["message"]
+    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        count = "SELECT count(*) FROM conversation_entries WHERE agent_id = $1"
+        assert await (await tx.raw()).fetchval(count, talk.agent_id) == 0

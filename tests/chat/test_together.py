@@ -6,9 +6,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from app.domain.chat import keep
+from app.domain.chat import keep, queries
 from app.parts import Parts
 from db.session import ALL_TENANTS, Tx
+from tests.asking import until
 from tests.model_server import Reply
 from tests.talk import Talker
 
@@ -95,11 +96,11 @@ async def test_a_statement_that_fails_for_one_turn_is_repeated_for_the_others(
 ) -> None:
     write, sizes = keep._write, []
 
-    async def failing(tx: Tx, tenant_id: str, turns: list[Any]) -> set[str]:
+    async def failing(tx: Tx, tenant_id: str, turns: list[Any], **more: Any) -> set[str]:
         sizes.append(len(turns))
-        if any("poison" in entry.get("content", "") for turn in turns for entry in turn.entries):
+        if any("poison" in turn.entries for turn in turns):
             raise asyncpg.ProgramLimitExceededError("made up")
-        return await write(tx, tenant_id, turns)
+        return await write(tx, tenant_id, turns, **more)
 
     ids = [(await talk.say("Start"))["conversation_id"] for _ in range(6)]
     monkeypatch.setattr(keep, "_write", failing)
@@ -123,3 +124,150 @@ async def test_a_statement_that_fails_for_one_turn_is_repeated_for_the_others(
     assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 500, 200]
     assert max(sizes) > 1
     assert not parts.batches._lanes
+
+
+async def _sql(parts: Parts, sql: str, *args: object) -> list[Any]:
+    async with parts.db.tx(ALL_TENANTS) as tx:
+        return list(await (await tx.raw()).fetch(sql, *args))
+
+
+def _asking(talk: Talker, ids: list[str], message: str = "Hi") -> list[asyncio.Task[Any]]:
+    path = f"{talk.path}/chat"
+    return [
+        asyncio.create_task(talk.client.post(path, {"message": message, "conversation_id": one}))
+        for one in ids
+    ]
+
+
+def _slow_first(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[Any]:
+    """The first call takes a moment, so that the next ones come together; gives their sizes."""
+    real, sizes = getattr(module, name), list[int]()
+
+    async def slow(*args: Any, **more: Any) -> Any:
+        sizes.append(len(next(item for item in args if isinstance(item, list))))
+        if len(sizes) == 1:
+            await asyncio.sleep(0.2)
+        return await real(*args, **more)
+
+    monkeypatch.setattr(module, name, slow)
+    return sizes
+
+
+async def test_a_turn_that_lost_its_conversation_is_not_kept_by_the_next_one(
+    talk: Talker, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease ran out while the database was away, and both end at the same moment."""
+    [one, other] = [(await talk.say("Start"))["conversation_id"] for _ in range(2)]
+    hold = asyncio.Event()
+    talk.script(Reply(texts=["Late"], hold=hold))
+    before = len(talk.asked)
+    asked = [*_asking(talk, [other]), *_asking(talk, [one], "first")]
+    await until(lambda: len(talk.asked) == before + 2)
+    expire = "UPDATE conversations SET turn_until = now() - interval '1 second' WHERE id = $1"
+    await _sql(parts, expire, one)
+    asked += _asking(talk, [one], "second")
+    await until(lambda: len(talk.asked) == before + 3)
+    sizes = _slow_first(monkeypatch, keep, "_write")
+    hold.set()
+    answers = await asyncio.gather(*asked)
+    assert [answer.status_code for answer in answers] == [200, 404, 200]
+    assert sizes[0] == 1
+    said = await _sql(
+        parts,
+        "SELECT content FROM conversation_entries WHERE conversation_id = $1 AND type = 'message' "
+        "AND role = 'user' ORDER BY seq",
+        one,
+    )
+    assert [row["content"] for row in said] == ["Start", "second"]
+    told = "SELECT 1 FROM event_log WHERE data->>'conversation_id' = $1 AND data->>'content' = $2"
+    assert not await _sql(parts, told, one, "first")
+
+
+async def test_a_batch_that_fails_half_way_leaves_no_conversation_busy(
+    talk: Talker, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were taken already when the connection died."""
+    ids = [(await talk.say("Start"))["conversation_id"] for _ in range(5)]
+    take, cut = queries.resume, list[int]()
+
+    async def dying(tx: Tx, *args: Any, **more: Any) -> list[Any]:
+        if not cut:
+            cut.append(0)
+            await asyncio.sleep(0.2)
+            return await take(tx, *args, **more)
+        found = await take(tx, *args, **more)
+        if len(args[2]) > 1:
+            cut.append(len(args[2]))
+            raw = await tx.raw()
+            async with parts.db.tx(ALL_TENANTS, read_only=True) as other:
+                end = "SELECT pg_terminate_backend($1)"
+                await (await other.raw()).execute(end, raw.get_server_pid())
+            await raw.fetchval("SELECT 1")
+        return found
+
+    monkeypatch.setattr(queries, "resume", dying)
+    answers = await asyncio.gather(*_asking(talk, ids))
+    assert cut[1:] == [4]
+    assert {answer.status_code for answer in answers[1:]} <= {500, 503}
+    monkeypatch.setattr(queries, "resume", take)
+    again = await asyncio.gather(*_asking(talk, ids))
+    assert [answer.status_code for answer in again] == [200] * 5
+
+
+async def test_a_locked_conversation_holds_up_nobody_elses(talk: Talker, parts: Parts) -> None:
+    ids = [(await talk.say("Start"))["conversation_id"] for _ in range(4)]
+    async with parts.db.tx(ALL_TENANTS) as tx:
+        lock = "SELECT 1 FROM conversations WHERE id = $1 FOR UPDATE"
+        await (await tx.raw()).execute(lock, ids[0])
+        [locked] = _asking(talk, ids[:1])
+        async with asyncio.timeout(5):
+            for _ in range(3):
+                others = await asyncio.gather(*_asking(talk, ids[1:]))
+                assert [answer.status_code for answer in others] == [200] * 3
+        assert not locked.done()
+    assert (await locked).status_code == 200
+
+
+async def test_a_reply_waits_for_its_own_locked_conversation_alone(
+    talk: Talker, parts: Parts
+) -> None:
+    ids = [(await talk.say("Start"))["conversation_id"] for _ in range(3)]
+    hold = asyncio.Event()
+    talk.script(Reply(texts=["Late"], hold=hold))
+    before = len(talk.asked)
+    locked, *others = _asking(talk, ids)
+    await until(lambda: len(talk.asked) == before + 3)
+    async with parts.db.tx(ALL_TENANTS) as tx:
+        lock = "SELECT 1 FROM conversations WHERE id = $1 FOR UPDATE"
+        await (await tx.raw()).execute(lock, ids[0])
+        hold.set()
+        async with asyncio.timeout(5):
+            answers = await asyncio.gather(*others)
+        assert [answer.status_code for answer in answers] == [200] * 2
+        assert not locked.done()
+    assert (await locked).status_code == 200
+
+
+async def test_replies_whose_connection_died_after_they_were_kept_are_not_called_deleted(
+    talk: Talker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [(await talk.say("Start"))["conversation_id"] for _ in range(4)]
+    hold = asyncio.Event()
+    talk.script(Reply(texts=["Late"], hold=hold))
+    before = len(talk.asked)
+    asked = _asking(talk, ids)
+    await until(lambda: len(talk.asked) == before + 4)
+    write = keep._write
+
+    async def cut(tx: Tx, tenant_id: str, turns: list[Any], **more: Any) -> set[str]:
+        found = await write(tx, tenant_id, turns, **more)
+        if len(turns) > 1:
+            raise asyncpg.ConnectionDoesNotExistError("closed in the middle of operation")
+        return found
+
+    monkeypatch.setattr(keep, "_write", cut)
+    sizes = _slow_first(monkeypatch, keep, "_write")
+    hold.set()
+    answers = await asyncio.gather(*asked)
+    assert max(sizes) > 1
+    assert {answer.status_code for answer in answers} == {200, 503}

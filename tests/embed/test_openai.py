@@ -13,6 +13,7 @@ import pytest
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionChunk
 
+from app.domain.models.gateway import Models
 from tests.embed.test_keys import PATH as KEYS
 from tests.embed.test_keys import make_key
 from tests.model_server import ModelServer, Reply
@@ -960,3 +961,39 @@ async def test_a_stock_client_in_a_browser_passes_the_preflight(
         name.strip().lower() for name in answer.headers["access-control-allow-headers"].split(",")
     }
     assert set(asked.split(",")) <= allowed
+
+
+async def test_a_long_history_is_shown_as_far_as_it_fits(
+    talk: Talker, client: AsyncOpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def small(_models: Models, _target: object) -> int:
+        return 8192
+
+    monkeypatch.setattr(Models, "window_of", small)
+    pairs = [
+        {"role": role, "content": f"{number} " + "word " * 400}
+        for number in range(40)
+        for role in ("user", "assistant")
+    ]
+    told: Any = [{"role": "system", "content": "Be brief."}, *pairs, *HI]
+    await client.chat.completions.create(model=talk.agent_id, messages=told)
+    shown = _told(talk)
+    assert shown[:2] == [("system", "You are a test."), ("system", "Be brief.")]
+    assert shown[2][0] == "user"
+    assert shown[-2][1].startswith("39 ")
+    assert 4 < len(shown) < 40
+
+
+async def test_calls_that_the_client_made_itself_are_left_out(
+    talk: Talker, client: AsyncOpenAI
+) -> None:
+    """Some providers refuse an assistant that said nothing."""
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    told: Any = [
+        {"role": "user", "content": "Look it up"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "42"},
+        *HI,
+    ]
+    await client.chat.completions.create(model=talk.agent_id, messages=told)
+    assert [role for role, _ in _told(talk)] == ["system", "user"]

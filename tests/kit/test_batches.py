@@ -2,7 +2,6 @@
 
 import asyncio
 
-import asyncpg
 import pytest
 
 from app.kit import background
@@ -83,23 +82,6 @@ async def test_a_batch_that_fails_as_a_whole_fails_for_everybody_in_it_and_nobod
         with pytest.raises(ConnectionError):
             await task
     assert await batches.join("a", 7, writer.run) == 70
-
-
-async def test_what_the_database_refuses_of_one_is_written_of_the_others() -> None:
-    batches, writer = Batches(), Writer()
-
-    async def write(items: list[int]) -> list[int | Exception]:
-        found = await writer.run(items)
-        if 3 in items:
-            raise asyncpg.DataError("not three")
-        return found
-
-    tasks = [asyncio.create_task(batches.join("a", number, write)) for number in range(1, 5)]
-    await _turns()
-    writer.go_on.set()
-    found = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [repr(item) for item in found] == ["10", "20", "DataError('not three')", "40"]
-    assert writer.batches == [[1], [2, 3, 4], [2], [3], [4]]
 
 
 async def test_who_stops_waiting_is_left_out_and_holds_up_nobody() -> None:

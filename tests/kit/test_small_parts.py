@@ -23,7 +23,7 @@ import structlog
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
-from app.kit import clock, ids, logs, mail, trace
+from app.kit import clock, ids, logs, mail, texts, trace
 from app.kit.files import FileNotStored, Files, Stored
 from app.settings import Settings
 from tests.ports import free_port
@@ -657,3 +657,7 @@ assert gone[0]() is None
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_what_is_stored_holds_no_halves_of_characters() -> None:
+    assert texts.storable("a\0b \ud83d c \u00fc") == "ab ? c \u00fc"

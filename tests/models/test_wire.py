@@ -1230,3 +1230,35 @@ async def test_a_list_that_does_not_come_times_out(wire: Wire) -> None:
         with pytest.raises(ModelFailed) as caught:
             await wire.models(_target(url), 0.1)
     assert caught.value.reason == "timeout"
+
+
+@pytest.mark.parametrize("how", ["closed", "reset", "nonsense", "too short"])
+async def test_an_answer_is_whole_whatever_happens_after_its_last_event(
+    wire: Wire, how: str
+) -> None:
+    said = _delta(content="All of it") + STOP + DONE
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+
+    async def handle(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if how == "too short":
+            writer.write(head + b"Content-Length: 100000\r\n\r\n" + said)
+        else:
+            chunk = b"%x\r\n%s\r\n" % (len(said), said)
+            writer.write(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk)
+        await writer.drain()
+        await asyncio.sleep(0.03)
+        if how == "nonsense":
+            writer.write(b"zz\r\n")
+            await writer.drain()
+        if how == "reset":
+            writer.transport.abort()
+
+    async with _listening(handle) as url:
+        assert await _pieces(wire, _target(url)) == [Text("All of it")]
+
+
+async def test_calls_without_end_are_a_broken_answer(wire: Wire) -> None:
+    calls = [{"index": number, "id": f"c{number}"} for number in range(wires.MOST_CALLS + 1)]
+    async with _sending(SSE + _delta(tool_calls=calls) + STOP + DONE) as url:
+        error, before = await _failure(wire, _target(url))
+    assert (error.reason, before) == ("broken", [])

@@ -1,5 +1,6 @@
 """How a turn begins: its conversation is taken, or made, and nobody else has it until it ends."""
 
+import asyncio
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, NoReturn
@@ -17,11 +18,14 @@ from app.domain.chat.history import Past
 from app.domain.chat.schemas import Source
 from app.domain.chat.turn import LEASE_SECONDS, Turn, Who
 from app.domain.events import service as events
-from app.http.errors import ApiError
+from app.kit import background, logs
 from app.kit.ids import new_id
 from app.parts import Parts
+from db import fast
 from db.fast import Row
 from db.session import Scope, Tx
+
+log = logs.get("chat")
 
 # A job keeps its conversation until it ends in whatever way; nothing else frees it.
 _FOR_A_JOB_SECONDS = 100 * 365 * 86400.0
@@ -48,39 +52,63 @@ async def begin(tx: Tx, brain: Brain, question: Question, *, job_id: str | None 
 
 async def resume(
     parts: Parts, scope: Scope, agent_id: str, questions: list[Question]
-) -> list[Turn | Exception]:
-    """The same for several conversations with one agent, in two ways to the database."""
+) -> list[Turn | Exception | None]:
+    """The same for several conversations with one agent, in two ways to the database. Those that
+    cannot be had at once are None; ask for each of them alone.
+    """
     async with parts.db.tx(scope, read_only=True) as tx:
         brain = await brains.load(tx, parts.keyring, agent_id)
         await parts.models.check(brain.target)
         turns = [_turn(brain, question, None) for question in questions]
-        rows = await _take(tx, turns, LEASE_SECONDS, with_job=False)
-        taken = {holder: list(found) for holder, found in _by_holder(rows)}
-        return [await _begun_or_why_not(tx, turn, taken.get(turn.holder, [])) for turn in turns]
+        try:
+            rows = await _take(tx, turns, LEASE_SECONDS, together=True)
+            taken = {holder: list(found) for holder, found in _by_holder(rows)}
+            return [
+                await _begun(tx, turn, taken[turn.holder]) if turn.holder in taken else None
+                for turn in turns
+            ]
+        except BaseException as error:
+            # Nobody will answer in those that were taken already.
+            await asyncio.shield(background.spawn(_give_back(parts, turns)))
+            if not fast.was_refused(error):
+                raise
+            return [None] * len(turns)
+
+
+async def _give_back(parts: Parts, turns: list[Turn]) -> None:
+    tenant_id = turns[0].brain.tenant_id
+    ids, holders = [turn.conversation_id for turn in turns], [turn.holder for turn in turns]
+    try:
+        async with parts.db.tx(tenant_id, read_only=True) as tx:
+            await queries.release_all(tx, tenant_id, ids, holders)
+    except Exception as error:  # noqa: BLE001  # then their leases end by themselves
+        log.warning("conversations stay busy for a while", reason=str(error)[:200])
 
 
 def _turn(brain: Brain, question: Question, job_id: str | None) -> Turn:
     question_id, message_id = new_id("msg"), new_id("msg")
+    known = question.conversation_id
     return Turn(
         brain=brain,
         who=question.who,
         source=question.source,
-        conversation_id=question.conversation_id or new_id("cnv"),
+        conversation_id=new_id("cnv") if known is None else known,
         question_id=question_id,
         message_id=message_id,
-        is_new=question.conversation_id is None,
+        is_new=known is None,
         text=question.text,
         context=question.context,
         holder=job_id or message_id,
     )
 
 
-async def _take(tx: Tx, turns: list[Turn], seconds: float, *, with_job: bool) -> list[Row]:
+async def _take(
+    tx: Tx, turns: list[Turn], seconds: float, *, with_job: bool = False, together: bool = False
+) -> list[Row]:
     brain = turns[0].brain
     wanted = [(turn.conversation_id, turn.holder, turn.who.user_id) for turn in turns]
-    return await queries.resume(
-        tx, brain.tenant_id, brain.agent_id, wanted, seconds, with_job=with_job
-    )
+    ids = (brain.tenant_id, brain.agent_id)
+    return await queries.resume(tx, *ids, wanted, seconds, with_job=with_job, together=together)
 
 
 def _by_holder(rows: list[Row]) -> Iterator[tuple[str, Iterator[Row]]]:
@@ -97,13 +125,6 @@ async def _open(tx: Tx, turn: Turn, seconds: float) -> list[Row]:
         return await queries.open_new(tx, brain.tenant_id, *held, *given)
     except asyncpg.ForeignKeyViolationError:
         raise AgentNotFound("This agent, or the key to it, was deleted at this moment") from None
-
-
-async def _begun_or_why_not(tx: Tx, turn: Turn, rows: list[Row]) -> Turn | Exception:
-    try:
-        return await _begun(tx, turn, rows)
-    except ApiError as error:
-        return error
 
 
 async def _begun(tx: Tx, turn: Turn, rows: list[Row]) -> Turn:

@@ -10,7 +10,7 @@ import msgspec
 
 from app.domain.chat.steps import CallStatus, ToolResult, ToolUse
 from app.domain.chat.toolbox import Offer, Outcome, ToolBox
-from app.domain.models.protocol import Message, ToolCall
+from app.domain.models.protocol import Message, ModelNotConfigured, ToolCall
 from app.http.errors import ApiError, ProviderError
 from app.kit import logs
 from app.kit.ids import new_id
@@ -162,11 +162,13 @@ async def _one(
     position: int,
 ) -> None:
     started = time.perf_counter()
-    outcome = await _outcome(call, given, offers, told, position)
-    call.output, call.status = outcome.output, outcome.status
-    call.execution_time_ms = round((time.perf_counter() - started) * 1000)
-    told.put_nowait(_result(call))
-    told.put_nowait(None)
+    try:
+        outcome = await _outcome(call, given, offers, told, position)
+        call.output, call.status = outcome.output, outcome.status
+        call.execution_time_ms = round((time.perf_counter() - started) * 1000)
+        told.put_nowait(_result(call))
+    finally:
+        told.put_nowait(None)
 
 
 async def _outcome(
@@ -186,8 +188,8 @@ async def _outcome(
     box, offer = offers[call.name]
     try:
         return await box.run(offer, call.id, given, told.put_nowait)
-    except ProviderError as error:
-        # A provider's own words are for those who hold its key, not for whoever talks to the agent.
+    except (ProviderError, ModelNotConfigured) as error:
+        # How the child is set up is not for whoever talks to its parent.
         log.warning("a tool call got no answer", tool=call.tool, reason=error.message)
         return Outcome({"error": "it could not answer", "code": error.code}, "failed")
     except ApiError as error:

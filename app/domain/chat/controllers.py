@@ -1,7 +1,7 @@
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from litestar import Controller, Request, Response, delete, get, post
+from litestar import Controller, Response, delete, get, post
 from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents import brain as brains
@@ -21,15 +21,12 @@ from app.domain.chat.schemas import (
 from app.domain.chat.turn import Turn, Who
 from app.domain.usage import service as usage
 from app.domain.usage.service import AgentStats, Period
-from app.http.given import Id, Page, Parts, Principal, Tx
+from app.http.given import HttpRequest, Id, Page, Parts, Principal, Tx
 from app.http.paging import MOMENT, Paged, Search, Sort, moment
 from app.http.sse import MEDIA_TYPE, EventStream
 from app.parts import parts_of
 from app.security.principal import principal_of
 
-# Litestar starts a task for each dependency where there are several: the hottest handlers take the
-# request alone.
-HttpRequest = Request[Any, Any, Any]
 Kind = Literal["message", "tool_call", "token_usage", "training"]
 
 
@@ -178,7 +175,9 @@ async def _begun(parts: Parts, principal: Principal, agent_id: str, data: ChatRe
     )
     if data.conversation_id is not None:
         together = partial(resume, parts, scope, agent_id)
-        return await parts.batches.join(("resume", scope, agent_id), question, together)
+        begun = await parts.batches.join(("resume", scope, agent_id), question, together)
+        if begun is not None:
+            return begun
     async with parts.db.tx(scope, read_only=True) as tx:
         brain = await brains.load(tx, parts.keyring, agent_id)
         await parts.models.check(brain.target)

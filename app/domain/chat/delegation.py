@@ -46,7 +46,7 @@ class Delegation:
             return Outcome({"error": "say in `task` what is to be done"}, "failed")
         if self._spend.exhausted:
             return Outcome({"error": "this turn has used up its tokens"}, "failed")
-        # Counted now, not when it asks: of many that begin at once, none slips by.
+        # Counts for itself, besides what the child asks then: of many at once, none slips by.
         self._spend.asked += 1
         async with self._parts.db.tx(self._tenant_id, read_only=True) as tx:
             child = await brains.load(tx, self._parts.keyring, offer.tool_id or "")

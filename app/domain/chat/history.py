@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from app.domain.chat.calls import shown
-from app.domain.models.protocol import Message, Role, ToolCall, estimated_tokens
+from app.domain.models.protocol import Message, Role, ToolCall, most_tokens
 
 MAX_TOKENS = 32_000
 # For the words around each message.
@@ -46,9 +46,19 @@ def fitting(past: list[Past], budget: int, *, with_calls: bool) -> list[Message]
     return [message for messages in reversed(kept) for message in messages]
 
 
+def trimmed(told: list[Message], budget: int) -> list[Message]:
+    """The same for a history that the caller brings along; what it says as the system stays."""
+    if sum(map(_cost, told)) <= budget:
+        return told
+    kept = [message for message in told if message.role == "system"]
+    said = [Past(message.role, message.content) for message in told if message.role != "system"]
+    budget -= sum(map(_cost, kept))
+    return [*kept, *fitting(said, budget, with_calls=False)]
+
+
 def _cost(message: Message) -> int:
-    called = sum(estimated_tokens(call.arguments) for call in message.tool_calls)
-    return _PER_MESSAGE + estimated_tokens(message.content) + called
+    called = sum(most_tokens(call.arguments) for call in message.tool_calls)
+    return _PER_MESSAGE + most_tokens(message.content) + called
 
 
 def joined(messages: list[Message]) -> list[Message]:
@@ -76,7 +86,7 @@ def budget_for(window: int, max_tokens: int, *spoken: str) -> int:
     """What is left for the past of a model's window, once the rest has its place."""
     # A model whose window is smaller than the longest reply still has to see the question.
     reserve = min(max_tokens, window // 2)
-    needed = sum(_PER_MESSAGE + estimated_tokens(text) for text in spoken)
+    needed = sum(_PER_MESSAGE + most_tokens(text) for text in spoken)
     return min(MAX_TOKENS, max(0, window - reserve - needed))
 
 

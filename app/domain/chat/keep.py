@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+import asyncpg
 import msgspec
 
 from app.domain.chat import queries
@@ -21,6 +22,7 @@ from app.kit import clock, trace
 from app.kit.ids import new_id
 from app.kit.texts import as_json
 from app.parts import Parts
+from db import fast
 from db.session import Tx
 
 _TITLE_CHARS = 80
@@ -58,11 +60,12 @@ class WebKeeper:
             raise
 
     async def _store(self, talk: Talk, status: MessageStatus) -> ChatReply:
-        brain = self._turn.brain
+        parts, brain = self._parts, self._turn.brain
         ended = await _ended(self._turn, talk, status)
         lane = ("keep", brain.tenant_id, brain.agent_id)
-        store = partial(_store_all, self._parts, brain.tenant_id)
-        await self._parts.batches.join(lane, ended, store)
+        if not await parts.batches.join(lane, ended, partial(_store_all, parts, brain.tenant_id)):
+            async with parts.db.tx(brain.tenant_id, read_only=True) as tx:
+                await _store_alone(tx, brain.tenant_id, ended)
         return ended.reply
 
     async def _bill(self, talk: Talk) -> None:
@@ -72,7 +75,7 @@ class WebKeeper:
     async def _release(self) -> None:
         """A conversation that nobody was told of goes with its failed beginning."""
         turn = self._turn
-        told = self._live and turn.who.embed_key_id is None
+        told = self._live and turn.source == "console"
         held = (turn.brain.tenant_id, turn.conversation_id, turn.holder)
         async with self._parts.db.tx(turn.brain.tenant_id, read_only=True) as tx:
             if turn.is_opened and not told:
@@ -82,13 +85,13 @@ class WebKeeper:
 
 
 class _Ended(msgspec.Struct, frozen=True):
-    """A turn that is over, as rows."""
+    """A turn that is over, as rows in JSON; without the brackets, for several in one list."""
 
     reply: ChatReply
     conversation: Freed
-    entries: list[dict[str, Any]]
-    usage: list[dict[str, Any]]
-    events: list[events.Record]
+    entries: str
+    usage: str
+    events: str
 
 
 async def store(
@@ -96,30 +99,43 @@ async def store(
 ) -> ChatReply:
     """Messages, calls, usage, cost and events together; `more` are events of the caller's."""
     ended = await _ended(turn, talk, status, more)
-    if not await _write(tx, turn.brain.tenant_id, [ended]):
-        raise _gone()
+    await _store_alone(tx, turn.brain.tenant_id, ended)
     return ended.reply
 
 
-async def _store_all(parts: Parts, tenant_id: str, turns: list[_Ended]) -> list[Exception | None]:
-    async with parts.db.tx(tenant_id, read_only=True) as tx:
-        kept = await _write(tx, tenant_id, turns)
-    return [None if turn.conversation.holder in kept else _gone() for turn in turns]
+async def _store_alone(tx: Tx, tenant_id: str, ended: _Ended) -> None:
+    if not await _write(tx, tenant_id, [ended]):
+        raise ConversationNotFound("This conversation was deleted while the agent was answering")
 
 
-async def _write(tx: Tx, tenant_id: str, turns: list[_Ended]) -> set[str]:
+async def _store_all(parts: Parts, tenant_id: str, turns: list[_Ended]) -> list[bool | Exception]:
+    """Those that it could write. The others are to try alone: what is wrong with one, or in its
+    way, is nobody else's affair.
+    """
+    # A turn whose lease ran out may meet the next one of its conversation here.
+    of_each = {turn.conversation.id: turn for turn in turns}
+    try:
+        async with parts.db.tx(tenant_id, read_only=True) as tx:
+            kept = await _write(tx, tenant_id, list(of_each.values()), together=True)
+    except asyncpg.PostgresError as error:
+        if not fast.was_refused(error):
+            raise
+        kept = set()
+    return [turn.conversation.holder in kept for turn in turns]
+
+
+async def _write(
+    tx: Tx, tenant_id: str, turns: list[_Ended], *, together: bool = False
+) -> set[str]:
     return await queries.store(
         tx,
         tenant_id,
         [turn.conversation for turn in turns],
-        as_json([entry for turn in turns for entry in turn.entries]),
-        as_json([row for turn in turns for row in turn.usage]),
-        as_json([event for turn in turns for event in turn.events]),
+        f"[{','.join(turn.entries for turn in turns)}]",
+        f"[{','.join(turn.usage for turn in turns)}]",
+        f"[{','.join(turn.events for turn in turns)}]",
+        together=together,
     )
-
-
-def _gone() -> ConversationNotFound:
-    return ConversationNotFound("This conversation was deleted while the agent was answering")
 
 
 async def bill(tx: Tx, turn: Turn, spend: Spend) -> None:
@@ -150,9 +166,9 @@ async def _ended(
     return _Ended(
         reply,
         conversation,
-        _entries(turn, talk, reply, status, usage),
-        usage,
-        events.records([*happened, *(more or [])], tenant_id=turn.brain.tenant_id),
+        as_json(_entries(turn, talk, reply, status, usage))[1:-1],
+        as_json(usage)[1:-1],
+        events.packed([*happened, *(more or [])], tenant_id=turn.brain.tenant_id)[1:-1],
     )
 
 

@@ -35,9 +35,6 @@ LEASE_SECONDS = 60.0
 TURN_SECONDS = 900.0
 _TOO_LONG = f"The turn took more than {TURN_SECONDS:g} seconds"
 _RENEW_SECONDS = 20.0
-_TITLE_CHARS = 80
-# A job keeps its conversation until it ends in whatever way; nothing else frees it.
-_FOR_A_JOB_SECONDS = 100 * 365 * 86400.0
 
 
 class Who(msgspec.Struct, frozen=True):
@@ -124,11 +121,14 @@ async def run(
     with background.busy():
         try:
             yield Started(turn.conversation_id, turn.message_id)
-            async with aclosing(_thoughts(parts, turn, talk, journal, live=live)) as steps:
+            async with (
+                _renewed(parts, turn),
+                aclosing(_thoughts(parts, turn, talk, journal, live=live)) as steps,
+            ):
                 async for step in steps:
                     talk.hear(step)
                     yield step
-            reply = await keeper.whole(talk)
+                reply = await keeper.whole(talk)
         except BaseException:
             metrics.TURNS.labels(turn.source, "interrupted").inc()
             # In a task of its own: whoever is cancelled here must not take the reply along.
@@ -145,10 +145,7 @@ async def _thoughts(
     if journal is not None:
         forget_unknown(journal.rounds, mind.boxes)
     messages = await _messages(parts, turn, mind)
-    async with (
-        _renewed(parts, turn),
-        aclosing(think(mind, messages, talk.spend, journal)) as steps,
-    ):
+    async with aclosing(think(mind, messages, talk.spend, journal)) as steps:
         async for step in steps:
             yield step
             if time.perf_counter() - talk.started > TURN_SECONDS:
@@ -180,10 +177,10 @@ def _mind(parts: Parts, turn: Turn, spend: Spend, *, live: bool) -> Mind:
 async def _messages(parts: Parts, turn: Turn, mind: Mind) -> list[Message]:
     first = history.system_message(turn.brain.system_prompt, turn.context)
     question = Message("user", turn.text)
-    if turn.told:
-        return history.joined([first, *turn.told, question])
     window = await parts.models.window_of(mind.target)
     budget = history.budget_for(window, mind.max_tokens, first.content, turn.text)
+    if turn.told:
+        return history.joined([first, *history.trimmed(turn.told, budget), question])
     with_calls = any(box.offers for box in mind.boxes)
     past = history.fitting(turn.past, budget, with_calls=with_calls)
     return history.joined([first, *past, question])

@@ -27,12 +27,15 @@ from app.domain.models.protocol import (
 )
 from app.domain.models.wire import (
     IDLE_SECONDS,
+    MOST_CALLS,
     CallParts,
     asked,
     reason_of,
     seconds_of,
+    too_many_calls,
     without_key,
 )
+from app.kit.texts import storable
 
 
 class Hosted(msgspec.Struct, frozen=True):
@@ -115,8 +118,10 @@ class Others:
                 lines = await _read_along(answer) if ask.live and hosted.name == "gemini" else None
             async for chunk in _chunks(answer, live=ask.live):
                 used += _used(chunk)
-                for text in _texts(chunk, calls):
+                for text in _texts(target, chunk, calls):
                     yield text
+        except ModelFailed:
+            raise
         except Exception as error:
             raise _failure(target, error, begun=answer is not None) from error
         finally:
@@ -266,16 +271,18 @@ async def _close(answer: Any) -> None:
                     await ended
 
 
-def _texts(answer: Any, calls: dict[int, CallParts]) -> list[Text]:
+def _texts(target: Target, answer: Any, calls: dict[int, CallParts]) -> list[Text]:
     texts: list[Text] = []
     for choice in list(answer.choices)[:1]:
         content = getattr(choice, "delta", None) or getattr(choice, "message", None)
         text = getattr(content, "content", None)
         if text:
-            texts.append(Text(str(text).replace("\0", "")))
+            texts.append(Text(storable(str(text))))
         for position, delta in enumerate(getattr(content, "tool_calls", None) or ()):
             index = getattr(delta, "index", None)
             call = calls.setdefault(position if index is None else index, CallParts())
+            if len(calls) > MOST_CALLS:
+                raise too_many_calls(target)
             call.id = delta.id or call.id
             call.name = delta.function.name or call.name
             call.arguments.append(delta.function.arguments or "")

@@ -130,6 +130,18 @@ class Adapter(Protocol):
     async def close(self) -> None: ...
 
 
+_WORDS = bytes(code for code in range(128) if chr(code).isalpha() or chr(code) == " ")
+
+
+def most_tokens(text: str) -> int:
+    """How many tokens a text has at the most, for what must fit: every digit, sign and byte
+    beyond ASCII may be one.
+    """
+    raw = text.encode()
+    others = len(raw.translate(None, _WORDS))
+    return (len(raw) - others) * 2 // 7 + others + 1
+
+
 def estimated_tokens(text: str) -> int:
     """About how many tokens a text has; on the high side for plain English."""
     return len(text.encode()) * 2 // 7 + 1

@@ -21,13 +21,16 @@ from app.domain.models.protocol import (
     Used,
 )
 from app.kit.egress import BlockedAddress, Egress, EgressError, EgressTimeout
+from app.kit.texts import storable
 
 TOTAL_SECONDS = 600.0
 IDLE_SECONDS = 120.0
 _MAX_BYTES = 32 * 1024 * 1024
 _MAX_LINE = 1024 * 1024
 _MAX_TEXT = 1_000_000
+_MAX_WHOLE = 8 * 1024 * 1024
 _MAX_LISTED = 1000
+MOST_CALLS = 64
 _END_SECONDS = 0.2
 _OK = 200
 _ERROR_CHARS = 500
@@ -108,7 +111,8 @@ class Wire:
         path = "/chat/completions"
         async with self._open(target, "POST", path, body, TOTAL_SECONDS, live=ask.live) as response:
             if not ask.live or "event-stream" not in response.headers.get("Content-Type", ""):
-                whole = _decode(_completion, target, await _read(target, response))
+                raw = await _read(target, response, _MAX_WHOLE)
+                whole = _decode(_completion, target, raw)
                 for piece in calls.pieces(target, whole):
                     yield piece
             else:
@@ -180,6 +184,12 @@ class Wire:
             raise ModelFailed(target.model, reason, f"{target.model}: {error}") from error
 
 
+def too_many_calls(target: Target) -> ModelFailed:
+    """Each costs a row and a step, whether it is run or not."""
+    told = f"{target.model} called more than {MOST_CALLS} tools at once"
+    return ModelFailed(target.model, "broken", told)
+
+
 class CallParts:
     """A tool call of which parts have arrived."""
 
@@ -191,7 +201,7 @@ class CallParts:
     def whole(self, index: int) -> ToolCall:
         name, arguments = self.name, "".join(self.arguments)
         call_id = self.id or f"call_{index}"
-        return ToolCall(call_id, name.replace("\0", ""), arguments.replace("\0", ""))
+        return ToolCall(call_id, storable(name), storable(arguments))
 
 
 class _Calls:
@@ -249,6 +259,8 @@ class _Calls:
     def _add(self, target: Target, delta: _CallDelta, index: int) -> None:
         self._count(target, delta.function.arguments or "")
         call = self._calls.setdefault(index, CallParts())
+        if len(self._calls) > MOST_CALLS:
+            raise too_many_calls(target)
         call.id = delta.id or call.id
         call.name = delta.function.name or call.name
         call.arguments.append(delta.function.arguments or "")
@@ -333,7 +345,7 @@ async def _events(target: Target, response: aiohttp.ClientResponse) -> AsyncIter
 
 async def _finish(response: aiohttp.ClientResponse) -> None:
     """A connection whose answer was read to its end is used again; the end is due any moment."""
-    with suppress(TimeoutError):
+    with suppress(TimeoutError, aiohttp.ClientError):
         if not response.content.at_eof():
             async with asyncio.timeout(_END_SECONDS):
                 await response.content.readany()

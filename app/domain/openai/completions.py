@@ -11,7 +11,7 @@ from app.domain.agents.brain import Brain
 from app.domain.chat import begin as chat
 from app.domain.chat import stream
 from app.domain.chat.schemas import ChatReply, TokenUsage
-from app.domain.chat.steps import Delta, Finished, Step
+from app.domain.chat.steps import Delta, Finished, Started, Step
 from app.domain.chat.turn import Turn, Who
 from app.domain.models.protocol import Message
 from app.http.errors import Invalid
@@ -131,7 +131,6 @@ async def begin(parts: Parts, brain: Brain, who: Who, data: CompletionRequest) -
         raise Invalid.field("messages", "must end with what the user says")
     if visitor and sum(len(message.content) for message in told) > _VISITOR_CHARS:
         raise Invalid.field("messages", f"may have {_VISITOR_CHARS} characters together")
-    await parts.models.check(brain.target)
     async with parts.db.tx(brain.tenant_id, read_only=True) as tx:
         question = chat.Question(who=who, source="openai", text=told[-1].content)
         begun = await chat.begin(tx, brain, question)
@@ -150,6 +149,9 @@ def _messages(given: list[CompletionMessage], *, trusted: bool) -> list[Message]
         if message.role in {"tool", "function"}:
             continue
         text = _text(message.content, index)
+        if message.role == "assistant" and not text:
+            # It only called tools, which are not here.
+            continue
         if message.role in {"system", "developer"}:
             found.append(Message("system" if trusted else "user", text))
         else:
@@ -199,10 +201,11 @@ async def chunks(
         return [{"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}]
 
     try:
-        yield chunk(choice({"role": "assistant", "content": ""}))
         async with aclosing(steps):
             async for step in steps:
-                if isinstance(step, Delta):
+                if isinstance(step, Started):
+                    yield chunk(choice({"role": "assistant", "content": ""}))
+                elif isinstance(step, Delta):
                     yield chunk(choice({"content": step.delta}))
                 elif isinstance(step, Finished):
                     yield chunk(choice({}, "stop"))

@@ -1,6 +1,4 @@
-from typing import Any
-
-from litestar import Controller, HttpMethod, Request, Response, get, post, route
+from litestar import Controller, HttpMethod, Response, get, post, route
 from litestar.params import JSONBody
 
 from app.domain.agents import brain as brains
@@ -12,11 +10,9 @@ from app.domain.chat.turn import Who
 from app.domain.embed import admission
 from app.domain.openai import completions
 from app.domain.openai.completions import Completion, CompletionRequest, ModelCard, ModelCards
-from app.http.given import Parts
+from app.http.given import HttpRequest, Parts
 from app.http.sse import EventStream
 from app.security.principal import principal_of
-
-HttpRequest = Request[Any, Any, Any]
 
 
 class OpenAiController(Controller):
@@ -24,7 +20,7 @@ class OpenAiController(Controller):
 
     path = "/v1"
     tags = ["OpenAI-compatible"]  # noqa: RUF012  # litestar's own type
-    # Each handler admits its callers itself, by either.
+    # Who calls was found out before, by either; each handler asks what it opens.
     opt = {"public": True, "keyed": "either"}  # noqa: RUF012
 
     @post(
@@ -90,4 +86,6 @@ async def _caller(parts: Parts, request: HttpRequest, agent_id: str) -> tuple[Br
         return admitted.brain, Who(embed_key_id=admitted.embed_key_id)
     principal = principal_of(request)
     async with parts.db.tx(principal.scope, read_only=True) as tx:
-        return await brains.load(tx, parts.keyring, agent_id), Who(principal.user_id)
+        brain = await brains.load(tx, parts.keyring, agent_id)
+    await parts.models.check(brain.target)
+    return brain, Who(principal.user_id)
