@@ -4,6 +4,7 @@ A model is asked once and answers with a stream of pieces: text as it comes, who
 at the end what it used. Everything else (retries, keys, addresses) is hidden behind `Models`.
 """
 
+import re
 from collections.abc import AsyncGenerator
 from typing import Any, Literal, Protocol
 
@@ -130,15 +131,16 @@ class Adapter(Protocol):
     async def close(self) -> None: ...
 
 
+_LONE_SPACE = re.compile(rb" (?![A-Za-z])")
 _WORDS = bytes(code for code in range(128) if chr(code).isalpha() or chr(code) == " ")
 
 
 def most_tokens(text: str) -> int:
-    """How many tokens a text has at the most, for what must fit: every digit, sign and byte
-    beyond ASCII may be one.
+    """How many tokens a text has at the most, for what must fit: every digit, sign, byte beyond
+    ASCII and space before one of them may be one.
     """
     raw = text.encode()
-    others = len(raw.translate(None, _WORDS))
+    others = len(raw.translate(None, _WORDS)) + len(_LONE_SPACE.findall(raw))
     return (len(raw) - others) * 2 // 7 + others + 1
 
 
