@@ -257,6 +257,79 @@ def keys_rotate(*, verify: bool) -> None:
             click.echo(f"{table:<24} {kid:<12} {count:>8}")
 
 
+@main.group()
+def vault() -> None:
+    """Look after the credential vault."""
+
+
+@vault.command("verify")
+def vault_verify() -> None:
+    """Check every audit chain; name the first edited or missing row of each that is broken."""
+
+    async def run(parts: Any) -> tuple[int, list[Any]]:
+        from app.domain.vault import audit  # noqa: PLC0415
+
+        return await audit.verify(parts.db, parts.keyring)
+
+    held, breaks = _with_parts(run)
+    for broken in breaks:
+        row = f" ({broken.row_id})" if broken.row_id else ""
+        click.echo(f"BAD  {broken.tenant_id}  row {broken.seq}{row}: {broken.problem}")
+    click.echo(f"{held} audit rows hold")
+    sys.exit(1 if breaks else 0)
+
+
+@main.group()
+def tools() -> None:
+    """Look after what tools run on."""
+
+
+@tools.group("packages")
+def tools_packages() -> None:
+    """Python packages that function and script tools may import."""
+
+
+@tools_packages.command("add")
+@click.argument("names", nargs=-1, required=True)
+def packages_add(names: tuple[str, ...]) -> None:
+    """Install packages and what they need for tools: from wheels only. `name==version` works."""
+    from app.kit.sandbox import packages  # noqa: PLC0415
+
+    home = _settings().sandbox_home
+    try:
+        packages.add(home, list(names))
+    except (packages.CannotInstall, OSError) as error:
+        _stop(str(error))
+    _list_packages()
+
+
+@tools_packages.command("list")
+def packages_list() -> None:
+    """List what tools may import besides the standard library."""
+    _list_packages()
+
+
+@tools_packages.command("remove")
+@click.argument("name")
+def packages_remove(name: str) -> None:
+    """Take a package away again."""
+    from app.kit.sandbox import packages  # noqa: PLC0415
+
+    if not packages.remove(_settings().sandbox_home, name):
+        _stop(f"{name} is not installed")
+    _list_packages()
+
+
+def _list_packages() -> None:
+    from app.kit.sandbox import packages  # noqa: PLC0415
+
+    found = packages.installed(_settings().sandbox_home)
+    for name, version in found.items():
+        click.echo(f"{name:<30} {version}")
+    if not found:
+        click.echo("no packages; tools have the standard library")
+
+
 @main.command()
 @click.argument("number", type=int, required=False)
 def mail(number: int | None) -> None:

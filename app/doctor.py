@@ -10,10 +10,11 @@ import aiohttp
 import msgspec
 from alembic.script import ScriptDirectory
 
-from app.kit import heartbeat, keys, sandbox
+from app.kit import heartbeat, keys
 from app.kit.crypto import KeyProblem
 from app.kit.files import Files
 from app.kit.redis import connect
+from app.kit.sandbox.box import Sandbox
 from app.settings import Settings
 from db import migrate
 from db.session import ALL_TENANTS, Database
@@ -40,7 +41,7 @@ async def examine(settings: Settings) -> list[Finding]:
         _web(settings),
         _files(settings),
         _model(settings),
-        _sandbox(),
+        _sandbox(settings),
     )
     return [await check for check in checks]
 
@@ -153,7 +154,7 @@ async def _model(settings: Settings) -> Finding:
     return Finding("model", bool(running), ", ".join(running) or "not running", mend)
 
 
-async def _sandbox() -> Finding:
-    tier = await asyncio.to_thread(sandbox.tier)
+async def _sandbox(settings: Settings) -> Finding:
+    tier = await Sandbox(settings).start()
     mend = "install bubblewrap (Debian: apt-get install bubblewrap); code tools refuse until then"
     return Finding("sandbox", tier != "none", tier, mend)

@@ -26,6 +26,8 @@ from app.domain.openai.controllers import OpenAiController
 from app.domain.profile.controllers import AvatarController, ProfileController
 from app.domain.roles.controllers import RoleController
 from app.domain.tenants.controllers import TenantController
+from app.domain.tools.controllers import AgentToolController, ToolController
+from app.domain.vault.controllers import CredentialController
 from app.http import errors, health, idempotency, openapi
 from app.http.bodies import MAX_BYTES, StrictRequest
 from app.http.gate import SCRIPT, Gate
@@ -61,6 +63,9 @@ ROUTES: list[Any] = [
     OpenAiController,
     ModelController,
     ProviderKeyController,
+    CredentialController,
+    ToolController,
+    AgentToolController,
     EventLogController,
     account_page,
     account_asset,

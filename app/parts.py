@@ -9,12 +9,15 @@ from litestar.connection import ASGIConnection
 from redis.asyncio import Redis
 
 from app.domain.models.gateway import Models
+from app.domain.tools.client_tokens import ClientTokens
+from app.domain.vault.oauth import Refresher
 from app.kit import background, keys
 from app.kit.batches import Batches
 from app.kit.crypto import Keyring
 from app.kit.egress import Egress, Guard
 from app.kit.files import Files
 from app.kit.redis import connect
+from app.kit.sandbox.box import Sandbox
 from app.kit.work import Doorbell
 from app.security.sessions import Copies, Grants
 from app.security.tokens import Tokens
@@ -35,6 +38,10 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     files: Files
     models: Models
     batches: Batches
+    refresher: Refresher
+    client_tokens: ClientTokens
+    # Workers start it; nobody else runs anybody's code.
+    sandbox: Sandbox
 
     async def close(self) -> None:
         await background.drain()
@@ -52,6 +59,7 @@ def build(settings: Settings) -> Parts:
     db = Database(settings.sqlalchemy_url, pool_size=settings.pool_size)
     redis = connect(settings.redis_address)
     guard = Guard(settings.egress_allow)
+    egress = Egress(guard)
     return Parts(
         settings=settings,
         db=db,
@@ -61,10 +69,13 @@ def build(settings: Settings) -> Parts:
         grants=Grants(db),
         copies=Copies(redis),
         doorbell=Doorbell(settings.redis_address),
-        egress=Egress(guard),
+        egress=egress,
         files=Files.at(settings.files_uri, settings.data_dir),
         models=Models(guard, redis, has_local=settings.local_model),
         batches=Batches(),
+        refresher=Refresher(db, keyring, egress),
+        client_tokens=ClientTokens(egress),
+        sandbox=Sandbox(settings),
     )
 
 

@@ -57,6 +57,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     lease_seconds: float = 30.0
     pool_size: int = 20
     metrics_dir: str = ""
+    sandbox_dir: Path | None = None
+
+    @property
+    def sandbox_home(self) -> Path:
+        """Where the interpreters for user code stand. Such code runs as nobody in particular, who
+        must be able to get there: root's data directory often is not.
+        """
+        if self.sandbox_dir is not None:
+            return self.sandbox_dir
+        return Path("/var/lib/parley/sandbox") if os.geteuid() == 0 else self.data_dir / "sandbox"
 
     @property
     def run_dir(self) -> Path:
@@ -228,6 +238,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "lease_seconds": _seconds,
     "pool_size": _int(1, 500),
     "metrics_dir": _text,
+    "sandbox_dir": _path,
 }
 
 
@@ -258,6 +269,6 @@ def as_env(settings: Settings) -> dict[str, str]:
             value = ",".join(map(str, value))
         elif isinstance(value, bool):
             value = "true" if value else "false"
-        if str(value):
+        if value is not None and str(value):
             env[PREFIX + name.upper()] = str(value)
     return env

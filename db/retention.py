@@ -27,6 +27,8 @@ _FORGET = (
     _old("one_time_tokens", "t.expires_at < now() - interval '1 day'"),
     _old("attempts", "t.since < now() - interval '2 days'"),
     _old("usage", "t.rolled AND t.created_at < now() - interval '400 days'"),
+    # As long as the longest period that figures are asked for.
+    _old("tool_executions", "t.executed_at < now() - interval '90 days'"),
     _old(
         "chat_jobs",
         "t.finished_at < now() - least(a.retention_days, 30) * interval '1 day'",

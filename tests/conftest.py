@@ -1,9 +1,11 @@
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from litestar import Litestar
 
 from app import bootstrap
+from app import parts as shared
 from app.kit import logs
 from app.main import create_app
 from app.parts import Parts
@@ -13,6 +15,7 @@ from tests.server import Server
 from tests.stores import Stores
 from tests.talk import Talker, talker
 from tests.world import Client, World
+from workers.main import WorkerProcess
 
 
 @pytest.fixture(scope="session")
@@ -66,6 +69,18 @@ async def models() -> AsyncIterator[ModelServer]:
     """A scripted model that every test may give lines to, each under a model name of its own."""
     async with serving() as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+async def worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
+    """A worker that runs tools, within this process."""
+    parts = shared.build(stores.settings)
+    process = WorkerProcess(parts, ["tools"])
+    running = asyncio.create_task(process.run())
+    yield process
+    process.stopped.set()
+    await running
+    await parts.close()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """A real Postgres and a real Redis for tests, from the wheels, each with a folder of its own."""
 
 import asyncio
+import os
 import shutil
 import signal
 import subprocess
@@ -28,6 +29,13 @@ def wait_for(condition: Callable[[], object], seconds: float = 30, what: str = "
         time.sleep(0.02)
 
 
+def _sandbox_dir() -> Path | None:
+    """The interpreters for user code are copied once, not by every test process."""
+    if os.geteuid() == 0:
+        return None
+    return Path(tempfile.gettempdir()) / f"parley-sandbox-{os.geteuid()}"
+
+
 class Stores:
     """`start()` gives a migrated database and an empty Redis; both can be stopped and started."""
 
@@ -45,6 +53,7 @@ class Stores:
             anonymous_per_minute=1_000_000,
             egress_allow=("127.0.0.1", "localhost"),
             local_model=False,
+            sandbox_dir=_sandbox_dir(),
             log_level="warning",
             pool_size=20,
         )

@@ -342,6 +342,7 @@ FULL = Settings(
     lease_seconds=0.25,
     pool_size=5,
     metrics_dir="/tmp/metrics",
+    sandbox_dir=Path("/tmp/sandbox"),
 )
 
 

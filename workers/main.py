@@ -13,7 +13,7 @@ from saq.queue.redis import RedisQueue
 from saq.worker import Worker
 
 from app import parts as shared
-from app.kit import heartbeat, logs, memory, sandbox
+from app.kit import heartbeat, logs, memory
 from app.kit.heartbeat import Beat
 from app.kit.redis import connect
 from app.kit.work import CANCEL_CHANNEL, KINDS, QUEUES
@@ -23,17 +23,20 @@ from workers.chat import bury_turn, run_turn
 from workers.mail import send_mail
 from workers.runner import Burial, JobFunction, Runner
 from workers.sweep import Sweeper
+from workers.tools import bury_tool, run_tool
 
 log = logs.get("worker")
 
 JOBS: Final[dict[str, JobFunction]] = {
     "chat.turn": run_turn,
     "mail.send": send_mail,
+    "tools.run": run_tool,
 }
 
 # Kinds whose rows must learn that their work was given up.
 BURIALS: Final[dict[str, Burial]] = {
     "chat.turn": bury_turn,
+    "tools.run": bury_tool,
 }
 
 # How many jobs of a queue one process runs at a time.
@@ -46,7 +49,7 @@ CONCURRENCY: Final = {
     "default": 16,
 }
 # How many of them may belong to one tenant, where jobs may hang on what a tenant named.
-SHARES: Final = {"chat": 24}
+SHARES: Final = {"chat": 24, "tools": 6}
 GRACE_SECONDS = 25
 _DEQUEUE_SECONDS = 2
 _STOP_SECONDS = 5
@@ -113,7 +116,7 @@ class WorkerProcess:
 
     async def run(self) -> None:
         """Work until `stopped` is set, then let running jobs finish."""
-        tier = await asyncio.to_thread(sandbox.tier)
+        tier = await self._sandbox_tier()
         beat = Beat("worker", heartbeat.own_name(), self.queues, tier)
         taking = [asyncio.create_task(worker.start()) for worker in self._workers]
         polling = asyncio.create_task(self.sweeper.poll_forever())
@@ -140,6 +143,12 @@ class WorkerProcess:
         with contextlib.suppress(RedisError, OSError):
             await self._redis.aclose()
         log.info("worker stopped")
+
+    async def _sandbox_tier(self) -> str:
+        """Found by trying; a worker that runs no tools needs none."""
+        if "tools" not in self.queues:
+            return "none"
+        return await self.parts.sandbox.start()
 
     async def _hear_cancels(self) -> None:
         while True:

@@ -1,8 +1,11 @@
 """Answers that many areas give."""
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 
 class Done(msgspec.Struct):
@@ -11,3 +14,10 @@ class Done(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {"message": "Done"}
 
     message: str
+
+
+def filled(kind: Callable[..., T], row: Any, **more: Any) -> T:
+    """A view with the row's fields of the same names."""
+    fields: tuple[str, ...] = kind.__struct_fields__  # type: ignore[attr-defined]
+    names = (name for name in fields if name not in more)
+    return kind(**{name: getattr(row, name) for name in names}, **more)

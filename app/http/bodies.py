@@ -22,6 +22,13 @@ _MEANINGS = {
     f"matching regex {NOT_BLANK!r}": "must not be blank",
     f"matching regex {ONE_LINE!r}": "must be one line of text that is not blank",
 }
+
+
+def explain(pattern: str, meaning: str) -> None:
+    """What people are told where a text does not match a pattern of some area."""
+    _MEANINGS[f"matching regex {pattern!r}"] = meaning
+
+
 _AT = re.compile(r" - at `\$?(.*)`\Z")
 
 
@@ -79,6 +86,43 @@ def _problems(body: bytes, kind: Any, error: msgspec.ValidationError) -> dict[st
         except _UNREADABLE:
             problems[field.encode_name] = _NOT_JSON
     return problems or {"body": _split(error)[1]}
+
+
+def given(data: msgspec.Struct) -> dict[str, Any]:
+    """The fields that a partial update names."""
+    fields = msgspec.structs.asdict(data)
+    return {name: value for name, value in fields.items() if value is not msgspec.UNSET}
+
+
+def converted(kind: Any, value: dict[str, Any], name: str) -> Any:
+    """A map within a body as the struct that it must be; every wrong key is named, none shown."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise Invalid.fields(_problems_within(kind, value, name, error)) from None
+
+
+def _problems_within(
+    kind: Any, value: dict[str, Any], name: str, error: msgspec.ValidationError
+) -> dict[str, str]:
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return {name: _split(error)[1]}
+    found: dict[str, str] = {}
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    if kind.__struct_config__.forbid_unknown_fields:
+        for key in value.keys() - fields.keys():
+            found[f"{name}.{key}"[:200]] = f"is not known here; there are {', '.join(fields)}"
+    for key, field in fields.items():
+        if key not in value:
+            if field.required:
+                found[f"{name}.{key}"] = "is required"
+            continue
+        try:
+            msgspec.convert(value[key], field.type)
+        except msgspec.ValidationError as wrong:
+            path, message = _split(wrong)
+            found[f"{name}.{key}{path}"] = message
+    return found or {name: _split(error)[1]}
 
 
 def _split(error: msgspec.ValidationError) -> tuple[str, str]:

@@ -142,7 +142,7 @@ async def check(parts: Parts) -> Ready:
         status = "unavailable"
     elif any(part.state == "away" for part in states.values()):
         status = "degraded"
-    sandbox = workers[0].sandbox if workers else "unknown"
+    sandbox = next((beat.sandbox for beat in workers if "tools" in beat.queues), "unknown")
     return Ready(status, states, sandbox)  # type: ignore[arg-type]
 
 

@@ -207,6 +207,10 @@ class Guard:
             url = URL(text)
         except ValueError as error:
             raise BlockedAddress("the address is not a valid URL") from error
+        return self.checked(url)
+
+    def checked(self, url: URL) -> URL:
+        """For an address whose path is encoded already and must stay as it is."""
         if url.scheme not in _DEFAULT_PORTS or not url.host:
             raise BlockedAddress("the address must start with http:// or https://")
         if url.user is not None or url.password is not None:
@@ -222,6 +226,27 @@ class Guard:
     def plain_http_allowed(self, url: URL) -> bool:
         host = url.host or ""
         return self.allow.host(host) or self.allow.address(host)
+
+    def problem_with(self, text: str, *, plain: bool = False) -> str | None:
+        """Why an address cannot be saved. `plain`: nothing secret is sent there."""
+        try:
+            url = self.check_url(text)
+        except BlockedAddress as error:
+            return str(error)
+        if url.scheme == "http" and not (plain or self.plain_http_allowed(url)):
+            return "must start with https://"
+        return None
+
+    async def host(self, name: str, port: int) -> str:
+        """One checked address of a host that something other than HTTP connects to."""
+        literal = _address_in(name)
+        if literal is not None:
+            if is_public(literal) or self.allow.address(literal) or self.allow.host(name):
+                return literal
+            raise BlockedAddress(f"{name} is not a public address")
+        if not name or "/" in name or "\0" in name:
+            raise BlockedAddress("the host is not a host name")
+        return (await self.addresses(name, port))[0]
 
 
 def _address_in(host: str) -> str | None:
@@ -281,7 +306,7 @@ class Egress:
     async def open(
         self,
         method: str,
-        url: str,
+        url: str | URL,
         *,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
@@ -292,7 +317,7 @@ class Egress:
 
         `idle_seconds` is for answers that take long as a whole: the longest silence in between.
         """
-        target = self.guard.check_url(url)
+        target = self.guard.check_url(url) if isinstance(url, str) else self.guard.checked(url)
         timeout = aiohttp.ClientTimeout(
             total=timeout_seconds,
             sock_connect=TIMEOUT_SECONDS if idle_seconds else None,
@@ -327,7 +352,7 @@ class Egress:
     async def request(
         self,
         method: str,
-        url: str,
+        url: str | URL,
         *,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
@@ -348,7 +373,7 @@ class Egress:
                 location = response.headers.get("Location")
                 if redirects <= 0 or response.status not in _REDIRECTS or not location:
                     content = await _read(response, max_bytes)
-                    return Answer(response.status, dict(response.headers), content, url)
+                    return Answer(response.status, dict(response.headers), content, str(url))
                 redirects -= 1
                 method, body = _after_redirect(method, body, response.status)
                 url = _next_url(response.url, location, sent)

@@ -48,6 +48,8 @@ KINDS: Final[dict[str, Kind]] = {
     kind.name: kind
     for kind in (
         Kind("chat.turn", "chat", timeout_seconds=960, retry_delays=(2, 10, 30), awaited=True),
+        # A run is begun again only where that does no harm, or to tell that nobody knows its end.
+        Kind("tools.run", "tools", timeout_seconds=420, retry_delays=(1, 2), awaited=True),
         Kind("mail.send", timeout_seconds=90, retry_delays=(5, 30, 120, 600, 3600, 14400)),
     )
 }

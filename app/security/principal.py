@@ -97,6 +97,7 @@ def check(connection: Connection, handler: BaseRouteHandler) -> None:
     """Before every handler. A route is for those who signed in unless it says `public=True`, and
     for those with a permission where it says `needs="…"`; the refusal names it and the role.
     Where it says `keyed="only"` or `"either"`, an embed key opens it, which is looked up next.
+    With `judged=True` the handler itself refuses whoever lacks the permission.
     """
     options = handler.opt
     keyed = options.get("keyed")
@@ -108,5 +109,5 @@ def check(connection: Connection, handler: BaseRouteHandler) -> None:
         return
     principal = principal_of(connection)
     permission = options.get("needs")
-    if permission is not None:
+    if permission is not None and not options.get("judged"):
         principal.require(permission)

@@ -9,16 +9,23 @@ from db.models.mail import MailMessage
 from db.models.mfa import MfaDevice, RecoveryCode
 from db.models.models import ProviderKey
 from db.models.tenants import Tenant
+from db.models.tools import AgentTool, Tool, ToolExecution
 from db.models.usage import Usage, UsageHour
+from db.models.vault import Credential, CredentialAccess, CredentialAudit, CredentialAuditChain
 from db.models.work import Work
 
 __all__ = [
     "Agent",
+    "AgentTool",
     "AgentVersion",
     "Attempt",
     "ChatJob",
     "Conversation",
     "ConversationEntry",
+    "Credential",
+    "CredentialAccess",
+    "CredentialAudit",
+    "CredentialAuditChain",
     "EmbedKey",
     "EventLog",
     "IdempotencyKey",
@@ -33,6 +40,8 @@ __all__ = [
     "Session",
     "SubAgent",
     "Tenant",
+    "Tool",
+    "ToolExecution",
     "Usage",
     "UsageHour",
     "User",

@@ -1,5 +1,7 @@
 """What a turn needs to know of an agent, in one read."""
 
+from typing import Any
+
 import msgspec
 
 from app.domain.agents import queries
@@ -20,6 +22,19 @@ class Child(msgspec.Struct, frozen=True):
     status: str
     description: str
     delegation_prompt: str
+    # It, or somebody whom it may hand tasks to, has tools: asking twice may do something twice.
+    acts: bool = False
+
+
+class Ability(msgspec.Struct, frozen=True):
+    """A tool that the agent may call."""
+
+    id: str
+    name: str
+    slug: str
+    description: str
+    tool_type: str
+    input_schema: dict[str, Any] | None
 
 
 class Brain(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +50,7 @@ class Brain(msgspec.Struct, frozen=True, kw_only=True):
     log_tool_calls: bool
     log_token_usage: bool
     children: list[Child]
+    abilities: list[Ability]
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -47,6 +63,7 @@ class Admitted(msgspec.Struct, frozen=True):
 
 
 _children = msgspec.json.Decoder(list[Child])
+_abilities = msgspec.json.Decoder(list[Ability])
 
 
 async def find(tx: Tx, keyring: Keyring, agent_id: str) -> Brain:
@@ -91,4 +108,5 @@ def _brain(row: Row, keyring: Keyring) -> Brain:
         log_tool_calls=row["log_tool_calls"],
         log_token_usage=row["log_token_usage"],
         children=_children.decode(row["children"]) if row["children"] else [],
+        abilities=_abilities.decode(row["abilities"]) if row["abilities"] else [],
     )

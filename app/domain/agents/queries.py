@@ -11,11 +11,27 @@ SELECT a.id, a.tenant_id, a.name, a.status, a.primary_model, a.provider, a.syste
        k.id AS key_id, k.api_key, k.base_url,
        (SELECT json_agg(json_build_object('id', c.id, 'name', c.name, 'status', c.status,
                                           'description', c.description,
-                                          'delegation_prompt', s.delegation_prompt)
-                        ORDER BY s.created_at, s.id)
+                                          'delegation_prompt', s.delegation_prompt,
+                                          'acts', (
+                            WITH RECURSIVE below(id) AS (
+                                SELECT s.child_id
+                                UNION
+                                SELECT n.child_id FROM sub_agents n JOIN below b
+                                ON n.agent_id = b.id AND n.is_enabled
+                            )
+                            SELECT EXISTS (SELECT 1 FROM agent_tools x JOIN below b
+                                           ON x.agent_id = b.id AND x.is_enabled)
+                        )) ORDER BY s.created_at, s.id)
         FROM sub_agents s JOIN agents c ON c.id = s.child_id
         WHERE s.agent_id = a.id AND c.tenant_id = a.tenant_id
-          AND s.is_enabled AND c.status <> 'archived')::text AS children
+          AND s.is_enabled AND c.status <> 'archived')::text AS children,
+       (SELECT json_agg(json_build_object('id', t.id, 'name', t.name, 'slug', t.slug,
+                                          'description', t.description, 'tool_type', t.tool_type,
+                                          'input_schema', t.input_schema)
+                        ORDER BY x.display_order, x.attached_at, x.id)
+        FROM agent_tools x JOIN tools t ON t.id = x.tool_id
+        WHERE x.agent_id = a.id AND t.tenant_id = a.tenant_id
+          AND x.is_enabled AND t.is_enabled)::text AS abilities
 """
 _KEY = """
 LEFT JOIN provider_keys k

@@ -1,11 +1,9 @@
 """Agents: their fields, their versions, their log settings."""
 
 import re
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
-from msgspec import UNSET
 from sqlalchemy import select
 
 from app.domain.agents import queries
@@ -14,6 +12,7 @@ from app.domain.agents.events import AgentCreated, AgentDeleted, AgentPublished,
 from app.domain.agents.schemas import (
     AgentSummary,
     AgentView,
+    AttachedTool,
     CreateAgent,
     FullAgent,
     KnowledgeBase,
@@ -26,16 +25,16 @@ from app.domain.agents.schemas import (
 from app.domain.chat import jobs
 from app.domain.events import service as events
 from app.domain.models.providers import provider_of
-from app.http import paging
+from app.domain.vault import access as vault
+from app.http import bodies, paging
+from app.http.answers import filled
 from app.http.paging import Page, Paged
 from app.kit.ids import new_id
 from app.kit.work import Doorbell
 from app.security.principal import Principal
 from db.fast import Row
-from db.models import Agent, AgentVersion, SubAgent
+from db.models import Agent, AgentTool, AgentVersion, SubAgent, Tool
 from db.session import Tx
-
-T = TypeVar("T")
 
 _VERSION = re.compile(r"[1-9][0-9]{0,8}")
 
@@ -61,7 +60,7 @@ async def page_of(
         wanted = wanted.where(Agent.status == status)
     ordering = paging.order(sort, _SORTABLE, "-created_at", Agent.id)
     rows, total = await paging.fetch(tx, wanted, page, ordering)
-    return paging.paged([_filled(AgentSummary, row) for row in rows], total, page)
+    return paging.paged([filled(AgentSummary, row) for row in rows], total, page)
 
 
 async def usable(tx: Tx) -> list[Agent]:
@@ -90,10 +89,16 @@ async def get(tx: Tx, agent_id: str) -> FullAgent:
         .where(SubAgent.agent_id == agent_id)
         .order_by(SubAgent.created_at, SubAgent.id)
     )
-    return _filled(
+    tools = await (await tx.session()).execute(
+        select(Tool.id, Tool.name, Tool.tool_type, AgentTool.is_enabled)
+        .join(AgentTool, AgentTool.tool_id == Tool.id)
+        .where(AgentTool.agent_id == agent_id)
+        .order_by(AgentTool.display_order, AgentTool.attached_at, AgentTool.id)
+    )
+    return filled(
         FullAgent,
         agent,
-        tools=[],
+        tools=[AttachedTool(row[0], row[1], row[2], row[3]) for row in tools],
         knowledge_base=KnowledgeBase(),
         sub_agents=[SubAgentBrief(row[0], row[1], row[2]) for row in children],  # type: ignore[arg-type]
     )
@@ -119,19 +124,13 @@ async def create(
     if agent.status == "published":
         published = AgentPublished(agent.id, agent.name)
         await events.emit(tx, published, tenant_id=agent.tenant_id)
-    return _filled(AgentView, agent)
+    return filled(AgentView, agent)
 
 
 async def update(tx: Tx, principal: Principal, agent_id: str, data: UpdateAgent) -> AgentView:
     agent = await find(tx, agent_id, for_update=True)
-    await change(tx, principal, agent, given(data))
-    return _filled(AgentView, agent)
-
-
-def given(data: msgspec.Struct) -> dict[str, Any]:
-    """The fields that a partial update names."""
-    fields = msgspec.structs.asdict(data)
-    return {name: value for name, value in fields.items() if value is not UNSET}
+    await change(tx, principal, agent, bodies.given(data))
+    return filled(AgentView, agent)
 
 
 async def change(tx: Tx, principal: Principal, agent: Agent, values: dict[str, Any]) -> None:
@@ -160,10 +159,12 @@ async def delete(tx: Tx, doorbell: Doorbell, agent_id: str) -> None:
     _, early = await _cancel_jobs(tx, doorbell, await find(tx, agent_id))
     agent = await find(tx, agent_id, for_update=True)
     gone, late = await _cancel_jobs(tx, doorbell, agent)
+    ids = [row["id"] for row in gone]
+    await vault.forget_integration(tx, agent.tenant_id, "agent", ids)
     session = await tx.session()
     await session.delete(agent)
     await session.flush()
-    await events.forget_said(tx, agent.tenant_id, [row["id"] for row in gone], early + late)
+    await events.forget_said(tx, agent.tenant_id, ids, early + late)
     for row in gone:
         deleted = AgentDeleted(row["id"], row["name"])
         await events.emit(tx, deleted, tenant_id=agent.tenant_id)
@@ -197,7 +198,7 @@ async def versions(tx: Tx, agent_id: str, page: Page) -> Paged[VersionView]:
     await find(tx, agent_id)
     wanted = select(AgentVersion).where(AgentVersion.agent_id == agent_id)
     rows, total = await paging.fetch(tx, wanted, page, [AgentVersion.version.desc()])
-    return paging.paged([_filled(VersionView, row) for row in rows], total, page)
+    return paging.paged([filled(VersionView, row) for row in rows], total, page)
 
 
 async def restore(tx: Tx, principal: Principal, agent_id: str, version: str) -> AgentView:
@@ -213,26 +214,19 @@ async def restore(tx: Tx, principal: Principal, agent_id: str, version: str) -> 
     if kept is None:
         raise VersionNotFound(f"This agent has no version {version[:20]}")
     await change(tx, principal, agent, {name: getattr(kept, name) for name in BEHAVIOUR})
-    return _filled(AgentView, agent)
+    return filled(AgentView, agent)
 
 
 # Log settings
 
 
 async def log_settings(tx: Tx, agent_id: str) -> LogSettings:
-    return _filled(LogSettings, await find(tx, agent_id))
+    return filled(LogSettings, await find(tx, agent_id))
 
 
 async def update_log_settings(
     tx: Tx, principal: Principal, agent_id: str, data: UpdateLogSettings
 ) -> LogSettings:
     agent = await find(tx, agent_id, for_update=True)
-    await change(tx, principal, agent, given(data))
-    return _filled(LogSettings, agent)
-
-
-def _filled(kind: Callable[..., T], row: Any, **more: Any) -> T:
-    """A view with the row's fields of the same names."""
-    fields: tuple[str, ...] = kind.__struct_fields__  # type: ignore[attr-defined]
-    names = (name for name in fields if name not in more)
-    return kind(**{name: getattr(row, name) for name in names}, **more)
+    await change(tx, principal, agent, bodies.given(data))
+    return filled(LogSettings, agent)

@@ -17,6 +17,7 @@ from app.domain.agents.schemas import (
     UpdateDirectSubAgent,
 )
 from app.domain.events import service as events
+from app.http import bodies
 from app.http.errors import Conflict
 from app.kit.ids import new_id
 from app.kit.work import Doorbell
@@ -111,7 +112,7 @@ async def update_direct(
     parent, link = await _existing(tx, agent_id, child_id)
     if link.relationship_type != "direct":
         raise Conflict("This agent stands on its own; change it with PUT /api/v1/agents/:id")
-    values = service.given(data)
+    values = bodies.given(data)
     how = {name: values.pop(name) for name in _LINK if name in values}
     if how:
         _set(link, how)
@@ -123,7 +124,7 @@ async def update_direct(
 
 async def patch(tx: Tx, agent_id: str, child_id: str, data: PatchSubAgent) -> SubAgentView:
     parent, link = await _existing(tx, agent_id, child_id)
-    _set(link, service.given(data))
+    _set(link, bodies.given(data))
     await _tell(tx, parent)
     return _view(link, await service.find(tx, child_id))
 

@@ -11,6 +11,7 @@ from app.domain.chat.steps import Delta, ToolResult, ToolUse
 from app.domain.chat.think import Mind, Spend, think
 from app.domain.chat.toolbox import Offer, Outcome, Tell, ToolBox
 from app.domain.models.protocol import Function, Message
+from app.domain.tools.toolbox import Tools
 from app.parts import Parts
 
 MAX_DEPTH = 3
@@ -73,7 +74,7 @@ def boxes_of(
     parts: Parts, brain: Brain, spend: Spend, depth: int, *, public: bool
 ) -> list[ToolBox]:
     """Everything that this agent can do. An area that gives agents something to do adds its box."""
-    return [Delegation(parts, brain, spend, depth, public=public)]
+    return [Tools(parts, brain), Delegation(parts, brain, spend, depth, public=public)]
 
 
 def _offers(children: list[Child]) -> list[Offer]:
@@ -88,10 +89,9 @@ def _offers(children: list[Child]) -> list[Offer]:
             name = f"delegate_to_{plain or 'agent'}_{number}"
         taken.add(name)
         told = child.delegation_prompt or child.description or f"Hand a task over to {child.name}"
-        # Children only talk, and talking twice does no harm.
-        offers.append(
-            Offer(Function(name, told, _PARAMETERS), child.name, child.id, repeatable=True)
-        )
+        # Children who only talk may do so twice.
+        function = Function(name, told, _PARAMETERS)
+        offers.append(Offer(function, child.name, child.id, repeatable=not child.acts))
     return offers
 
 

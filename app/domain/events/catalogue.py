@@ -12,6 +12,8 @@ from app.domain.mfa import events as mfa
 from app.domain.models import events as models
 from app.domain.roles import events as roles
 from app.domain.tenants import events as tenants
+from app.domain.tools import events as tools
+from app.domain.vault import events as vault
 
 CATALOGUE: Final[dict[str, type[Event]]] = {
     event.type: event
@@ -51,6 +53,13 @@ CATALOGUE: Final[dict[str, type[Event]]] = {
         embed.EmbedKeyRevoked,
         models.ProviderKeyCreated,
         models.ProviderKeyDeleted,
+        vault.CredentialCreated,
+        vault.CredentialUpdated,
+        vault.CredentialDeleted,
+        vault.CredentialInvalid,
+        tools.ToolCreated,
+        tools.ToolUpdated,
+        tools.ToolDeleted,
         own.WorkDead,
     )
 }

@@ -14,7 +14,7 @@ from app.domain.models.schemas import CreateProviderKey, KeyTest, ProviderKeyVie
 from app.http.errors import Conflict, Invalid, NotFound
 from app.kit import clock
 from app.kit.crypto import Keyring, Place
-from app.kit.egress import BlockedAddress, Guard
+from app.kit.egress import Guard
 from app.kit.ids import new_id
 from db.models import ProviderKey
 from db.session import Tx
@@ -83,12 +83,10 @@ def _checked(guard: Guard, data: CreateProviderKey) -> str | None:
             known = ", ".join(PROVIDERS)
             raise Invalid.field("provider", f"must be one of {known}, or come with a base_url")
         return None
-    try:
-        url = guard.check_url(data.base_url)
-    except BlockedAddress as error:
-        raise Invalid.field("base_url", str(error)) from None
-    if url.scheme == "http" and not guard.plain_http_allowed(url):
-        raise Invalid.field("base_url", "must start with https://")
+    problem = guard.problem_with(data.base_url)
+    if problem is not None:
+        raise Invalid.field("base_url", problem)
+    url = guard.check_url(data.base_url)
     if url.query_string or url.fragment:
         raise Invalid.field("base_url", "must have no query and no fragment")
     return str(url).rstrip("/")

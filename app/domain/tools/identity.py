@@ -1,0 +1,129 @@
+"""Turning a tool's auth_config into what is sent: the one place where it is opened."""
+
+from app.domain.tools.auths import (
+    AUTHS,
+    ApiKeyAuth,
+    AuthConfig,
+    BasicAuth,
+    BearerAuth,
+    CredentialAuth,
+    CustomAuth,
+    OAuth2Auth,
+)
+from app.domain.tools.executors.protocol import Auth, Login, ToolFailed
+from app.domain.vault import types, use
+from app.domain.vault.errors import AccessDenied, TokenRefused
+from app.domain.vault.opened import Opened, User
+from app.domain.vault.types import (
+    ApiKeySecrets,
+    BasicAuthSecrets,
+    BearerTokenSecrets,
+    DatabaseSecrets,
+    OAuth2Secrets,
+)
+from app.kit.http_auth import basic, bearer
+from app.parts import Parts
+
+
+async def auth_of(
+    parts: Parts, tenant_id: str, auth_type: str, config: AuthConfig | None, user: User
+) -> Auth:
+    """`user` is whom a rule of the credential must name."""
+    if auth_type == "none":
+        return Auth()
+    if config is None:
+        raise ToolFailed("auth_failed", "the tool has no auth_config; set it with PUT")
+    try:
+        if isinstance(config, CredentialAuth):
+            opened = await use.open_for(parts, tenant_id, config.credential_id, user)
+            return await _of_credential(parts, auth_type, config, opened)
+        return await _own(parts, config)
+    except AccessDenied as error:
+        raise ToolFailed("auth_failed", str(error)) from error
+    except TokenRefused as error:
+        raise ToolFailed("auth_failed", str(error)) from error
+
+
+async def _own(parts: Parts, config: AuthConfig, refused: str | None = None) -> Auth:
+    match config:
+        case ApiKeyAuth():
+            return _api_key(config.api_key_value, config.api_key_header, config.api_key_location)
+        case BasicAuth():
+            return _basic(config.username, config.password)
+        case BearerAuth():
+            return Auth(bearer(config.token), hidden=[config.token])
+        case CustomAuth():
+            return Auth(config.headers, hidden=list(config.headers.values()))
+        case OAuth2Auth():
+            token = await parts.client_tokens.fresh(config, refused=refused)
+
+            async def again() -> Auth:
+                return await _renewed(_own(parts, config, token))
+
+            return Auth(bearer(token), hidden=[token, config.client_secret], renew=again)
+    raise ToolFailed("auth_failed", "the auth_config cannot be used")
+
+
+async def _renewed(asked: object) -> Auth:
+    """A token endpoint that refuses is told like any other refusal."""
+    try:
+        found: Auth = await asked  # type: ignore[misc]
+    except TokenRefused as error:
+        raise ToolFailed("auth_failed", str(error)) from error
+    return found
+
+
+async def _of_credential(
+    parts: Parts, auth_type: str, config: CredentialAuth, opened: Opened
+) -> Auth:
+    if opened.type not in AUTHS[auth_type].credentials:
+        said = f"a credential of type {opened.type} does not fit the auth_type {auth_type}"
+        raise ToolFailed("auth_failed", said)
+    secrets, hidden = opened.secrets, types.texts_of(opened.secrets)
+    match secrets:
+        case ApiKeySecrets():
+            return _api_key(secrets.api_key, config.api_key_header, config.api_key_location)
+        case BasicAuthSecrets():
+            return _basic(secrets.username, secrets.password)
+        case BearerTokenSecrets():
+            return Auth(bearer(secrets.token), hidden=hidden)
+        case DatabaseSecrets():
+            return Auth(hidden=hidden, login=_login(secrets))
+        case OAuth2Secrets():
+            return await _token(parts, opened, None)
+        case dict():
+            return Auth(dict(secrets), hidden=hidden)
+    raise ToolFailed("auth_failed", f"tools cannot use credentials of type {opened.type}")
+
+
+async def _token(parts: Parts, opened: Opened, refused: str | None) -> Auth:
+    fresh = await parts.refresher.fresh(opened, refused=refused)
+
+    async def again() -> Auth:
+        return await _renewed(_token(parts, opened, fresh.access_token))
+
+    return Auth(bearer(fresh.access_token), hidden=types.texts_of(fresh), renew=again)
+
+
+def _api_key(value: str, name: str, location: str) -> Auth:
+    if location == "query":
+        return Auth(params={name: value}, hidden=[value])
+    return Auth({name: value}, hidden=[value])
+
+
+def _basic(username: str, password: str) -> Auth:
+    headers = basic(username, password)
+    hidden = [password, headers["Authorization"].partition(" ")[2]]
+    return Auth(headers, hidden=hidden, login=Login(username, password))
+
+
+def _login(secrets: DatabaseSecrets) -> Login:
+    return Login(
+        secrets.username,
+        secrets.password,
+        secrets.host,
+        secrets.port,
+        secrets.database,
+        secrets.engine,
+        secrets.ssl_mode,
+    )

@@ -1,0 +1,131 @@
+"""What a worker does with a run: prepare, execute within its time, and tell what came of it."""
+
+import asyncio
+import time
+from typing import Any
+
+import msgspec
+
+from app.domain.tools import identity, json_schema
+from app.domain.tools.configs import is_repeatable
+from app.domain.tools.executors.protocol import Auth, Surroundings, Task, ToolFailed
+from app.domain.tools.executors.registry import EXECUTORS
+from app.domain.tools.plans import Plan, plan_of, seconds_of
+from app.http.errors import ApiError
+from app.kit import logs
+from app.kit.crypto import CannotOpen
+from app.kit.redaction import Redactor
+from app.kit.texts import as_json, is_deeper, storable
+from app.parts import Parts
+from db.fast import Row
+
+log = logs.get("tools")
+
+_DEEPEST = 64
+_MESSAGE_CHARS = 2000
+_STORED_CHARS = 2 * 1024 * 1024
+_UNKNOWN = "a worker stopped while this ran; it was not repeated because it may have had effects"
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    status: str
+    output: str | None
+    error: tuple[str | None, str | None]
+    milliseconds: int
+
+
+async def run(parts: Parts, row: Row) -> Outcome:
+    """Never raises for what a tool did; secrets are taken out of whatever it says."""
+    started = time.perf_counter()
+    secrets: list[str] = []
+    try:
+        value, failed = await _value(parts, row, secrets), None
+    except ToolFailed as error:
+        value, failed = error.output, error
+    took = round((time.perf_counter() - started) * 1000)
+    redactor = Redactor(secrets)
+    output = None if value is None and failed else as_json(redactor.value(value))
+    if output is not None and len(output) > _STORED_CHARS:
+        output, failed = None, ToolFailed("output_too_large", "the output is too large to be kept")
+    if failed is None:
+        return Outcome("completed", output, (None, None), took)
+    status = "timeout" if failed.code == "timeout" else "failed"
+    message = storable(redactor.text(failed.message))[:_MESSAGE_CHARS]
+    return Outcome(status, output, (failed.code, message), took)
+
+
+async def _value(parts: Parts, row: Row, secrets: list[str]) -> Any:
+    plan = _planned(parts, row)
+    given: dict[str, Any] = msgspec.json.decode(row["input"])
+    if row["before"] == "running" and not is_repeatable(plan.config, given):
+        raise ToolFailed("runtime_error", _UNKNOWN)
+    seconds = seconds_of(plan.config)
+    try:
+        async with asyncio.timeout(seconds):
+            auth = await identity.auth_of(
+                parts, row["tenant_id"], plan.auth_type, _opened(parts, plan), plan.user
+            )
+            secrets += auth.hidden
+            value = await execute(parts, row["tenant_id"], plan, given, _watched(auth, secrets))
+    except TimeoutError as error:
+        raise ToolFailed("timeout", f"did not end within {seconds:g} s") from error
+    _check_output(row, value)
+    return value
+
+
+async def execute(
+    parts: Parts, tenant_id: str, plan: Plan, given: dict[str, Any], auth: Auth
+) -> Any:
+    around = Surroundings(parts.settings, parts.egress, parts.sandbox)
+    task = Task(tenant_id, plan.config, given, auth, seconds_of(plan.config))
+    try:
+        return await EXECUTORS[plan.tool_type](task, around)
+    except (ToolFailed, TimeoutError):
+        raise
+    except Exception as error:
+        # Its text may hold anything; the log gets where it happened.
+        log.exception("an executor raised", tool_id=plan.tool_id, tool_type=plan.tool_type)
+        said = f"the tool failed unexpectedly: {type(error).__name__}"
+        raise ToolFailed("runtime_error", said) from error
+
+
+def _planned(parts: Parts, row: Row) -> Plan:
+    try:
+        return plan_of(row, row["agent_id"], parts.egress.guard)
+    except ApiError as error:
+        raise ToolFailed("runtime_error", f"the config cannot be used: {error.message}") from error
+    except msgspec.ValidationError as error:
+        raise ToolFailed("runtime_error", "the stored config cannot be used") from error
+
+
+def _opened(parts: Parts, plan: Plan) -> Any:
+    try:
+        return plan.auth(parts.keyring)
+    except CannotOpen as error:
+        raise ToolFailed("auth_failed", "the auth_config does not open; set it again") from error
+
+
+def _watched(auth: Auth, secrets: list[str]) -> Auth:
+    """A renewed token is a secret like the one before it."""
+    if auth.renew is None:
+        return auth
+    renew = auth.renew
+
+    async def renewed() -> Auth:
+        fresh = await renew()
+        secrets.extend(fresh.hidden)
+        return fresh
+
+    return msgspec.structs.replace(auth, renew=renewed)
+
+
+def _check_output(row: Row, value: Any) -> None:
+    if is_deeper(value, _DEEPEST):
+        raise ToolFailed("invalid_output", f"the output is nested deeper than {_DEEPEST} levels")
+    if row["output_schema"] is None:
+        return
+    schema = msgspec.json.decode(row["output_schema"])
+    found = json_schema.problems(schema, value, "output")
+    if found:
+        where, said = next(iter(found.items()))
+        raise ToolFailed("invalid_output", f"{where}: {said}", value)

@@ -1,0 +1,155 @@
+"""The vault's SQL: the chain of its audit, and what every use of a credential runs."""
+
+from datetime import datetime
+from typing import Any
+
+from app.http.paging import Page
+from db import fast
+from db.fast import Row
+from db.session import Tx
+
+_AUDIT = (
+    "id, tenant_id, seq, credential_id, action, actor_id, actor_type, integration, ip_address, "
+    "success, created_at, mac"
+)
+_HEAD = """
+SELECT id, tenant_id, key, seq, mac, seal FROM credential_audit_chains WHERE tenant_id = $1
+FOR UPDATE
+"""
+_HEADS = "SELECT id, tenant_id, key, seq, mac, seal FROM credential_audit_chains ORDER BY id"
+_BEGIN = """
+INSERT INTO credential_audit_chains (tenant_id, id, key, seq, mac, seal)
+VALUES ($1, $2, $3, 0, $4, $5) ON CONFLICT (tenant_id) DO NOTHING
+"""
+_APPEND = f"""
+WITH row AS (
+    INSERT INTO credential_audit (tenant_id, id, seq, credential_id, action, actor_id, actor_type,
+                                  integration, ip_address, success, created_at, mac)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+)
+UPDATE credential_audit_chains SET seq = $3, mac = $12, seal = $13 WHERE tenant_id = $1
+"""  # noqa: F541
+_AFTER = (
+    f"SELECT {_AUDIT} FROM credential_audit WHERE tenant_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"  # noqa: S608
+)
+_UNCHAINED = """
+SELECT DISTINCT tenant_id FROM (
+    SELECT tenant_id FROM credentials UNION SELECT tenant_id FROM credential_audit
+) known
+WHERE NOT EXISTS (SELECT 1 FROM credential_audit_chains c WHERE c.tenant_id = known.tenant_id)
+"""
+_WANTED = "($1::text IS NULL OR tenant_id = $1) AND ($2::text IS NULL OR credential_id = $2)"
+_PAGE = f"""
+SELECT {_AUDIT} FROM credential_audit WHERE {_WANTED}
+ORDER BY created_at DESC, seq DESC, id DESC LIMIT $3 OFFSET $4
+"""  # noqa: S608
+_COUNT = f"SELECT count(*) FROM credential_audit WHERE {_WANTED}"  # noqa: S608
+
+_USED = """
+SELECT c.id, c.name, c.type, c.secrets, c.secrets_version, c.token_expires_at, c.metadata::text,
+       EXISTS (SELECT 1 FROM credential_access a
+               WHERE a.credential_id = c.id AND a.tenant_id = c.tenant_id
+                 AND a.integration_type = $3 AND a.integration_id = $4) AS allowed
+FROM credentials c WHERE c.tenant_id = $1 AND c.id = $2
+"""
+_TOUCH = "UPDATE credentials SET last_used_at = now() WHERE tenant_id = $1 AND id = $2"
+
+_CLAIM_REFRESH = """
+UPDATE credentials SET refresh_holder = $3, refresh_until = now() + $4 * interval '1 second'
+WHERE tenant_id = $1 AND id = $2 AND (refresh_until IS NULL OR refresh_until < now())
+RETURNING name, secrets, secrets_version, token_expires_at
+"""
+_CURRENT = "SELECT secrets, secrets_version, token_expires_at FROM credentials WHERE tenant_id = $1 AND id = $2"  # noqa: E501
+_STORE_FRESH = """
+UPDATE credentials
+SET secrets = $4, secret_keys = $5, token_expires_at = $6, secrets_version = secrets_version + 1,
+    is_valid = true, refresh_until = NULL, refresh_holder = NULL
+WHERE tenant_id = $1 AND id = $2 AND refresh_holder = $3 AND secrets_version = $7
+"""
+_LET_GO = """
+UPDATE credentials SET refresh_until = NULL, refresh_holder = NULL
+WHERE tenant_id = $1 AND id = $2 AND refresh_holder = $3
+"""
+_INVALIDATE = """
+UPDATE credentials SET is_valid = false
+WHERE tenant_id = $1 AND id = $2 AND is_valid AND secrets_version = $3
+RETURNING name, type
+"""
+
+
+async def audit_head(tx: Tx, tenant: str) -> Row | None:
+    return await fast.row(tx, tenant, _HEAD)
+
+
+async def begin_audit(
+    tx: Tx, tenant: str, chain_id: str, key: bytes, mac: bytes, seal: bytes
+) -> None:
+    await fast.execute(tx, tenant, _BEGIN, chain_id, key, mac, seal)
+
+
+async def append_audit(tx: Tx, tenant: str, row: dict[str, Any], mac: bytes, seal: bytes) -> None:
+    await fast.execute(tx, tenant, _APPEND, *row.values(), mac, seal)
+
+
+async def audit_heads(tx: Tx) -> list[Row]:
+    return list(await (await tx.raw()).fetch(_HEADS))
+
+
+async def unchained(tx: Tx) -> list[Row]:
+    return list(await (await tx.raw()).fetch(_UNCHAINED))
+
+
+async def audit_after(tx: Tx, tenant: str, seq: int, limit: int) -> list[Row]:
+    return await fast.rows(tx, tenant, _AFTER, seq, limit)
+
+
+async def audit_page(
+    tx: Tx, tenant: str | None, credential_id: str | None, page: Page
+) -> tuple[list[Row], int]:
+    total = await fast.value(tx, tenant, _COUNT, credential_id)
+    rows = await fast.rows(tx, tenant, _PAGE, credential_id, page.per_page, page.offset)
+    return rows, total
+
+
+async def for_use(
+    tx: Tx, tenant: str, credential_id: str, integration_type: str, integration_id: str
+) -> Row | None:
+    """The credential, and whether that integration may use it."""
+    return await fast.row(tx, tenant, _USED, credential_id, integration_type, integration_id)
+
+
+async def touch(tx: Tx, tenant: str, credential_id: str) -> None:
+    await fast.execute(tx, tenant, _TOUCH, credential_id)
+
+
+async def claim_refresh(
+    tx: Tx, tenant: str, credential_id: str, holder: str, seconds: float
+) -> Row | None:
+    return await fast.row(tx, tenant, _CLAIM_REFRESH, credential_id, holder, seconds)
+
+
+async def current(tx: Tx, tenant: str, credential_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _CURRENT, credential_id)
+
+
+async def store_token(
+    tx: Tx,
+    tenant: str,
+    credential_id: str,
+    holder: str,
+    secrets: bytes,
+    secret_keys: list[str],
+    expires_at: datetime | None,
+    version: int,
+) -> bool:
+    given = (credential_id, holder, secrets, secret_keys, expires_at, version)
+    return await fast.execute(tx, tenant, _STORE_FRESH, *given) == 1
+
+
+async def let_go(tx: Tx, tenant: str, credential_id: str, holder: str) -> None:
+    await fast.execute(tx, tenant, _LET_GO, credential_id, holder)
+
+
+async def invalidate(tx: Tx, tenant: str, credential_id: str, version: int) -> Row | None:
+    """Its row if it was valid until now and still holds the secrets that failed."""
+    return await fast.row(tx, tenant, _INVALIDATE, credential_id, version)

@@ -1,0 +1,254 @@
+"""Trying a credential for real: a login, a handshake, a token, a request, by its type."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import aiomysql
+import aiosmtplib
+import asyncpg
+import msgspec
+
+from app.domain.events import service as events
+from app.domain.vault import audit, queries, service
+from app.domain.vault.audit import Actor
+from app.domain.vault.errors import TokenRefused
+from app.domain.vault.events import CredentialInvalid
+from app.domain.vault.opened import unsealed
+from app.domain.vault.schemas import TestResult
+from app.domain.vault.types import (
+    ApiKeySecrets,
+    BasicAuthSecrets,
+    BearerTokenSecrets,
+    CustomSecrets,
+    DatabaseSecrets,
+    OAuth2Secrets,
+    SmtpSecrets,
+    SshSecrets,
+)
+from app.http.errors import Invalid
+from app.kit import clock, databases
+from app.kit.egress import EgressError, custom_headers
+from app.kit.http_auth import basic, bearer
+from app.parts import Parts
+from app.security.principal import Principal
+from db.models import Credential
+
+_SECONDS = 15.0
+_TEST_BYTES = 64 * 1024
+_BAD = 400
+
+
+class TrialFailed(Exception):
+    """It did not work. The message is for people and holds no secret."""
+
+
+class Trial(msgspec.Struct, frozen=True):
+    parts: Parts
+    tenant_id: str
+    credential_id: str
+    secrets: Any
+    metadata: dict[str, Any]
+
+
+async def run(parts: Parts, principal: Principal, address: str, credential_id: str) -> TestResult:
+    """No transaction is open while the other side is asked."""
+    async with parts.db.tx(principal.scope, read_only=True) as tx:
+        credential = await service.find(tx, credential_id)
+        found = (credential.tenant_id, credential.id, credential.type, credential.secrets)
+        version, metadata = credential.secrets_version, credential.about
+    secrets = unsealed(parts.keyring, *found)
+    trial = Trial(parts, found[0], credential_id, secrets, metadata)
+    started = time.perf_counter()
+    try:
+        async with asyncio.timeout(_SECONDS):
+            message, success = await _TRIALS[found[2]](trial), True
+    except TrialFailed as error:
+        message, success = str(error), False
+    except EgressError as error:
+        message, success = f"no connection: {error}", False
+    except TimeoutError:
+        message, success = f"no answer within {_SECONDS:g} s", False
+    took = round((time.perf_counter() - started) * 1000)
+    result = TestResult(success, message, took, clock.now())
+    actor = Actor("user", principal.user_id, address)
+    await _keep(parts, found[0], credential_id, version, result, actor)
+    return result
+
+
+async def _keep(
+    parts: Parts,
+    tenant_id: str,
+    credential_id: str,
+    version: int,
+    result: TestResult,
+    actor: Actor,
+) -> None:
+    async with parts.db.tx(tenant_id) as tx:
+        session = await tx.session()
+        row = await session.get(Credential, credential_id, with_for_update=True)
+        if row is None:
+            return
+        row.last_tested_at = result.tested_at
+        if result.success and row.secrets_version == version:
+            row.is_valid = True
+        await session.flush()
+        if not result.success:
+            gone = await queries.invalidate(tx, tenant_id, credential_id, version)
+            if gone is not None:
+                told = CredentialInvalid(credential_id, row.name, row.type, result.message)
+                await events.emit(tx, told, tenant_id=tenant_id)
+        await audit.append(
+            tx, parts.keyring, tenant_id, credential_id, "tested", actor, success=result.success
+        )
+
+
+async def _http(trial: Trial, headers: dict[str, str]) -> str:
+    url = trial.metadata.get("test_url")
+    if not isinstance(url, str):
+        raise Invalid.field(
+            "metadata.test_url", "is needed: an address that answers 2xx to good secrets only"
+        )
+    answer = await trial.parts.egress.request(
+        "GET",
+        url,
+        headers=custom_headers(headers),
+        timeout_seconds=_SECONDS,
+        max_bytes=_TEST_BYTES,
+    )
+    if answer.status >= _BAD:
+        raise TrialFailed(f"the address answered {answer.status}")
+    return f"The address answered {answer.status}"
+
+
+async def _api_key(trial: Trial) -> str:
+    secrets: ApiKeySecrets = trial.secrets
+    header = trial.metadata.get("header")
+    name = header if isinstance(header, str) and header else "X-API-Key"
+    return await _http(trial, {name: secrets.api_key})
+
+
+async def _basic(trial: Trial) -> str:
+    secrets: BasicAuthSecrets = trial.secrets
+    return await _http(trial, basic(secrets.username, secrets.password))
+
+
+async def _bearer(trial: Trial) -> str:
+    secrets: BearerTokenSecrets = trial.secrets
+    return await _http(trial, bearer(secrets.token))
+
+
+async def _custom(trial: Trial) -> str:
+    secrets: CustomSecrets = trial.secrets
+    return await _http(trial, secrets)
+
+
+async def _oauth2(trial: Trial) -> str:
+    """The new token is kept: where refresh tokens are used once, the old one is gone."""
+    secrets: OAuth2Secrets = trial.secrets
+    try:
+        await trial.parts.refresher.renew(
+            trial.tenant_id, trial.credential_id, secrets.access_token
+        )
+    except TokenRefused as error:
+        raise TrialFailed(str(error)) from error
+    return "The token endpoint gave a token"
+
+
+async def _database(trial: Trial) -> str:
+    secrets: DatabaseSecrets = trial.secrets
+    login = databases.Login(
+        engine=secrets.engine,
+        host=secrets.host,
+        port=secrets.port,
+        database=secrets.database,
+        username=secrets.username,
+        password=secrets.password,
+        ssl_mode=secrets.ssl_mode,
+    )
+    try:
+        return f"Logged in: {await databases.greet(trial.parts.egress.guard, login, _SECONDS)}"
+    except (asyncpg.PostgresError, aiomysql.Error, OSError) as error:
+        raise TrialFailed(f"the login failed: {type(error).__name__}") from error
+
+
+async def _smtp(trial: Trial) -> str:
+    secrets: SmtpSecrets = trial.secrets
+    address = await trial.parts.egress.guard.host(secrets.host, secrets.port)
+    implicit = secrets.use_tls and secrets.port == 465  # noqa: PLR2004  # SMTP over TLS
+    client = aiosmtplib.SMTP(
+        hostname=address,
+        port=secrets.port,
+        use_tls=implicit,
+        start_tls=secrets.use_tls and not implicit,
+        tls_context=databases.named_context(secrets.host) if secrets.use_tls else None,
+        timeout=_SECONDS,
+    )
+    try:
+        async with client:
+            if secrets.username:
+                await client.login(secrets.username, secrets.password)
+            await client.noop()
+    except aiosmtplib.SMTPResponseException as error:
+        raise TrialFailed(f"the mail server answered {error.code}") from error
+    except (aiosmtplib.SMTPException, OSError) as error:
+        raise TrialFailed(f"no session with the mail server: {type(error).__name__}") from error
+    return "The mail server took the login" if secrets.username else "The mail server answers"
+
+
+async def _ssh(trial: Trial) -> str:
+    import asyncssh  # noqa: PLC0415  # large, and seldom needed
+
+    secrets: SshSecrets = trial.secrets
+    address = await trial.parts.egress.guard.host(secrets.host, secrets.port)
+    try:
+        key = await asyncio.to_thread(
+            asyncssh.import_private_key, secrets.private_key, secrets.passphrase or None
+        )
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, ValueError) as error:
+        raise TrialFailed("the private key cannot be read; is the passphrase right?") from error
+    try:
+        async with asyncssh.connect(
+            address,
+            secrets.port,
+            username=secrets.username,
+            client_keys=[key],
+            known_hosts=_known(secrets),
+            agent_path=None,
+            config=None,
+            preferred_auth="publickey",
+            login_timeout=_SECONDS,
+        ):
+            pass
+    except asyncssh.HostKeyNotVerifiable as error:
+        raise TrialFailed("the server shows another host key") from error
+    except asyncssh.PermissionDenied as error:
+        raise TrialFailed("the server does not take this key") from error
+    except (asyncssh.Error, OSError) as error:
+        raise TrialFailed(f"no session with the server: {type(error).__name__}") from error
+    return "Handshake and login worked" + ("" if secrets.host_key else "; set host_key to pin it")
+
+
+def _known(secrets: SshSecrets) -> Any:
+    import asyncssh  # noqa: PLC0415
+
+    if not secrets.host_key:
+        return None
+    try:
+        key = asyncssh.import_public_key(secrets.host_key)
+    except (asyncssh.KeyImportError, ValueError) as error:
+        raise TrialFailed("host_key is no public key") from error
+    return ([key], [], [])
+
+
+_TRIALS: Final[dict[str, Callable[[Trial], Awaitable[str]]]] = {
+    "api_key": _api_key,
+    "oauth2": _oauth2,
+    "basic_auth": _basic,
+    "bearer_token": _bearer,
+    "database": _database,
+    "ssh": _ssh,
+    "smtp": _smtp,
+    "custom": _custom,
+}

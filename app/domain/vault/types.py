@@ -1,0 +1,198 @@
+"""The eight kinds of credentials: which secrets each holds. Adding one is adding a row here and a
+trial in `trials.py`.
+"""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from app.http import bodies
+from app.http.errors import Invalid
+from app.kit.egress import Guard
+
+Type = Literal[
+    "api_key", "oauth2", "basic_auth", "bearer_token", "database", "ssh", "smtp", "custom"
+]
+_MOST_CUSTOM = 50
+
+Secret = Annotated[str, Meta(min_length=1, max_length=16_384)]
+Name = Annotated[str, Meta(min_length=1, max_length=255)]
+Port = Annotated[int, Meta(ge=1, le=65535)]
+
+
+class ApiKeySecrets(msgspec.Struct, forbid_unknown_fields=True):
+    api_key: Secret
+
+
+class OAuth2Secrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    client_id: Secret
+    client_secret: Secret
+    token_url: Annotated[str, Meta(min_length=1, max_length=2000)]
+    access_token: Annotated[str, Meta(max_length=16_384)] = ""
+    refresh_token: Annotated[str, Meta(max_length=16_384)] = ""
+    scopes: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=255)]], Meta(max_length=100)
+    ] = []
+
+
+class BasicAuthSecrets(msgspec.Struct, forbid_unknown_fields=True):
+    username: Name
+    password: Annotated[str, Meta(max_length=16_384)]
+
+
+class BearerTokenSecrets(msgspec.Struct, forbid_unknown_fields=True):
+    token: Secret
+
+
+class DatabaseSecrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    host: Name
+    port: Port | None = None
+    database: Name
+    username: Name
+    password: Annotated[str, Meta(max_length=16_384)] = ""
+    ssl_mode: Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] = (
+        "prefer"
+    )
+    engine: Literal["postgresql", "mysql"] = "postgresql"
+
+
+class SshSecrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    host: Name
+    port: Port = 22
+    username: Name
+    private_key: Secret
+    passphrase: Annotated[str, Meta(max_length=1024)] = ""
+    host_key: Annotated[str, Meta(max_length=8192)] = ""
+
+
+class SmtpSecrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    host: Name
+    port: Port = 587
+    username: Annotated[str, Meta(max_length=255)] = ""
+    password: Annotated[str, Meta(max_length=16_384)] = ""
+    use_tls: bool = True
+
+
+CustomSecrets = dict[
+    Annotated[str, Meta(min_length=1, max_length=100)], Annotated[str, Meta(max_length=16_384)]
+]
+
+Secrets = (
+    ApiKeySecrets
+    | OAuth2Secrets
+    | BasicAuthSecrets
+    | BearerTokenSecrets
+    | DatabaseSecrets
+    | SshSecrets
+    | SmtpSecrets
+    | CustomSecrets
+)
+
+
+class CredentialType(msgspec.Struct, frozen=True):
+    type: Type
+    name: str
+    description: str
+    secrets: Any
+    tested_by: str
+
+
+TYPES: Final[dict[str, CredentialType]] = {
+    kind.type: kind
+    for kind in (
+        CredentialType(
+            "api_key",
+            "API key",
+            "A key that an interface asks for in a header or the query",
+            ApiKeySecrets,
+            "GET metadata.test_url with the key in the header metadata.header (X-API-Key)",
+        ),
+        CredentialType(
+            "oauth2",
+            "OAuth 2",
+            "A client of an authorization server; tokens are renewed when they run out",
+            OAuth2Secrets,
+            "a token request",
+        ),
+        CredentialType(
+            "basic_auth",
+            "User name and password",
+            "HTTP basic authentication",
+            BasicAuthSecrets,
+            "GET metadata.test_url",
+        ),
+        CredentialType(
+            "bearer_token",
+            "Bearer token",
+            "A token in the Authorization header",
+            BearerTokenSecrets,
+            "GET metadata.test_url",
+        ),
+        CredentialType(
+            "database", "Database", "A login of a database server", DatabaseSecrets, "a login"
+        ),
+        CredentialType(
+            "ssh", "SSH key", "A private key for an SSH server", SshSecrets, "a handshake and login"
+        ),
+        CredentialType(
+            "smtp", "Mail server", "A login of an SMTP server", SmtpSecrets, "SMTP AUTH"
+        ),
+        CredentialType(
+            "custom",
+            "Custom",
+            "Any names and texts; HTTP tools send them as headers",
+            CustomSecrets,
+            "GET metadata.test_url with the secrets as headers",
+        ),
+    )
+}
+
+
+def schema_of(kind: CredentialType) -> dict[str, Any]:
+    """The JSON Schema of its secrets, with nothing to look up elsewhere."""
+    (schema,), parts = msgspec.json.schema_components([kind.secrets])
+    found = next(iter(parts.values())) if parts else schema
+    return {name: value for name, value in found.items() if name != "title"}
+
+
+def checked(type_: str, given: dict[str, Any], guard: Guard) -> Secrets:
+    """The secrets as their type wants them; what is wrong is named, never shown."""
+    secrets: Secrets = bodies.converted(TYPES[type_].secrets, given, "secrets")
+    match secrets:
+        case OAuth2Secrets():
+            problem = guard.problem_with(secrets.token_url)
+            if problem is not None:
+                raise Invalid.field("secrets.token_url", problem)
+        case dict():
+            if not secrets:
+                raise Invalid.field("secrets", "must have at least one entry")
+            if len(secrets) > _MOST_CUSTOM:
+                raise Invalid.field("secrets", f"must have at most {_MOST_CUSTOM} entries")
+    return secrets
+
+
+def read(type_: str, opened: bytes) -> Secrets:
+    found: Secrets = msgspec.json.decode(opened, type=TYPES[type_].secrets)
+    return found
+
+
+def texts_of(secrets: Secrets) -> list[str]:
+    """What must never be seen anywhere else."""
+    hidden = {
+        "api_key",
+        "client_secret",
+        "access_token",
+        "refresh_token",
+        "password",
+        "token",
+        "private_key",
+        "passphrase",
+    }
+    given = msgspec.to_builtins(secrets)
+    every = isinstance(secrets, dict)
+    return [
+        value
+        for name, value in given.items()
+        if isinstance(value, str) and (every or name in hidden) and value
+    ]

@@ -1,0 +1,50 @@
+"""Opening a credential for something that was granted the use of it: the one way to its secrets
+besides revealing them.
+"""
+
+import msgspec
+
+from app.domain.vault import audit, queries
+from app.domain.vault.audit import Actor
+from app.domain.vault.errors import AccessDenied
+from app.domain.vault.opened import Opened, User, unsealed
+from app.kit.crypto import CannotOpen
+from app.parts import Parts
+
+
+async def open_for(parts: Parts, tenant_id: str, credential_id: str, user: User) -> Opened:
+    """Rule checked, use written down and committed, and only then opened."""
+    actor = Actor(user.type, user.id, None, user.text)
+    async with parts.db.tx(tenant_id) as tx:
+        row = await queries.for_use(tx, tenant_id, credential_id, user.type, user.id)
+        allowed = row is not None and row["allowed"]
+        if row is not None:
+            await audit.append(
+                tx,
+                parts.keyring,
+                tenant_id,
+                credential_id,
+                "used" if allowed else "denied",
+                actor,
+                success=allowed,
+            )
+        if allowed:
+            await queries.touch(tx, tenant_id, credential_id)
+    if row is None:
+        raise AccessDenied("the credential does not exist any more")
+    if not allowed:
+        raise AccessDenied(f"this {user.type} has no access rule for the credential")
+    try:
+        secrets = unsealed(parts.keyring, tenant_id, row["id"], row["type"], row["secrets"])
+    except CannotOpen as error:
+        raise AccessDenied("the credential does not open; was a root key lost?") from error
+    return Opened(
+        tenant_id,
+        row["id"],
+        row["name"],
+        row["type"],
+        secrets,
+        row["secrets_version"],
+        row["token_expires_at"],
+        msgspec.json.decode(row["metadata"]),
+    )

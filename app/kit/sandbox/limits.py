@@ -1,0 +1,17 @@
+"""What a run may use."""
+
+import msgspec
+
+MIB = 1024 * 1024
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a whole run, except `process_bytes`, which holds for each of its processes."""
+
+    processes: int = 64
+    process_bytes: int = 1024 * MIB
+    total_bytes: int = 512 * MIB
+    scratch_bytes: int = 16 * MIB
+    output_bytes: int = 1 * MIB
+    log_bytes: int = 64 * 1024
+    open_files: int = 256

@@ -1,0 +1,171 @@
+"""The system calls that no user code makes: a seccomp program, assembled without any library.
+
+Everything that ordinary programs do is let through; what reaches other processes, the network, the
+kernel's rarely used corners or memory that no limit counts fails with EPERM.
+"""
+
+import errno
+import platform
+import struct
+from typing import Final
+
+_LOAD, _JUMP_EQUAL, _JUMP_GREATER_EQUAL, _JUMP_ANY_BIT, _AND, _RETURN = (
+    0x20,
+    0x15,
+    0x35,
+    0x45,
+    0x54,
+    0x06,
+)
+_ALLOW = 0x7FFF0000
+_KILL = 0x80000000
+_REFUSE = 0x00050000
+_NUMBER, _ARCH, _FIRST_ARG = 0, 4, 16
+_X32 = 0x40000000
+
+# What makes a process part of other namespaces: CLONE_NEW* flags of clone and unshare.
+_NEW_NAMESPACES = 0x7E020000
+# Shared memory that belongs to no file is counted by no limit.
+_SHARED_NOWHERE = 0x21
+
+_ARCHS: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+
+# name: (x86_64, aarch64); None where the architecture has no such call.
+_CALLS: Final[dict[str, tuple[int | None, int | None]]] = {
+    # The network; pairs of connected sockets are pipes, and event loops want them.
+    "socket": (41, 198),
+    "connect": (42, 203),
+    "bind": (49, 200),
+    "listen": (50, 201),
+    "accept": (43, 202),
+    "accept4": (288, 242),
+    # These open what seccomp does not see, or start work in the kernel.
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "io_setup": (206, 0),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    # Other processes.
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "kcmp": (312, 272),
+    "pidfd_open": (434, 434),
+    "pidfd_getfd": (438, 438),
+    "pidfd_send_signal": (424, 424),
+    # Memory that no limit counts.
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),
+    "shmat": (30, 196),
+    "shmctl": (31, 195),
+    "msgget": (68, 186),
+    "semget": (64, 190),
+    "mq_open": (240, 180),
+    # Namespaces, mounts, roots.
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "mknod": (133, None),
+    "mknodat": (259, 33),
+    "fanotify_init": (300, 262),
+    # The machine.
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "reboot": (169, 142),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "acct": (163, 89),
+    "syslog": (103, 116),
+    "quotactl": (179, 60),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "clock_adjtime": (305, 266),
+    "adjtimex": (159, 171),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    "personality": (135, 92),
+    "vhangup": (153, 58),
+    "lookup_dcookie": (212, 18),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "uselib": (134, None),
+    "modify_ldt": (154, None),
+    "set_mempolicy": (238, 237),
+    "migrate_pages": (256, 238),
+    "move_pages": (279, 239),
+    "mbind": (237, 235),
+}
+# Who leaves its process group is not ended with it; only where no namespace ends all of them.
+_LEAVING: Final = {"setsid": (112, 157), "setpgid": (109, 154)}
+_CLONE, _CLONE3, _MMAP = (56, 220), (435, 435), (9, 222)
+
+
+class NoFilter(Exception):
+    """The calls of this processor are not known."""
+
+
+def program(*, may_leave_group: bool) -> bytes:
+    """The filter as `seccomp(2)` and bubblewrap take it."""
+    machine = platform.machine()
+    if machine not in _ARCHS:
+        raise NoFilter(f"no system call table for {machine}")
+    which = list(_ARCHS).index(machine)
+    calls = _CALLS if may_leave_group else _CALLS | _LEAVING
+    numbers = sorted({call[which] for call in calls.values()} - {None})  # type: ignore[type-var]
+    code = [
+        _op(_LOAD, _ARCH),
+        _op(_JUMP_EQUAL, _ARCHS[machine], 1, 0),
+        _op(_RETURN, _KILL),
+        _op(_LOAD, _NUMBER),
+    ]
+    if machine == "x86_64":
+        # The x32 calls are the same ones under other numbers.
+        code += [_op(_JUMP_GREATER_EQUAL, _X32, 0, 1), _op(_RETURN, _KILL)]
+    for number in numbers:
+        code += [_op(_JUMP_EQUAL, number or 0, 0, 1), _op(_RETURN, _REFUSE | errno.EPERM)]
+    # Its flags lie in memory, where a filter cannot look; the C library then uses clone.
+    code += [_op(_JUMP_EQUAL, _CLONE3[which], 0, 1), _op(_RETURN, _REFUSE | errno.ENOSYS)]
+    code += _with_bits(_CLONE[which], 0, _NEW_NAMESPACES, any_of=True)
+    code += _with_bits(_MMAP[which], 3, _SHARED_NOWHERE, any_of=False)
+    code.append(_op(_RETURN, _ALLOW))
+    return b"".join(code)
+
+
+def _with_bits(number: int, argument: int, bits: int, *, any_of: bool) -> list[bytes]:
+    """Refuse a call whose argument has some, or all, of these bits."""
+    look = [_op(_LOAD, _FIRST_ARG + 8 * argument)]
+    look += (
+        [_op(_JUMP_ANY_BIT, bits, 0, 1)]
+        if any_of
+        else [_op(_AND, bits), _op(_JUMP_EQUAL, bits, 0, 1)]
+    )
+    look.append(_op(_RETURN, _REFUSE | errno.EPERM))
+    # Back to the number, for the next comparison.
+    look.append(_op(_LOAD, _NUMBER))
+    return [_op(_JUMP_EQUAL, number, 0, len(look)), *look]
+
+
+def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, value)
