@@ -42,6 +42,12 @@ _FORGET = (
         "JOIN agents a ON a.id = t.data->>'agent_id' AND a.tenant_id = t.tenant_id",
     ),
 )
+# A tool's run stays for its figures; what an agent said to it goes with the agent's log.
+_UNSAY = f"""
+UPDATE tool_executions t SET input = '{{}}', output = NULL, error_message = NULL FROM agents a
+WHERE t.agent_id = a.id AND t.tenant_id = a.tenant_id AND a.retention_days < 90
+  AND t.input::text <> '{{}}' AND t.executed_at < {_KEPT}
+"""  # noqa: S608
 _UNTITLE = f"""
 UPDATE conversations t SET title = '' FROM agents a
 WHERE t.agent_id = a.id AND t.tenant_id = a.tenant_id AND t.title <> '' AND t.created_at < {_KEPT}
@@ -54,3 +60,4 @@ async def forget(connection: asyncpg.Connection) -> None:
         while (await connection.execute(statement)).rpartition(" ")[2] == str(_BATCH):
             pass
     await connection.execute(_UNTITLE)
+    await connection.execute(_UNSAY)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import asyncpg
 import bench_chat
+import bench_tools
 import uvloop
 from litestar import Litestar, Request, get
 from load import CLIENTS, SECONDS, per_second
@@ -281,6 +282,7 @@ async def main() -> None:
             start("import stub_model; stub_model.main()", stores),
             start("import bench; bench.ledger_worker()", stores),
             start("import bench; bench.saq_worker()", stores),
+            start("import bench_tools; bench_tools.worker()", stores),
         ]
         await measure(stores, ports, children[0].pid)
     finally:
@@ -325,9 +327,11 @@ async def measure(stores: Stores, ports: dict[str, int], web_pid: int) -> None:
         flush=True,
     )
     only = os.environ.get("BENCH", "")
-    if only != "spine":
+    if only in {"", "tools"}:
+        await bench_tools.bench(world, ports["parley"], row)
+    if only in {"", "chat"}:
         await bench_chat.bench(world, ports, web_pid, row)
-    if only == "chat":
+    if only not in {"", "spine"}:
         await parts.close()
         return
     await bench_get(ports, user.tenant_id, user.token or "")

@@ -21,7 +21,7 @@ from sqlalchemy import (
     Table,
     select,
 )
-from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy.dialects.postgresql import JSON, insert
 
 from app.parts import Parts
 from db.base import Base
@@ -66,7 +66,7 @@ def _value(column: Column[Any], planted: Mapping[str, Mapping[str, Any]], tenant
         return planted[key.column.table.name][key.column.name]
     # The library wraps some types in its own.
     match getattr(column.type, "impl_instance", column.type):
-        case JSONB():
+        case JSON():
             return {"text": MARK}
         case ARRAY():
             return []

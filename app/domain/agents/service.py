@@ -25,6 +25,7 @@ from app.domain.agents.schemas import (
 from app.domain.chat import jobs
 from app.domain.events import service as events
 from app.domain.models.providers import provider_of
+from app.domain.tools import privacy as tools
 from app.domain.vault import access as vault
 from app.http import bodies, paging
 from app.http.answers import filled
@@ -89,7 +90,7 @@ async def get(tx: Tx, agent_id: str) -> FullAgent:
         .where(SubAgent.agent_id == agent_id)
         .order_by(SubAgent.created_at, SubAgent.id)
     )
-    tools = await (await tx.session()).execute(
+    attached = await (await tx.session()).execute(
         select(Tool.id, Tool.name, Tool.tool_type, AgentTool.is_enabled)
         .join(AgentTool, AgentTool.tool_id == Tool.id)
         .where(AgentTool.agent_id == agent_id)
@@ -98,7 +99,7 @@ async def get(tx: Tx, agent_id: str) -> FullAgent:
     return filled(
         FullAgent,
         agent,
-        tools=[AttachedTool(row[0], row[1], row[2], row[3]) for row in tools],
+        tools=[AttachedTool(row[0], row[1], row[2], row[3]) for row in attached],
         knowledge_base=KnowledgeBase(),
         sub_agents=[SubAgentBrief(row[0], row[1], row[2]) for row in children],  # type: ignore[arg-type]
     )
@@ -161,6 +162,7 @@ async def delete(tx: Tx, doorbell: Doorbell, agent_id: str) -> None:
     gone, late = await _cancel_jobs(tx, doorbell, agent)
     ids = [row["id"] for row in gone]
     await vault.forget_integration(tx, agent.tenant_id, "agent", ids)
+    await tools.forget_agents(tx, agent.tenant_id, ids)
     session = await tx.session()
     await session.delete(agent)
     await session.flush()

@@ -19,6 +19,7 @@ from app.domain.chat.schemas import (
     Training,
 )
 from app.domain.events import service as events
+from app.domain.tools import privacy as tools
 from app.http import paging
 from app.http.paging import Page, Paged
 from app.kit import clock
@@ -102,6 +103,8 @@ async def delete(tx: Tx, principal: Principal, conversation_id: str) -> None:
     found = await _find(tx, principal, conversation_id, "conversations:write", for_update=True)
     if found.turn_until is not None and found.turn_until > clock.now():
         raise ConversationBusy("The agent is still answering here; delete it once it is done")
+    calls = await queries.call_ids(tx, found.tenant_id, found.id)
+    await tools.forget_calls(tx, found.tenant_id, calls)
     session = await tx.session()
     await session.delete(found)
     await session.flush()

@@ -430,3 +430,14 @@ async def end(
 async def idle(tx: Tx, seconds: float, limit: int) -> list[Row]:
     """Of every tenant: nobody wrote for a while, and nobody is answering."""
     return list(await (await tx.raw()).fetch(_IDLE, seconds, limit))
+
+
+_CALL_IDS = """
+SELECT data->>'id' AS id FROM conversation_entries
+WHERE tenant_id = $1 AND conversation_id = $2 AND type = 'tool_call'
+"""
+
+
+async def call_ids(tx: Tx, tenant: str, conversation_id: str) -> list[str]:
+    """The calls of tools and sub-agents in a conversation."""
+    return [row["id"] for row in await fast.rows(tx, tenant, _CALL_IDS, conversation_id)]

@@ -48,6 +48,14 @@ ORDER BY id LIMIT 5000
 """
 
 
+_TOOLS = """
+SELECT e.id, e.work_id, t.name, e.status, e.executed_at, e.execution_time_ms
+FROM tool_executions e JOIN tools t ON t.id = e.tool_id
+WHERE ($1::text IS NULL OR e.tenant_id = $1) AND e.correlation_id = $2
+ORDER BY e.executed_at, e.id LIMIT 5000
+"""
+
+
 def insert_sql(parameter: str) -> str:
     """An INSERT of all events in one JSON parameter; a condition may be written after it."""
     columns = "tenant_id, id, type, correlation_id, parent_id, request_id, actor_id, data"
@@ -102,6 +110,10 @@ async def one(tx: Tx, tenant: str | None, event_id: str) -> Row | None:
     return await fast.row(tx, tenant, _ONE, event_id)
 
 
-async def trace(tx: Tx, tenant: str | None, correlation_id: str) -> tuple[list[Row], list[Row]]:
+async def trace(
+    tx: Tx, tenant: str | None, correlation_id: str
+) -> tuple[list[Row], list[Row], list[Row]]:
+    """Events, jobs and runs of tools."""
     events = await fast.rows(tx, tenant, _TRACE, correlation_id)
-    return events, await fast.rows(tx, tenant, _JOBS, correlation_id)
+    jobs = await fast.rows(tx, tenant, _JOBS, correlation_id)
+    return events, jobs, await fast.rows(tx, tenant, _TOOLS, correlation_id)

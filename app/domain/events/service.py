@@ -102,10 +102,10 @@ async def entry(tx: Tx, event_id: str) -> Entry:
 
 async def trace_of(tx: Tx, correlation_id: str) -> TraceView:
     """Everything that one cause led to, in order."""
-    events, jobs = await queries.trace(tx, tenant_of(tx), correlation_id)
+    events, jobs, tools = await queries.trace(tx, tenant_of(tx), correlation_id)
     if not events and not jobs:
         raise TraceNotFound(f"Nothing is known of the correlation id {correlation_id[:64]}")
-    spans = [*_request_spans(events), *map(_job_span, jobs)]
+    spans = [*_request_spans(events), *map(_job_span, jobs), *map(_tool_span, tools)]
     spans.sort(key=lambda span: (span.started_at, span.id))
     moments = [row["created_at"] for row in events]
     for span in spans:
@@ -149,6 +149,19 @@ def _job_span(row: Row) -> Span:
         row["state"],
         started,
         _ms(started, ended),
+    )
+
+
+def _tool_span(row: Row) -> Span:
+    """A run of a tool is part of the job that ran it."""
+    return Span(
+        "tool",
+        row["id"],
+        row["work_id"],
+        row["name"],
+        row["status"],
+        row["executed_at"],
+        float(row["execution_time_ms"]),
     )
 
 

@@ -1,0 +1,79 @@
+"""A function tool through the API beside the same executor within this process."""
+
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+
+from app import settings as configuration
+from app.domain.tools import queries, running
+from app.domain.tools.executors.protocol import Auth
+from app.domain.tools.plans import plan_of
+from tests.world import Client, World
+from workers.main import main as worker_main
+
+_RUNS = 80
+_WARM = 5
+_BAR_MS = 15
+_INPUT = {"numbers": [1, 2, 3]}
+_TOOL = {
+    "name": "Add numbers",
+    "category": "automation",
+    "tool_type": "function",
+    "auth_type": "none",
+    "config": {"runtime": "python", "code": "def main(input):\n    return sum(input['numbers'])\n"},
+}
+
+Row = Callable[..., None]
+
+
+def worker() -> None:
+    worker_main(configuration.load(), ["tools"])
+
+
+async def bench(world: World, port: int, row: Row) -> None:
+    user = await world.user("tenant_admin")
+    answer = await user.post("/v1/tools", _TOOL)
+    tool_id = answer.json()["data"]["id"]
+    await world.parts.sandbox.start()
+    through: list[float] = []
+    within: list[float] = []
+    async with aiohttp.ClientSession() as http:
+        for number in range(_RUNS + _WARM):
+            api, direct = (
+                await _through(http, port, user, tool_id),
+                await _within(world, user, tool_id),
+            )
+            if number >= _WARM:
+                through.append(api)
+                within.append(direct)
+    ours, bare = statistics.median(through), statistics.median(within)
+    hop = ours - bare
+    row("function tool through the API, p50", f"{ours:.1f} ms", f"{bare:.1f} ms", f"{hop:.1f} ms",
+        f"≤ {_BAR_MS} ms", holds=hop <= _BAR_MS)  # fmt: skip
+
+
+async def _through(http: aiohttp.ClientSession, port: int, user: Client, tool_id: str) -> float:
+    started = time.perf_counter()
+    url = f"http://127.0.0.1:{port}/v1/tools/{tool_id}/execute"
+    headers = {"Authorization": f"Bearer {user.token}"}
+    async with http.post(url, json={"input": _INPUT}, headers=headers) as answer:
+        done: dict[str, Any] = await answer.json()
+    took = (time.perf_counter() - started) * 1000
+    if done["data"].get("output") != sum(_INPUT["numbers"]):
+        raise RuntimeError(f"the tool did not work: {done}")
+    return took
+
+
+async def _within(world: World, user: Client, tool_id: str) -> float:
+    parts = world.parts
+    async with parts.db.tx(user.tenant_id, read_only=True) as tx:
+        found = await queries.to_run(tx, user.tenant_id, tool_id, None)
+    if found is None:
+        raise RuntimeError("the tool is gone")
+    plan = plan_of(found, None, parts.egress.guard)
+    started = time.perf_counter()
+    await running.execute(parts, user.tenant_id, plan, dict(_INPUT), Auth())
+    return (time.perf_counter() - started) * 1000

@@ -1,0 +1,187 @@
+"""Database tools on a real MySQL-compatible server."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import aiomysql
+import msgspec
+import pytest
+
+from tests.ports import free_port
+from tests.world import Client, World
+from workers.main import WorkerProcess
+
+PASSWORD = "pw-of-the-shop"
+
+
+_STATEMENTS = [
+    "CREATE DATABASE shop",
+    f"CREATE USER 'shop'@'%' IDENTIFIED BY '{PASSWORD}'",
+    "GRANT ALL ON shop.* TO 'shop'@'%'",
+    """
+    CREATE TABLE shop.items (
+        id int PRIMARY KEY AUTO_INCREMENT, name varchar(50), price decimal(10, 2), added datetime
+    )
+    """,
+    """
+    INSERT INTO shop.items (name, price, added)
+    VALUES ('100% wool', 12.5, '2026-01-01 10:00'), ('it''s silk', 30, NULL), ('linen', NULL, NULL)
+    """,
+]
+
+
+class Shop(msgspec.Struct):
+    """A server with a table, and somebody whose tools ask it."""
+
+    client: Client
+    port: int
+
+    async def ask(self, query: str, *params: Any, **config: Any) -> dict[str, Any]:
+        password = config.pop("password", PASSWORD)
+        tool = {
+            "name": "Shop",
+            "category": "database",
+            "tool_type": "database",
+            "auth_type": "basic",
+            "auth_config": {"username": "shop", "password": password},
+            "config": {
+                "db_type": "mysql",
+                "host": "127.0.0.1",
+                "port": self.port,
+                "database": "shop",
+                **config,
+            },
+        }
+        made = await self.client.post("/v1/tools", tool)
+        assert made.status_code == 201, made.text
+        path = f"/v1/tools/{made.json()['data']['id']}/execute"
+        done = await self.client.post(path, {"input": {"query": query, "params": list(params)}})
+        assert done.status_code == 200, done.text
+        found: dict[str, Any] = done.json()["data"]
+        return found
+
+
+@contextmanager
+def _server(program: str, folder: Path, port: int) -> Iterator[None]:
+    common = ["--no-defaults", f"--datadir={folder}/data"]
+    user = ["--user=root"] if os.geteuid() == 0 else []
+    install = ["mariadb-install-db", *common, *user, "--skip-test-db"]
+    install.append("--auth-root-authentication-method=normal")
+    subprocess.run(install, check=True, capture_output=True)
+    listen = [f"--socket={folder}/socket", f"--port={port}", "--bind-address=127.0.0.1"]
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            [program, *common, *user, *listen, f"--pid-file={folder}/pid"], stderr=log
+        )
+    try:
+        yield
+    finally:
+        server.terminate()
+        server.wait(30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+async def port() -> AsyncIterator[int]:
+    program = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        pytest.fail("mariadbd is not installed (Debian: mariadb-server-core, mariadb-client-core)")
+    folder, found = Path(tempfile.mkdtemp(prefix="parley-mariadb-")), free_port()
+    with _server(program, folder, found):
+        await _prepare(f"{folder}/socket")
+        yield found
+
+
+async def _prepare(socket: str) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                connection = await aiomysql.connect(unix_socket=socket, user="root")
+                break
+            except (aiomysql.Error, OSError):
+                await asyncio.sleep(0.05)
+    cursor = await connection.cursor()
+    for statement in _STATEMENTS:
+        await cursor.execute(statement)
+    await connection.commit()
+    connection.close()
+
+
+@pytest.fixture
+async def shop(world: World, worker: WorkerProcess, port: int) -> Shop:
+    return Shop(await world.user("tenant_admin"), port)
+
+
+async def test_rows_come_with_their_columns_and_plain_values(shop: Shop) -> None:
+    done = await shop.ask("SELECT name, price, added FROM items WHERE id = ?", 1)
+    assert done["output"] == {
+        "columns": ["name", "price", "added"],
+        "rows": [["100% wool", 12.5, "2026-01-01T10:00:00"]],
+        "row_count": 1,
+        "truncated": False,
+    }
+
+
+async def test_a_percent_sign_in_the_query_is_no_placeholder(shop: Shop) -> None:
+    done = await shop.ask("SELECT name FROM items WHERE name LIKE '100%' AND id = ?", 1)
+    assert done["output"]["rows"] == [["100% wool"]]
+
+
+async def test_a_parameter_is_a_value_whatever_it_holds(shop: Shop) -> None:
+    nasty = "x' OR 1=1; DROP TABLE items; -- \\"
+    done = await shop.ask("SELECT count(*) FROM items WHERE name = ?", nasty)
+    assert done["output"]["rows"] == [[0]]
+
+
+async def test_rows_are_cut_at_max_rows(shop: Shop) -> None:
+    done = await shop.ask("SELECT id FROM items ORDER BY id", max_rows=2)
+    assert (done["output"]["rows"], done["output"]["truncated"]) == ([[1], [2]], True)
+
+
+async def test_a_change_is_kept_where_it_is_allowed(shop: Shop) -> None:
+    allowed = ["select", "insert"]
+    done = await shop.ask(
+        "INSERT INTO items (name) VALUES (?)", "cotton", allowed_operations=allowed
+    )
+    assert done["output"]["row_count"] == 1
+    seen = await shop.ask("SELECT count(*) FROM items WHERE name = 'cotton'")
+    assert seen["output"]["rows"] == [[1]]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DELETE FROM items",
+        "SELECT 1; DROP TABLE items",
+        "SELECT load_file('/etc/passwd')",
+        "SELECT * FROM items INTO OUTFILE '/tmp/items'",
+        "SET GLOBAL general_log = 1",
+    ],
+)
+async def test_what_does_more_than_read_is_rejected(shop: Shop, query: str) -> None:
+    done = await shop.ask(query)
+    assert done["error"]["code"] == "query_rejected"
+
+
+async def test_what_only_the_server_reads_in_a_comment_is_not_sent(shop: Shop) -> None:
+    done = await shop.ask("SELECT 1 /*!50000 UNION SELECT count(*) FROM items */")
+    assert done["output"]["rows"] == [[1]]
+
+
+async def test_a_wrong_password_is_told_apart(shop: Shop) -> None:
+    done = await shop.ask("SELECT 1", password="not-the-one")
+    assert done["error"]["code"] == "auth_failed"
+
+
+async def test_the_server_ends_what_takes_too_long(shop: Shop) -> None:
+    columns = "information_schema.columns"
+    query = f"SELECT count(*) FROM {columns} a, {columns} b, {columns} c, {columns} d"
+    done = await shop.ask(query, timeout_ms=1000)
+    assert (done["status"], done["error"]["code"]) == ("timeout", "timeout")
