@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from app.domain.models.gateway import Models
 from app.domain.tools.client_tokens import ClientTokens
 from app.domain.vault.oauth import Refresher
+from app.http.turnstile import Turnstile
 from app.kit import background, keys
 from app.kit.batches import Batches
 from app.kit.crypto import Keyring
@@ -42,6 +43,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     client_tokens: ClientTokens
     # Workers start it; nobody else runs anybody's code.
     sandbox: Sandbox
+    outside: Turnstile
 
     async def close(self) -> None:
         await background.drain()
@@ -76,6 +78,7 @@ def build(settings: Settings) -> Parts:
         refresher=Refresher(db, keyring, egress),
         client_tokens=ClientTokens(egress),
         sandbox=Sandbox(settings),
+        outside=Turnstile(),
     )
 
 

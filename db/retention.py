@@ -46,7 +46,8 @@ _FORGET = (
 _UNSAY = f"""
 UPDATE tool_executions t SET input = '{{}}', output = NULL, error_message = NULL FROM agents a
 WHERE t.agent_id = a.id AND t.tenant_id = a.tenant_id AND a.retention_days < 90
-  AND t.input::text <> '{{}}' AND t.executed_at < {_KEPT}
+  AND (t.input::text <> '{{}}' OR t.output IS NOT NULL OR t.error_message IS NOT NULL)
+  AND t.executed_at < {_KEPT}
 """  # noqa: S608
 _UNTITLE = f"""
 UPDATE conversations t SET title = '' FROM agents a

@@ -108,9 +108,16 @@ async def tidy(parts: Parts) -> None:
             await raw.execute("SELECT pg_advisory_unlock($1)", _TIDY_LOCK)
 
 
+async def tidy_sandbox(parts: Parts) -> None:
+    """Where code is run at all."""
+    if parts.sandbox.tier != "none":
+        await parts.sandbox.tidy()
+
+
 # What every worker does now and then by itself; doing it twice at once does no harm.
 CHORES: Final[tuple[tuple[float, Chore], ...]] = (
     (30.0, usage.roll),
     (30.0, conversations.end_idle),
     (300.0, tidy),
+    (300.0, tidy_sandbox),
 )

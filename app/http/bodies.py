@@ -2,7 +2,8 @@
 
 import re
 from functools import lru_cache
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 from litestar import Request
@@ -11,6 +12,7 @@ from app.http.errors import Invalid
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOT_JSON = "is not valid JSON"
+_MOST_SHOWN = 100
 # Patterns for texts in bodies; people are told what is meant, not the pattern.
 NOT_BLANK = r"\S"
 ONE_LINE = r"^(?![\s\S]*\n)[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
@@ -63,29 +65,13 @@ def decode(body: bytes, kind: Any) -> Any:
 
 
 def _problems(body: bytes, kind: Any, error: msgspec.ValidationError) -> dict[str, str]:
-    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
-        return {"body": _split(error)[1]}
     try:
-        # Only what the struct declares is decoded any further.
-        raw = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-    except msgspec.ValidationError:
-        return {"body": "must be a JSON object"}
+        value = msgspec.json.decode(body)
     except _UNREADABLE:
         return {"body": _NOT_JSON}
-    problems: dict[str, str] = {}
-    for field in msgspec.structs.fields(kind):
-        if field.encode_name not in raw:
-            if field.required:
-                problems[field.encode_name] = "is required"
-            continue
-        try:
-            msgspec.json.decode(raw[field.encode_name], type=field.type)
-        except msgspec.ValidationError as wrong:
-            path, message = _split(wrong)
-            problems[field.encode_name + path] = message
-        except _UNREADABLE:
-            problems[field.encode_name] = _NOT_JSON
-    return problems or {"body": _split(error)[1]}
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and not isinstance(value, dict):
+        return {"body": "must be a JSON object"}
+    return _wrong(kind, value, "") or {"body": _split(error)[1]}
 
 
 def given(data: msgspec.Struct) -> dict[str, Any]:
@@ -95,34 +81,64 @@ def given(data: msgspec.Struct) -> dict[str, Any]:
 
 
 def converted(kind: Any, value: dict[str, Any], name: str) -> Any:
-    """A map within a body as the struct that it must be; every wrong key is named, none shown."""
+    """A map within a body as what it must be; every wrong key is named, no value repeated."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise Invalid.fields(_problems_within(kind, value, name, error)) from None
+        raise Invalid.fields(_wrong(kind, value, name) or {name: _split(error)[1]}) from None
 
 
-def _problems_within(
-    kind: Any, value: dict[str, Any], name: str, error: msgspec.ValidationError
-) -> dict[str, str]:
-    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
-        return {name: _split(error)[1]}
+def _wrong(kind: Any, value: Any, path: str) -> dict[str, str]:
+    """What is wrong with a value, by where it is wrong, as deep as one can tell."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        bare = _bare(kind)
+        found: dict[str, str] = {}
+        if isinstance(bare, type) and issubclass(bare, msgspec.Struct) and isinstance(value, dict):
+            found = _wrong_fields(bare, value, path)
+        elif get_origin(bare) is dict and isinstance(value, dict):
+            keys, items = get_args(bare)
+            for key, item in value.items():
+                found |= _wrong(keys, key, _at(path, key)) | _wrong(items, item, _at(path, key))
+        elif get_origin(bare) is list and isinstance(value, list):
+            for index, item in enumerate(value[:_MOST_SHOWN]):
+                found |= _wrong(get_args(bare)[0], item, _at(path, index))
+        elif get_origin(bare) is Literal:
+            found[path or "body"] = f"must be one of {', '.join(map(str, get_args(bare)))}"
+        return found or {path or "body": _split(error)[1]}
+    except RecursionError:
+        return {path or "body": "is nested too deeply"}
+    return {}
+
+
+def _wrong_fields(kind: type[msgspec.Struct], value: dict[str, Any], path: str) -> dict[str, str]:
     found: dict[str, str] = {}
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     if kind.__struct_config__.forbid_unknown_fields:
         for key in value.keys() - fields.keys():
-            found[f"{name}.{key}"[:200]] = f"is not known here; there are {', '.join(fields)}"
+            found[_at(path, key)] = f"is not known here; there are {', '.join(fields)}"
     for key, field in fields.items():
-        if key not in value:
-            if field.required:
-                found[f"{name}.{key}"] = "is required"
-            continue
-        try:
-            msgspec.convert(value[key], field.type)
-        except msgspec.ValidationError as wrong:
-            path, message = _split(wrong)
-            found[f"{name}.{key}{path}"] = message
-    return found or {name: _split(error)[1]}
+        if key in value:
+            found |= _wrong(field.type, value[key], _at(path, key))
+        elif field.required:
+            found[_at(path, key)] = "is required"
+    return found
+
+
+def _at(path: str, key: object) -> str:
+    return (f"{path}.{key}" if path else str(key))[:200]
+
+
+def _bare(kind: Any) -> Any:
+    """Without what is said about a type, and without the nothing that may stand in its place."""
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    if get_origin(kind) in {Union, UnionType}:
+        real = [one for one in get_args(kind) if one not in {NoneType, msgspec.UnsetType}]
+        if len(real) == 1:
+            return _bare(real[0])
+    return kind
 
 
 def _split(error: msgspec.ValidationError) -> tuple[str, str]:

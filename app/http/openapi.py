@@ -44,7 +44,7 @@ _ERRORS = {
     "422": ("validation_error", "The input is not valid; details has a message per field"),
     "429": ("rate_limited", "Too many requests; see Retry-After"),
     "500": ("internal_error", "Something went wrong on our side"),
-    "502": ("provider_error", "The model's provider failed; details.reason says how"),
+    "502": ("provider_error", "Somebody else's server failed; details says how"),
     "503": ("unavailable", "A part of this instance is away; see Retry-After"),
 }
 
@@ -208,6 +208,7 @@ def config(version: str) -> OpenAPIConfig:
         title="Parley",
         version=version,
         description=_ABOUT,
+        use_handler_docstrings=True,
         # Litestar answers for everything below its own path; ours is /openapi.json.
         openapi_router=Router(
             "/docs/schema", route_handlers=[], opt={"public": True}, include_in_schema=False

@@ -67,6 +67,7 @@ _NEVER = [
         "0.0.0.0/8",
         "100.64.0.0/10",
         "192.0.0.0/24",
+        "168.63.129.16/32",
         "192.88.99.0/24",
         "198.18.0.0/15",
         "224.0.0.0/3",
@@ -333,6 +334,8 @@ class Egress:
                         data=body,
                         allow_redirects=False,
                         timeout=timeout,
+                        # Who sends something says what it is; nothing has no type.
+                        skip_auto_headers=("Content-Type",),
                     )
                     response = await stack.enter_async_context(asked)
                 except aiohttp.ClientError:

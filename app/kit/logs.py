@@ -119,6 +119,9 @@ def configure(level: str, log_format: str) -> None:
     logging.getLogger("saq").setLevel(logging.ERROR)
     for noisy in ("sqlalchemy", "alembic", "aiohttp", "uvicorn.access", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    # These repeat addresses and answers, and both may hold somebody's key.
+    for telltale in ("mcp", "httpx", "httpx2", "httpcore", "httpcore2", "asyncssh", "aiomysql"):
+        logging.getLogger(telltale).setLevel(logging.CRITICAL)
     for own in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(own).handlers = []
         logging.getLogger(own).propagate = True

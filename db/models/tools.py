@@ -2,7 +2,7 @@ from datetime import datetime
 from typing import Any
 
 from advanced_alchemy.types import DateTimeUTC
-from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint, func, text
+from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint, func
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -39,13 +39,8 @@ class ToolExecution(TenantOwned, HasId, Base):
     __tablename__ = "tool_executions"
     __table_args__ = (
         UniqueConstraint("tenant_id", "call_id", name="uq_tool_executions_tenant_id_call_id"),
-        Index(
-            "ix_tool_executions_tool_id",
-            "tool_id",
-            "executed_at",
-            "id",
-            postgresql_where=text("finished_at IS NOT NULL"),
-        ),
+        Index("ix_tool_executions_tool_id", "tool_id", "executed_at", "id"),
+        Index("ix_tool_executions_agent_id", "agent_id"),
         Index("ix_tool_executions_tenant_id_correlation_id", "tenant_id", "correlation_id"),
         Index("ix_tool_executions_executed_at", "executed_at"),
     )

@@ -335,7 +335,7 @@ async def test_one_to_a_hundred_operations_fit(developer: Client, count: int) ->
         ({"operations": {}}, "operations"),
         ({"operations": [_create()] * 101}, "operations"),
         ({"operations": ["create"]}, "operations.0"),
-        ({"operations": [{"data": BODY}]}, "operations.0"),
+        ({"operations": [{"data": BODY}]}, "operations.0.action"),
         ({"operations": [{"action": "explode"}]}, "operations.0.action"),
         ({"operations": [_create(), {"action": None}]}, "operations.1.action"),
         ({"operations": [{"action": "delete", "id": 5}]}, "operations.0.id"),

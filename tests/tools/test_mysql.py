@@ -163,16 +163,12 @@ async def test_a_change_is_kept_where_it_is_allowed(shop: Shop) -> None:
         "SELECT load_file('/etc/passwd')",
         "SELECT * FROM items INTO OUTFILE '/tmp/items'",
         "SET GLOBAL general_log = 1",
+        "SELECT 1 /*!50000 UNION SELECT count(*) FROM items */",
     ],
 )
 async def test_what_does_more_than_read_is_rejected(shop: Shop, query: str) -> None:
     done = await shop.ask(query)
     assert done["error"]["code"] == "query_rejected"
-
-
-async def test_what_only_the_server_reads_in_a_comment_is_not_sent(shop: Shop) -> None:
-    done = await shop.ask("SELECT 1 /*!50000 UNION SELECT count(*) FROM items */")
-    assert done["output"]["rows"] == [[1]]
 
 
 async def test_a_wrong_password_is_told_apart(shop: Shop) -> None:

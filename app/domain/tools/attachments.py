@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import msgspec
 from sqlalchemy import select
 
 from app.domain.agents import service as agents
 from app.domain.agents.events import AgentUpdated
 from app.domain.events import service as events
-from app.domain.tools import configs, plans, queries, service
+from app.domain.tools import auths, configs, plans, queries, service
 from app.domain.tools.auths import CredentialAuth
 from app.domain.tools.errors import AttachmentNotFound, ToolNotFound
 from app.domain.tools.schemas import Attachment, AttachTool, NewAttachment, PatchAttachment
@@ -116,10 +115,12 @@ async def _set_override(
     await service.checked_config(at, tool.tool_type, whole, "config_override", plain=plain)
     link.config_override = override
     if auth_given is not None:
-        link.override_auth = await _sealed_auth(at, link, tool, auth_given)
+        link.override_auth = await _sealed_auth(at, link, tool, override, auth_given)
 
 
-async def _sealed_auth(at: Registry, link: AgentTool, tool: Tool, given: Any) -> bytes:
+async def _sealed_auth(
+    at: Registry, link: AgentTool, tool: Tool, override: dict[str, Any], given: Any
+) -> bytes:
     name = "config_override.auth_config"
     if tool.auth_type == "none":
         raise Invalid.field(name, "the tool's auth_type is none")
@@ -130,7 +131,9 @@ async def _sealed_auth(at: Registry, link: AgentTool, tool: Tool, given: Any) ->
         # Where a credential is sent is a decision about the credential.
         at.principal.require("credentials:write")
     place = plans.override_place(link.tenant_id, link.id)
-    return at.keyring.seal(msgspec.json.encode(auth), place)
+    config = plans.overridden(tool.tool_type, tool.config, override, at.guard, plain=True)
+    to = service.destination(tool.tool_type, config, at.guard)
+    return at.keyring.seal(auths.packed(auth, to), place)
 
 
 async def _tell(tx: Tx, agent: Agent) -> None:

@@ -81,8 +81,29 @@ def checked(auth_type: str, given: dict[str, Any], guard: Guard, name: str) -> A
     return found
 
 
-def read(auth_type: str, opened: bytes) -> AuthConfig:
-    given = msgspec.json.decode(opened)
-    kind = CredentialAuth if "credential_id" in given else AUTHS[auth_type].config
-    found: AuthConfig = msgspec.convert(given, kind)
+class MeantForElsewhere(Exception):
+    """The tool leads to another place than the one that its auth was given for."""
+
+
+class _Kept(msgspec.Struct):
+    """Auth as it is sealed: with where it may go, whatever becomes of the config beside it."""
+
+    to: str
+    auth: dict[str, Any]
+
+
+def packed(auth: AuthConfig, to: tuple[Any, ...]) -> bytes:
+    return msgspec.json.encode(_Kept(_place(to), msgspec.to_builtins(auth)))
+
+
+def read(auth_type: str, opened: bytes, to: tuple[Any, ...]) -> AuthConfig:
+    kept = msgspec.json.decode(opened, type=_Kept)
+    if kept.to != _place(to):
+        raise MeantForElsewhere
+    kind = CredentialAuth if "credential_id" in kept.auth else AUTHS[auth_type].config
+    found: AuthConfig = msgspec.convert(kept.auth, kind)
     return found
+
+
+def _place(to: tuple[Any, ...]) -> str:
+    return msgspec.json.encode(to).decode()

@@ -28,7 +28,7 @@ from app.domain.tools.schemas import (
     UpdateTool,
 )
 from app.domain.tools.service import Registry
-from app.http.given import HttpRequest, Id, Page, Tx
+from app.http.given import HttpRequest, Id, Page, Principal, Tx
 from app.http.paging import MOMENT, Paged, Search, Sort, moment
 from app.parts import parts_of
 from app.security.principal import principal_of
@@ -83,12 +83,12 @@ class ToolController(Controller):
     @put("/{tool_id:str}", summary="Change a tool", needs="tools:write")
     async def update_tool(
         self, request: HttpRequest, tx: Tx, tool_id: Id, data: JSONBody[UpdateTool]
-    ) -> ToolData:
+    ) -> FullToolData:
         """Any subset of the fields. `config` is merged by key (null takes a key away);
         `auth_config` replaces the stored one, and is needed again when the tool leads to another
         host.
         """
-        return ToolData(await service.update(_registry(request, tx), tool_id, data))
+        return FullToolData(await service.update(_registry(request, tx), tool_id, data))
 
     @delete("/{tool_id:str}", summary="Delete a tool", needs="tools:delete")
     async def delete_tool(self, tx: Tx, tool_id: Id) -> None:
@@ -117,15 +117,19 @@ class ToolController(Controller):
     async def list_executions(
         self,
         tx: Tx,
+        principal: Principal,
         page_in: Page,
         tool_id: Id,
         status: Annotated[Status | None, QueryParameter(description="Only these")] = None,
         after: Annotated[str | None, QueryParameter(schema_extra=MOMENT)] = None,
         before: Annotated[str | None, QueryParameter(schema_extra=MOMENT)] = None,
     ) -> Paged[ExecutionView]:
-        """What has ended, the latest first."""
+        """What has ended, the latest first. What agents said to the tool is shown to those who may
+        read conversations.
+        """
         return await executions.page_of(
             tx,
+            principal,
             tool_id,
             page_in,
             status=status,
@@ -138,8 +142,10 @@ class ToolController(Controller):
         summary="Get an execution",
         needs="tools:read",
     )
-    async def get_execution(self, tx: Tx, tool_id: Id, execution_id: Id) -> OneExecution:
-        return OneExecution(await executions.one(tx, tool_id, execution_id))
+    async def get_execution(
+        self, tx: Tx, principal: Principal, tool_id: Id, execution_id: Id
+    ) -> OneExecution:
+        return OneExecution(await executions.one(tx, principal, tool_id, execution_id))
 
     @get("/{tool_id:str}/stats", summary="Get a tool's figures", needs="tools:read")
     async def get_stats(
@@ -157,6 +163,7 @@ class ToolController(Controller):
         status_code=200,
         idempotent=False,
         cost="execute",
+        errors=(502,),
     )
     async def discover_tools(self, request: HttpRequest, tool_id: Id) -> DiscoveredList:
         """For tools of type `custom`: what the server offers, to be put into `config.tool`."""

@@ -15,6 +15,8 @@ from app.parts import Parts
 from db.fast import tenant_of
 from db.session import Scope
 
+_LONGEST_SECONDS = 20.0
+
 
 async def discover(parts: Parts, scope: Scope, tool_id: str) -> list[Discovered]:
     async with parts.db.tx(scope, read_only=True) as tx:
@@ -25,18 +27,22 @@ async def discover(parts: Parts, scope: Scope, tool_id: str) -> list[Discovered]
     if not isinstance(plan.config, CustomConfig):
         raise Conflict("Only a tool of type custom has a server to ask")
     hidden: list[str] = []
-    seconds = seconds_of(plan.config)
+    seconds = min(seconds_of(plan.config), _LONGEST_SECONDS)
     try:
-        async with asyncio.timeout(seconds):
+        async with parts.outside.one_of(row["tenant_id"]), asyncio.timeout(seconds):
             auth = await identity.auth_of(
-                parts, row["tenant_id"], plan.auth_type, plan.auth(parts.keyring), plan.user
+                parts,
+                row["tenant_id"],
+                plan.auth_type,
+                plan.auth(parts.keyring, parts.egress.guard),
+                plan.user,
             )
             hidden += auth.hidden
             found = await custom.discover(parts.egress, plan.config, auth, seconds)
     except TimeoutError as error:
         raise ProviderError(f"The server did not answer within {seconds:g} s") from error
     except ToolFailed as error:
-        said = Redactor(hidden).text(error.message)
+        said = Redactor(hidden).text(error.message)[:1000]
         details = {"code": error.code}
         raise ProviderError(f"The server cannot be asked: {said}", details=details) from error
     shown = Redactor(hidden).value(found)

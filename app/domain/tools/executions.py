@@ -27,12 +27,15 @@ from app.kit.egress import Guard
 from app.kit.ids import new_id
 from app.kit.texts import as_json, is_deeper
 from app.parts import Parts
+from app.security.principal import Principal
 from db.fast import Row, tenant_of
 from db.session import Scope, Tx
 
 KIND = "tools.run"
 # How long a run may wait for a worker, besides its own time.
 QUEUE_SECONDS = 30.0
+# No tool may take longer.
+_LONGEST_SECONDS = 300.0
 _LATE = "no worker ran it in time; is one running that takes the queue `tools`?"
 _DEEPEST = 64
 _HOURS: dict[Period, int] = {"24h": 24, "7d": 168, "30d": 720, "90d": 2160}
@@ -47,30 +50,34 @@ async def perform(
     agent_id: str | None = None,
     call_id: str | None = None,
 ) -> Row:
-    """Run it and wait. The same `call_id` again waits for the same run."""
+    """Run it and wait. The same `call_id` again waits for the same run, whatever became of the
+    tool since.
+    """
     async with parts.db.tx(scope) as tx:
-        row, plan = await _prepared(tx, parts.egress.guard, tool_id, agent_id, given)
+        row = await queries.to_run(tx, tenant_of(tx), tool_id, agent_id)
+        if row is None:
+            raise ToolNotFound(f"There is no tool {tool_id[:64]}")
         tenant_id = row["tenant_id"]
-        execution_id, work_id = await _accept(
-            parts, tx, tenant_id, tool_id, agent_id, call_id, given
-        )
-    limit = seconds_of(plan.config) + QUEUE_SECONDS
-    await work.wait(parts.db, parts.doorbell, tenant_id, work_id, limit)
+        known = await queries.by_call(tx, tenant_id, call_id) if call_id else None
+        if known is not None:
+            execution_id, work_id, seconds = known["id"], known["work_id"], _LONGEST_SECONDS
+        else:
+            plan = _prepared(row, parts.egress.guard, agent_id, given)
+            seconds = seconds_of(plan.config)
+            execution_id, work_id = await _accept(
+                parts, tx, tenant_id, tool_id, agent_id, call_id, given
+            )
+    await work.wait(parts.db, parts.doorbell, tenant_id, work_id, seconds + QUEUE_SECONDS)
     return await _outcome(parts, tenant_id, execution_id, work_id)
 
 
-async def _prepared(
-    tx: Tx, guard: Guard, tool_id: str, agent_id: str | None, given: dict[str, Any]
-) -> tuple[Row, Plan]:
-    row = await queries.to_run(tx, tenant_of(tx), tool_id, agent_id)
-    if row is None:
-        raise ToolNotFound(f"There is no tool {tool_id[:64]}")
+def _prepared(row: Row, guard: Guard, agent_id: str | None, given: dict[str, Any]) -> Plan:
     if not row["agent_known"]:
         raise AgentNotFound(f"There is no agent {(agent_id or '')[:64]}")
     if not row["is_enabled"] or row["attachment_enabled"] is False:
         raise ToolDisabled(f"The tool {row['name']} is disabled")
     _check_input(row, given)
-    return row, plan_of(row, agent_id, guard)
+    return plan_of(row, agent_id, guard)
 
 
 def _check_input(row: Row, given: dict[str, Any]) -> None:
@@ -95,10 +102,6 @@ async def _accept(
     call_id: str | None,
     given: dict[str, Any],
 ) -> tuple[str, str]:
-    if call_id is not None:
-        known = await queries.by_call(tx, tenant_id, call_id)
-        if known is not None:
-            return known["id"], known["work_id"]
     execution_id = new_id("exe")
     work_id = await work.accept(
         tx,
@@ -173,6 +176,7 @@ def failure_of(row: Row) -> Failure | None:
 
 async def page_of(
     tx: Tx,
+    principal: Principal,
     tool_id: str,
     page: Page,
     *,
@@ -182,26 +186,31 @@ async def page_of(
 ) -> Paged[ExecutionView]:
     await service.find(tx, tool_id)
     rows, total = await queries.page_of(tx, tenant_of(tx), tool_id, status, after, before, page)
-    return paged([_view(row) for row in rows], total, page)
+    return paged([_view(row, principal) for row in rows], total, page)
 
 
-async def one(tx: Tx, tool_id: str, execution_id: str) -> ExecutionView:
+async def one(tx: Tx, principal: Principal, tool_id: str, execution_id: str) -> ExecutionView:
     tool = await service.find(tx, tool_id)
     row = await queries.one(tx, tool.tenant_id, execution_id)
     if row is None or row["tool_id"] != tool_id or row["finished_at"] is None:
         raise ExecutionNotFound(f"There is no finished execution {execution_id[:64]} of this tool")
-    return _view(row)
+    return _view(row, principal)
 
 
-def _view(row: Row) -> ExecutionView:
+def _view(row: Row, principal: Principal) -> ExecutionView:
+    """What was said in a conversation is for those who may read conversations, and what somebody
+    ran for those who run tools themselves.
+    """
+    needed = "tools:execute" if row["call_id"] is None else "conversations:read"
+    hidden = not principal.may(needed)
     return ExecutionView(
         row["id"],
         row["tool_id"],
         row["agent_id"],
         row["status"],
-        msgspec.json.decode(row["input"]),
-        output_of(row),
-        failure_of(row),
+        {} if hidden else msgspec.json.decode(row["input"]),
+        None if hidden else output_of(row),
+        Failure(row["error_code"], "") if hidden and row["error_code"] else failure_of(row),
         row["execution_time_ms"],
         row["executed_at"],
     )

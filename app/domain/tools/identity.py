@@ -24,6 +24,8 @@ from app.domain.vault.types import (
 from app.kit.http_auth import basic, bearer
 from app.parts import Parts
 
+_PAIR = 2
+
 
 async def auth_of(
     parts: Parts, tenant_id: str, auth_type: str, config: AuthConfig | None, user: User
@@ -53,7 +55,7 @@ async def _own(parts: Parts, config: AuthConfig, refused: str | None = None) -> 
         case BearerAuth():
             return Auth(bearer(config.token), hidden=[config.token])
         case CustomAuth():
-            return Auth(config.headers, hidden=list(config.headers.values()))
+            return _headers(config.headers)
         case OAuth2Auth():
             token = await parts.client_tokens.fresh(config, refused=refused)
 
@@ -92,7 +94,7 @@ async def _of_credential(
         case OAuth2Secrets():
             return await _token(parts, opened, None)
         case dict():
-            return Auth(dict(secrets), hidden=hidden)
+            return _headers(secrets)
     raise ToolFailed("auth_failed", f"tools cannot use credentials of type {opened.type}")
 
 
@@ -108,7 +110,14 @@ async def _token(parts: Parts, opened: Opened, refused: str | None) -> Auth:
 def _api_key(value: str, name: str, location: str) -> Auth:
     if location == "query":
         return Auth(params={name: value}, hidden=[value])
-    return Auth({name: value}, hidden=[value])
+    return _headers({name: value})
+
+
+def _headers(given: dict[str, str]) -> Auth:
+    """Of `Token abc` whoever reads it may repeat the second word alone."""
+    values = list(given.values())
+    words = [value.split() for value in values]
+    return Auth(dict(given), hidden=[*values, *(pair[1] for pair in words if len(pair) == _PAIR)])
 
 
 def _basic(username: str, password: str) -> Auth:

@@ -4,8 +4,9 @@ Nothing is fetched, patterns run in linear time, and what would take long is ref
 refer to themselves, and those that unfold to too much for the input at hand.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import jsonschema_rs
@@ -18,12 +19,27 @@ _CHARS = 65_536
 _DEEPEST = 32
 _MOST_NODES = 5_000
 _MOST_STEPS = 20_000_000
+# The library gathers all errors before it gives the first: so many that it may not be asked.
+_MOST_TOLD = 20_000
+_MOST_MATCHING = 500_000
+_MOST_PATTERNS = 50
+_DIVIDING = 1_000
 _SHOWN = 10
-_PATTERNS = jsonschema_rs.RegexOptions(size_limit=1 << 20)
+# How large a pattern may become, in bytes, and about how much longer one of that size takes.
+_PATTERN_SIZES = {1 << 14: 1, 1 << 16: 6, 1 << 18: 12, 1 << 20: 24}
+_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+_UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 
 
 class _Unfolds(Exception):
     pass
+
+
+class _Extent(NamedTuple):
+    """How much a schema is once every reference in it is followed."""
+
+    nodes: int
+    patterns: int
 
 
 def check(name: str, schema: dict[str, Any]) -> None:
@@ -34,7 +50,7 @@ def check(name: str, schema: dict[str, Any]) -> None:
     if len(packed) > _CHARS:
         raise Invalid.field(name, f"must have at most {_CHARS} bytes")
     try:
-        _nodes(packed)
+        _extent(packed)
         _validator(packed)
     except _Unfolds as error:
         raise Invalid.field(name, str(error)) from None
@@ -46,10 +62,17 @@ def check(name: str, schema: dict[str, Any]) -> None:
 def problems(schema: dict[str, Any], value: Any, name: str) -> dict[str, str]:
     """What is wrong with a value, by where it is wrong; nothing when it conforms."""
     packed = msgspec.json.encode(schema, order="sorted")
-    if _nodes(packed) * _size(value) > _MOST_STEPS:
+    extent, (items, chars) = _extent(packed), _size(value)
+    validator, weight = _validator(packed)
+    steps, matching = extent.nodes * items, extent.patterns * weight * chars
+    if steps > _MOST_STEPS or matching > _MOST_MATCHING:
         return {name: "is too large to be checked against the schema"}
+    if validator.is_valid(value):
+        return {}
+    if steps + matching > _MOST_TOLD:
+        return {name: "does not conform to the schema"}
     found: dict[str, str] = {}
-    for error in _validator(packed).iter_errors(value):
+    for error in validator.iter_errors(value):
         where = ".".join(map(str, (name, *error.instance_path)))
         # What was given is not repeated: it may be long, or nobody's business.
         masked = getattr(error, "message", "does not conform to the schema")
@@ -59,67 +82,100 @@ def problems(schema: dict[str, Any], value: Any, name: str) -> dict[str, str]:
     return found
 
 
-@lru_cache(maxsize=512)
-def _validator(packed: bytes) -> Any:
+@lru_cache(maxsize=64)
+def _validator(packed: bytes) -> tuple[Any, int]:
+    """With how long its largest pattern may take."""
+    *smaller, (largest, most) = _PATTERN_SIZES.items()
+    for size, weight in smaller:
+        try:
+            return _compiled(packed, size), weight
+        except jsonschema_rs.ValidationError:
+            continue
+    return _compiled(packed, largest), most
+
+
+def _compiled(packed: bytes, size: int) -> Any:
     return jsonschema_rs.validator_for(
         msgspec.json.decode(packed),
         offline=True,
-        pattern_options=_PATTERNS,
+        pattern_options=jsonschema_rs.RegexOptions(size_limit=size),
         mask="it",
     )
 
 
 @lru_cache(maxsize=512)
-def _nodes(packed: bytes) -> int:
-    """How much a schema is once every reference in it is followed."""
-    return _Unfolding(msgspec.json.decode(packed)).size()
+def _extent(packed: bytes) -> _Extent:
+    return _Unfolding(msgspec.json.decode(packed)).extent()
 
 
 class _Unfolding:
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: dict[str, Any]) -> None:
         self._schema = schema
+        self._id = "id" if "draft-04" in str(schema.get("$schema")) else "$id"
         self._anchors: dict[str, Any] = {}
-        self._sizes: dict[int, int] = {}
+        self._extents: dict[int, _Extent] = {}
         self._open: set[int] = set()
 
-    def size(self) -> int:
+    def extent(self) -> _Extent:
         self._find_anchors(self._schema)
         return self._of(self._schema)
 
     def _find_anchors(self, value: Any) -> None:
         if isinstance(value, dict):
-            for key in ("$id", "id", "$anchor", "$dynamicAnchor"):
-                if isinstance(value.get(key), str) and value is not self._schema:
-                    self._anchors[value[key]] = value
-                    self._anchors[f"#{value[key]}"] = value
+            if value is not self._schema:
+                self._note_names(value)
             for item in value.values():
                 self._find_anchors(item)
         elif isinstance(value, list):
             for item in value:
                 self._find_anchors(item)
 
-    def _of(self, value: Any) -> int:
+    def _note_names(self, value: dict[str, Any]) -> None:
+        own = value.get(self._id)
+        if isinstance(own, str):
+            if not own.startswith("#"):
+                # Within a part that has an address, every reference means something else.
+                raise _Unfolds(f"must have no {self._id} within")
+            self._add_anchor(own.removeprefix("#"), value)
+        for key in ("$anchor", "$dynamicAnchor"):
+            if isinstance(value.get(key), str):
+                self._add_anchor(value[key], value)
+
+    def _add_anchor(self, name: str, value: Any) -> None:
+        if self._anchors.get(f"#{name}", value) is not value:
+            raise _Unfolds(f"has two parts of the name {name[:80]}")
+        self._anchors[f"#{name}"] = value
+
+    def _of(self, value: Any) -> _Extent:
         if not isinstance(value, dict | list):
-            return 1
+            return _Extent(1, 0)
         if id(value) in self._open:
             raise _Unfolds("must not refer to itself")
-        if id(value) in self._sizes:
-            return self._sizes[id(value)]
+        if id(value) in self._extents:
+            return self._extents[id(value)]
         self._open.add(id(value))
-        total = 1
-        if isinstance(value, list):
-            total += sum(map(self._of, value))
-        else:
-            for key, item in value.items():
-                if key in {"$ref", "$dynamicRef", "$recursiveRef"} and isinstance(item, str):
-                    total += self._of(self._target(item))
-                else:
-                    total += self._of(item)
-        if total > _MOST_NODES:
+        nodes, patterns = 1, 0
+        for part in value if isinstance(value, list) else self._parts(value):
+            within = self._of(part)
+            nodes, patterns = nodes + within.nodes, patterns + within.patterns
+        if isinstance(value, dict):
+            # Whether something was evaluated is found by evaluating all of it again, and again.
+            nodes *= 3 if _UNEVALUATED & value.keys() else 1
+            patterns += _patterns_in(value)
+            # Such a division is done with numbers of any length.
+            nodes += _DIVIDING if "multipleOf" in value else 0
+        if patterns > _MOST_PATTERNS:
+            raise _Unfolds(f"has more than {_MOST_PATTERNS} patterns")
+        if nodes > _MOST_NODES:
             raise _Unfolds(f"unfolds to more than {_MOST_NODES} parts")
         self._open.discard(id(value))
-        self._sizes[id(value)] = total
-        return total
+        self._extents[id(value)] = _Extent(nodes, patterns)
+        return self._extents[id(value)]
+
+    def _parts(self, value: dict[str, Any]) -> Iterator[Any]:
+        for key, item in value.items():
+            follows = key in _REFERENCES and isinstance(item, str)
+            yield self._target(item) if follows else item
 
     def _target(self, reference: str) -> Any:
         if reference in {"#", ""}:
@@ -128,9 +184,9 @@ class _Unfolding:
             return self._anchors[reference]
         if not reference.startswith("#/"):
             raise _Unfolds(f"refers to {reference[:80]}, which is not part of it")
-        found = self._schema
-        for part in reference[2:].split("/"):
-            key = _unescaped(part)
+        found: Any = self._schema
+        for part in unquote(reference[2:]).split("/"):
+            key = part.replace("~1", "/").replace("~0", "~")
             if isinstance(found, dict) and key in found:
                 found = found[key]
             elif isinstance(found, list) and key.isdigit() and int(key) < len(found):
@@ -140,17 +196,23 @@ class _Unfolding:
         return found
 
 
-def _unescaped(part: str) -> str:
-    return unquote(part).replace("~1", "/").replace("~0", "~")
+def _patterns_in(value: dict[str, Any]) -> int:
+    by_name = value.get("patternProperties")
+    own = len(by_name) if isinstance(by_name, dict) else 0
+    return own + isinstance(value.get("pattern"), str) + isinstance(value.get("format"), str)
 
 
-def _size(value: Any) -> int:
-    count, left = 0, [value]
+def _size(value: Any) -> tuple[int, int]:
+    """How many values there are in it, and how many characters of text."""
+    count, chars, left = 0, 0, [value]
     while left:
         one = left.pop()
         count += 1
-        if isinstance(one, dict):
+        if isinstance(one, str):
+            chars += len(one)
+        elif isinstance(one, dict):
             left += one.values()
+            chars += sum(map(len, one))
         elif isinstance(one, list):
             left += one
-    return count
+    return count, chars

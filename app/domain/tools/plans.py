@@ -23,10 +23,12 @@ class Plan(msgspec.Struct, frozen=True):
     # Whom a rule must name before a credential is opened.
     user: User
 
-    def auth(self, keyring: Keyring) -> AuthConfig | None:
+    def auth(self, keyring: Keyring, guard: Guard) -> AuthConfig | None:
+        """What was sealed for the very place that this leads to."""
         if self.sealed is None:
             return None
-        return auths.read(self.auth_type, keyring.open(self.sealed, self.place))
+        to = service.destination(self.tool_type, self.config, guard)
+        return auths.read(self.auth_type, keyring.open(self.sealed, self.place), to)
 
 
 def override_place(tenant_id: str, attachment_id: str) -> Place:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from app.domain.tools import identity, json_schema
+from app.domain.tools.auths import MeantForElsewhere
 from app.domain.tools.configs import is_repeatable
 from app.domain.tools.executors.protocol import Auth, Surroundings, Task, ToolFailed
 from app.domain.tools.executors.registry import EXECUTORS
@@ -41,7 +42,9 @@ async def run(parts: Parts, row: Row) -> Outcome:
     try:
         value, failed = await _value(parts, row, secrets), None
     except ToolFailed as error:
-        value, failed = error.output, error
+        # The body of a refusal, say, may be nested as deeply as its sender likes.
+        value = None if is_deeper(error.output, _DEEPEST) else error.output
+        failed = error
     took = round((time.perf_counter() - started) * 1000)
     redactor = Redactor(secrets)
     output = None if value is None and failed else as_json(redactor.value(value))
@@ -100,7 +103,10 @@ def _planned(parts: Parts, row: Row) -> Plan:
 
 def _opened(parts: Parts, plan: Plan) -> Any:
     try:
-        return plan.auth(parts.keyring)
+        return plan.auth(parts.keyring, parts.egress.guard)
+    except MeantForElsewhere as error:
+        said = "the auth_config was given for another host; set it again"
+        raise ToolFailed("auth_failed", said) from error
     except CannotOpen as error:
         raise ToolFailed("auth_failed", "the auth_config does not open; set it again") from error
 

@@ -30,14 +30,14 @@ from app.http.answers import filled
 from app.http.errors import Conflict, Invalid
 from app.http.paging import Page, Paged
 from app.kit.crypto import Keyring, Place
-from app.kit.egress import Guard
+from app.kit.egress import BlockedAddress, Guard
 from app.kit.ids import new_id
 from app.kit.sandbox import packages
 from app.kit.texts import as_json, is_deeper
 from app.security.principal import Principal
 from app.settings import Settings
 from db.fast import tenant_of
-from db.models import Tool
+from db.models import AgentTool, Tool
 from db.session import Tx
 
 _SORTABLE = {
@@ -106,8 +106,11 @@ async def find(tx: Tx, tool_id: str, *, for_update: bool = False) -> Tool:
 
 
 async def get(tx: Tx, tool_id: str) -> FullTool:
-    tool = await find(tx, tool_id)
-    row = await queries.stats(tx, tool.tenant_id, tool.id, _STATS_HOURS)
+    return await _full(tx, await find(tx, tool_id))
+
+
+async def _full(tx: Tx, tool: Tool) -> FullTool:
+    row = await queries.totals(tx, tool.tenant_id, tool.id, _STATS_HOURS)
     used = UsageStats(
         row["total"],
         row["successful"],
@@ -142,7 +145,7 @@ async def create(at: Registry, data: CreateTool) -> ToolView:
         tool_type=data.tool_type,
         config=config,
         auth_type=data.auth_type,
-        auth_config=_sealed(at.keyring, tenant_id, tool_id, auth) if auth else None,
+        auth_config=_sealed(at, tenant_id, tool_id, auth, (data.tool_type, config)),
         input_schema=data.input_schema,
         output_schema=data.output_schema,
         is_enabled=data.is_enabled,
@@ -155,7 +158,7 @@ async def create(at: Registry, data: CreateTool) -> ToolView:
     return filled(ToolView, tool)
 
 
-async def update(at: Registry, tool_id: str, data: UpdateTool) -> ToolView:
+async def update(at: Registry, tool_id: str, data: UpdateTool) -> FullTool:
     tool = await find(at.tx, tool_id, for_update=True)
     values = bodies.given(data)
     for name in ("input_schema", "output_schema"):
@@ -165,6 +168,7 @@ async def update(at: Registry, tool_id: str, data: UpdateTool) -> ToolView:
     given_auth = values.pop("auth_config", msgspec.UNSET)
     values |= await _new_config(at, tool, values)
     values |= await _new_auth(at, tool, values, given_auth)
+    await _keep_overrides_home(at, tool, values)
     changed = [name for name, value in values.items() if getattr(tool, name) != value]
     for name in changed:
         setattr(tool, name, values[name])
@@ -172,7 +176,7 @@ async def update(at: Registry, tool_id: str, data: UpdateTool) -> ToolView:
         await (await at.tx.session()).flush()
         updated = ToolUpdated(tool.id, tool.name, tool.tool_type, changed)
         await events.emit(at.tx, updated, tenant_id=tool.tenant_id)
-    return filled(ToolView, tool)
+    return await _full(at.tx, tool)
 
 
 async def _new_config(at: Registry, tool: Tool, values: dict[str, Any]) -> dict[str, Any]:
@@ -203,7 +207,8 @@ async def _new_auth(at: Registry, tool: Tool, values: dict[str, Any], given: Any
         if not given or auth_type == "none":
             return {"auth_config": None}
         auth = await checked_auth(at, tool.tenant_id, auth_type, given, "auth_config")
-        return {"auth_config": _sealed(at.keyring, tool.tenant_id, tool.id, auth)}
+        leads = (values.get("tool_type", tool.tool_type), values["config"])
+        return {"auth_config": _sealed(at, tool.tenant_id, tool.id, auth, leads)}
     if auth_type != tool.auth_type:
         return {"auth_config": None}
     if moved and tool.auth_config is not None:
@@ -211,8 +216,38 @@ async def _new_auth(at: Registry, tool: Tool, values: dict[str, Any], given: Any
     return {}
 
 
+async def _keep_overrides_home(at: Registry, tool: Tool, values: dict[str, Any]) -> None:
+    """An agent's own auth for this tool is for where it led, and of the kind that it was."""
+    new_type = values.get("tool_type", tool.tool_type)
+    same_kind = values.get("auth_type", tool.auth_type) == tool.auth_type
+    links = await (await at.tx.session()).scalars(
+        select(AgentTool).where(AgentTool.tool_id == tool.id, AgentTool.override_auth.is_not(None))
+    )
+    for link in links:
+        override = link.config_override or {}
+        before = _overridden_destination(at, tool.tool_type, tool.config, override)
+        after = _overridden_destination(at, new_type, values["config"], override)
+        if after is None or after != before or not same_kind:
+            link.override_auth = None
+
+
+def _overridden_destination(
+    at: Registry, tool_type: str, config: dict[str, Any], override: dict[str, Any]
+) -> tuple[Any, ...] | None:
+    """None where the two do not fit."""
+    whole = configs.kept(tool_type, configs.merged(config, override))
+    try:
+        return _destination(at, tool_type, whole)
+    except (msgspec.ValidationError, BlockedAddress):
+        return None
+
+
 def _destination(at: Registry, tool_type: str, config: dict[str, Any]) -> tuple[Any, ...]:
-    return (tool_type, *configs.destination(as_config(tool_type, config), at.guard))
+    return destination(tool_type, as_config(tool_type, config), at.guard)
+
+
+def destination(tool_type: str, config: Config, guard: Guard) -> tuple[Any, ...]:
+    return (tool_type, *configs.destination(config, guard))
 
 
 def as_config(tool_type: str, stored: dict[str, Any]) -> Config:
@@ -281,8 +316,12 @@ async def checked_auth(
 
 
 def _check_schema(name: str, schema: dict[str, Any] | None) -> None:
-    if schema is not None:
-        json_schema.check(name, schema)
+    if schema is None:
+        return
+    json_schema.check(name, schema)
+    kinds = schema.get("type", "object")
+    if name == "input_schema" and "object" not in (kinds if isinstance(kinds, list) else [kinds]):
+        raise Invalid.field(f"{name}.type", "must be object, as every input is")
 
 
 async def _slug(tx: Tx, tenant_id: str, data: CreateTool) -> str:
@@ -308,5 +347,16 @@ def place_of(tenant_id: str, tool_id: str) -> Place:
     return Place(tenant=tenant_id, table="tools", record=tool_id, field="auth_config")
 
 
-def _sealed(keyring: Keyring, tenant_id: str, tool_id: str, auth: AuthConfig) -> bytes:
-    return keyring.seal(msgspec.json.encode(auth), place_of(tenant_id, tool_id))
+def _sealed(
+    at: Registry,
+    tenant_id: str,
+    tool_id: str,
+    auth: AuthConfig | None,
+    leads: tuple[str, dict[str, Any]],
+) -> bytes | None:
+    """With where the tool leads: a config that is edited later does not take it along."""
+    if auth is None:
+        return None
+    return at.keyring.seal(
+        auths.packed(auth, _destination(at, *leads)), place_of(tenant_id, tool_id)
+    )

@@ -10,9 +10,11 @@ from app.domain.models.protocol import Function
 from app.domain.tools import executions
 from app.domain.tools.configs import KINDS
 from app.parts import Parts
+from db.fast import Row
 
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_]+")
 _NAME_CHARS = 60
+_KEPT_CHARS = 32_768
 
 
 class Tools:
@@ -35,13 +37,21 @@ class Tools:
             agent_id=self._agent_id,
             call_id=call_id,
         )
-        output, error = executions.output_of(row), executions.failure_of(row)
+        output, error = _fitting(row), executions.failure_of(row)
         if error is None:
             return Outcome(output)
         said: dict[str, Any] = {"error": error.message, "code": error.code}
         if output is not None:
             said["output"] = output
         return Outcome(said, row["status"])
+
+
+def _fitting(row: Row) -> Any:
+    """The output as a conversation keeps it; the run itself has the whole."""
+    text = row["output"]
+    if text is None or len(text) <= _KEPT_CHARS:
+        return executions.output_of(row)
+    return {"truncated": True, "execution_id": row["id"], "beginning": text[:_KEPT_CHARS]}
 
 
 def _offers(abilities: list[Ability]) -> list[Offer]:
@@ -57,7 +67,8 @@ def _offers(abilities: list[Ability]) -> list[Offer]:
             if (name := plain if number == 1 else f"{plain[:_NAME_CHARS]}_{number}") not in taken
         )
         taken.add(name)
-        takes = one.input_schema or KINDS[one.tool_type].takes
+        # Providers refuse what does not say so.
+        takes = {"type": "object", **(one.input_schema or KINDS[one.tool_type].takes)}
         function = Function(name, one.description or one.name, takes)
         offers.append(Offer(function, one.name, one.id, repeatable=True))
     return offers

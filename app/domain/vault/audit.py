@@ -125,8 +125,11 @@ async def verify(db: Database, keyring: Keyring) -> tuple[int, list[Break]]:
     """How many rows hold, and the first break of each chain that has one."""
     async with db.tx(ALL_TENANTS, read_only=True) as tx:
         heads = await queries.audit_heads(tx)
-        orphans = await queries.unchained(tx)
+        orphans, unborn = await queries.unchained(tx), await queries.unborn(tx)
     held, breaks = 0, [Break(row["tenant_id"], 0, None, "the chain is missing") for row in orphans]
+    breaks += [
+        Break(row["tenant_id"], 0, row["id"], "no row tells of its creation") for row in unborn
+    ]
     for head in heads:
         count, broken = await _verify_one(db, keyring, head)
         held += count
@@ -141,24 +144,30 @@ async def _verify_one(db: Database, keyring: Keyring, head: Row) -> tuple[int, B
     except CannotOpen as error:
         return 0, Break(tenant_id, 0, None, f"the chain's key does not open: {error}")
     before, expected = _START, 1
-    while True:
+    while expected <= head["seq"]:
         async with db.tx(tenant_id, read_only=True) as tx:
-            rows = await queries.audit_after(tx, tenant_id, expected - 1, _BATCH)
+            rows = await queries.audit_between(tx, tenant_id, expected, head["seq"], _BATCH)
         for row in rows:
-            if row["seq"] > head["seq"]:
-                # Written since the end was read.
-                break
             if row["seq"] != expected:
-                return expected - 1, Break(tenant_id, expected, None, "the row is missing")
+                break
             if not hmac.compare_digest(row["mac"], _mac(key, before, tenant_id, row)):
                 return expected - 1, Break(tenant_id, expected, row["id"], "the row was edited")
             before, expected = row["mac"], expected + 1
-        if len(rows) < _BATCH or expected > head["seq"]:
-            break
-    if expected - 1 != head["seq"]:
+        else:
+            if rows:
+                continue
         return expected - 1, Break(tenant_id, expected, None, "the row is missing")
     if head["mac"] != before or not hmac.compare_digest(
         head["seal"], _seal(key, head["seq"], head["mac"])
     ):
         return expected - 1, Break(tenant_id, expected, None, "rows after this one are missing")
-    return expected - 1, None
+    return expected - 1, await _stray(db, tenant_id)
+
+
+async def _stray(db: Database, tenant_id: str) -> Break | None:
+    """A row that the chain never came to: somebody put it there."""
+    async with db.tx(tenant_id, read_only=True) as tx:
+        found = await queries.stray(tx, tenant_id)
+    if found is None:
+        return None
+    return Break(tenant_id, found["seq"], found["id"], "the row does not belong to the chain")

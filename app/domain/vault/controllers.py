@@ -134,9 +134,8 @@ class CredentialController(Controller):
         "/{credential_id:str}/audit", summary="Read a credential's audit", needs="credentials:read"
     )
     async def list_own_audit(self, tx: Tx, page_in: Page, credential_id: Id) -> Paged[AuditEntry]:
-        """The latest first."""
-        await service.find(tx, credential_id)
-        return await audit.entries(tx, page_in, credential_id)
+        """The latest first; also of one that was deleted."""
+        return await service.audit_of(tx, page_in, credential_id)
 
     @get("/{credential_id:str}/access", summary="List access rules", needs="credentials:read")
     async def list_access(self, tx: Tx, credential_id: Id) -> AccessList:

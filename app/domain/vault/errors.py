@@ -1,4 +1,4 @@
-from app.http.errors import ApiError, NotFound
+from app.http.errors import NotFound
 
 
 class CredentialNotFound(NotFound):
@@ -19,9 +19,3 @@ class TokenRefused(Exception):
     def __init__(self, message: str, *, final: bool) -> None:
         super().__init__(message)
         self.final = final
-
-
-class CredentialUnreadable(ApiError):
-    """The stored secrets do not open: another root key, or they were tampered with."""
-
-    status, code = 500, "internal_error"

@@ -16,11 +16,12 @@ from app.domain.vault import queries
 from app.domain.vault.errors import TokenRefused
 from app.domain.vault.events import CredentialInvalid
 from app.domain.vault.opened import Opened, place_of, unsealed
-from app.domain.vault.types import OAuth2Secrets
+from app.domain.vault.types import OAuth2Secrets, texts_of
 from app.kit import clock
 from app.kit.crypto import Keyring
 from app.kit.egress import Egress, EgressError
 from app.kit.ids import new_id
+from app.kit.redaction import Redactor
 from db.fast import Row
 from db.session import Database
 
@@ -30,6 +31,7 @@ _HOLD_SECONDS = 30.0
 _ASK_SECONDS = 15.0
 _PAUSE_SECONDS = 0.05
 _ANSWER_BYTES = 256 * 1024
+_TOKEN_CHARS = 16_384
 _LONGEST_LIFE = 10 * 365 * 86400
 _OK, _UNAUTHORIZED, _SERVER_ERROR, _TOO_MANY = 200, 401, 500, 429
 
@@ -65,8 +67,12 @@ async def ask(egress: Egress, secrets: OAuth2Secrets) -> Grant:
         status, answer = await _post(egress, secrets.token_url, form, f"Basic {basic}")
     if status != _OK or not answer.access_token:
         passing = status >= _SERVER_ERROR or status == _TOO_MANY
-        why = f" ({answer.error[:80]})" if answer.error else ""
+        # Some servers repeat what they were sent.
+        said = Redactor(texts_of(secrets)).text(answer.error or "")
+        why = f" ({said[:80]})" if said else ""
         raise TokenRefused(f"the token endpoint answered {status}{why}", final=not passing)
+    if max(len(answer.access_token), len(answer.refresh_token or "")) > _TOKEN_CHARS:
+        raise TokenRefused("the token endpoint gave a token that is too long", final=False)
     return Grant(answer.access_token, answer.refresh_token, _end_of(answer.expires_in))
 
 
@@ -181,7 +187,7 @@ class Refresher:
                 credential_id,
                 holder,
                 self._keyring.seal(packed, place_of(tenant_id, credential_id)),
-                list(msgspec.to_builtins(fresh)),
+                sorted(msgspec.to_builtins(fresh)),
                 grant.expires_at,
                 row["secrets_version"],
             )

@@ -29,20 +29,38 @@ WITH row AS (
 )
 UPDATE credential_audit_chains SET seq = $3, mac = $12, seal = $13 WHERE tenant_id = $1
 """  # noqa: F541
-_AFTER = (
-    f"SELECT {_AUDIT} FROM credential_audit WHERE tenant_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"  # noqa: S608
-)
+_BETWEEN = f"""
+SELECT {_AUDIT} FROM credential_audit WHERE tenant_id = $1 AND seq BETWEEN $2 AND $3
+ORDER BY seq LIMIT $4
+"""  # noqa: S608
+# In one statement: what is written meanwhile moves the chain's end along with it.
+_STRAY = """
+SELECT a.id, a.seq FROM credential_audit a JOIN credential_audit_chains c USING (tenant_id)
+WHERE tenant_id = $1 AND (a.seq < 1 OR a.seq > c.seq) ORDER BY a.seq LIMIT 1
+"""
 _UNCHAINED = """
 SELECT DISTINCT tenant_id FROM (
     SELECT tenant_id FROM credentials UNION SELECT tenant_id FROM credential_audit
 ) known
 WHERE NOT EXISTS (SELECT 1 FROM credential_audit_chains c WHERE c.tenant_id = known.tenant_id)
 """
+# Who deletes a whole trail and lets a new one begin leaves these behind.
+_UNBORN = """
+SELECT c.tenant_id, c.id FROM credentials c
+WHERE NOT EXISTS (SELECT 1 FROM credential_audit a WHERE a.tenant_id = c.tenant_id
+                  AND a.credential_id = c.id AND a.action = 'created')
+  AND EXISTS (SELECT 1 FROM credential_audit_chains h WHERE h.tenant_id = c.tenant_id)
+ORDER BY c.id
+"""
 _WANTED = "($1::text IS NULL OR tenant_id = $1) AND ($2::text IS NULL OR credential_id = $2)"
-_PAGE = f"""
-SELECT {_AUDIT} FROM credential_audit WHERE {_WANTED}
-ORDER BY created_at DESC, seq DESC, id DESC LIMIT $3 OFFSET $4
-"""  # noqa: S608
+# Numbers are a tenant's own; only who sees them all needs another order.
+_PAGES = {
+    order: f"""
+    SELECT {_AUDIT} FROM credential_audit WHERE {_WANTED}
+    ORDER BY {order} DESC LIMIT $3 OFFSET $4
+    """  # noqa: S608
+    for order in ("seq", "id")
+}
 _COUNT = f"SELECT count(*) FROM credential_audit WHERE {_WANTED}"  # noqa: S608
 
 _USED = """
@@ -53,6 +71,12 @@ SELECT c.id, c.name, c.type, c.secrets, c.secrets_version, c.token_expires_at, c
 FROM credentials c WHERE c.tenant_id = $1 AND c.id = $2
 """
 _TOUCH = "UPDATE credentials SET last_used_at = now() WHERE tenant_id = $1 AND id = $2"
+# What is good is good for the secrets that were tried only. A test is no change of a credential.
+_MARK_TESTED = """
+UPDATE credentials
+SET last_tested_at = $3, is_valid = is_valid OR ($5 AND secrets_version = $4)
+WHERE tenant_id = $1 AND id = $2
+"""
 
 _CLAIM_REFRESH = """
 UPDATE credentials SET refresh_holder = $3, refresh_until = now() + $4 * interval '1 second'
@@ -99,15 +123,26 @@ async def unchained(tx: Tx) -> list[Row]:
     return list(await (await tx.raw()).fetch(_UNCHAINED))
 
 
-async def audit_after(tx: Tx, tenant: str, seq: int, limit: int) -> list[Row]:
-    return await fast.rows(tx, tenant, _AFTER, seq, limit)
+async def unborn(tx: Tx) -> list[Row]:
+    """Credentials whose creation no row tells of."""
+    return list(await (await tx.raw()).fetch(_UNBORN))
+
+
+async def audit_between(tx: Tx, tenant: str, first: int, last: int, limit: int) -> list[Row]:
+    return await fast.rows(tx, tenant, _BETWEEN, first, last, limit)
+
+
+async def stray(tx: Tx, tenant: str) -> Row | None:
+    """The first row before the start or beyond the end of the tenant's chain."""
+    return await fast.row(tx, tenant, _STRAY)
 
 
 async def audit_page(
     tx: Tx, tenant: str | None, credential_id: str | None, page: Page
 ) -> tuple[list[Row], int]:
     total = await fast.value(tx, tenant, _COUNT, credential_id)
-    rows = await fast.rows(tx, tenant, _PAGE, credential_id, page.per_page, page.offset)
+    wanted = _PAGES["id" if tenant is None and credential_id is None else "seq"]
+    rows = await fast.rows(tx, tenant, wanted, credential_id, page.per_page, page.offset)
     return rows, total
 
 
@@ -120,6 +155,13 @@ async def for_use(
 
 async def touch(tx: Tx, tenant: str, credential_id: str) -> None:
     await fast.execute(tx, tenant, _TOUCH, credential_id)
+
+
+async def mark_tested(
+    tx: Tx, tenant: str, credential_id: str, moment: datetime, version: int, *, success: bool
+) -> bool:
+    given = (credential_id, moment, version, success)
+    return await fast.execute(tx, tenant, _MARK_TESTED, *given) == 1
 
 
 async def claim_refresh(

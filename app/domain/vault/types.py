@@ -74,8 +74,11 @@ class SmtpSecrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit
     use_tls: bool = True
 
 
-CustomSecrets = dict[
-    Annotated[str, Meta(min_length=1, max_length=100)], Annotated[str, Meta(max_length=16_384)]
+CustomSecrets = Annotated[
+    dict[
+        Annotated[str, Meta(min_length=1, max_length=100)], Annotated[str, Meta(max_length=16_384)]
+    ],
+    Meta(min_length=1, max_length=_MOST_CUSTOM),
 ]
 
 Secrets = (
@@ -159,16 +162,10 @@ def schema_of(kind: CredentialType) -> dict[str, Any]:
 def checked(type_: str, given: dict[str, Any], guard: Guard) -> Secrets:
     """The secrets as their type wants them; what is wrong is named, never shown."""
     secrets: Secrets = bodies.converted(TYPES[type_].secrets, given, "secrets")
-    match secrets:
-        case OAuth2Secrets():
-            problem = guard.problem_with(secrets.token_url)
-            if problem is not None:
-                raise Invalid.field("secrets.token_url", problem)
-        case dict():
-            if not secrets:
-                raise Invalid.field("secrets", "must have at least one entry")
-            if len(secrets) > _MOST_CUSTOM:
-                raise Invalid.field("secrets", f"must have at most {_MOST_CUSTOM} entries")
+    if isinstance(secrets, OAuth2Secrets):
+        problem = guard.problem_with(secrets.token_url)
+        if problem is not None:
+            raise Invalid.field("secrets.token_url", problem)
     return secrets
 
 

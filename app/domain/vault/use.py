@@ -18,6 +18,9 @@ async def open_for(parts: Parts, tenant_id: str, credential_id: str, user: User)
     async with parts.db.tx(tenant_id) as tx:
         row = await queries.for_use(tx, tenant_id, credential_id, user.type, user.id)
         allowed = row is not None and row["allowed"]
+        if allowed:
+            # The credential before the trail, as all who change it do: nobody waits in a circle.
+            await queries.touch(tx, tenant_id, credential_id)
         if row is not None:
             await audit.append(
                 tx,
@@ -28,8 +31,6 @@ async def open_for(parts: Parts, tenant_id: str, credential_id: str, user: User)
                 actor,
                 success=allowed,
             )
-        if allowed:
-            await queries.touch(tx, tenant_id, credential_id)
     if row is None:
         raise AccessDenied("the credential does not exist any more")
     if not allowed:

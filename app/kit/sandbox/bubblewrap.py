@@ -65,7 +65,8 @@ def command(
     for name in ("bin", "lib", "lib64"):
         words += ["--symlink", f"usr/{name}", f"/{name}"]
     words += ["--ro-bind-try", "/etc/alternatives", "/etc/alternatives"]
-    for name in ("null", "zero", "random", "urandom"):
+    # Not zero: mapped and shared, it is memory that no limit counts.
+    for name in ("null", "random", "urandom"):
         words += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
     words += ["--size", str(Limits().scratch_bytes), "--tmpfs", "/tmp"]  # noqa: S108  # inside
     words += ["--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108

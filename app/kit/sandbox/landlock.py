@@ -1,8 +1,10 @@
 """The weaker tier, for machines without bubblewrap: Landlock, seccomp and another user.
 
-Run as a program by a Python of its own: it takes its orders as JSON in its first argument, cages
-itself, and becomes the user's code. It imports nothing but the standard library. There is no place
-to write at all: without a file system of its own, nothing would bound what a run leaves on disk.
+Run as a program by a Python of its own: it takes its orders as JSON in its first argument and
+starts a child that cages itself and becomes the user's code. It stays outside as the parent of all
+that the code starts and leaves behind, so that nothing gets out of sight. It imports nothing but
+the standard library. There is no place to write at all: without a file system of its own, nothing
+would bound what a run leaves on disk.
 """
 
 import ctypes
@@ -15,7 +17,7 @@ import sys
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _PATH_BENEATH = 1
-_NO_NEW_PRIVS, _SET_SECCOMP, _DEATH_SIGNAL, _DUMPABLE = 38, 22, 1, 4
+_NO_NEW_PRIVS, _SET_SECCOMP, _DEATH_SIGNAL, _SUBREAPER = 38, 22, 1, 36
 _FILTER = 2
 
 _EXECUTE, _READ_FILE, _READ_DIR, _WRITE_FILE = 1, 4, 8, 2
@@ -101,8 +103,28 @@ def become(orders: dict) -> None:  # type: ignore[type-arg]
     restrict_calls(bytes.fromhex(orders["seccomp"]))
 
 
+def guard(child: int) -> None:
+    """Until the child ends; the exit code is as bubblewrap gives it."""
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for pipe in (0, 1, 2):
+        os.dup2(nothing, pipe)
+    while True:
+        ended, status = os.wait()
+        if ended == child:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
+
+
 def main() -> None:
     orders = json.loads(sys.argv[1])
+    # Should the worker be killed, nobody of the group outlives it.
+    signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
+    _must(_libc.prctl(_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0), "death signal")
+    _must(_libc.prctl(_SUBREAPER, 1, 0, 0, 0), "subreaper")
+    child = os.fork()
+    if child:
+        guard(child)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     become(orders)
     os.execve(orders["command"][0], orders["command"], orders["environment"])  # noqa: S606
 

@@ -41,7 +41,8 @@ def missing(sandbox_dir: Path, wanted: list[str]) -> list[str]:
 
 def add(sandbox_dir: Path, wanted: list[str]) -> None:
     folder = runtimes.packages_dir(sandbox_dir)
-    folder.mkdir(parents=True, exist_ok=True)
+    runtimes.open_folder(sandbox_dir)
+    runtimes.open_folder(folder)
     # A name like --index-url would be an option.
     options = [name for name in wanted if name.startswith("-")]
     if options:

@@ -59,13 +59,20 @@ def packages_dir(sandbox_dir: Path) -> Path:
     return sandbox_dir / f"packages-{version}"
 
 
+def open_folder(folder: Path) -> None:
+    """Make it, whatever the umask, for the user that code runs as."""
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o755)
+
+
 def prepare(sandbox_dir: Path) -> Runtimes:
     """Make the copies if they are not there yet; several processes may start at once."""
-    sandbox_dir.mkdir(parents=True, exist_ok=True, mode=0o755)
+    open_folder(sandbox_dir)
     node = _node()
     home = sandbox_dir / f"runtime-{_fingerprint(node)}"
     packages = packages_dir(sandbox_dir)
-    packages.mkdir(exist_ok=True, mode=0o755)
+    open_folder(packages)
     if not home.exists():
         with (sandbox_dir / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -78,11 +85,11 @@ def _build(home: Path, node: Path | None) -> None:
     fresh = home.with_name(f"{home.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     _copy_python(fresh / "python")
-    (fresh / "node").mkdir(mode=0o755)
+    (fresh / "node").mkdir()
     if node is not None:
         _link_or_copy(node, fresh / "node" / "node")
-    for folder in (fresh, fresh / "python", fresh / "python" / "bin", fresh / "python" / "lib"):
-        folder.chmod(0o755)
+    for name in (".", "node", "python", "python/bin", "python/lib"):
+        (fresh / name).chmod(0o755)
     fresh.rename(home)
 
 

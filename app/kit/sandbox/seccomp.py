@@ -52,6 +52,7 @@ _CALLS: Final[dict[str, tuple[int | None, int | None]]] = {
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
     "process_madvise": (440, 440),
+    "process_mrelease": (448, 448),
     "kcmp": (312, 272),
     "pidfd_open": (434, 434),
     "pidfd_getfd": (438, 438),
@@ -79,6 +80,9 @@ _CALLS: Final[dict[str, tuple[int | None, int | None]]] = {
     "fsmount": (432, 432),
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467),
+    "statmount": (457, 457),
+    "listmount": (458, 458),
     "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
     "mknod": (133, None),
@@ -96,6 +100,7 @@ _CALLS: Final[dict[str, tuple[int | None, int | None]]] = {
     "acct": (163, 89),
     "syslog": (103, 116),
     "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
     "settimeofday": (164, 170),
     "clock_settime": (227, 112),
     "clock_adjtime": (305, 266),
@@ -117,22 +122,63 @@ _CALLS: Final[dict[str, tuple[int | None, int | None]]] = {
     "move_pages": (279, 239),
     "mbind": (237, 235),
 }
-# Who leaves its process group is not ended with it; only where no namespace ends all of them.
-_LEAVING: Final = {"setsid": (112, 157), "setpgid": (109, 154)}
+# Only where there are no namespaces: what reaches the machine's files and processes all the same.
+_WITHOUT_NAMESPACES: Final[dict[str, tuple[int | None, int | None]]] = {
+    # Who leaves its process group is not ended with it.
+    "setsid": (112, 157),
+    "setpgid": (109, 154),
+    # Landlock lets the owner of a file change what is written about it.
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
+    # Nor does it keep anybody from watching what others name their files.
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "inotify_add_watch": (254, 27),
+    # The pace of any process of the same user.
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+}
 _CLONE, _CLONE3, _MMAP = (56, 220), (435, 435), (9, 222)
+_PRLIMIT, _SOCKETPAIR = (302, 261), (53, 199)
+_ONESELF, _UNIX = 0, 1
+# A bit of SOCK_DGRAM and SOCK_RAW: such a socket, even one of a pair, sends to any address.
+_SENDS_ANYWHERE = 2
 
 
 class NoFilter(Exception):
     """The calls of this processor are not known."""
 
 
-def program(*, may_leave_group: bool) -> bytes:
+def program(*, namespaces: bool) -> bytes:
     """The filter as `seccomp(2)` and bubblewrap take it."""
     machine = platform.machine()
     if machine not in _ARCHS:
         raise NoFilter(f"no system call table for {machine}")
     which = list(_ARCHS).index(machine)
-    calls = _CALLS if may_leave_group else _CALLS | _LEAVING
+    calls = _CALLS if namespaces else _CALLS | _WITHOUT_NAMESPACES
     numbers = sorted({call[which] for call in calls.values()} - {None})  # type: ignore[type-var]
     code = [
         _op(_LOAD, _ARCH),
@@ -149,6 +195,9 @@ def program(*, may_leave_group: bool) -> bytes:
     code += [_op(_JUMP_EQUAL, _CLONE3[which], 0, 1), _op(_RETURN, _REFUSE | errno.ENOSYS)]
     code += _with_bits(_CLONE[which], 0, _NEW_NAMESPACES, any_of=True)
     code += _with_bits(_MMAP[which], 3, _SHARED_NOWHERE, any_of=False)
+    code += _unless(_PRLIMIT[which], 0, _ONESELF)
+    code += _unless(_SOCKETPAIR[which], 0, _UNIX)
+    code += _with_bits(_SOCKETPAIR[which], 1, _SENDS_ANYWHERE, any_of=True)
     code.append(_op(_RETURN, _ALLOW))
     return b"".join(code)
 
@@ -161,7 +210,17 @@ def _with_bits(number: int, argument: int, bits: int, *, any_of: bool) -> list[b
         if any_of
         else [_op(_AND, bits), _op(_JUMP_EQUAL, bits, 0, 1)]
     )
-    look.append(_op(_RETURN, _REFUSE | errno.EPERM))
+    return _refused_after(number, look)
+
+
+def _unless(number: int, argument: int, value: int) -> list[bytes]:
+    """Refuse a call whose argument is anything else."""
+    look = [_op(_LOAD, _FIRST_ARG + 8 * argument), _op(_JUMP_EQUAL, value, 1, 0)]
+    return _refused_after(number, look)
+
+
+def _refused_after(number: int, look: list[bytes]) -> list[bytes]:
+    look = [*look, _op(_RETURN, _REFUSE | errno.EPERM)]
     # Back to the number, for the next comparison.
     look.append(_op(_LOAD, _NUMBER))
     return [_op(_JUMP_EQUAL, number, 0, len(look)), *look]

@@ -136,6 +136,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_tool_executions")),
         sa.UniqueConstraint("tenant_id", "call_id", name="uq_tool_executions_tenant_id_call_id"),
     )
+    op.create_index("ix_tool_executions_agent_id", "tool_executions", ["agent_id"], unique=False)
     op.create_index(
         "ix_tool_executions_executed_at", "tool_executions", ["executed_at"], unique=False
     )
@@ -150,18 +151,14 @@ def upgrade() -> None:
         "tool_executions",
         ["tool_id", "executed_at", "id"],
         unique=False,
-        postgresql_where=sa.text("finished_at IS NOT NULL"),
     )
 
 
 def downgrade() -> None:
-    op.drop_index(
-        "ix_tool_executions_tool_id",
-        table_name="tool_executions",
-        postgresql_where=sa.text("finished_at IS NOT NULL"),
-    )
+    op.drop_index("ix_tool_executions_tool_id", table_name="tool_executions")
     op.drop_index("ix_tool_executions_tenant_id_correlation_id", table_name="tool_executions")
     op.drop_index("ix_tool_executions_executed_at", table_name="tool_executions")
+    op.drop_index("ix_tool_executions_agent_id", table_name="tool_executions")
     op.drop_table("tool_executions")
     op.drop_index("ix_agent_tools_tool_id", table_name="agent_tools")
     op.drop_table("agent_tools")

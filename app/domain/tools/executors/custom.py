@@ -2,12 +2,15 @@
 through our one way out.
 """
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from app.domain.tools.configs import CustomConfig
 from app.domain.tools.executors.protocol import (
@@ -17,22 +20,35 @@ from app.domain.tools.executors.protocol import (
     Task,
     ToolFailed,
     of_the_way,
+    over_http,
 )
 from app.kit.egress import Egress, EgressError, custom_headers
+from app.kit.redaction import Redactor
+
+R = TypeVar("R")
 
 _MOST_TOOLS = 500
 _ANSWER_BYTES = 4 * OUTPUT_BYTES
+# More than is shown: what is cut off before secrets are taken out may leave half of one.
+_SAID_CHARS = 20_000
+# How the package begins to tell what it could not read, and goes on to quote it.
+_PARSING = "ailed to parse"
+_MOST_PAGES = 20
+_LISTED_BYTES = 4 * OUTPUT_BYTES
 
 
 async def run(task: Task[CustomConfig], around: Surroundings) -> Any:
     if not task.config.tool:
         raise ToolFailed("runtime_error", "set `tool` in the config; discover lists what there is")
-    async with connected(around.egress, task.config.url, task.auth, task.seconds) as client:
-        result = await client.call_tool(task.config.tool, task.input)
+
+    async def call(client: Any) -> Any:
+        return await client.call_tool(task.config.tool, task.input)
+
+    result = await _asked(around.egress, task.config, task.auth, task.seconds, call)
     content = [block.model_dump(mode="json", exclude_none=True) for block in result.content]
     if result.is_error:
         said = " ".join(block.get("text", "") for block in content).strip()
-        raise ToolFailed("runtime_error", said[:2000] or "the tool failed", content)
+        raise ToolFailed("runtime_error", said[:_SAID_CHARS] or "the tool failed", content)
     if len(msgspec.json.encode(content)) > OUTPUT_BYTES:
         raise ToolFailed("output_too_large", "gave more than 1 MiB of output")
     return content
@@ -42,54 +58,110 @@ async def discover(
     egress: Egress, config: CustomConfig, auth: Auth, seconds: float
 ) -> list[dict[str, Any]]:
     """The tools of a server: name, description and what they take."""
-    found: list[dict[str, Any]] = []
-    async with connected(egress, config.url, auth, seconds) as client:
-        cursor: str | None = None
-        while len(found) < _MOST_TOOLS:
-            page = await client.list_tools(cursor=cursor)
-            found += [
-                {
-                    "name": tool.name,
-                    "description": tool.description or "",
-                    "input_schema": tool.input_schema,
-                }
-                for tool in page.tools
-            ]
-            cursor = page.next_cursor
-            if not cursor:
-                break
-    return found[:_MOST_TOOLS]
+    fresh: list[str] = []
+    try:
+        found = await _asked(egress, config, _watched(auth, fresh), seconds, _listed)
+    except ToolFailed as error:
+        raise ToolFailed(error.code, Redactor(fresh).text(error.message)) from error
+    listed: list[dict[str, Any]] = Redactor(fresh).value(
+        [
+            {
+                "name": tool.name,
+                "description": tool.description or "",
+                "input_schema": tool.input_schema,
+            }
+            for tool in found[:_MOST_TOOLS]
+        ]
+    )
+    return listed
+
+
+def _watched(auth: Auth, fresh: list[str]) -> Auth:
+    """A renewed token is a secret that nobody else knows of yet."""
+    renew = auth.renew
+    if renew is None:
+        return auth
+
+    async def renewed() -> Auth:
+        again = await renew()
+        fresh.extend(again.hidden)
+        return again
+
+    return msgspec.structs.replace(auth, renew=renewed)
+
+
+async def _listed(client: Any) -> list[Any]:
+    found: list[Any] = []
+    cursor: str | None = None
+    room = _LISTED_BYTES
+    for _ in range(_MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        room -= sum(len(tool.model_dump_json()) for tool in page.tools)
+        if room < 0:
+            raise ToolFailed("output_too_large", "the server lists more than 4 MiB of tools")
+        found += page.tools
+        cursor = page.next_cursor
+        if not cursor or len(found) >= _MOST_TOOLS:
+            break
+    return found
+
+
+async def _asked(
+    egress: Egress,
+    config: CustomConfig,
+    auth: Auth,
+    seconds: float,
+    ask: Callable[[Any], Awaitable[R]],
+) -> R:
+    """A refused token is renewed once: whoever refused it has done nothing yet."""
+    try:
+        async with connected(egress, config.url, over_http(auth), seconds) as client:
+            return await ask(client)
+    except ToolFailed as error:
+        if error.code != "auth_failed" or auth.renew is None:
+            raise
+    async with connected(egress, config.url, over_http(await auth.renew()), seconds) as client:
+        return await ask(client)
 
 
 @asynccontextmanager
 async def connected(egress: Egress, url: str, auth: Auth, seconds: float) -> AsyncIterator[Any]:
     """A session with the server; whatever goes wrong in it is ours to tell."""
-    # Together these take half a second and 40 MiB, which only some workers need.
+    # Together these take seconds and 40 MiB, which only some processes need; nobody waits for it.
+    await asyncio.to_thread(importlib.import_module, "mcp.client.streamable_http")
     import httpx2  # noqa: PLC0415
     from mcp import Client  # noqa: PLC0415
     from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
 
-    transport = _transport(egress, seconds)
+    too_much: list[ToolFailed] = []
+    transport = _transport(egress, seconds, too_much)
+    address = str(URL(url).update_query(auth.params)) if auth.params else url
     try:
         async with AsyncExitStack() as stack:
             http = await stack.enter_async_context(
                 httpx2.AsyncClient(
                     transport=transport,
-                    headers=dict(custom_headers(auth.headers)),
-                    params=auth.params or None,
+                    headers=_encoded(custom_headers(auth.headers)),
                     follow_redirects=False,
                     timeout=seconds,
                     trust_env=False,
                 )
             )
-            yield await stack.enter_async_context(
-                Client(streamable_http_client(url, http_client=http))
+            client = await stack.enter_async_context(
+                Client(streamable_http_client(address, http_client=http))
             )
+            # By a schema that the server chose, patterns and all, and for what is not used here.
+            client.session.validate_tool_result = _unchecked  # type: ignore[method-assign, assignment]
+            yield client
     except BaseException as error:
-        told = _reason(error)
+        told = too_much[0] if too_much and isinstance(error, Exception) else _reason(error)
         if told is None:
             raise
         raise told from error
+
+
+async def _unchecked(_name: str, _result: Any) -> None:
+    return
 
 
 def _reason(error: BaseException) -> ToolFailed | None:
@@ -106,7 +178,9 @@ def _reason(error: BaseException) -> ToolFailed | None:
             return ToolFailed(code, f"the server answered {one.status}")
     for one in _every(error):
         if isinstance(one, MCPError):
-            return ToolFailed("runtime_error", f"the server refused: {one}"[:1000])
+            if _PARSING in str(one):
+                return ToolFailed("connection_error", "the server does not speak MCP")
+            return ToolFailed("runtime_error", f"the server refused: {one}"[:_SAID_CHARS])
     if isinstance(error, Exception):
         names = ", ".join(dict.fromkeys(type(one).__name__ for one in _every(error)))
         return ToolFailed("connection_error", f"no session with the server: {names}"[:300])
@@ -133,7 +207,8 @@ class _Answered(Exception):
         self.status = status
 
 
-def _transport(egress: Egress, seconds: float) -> Any:
+def _transport(egress: Egress, seconds: float, too_much: list[ToolFailed]) -> Any:
+    """`too_much` keeps what the protocol's package would take for the end of a stream."""
     import httpx2  # noqa: PLC0415
 
     class Stream(httpx2.AsyncByteStream):
@@ -146,7 +221,8 @@ def _transport(egress: Egress, seconds: float) -> Any:
             async for chunk in self._response.content.iter_any():
                 seen += len(chunk)
                 if seen > _ANSWER_BYTES:
-                    raise ToolFailed("output_too_large", "the server sends more than 4 MiB")
+                    too_much.append(ToolFailed("output_too_large", "the server sends over 4 MiB"))
+                    raise too_much[0]
                 yield chunk
 
         async def aclose(self) -> None:
@@ -179,6 +255,11 @@ def _transport(egress: Egress, seconds: float) -> Any:
             )
 
     return Transport()
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """By itself the client takes no more than ASCII."""
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
 
 
 def _sent(headers: Mapping[str, str]) -> dict[str, str]:

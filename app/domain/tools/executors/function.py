@@ -5,15 +5,18 @@ import msgspec
 from app.domain.tools.configs import FunctionConfig
 from app.domain.tools.executors import sandboxed
 from app.domain.tools.executors.protocol import Surroundings, Task, ToolFailed
-from app.kit.sandbox.box import Program
+from app.kit.sandbox.program import Program
 
 # Each calls `main(input)` of the user's code and sends what it returns by descriptor 3.
 _PYTHON = """
 import json, os, sys, traceback
 
+def _text(value):
+    return json.dumps(value, allow_nan=False, ensure_ascii=False)
+
 def _told(kind, value):
-    with os.fdopen(3, "w", encoding="utf-8") as out:
-        json.dump({kind: value}, out, allow_nan=False)
+    with os.fdopen(3, "wb") as out:
+        out.write(_text({kind: value}).encode("utf-8", "replace"))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -30,7 +33,7 @@ except BaseException as error:
     traceback.print_exc()
     _told("error", f"{type(error).__name__}: {error}"[:2000])
 try:
-    json.dumps(result, allow_nan=False)
+    _text(result).encode("utf-8")
 except (TypeError, ValueError, RecursionError) as error:
     _told("unfit", str(error)[:500])
 _told("result", result)

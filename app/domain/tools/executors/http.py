@@ -9,7 +9,13 @@ import msgspec
 from multidict import CIMultiDict
 from yarl import URL
 
-from app.domain.tools.executors.protocol import OUTPUT_BYTES, Auth, ToolFailed, of_the_way
+from app.domain.tools.executors.protocol import (
+    OUTPUT_BYTES,
+    Auth,
+    ToolFailed,
+    of_the_way,
+    over_http,
+)
 from app.kit.egress import Answer, BlockedAddress, Egress, EgressError, custom_headers
 
 _BAD, _UNAUTHORIZED, _SERVER_ERROR = 400, 401, 500
@@ -20,16 +26,19 @@ _LONGEST_BACKOFF_SECONDS = 5.0
 
 
 class Call(msgspec.Struct, frozen=True):
+    """`headers` are the config's own; a caller's `more` do not replace them."""
+
     method: str
     url: URL
     headers: Mapping[str, str]
+    more: Mapping[str, str] = {}
     body: Any = None
     retries: int = 0
 
 
 async def send(egress: Egress, call: Call, auth: Auth, seconds: float) -> dict[str, Any]:
     """The answer as output. A refused token is renewed once; what may pass is tried again."""
-    answer = await _tried(egress, call, auth, seconds)
+    answer = await _tried(egress, call, over_http(auth), seconds)
     if answer.status == _UNAUTHORIZED and auth.renew is not None:
         answer = await _tried(egress, call, await auth.renew(), seconds)
     output = _output(answer)
@@ -63,6 +72,7 @@ async def _once(egress: Egress, call: Call, auth: Auth, seconds: float) -> Answe
         if isinstance(call.body, str):
             headers["Content-Type"] = "text/plain; charset=utf-8"
             body = call.body.encode()
+    headers.update(custom_headers(call.more))
     headers.update(custom_headers(call.headers))
     headers.update(custom_headers(auth.headers))
     url = call.url.update_query(auth.params) if auth.params else call.url
@@ -74,6 +84,13 @@ async def _once(egress: Egress, call: Call, auth: Auth, seconds: float) -> Answe
         timeout_seconds=seconds,
         max_bytes=OUTPUT_BYTES,
     )
+
+
+def text_of(value: Any) -> str:
+    """A value as it stands in a URL."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if not isinstance(value, list | dict) else msgspec.json.encode(value).decode()
 
 
 def _output(answer: Answer) -> dict[str, Any]:

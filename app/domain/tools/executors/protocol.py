@@ -5,7 +5,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from app.kit.egress import Egress, EgressError
+from app.kit.egress import Egress, EgressError, custom_headers
 from app.kit.sandbox.box import Sandbox
 from app.settings import Settings
 
@@ -75,3 +75,20 @@ class Executor(Protocol[C]):
 
 def of_the_way(error: EgressError) -> ToolFailed:
     return ToolFailed(error.code, str(error))
+
+
+def over_http(auth: Auth) -> Auth:
+    """Nobody is called without the identity that the tool was given."""
+    if auth.login is not None and not auth.headers:
+        raise ToolFailed("auth_failed", "a credential of type database cannot be shown over HTTP")
+    sent = custom_headers(auth.headers)
+    lost = [name for name in auth.headers if name not in sent]
+    if lost:
+        raise ToolFailed("auth_failed", f"this cannot be sent as a header: {lost[0][:100]}")
+    return auth
+
+
+def over_sql(auth: Auth) -> Login | None:
+    if auth.login is None and (auth.headers or auth.params):
+        raise ToolFailed("auth_failed", "a database takes a user name and a password: use basic")
+    return auth.login

@@ -1,6 +1,6 @@
 import re
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 from yarl import URL
@@ -10,7 +10,8 @@ from app.domain.tools.executors import http
 from app.domain.tools.executors.protocol import Surroundings, Task, ToolFailed
 
 _PARAM = re.compile(r"\{([^{}/]+)\}")
-_DOTS = {".": "%2E", "..": "%2E%2E"}
+_DOTS = {".", ".."}
+_BETWEEN = re.compile(r"[/\\]")
 
 
 async def run(task: Task[RestApiConfig], around: Surroundings) -> dict[str, Any]:
@@ -22,7 +23,8 @@ async def run(task: Task[RestApiConfig], around: Surroundings) -> dict[str, Any]
     call = http.Call(
         endpoint.method,
         address(task.config.base_url, endpoint, endpoint.default_params | given.params),
-        {**given.headers, **endpoint.default_headers},
+        endpoint.default_headers,
+        given.headers,
         given.body,
         task.config.retry_count,
     )
@@ -42,35 +44,40 @@ def _chosen(config: RestApiConfig, name: str | None) -> Endpoint:
 def address(base_url: str, endpoint: Endpoint, params: dict[str, Any]) -> URL:
     """Parameters fill the path, each as one piece whatever it holds; the rest is the query."""
     path, _, fixed = endpoint.path.partition("?")
-    names = _PARAM.findall(path)
-    missing = [name for name in names if params.get(name) is None]
+    names = _PARAM.findall(endpoint.path)
+    missing = [name for name in names if params.get(name) is None or params[name] == ""]
     if missing:
         raise ToolFailed("runtime_error", f"the path needs {', '.join(missing)} in `params`")
-    filled = _PARAM.sub(lambda match: _piece(params[match.group(1)]), path)
     base = URL(base_url)
-    whole = base.raw_path.rstrip("/") + filled
+    whole = base.raw_path.rstrip("/") + _filled(path, params)
     url = base.with_path("/").with_query(None)
     target = URL(f"{str(url).rstrip('/')}{_plain(whole)}", encoded=True)
-    query = [*base.query.items(), *URL(f"/?{fixed}").query.items()]
+    query = [*base.query.items()]
+    for name, value in URL(f"/?{fixed}").query.items():
+        query.append((name, _PARAM.sub(lambda match: http.text_of(params[match.group(1)]), value)))
+    # What the config fixes is not for whoever calls to say.
+    taken = {*names, *(name for name, _ in query)}
     for name, value in params.items():
-        if name not in names and value is not None:
-            query += [
-                (name, _text(item)) for item in (value if isinstance(value, list) else [value])
-            ]
+        if name not in taken:
+            values = value if isinstance(value, list) else [value]
+            query += [(name, http.text_of(item)) for item in values if item is not None]
     return target.with_query(query) if query else target
 
 
-def _piece(value: Any) -> str:
-    text = _text(value)
-    return _DOTS.get(text) or quote(text, safe="")
+def _filled(path: str, params: dict[str, Any]) -> str:
+    """Each parameter is one piece of the path: what would lead elsewhere is encoded, dots too."""
+    filled = _PARAM.sub(lambda match: _piece(http.text_of(params[match.group(1)])), path)
+    if not _DOTS.isdisjoint(filled.split("/")):
+        raise ToolFailed("runtime_error", "`params` must not put . or .. into the path")
+    return filled
+
+
+def _piece(text: str) -> str:
+    encoded = quote(text, safe="")
+    climbs = not _DOTS.isdisjoint(_BETWEEN.split(unquote(text)))
+    return encoded.replace(".", "%2E") if climbs else encoded
 
 
 def _plain(path: str) -> str:
     """What a config's path has in it that no URL may."""
     return quote(path, safe="/%:@!$&'()*+,;=-._~")
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if not isinstance(value, list | dict) else msgspec.json.encode(value).decode()

@@ -2,7 +2,8 @@
 
 from app.domain.tools.executors.protocol import Surroundings, ToolFailed
 from app.kit.sandbox import packages
-from app.kit.sandbox.box import Program, Ran, SandboxUnavailable
+from app.kit.sandbox.box import SandboxUnavailable
+from app.kit.sandbox.program import Program, Ran
 
 _LOG_CHARS = 2000
 

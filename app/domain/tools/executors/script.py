@@ -5,7 +5,7 @@ import msgspec
 from app.domain.tools.configs import ScriptConfig
 from app.domain.tools.executors import sandboxed
 from app.domain.tools.executors.protocol import Surroundings, Task, ToolFailed
-from app.kit.sandbox.box import Program
+from app.kit.sandbox.program import Program
 
 
 async def run(task: Task[ScriptConfig], around: Surroundings) -> Any:

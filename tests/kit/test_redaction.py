@@ -1,0 +1,188 @@
+"""Keeping secrets out of what others said, however they wrote them."""
+
+import base64
+import json
+import time
+from collections.abc import Callable
+from html import escape
+from urllib.parse import quote, quote_plus
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from yarl import URL
+
+from app.kit.redaction import Redactor
+
+# Everything that some encoding writes differently.
+AWKWARD = 'p@ss w/rd+"quo\'te"&<é>🌍=%\\:;?#~'
+
+
+def _writings(secret: str) -> dict[str, str]:
+    raw = secret.encode()
+    html = escape(secret, quote=True)
+    return {
+        "plain": secret,
+        "quoted": quote(secret, safe=""),
+        "quoted but for slashes": quote(secret),
+        "a form": quote_plus(secret),
+        "small hex digits": quote(secret, safe="").replace("%", "\0").lower().replace("\0", "%"),
+        "a query": URL("http://h/").with_query({"k": secret}).raw_query_string[2:],
+        "a path": URL("http://h/").joinpath(secret).raw_path[1:],
+        "json": json.dumps(secret, ensure_ascii=False)[1:-1],
+        "ascii json": json.dumps(secret)[1:-1],
+        "json with slashes escaped": json.dumps(secret)[1:-1].replace("/", "\\/"),
+        "html": html,
+        "html with numbers": html.replace("&quot;", "&#34;").replace("&#x27;", "&#39;"),
+        "base64": base64.b64encode(raw).decode(),
+        "base64 without an end": base64.b64encode(raw).decode().rstrip("="),
+        "urlsafe base64": base64.urlsafe_b64encode(raw).decode(),
+        "base64 in a url": quote(base64.b64encode(raw).decode(), safe=""),
+        "hex": raw.hex(),
+        "big hex": raw.hex().upper(),
+    }
+
+
+@pytest.mark.parametrize("secret", [AWKWARD, "plain-secret-0123456789", "ключ-от-двери", "a b c d"])
+@pytest.mark.parametrize("writing", list(_writings("")))
+def test_a_secret_is_hidden_in_every_usual_writing(secret: str, writing: str) -> None:
+    if "path" in writing and secret == AWKWARD:
+        secret = secret.replace("/", "")
+    written = _writings(secret)[writing]
+    # What is written in several ways at once takes its neighbours along.
+    found = Redactor([secret]).text(f"before {written} after")
+    assert found in {"before [redacted] after", "[redacted]"}
+
+
+@pytest.mark.parametrize(
+    ("secret", "text"),
+    [
+        ("\\" * 60 + "b", "\\" * 200),
+        ("%" * 60 + "b", "%25" * 200),
+        ("&" * 60 + "b", "&amp;" * 200),
+        ("/" * 8000 + "b", "/" * 50_000),
+        ("a" * 8000 + "b", "a" * 500_000),
+    ],
+)
+def test_no_secret_and_no_echo_takes_long(secret: str, text: str) -> None:
+    """A search that goes back and forth would not come back from these."""
+    assert Redactor([secret]).text(text) == text
+
+
+@pytest.mark.parametrize("secret", [AWKWARD, "plain-secret-0123456789", "s3cr3t-tökén"])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc", "user:"])
+@pytest.mark.parametrize("after", ["", "z", "zz", "zzz"])
+def test_a_secret_is_hidden_in_a_text_that_was_encoded_as_a_whole(
+    secret: str, encode: object, before: str, after: str
+) -> None:
+    assert callable(encode)
+    whole = encode(f"{before}{secret}{after}".encode()).decode()
+    shown = Redactor([secret]).text(whole)
+    assert "[redacted]" in shown
+    # What stands beside it is not enough to guess it.
+    left = len(shown.replace("[redacted]", "")) * 3 // 4 - len(before) - len(after)
+    assert left <= 6
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        lambda text: quote(json.dumps(text)),
+        lambda text: json.dumps(json.dumps({"echo": json.dumps(text)})),
+        lambda text: base64.b64encode(json.dumps({"echo": text}).encode()).decode(),
+        lambda text: json.dumps(text).encode().hex(),
+        lambda text: escape(quote(text)),
+    ],
+)
+def test_the_greater_part_of_a_secret_is_hidden_under_several_encodings(
+    encode: Callable[[str], str],
+) -> None:
+    assert "[redacted]" in Redactor(["Abc123-def456_ghi/é&=x"]).text(
+        encode("Abc123-def456_ghi/é&=x")
+    )
+
+
+def test_what_is_binary_is_hidden_as_a_whole_where_a_secret_is_in_it() -> None:
+    redactor = Redactor(["some-secret"])
+    secret = base64.b64encode(b"\xff" + b"some-secret".hex().encode() + b"\xfe").decode()
+    other = base64.b64encode(b"\xff\xfe").decode()
+    assert redactor.value({"body": {"base64": secret}}) == {"body": {"base64": "[redacted]"}}
+    assert redactor.value({"body": {"base64": other}}) == {"body": {"base64": other}}
+    assert redactor.value({"base64": "no base64!"}) == {"base64": "no base64!"}
+
+
+def test_a_text_without_secrets_stays_as_it_is() -> None:
+    text = "nothing to see here, dGhpcyBpcyBub3QgaXQ="
+    assert Redactor(["some-secret"]).text(text) == text
+
+
+def test_nothing_is_hidden_where_there_are_no_secrets() -> None:
+    assert Redactor([]).value({"a": ["b", 1, None]}) == {"a": ["b", 1, None]}
+
+
+def test_what_is_too_short_to_be_told_apart_is_not_hidden() -> None:
+    assert Redactor(["abc", ""]).text("abc abcd") == "abc abcd"
+
+
+def test_values_keys_and_numbers_are_searched() -> None:
+    redactor = Redactor(["hunter22", "20240229"])
+    value = {"hunter22": ["a hunter22 b", {"x": 20240229}, 20240229.0, 7, True, None, 1.5]}
+    assert redactor.value(value) == {
+        "[redacted]": ["a [redacted] b", {"x": "[redacted]"}, 20240229.0, 7, True, None, 1.5]
+    }
+
+
+def test_a_number_that_only_contains_a_secret_is_a_number() -> None:
+    assert Redactor(["1234"]).value([1234, 512345]) == ["[redacted]", 512345]
+
+
+def test_secrets_that_overlap_leave_nothing_standing() -> None:
+    redactor = Redactor(["abcdefgh", "efghijkl"])
+    assert redactor.text("xabcdefghijklx") == "x[redacted]x"
+
+
+def test_a_secret_within_another_leaves_nothing_standing() -> None:
+    redactor = Redactor(["secret", "my-secret-token"])
+    assert redactor.text("my-secret-token, secret") == "[redacted], [redacted]"
+
+
+def test_a_secret_that_overlaps_itself_leaves_nothing_standing() -> None:
+    assert Redactor(["abab"]).text("ababab") == "[redacted]"
+
+
+def test_each_of_several_secrets_is_hidden() -> None:
+    assert Redactor(["first-one", "second-one"]).text("first-one second-one first-one") == (
+        "[redacted] [redacted] [redacted]"
+    )
+
+
+def test_characters_of_patterns_are_only_characters() -> None:
+    assert Redactor(["a.*b(c|d)[e]"]).text("axxb a.*b(c|d)[e]") == "axxb [redacted]"
+
+
+@given(
+    secret=st.text(min_size=4, max_size=40).filter(lambda text: "\ud800" not in text),
+    before=st.text(max_size=20),
+    after=st.text(max_size=20),
+)
+@settings(max_examples=200, deadline=None)
+def test_no_secret_survives_as_it_is(secret: str, before: str, after: str) -> None:
+    shown = Redactor([secret]).text(f"{before}{secret}{after}")
+    assert secret not in shown.replace("[redacted]", "\0" * 50)
+
+
+@given(secret=st.text(st.characters(codec="utf-8"), min_size=4, max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_no_secret_survives_in_json_in_json(secret: str) -> None:
+    inner = msgspec.json.encode({"echo": secret}).decode()
+    assert Redactor([secret]).value(inner) == '{"echo":"[redacted]"}'
+
+
+def test_a_long_secret_and_a_long_text_are_searched_in_time() -> None:
+    secret = "0123456789abcdef/+=&" * 800
+    started = time.process_time()
+    shown = Redactor([secret, "other-secret"]).text("x" * 1_000_000 + secret + "other-secret")
+    assert shown == "x" * 1_000_000 + "[redacted][redacted]"
+    assert time.process_time() - started < 5

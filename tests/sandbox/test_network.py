@@ -1,0 +1,236 @@
+"""No packet leaves, and nobody on the machine is spoken to."""
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from app.kit.sandbox.program import Language
+from tests.sandbox.cage import Attack, Cage
+
+
+class Listeners:
+    """One of each kind on this machine, all open to everybody."""
+
+    def __init__(self, stack: ExitStack, folder: Path) -> None:
+        self.stream, self.datagram = str(folder / "stream"), str(folder / "datagram")
+        self.name = f"parley-{uuid4().hex}"
+        places: list[tuple[int, int, object]] = [
+            (socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)),
+            (socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)),
+            (socket.AF_UNIX, socket.SOCK_STREAM, self.stream),
+            (socket.AF_UNIX, socket.SOCK_DGRAM, self.datagram),
+            (socket.AF_UNIX, socket.SOCK_STREAM, f"\0{self.name}"),
+            (socket.AF_UNIX, socket.SOCK_DGRAM, f"\0{self.name}-datagram"),
+        ]
+        self.all: list[socket.socket] = []
+        for family, kind, place in places:
+            made = stack.enter_context(socket.socket(family, kind))
+            made.bind(place)  # type: ignore[arg-type]
+            made.settimeout(0)
+            if kind == socket.SOCK_STREAM:
+                made.listen()
+            self.all.append(made)
+        for path in (self.stream, self.datagram):
+            os.chmod(path, 0o777)  # noqa: PTH101
+        self.tcp: int = self.all[0].getsockname()[1]
+        self.udp: int = self.all[1].getsockname()[1]
+
+    def heard(self) -> list[str]:
+        found = []
+        for one in self.all:
+            try:
+                if one.type == socket.SOCK_STREAM:
+                    one.accept()[0].close()
+                else:
+                    one.recv(100)
+            except BlockingIOError:
+                continue
+            found.append(f"{one.family.name} {one.type.name} {one.getsockname()!r}")
+        return found
+
+    def values(self) -> dict[str, object]:
+        return {
+            "tcp": self.tcp,
+            "udp": self.udp,
+            "stream": self.stream,
+            "datagram": self.datagram,
+            "name": self.name,
+        }
+
+
+@pytest.fixture
+def listeners(open_folder: Path) -> Iterator[Listeners]:
+    with ExitStack() as stack:
+        yield Listeners(stack, open_folder)
+
+
+_SPEAKING = Attack(
+    python="""
+import socket, urllib.request
+def send(family, kind, place, how):
+    with socket.socket(family, kind) as made:
+        made.settimeout(2)
+        return made.connect(place) if how == "connect" else made.sendto(b"hello", place)
+inet, unix = socket.AF_INET, socket.AF_UNIX
+stream, datagram = socket.SOCK_STREAM, socket.SOCK_DGRAM
+attempt("tcp", lambda: send(inet, stream, ("127.0.0.1", @tcp@), "connect"))
+attempt("http", lambda: urllib.request.urlopen("http://127.0.0.1:@tcp@/", timeout=2))
+attempt("fast open", lambda: socket.socket(inet, stream).sendto(
+    b"hello", socket.MSG_FASTOPEN, ("127.0.0.1", @tcp@)))
+attempt("udp", lambda: send(inet, datagram, ("127.0.0.1", @udp@), "send"))
+attempt("udp6", lambda: send(socket.AF_INET6, datagram, ("::ffff:127.0.0.1", @udp@), "send"))
+attempt("stream", lambda: send(unix, stream, "@stream@", "connect"))
+attempt("datagram", lambda: send(unix, datagram, "@datagram@", "send"))
+attempt("abstract", lambda: send(unix, stream, "\\0@name@", "connect"))
+attempt("abstract", lambda: send(unix, datagram, "\\0@name@-datagram", "send"))
+""",
+    node="""
+const dgram = require("dgram");
+function reached(options) {
+  return new Promise((resolve) => {
+    const made = net.connect(options);
+    made.on("connect", () => resolve("could"));
+    made.on("error", (error) => resolve("refused " + error.code));
+    setTimeout(() => resolve("waited"), 2000).unref();
+  });
+}
+console.log("tcp", await reached({ host: "127.0.0.1", port: @tcp@ }));
+console.log("stream", await reached({ path: "@stream@" }));
+console.log("abstract", await reached({ path: "\\0@name@" }));
+console.log("http", await fetch("http://127.0.0.1:@tcp@/", { signal: AbortSignal.timeout(2000) })
+  .then(() => "could", (error) => "refused " + error.message));
+console.log("udp", await new Promise((resolve) => {
+  try {
+    const made = dgram.createSocket("udp4");
+    made.on("error", (error) => resolve("refused " + error.code));
+    made.send("hello", @udp@, "127.0.0.1", (error) => {
+      resolve(error ? "refused " + error.code : "could");
+      made.close();
+    });
+  } catch (error) { resolve("refused " + error.code); }
+}));
+""",
+    bash="""
+attempt tcp sh -c ": > /dev/null" && (exec 5<>/dev/tcp/127.0.0.1/@tcp@ && echo tcp reached)
+(exec 5<>/dev/udp/127.0.0.1/@udp@ && echo hello >&5 && echo udp reached)
+attempt curl curl -s -m 2 http://127.0.0.1:@tcp@/
+attempt curl curl -s -m 2 --unix-socket @stream@ http://planted/
+attempt curl curl -s -m 2 --abstract-unix-socket @name@ http://planted/
+python3 -c '
+import socket
+for place in ("@stream@", chr(0) + "@name@"):
+    try:
+        socket.socket(socket.AF_UNIX).connect(place)
+        print("unix reached")
+    except OSError as error:
+        print(error)
+'
+""",
+)
+
+
+async def test_nobody_who_listens_is_reached(
+    cage: Cage, language: Language, listeners: Listeners
+) -> None:
+    said = await cage.attack(language, _SPEAKING, **listeners.values())
+    assert listeners.heard() == []
+    assert "reached" not in said
+
+
+async def test_one_of_a_pair_of_sockets_does_not_send_elsewhere(
+    cage: Cage, listeners: Listeners
+) -> None:
+    """A datagram socket takes an address with each message, even when it has a partner."""
+    attack = Attack(
+        python="""
+import socket
+for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET, socket.SOCK_STREAM):
+    for place in ("@datagram@", "\\0@name@-datagram", "@stream@", "\\0@name@"):
+        attempt(kind.name, lambda: socket.socketpair(socket.AF_UNIX, kind)[0].sendto(b"x", place))
+        attempt(kind.name, lambda: socket.socketpair(socket.AF_UNIX, kind)[0].sendmsg(
+            [b"x"], [], 0, place))
+""",
+        node="",
+        bash="",
+    )
+    await cage.attack("python", attack, **listeners.values())
+    assert listeners.heard() == []
+
+
+async def test_pairs_of_sockets_serve_as_pipes(cage: Cage) -> None:
+    """Event loops wake themselves by one."""
+    code = """
+import socket
+one, other = socket.socketpair()
+one.send(b"between us")
+print(other.recv(100))
+"""
+    assert b"between us" in (await cage.run("python", code)).output
+
+
+async def test_no_name_is_looked_up(cage: Cage, language: Language, listeners: Listeners) -> None:
+    attack = Attack(
+        python="""
+import socket
+for name in ("localhost", "parley-planted.invalid", os.uname().nodename):
+    attempt("name", lambda: socket.getaddrinfo(name, 80))
+""",
+        node="""
+const dns = require("dns").promises;
+for (const name of ["localhost", "parley-planted.invalid"]) {
+  console.log("name", await dns.lookup(name).then((at) => "could " + at.address, (e) => e.code));
+}
+const asked = new dns.Resolver({ timeout: 300, tries: 1 });
+asked.setServers(["127.0.0.1:@udp@"]);
+const answer = asked.resolve4("planted.invalid");
+console.log("name", await answer.then((at) => "could " + at, (error) => error.code));
+""",
+        bash="""
+for name in localhost parley-planted.invalid; do attempt name getent hosts $name; done
+attempt name getent ahosts localhost
+""",
+    )
+    said = await cage.attack(language, attack, **listeners.values())
+    assert listeners.heard() == []
+    assert "name could" not in said
+
+
+_RAW = Attack(
+    python="""
+import ctypes, socket
+families = {name: getattr(socket, name) for name in dir(socket) if name.startswith("AF_")}
+for name, family in {**families, "AF_XDP": 44, "AF_SMC": 43, "AF_ALG": 38}.items():
+    for kind in (socket.SOCK_RAW, socket.SOCK_DGRAM, socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+        attempt(name, lambda: socket.socket(family, kind).fileno())
+        if name != "AF_UNIX":
+            attempt(name, lambda: socket.socketpair(family, kind))
+attempt("interfaces", lambda: socket.if_nameindex())
+ring = ctypes.CDLL(None).syscall(425, 4, ctypes.create_string_buffer(120))
+print("ring", "could" if ring >= 0 else "refused")
+""",
+    node="""
+attempt("interfaces", () => {
+  const found = JSON.stringify(os.networkInterfaces());
+  if (found === "{}") throw new Error();
+  return found;
+});
+attempt("server", () => net.createServer().listen(0).address().port);
+""",
+    bash="""
+attempt interfaces ip address
+attempt ping ping -c 1 -W 1 127.0.0.1
+attempt sockets ss -x
+""",
+)
+
+
+async def test_no_socket_of_any_family_is_opened(cage: Cage, language: Language) -> None:
+    said = await cage.attack(language, _RAW)
+    assert not re.search(r"^(AF_\w+|interfaces|ring|server|ping) could", said, re.MULTILINE)
+    assert "127.0.0.1" not in said

@@ -1,0 +1,304 @@
+"""Reaching for other processes, for the machine, and for a life after the run."""
+
+import asyncio
+import os
+import re
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from app.kit.sandbox.program import Language
+from tests.processes import ROOT
+from tests.sandbox.cage import Attack, Cage, gone, holds, neighbour, with_mark
+
+_SIGNALS = Attack(
+    python="""
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for pid in (@other@, @tests@, -@other@, os.getppid(), 1):
+    for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSTOP):
+        attempt("kill", lambda: os.kill(pid, number) or pid)
+attempt("pidfd", lambda: signal.pidfd_send_signal(os.pidfd_open(@other@), signal.SIGKILL))
+print("tried", flush=True)
+os.kill(-1, signal.SIGKILL)
+os.kill(0, signal.SIGKILL)
+""",
+    node="""
+for (const pid of [@other@, @tests@, -@other@, process.ppid, 1]) {
+  for (const name of ["SIGTERM", "SIGKILL", "SIGSTOP"]) {
+    attempt("kill", () => process.kill(pid, name) && pid);
+  }
+}
+fs.writeSync(1, "tried\\n");
+process.kill(-1, "SIGKILL");
+process.kill(0, "SIGKILL");
+""",
+    bash="""
+for pid in @other@ @tests@ -@other@ $PPID 1; do
+  for name in TERM KILL STOP; do kill -$name -- $pid && echo "kill could $pid"; done
+done
+echo tried
+kill -KILL -- -1
+kill -KILL 0
+""",
+)
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+
+
+async def test_signals_reach_nobody_else(cage: Cage, language: Language, same_user: int) -> None:
+    with neighbour(same_user, Path("/")) as other:
+        code = _SIGNALS.code(language, {"other": other.pid, "tests": os.getpid()})
+        ran = await cage.run(language, code, seconds=5)
+        assert "tried" in ran.output.decode().split(), ran.log
+        assert other.poll() is None
+        assert _state(other.pid) == "S"
+        assert f"could {other.pid}" not in ran.output.decode()
+
+
+_TRACING = Attack(
+    python="""
+import ctypes, resource
+libc = ctypes.CDLL(None, use_errno=True)
+class Piece(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+space = ctypes.create_string_buffer(64)
+here, there = Piece(ctypes.addressof(space), 64), Piece(@address@, 64)
+for number, name in ((16, "attach"), (0x4206, "seize")):
+    print(name, "could" if libc.ptrace(number, @other@, 0, 0) >= 0 else "refused")
+read = libc.process_vm_readv(@other@, ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
+print("read", "could" if read >= 0 else "refused", space.raw)
+attempt("mem", lambda: os.pread(os.open("/proc/@other@/mem", os.O_RDONLY), 64, @address@))
+attempt("limits", lambda: resource.prlimit(@other@, resource.RLIMIT_NOFILE, (3, 3)))
+attempt("pace", lambda: os.setpriority(os.PRIO_PROCESS, @other@, 19))
+attempt("pace", lambda: os.setpriority(os.PRIO_USER, os.getuid(), 19))
+attempt("affinity", lambda: os.sched_setaffinity(@other@, [0]))
+attempt("policy", lambda: os.sched_setscheduler(@other@, os.SCHED_IDLE, os.sched_param(0)))
+""",
+    node="""
+attempt("pace", () => os.setPriority(@other@, 19));
+const space = Buffer.alloc(64);
+attempt("mem", () => fs.readSync(fs.openSync("/proc/@other@/mem"), space, 0, 64, @address@));
+console.log(space.toString());
+attempt("debug", () => process._debugProcess(@other@));
+console.log(shell("gdb", "-p", "@other@", "-batch"), shell("strace", "-p", "@other@"));
+""",
+    bash="""
+attempt pace renice 19 -p @other@
+attempt limits prlimit --pid @other@ --nofile=3:3
+attempt affinity taskset -p 1 @other@
+attempt policy chrt -i -p 0 @other@
+attempt mem dd if=/proc/@other@/mem bs=1 skip=@address@ count=64
+""",
+)
+
+
+async def test_a_process_of_the_same_user_is_neither_traced_nor_slowed(
+    cage: Cage, language: Language, same_user: int, secret: str
+) -> None:
+    with neighbour(same_user, Path("/"), PARLEY_PLANTED=secret) as other:
+        about = Path(f"/proc/{other.pid}")
+        # Where its environment lies, as the kernel tells those who may know.
+        address = int((about / "stat").read_text().rpartition(")")[2].split()[47])
+        before = (about / "limits").read_text(), os.getpriority(os.PRIO_PROCESS, other.pid)
+        said = await cage.attack(language, _TRACING, other=other.pid, address=address)
+        assert secret not in said
+        assert "TracerPid:\t0" in (about / "status").read_text()
+        assert before == (
+            (about / "limits").read_text(),
+            os.getpriority(os.PRIO_PROCESS, other.pid),
+        )
+        assert os.sched_getaffinity(other.pid) == os.sched_getaffinity(0)
+        assert os.sched_getscheduler(other.pid) == os.SCHED_OTHER
+        assert not re.search(
+            r"^(attach|seize|read|mem|limits|affinity|policy|debug) could", said, re.MULTILINE
+        )
+
+
+_WORLDS = Attack(
+    python="""
+import ctypes, stat
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*words):
+    if libc.syscall(*words) < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+    return "done"
+for flag in (0x10000000, 0x00020000, 0x20000000, 0x40000000, 0x04000000, 0x08000000, 0x02000000):
+    attempt("unshare", lambda: call(272, flag))
+    attempt("clone", lambda: call(56, flag | 17, 0, 0, 0, 0))
+attempt("clone3", lambda: call(435, ctypes.create_string_buffer(b"\\0" * 88), 88))
+attempt("mount", lambda: call(165, b"none", b"/tmp", b"tmpfs", 0, 0))
+attempt("bind", lambda: call(165, b"/usr", b"/tmp", 0, 4096, 0))
+attempt("remount", lambda: call(165, b"none", b"/", 0, 32, 0))
+attempt("umount", lambda: call(166, b"/tmp", 2))
+attempt("open tree", lambda: call(428, -100, b"/", 1))
+attempt("fsopen", lambda: call(430, b"proc", 0))
+attempt("pivot", lambda: call(155, b"/usr", b"/usr"))
+attempt("chroot", lambda: os.chroot("/usr"))
+attempt("handle", lambda: call(304, -100, ctypes.create_string_buffer(64), 0))
+for folder in ("/tmp", "."):
+    attempt("device", lambda: os.mknod(folder + "/disk", stat.S_IFBLK | 0o666, os.makedev(254, 0)))
+    attempt("device", lambda: os.mknod(folder + "/mem", stat.S_IFCHR | 0o666, os.makedev(1, 1)))
+attempt("hostname", lambda: call(170, b"planted", 7))
+attempt("bpf", lambda: call(321, 5, ctypes.create_string_buffer(128), 128))
+attempt("perf", lambda: call(298, ctypes.create_string_buffer(128), 0, -1, -1, 0))
+attempt("userfault", lambda: call(323, 1))
+attempt("keys", lambda: call(248, b"user", b"planted", b"x", 1, -3))
+some = ctypes.create_string_buffer(64)
+attempt("mounts", lambda: call(458, some, some, 8, 0))
+""",
+    node="""
+for (const line of ["unshare -r id -u", "unshare -m true", "unshare -n true",
+    "mount -t tmpfs none /tmp", "mount -o remount,rw /", "umount -l /tmp",
+    "chroot /usr /bin/true", "mknod /tmp/disk b 254 0", "hostname planted",
+    "nsenter -t 1 -m -n true", "bwrap --ro-bind / / true"]) {
+  const words = line.split(" ");
+  const ended = child.spawnSync(words[0], words.slice(1), { timeout: 3000 });
+  console.log(words[0], ended.status === 0 ? "could" : "refused");
+}
+""",
+    bash="""
+attempt unshare unshare -r id -u
+attempt unshare unshare -m true
+attempt unshare unshare -n true
+attempt mount mount -t tmpfs none /tmp
+attempt remount mount -o remount,rw /
+attempt umount umount -l /tmp
+attempt chroot chroot /usr /bin/true
+attempt device mknod /tmp/disk b 254 0
+attempt hostname hostname planted
+attempt nsenter nsenter -t 1 -m -n true
+attempt bwrap bwrap --ro-bind / / true
+""",
+)
+
+
+async def test_no_other_world_is_made_or_entered(cage: Cage, language: Language) -> None:
+    name = os.uname().nodename
+    said = await cage.attack(language, _WORLDS)
+    assert " could" not in said
+    assert os.uname().nodename == name
+
+
+_LEFT_BEHIND = Attack(
+    python="""
+import subprocess
+if os.fork() == 0:
+    try:
+        os.setsid()
+    except OSError:
+        pass
+    __import__("time").sleep(30)
+subprocess.Popen(["bash", "-c", "trap '' TERM HUP; sleep 30; : @mark@"])
+""",
+    node="""
+const options = { detached: true, stdio: "inherit" };
+attempt("detached", () => child.spawn("bash", ["-c", "sleep 30; : @mark@"], options).unref());
+const same = { stdio: "inherit" };
+child.spawn("bash", ["-c", "trap '' TERM HUP; sleep 30; : @mark@"], same).unref();
+""",
+    bash="""
+(trap '' TERM HUP; sleep 30; : @mark@) &
+nohup bash -c "sleep 30; : @mark@" &
+setsid bash -c "sleep 30; : @mark@" &
+disown -a
+""",
+)
+
+
+async def test_what_is_left_behind_neither_lives_on_nor_keeps_the_run_open(
+    cage: Cage, language: Language
+) -> None:
+    seen = await cage.bomb(language, _LEFT_BEHIND, seconds=10)
+    assert (seen.ran.ending, seen.ran.exit_code) == ("exited", 0)
+    assert seen.seconds < 3
+
+
+_WAITING = Attack(
+    python="""
+for _ in range(5):
+    if os.fork() == 0:
+        break
+__import__("time").sleep(30)
+""",
+    node="""
+for (let i = 0; i < 5; i++) child.spawn("bash", ["-c", "sleep 30; : @mark@"]);
+await new Promise((resolve) => setTimeout(resolve, 30000));
+""",
+    bash="""
+for i in {1..5}; do (sleep 30; : @mark@) & done
+wait
+""",
+)
+
+
+async def test_the_end_of_its_time_ends_all_of_its_processes(
+    cage: Cage, language: Language
+) -> None:
+    seen = await cage.bomb(language, _WAITING, seconds=0.7)
+    assert seen.ran.ending == "timeout"
+    assert seen.most_processes >= 6
+    assert seen.seconds < 3
+
+
+async def test_a_cancelled_run_ends_all_of_its_processes(cage: Cage) -> None:
+    mark = f"mark-{uuid4().hex}"
+    code = _WAITING.code("bash", {"mark": mark})
+    running = asyncio.create_task(cage.run("bash", code, b"", 30, mark))
+    assert await holds(lambda: len(with_mark(mark)) >= 6)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await gone(mark)
+
+
+_WORKER = """
+import asyncio, sys
+from pathlib import Path
+from app.kit.sandbox.box import Program, Sandbox
+from app.settings import Settings
+
+async def main(home, tier, mark, code):
+    sandbox = Sandbox(Settings(data_dir=Path(home) / "data", sandbox_dir=Path(home)))
+    await sandbox.start((tier,))
+    files = {"main": code}
+    program = Program(language="bash", files=files, entry="main", arguments=(mark,))
+    await sandbox.run(program, b"", 60)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_no_run_outlives_a_worker_that_is_killed(cage: Cage) -> None:
+    mark = f"mark-{uuid4().hex}"
+    code = _WAITING.code("bash", {"mark": "@mark@"}).replace("@mark@", "waiting")
+    command = [sys.executable, "-c", _WORKER, str(cage.home), cage.tier, mark, code]
+    worker = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
+    try:
+        # The worker itself, the run's starters, the code and its five children.
+        assert await holds(lambda: len(with_mark(mark)) >= 7, 20)
+    finally:
+        with suppress(ProcessLookupError):
+            worker.kill()
+        await worker.wait()
+    await gone(mark)
+
+
+async def test_exit_codes_and_signals_are_told_alike_in_both_tiers(cage: Cage) -> None:
+    for code, expected in (("exit 7", 7), ("kill -SEGV $$", 139), ("kill -KILL $$", 137)):
+        ran = await cage.run("bash", code)
+        assert (ran.ending, ran.exit_code) == ("exited", expected)
+
+
+async def test_time_on_the_processor_is_bounded_without_anybody_watching(cage: Cage) -> None:
+    """Two seconds more than the run may last, should its watcher have stopped."""
+    before = time.monotonic()
+    ran = await cage.run("bash", "ulimit -t; ulimit -c; ulimit -n", seconds=5)
+    assert ran.output.split() == [b"7", b"0", b"256"]
+    assert time.monotonic() - before < 3

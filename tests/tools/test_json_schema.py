@@ -1,0 +1,289 @@
+"""JSON Schemas that tenants wrote: what is refused when stored, and that none takes long in use."""
+
+import socket
+import time
+from typing import Any
+
+import pytest
+
+from app.domain.tools import json_schema
+from app.http.errors import Invalid
+from tests.asking import refused
+from tests.world import Client
+
+SOON_SECONDS = 3.0
+
+
+def _problem(schema: dict[str, Any]) -> str:
+    """Why a schema is refused."""
+    with pytest.raises(Invalid) as caught:
+        json_schema.check("input_schema", schema)
+    details = caught.value.details or {}
+    assert set(details) == {"input_schema"}
+    return str(details["input_schema"])
+
+
+def _problems(schema: dict[str, Any], value: Any) -> dict[str, str]:
+    """What is wrong with a value, found soon."""
+    json_schema.check("input_schema", schema)
+    started = time.monotonic()
+    found = json_schema.problems(schema, value, "input")
+    assert time.monotonic() - started < SOON_SECONDS
+    return found
+
+
+# Refused when stored
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "nonsense"},
+        {"type": 5},
+        {"properties": []},
+        {"required": "a"},
+        {"minimum": "1"},
+        {"pattern": "("},
+        {"items": {"type": "object", "properties": {"a": {"enum": 5}}}},
+        {"$schema": "https://example.com/my-own-schema"},
+    ],
+)
+@pytest.mark.parametrize("field", ["input_schema", "output_schema"])
+async def test_what_is_no_json_schema_is_refused(
+    developer: Client, field: str, schema: dict[str, Any]
+) -> None:
+    body = {
+        "name": "T",
+        "category": "custom",
+        "tool_type": "function",
+        "config": {"runtime": "python", "code": "x"},
+        "auth_type": "none",
+        field: schema,
+    }
+    answer = await developer.post("/v1/tools", body)
+    assert set(refused(answer, 422, "validation_error")["details"]) == {field}
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "http://127.0.0.1:9/schema.json",
+        "https://json-schema.org/draft/2020-12/schema",
+        "file:///etc/passwd",
+        "other.json",
+        "//evil.example/x",
+        "#missing",
+        "#/$defs/missing",
+    ],
+)
+def test_what_is_elsewhere_is_refused_without_being_asked_for(
+    monkeypatch: pytest.MonkeyPatch, reference: str
+) -> None:
+    def never(*_args: object, **_more: object) -> Any:
+        pytest.fail("the network was asked")
+
+    monkeypatch.setattr(socket, "getaddrinfo", never)
+    monkeypatch.setattr(socket.socket, "connect", never)
+    said = _problem({"properties": {"a": {"$ref": reference}}})
+    assert "not part of it" in said
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"properties": {"a": {"$ref": "#"}}},
+        {"properties": {"a": {"$ref": "#/properties/a"}}},
+        {"$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}},
+        {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+        {"$defs": {"a": {"$anchor": "me", "items": {"$ref": "#me"}}}},
+        {"$defs": {"a": {"$dynamicAnchor": "me", "items": {"$dynamicRef": "#me"}}}},
+        {
+            "$schema": "https://json-schema.org/draft/2019-09/schema",
+            "items": {"$recursiveRef": "#"},
+        },
+        {"$defs": {"a~b": {"items": {"$ref": "#/$defs/a~0b"}}}},
+        {"$defs": {"a": {"items": {"$ref": "#/$defs/%61"}}}},
+        {"$defs": {"a": {"b": {"items": {"$ref": "#/$defs/a%2Fb"}}}, "a/b": {}}},
+    ],
+)
+def test_a_schema_that_refers_to_itself_is_refused(schema: dict[str, Any]) -> None:
+    assert _problem(schema) == "must not refer to itself"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {
+            "$defs": {"a": {}},
+            "properties": {
+                "x": {
+                    "$id": "https://example.com/inner",
+                    "$defs": {"a": {"properties": {"x": {"$ref": "#/$defs/a"}}}},
+                    "$ref": "#/$defs/a",
+                }
+            },
+        },
+        {
+            "$schema": "http://json-schema.org/draft-04/schema#",
+            "definitions": {"a": {"id": "https://example.com/inner"}},
+        },
+    ],
+)
+def test_a_part_with_an_address_of_its_own_is_refused(schema: dict[str, Any]) -> None:
+    """Within it, the same reference would mean something else than it does to us."""
+    assert "within" in _problem(schema)
+
+
+def test_two_parts_of_one_name_are_refused() -> None:
+    schema = {"$defs": {"a": {"$anchor": "n"}, "b": {"$anchor": "n", "items": {"$ref": "#n"}}}}
+    assert "two parts" in _problem(schema)
+
+
+@pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf"])
+def test_a_schema_that_doubles_again_and_again_is_refused(keyword: str) -> None:
+    defs: dict[str, Any] = {"a0": {"type": "string"}}
+    for number in range(30):
+        defs[f"a{number + 1}"] = {keyword: [{"$ref": f"#/$defs/a{number}"}] * 2}
+    assert "unfolds to more than" in _problem({"$defs": defs, "$ref": "#/$defs/a30"})
+
+
+@pytest.mark.parametrize("keyword", ["unevaluatedProperties", "unevaluatedItems"])
+@pytest.mark.parametrize("around", ["if", "anyOf"])
+def test_what_evaluates_everything_again_at_every_level_is_refused(
+    keyword: str, around: str
+) -> None:
+    schema: dict[str, Any] = {"properties": {"x": {"type": "integer"}}}
+    for _ in range(12):
+        schema = {around: schema if around == "if" else [schema], keyword: False}
+    assert "unfolds to more than" in _problem(schema)
+
+
+def test_a_deep_schema_is_refused() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(40):
+        schema = {"not": schema}
+    assert "nested deeper" in _problem(schema)
+
+
+def test_a_large_schema_is_refused() -> None:
+    assert "at most" in _problem({"description": "x" * 70_000})
+
+
+def test_a_pattern_that_only_backtracking_can_follow_is_refused() -> None:
+    assert "no valid JSON Schema" in _problem({"pattern": r"(?=a)\1"})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "object", "properties": {"id": {"type": "string"}, "$id": {}, "$ref": {}}},
+        {"$id": "https://example.com/s", "$defs": {"a": {}}, "items": {"$ref": "#/$defs/a"}},
+        {"$defs": {"a": {"$anchor": "n"}}, "items": {"$ref": "#n"}},
+        {"properties": {"a": {"examples": [{"id": "1"}, {"id": "1"}]}}},
+        {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {"$id": "#n"}}},
+        {"$defs": {"a/b": {}}, "items": {"$ref": "#/$defs/a~1b"}},
+        {"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {}}},
+        {
+            "properties": {"a": {"type": "object", "unevaluatedProperties": False}},
+            "unevaluatedProperties": False,
+        },
+    ],
+)
+def test_an_ordinary_schema_is_taken(schema: dict[str, Any]) -> None:
+    json_schema.check("input_schema", schema)
+
+
+# Cheap in use
+
+
+def test_what_conforms_has_no_problems() -> None:
+    assert _problems({"properties": {"a": {"type": "integer"}}}, {"a": 1}) == {}
+
+
+def test_each_problem_is_told_by_where_it_is() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"items": {"properties": {"c": False}}}},
+        "required": ["d"],
+    }
+    found = _problems(schema, {"a": 1, "b": [{}, {"c": 1}]})
+    assert set(found) == {"input", "input.a", "input.b.1.c"}
+    assert '"d" is a required property' in found["input"]
+
+
+def test_what_was_given_is_not_told_back() -> None:
+    schema = {"properties": {"a": {"type": "integer"}, "b": {"enum": [1]}, "c": {"pattern": "^x"}}}
+    found = _problems(schema, {"a": "hunter2", "b": "hunter2", "c": "hunter2"})
+    assert len(found) == 3
+    assert "hunter2" not in str(found)
+
+
+def test_at_most_ten_problems_are_told() -> None:
+    schema: dict[str, Any] = {"additionalProperties": {"type": "integer"}}
+    assert len(_problems(schema, {f"k{number}": "x" for number in range(50)})) == 10
+
+
+@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "(.*)*b$", "^(([a-z])+.)+[A-Z]$"])
+def test_a_catastrophic_pattern_is_harmless(pattern: str) -> None:
+    found = _problems({"properties": {"a": {"pattern": pattern}}}, {"a": "a" * 50_000 + "!"})
+    assert set(found) in ({"input"}, {"input.a"})
+
+
+def test_a_large_pattern_is_not_tried_on_a_long_text() -> None:
+    schema = {"properties": {"a": {"pattern": "^([01]*1[01]{900})+$"}}}
+    said = _problems(schema, {"a": "01" * 400_000})
+    assert said == {"input": "is too large to be checked against the schema"}
+
+
+def test_many_patterns_are_not_tried_on_a_long_text() -> None:
+    schema: dict[str, Any] = {
+        "allOf": [{"patternProperties": {f"^([01]*1[01]{{{n}}})+$": {}}} for n in range(49)]
+    }
+    said = _problems(schema, {"01" * 100_000: 1})
+    assert said == {"input": "is too large to be checked against the schema"}
+
+
+def test_an_ordinary_pattern_is_tried_on_a_long_text() -> None:
+    schema = {"properties": {"mail": {"pattern": "^[^@ ]+@[^@ ]+$"}}}
+    assert _problems(schema, {"mail": "a@b.example", "text": "x" * 300_000}) == {}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        {"type": "integer"},
+        {"anyOf": [{"type": "integer"}] * 20},
+        {"allOf": [{"type": "integer"}] * 10},
+        {"required": [f"k{number}" for number in range(60)], "type": ["object", "string"]},
+    ],
+)
+def test_a_large_input_that_is_wrong_all_over_is_soon_refused(items: dict[str, Any]) -> None:
+    """As a list of every error it would not fit into memory."""
+    found = _problems({"properties": {"a": {"items": items}}}, {"a": [{"x": "y"}] * 100_000})
+    assert set(found) == {"input"}
+
+
+def test_a_large_input_that_is_right_is_taken() -> None:
+    schema = {"properties": {"a": {"items": {"type": "string"}, "uniqueItems": True}}}
+    assert _problems(schema, {"a": [f"n{number}" for number in range(100_000)]}) == {}
+
+
+def test_an_input_too_large_for_its_schema_is_not_checked_at_all() -> None:
+    schema = {"items": {"enum": [f"n{number}" for number in range(4000)]}}
+    said = _problems(schema, ["x"] * 100_000)
+    assert said == {"input": "is too large to be checked against the schema"}
+
+
+def test_a_schema_of_many_patterns_is_refused() -> None:
+    """Each is compiled, and takes memory for as long as its tool is used."""
+    many = {"allOf": [{"pattern": f"^[ab]{{{n}}}$"} for n in range(51)]}
+    with pytest.raises(Invalid, match="more than 50 patterns"):
+        json_schema.check("input_schema", many)
+
+
+def test_many_divisions_of_huge_numbers_are_not_tried() -> None:
+    schema = {"properties": {"n": {"items": {"multipleOf": 1e-300}}}}
+    said = _problems(schema, {"n": [1e300] * 50_000})
+    assert said == {"input": "is too large to be checked against the schema"}

@@ -1,0 +1,288 @@
+"""Real servers on loopback that credentials log in to."""
+
+import asyncio
+import ssl
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import asyncssh
+import msgspec
+from aiohttp import web
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from app.kit import clock
+from app.local.postgres import STOP, Postgres
+from tests.peer import Handler, Peer
+from tests.ports import free_port
+
+USER, PASSWORD = "shop", "right-password"
+
+
+class Asked(msgspec.Struct):
+    """A token request as the server saw it."""
+
+    form: dict[str, str]
+    authorization: str | None
+
+
+Answer = Callable[[Asked], web.Response]
+
+
+def granted(access_token: str, **more: Any) -> web.Response:
+    body = {"access_token": access_token, "token_type": "bearer", "expires_in": 3600, **more}
+    return web.json_response(body)
+
+
+def denied(status: int, error: str) -> web.Response:
+    return web.json_response({"error": error}, status=status)
+
+
+class TokenServer(Peer):
+    """An authorization server that does what a test tells it to; a new token each time if not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Asked] = []
+        self.answer: Answer = lambda _asked: granted(f"token-{len(self.asked)}")
+        # Closed, it takes requests and keeps its answers back.
+        self.open = asyncio.Event()
+        self.open.set()
+
+    def routes(self) -> dict[str, Handler]:
+        return {"POST /token": self._token}
+
+    async def _token(self, request: web.Request) -> web.Response:
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        asked = Asked(form, request.headers.get("Authorization"))
+        self.asked.append(asked)
+        answer = self.answer(asked)
+        await self.open.wait()
+        return answer
+
+    def secrets(self, **more: Any) -> dict[str, Any]:
+        return {
+            "client_id": "client",
+            "client_secret": "planted-client-secret",
+            "token_url": f"{self.url}/token",
+            **more,
+        }
+
+
+class DatabaseServer:
+    """A second Postgres, reached by TCP and password alone."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self._folder = tempfile.TemporaryDirectory(prefix="parley-test-")
+        root = Path(self._folder.name)
+        self._server = Postgres(root / "postgres", root / "run", durable=False)
+        self._log = root / "postgres.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    async def start(self) -> None:
+        await asyncio.to_thread(self._server.init)
+        folder = self._server.folder
+        with (folder / "postgresql.conf").open("a", encoding="utf-8") as config:
+            config.write(f"listen_addresses = '127.0.0.1'\nport = {self.port}\n")
+        (folder / "pg_hba.conf").write_text(
+            "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n", encoding="utf-8"
+        )
+        self._process = self._server.start(self._log)
+        connection = await self._connect()
+        await connection.execute(f"CREATE USER {USER} PASSWORD '{PASSWORD}'")
+        await connection.execute(f"CREATE DATABASE shop OWNER {USER}")
+        await connection.close()
+
+    async def _connect(self) -> asyncpg.Connection:
+        for _ in range(600):
+            with suppress(OSError, asyncpg.PostgresError):
+                return await asyncpg.connect(
+                    host=str(self._server.run_dir),
+                    port=self.port,
+                    user="parley",
+                    database="postgres",
+                )
+            await asyncio.sleep(0.05)
+        raise AssertionError(self._log.read_text())
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(STOP)
+            self._process.wait(30)
+        self._folder.cleanup()
+
+    def secrets(self, **more: Any) -> dict[str, Any]:
+        return {
+            "host": "127.0.0.1",
+            "port": self.port,
+            "database": "shop",
+            "username": USER,
+            "password": PASSWORD,
+            **more,
+        }
+
+
+class MailServer:
+    """An SMTP server with one account."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.logins: list[bytes] = []
+
+    def check(self, *args: Any) -> AuthResult:
+        login = args[-1]
+        self.logins.append(login.login)
+        right = (login.login, login.password) == (USER.encode(), PASSWORD.encode())
+        return AuthResult(success=right, handled=False)
+
+    def secrets(self, **more: Any) -> dict[str, Any]:
+        return {
+            "host": "127.0.0.1",
+            "port": self.port,
+            "username": USER,
+            "password": PASSWORD,
+            "use_tls": False,
+            **more,
+        }
+
+
+@asynccontextmanager
+async def mail_server(**options: Any) -> AsyncIterator[MailServer]:
+    server = MailServer()
+    settings = {"authenticator": server.check, "auth_require_tls": False, **options}
+    controller = Controller(server, "127.0.0.1", server.port, **settings)
+    await asyncio.to_thread(controller.start)
+    try:
+        yield server
+    finally:
+        await asyncio.to_thread(controller.stop)
+
+
+class ShellServer:
+    """An SSH server that knows one key."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.key = asyncssh.generate_private_key("ssh-ed25519")
+        self.host_key = asyncssh.generate_private_key("ssh-ed25519")
+
+    def secrets(self, **more: Any) -> dict[str, Any]:
+        return {
+            "host": "127.0.0.1",
+            "port": self.port,
+            "username": USER,
+            "private_key": private(self.key),
+            **more,
+        }
+
+
+def private(key: asyncssh.SSHKey, passphrase: str | None = None) -> str:
+    form = "openssh" if passphrase is None else "pkcs8-pem"
+    return key.export_private_key(form, passphrase).decode()
+
+
+def public(key: asyncssh.SSHKey) -> str:
+    return key.export_public_key().decode()
+
+
+@asynccontextmanager
+async def shell_server() -> AsyncIterator[ShellServer]:
+    server = ShellServer()
+    known = asyncssh.import_authorized_keys(public(server.key))
+    listening = await asyncssh.listen(
+        "127.0.0.1", 0, server_host_keys=[server.host_key], authorized_client_keys=known
+    )
+    server.port = listening.get_port()
+    try:
+        yield server
+    finally:
+        listening.close()
+        await listening.wait_closed()
+
+
+def certificate(folder: Path, name: str) -> Path:
+    """A certificate for a name that vouches for itself, with its key, as one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(clock.now() - timedelta(days=1))
+        .not_valid_after(clock.now() + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / f"{name}.pem"
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        + made.public_bytes(serialization.Encoding.PEM)
+    )
+    return path
+
+
+def server_context(pem: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    return context
+
+
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
+
+
+@asynccontextmanager
+async def talking(talk: Talk) -> AsyncIterator[int]:
+    """The port of a server that says what it likes."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            await talk(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+_TLS_WANTED = (8).to_bytes(4) + (80877103).to_bytes(4)
+
+
+@asynccontextmanager
+async def with_tls(port: int, context: ssl.SSLContext) -> AsyncIterator[int]:
+    """The port of a Postgres that speaks TLS, in front of one that does not."""
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert await reader.readexactly(8) == _TLS_WANTED
+        writer.write(b"S")
+        await writer.start_tls(context)
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(pump(reader, inner_writer), pump(inner_reader, writer))
+
+    async with talking(talk) as outer:
+        yield outer
