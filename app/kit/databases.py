@@ -12,7 +12,7 @@ import asyncpg
 import msgspec
 
 from app.kit.egress import Guard
-from app.kit.postgres_relay import TlsRefused, relayed
+from app.kit.postgres_relay import TlsRefused, TooMuchSaid, relayed
 
 Engine = Literal["postgresql", "mysql"]
 SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
@@ -92,12 +92,12 @@ async def postgres(
     context, must = _tls(login)
     async with AsyncExitStack() as stack:
         async with asyncio.timeout(seconds):
-            folder = await stack.enter_async_context(
+            relay = await stack.enter_async_context(
                 relayed(address, login.real_port, login.host, context, must=must)
             )
         with _understood():
             connection = await asyncpg.connect(
-                host=folder,
+                host=relay.folder,
                 user=login.username,
                 password=login.password,
                 database=login.database,
@@ -111,6 +111,10 @@ async def postgres(
         try:
             yield connection
             await connection.close(timeout=2)
+        except Exception as error:
+            if relay.is_cut_off:
+                raise TooMuchSaid("the server says too much") from error
+            raise
         finally:
             connection.terminate()
 

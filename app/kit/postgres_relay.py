@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import msgspec
+
 _TLS_REQUEST = (8).to_bytes(4) + (80877103).to_bytes(4)
 _PORT = 5432
 _HEADER_BYTES, _SHORTEST = 5, 4
@@ -26,13 +28,25 @@ class TlsRefused(ConnectionError):
     """The server speaks no TLS, and it must."""
 
 
+class TooMuchSaid(ConnectionError):
+    """The server was cut off: it said more than anybody would be shown."""
+
+
+class Relay(msgspec.Struct):
+    """Where to connect to, and whether the server had to be cut off."""
+
+    folder: str
+    is_cut_off: bool = False
+
+
 @asynccontextmanager
 async def relayed(
     address: str, port: int, host: str, context: ssl.SSLContext | None, *, must: bool
-) -> AsyncIterator[str]:
-    """The folder to connect to. `context` asks for TLS; where it `must` be, nothing else does."""
+) -> AsyncIterator[Relay]:
+    """`context` asks for TLS; where it `must` be, nothing else does."""
     reader, writer = await _connected(address, port, host, context, must=must)
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="parley-pg-"))
+    relay = Relay(str(folder))
     pumps: list[asyncio.Task[None]] = []
     writers = [writer]
 
@@ -41,12 +55,12 @@ async def relayed(
         if pumps:
             outer.close()
             return
-        pumps.append(asyncio.create_task(_checked(reader, outer)))
+        pumps.append(asyncio.create_task(_checked(reader, outer, relay)))
         pumps.append(asyncio.create_task(_plain(inner, writer)))
 
     server = await asyncio.start_unix_server(serve, folder / f".s.PGSQL.{_PORT}")
     try:
-        yield str(folder)
+        yield relay
     finally:
         server.close()
         for pump in pumps:
@@ -84,7 +98,9 @@ async def _connected(
         raise
 
 
-async def _checked(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+async def _checked(
+    source: asyncio.StreamReader, target: asyncio.StreamWriter, relay: Relay
+) -> None:
     """What the server says, message by message."""
     room = _MOST_BYTES
     with suppress(OSError, EOFError):
@@ -92,6 +108,7 @@ async def _checked(source: asyncio.StreamReader, target: asyncio.StreamWriter) -
             header = await source.readexactly(_HEADER_BYTES)
             length = int.from_bytes(header[1:])
             room -= length
+            relay.is_cut_off = room < 0
             if header[0] == 0 or length < _SHORTEST or room < 0:
                 break
             target.write(header)

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import signal
+import sys
 import time
 from pathlib import Path
 
@@ -206,3 +208,19 @@ async def test_what_a_killed_worker_left_on_disk_is_removed_in_time(
     (runs / "in-use").chmod(0o700)
     (runs / "in-use" / "main").unlink()
     (runs / "in-use").rmdir()
+
+
+async def test_what_a_killed_worker_left_running_is_ended_in_time(
+    sandbox_home: Path, sandbox_settings: Settings
+) -> None:
+    runs = sandbox_home / "runs"
+    runs.mkdir(exist_ok=True)
+    left = runs / "left-running"
+    left.mkdir()
+    os.utime(left, (time.time() - 7200,) * 2)
+    code = "import time; time.sleep(60)"
+    orphan = await asyncio.create_subprocess_exec(sys.executable, "-c", code, str(left / "main"))
+    await Sandbox(sandbox_settings).start(())
+    async with asyncio.timeout(10):
+        assert await orphan.wait() == -signal.SIGKILL
+    assert not left.exists()

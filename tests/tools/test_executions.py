@@ -789,3 +789,31 @@ async def test_the_ledger_holds_ids_and_no_input(bench: Bench, parts: Parts, unh
     await bench.client.delete(f"/v1/tools/{tool_id}")
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
+
+
+# Who sees what was said
+
+
+@pytest.mark.parametrize("role", ["agent_user", "viewer"])
+async def test_whoever_may_not_run_tools_sees_that_they_ran_and_no_more(
+    bench: Bench, world: World, worker: WorkerProcess, role: str
+) -> None:
+    tool_id = await bench.create("function", FAILING)
+    await bench.run(tool_id, {"said": "something private"})
+    other = await world.user(role, bench.client.tenant_id)
+    answer = await other.get(f"/v1/tools/{tool_id}/executions")
+    (seen,) = answer.json()["data"]
+    assert (seen["input"], seen["output"]) == ({}, None)
+    assert seen["error"] == {"code": "runtime_error", "message": ""}
+
+
+async def test_what_an_agent_said_is_for_those_who_may_read_conversations(
+    bench: Bench, world: World, parts: Parts, worker: WorkerProcess
+) -> None:
+    tool_id = await bench.create("function", ECHO)
+    await bench.run(tool_id, {"said": "something private"})
+    await _sql(parts, "UPDATE tool_executions SET call_id = id WHERE tool_id = $1", tool_id)
+    for role, input_ in (("tenant_admin", {"said": "something private"}), ("agent_user", {})):
+        other = await world.user(role, bench.client.tenant_id)
+        answer = await other.get(f"/v1/tools/{tool_id}/executions")
+        assert [one["input"] for one in answer.json()["data"]] == [input_]

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from app.parts import Parts
+from db.session import ALL_TENANTS
 from tests.asking import refused, until
 from tests.ports import free_port
 from tests.tools.bench import Bench, bench_of
@@ -879,3 +881,21 @@ async def test_a_credential_of_an_agents_settings_needs_a_rule_for_the_agent(
     await bench.grant(credential, agent, "agent")
     await bench.output(tool, agent_id=agent)
     assert site.last.headers["Authorization"] == "Bearer tkn-of-the-vault"
+
+
+async def test_auth_stays_where_it_was_given_for_whatever_becomes_of_the_config(
+    bench: Bench, site: Site, parts: Parts
+) -> None:
+    """Who can write to the database still sends no secret anywhere else."""
+    auth = {"token": "tkn-sealed-with-its-host"}
+    tool = await _api(bench, site, auth_type="bearer", auth_config=auth)
+    moved = site.url.replace("127.0.0.1", "localhost")
+    async with parts.db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute(
+            "UPDATE tools SET config = replace(config::text, $2, $3)::json WHERE id = $1",
+            tool,
+            site.url,
+            moved,
+        )
+    assert await bench.code(tool) == "auth_failed"
+    assert not site.seen
