@@ -10,7 +10,7 @@ from app.http.errors import RateLimited
 class Turnstile:
     """One per process. What hangs on a peer of one tenant leaves the connections to the others."""
 
-    def __init__(self, most: int = 5) -> None:
+    def __init__(self, most: int = 10) -> None:
         self._most = most
         self._inside: Counter[str] = Counter()
 

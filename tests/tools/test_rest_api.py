@@ -899,3 +899,18 @@ async def test_auth_stays_where_it_was_given_for_whatever_becomes_of_the_config(
         )
     assert await bench.code(tool) == "auth_failed"
     assert not site.seen
+
+
+async def test_a_credential_goes_to_its_allowed_hosts_alone(bench: Bench, site: Site) -> None:
+    token = {"token": "tkn-for-one-host-alone"}
+    credential = await bench.credential("bearer_token", token)
+    auth = {"credential_id": credential}
+    tool = await _api(bench, site, auth_type="bearer", auth_config=auth)
+    await bench.grant(credential, tool)
+    path = f"/v1/credentials/{credential}"
+    await bench.client.put(path, {"metadata": {"allowed_hosts": ["api.example.com"]}})
+    assert await bench.code(tool) == "auth_failed"
+    assert not site.seen
+    await bench.client.put(path, {"metadata": {"allowed_hosts": ["127.0.0.1"]}})
+    await bench.output(tool)
+    assert site.last.headers["Authorization"] == "Bearer tkn-for-one-host-alone"

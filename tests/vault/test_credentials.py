@@ -672,3 +672,29 @@ async def test_what_happens_to_a_credential_is_told_without_its_secrets(admin: C
         {**base, "name": "Ours"},
     ]
     assert "planted" not in (await admin.get("/api/v1/event-log")).text
+
+
+@pytest.mark.parametrize("key", ["test_url", "allowed_hosts"])
+async def test_who_may_not_reveal_does_not_say_where_the_secrets_go(
+    world: World, admin: Client, key: str
+) -> None:
+    made = await create(admin)
+    developer = await world.user("agent_developer", admin.tenant_id)
+    value = "https://evil.example.com/" if key == "test_url" else ["evil.example.com"]
+    path = f"/v1/credentials/{made['id']}"
+    answer = await developer.put(path, {"metadata": {key: value}})
+    assert refused(answer, 403, "forbidden")["details"]["required"] == "credentials:reveal"
+    assert (await admin.put(path, {"metadata": {key: value}})).status_code == 200
+
+
+@pytest.mark.parametrize("hosts", ["evil.example.com", [1], [""], {}])
+async def test_allowed_hosts_are_a_list_of_names(admin: Client, hosts: object) -> None:
+    body = {
+        "name": "One",
+        "type": "bearer_token",
+        "secrets": {"token": "tkn-0123456789"},
+        "metadata": {"allowed_hosts": hosts},
+    }
+    answer = await admin.post("/v1/credentials", body)
+    details = refused(answer, 422, "validation_error")["details"]
+    assert next(iter(details)).startswith("metadata.allowed_hosts")

@@ -236,6 +236,19 @@ def destination(config: Config, guard: Guard) -> tuple[Any, ...]:
             return ()
 
 
+def host_of(config: Config, guard: Guard) -> str:
+    """Whom a tool shows itself to."""
+    match config:
+        case RestApiConfig():
+            return (guard.check_url(config.base_url).host or "").lower().rstrip(".")
+        case WebhookConfig() | CustomConfig():
+            return (guard.check_url(config.url).host or "").lower().rstrip(".")
+        case DatabaseConfig():
+            return config.host.lower().rstrip(".")
+        case FunctionConfig() | ScriptConfig():
+            return ""
+
+
 def is_repeatable(config: Config, given: dict[str, Any]) -> bool:
     """Nothing bad comes of running it twice, so that it may run again when a worker died."""
     match config:

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from app.domain.tools import identity, queries
-from app.domain.tools.configs import CustomConfig
+from app.domain.tools import identity, queries, running
+from app.domain.tools.configs import CustomConfig, host_of
 from app.domain.tools.errors import ToolNotFound
 from app.domain.tools.executors import custom
 from app.domain.tools.executors.protocol import ToolFailed
@@ -34,8 +34,9 @@ async def discover(parts: Parts, scope: Scope, tool_id: str) -> list[Discovered]
                 parts,
                 row["tenant_id"],
                 plan.auth_type,
-                plan.auth(parts.keyring, parts.egress.guard),
+                running.opened(parts, plan),
                 plan.user,
+                host_of(plan.config, parts.egress.guard),
             )
             hidden += auth.hidden
             found = await custom.discover(parts.egress, plan.config, auth, seconds)

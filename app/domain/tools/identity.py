@@ -28,9 +28,14 @@ _PAIR = 2
 
 
 async def auth_of(
-    parts: Parts, tenant_id: str, auth_type: str, config: AuthConfig | None, user: User
+    parts: Parts,
+    tenant_id: str,
+    auth_type: str,
+    config: AuthConfig | None,
+    user: User,
+    host: str,
 ) -> Auth:
-    """`user` is whom a rule of the credential must name."""
+    """`user` is whom a rule of the credential must name, `host` where it is to be shown."""
     if auth_type == "none":
         return Auth()
     if config is None:
@@ -38,12 +43,23 @@ async def auth_of(
     try:
         if isinstance(config, CredentialAuth):
             opened = await use.open_for(parts, tenant_id, config.credential_id, user)
+            _check_host(opened, host)
             return await _of_credential(parts, auth_type, config, opened)
         return await _own(parts, config)
     except AccessDenied as error:
         raise ToolFailed("auth_failed", str(error)) from error
     except TokenRefused as error:
         raise ToolFailed("auth_failed", str(error)) from error
+
+
+def _check_host(opened: Opened, host: str) -> None:
+    """A credential may say where it goes; a login of a database says so itself."""
+    allowed = opened.metadata.get("allowed_hosts")
+    if allowed is None or (not host and isinstance(opened.secrets, DatabaseSecrets)):
+        return
+    if host not in {str(name).lower().rstrip(".") for name in allowed}:
+        said = f"{host} is not among the allowed_hosts of the credential"
+        raise ToolFailed("auth_failed", said)
 
 
 async def _own(parts: Parts, config: AuthConfig, refused: str | None = None) -> Auth:

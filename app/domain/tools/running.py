@@ -8,7 +8,7 @@ import msgspec
 
 from app.domain.tools import identity, json_schema
 from app.domain.tools.auths import MeantForElsewhere
-from app.domain.tools.configs import is_repeatable
+from app.domain.tools.configs import host_of, is_repeatable
 from app.domain.tools.executors.protocol import Auth, Surroundings, Task, ToolFailed
 from app.domain.tools.executors.registry import EXECUTORS
 from app.domain.tools.plans import Plan, plan_of, seconds_of
@@ -66,7 +66,12 @@ async def _value(parts: Parts, row: Row, secrets: list[str]) -> Any:
     try:
         async with asyncio.timeout(seconds):
             auth = await identity.auth_of(
-                parts, row["tenant_id"], plan.auth_type, _opened(parts, plan), plan.user
+                parts,
+                row["tenant_id"],
+                plan.auth_type,
+                opened(parts, plan),
+                plan.user,
+                host_of(plan.config, parts.egress.guard),
             )
             secrets += auth.hidden
             value = await execute(parts, row["tenant_id"], plan, given, _watched(auth, secrets))
@@ -101,7 +106,7 @@ def _planned(parts: Parts, row: Row) -> Plan:
         raise ToolFailed("runtime_error", "the stored config cannot be used") from error
 
 
-def _opened(parts: Parts, plan: Plan) -> Any:
+def opened(parts: Parts, plan: Plan) -> Any:
     try:
         return plan.auth(parts.keyring, parts.egress.guard)
     except MeantForElsewhere as error:

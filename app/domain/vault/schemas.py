@@ -54,7 +54,11 @@ class CreateCredential(msgspec.Struct, kw_only=True):
     description: Description = ""
     metadata: Annotated[
         dict[str, Any],
-        Meta(description="Not secret. `test_url` is what a test asks where a type has no host"),
+        Meta(
+            description="Not secret. `test_url` is what a test asks where a type has no host; "
+            "`allowed_hosts` are the only ones that tools may send the secrets to. Who may not "
+            "reveal the secrets cannot change these two"
+        ),
     ] = {}
 
 

@@ -1,9 +1,10 @@
 """Credentials: their fields, their secrets, who may use them. Whatever is done is written down."""
 
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 from sqlalchemy import func, select
 
 from app.domain.events import service as events
@@ -48,6 +49,12 @@ _SORTABLE = {
 _METADATA_CHARS = 16_384
 _DEEPEST = 16
 _MOST_RULES = 500
+
+
+class _Hosts(msgspec.Struct):
+    allowed_hosts: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=255)]], Meta(max_length=100)
+    ]
 
 
 class Vault(msgspec.Struct, frozen=True):
@@ -125,7 +132,7 @@ async def update(at: Vault, credential_id: str, data: UpdateCredential) -> Crede
     if "metadata" in values:
         _check_metadata(values["metadata"], at.guard)
         if secrets is None and _where(values["metadata"]) != _where(credential.about):
-            # A test would send the secrets there, and whoever reads them there has them.
+            # Whoever decides where the secrets are sent can read them there.
             at.principal.require("credentials:reveal")
         values["about"] = values.pop("metadata")
     changed = [name for name, value in values.items() if getattr(credential, name) != value]
@@ -275,6 +282,9 @@ def _check_metadata(metadata: dict[str, Any], guard: Guard) -> None:
         raise Invalid.field("metadata", f"is nested deeper than {_DEEPEST} levels")
     if len(as_json(metadata)) > _METADATA_CHARS:
         raise Invalid.field("metadata", f"must have at most {_METADATA_CHARS} characters")
+    hosts = metadata.get("allowed_hosts")
+    if hosts is not None:
+        bodies.converted(_Hosts, {"allowed_hosts": hosts}, "metadata")
     url = metadata.get("test_url")
     if url is not None:
         problem = guard.problem_with(url) if isinstance(url, str) else "must be a text"
@@ -283,7 +293,8 @@ def _check_metadata(metadata: dict[str, Any], guard: Guard) -> None:
 
 
 def _where(metadata: dict[str, Any]) -> Any:
-    return metadata.get("test_url")
+    """Where the secrets may be sent."""
+    return metadata.get("test_url"), metadata.get("allowed_hosts")
 
 
 def _sealed(keyring: Keyring, tenant_id: str, credential_id: str, secrets: Any) -> bytes:
