@@ -458,7 +458,7 @@ async def test_the_last_word_must_be_the_users(
         ({"messages": "Hi"}, "messages"),
         ({"messages": [{"role": "user", "content": "x"}] * 1001}, "messages"),
         ({"messages": [{"role": "king", "content": "x"}]}, "messages.0.role"),
-        ({"messages": [{"content": "x"}]}, "messages.0"),
+        ({"messages": [{"content": "x"}]}, "messages.0.role"),
         ({"messages": [{"role": "user", "content": 7}]}, "messages.0.content"),
         ({"model": None}, "model"),
         ({"model": "x" * 65}, "model"),

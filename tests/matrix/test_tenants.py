@@ -20,6 +20,9 @@ from tests.matrix.seeds import MARK, Rows
 from tests.stores import Stores
 from tests.world import Client, World
 
+# One walk along every route, in every way.
+pytestmark = pytest.mark.timeout(400)
+
 _HIDDEN = {403, 404}
 # super_admin is the one role that reaches every tenant.
 _ROLES = [role for role in ROLES if role != "super_admin"]
@@ -80,12 +83,12 @@ def _values(parameter: str, rows: Rows) -> list[str]:
     """What a parameter may be filled with: the id of the row that it names, or any column of its
     own name; where nothing fits, the id of every row.
     """
-    thing = parameter.removesuffix("_id")
+    thing = parameter.removesuffix("_id").rstrip("s")
     named = [row["id"] for table, row in rows.items() if table.rstrip("s").endswith(thing)]
     named += [
         str(row[parameter]) for row in rows.values() if parameter in row and parameter != "id"
     ]
-    return named or [row["id"] for row in rows.values() if "id" in row]
+    return list(dict.fromkeys(named)) or [row["id"] for row in rows.values() if "id" in row]
 
 
 def _fillings(route: Route, near: Neighbours) -> Iterator[dict[str, str]]:

@@ -8,7 +8,7 @@ MIB = 1024 * 1024
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Of a whole run, except `process_bytes`, which holds for each of its processes."""
 
-    processes: int = 32
+    processes: int = 48
     process_bytes: int = 1024 * MIB
     total_bytes: int = 512 * MIB
     scratch_bytes: int = 16 * MIB
