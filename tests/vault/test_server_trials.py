@@ -1,7 +1,6 @@
 """Testing credentials for databases, mail and SSH servers: a real login."""
 
 import asyncio
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -291,16 +290,12 @@ async def test_a_locked_key_opens_with_its_passphrase_alone(
         assert "is the passphrase right?" in result["message"]
 
 
-@pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="ssh-keygen is not installed")
-async def test_a_key_locked_by_ssh_keygen_opens_with_its_passphrase(
-    admin: Client, shell: ShellServer, tmp_path: Path
+async def test_a_key_locked_as_ssh_keygen_does_opens_with_its_passphrase(
+    admin: Client, shell: ShellServer
 ) -> None:
-    path = tmp_path / "key"
-    path.write_text(private(shell.key))
-    path.chmod(0o600)
-    locked = ["ssh-keygen", "-p", "-f", str(path), "-P", "", "-N", "right-phrase"]
-    await asyncio.to_thread(subprocess.run, locked, check=True, capture_output=True)
-    secrets = shell.secrets(private_key=path.read_text(), passphrase="right-phrase")
+    locked = shell.key.export_private_key("openssh", passphrase="right-phrase").decode()
+    assert "BEGIN OPENSSH PRIVATE KEY" in locked
+    secrets = shell.secrets(private_key=locked, passphrase="right-phrase")
     assert (await _result(admin, "ssh", secrets))["success"] is True
 
 

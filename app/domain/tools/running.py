@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import traceback
 from typing import Any
 
 import msgspec
@@ -91,8 +92,15 @@ async def execute(
     except (ToolFailed, TimeoutError):
         raise
     except Exception as error:
-        # Its text may hold anything; the log gets where it happened.
-        log.exception("an executor raised", tool_id=plan.tool_id, tool_type=plan.tool_type)
+        # Its text may hold anything, a secret too; the log gets what it was and where.
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        log.error(  # noqa: TRY400
+            "an executor raised",
+            tool_id=plan.tool_id,
+            tool_type=plan.tool_type,
+            error=type(error).__name__,
+            at=f"{at.filename}:{at.lineno}",
+        )
         said = f"the tool failed unexpectedly: {type(error).__name__}"
         raise ToolFailed("runtime_error", said) from error
 
