@@ -121,6 +121,20 @@ SELECT coalesce(max(display_order) + 1, 0) FROM agent_tools WHERE tenant_id = $1
 """
 
 
+# A run stays for its figures, without what was said.
+_FORGET = "UPDATE tool_executions SET input = '{}', output = NULL, error_message = NULL"
+_FORGET_AGENTS = f"{_FORGET} WHERE tenant_id = $1 AND agent_id = ANY($2)"
+_FORGET_CALLS = f"{_FORGET} WHERE tenant_id = $1 AND call_id = ANY($2)"
+
+
+async def forget_agents(tx: Tx, tenant: str, agent_ids: list[str]) -> None:
+    await fast.execute(tx, tenant, _FORGET_AGENTS, agent_ids)
+
+
+async def forget_calls(tx: Tx, tenant: str, call_ids: list[str]) -> None:
+    await fast.execute(tx, tenant, _FORGET_CALLS, call_ids)
+
+
 async def to_run(tx: Tx, tenant: str | None, tool_id: str, agent_id: str | None) -> Row | None:
     return await fast.row(tx, tenant, _TO_RUN, tool_id, agent_id)
 

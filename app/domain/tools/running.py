@@ -10,7 +10,7 @@ import msgspec
 from app.domain.tools import identity, json_schema
 from app.domain.tools.auths import MeantForElsewhere
 from app.domain.tools.configs import host_of, is_repeatable
-from app.domain.tools.executors.protocol import Auth, Surroundings, Task, ToolFailed
+from app.domain.tools.executors.protocol import Auth, Surroundings, Task, ToolFailed, noting
 from app.domain.tools.executors.registry import EXECUTORS
 from app.domain.tools.plans import Plan, plan_of, seconds_of
 from app.http.errors import ApiError
@@ -75,7 +75,7 @@ async def _value(parts: Parts, row: Row, secrets: list[str]) -> Any:
                 host_of(plan.config, parts.egress.guard),
             )
             secrets += auth.hidden
-            value = await execute(parts, row["tenant_id"], plan, given, _watched(auth, secrets))
+            value = await execute(parts, row["tenant_id"], plan, given, noting(auth, secrets))
     except TimeoutError as error:
         raise ToolFailed("timeout", f"did not end within {seconds:g} s") from error
     _check_output(row, value)
@@ -122,20 +122,6 @@ def opened(parts: Parts, plan: Plan) -> Any:
         raise ToolFailed("auth_failed", said) from error
     except CannotOpen as error:
         raise ToolFailed("auth_failed", "the auth_config does not open; set it again") from error
-
-
-def _watched(auth: Auth, secrets: list[str]) -> Auth:
-    """A renewed token is a secret like the one before it."""
-    if auth.renew is None:
-        return auth
-    renew = auth.renew
-
-    async def renewed() -> Auth:
-        fresh = await renew()
-        secrets.extend(fresh.hidden)
-        return fresh
-
-    return msgspec.structs.replace(auth, renew=renewed)
 
 
 def _check_output(row: Row, value: Any) -> None:

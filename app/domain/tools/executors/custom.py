@@ -19,6 +19,7 @@ from app.domain.tools.executors.protocol import (
     Surroundings,
     Task,
     ToolFailed,
+    noting,
     of_the_way,
     over_http,
 )
@@ -60,7 +61,7 @@ async def discover(
     """The tools of a server: name, description and what they take."""
     fresh: list[str] = []
     try:
-        found = await _asked(egress, config, _watched(auth, fresh), seconds, _listed)
+        found = await _asked(egress, config, noting(auth, fresh), seconds, _listed)
     except ToolFailed as error:
         raise ToolFailed(error.code, Redactor(fresh).text(error.message)) from error
     listed: list[dict[str, Any]] = Redactor(fresh).value(
@@ -74,20 +75,6 @@ async def discover(
         ]
     )
     return listed
-
-
-def _watched(auth: Auth, fresh: list[str]) -> Auth:
-    """A renewed token is a secret that nobody else knows of yet."""
-    renew = auth.renew
-    if renew is None:
-        return auth
-
-    async def renewed() -> Auth:
-        again = await renew()
-        fresh.extend(again.hidden)
-        return again
-
-    return msgspec.structs.replace(auth, renew=renewed)
 
 
 async def _listed(client: Any) -> list[Any]:

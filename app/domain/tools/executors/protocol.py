@@ -49,6 +49,20 @@ class Auth(msgspec.Struct, frozen=True):
     renew: Callable[[], Awaitable["Auth"]] | None = None
 
 
+def noting(auth: Auth, secrets: list[str]) -> Auth:
+    """The same, but a renewed token is noted: it is a secret that nobody else knows of yet."""
+    renew = auth.renew
+    if renew is None:
+        return auth
+
+    async def renewed() -> Auth:
+        fresh = await renew()
+        secrets.extend(fresh.hidden)
+        return fresh
+
+    return msgspec.structs.replace(auth, renew=renewed)
+
+
 class Surroundings(msgspec.Struct, frozen=True):
     """What of the instance an executor may use."""
 
