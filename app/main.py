@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from litestar import Litestar, Request, Response
@@ -19,15 +20,23 @@ from app.domain.agents.controllers import (
 from app.domain.chat.controllers import ChatController, ConversationController
 from app.domain.embed import admission
 from app.domain.embed.controllers import EmbedKeyController, PublicAgentController
-from app.domain.events.controllers import EventLogController
+from app.domain.events.controllers import EventLogController, EventTypeController
+from app.domain.incoming.controllers import IncomingWebhookController, receive_payload
 from app.domain.mfa.controllers import MfaController, MfaResetController
 from app.domain.models.controllers import ModelController, ProviderKeyController
 from app.domain.openai.controllers import OpenAiController
 from app.domain.profile.controllers import AvatarController, ProfileController
 from app.domain.roles.controllers import RoleController
+from app.domain.subscriptions.controllers import (
+    SubscriptionController,
+    TestEventController,
+    WorkflowSubscriptionController,
+)
+from app.domain.tenants import limited
 from app.domain.tenants.controllers import TenantController
 from app.domain.tools.controllers import AgentToolController, ToolController
 from app.domain.vault.controllers import CredentialController
+from app.domain.webhooks.controllers import WebhookController
 from app.http import errors, health, idempotency, openapi
 from app.http.bodies import MAX_BYTES, StrictRequest
 from app.http.gate import SCRIPT, Gate
@@ -40,7 +49,9 @@ from app.parts import Parts, parts_of
 from app.security import principal
 from app.security.principal import Principal, principal_of
 from app.settings import Settings
-from app.web.accounts import account_asset, account_page
+from app.web.accounts import account_page
+from app.web.pages import page_asset
+from app.web.trace import trace_page
 
 VERSION = "0.1.0"
 
@@ -66,9 +77,17 @@ ROUTES: list[Any] = [
     CredentialController,
     ToolController,
     AgentToolController,
+    EventTypeController,
+    SubscriptionController,
+    WorkflowSubscriptionController,
+    TestEventController,
     EventLogController,
+    WebhookController,
+    IncomingWebhookController,
+    receive_payload,
     account_page,
-    account_asset,
+    trace_page,
+    page_asset,
     health.live,
     health.ready,
     health.metrics,
@@ -136,6 +155,7 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         tokens=parts.tokens,
         grants=parts.grants,
         costs=_costs(app),
+        on_limited=partial(limited.tell, parts),
     )
     return app
 
@@ -146,7 +166,7 @@ def _costs(app: Litestar) -> CostTable:
         if isinstance(route, HTTPRoute):
             for method, (handler, _) in route.route_handler_map.items():
                 if "cost" in handler.opt:
-                    keyed = bool(handler.opt.get("keyed"))
+                    keyed = bool(handler.opt.get("keyed") or handler.opt.get("tenant_pays"))
                     special.append((str(method), route.path_format, handler.opt["cost"], keyed))
     return CostTable(special)
 

@@ -36,6 +36,9 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     copies: Copies
     doorbell: Doorbell
     egress: Egress
+    # For deliveries: how many are on their way, and to whom, is the couriers' own affair. What an
+    # endpoint says is kept in part, never unpacked.
+    couriers: Egress
     files: Files
     models: Models
     batches: Batches
@@ -49,6 +52,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         await background.drain()
         await self.models.close()
         await self.egress.close()
+        await self.couriers.close()
         await self.doorbell.close()
         with suppress(OSError, asyncio.CancelledError):
             await self.redis.aclose()
@@ -62,6 +66,8 @@ def build(settings: Settings) -> Parts:
     redis = connect(settings.redis_address)
     guard = Guard(settings.egress_allow)
     egress = Egress(guard)
+    doorbell = Doorbell(settings.redis_address)
+    db.ring = doorbell.wake
     return Parts(
         settings=settings,
         db=db,
@@ -70,8 +76,9 @@ def build(settings: Settings) -> Parts:
         tokens=Tokens(keyring),
         grants=Grants(db),
         copies=Copies(redis),
-        doorbell=Doorbell(settings.redis_address),
+        doorbell=doorbell,
         egress=egress,
+        couriers=Egress(guard, limit=0, per_host=0, decompress=False),
         files=Files.at(settings.files_uri, settings.data_dir),
         models=Models(guard, redis, has_local=settings.local_model),
         batches=Batches(),

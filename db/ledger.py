@@ -23,6 +23,16 @@ class WorkRow(msgspec.Struct, frozen=True):
     lease_token: str
     correlation_id: str
     cause_event_id: str | None
+    lane: str | None = None
+
+
+class Room(msgspec.Struct, frozen=True):
+    """Who has enough running here, and how many more the others may have."""
+
+    full_lanes: list[str]
+    full_tenants: list[str]
+    of_lane: int
+    of_tenant: int
 
 
 class Dispatch(msgspec.Struct, frozen=True):
@@ -46,13 +56,42 @@ SET state = 'leased', lease_token = $2, lease_until = now() + $3 * interval '1 s
 WHERE id = $1
   AND (state = 'pending' AND run_at <= now() OR state = 'leased' AND lease_until < now())
 RETURNING id, tenant_id, kind, ref_id, attempt, max_attempts, lease_token, correlation_id,
-          cause_event_id
+          cause_event_id, lane
 """
 
+# Of each lane only as many as there is room for, in the order in which they are due.
+_CLAIM_DUE = """
+WITH due AS (
+    SELECT id, lane, tenant_id, run_at FROM work
+    WHERE kind = ANY($1)
+      AND (state = 'pending' AND run_at <= now()
+           OR state = 'leased' AND lease_until < now())
+      AND lane <> ALL($2) AND tenant_id <> ALL($3)
+    ORDER BY run_at
+    LIMIT $4 * 4
+    FOR UPDATE SKIP LOCKED
+), ranked AS (
+    SELECT id, row_number() OVER (PARTITION BY lane ORDER BY run_at, id) AS of_lane,
+           row_number() OVER (PARTITION BY tenant_id ORDER BY run_at, id) AS of_tenant
+    FROM due
+), taken AS (
+    SELECT id FROM ranked WHERE of_lane <= $5 AND of_tenant <= $6 ORDER BY id LIMIT $4
+)
+UPDATE work w
+SET state = 'leased', lease_token = 'lea_' || gen_random_uuid(),
+    lease_until = now() + $7 * interval '1 second', attempt = attempt + 1, started_at = now()
+FROM taken WHERE w.id = taken.id
+RETURNING w.id, w.tenant_id, w.kind, w.ref_id, w.attempt, w.max_attempts, w.lease_token,
+          w.correlation_id, w.cause_event_id, w.lane
+"""
+
+# Locked in one order: outcomes of many rows are written at once, too.
 _RENEW = """
-UPDATE work SET lease_until = now() + $2 * interval '1 second'
-WHERE lease_token = ANY($1) AND state = 'leased'
-RETURNING lease_token
+UPDATE work w SET lease_until = now() + $2 * interval '1 second'
+FROM (SELECT id FROM work WHERE lease_token = ANY($1) AND state = 'leased'
+      ORDER BY id FOR UPDATE) held
+WHERE w.id = held.id AND w.state = 'leased'
+RETURNING w.lease_token
 """
 
 _FINISH = """
@@ -93,6 +132,14 @@ _UNDISPATCH = "UPDATE work SET dispatched_at = NULL WHERE id = $1 AND state = 'p
 _CANCEL = """
 UPDATE work SET state = 'cancelled', finished_at = now(), lease_token = NULL, lease_until = NULL
 WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND state IN ('pending', 'leased')
+"""
+
+_CANCEL_LANE = """
+UPDATE work w SET state = 'cancelled', finished_at = now(), lease_token = NULL, lease_until = NULL
+FROM (SELECT id FROM work
+      WHERE tenant_id = $1 AND lane = $2 AND state IN ('pending', 'leased')
+      ORDER BY id FOR UPDATE) theirs
+WHERE w.id = theirs.id
 """
 
 _STATE = "SELECT state FROM work WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
@@ -147,6 +194,31 @@ async def claim(
 ) -> WorkRow | None:
     found = await connection.fetchrow(_CLAIM, work_id, token, lease_seconds)
     return WorkRow(**found) if found else None
+
+
+async def claim_due(
+    connection: asyncpg.Connection,
+    kinds: list[str],
+    limit: int,
+    room: "Room",
+    lease_seconds: float,
+) -> list[WorkRow]:
+    """Take what is due, many at once, for whoever runs it right away."""
+    found = await connection.fetch(
+        _CLAIM_DUE,
+        kinds,
+        room.full_lanes,
+        room.full_tenants,
+        limit,
+        room.of_lane,
+        room.of_tenant,
+        lease_seconds,
+    )
+    return [WorkRow(**row) for row in found]
+
+
+async def cancel_lane(tx: Tx, tenant: str, lane: str) -> int:
+    return await fast.execute(tx, tenant, _CANCEL_LANE, lane)
 
 
 async def renew(

@@ -29,6 +29,9 @@ _FORGET = (
     _old("usage", "t.rolled AND t.created_at < now() - interval '400 days'"),
     # As long as the longest period that figures are asked for.
     _old("tool_executions", "t.executed_at < now() - interval '90 days'"),
+    # With their attempts. What is still to be delivered is never that old.
+    _old("deliveries", "t.created_at < now() - interval '90 days' AND t.status <> 'pending'"),
+    _old("incoming_payloads", "t.created_at < now() - interval '90 days'"),
     _old(
         "chat_jobs",
         "t.finished_at < now() - least(a.retention_days, 30) * interval '1 day'",

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, cast
 
 import asyncpg
@@ -54,6 +54,8 @@ _log = logging.getLogger(__name__)
 
 Scope = str | AllTenants
 AfterCommit = Callable[[], Awaitable[None]]
+# Tells the workers of a kind that there is work for them.
+Ring = Callable[[str, str], Awaitable[None]]
 
 
 class ScopedSession(Session):
@@ -125,8 +127,16 @@ def _check_tenant(session: Session, _ctx: UOWTransaction, _objects: object) -> N
 class Tx:
     """One unit of work. `read_only` lets plain SQL run without BEGIN and COMMIT around it."""
 
-    def __init__(self, engine: AsyncEngine, scope: Scope | None, *, read_only: bool) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        scope: Scope | None,
+        *,
+        read_only: bool,
+        ring: Ring | None = None,
+    ) -> None:
         self.scope = scope
+        self._ring = ring
         self.after_commit: list[AfterCommit] = []
         self._engine = engine
         self._read_only = read_only
@@ -141,6 +151,11 @@ class Tx:
         self.scope = scope
         if self._session is not None:
             self._session.info["scope"] = scope
+
+    def wake(self, kind: str, work_id: str) -> None:
+        """Once this is committed, a worker hears of the work; else its poller finds it."""
+        if self._ring is not None:
+            self.after_commit.append(partial(self._ring, kind, work_id))
 
     async def session(self) -> AsyncSession:
         if self._session is None:
@@ -298,9 +313,11 @@ class Database:
             },
         )
         event.listen(self.engine.sync_engine, "checkout", _refuse_closed)
+        # Where there is a queue at all.
+        self.ring: Ring | None = None
 
     def begin(self, scope: Scope | None, *, read_only: bool = False) -> Tx:
-        return Tx(self.engine, scope, read_only=read_only)
+        return Tx(self.engine, scope, read_only=read_only, ring=self.ring)
 
     @asynccontextmanager
     async def tx(self, scope: Scope | None, *, read_only: bool = False) -> AsyncIterator[Tx]:

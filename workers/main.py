@@ -20,6 +20,8 @@ from app.kit.work import CANCEL_CHANNEL, KINDS, QUEUES
 from app.parts import Parts
 from app.settings import Settings
 from workers.chat import bury_turn, run_turn
+from workers.courier import Courier
+from workers.deliveries import act, bury_delivery, deliver, hand_out
 from workers.mail import send_mail
 from workers.runner import Burial, JobFunction, Runner
 from workers.sweep import Sweeper
@@ -29,6 +31,9 @@ log = logs.get("worker")
 
 JOBS: Final[dict[str, JobFunction]] = {
     "chat.turn": run_turn,
+    "events.act": act,
+    "events.fan_out": hand_out,
+    "webhooks.deliver": deliver,
     "mail.send": send_mail,
     "tools.run": run_tool,
 }
@@ -37,6 +42,7 @@ JOBS: Final[dict[str, JobFunction]] = {
 BURIALS: Final[dict[str, Burial]] = {
     "chat.turn": bury_turn,
     "tools.run": bury_tool,
+    "webhooks.deliver": bury_delivery,
 }
 
 # How many jobs of a queue one process runs at a time.
@@ -98,6 +104,9 @@ class WorkerProcess:
         self.queues = queues
         self.runner = Runner(parts, functions, BURIALS, SHARES)
         self.sweeper = Sweeper(parts, self.runner, queues)
+        self.courier = Courier(parts, self.runner) if "deliveries" in queues else None
+        if self.courier is not None:
+            self.runner.afterwards["events.fan_out"] = self.courier.wake
         self._redis = connect(parts.settings.redis_address, wait_seconds=None)
         self._bells = [PatientQueue(self._redis, name=name) for name in queues]
         self._workers = [self._worker(queue) for queue in self._bells]
@@ -119,7 +128,9 @@ class WorkerProcess:
         tier = await self._sandbox_tier()
         beat = Beat("worker", heartbeat.own_name(), self.queues, tier)
         taking = [asyncio.create_task(worker.start()) for worker in self._workers]
-        polling = asyncio.create_task(self.sweeper.poll_forever())
+        looking = [asyncio.create_task(self.sweeper.poll_forever())]
+        if self.courier is not None:
+            looking.append(asyncio.create_task(self.courier.run_forever()))
         tending = [
             asyncio.create_task(self.runner.renew_forever()),
             asyncio.create_task(self._hear_cancels()),
@@ -129,7 +140,8 @@ class WorkerProcess:
         await self.stopped.wait()
         log.info("worker stopping", running=self.runner.busy)
         # Take nothing new, let what runs finish, and only then end the loops around it.
-        polling.cancel()
+        for task in looking:
+            task.cancel()
         for queue in self._bells:
             queue.stopping = True
         await self.runner.drain(GRACE_SECONDS)
@@ -138,7 +150,7 @@ class WorkerProcess:
         await asyncio.wait(taking, timeout=_STOP_SECONDS)
         for task in tending:
             task.cancel()
-        await asyncio.wait([polling, *tending], timeout=_STOP_SECONDS)
+        await asyncio.wait([*looking, *tending], timeout=_STOP_SECONDS)
         await heartbeat.stop(self.parts.redis, beat)
         with contextlib.suppress(RedisError, OSError):
             await self._redis.aclose()

@@ -50,10 +50,13 @@ class GiveUp(Exception):
 class Job:
     """What a job function receives: its row, the parts, and the one way to write its results."""
 
-    def __init__(self, parts: Parts, row: WorkRow) -> None:
+    def __init__(self, parts: Parts, row: WorkRow, given: object = None) -> None:
         self.parts = parts
         self.row = row
-        self.settled = False
+        # What whoever claimed it has read already.
+        self.given = given
+        # Set once the outcome is written: what became of it.
+        self.outcome: str | None = None
 
     @property
     def ref_id(self) -> str:
@@ -87,7 +90,7 @@ class Job:
             yield tx
             if not await ledger.finish(await tx.raw(), self.row):
                 raise LeaseLost(self.row.id)
-        self.settled = True
+        self.outcome = "done"
 
 
 JobFunction = Callable[[Job], Awaitable[None]]
@@ -111,6 +114,8 @@ class Runner:
         self._running: dict[str, tuple[WorkRow, asyncio.Task[None]]] = {}
         self._claiming = 0
         self.accepting = True
+        # Called when work of a kind is done here.
+        self.afterwards: dict[str, Callable[[], None]] = {}
 
     @property
     def busy(self) -> int:
@@ -129,11 +134,15 @@ class Runner:
         if row is None:
             return
         if self._has_its_share(row):
-            await self._put_back(row)
+            await self.put_back(row)
             return
+        await self.run_claimed(row)
+
+    async def run_claimed(self, row: WorkRow, given: object = None) -> None:
+        """`given` is what the job need not read again."""
         trace.begin(Trace(correlation_id=row.correlation_id, cause_event_id=row.cause_event_id))
         kind = KINDS.get(row.kind) or Kind(row.kind)
-        task = asyncio.create_task(self._attempt(kind, row))
+        task = asyncio.create_task(self._attempt(kind, row, given))
         self._running[row.lease_token] = (row, task)
         try:
             await asyncio.shield(task)
@@ -155,7 +164,7 @@ class Runner:
         theirs = sum(other.tenant_id == row.tenant_id for other, _ in self._running.values())
         return theirs >= share
 
-    async def _put_back(self, row: WorkRow) -> None:
+    async def put_back(self, row: WorkRow) -> None:
         """Spread out a little, so that many of them do not come back in one moment."""
         async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
             wait = 0.5 + random.random()  # noqa: S311  # no secret
@@ -172,9 +181,9 @@ class Runner:
         async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
             await ledger.undispatch(await tx.raw(), work_id)
 
-    async def _attempt(self, kind: Kind, row: WorkRow) -> None:
+    async def _attempt(self, kind: Kind, row: WorkRow, given: object) -> None:
         started = time.perf_counter()
-        outcome = await self._outcome(kind, row)
+        outcome = await self._outcome(kind, Job(self._parts, row, given))
         metrics.WORK.labels(kind.name, outcome).inc()
         metrics.WORK_SECONDS.labels(kind.name).observe(time.perf_counter() - started)
         level = log.info if outcome in {"done", "cancelled"} else log.warning
@@ -185,11 +194,13 @@ class Runner:
             attempt=row.attempt,
             ms=round((time.perf_counter() - started) * 1000, 1),
         )
+        if outcome == "done" and row.kind in self.afterwards:
+            self.afterwards[row.kind]()
         if kind.awaited and outcome in {"done", "dead", "cancelled"}:
             await self._parts.doorbell.announce_done(row.id)
 
-    async def _outcome(self, kind: Kind, row: WorkRow) -> str:
-        job = Job(self._parts, row)
+    async def _outcome(self, kind: Kind, job: Job) -> str:
+        row = job.row
         function = self._functions.get(row.kind)
         try:
             if row.attempt > row.max_attempts:
@@ -198,7 +209,7 @@ class Runner:
                 raise GiveUp(f"no worker knows the kind {row.kind}")  # noqa: TRY301
             async with asyncio.timeout(kind.timeout_seconds):
                 await function(job)
-            if not job.settled:
+            if job.outcome is None:
                 async with job.finish():
                     pass
         except asyncio.CancelledError:
@@ -215,7 +226,7 @@ class Runner:
             log.exception("work raised", work_id=row.id, kind=row.kind)
             # Its text may hold anything, a secret too; the ledger and events get its name only.
             return await self._again(kind, row, f"unexpected {type(error).__name__}", None)
-        return "done"
+        return job.outcome or "done"
 
     async def _interrupted(self, row: WorkRow) -> str:
         """The worker stops, or the work was cancelled: only the first finds its lease intact."""

@@ -50,7 +50,9 @@ class Sweeper:
 
     async def poll(self) -> None:
         """One round: take what is due and ring for it; run it here where nobody would hear."""
-        kinds = [kind.name for kind in KINDS.values() if kind.queue in self._queues]
+        kinds = [
+            kind.name for kind in KINDS.values() if kind.queue in self._queues and not kind.in_bulk
+        ]
         stale = _EVERY_SECONDS if self._redis_away else self._parts.settings.lease_seconds
         async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
             due = await ledger.due(await tx.raw(), kinds, stale, _BATCH)

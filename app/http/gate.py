@@ -7,7 +7,7 @@ checks the session, puts the standing headers on every answer, and writes one lo
 import ipaddress
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from app.http.errors import (
     to_api_error,
 )
 from app.http.limits import Verdict
-from app.kit import logs, trace
+from app.kit import background, logs, trace
 from app.kit.redis import ScriptFailed, ScriptLine
 from app.kit.trace import Trace
 from app.security import sessions
@@ -38,6 +38,9 @@ from app.settings import Settings
 from db.session import Database
 
 log = logs.get("http")
+
+# Told of somebody who signed in and was refused.
+OnLimited = Callable[[Principal, Verdict], Coroutine[Any, Any, None]]
 
 SCRIPT = Path(__file__).with_suffix(".lua").read_text(encoding="utf-8")
 _AWAY_SECONDS = 1.0
@@ -75,6 +78,7 @@ class Gate:
         tokens: Tokens,
         grants: Grants,
         costs: limits.CostTable,
+        on_limited: OnLimited | None = None,
     ) -> None:
         self._app = app
         self._db = db
@@ -82,6 +86,7 @@ class Gate:
         self._tokens = tokens
         self._grants = grants
         self._costs = costs
+        self._on_limited = on_limited
         self._anonymous = limits.anonymous(settings.anonymous_per_minute)
         self._proxies = [
             ipaddress.ip_network(text, strict=False) for text in settings.trusted_proxies
@@ -151,6 +156,8 @@ class Gate:
             if origin and cors.was_welcome(scope["path"], origin):
                 scope["state"]["allowed_origin"] = origin
             metrics.RATE_LIMITED.inc()
+            if self._on_limited is not None and caller.principal is not None:
+                background.spawn(self._on_limited(caller.principal, verdict))
             raise RateLimited(
                 f"Too many requests: at most {verdict.limit} in {verdict.window} seconds. "
                 f"Try again in {max(1, verdict.retry_after)} seconds",

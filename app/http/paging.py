@@ -37,11 +37,14 @@ class Page(msgspec.Struct, frozen=True):
         return (self.page - 1) * self.per_page
 
 
-class Pagination(msgspec.Struct):
+class Pagination(msgspec.Struct, omit_defaults=True):
+    """`estimated` stands there where `total` is an estimate, as it may be of many rows."""
+
     page: int
     per_page: int
     total: int
     total_pages: int
+    estimated: bool = False
 
 
 class Paged(msgspec.Struct, Generic[T]):
@@ -51,22 +54,25 @@ class Paged(msgspec.Struct, Generic[T]):
     pagination: Pagination
 
 
-def paged(data: list[T], total: int, page: Page) -> Paged[T]:
+def paged(data: list[T], total: int, page: Page, *, exact: bool = True) -> Paged[T]:
     pages = -(-total // page.per_page)
-    return Paged(data, Pagination(page.page, page.per_page, total, pages))
+    return Paged(data, Pagination(page.page, page.per_page, total, pages, not exact))
 
 
-class Flat(msgspec.Struct, Generic[T]):
-    """The other shape: the totals beside the list."""
+class Flat(msgspec.Struct, Generic[T], omit_defaults=True):
+    """The other shape: the totals beside the list. Where there are many rows, `total` may be an
+    estimate, and `estimated` says so.
+    """
 
     data: list[T]
     total: int
     page: int
     per_page: int
+    estimated: bool = False
 
 
-def flat(data: list[T], total: int, page: Page) -> Flat[T]:
-    return Flat(data, total, page.page, page.per_page)
+def flat(data: list[T], total: int, page: Page, *, exact: bool = True) -> Flat[T]:
+    return Flat(data, total, page.page, page.per_page, not exact)
 
 
 def provide_page(page: PageNumber = 1, per_page: PerPage = 20) -> Page:

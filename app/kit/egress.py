@@ -279,8 +279,11 @@ def custom_headers(given: Mapping[str, str]) -> CIMultiDict[str]:
 class Egress:
     """A pooled client behind the guard. One per process; close it at the end."""
 
-    def __init__(self, guard: Guard, *, limit: int = 200, per_host: int = 20) -> None:
+    def __init__(
+        self, guard: Guard, *, limit: int = 200, per_host: int = 20, decompress: bool = True
+    ) -> None:
         self.guard = guard
+        self._decompress = decompress
         self._limit = limit
         self._per_host = per_host
         self._session: aiohttp.ClientSession | None = None
@@ -294,7 +297,10 @@ class Egress:
                 limit_per_host=self._per_host,
             )
             self._session = aiohttp.ClientSession(
-                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False
+                connector=connector,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=False,
+                auto_decompress=self._decompress,
             )
         return self._session
 

@@ -38,6 +38,8 @@ class Kind(msgspec.Struct, frozen=True):
     timeout_seconds: float = 60
     retry_delays: tuple[float, ...] = (1, 5, 30, 120, 600, 3600)
     awaited: bool = False
+    # Due rows are taken many at a time by whoever has room, without the queue.
+    in_bulk: bool = False
 
     @property
     def max_attempts(self) -> int:
@@ -50,6 +52,11 @@ KINDS: Final[dict[str, Kind]] = {
         Kind("chat.turn", "chat", timeout_seconds=960, retry_delays=(2, 10, 30), awaited=True),
         # A run is begun again only where that does no harm, or to tell that nobody knows its end.
         Kind("tools.run", "tools", timeout_seconds=420, retry_delays=(1, 2), awaited=True),
+        # An event to all who want it: deliveries and actions, each of them work of its own.
+        Kind("events.fan_out", "deliveries", retry_delays=(1, 5, 30, 120, 600, 3600)),
+        Kind("events.act", retry_delays=(5, 30, 120, 600)),
+        # When it is tried again is a setting; this is the longest it can wait for an answer.
+        Kind("webhooks.deliver", "deliveries", timeout_seconds=45, in_bulk=True),
         Kind("mail.send", timeout_seconds=90, retry_delays=(5, 30, 120, 600, 3600, 14400)),
     )
 }
@@ -82,6 +89,9 @@ class Doorbell:
             log.debug("bell not heard", work_id=work_id, reason=type(error).__name__)
             return False
         return True
+
+    async def wake(self, kind_name: str, work_id: str) -> None:
+        await self.ring(KINDS[kind_name], work_id)
 
     async def announce_done(self, work_id: str) -> None:
         with suppress(RedisError, OSError, TimeoutError):

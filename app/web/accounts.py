@@ -1,20 +1,12 @@
 """The pages that mails lead to: join, verify, forgot, reset. Plain forms over the same HTTP API."""
 
 from html import escape
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 from litestar import MediaType, Request, Response, get
-from litestar.exceptions import NotFoundException
-from litestar.params import FromPath
 
-_STATIC = Path(__file__).parent / "static"
-_SERVED = {"accounts.js": "text/javascript", "accounts.css": "text/css"}
-_CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self';"
-    " form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-)
+from app.web.pages import CSP
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -107,16 +99,5 @@ def account_page(request: Request[Any, Any, Any]) -> Response[str]:
     return Response(
         _html(PAGES[request.url.path.strip("/")]),
         media_type=MediaType.HTML,
-        headers={"content-security-policy": _CSP},
-    )
-
-
-@get("/pages/{name:str}", include_in_schema=False, public=True, sync_to_thread=True)
-def account_asset(name: FromPath[str]) -> Response[bytes]:
-    if name not in _SERVED:
-        raise NotFoundException
-    return Response(
-        (_STATIC / name).read_bytes(),
-        media_type=_SERVED[name],
-        headers={"cache-control": "public, max-age=3600"},
+        headers={"content-security-policy": CSP},
     )

@@ -4,14 +4,17 @@ from db.models.accounts import Attempt, Invitation, OneTimeToken, RoleGrant, Ses
 from db.models.agents import Agent, AgentVersion, SubAgent
 from db.models.chat import ChatJob, Conversation, ConversationEntry, EmbedKey
 from db.models.events import EventLog
+from db.models.incoming import IncomingPayload, IncomingWebhook
 from db.models.instance import IdempotencyKey, InstanceState
 from db.models.mail import MailMessage
 from db.models.mfa import MfaDevice, RecoveryCode
 from db.models.models import ProviderKey
+from db.models.subscriptions import EventSubscription
 from db.models.tenants import Tenant
 from db.models.tools import AgentTool, Tool, ToolExecution
 from db.models.usage import Usage, UsageHour
 from db.models.vault import Credential, CredentialAccess, CredentialAudit, CredentialAuditChain
+from db.models.webhooks import Delivery, DeliveryAttempt, Webhook
 from db.models.work import Work
 
 __all__ = [
@@ -26,9 +29,14 @@ __all__ = [
     "CredentialAccess",
     "CredentialAudit",
     "CredentialAuditChain",
+    "Delivery",
+    "DeliveryAttempt",
     "EmbedKey",
     "EventLog",
+    "EventSubscription",
     "IdempotencyKey",
+    "IncomingPayload",
+    "IncomingWebhook",
     "InstanceState",
     "Invitation",
     "MailMessage",
@@ -45,5 +53,6 @@ __all__ = [
     "Usage",
     "UsageHour",
     "User",
+    "Webhook",
     "Work",
 ]

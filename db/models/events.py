@@ -2,7 +2,7 @@ from datetime import datetime
 from typing import Any
 
 from advanced_alchemy.types import DateTimeUTC
-from sqlalchemy import Index, func, text
+from sqlalchemy import Index, SmallInteger, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -14,9 +14,9 @@ class EventLog(TenantOwned, HasId, Base):
 
     __tablename__ = "event_log"
     __table_args__ = (
-        Index("ix_event_log_tenant_id", "tenant_id", "id"),
-        Index("ix_event_log_tenant_id_type", "tenant_id", "type", "id"),
-        Index("ix_event_log_correlation_id", "correlation_id", "id"),
+        Index("ix_event_log_time", "tenant_id", "created_at", "id"),
+        Index("ix_event_log_type", "tenant_id", "type", "created_at", "id"),
+        Index("ix_event_log_correlation", "tenant_id", "correlation_id", "created_at", "id"),
         # Rows come in the order of time, so that this costs next to nothing.
         Index("ix_event_log_created_at", "created_at", postgresql_using="brin"),
         # What was said is forgotten when its agent's log is.
@@ -35,6 +35,10 @@ class EventLog(TenantOwned, HasId, Base):
     parent_id: Mapped[str | None]
     request_id: Mapped[str | None]
     actor_id: Mapped[str | None]
+    # How many events led to this one, one after the other.
+    depth: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
+    # Emitted by somebody who tries things out: it did not happen.
+    test: Mapped[bool] = mapped_column(default=False, server_default="false")
     data: Mapped[dict[str, Any]] = mapped_column(JSONB)
     created_at: Mapped[datetime] = mapped_column(
         DateTimeUTC(timezone=True), server_default=func.now()

@@ -23,12 +23,19 @@ class Work(HasId, Base):
         ),
         Index("ix_work_correlation_id", "correlation_id"),
         Index("ix_work_ref_id", "ref_id"),
+        Index(
+            "ix_work_lane",
+            "lane",
+            postgresql_where=text("lane IS NOT NULL AND state IN ('pending', 'leased')"),
+        ),
     )
 
     tenant_id: Mapped[str | None]
     kind: Mapped[str]
     ref_id: Mapped[str | None]
     dedupe_key: Mapped[str | None]
+    # What must not be in its way: of one lane, only so many run at a time.
+    lane: Mapped[str | None]
     state: Mapped[str] = mapped_column(server_default="pending")
     run_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True), server_default=func.now())
     attempt: Mapped[int] = mapped_column(server_default="0")

@@ -24,6 +24,7 @@ SELECT id, email, first_name, last_name, role, tenant_id, email_verified, mfa_en
 FROM users WHERE tenant_id = $1 AND id = $2
 """
 
+_KNOWN = "SELECT id FROM users WHERE tenant_id = $1 AND id = ANY($2)"
 _HASH = "SELECT email, password_hash FROM users WHERE tenant_id = $1 AND id = $2"
 
 # A user's row is always locked before the rows of its sessions.
@@ -131,6 +132,10 @@ async def by_email(tx: Tx, email: str, address: str | None = None) -> Row | None
 async def by_id(tx: Tx, tenant: str, user_id: str) -> dict[str, Any] | None:
     found: Any = await fast.row(tx, tenant, _BY_ID, user_id)
     return dict(found) if found is not None else None
+
+
+async def known(tx: Tx, tenant: str, user_ids: list[str]) -> set[str]:
+    return {row["id"] for row in await fast.rows(tx, tenant, _KNOWN, user_ids)}
 
 
 async def password_of(tx: Tx, tenant: str, user_id: str) -> Row | None:

@@ -43,7 +43,7 @@ ORDER BY seq DESC
 _WITH_PAST = f"""
 SELECT t.holder, t.is_new, t.message_count,
        (SELECT c.message_count FROM conversations c WHERE c.id = t.id) AS as_of,
-       e.type, e.role, e.content, e.data
+       e.type, e.role, e.content, e.data{{more}}
 FROM {{taken}} t LEFT JOIN LATERAL ({_NEWEST.format(conversation="t.id")}) e ON true
 """  # noqa: S608
 
@@ -59,10 +59,8 @@ WITH conversation AS (
 ), used AS (
     UPDATE embed_keys SET last_used_at = now()
     WHERE id = $7 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
-), emitted AS (
-    {events.emission("$10")} WHERE (SELECT is_new FROM conversation)
-)
-{_WITH_PAST.format(taken="conversation")}
+), {events.emission("$10", "WHERE (SELECT is_new FROM conversation)")}
+{_WITH_PAST.format(taken="conversation", more=", " + events.ROUTED)}
 """  # noqa: S608  # our own text
 
 # Written in a way that no index serves: each row is found by its id, never through all that the
@@ -86,7 +84,7 @@ WITH taken AS (
       AND c.user_id IS NOT DISTINCT FROM g.user_id AND {_IS_FREE}
     RETURNING c.id, c.turn_holder AS holder, false AS is_new, c.message_count{{more}}
 )
-{_WITH_PAST.format(taken="taken")}
+{_WITH_PAST.format(taken="taken", more="")}
 """
 _RESUME = _TAKE_THEM.format(given=_ASKED, more="")
 # Nobody was told of anything yet, and this is all of its transaction: it need not be on disk before
@@ -164,11 +162,8 @@ WITH conversation AS (
 ), used AS (
     {_USAGE.format(agent_id="c.agent_id", source="conversation c JOIN ", usage="$8",
                    correlation_id="c.correlation_id")} ON u.conversation_id = c.id
-), emitted AS (
-    {events.emission("$9")}
-    JOIN conversation c ON c.id = e.data->>'conversation_id'
-)
-SELECT holder FROM conversation
+), {events.emission("$9", "JOIN conversation c ON c.id = e.data->>'conversation_id'")}
+SELECT holder, {events.ROUTED} FROM conversation
 """  # noqa: S608  # fmt: skip
 _STORE = _STORE_THEM.format(given=_FREED)
 _STORE_TOGETHER = _STORE_THEM.format(given=_NOT_LOCKED.format(given=_FREED))
@@ -176,7 +171,10 @@ _STORE_TOGETHER = _STORE_THEM.format(given=_NOT_LOCKED.format(given=_FREED))
 
 async def open_new(tx: Tx, tenant: str, *values: object) -> list[Row]:
     """Begin a conversation, or a visitor's next turn; nothing while another turn is running."""
-    return await fast.rows(tx, tenant, _OPEN, *values)
+    found = await fast.rows(tx, tenant, _OPEN, *values)
+    if found:
+        events.wake(tx, found[0]["routed"])
+    return found
 
 
 async def resume(
@@ -246,7 +244,10 @@ async def store(
     `together` waits for nobody.
     """
     columns, sql = zip(*sorted(freed), strict=True), _STORE_TOGETHER if together else _STORE
-    return {row["holder"] for row in await fast.rows(tx, tenant, sql, *columns, *rows)}
+    found = await fast.rows(tx, tenant, sql, *columns, *rows)
+    if found:
+        events.wake(tx, found[0]["routed"])
+    return {row["holder"] for row in found}
 
 
 # Asynchronous chat
@@ -262,10 +263,8 @@ WITH conversation AS (
     INSERT INTO conversation_entries (tenant_id, id, agent_id, conversation_id, type, role, content,
                                       logged, correlation_id)
     SELECT $1, $3, agent_id, id, 'message', 'user', $4, $6, $7 FROM conversation
-), emitted AS (
-    {events.emission("$8")}
-)
-SELECT 1
+), {events.emission("$8")}
+SELECT {events.ROUTED}
 """  # noqa: S608
 
 _JOB_COLUMNS = """
@@ -314,7 +313,7 @@ RETURNING j.agent_id, j.conversation_id, j.message_id, j.user_id, was.progress::
 
 
 async def keep_question(tx: Tx, tenant: str, *values: object) -> None:
-    await fast.execute(tx, tenant, _KEEP_QUESTION, *values)
+    events.wake(tx, await fast.value(tx, tenant, _KEEP_QUESTION, *values))
 
 
 async def add_job(tx: Tx, tenant: str, *values: object) -> None:
@@ -387,10 +386,8 @@ WITH ended AS (
       AND ($4::float8 IS NULL OR last_message_at < now() - $4 * interval '1 second'
            AND (turn_until IS NULL OR turn_until < now()))
     RETURNING id
-), emitted AS (
-    {events.emission("$3")} WHERE EXISTS (SELECT 1 FROM ended)
-)
-SELECT count(*) FROM ended
+), {events.emission("$3", "WHERE EXISTS (SELECT 1 FROM ended)")}
+SELECT {events.ROUTED}
 """  # noqa: S608
 
 _IDLE = """
@@ -422,9 +419,10 @@ async def active(tx: Tx, tenant: str | None, agent_id: str, seconds: float) -> i
 
 async def end(
     tx: Tx, tenant: str, conversation_id: str, packed: str, idle_seconds: float | None = None
-) -> bool:
+) -> None:
     """With `idle_seconds`, only if it is still idle."""
-    return bool(await fast.value(tx, tenant, _END, conversation_id, packed, idle_seconds))
+    routed = await fast.value(tx, tenant, _END, conversation_id, packed, idle_seconds)
+    events.wake(tx, routed)
 
 
 async def idle(tx: Tx, seconds: float, limit: int) -> list[Row]:

@@ -1,11 +1,21 @@
-from typing import Annotated
+from typing import Annotated, Any
 
 from litestar import Controller, get
 from litestar.params import QueryParameter
 
-from app.domain.events import service
+from app.domain.events import catalogue, service, tracing
+from app.domain.events.event import Event
 from app.domain.events.queries import Filter
-from app.domain.events.schemas import Entry, TraceView
+from app.domain.events.schemas import (
+    Categories,
+    Category,
+    Entry,
+    EventType,
+    EventTypes,
+    FullEventType,
+    TraceView,
+)
+from app.http.errors import NotFound
 from app.http.given import Id, Page, Tx
 from app.http.paging import MOMENT, Flat, moment
 
@@ -27,7 +37,9 @@ class EventLogController(Controller):
         since: Annotated[str | None, QueryParameter(name="from", schema_extra=MOMENT)] = None,
         until: Annotated[str | None, QueryParameter(name="to", schema_extra=MOMENT)] = None,
     ) -> Flat[Entry]:
-        """The newest first, narrowed by type, time and correlation id."""
+        """The newest first, narrowed by type, time and correlation id. Beyond 5,000 the `total` is
+        an estimate, and `estimated` says so.
+        """
         wanted = Filter(event_type, correlation_id, moment("from", since), moment("to", until))
         return await service.entries(tx, wanted, page_in)
 
@@ -38,4 +50,52 @@ class EventLogController(Controller):
     @get("/trace/{correlation_id:str}", summary="Trace one chain of causes")
     async def get_trace(self, tx: Tx, correlation_id: Id) -> TraceView:
         """All events that share the correlation id, in order, and what ran for how long."""
-        return await service.trace_of(tx, correlation_id)
+        return await tracing.trace_of(tx, correlation_id)
+
+
+class EventTypeNotFound(NotFound):
+    code = "event_type_not_found"
+
+
+def _described(event: type[Event]) -> tuple[str, str, str, dict[str, Any]]:
+    category, schema = catalogue.category_of(event.type), catalogue.schema_of(event)
+    return event.type, category, event.description, schema
+
+
+class EventTypeController(Controller):
+    path = "/api/v1/event-types"
+    tags = ["Events"]  # noqa: RUF012
+    opt = {"needs": "events:read"}  # noqa: RUF012
+
+    @get(summary="List event types", sync_to_thread=False)
+    def list_types(
+        self,
+        category: Annotated[
+            str | None, QueryParameter(max_length=50, description="Only these")
+        ] = None,
+    ) -> EventTypes:
+        """Every type that there is, with the JSON Schema of its data."""
+        wanted = [
+            EventType(*_described(event))
+            for name, event in sorted(catalogue.CATALOGUE.items())
+            if category in {None, catalogue.category_of(name)}
+        ]
+        return EventTypes(wanted)
+
+    @get("/categories", summary="List categories", sync_to_thread=False)
+    def list_categories(self) -> Categories:
+        names = [catalogue.category_of(name) for name in catalogue.CATALOGUE]
+        return Categories(
+            [
+                Category(name, description, names.count(name))
+                for name, description in catalogue.CATEGORIES.items()
+            ]
+        )
+
+    @get("/{event_type:str}", summary="Get an event type", sync_to_thread=False)
+    def get_type(self, event_type: Id) -> FullEventType:
+        """Schema and documentation of one type, with an example."""
+        event = catalogue.CATALOGUE.get(event_type)
+        if event is None:
+            raise EventTypeNotFound(f"There is no event type {event_type[:64]}")
+        return FullEventType(*_described(event), catalogue.example_of(event))

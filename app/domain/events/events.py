@@ -12,3 +12,32 @@ class WorkDead(Event):
     ref_id: str | None
     attempts: int
     error: str
+
+
+class Test(Event):
+    type: ClassVar[str] = "system.test"
+    description: ClassVar[str] = "Somebody tries out a webhook or a subscription"
+
+    note: str
+
+
+class ChainStopped(Event):
+    type: ClassVar[str] = "system.event.chain_stopped"
+    description: ClassVar[str] = (
+        "Nothing more is done about an event: more than eight others led to it, one by one"
+    )
+
+    event_id: str
+    event_type: str
+    depth: int
+
+
+class RateLimitExceeded(Event):
+    """At most one a minute for each tenant."""
+
+    type: ClassVar[str] = "system.rate_limit.exceeded"
+    description: ClassVar[str] = "Requests of the tenant were refused: its plan's limit was reached"
+
+    limit: int
+    window: int
+    user_id: str | None

@@ -15,7 +15,9 @@ _ENTRY = {
 }
 
 
-class Entry(msgspec.Struct):
+class Entry(msgspec.Struct, omit_defaults=True):
+    """`test` is there, and true, where nothing happened: somebody tried something out."""
+
     example: ClassVar[dict[str, Any]] = _ENTRY
 
     id: str
@@ -24,6 +26,7 @@ class Entry(msgspec.Struct):
     parent_id: str | None
     data: dict[str, Any]
     created_at: datetime
+    test: bool = False
 
 
 class Span(msgspec.Struct):
@@ -58,3 +61,56 @@ class TraceView(msgspec.Struct):
     data: list[Entry]
     spans: list[Span]
     duration_ms: float
+
+
+class EventType(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "name": "system.user.email_verified",
+        "category": "system",
+        "description": "A user showed that an e-mail address is theirs",
+        "schema": {
+            "type": "object",
+            "properties": {"user_id": {"type": "string"}},
+            "required": ["user_id"],
+        },
+    }
+
+    name: str
+    category: str
+    description: str
+    schema: dict[str, Any]
+
+
+class FullEventType(EventType):
+    """With an example of the data that the schema speaks of."""
+
+    example: ClassVar[dict[str, Any]] = {
+        **EventType.example,
+        "example": {"user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4"},
+    }
+
+    sample: dict[str, Any] = msgspec.field(name="example")
+
+
+class EventTypes(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"event_types": [EventType.example]}
+
+    event_types: list[EventType]
+
+
+class Category(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {
+        "name": "agent",
+        "description": "Agents and conversations with them",
+        "count": 7,
+    }
+
+    name: str
+    description: str
+    count: int
+
+
+class Categories(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"categories": [Category.example]}
+
+    categories: list[Category]

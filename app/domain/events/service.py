@@ -1,15 +1,16 @@
 """Emitting events in the caller's transaction, and reading the log."""
 
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from app.domain.events import queries
 from app.domain.events.event import Event
-from app.domain.events.schemas import Entry, Span, TraceView
+from app.domain.events.schemas import Entry
 from app.http.errors import NotFound
 from app.http.paging import Flat, Page, flat
-from app.kit import clock, trace
+from app.kit import trace
 from app.kit.ids import new_id
 from app.kit.texts import as_json
 from db.fast import Row, tenant_of
@@ -20,25 +21,54 @@ class EventNotFound(NotFound):
     code = "event_not_found"
 
 
-class TraceNotFound(NotFound):
-    code = "trace_not_found"
+_HAPPENED, _TEST = False, True
 
 
-async def emit(tx: Tx, event: Event, *, tenant_id: str) -> str:
-    """Record what happened; it exists exactly if the caller's transaction does."""
-    event_id, current = new_id("evt"), trace.current()
-    await queries.insert(
-        tx,
-        tenant_id,
+class Told(msgspec.Struct, frozen=True):
+    """An event that was recorded."""
+
+    id: str
+    type: str
+    correlation_id: str
+
+
+async def emit(tx: Tx, event: Event, *, tenant_id: str, event_id: str | None = None) -> str:
+    """Record what happened; it exists exactly if the caller's transaction does, and so does what
+    webhooks and subscriptions want done about it.
+    """
+    event_id = event_id or new_id("evt")
+    columns = _columns(event_id, event.type)
+    routed = await queries.emit(tx, tenant_id, *columns, as_json(event), _HAPPENED)
+    if routed is not None:
+        tx.wake("events.fan_out", routed)
+    return event_id
+
+
+async def emit_test(
+    tx: Tx, event_type: str, data: dict[str, Any], *, tenant_id: str, routed: bool = True
+) -> Told:
+    """Something that did not happen, marked so. Without `routed` it is for one endpoint only."""
+    event_id = new_id("evt")
+    values = (*_columns(event_id, event_type), as_json(data), _TEST)
+    if routed:
+        work_id = await queries.emit(tx, tenant_id, *values)
+        if work_id is not None:
+            tx.wake("events.fan_out", work_id)
+    else:
+        await queries.insert(tx, tenant_id, *values)
+    return Told(event_id, event_type, trace.current().correlation_id)
+
+
+def _columns(event_id: str, event_type: str) -> tuple[str | None, ...]:
+    current = trace.current()
+    return (
         event_id,
-        event.type,
+        event_type,
         current.correlation_id,
         current.cause_event_id,
         current.request_id,
         current.actor_id,
-        as_json(event),
     )
-    return event_id
 
 
 class _Record(msgspec.Struct):
@@ -71,7 +101,13 @@ def packed(events: list[Event], *, tenant_id: str) -> str:
     return as_json(records)
 
 
-emission = queries.insert_sql
+emission, ROUTED, DEEPEST = queries.emission, queries.ROUTED, queries.DEEPEST
+
+
+def wake(tx: Tx, routed: list[str] | None) -> None:
+    """What a statement with an `emission` gave as `routed`."""
+    for work_id in routed or ():
+        tx.wake("events.fan_out", work_id)
 
 
 async def forget_conversation(
@@ -90,31 +126,17 @@ async def forget_said(tx: Tx, tenant_id: str, agent_ids: list[str], except_jobs:
 
 async def entries(tx: Tx, wanted: queries.Filter, page: Page) -> Flat[Entry]:
     rows, total = await queries.page_of(tx, tenant_of(tx), wanted, page)
-    return flat([_entry(row) for row in rows], total, page)
+    return flat([entry_of(row) for row in rows], total.total, page, exact=total.exact)
 
 
 async def entry(tx: Tx, event_id: str) -> Entry:
     row = await queries.one(tx, tenant_of(tx), event_id)
     if row is None:
         raise EventNotFound(f"There is no event {event_id[:64]}")
-    return _entry(row)
+    return entry_of(row)
 
 
-async def trace_of(tx: Tx, correlation_id: str) -> TraceView:
-    """Everything that one cause led to, in order."""
-    events, jobs, tools = await queries.trace(tx, tenant_of(tx), correlation_id)
-    if not events and not jobs:
-        raise TraceNotFound(f"Nothing is known of the correlation id {correlation_id[:64]}")
-    spans = [*_request_spans(events), *map(_job_span, jobs), *map(_tool_span, tools)]
-    spans.sort(key=lambda span: (span.started_at, span.id))
-    moments = [row["created_at"] for row in events]
-    for span in spans:
-        moments += [span.started_at, _end(span)]
-    duration = (max(moments) - min(moments)).total_seconds() * 1000
-    return TraceView(correlation_id, [_entry(row) for row in events], spans, round(duration, 1))
-
-
-def _entry(row: Row) -> Entry:
+def entry_of(row: Row) -> Entry:
     return Entry(
         row["id"],
         row["type"],
@@ -122,54 +144,5 @@ def _entry(row: Row) -> Entry:
         row["parent_id"],
         msgspec.json.decode(row["data"]),
         row["created_at"],
-    )
-
-
-def _request_spans(events: list[Row]) -> list[Span]:
-    """A request is known by the events that it emitted."""
-    by_request: dict[str, list[Row]] = {}
-    for row in events:
-        if row["request_id"]:
-            by_request.setdefault(row["request_id"], []).append(row)
-    return [
-        Span("request", request_id, rows[0]["parent_id"], rows[0]["type"], "completed",
-             rows[0]["created_at"], _ms(rows[0]["created_at"], rows[-1]["created_at"]))
-        for request_id, rows in by_request.items()
-    ]  # fmt: skip
-
-
-def _job_span(row: Row) -> Span:
-    started = row["started_at"] or row["created_at"]
-    ended = row["finished_at"] or (clock.now() if row["started_at"] else started)
-    return Span(
-        "job",
-        row["id"],
-        row["cause_event_id"],
-        row["kind"],
-        row["state"],
-        started,
-        _ms(started, ended),
-    )
-
-
-def _tool_span(row: Row) -> Span:
-    """A run of a tool is part of the job that ran it."""
-    return Span(
-        "tool",
-        row["id"],
-        row["work_id"],
-        row["name"],
-        row["status"],
-        row["executed_at"],
-        float(row["execution_time_ms"]),
-    )
-
-
-def _ms(start: datetime, end: datetime) -> float:
-    return round(max(0.0, (end - start).total_seconds() * 1000), 1)
-
-
-def _end(span: Span) -> datetime:
-    return datetime.fromtimestamp(
-        span.started_at.timestamp() + span.duration_ms / 1000, span.started_at.tzinfo
+        row["test"],
     )

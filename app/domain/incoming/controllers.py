@@ -1,0 +1,106 @@
+from typing import Any
+
+from litestar import Controller, Response, delete, get, post, put
+from litestar.params import JSONBody
+
+from app.domain.incoming import receiving, service
+from app.domain.incoming.schemas import (
+    CreateIncoming,
+    IncomingView,
+    PayloadView,
+    Received,
+    UpdateIncoming,
+)
+from app.domain.incoming.service import Porch
+from app.domain.webhooks.controllers import Active
+from app.http.given import HttpRequest, Id, Page, Tx
+from app.http.paging import Paged, Sort
+from app.parts import parts_of
+from app.security.principal import principal_of
+from db.session import Tx as _Tx
+
+
+def _porch(request: HttpRequest, tx: _Tx) -> Porch:
+    parts = parts_of(request)
+    return Porch(tx, parts.settings, parts.keyring, principal_of(request))
+
+
+class IncomingWebhookController(Controller):
+    path = "/api/v1/incoming-webhooks"
+    tags = ["Webhooks"]  # noqa: RUF012  # litestar's own type
+
+    @get(summary="List incoming webhooks", needs="webhooks:read")
+    async def list_incoming(
+        self,
+        request: HttpRequest,
+        tx: Tx,
+        page_in: Page,
+        active: Active = None,
+        sort: Sort = None,
+    ) -> Paged[IncomingView]:
+        """Sort by name, slug, created_at or updated_at; the newest first unless told otherwise."""
+        return await service.page_of(_porch(request, tx), page_in, active=active, sort=sort)
+
+    @post(summary="Create an incoming webhook", needs="webhooks:write")
+    async def create_incoming(
+        self, request: HttpRequest, tx: Tx, data: JSONBody[CreateIncoming]
+    ) -> IncomingView:
+        """`url` is the public address. With `verification`, only payloads signed by its scheme are
+        taken; without, whoever knows the address can send.
+        """
+        return await service.create(_porch(request, tx), data)
+
+    @get("/{webhook_id:str}", summary="Get an incoming webhook", needs="webhooks:read")
+    async def get_incoming(self, request: HttpRequest, tx: Tx, webhook_id: Id) -> IncomingView:
+        return await service.get(_porch(request, tx), webhook_id)
+
+    @put("/{webhook_id:str}", summary="Change an incoming webhook", needs="webhooks:write")
+    async def update_incoming(
+        self, request: HttpRequest, tx: Tx, webhook_id: Id, data: JSONBody[UpdateIncoming]
+    ) -> IncomingView:
+        """Any subset of the fields; `verification: null` takes everything from everybody again."""
+        return await service.update(_porch(request, tx), webhook_id, data)
+
+    @delete("/{webhook_id:str}", summary="Delete an incoming webhook", needs="webhooks:write")
+    async def delete_incoming(self, tx: Tx, webhook_id: Id) -> None:
+        """Takes its log along."""
+        await service.delete(tx, webhook_id)
+
+    @get("/{webhook_id:str}/events", summary="List received payloads", needs="webhooks:read")
+    async def list_payloads(self, tx: Tx, page_in: Page, webhook_id: Id) -> Paged[PayloadView]:
+        """The newest first, as they came in, without headers that open something."""
+        return await service.payloads(tx, webhook_id, page_in)
+
+    @post(
+        "/{webhook_id:str}/events/{event_id:str}/replay",
+        summary="Replay a payload",
+        needs="webhooks:write",
+        status_code=202,
+    )
+    async def replay_payload(
+        self, request: HttpRequest, tx: Tx, webhook_id: Id, event_id: Id
+    ) -> Received:
+        """Stored and told of once more, as if it had come in again."""
+        again = await receiving.replay(parts_of(request), tx, webhook_id, event_id)
+        return Received(event_id=again)
+
+
+@post(
+    "/webhooks/in/{slug:str}",
+    summary="Receive a payload",
+    tags=["Webhooks"],
+    public=True,
+    status_code=202,
+    idempotent=False,
+    cost="write",
+    tenant_pays=True,
+    request_max_body_size=receiving.MAX_BYTES,
+)
+async def receive_payload(request: HttpRequest, slug: Id) -> Response[Any]:
+    """Any JSON, or a form. Once this is answered, the payload is stored; `event_id` names it in the
+    webhook's log and in the event log.
+    """
+    event_id, said = await receiving.receive(request, slug)
+    if not event_id:
+        return Response({"challenge": said["challenge"]}, status_code=200)
+    return Response(Received(event_id=event_id), status_code=202)

@@ -1,0 +1,13 @@
+from app.http.errors import NotFound, Unauthorized
+
+
+class IncomingWebhookNotFound(NotFound):
+    code = "incoming_webhook_not_found"
+
+
+class PayloadNotFound(NotFound):
+    code = "payload_not_found"
+
+
+class BadSignature(Unauthorized):
+    code = "unauthorized"

@@ -1,0 +1,155 @@
+"""Taking in a payload: verified over its raw bytes, stored, told of, and only then answered."""
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from app.domain.events import service as events
+from app.domain.incoming import queries, trigger, verification
+from app.domain.incoming.errors import BadSignature, IncomingWebhookNotFound, PayloadNotFound
+from app.domain.incoming.events import IncomingWebhookReceived
+from app.domain.incoming.service import find, opened
+from app.domain.incoming.verification import Received
+from app.domain.webhooks import headers
+from app.http.errors import Invalid, RateLimited
+from app.http.given import HttpRequest
+from app.http.limits import COSTS, plan_of
+from app.kit import logs, trace
+from app.kit.crypto import CannotOpen
+from app.kit.ids import new_id
+from app.kit.texts import as_json, is_deeper, storable, without_nul
+from app.parts import Parts, parts_of
+from app.security.principal import caller_of
+from db.fast import Row
+from db.session import Tx
+
+log = logs.get("incoming")
+
+MAX_BYTES = 1024 * 1024
+_TOLD_BYTES = 32 * 1024
+_DEEPEST = 64
+_FORM = "application/x-www-form-urlencoded"
+_HEADER_CHARS = 4096
+_MOST_HEADERS = 100
+
+
+class Payload(msgspec.Struct, frozen=True):
+    body: bytes
+    headers: dict[str, str]
+    source_ip: str
+    replay_of: str | None = None
+
+
+async def receive(request: HttpRequest, slug: str) -> tuple[str, Any]:
+    """The id of what was stored, and what it says."""
+    parts, body = parts_of(request), await request.body()
+    async with parts.db.tx(None, read_only=True) as tx:
+        row = await queries.by_slug(tx, slug)
+    if row is None:
+        raise IncomingWebhookNotFound("Nothing is received at this address")
+    await _charge(request, row)
+    names = {name.lower(): value for name, value in request.headers.items()}
+    _verify(parts, row, Received(names, body))
+    said = read(body, names.get("content-type", ""))
+    if row["scheme"] == "slack" and isinstance(said, dict) and _is_handshake(said):
+        return "", said
+    kept = {
+        storable(name): storable(value)[:_HEADER_CHARS]
+        for name, value in list(names.items())[:_MOST_HEADERS]
+        if not headers.is_secret(name)
+    }
+    payload = Payload(body, kept, caller_of(request).address)
+    async with parts.db.tx(row["tenant_id"]) as tx:
+        await _follow(tx, row["tenant_id"], names.get("x-service-event-id"))
+        return await store(parts, tx, row, payload, said), said
+
+
+async def replay(parts: Parts, tx: Tx, webhook_id: str, payload_id: str) -> str:
+    """As if it came in once more; who sent it was checked the first time."""
+    webhook = await find(tx, webhook_id)
+    row = await queries.one(tx, webhook.tenant_id, webhook_id, payload_id)
+    if row is None:
+        raise PayloadNotFound(f"This webhook received no payload {payload_id[:64]}")
+    kept: dict[str, str] = msgspec.json.decode(row["headers"])
+    payload = Payload(row["body"], kept, row["source_ip"], payload_id)
+    of = {name: getattr(webhook, name) for name in ("id", "tenant_id", "name", "workflow_id")}
+    return await store(parts, tx, of, payload, read(row["body"], kept.get("content-type", "")))
+
+
+async def store(
+    parts: Parts, tx: Tx, webhook: Row | dict[str, Any], payload: Payload, said: Any
+) -> str:
+    """All of it together: the bytes, the event that tells of them, and what they set going."""
+    event_id, tenant_id = new_id("evt"), webhook["tenant_id"]
+    told = said if len(payload.body) <= _TOLD_BYTES else None
+    received = IncomingWebhookReceived(
+        webhook["id"], webhook["name"], len(payload.body), told, payload.replay_of
+    )
+    await events.emit(tx, received, tenant_id=tenant_id, event_id=event_id)
+    given = (payload.body, as_json(payload.headers), payload.source_ip, payload.replay_of)
+    await queries.add(tx, tenant_id, event_id, webhook["id"], *given)
+    ids = (tenant_id, webhook["id"], webhook["workflow_id"], event_id)
+    execution_id = await trigger.begin(parts, tx, *ids)
+    if execution_id is not None:
+        await queries.set_execution(tx, tenant_id, event_id, execution_id)
+    return event_id
+
+
+def read(body: bytes, media_type: str) -> Any:
+    """JSON; or a form, as some senders have it, whose fields are texts."""
+    if media_type.partition(";")[0].strip().lower() == _FORM:
+        try:
+            return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000))
+        except (ValueError, UnicodeDecodeError):
+            raise Invalid.field("body", "is not a valid form") from None
+    try:
+        said = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise Invalid.field("body", "is not valid JSON") from None
+    if is_deeper(said, _DEEPEST):
+        raise Invalid.field("body", "is nested too deeply")
+    return without_nul(said)
+
+
+def _verify(parts: Parts, row: Row, got: Received) -> None:
+    if row["scheme"] is None:
+        return
+    try:
+        secret = opened(parts.keyring, row["tenant_id"], row["id"], row["secret"])
+    except CannotOpen:
+        log.warning("a secret does not open", incoming_webhook_id=row["id"])
+        secret = None
+    if secret is None or not verification.is_genuine(row["scheme"], secret, row["header"], got):
+        raise BadSignature("The signature does not fit this payload, or it is too old")
+
+
+def _is_handshake(said: dict[str, Any]) -> bool:
+    """Slack asks once whether the address is ours before it sends anything."""
+    return said.get("type") == "url_verification" and isinstance(said.get("challenge"), str)
+
+
+async def _follow(tx: Tx, tenant_id: str, event_id: str | None) -> None:
+    """A delivery of our own that comes back in goes on with its chain, which ends somewhere."""
+    if not event_id or len(event_id) > _HEADER_CHARS:
+        return
+    correlation_id = await queries.correlation_of(tx, tenant_id, storable(event_id))
+    if correlation_id is not None:
+        current = trace.current()
+        current.correlation_id, current.cause_event_id = correlation_id, event_id
+
+
+async def _charge(request: HttpRequest, row: Row) -> None:
+    """All senders of a tenant together have what its plan allows, apart from its own people."""
+    plan = plan_of(row["plan"], msgspec.json.decode(row["limits"]))
+    subject = f"incoming:{row['tenant_id']}"
+    verdict = await request.app.state.gate.charge(subject, plan.packed(), COSTS["write"])
+    if verdict is None:
+        return
+    request.scope["state"]["verdict"] = verdict
+    if not verdict.allowed:
+        wait = max(1, verdict.retry_after)
+        raise RateLimited(
+            f"Too much is sent here; try again in {wait} seconds",
+            details={"limit": verdict.limit, "window": verdict.window, "retry_after": wait},
+        )

@@ -1,0 +1,81 @@
+"""The subscriptions' SQL: who wants an event, and how often each got one."""
+
+from db import fast
+from db.fast import Row
+from db.session import Tx
+
+_EVENT = """
+SELECT id, type, correlation_id, depth, test, data::text AS data FROM event_log
+WHERE tenant_id = $1 AND id = $2
+"""
+# Locked against being deleted until its deliveries are written.
+_WEBHOOKS = """
+SELECT id FROM webhooks
+WHERE tenant_id = $1 AND active AND subscription_id IS NULL AND $2 = ANY(events)
+ORDER BY id FOR KEY SHARE
+"""
+_WANTING = """
+SELECT s.id, s.action_type, s.action_config::text AS action_config, s.filters::text AS filters,
+       w.id AS endpoint_id, w.active AS endpoint_active
+FROM event_subscriptions s
+LEFT JOIN webhooks w ON w.tenant_id = s.tenant_id AND (
+    w.subscription_id = s.id
+    OR w.id = s.action_config->>'webhook_id' AND w.subscription_id IS NULL)
+WHERE s.tenant_id = $1 AND s.event_type = $2 AND s.active
+ORDER BY s.id
+"""
+_LOCK_ENDPOINTS = """
+SELECT id FROM webhooks WHERE tenant_id = $1 AND id = ANY($2) AND active ORDER BY id FOR KEY SHARE
+"""
+_COUNT = """
+UPDATE event_subscriptions s SET trigger_count = trigger_count + 1, last_triggered_at = now()
+FROM (SELECT id FROM event_subscriptions WHERE tenant_id = $1 AND id = ANY($2)
+      ORDER BY id FOR UPDATE) hit
+WHERE s.id = hit.id
+"""
+_SWITCH = """
+UPDATE event_subscriptions SET active = $3, updated_at = now()
+WHERE tenant_id = $1 AND id = ANY($2) AND active <> $3
+"""
+_OF_WORKFLOW = """
+SELECT id, tenant_id, event_type, active FROM event_subscriptions
+WHERE ($1::text IS NULL OR tenant_id = $1) AND action_type = 'workflow'
+  AND action_config->>'workflow_id' = $2
+ORDER BY id FOR UPDATE
+"""
+_ACTION = """
+SELECT action_type, action_config::text AS action_config FROM event_subscriptions
+WHERE tenant_id = $1 AND id = $2
+"""
+
+
+async def event(tx: Tx, tenant: str, event_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _EVENT, event_id)
+
+
+async def webhooks(tx: Tx, tenant: str, event_type: str) -> list[str]:
+    return [row["id"] for row in await fast.rows(tx, tenant, _WEBHOOKS, event_type)]
+
+
+async def wanting(tx: Tx, tenant: str, event_type: str) -> list[Row]:
+    return await fast.rows(tx, tenant, _WANTING, event_type)
+
+
+async def lock_endpoints(tx: Tx, tenant: str, ids: list[str]) -> set[str]:
+    return {row["id"] for row in await fast.rows(tx, tenant, _LOCK_ENDPOINTS, ids)}
+
+
+async def count(tx: Tx, tenant: str, ids: list[str]) -> None:
+    await fast.execute(tx, tenant, _COUNT, ids)
+
+
+async def of_workflow(tx: Tx, tenant: str | None, workflow_id: str) -> list[Row]:
+    return await fast.rows(tx, tenant, _OF_WORKFLOW, workflow_id)
+
+
+async def switch(tx: Tx, tenant: str, ids: list[str], *, active: bool) -> int:
+    return await fast.execute(tx, tenant, _SWITCH, ids, active)
+
+
+async def action(tx: Tx, tenant: str, subscription_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _ACTION, subscription_id)

@@ -1,0 +1,230 @@
+"""The SQL of deliveries: what every one of them runs, and their log."""
+
+from datetime import datetime
+
+import asyncpg
+
+from app.http.paging import Page
+from db import counting, fast
+from db.counting import Counted
+from db.fast import Row
+from db.session import Tx
+
+_TO_SEND = """
+SELECT d.id, d.id AS delivery_id, d.tenant_id, d.webhook_id, w.url, w.active, w.keys,
+       w.previous_until, d.event_id, d.event_type, d.attempt AS attempts, e.test
+FROM deliveries d
+JOIN webhooks w ON w.id = d.webhook_id AND w.tenant_id = d.tenant_id
+JOIN event_log e ON e.id = d.event_id AND e.tenant_id = d.tenant_id
+WHERE d.id = ANY($1) AND d.status = 'pending'
+"""
+_EVENTS = """
+SELECT e.id AS event_id, e.type AS event_type, e.created_at AS told_at, e.correlation_id,
+       e.data::text AS data
+FROM event_log e WHERE e.id = ANY($1)
+"""
+
+# Each event and endpoint once, however often the same event is handed out.
+_ADD = """
+WITH made AS (
+    INSERT INTO deliveries (tenant_id, id, webhook_id, event_id, event_type, work_id,
+                            correlation_id)
+    SELECT $1::text, g.id, g.webhook_id, $2::text, $3, g.work_id, $4::text
+    FROM unnest($5::text[], $6::text[], $7::text[]) AS g(id, webhook_id, work_id)
+    ON CONFLICT (event_id, webhook_id) DO NOTHING
+    RETURNING id, webhook_id, work_id
+)
+INSERT INTO work (tenant_id, id, kind, ref_id, lane, max_attempts, correlation_id, cause_event_id,
+                  dispatched_at)
+SELECT $1::text, work_id, 'webhooks.deliver', id, webhook_id, $8, $4::text, $2::text, now()
+FROM made
+RETURNING id, ref_id
+"""
+
+_AGAIN = """
+WITH again AS (
+    UPDATE deliveries SET status = 'pending', work_id = $3::text, finished_at = NULL,
+                          next_attempt_at = now()
+    WHERE tenant_id = $1::text AND id = $2
+    RETURNING id, webhook_id, event_id, correlation_id
+)
+INSERT INTO work (tenant_id, id, kind, ref_id, lane, max_attempts, correlation_id, cause_event_id,
+                  dispatched_at)
+SELECT $1::text, $3::text, 'webhooks.deliver', id, webhook_id, $4, correlation_id, event_id, now()
+FROM again
+"""
+_HURRY = """
+UPDATE work SET run_at = now(), dispatched_at = now()
+WHERE tenant_id = $1 AND id = $2 AND state = 'pending'
+"""
+
+# The outcomes of many attempts, each only under the lease that it was made with. Rows that others
+# may want are locked in one order.
+_SETTLE = """
+WITH o AS (
+    SELECT * FROM jsonb_to_recordset($1::jsonb) AS o(
+        work_id text, lease_token text, state text, after float8, error text, tenant_id text,
+        delivery_id text, webhook_id text, number int, status text, code int, ms int, body text,
+        url text, at timestamptz, healthy boolean)
+), ours AS (
+    SELECT w.id FROM work w JOIN o ON w.id = o.work_id
+    WHERE w.lease_token = o.lease_token AND w.state = 'leased'
+    ORDER BY w.id FOR UPDATE OF w
+), kept AS (
+    UPDATE work w
+    SET state = o.state, last_error = o.error, lease_token = NULL, lease_until = NULL,
+        dispatched_at = NULL,
+        run_at = CASE WHEN o.state = 'pending' THEN now() + o.after * interval '1 second'
+                      ELSE w.run_at END,
+        finished_at = CASE WHEN o.state = 'pending' THEN NULL ELSE now() END
+    FROM ours JOIN o ON o.work_id = ours.id WHERE w.id = ours.id
+    RETURNING w.id, w.run_at
+), told AS (
+    UPDATE deliveries d
+    SET status = o.status, attempt = greatest(d.attempt, coalesce(o.number, 0)), error = o.error,
+        response_code = CASE WHEN o.number IS NULL THEN d.response_code ELSE o.code END,
+        response_time_ms = CASE WHEN o.number IS NULL THEN d.response_time_ms ELSE o.ms END,
+        next_attempt_at = CASE WHEN o.state = 'pending' THEN kept.run_at END,
+        finished_at = CASE WHEN o.state = 'pending' THEN NULL ELSE now() END
+    FROM o JOIN kept ON kept.id = o.work_id
+    WHERE d.id = o.delivery_id AND d.work_id = o.work_id
+    RETURNING d.id
+), noted AS (
+    INSERT INTO delivery_attempts (tenant_id, delivery_id, number, url, response_code,
+                                   response_time_ms, response_body, error, created_at)
+    SELECT o.tenant_id, o.delivery_id, o.number, o.url, o.code, o.ms, o.body, o.error, o.at
+    FROM o JOIN told ON told.id = o.delivery_id WHERE o.number IS NOT NULL
+    ON CONFLICT (delivery_id, number) DO NOTHING
+), turned AS (
+    SELECT h.id, x.healthy
+    FROM webhooks h JOIN (
+        SELECT o.webhook_id, bool_or(o.healthy) AS healthy FROM o JOIN told ON told.id = o.delivery_id
+        WHERE o.healthy IS NOT NULL GROUP BY o.webhook_id
+    ) x ON x.webhook_id = h.id
+    WHERE x.healthy = (h.failing_since IS NOT NULL)
+    ORDER BY h.id FOR UPDATE OF h
+), health AS (
+    UPDATE webhooks h SET failing_since = CASE WHEN turned.healthy THEN NULL ELSE now() END
+    FROM turned WHERE h.id = turned.id
+)
+SELECT id FROM kept
+"""  # noqa: E501
+
+_FAILING = """
+SELECT id FROM webhooks
+WHERE id = ANY($1) AND active AND failing_since < now() - $2 * interval '1 second'
+"""
+# A subscription whose own address it is rests with it.
+_DISABLE = """
+WITH off AS (
+    UPDATE webhooks SET active = false, disabled_reason = $3, updated_at = now()
+    WHERE tenant_id = $1 AND id = $2 AND active
+    RETURNING url, subscription_id, created_by
+), rests AS (
+    UPDATE event_subscriptions s SET active = false, updated_at = now()
+    FROM off WHERE s.id = off.subscription_id
+)
+SELECT * FROM off
+"""
+
+_BURY = """
+UPDATE deliveries SET status = 'failed', error = $3, finished_at = now(), next_attempt_at = NULL
+WHERE tenant_id = $1 AND id = $2 AND status = 'pending'
+"""
+
+_COLUMNS = """
+id, tenant_id, webhook_id, event_id, event_type, status, attempt, response_code, response_time_ms,
+error, work_id, correlation_id, created_at, next_attempt_at, finished_at
+"""
+_OF_WEBHOOK = "FROM deliveries WHERE webhook_id = $2 AND tenant_id IS NOT DISTINCT FROM $1"
+_ONE = f"""
+SELECT {_COLUMNS} FROM deliveries
+WHERE tenant_id = $1 AND webhook_id = $2 AND id = $3
+"""  # noqa: S608
+_LOCKED = _ONE + " FOR UPDATE"
+_ATTEMPTS = """
+SELECT number, url, response_code, response_time_ms, response_body, error, created_at
+FROM delivery_attempts WHERE tenant_id = $1 AND delivery_id = $2 ORDER BY number DESC LIMIT 100
+"""
+_EVENT = _EVENTS.replace("e.id = ANY($1)", "e.tenant_id = $1 AND e.id = $2")
+
+
+async def to_send(tx: Tx, delivery_ids: list[str]) -> tuple[list[Row], list[Row]]:
+    """The deliveries, and each of their events once."""
+    raw = await tx.raw()
+    deliveries = await raw.fetch(_TO_SEND, delivery_ids)
+    events = await raw.fetch(_EVENTS, list({row["event_id"] for row in deliveries}))
+    return list(deliveries), list(events)
+
+
+async def add(tx: Tx, tenant: str, *values: object) -> list[Row]:
+    return await fast.rows(tx, tenant, _ADD, *values)
+
+
+async def again(tx: Tx, tenant: str, delivery_id: str, work_id: str, most: int) -> None:
+    await fast.execute(tx, tenant, _AGAIN, delivery_id, work_id, most)
+
+
+async def hurry(tx: Tx, tenant: str, work_id: str) -> bool:
+    return await fast.execute(tx, tenant, _HURRY, work_id) == 1
+
+
+async def settle(connection: asyncpg.Connection, outcomes: str) -> set[str]:
+    """The work whose lease still held."""
+    return {row["id"] for row in await connection.fetch(_SETTLE, outcomes)}
+
+
+async def failing(
+    connection: asyncpg.Connection, webhook_ids: list[str], seconds: float
+) -> list[str]:
+    return [row["id"] for row in await connection.fetch(_FAILING, webhook_ids, seconds)]
+
+
+async def disable(tx: Tx, tenant: str, webhook_id: str, reason: str) -> Row | None:
+    return await fast.row(tx, tenant, _DISABLE, webhook_id, reason)
+
+
+async def bury(tx: Tx, tenant: str, delivery_id: str, error: str) -> None:
+    await fast.execute(tx, tenant, _BURY, delivery_id, error)
+
+
+async def page_of(
+    tx: Tx,
+    tenant: str,
+    webhook_id: str,
+    status: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    page: Page,
+) -> tuple[list[Row], Counted]:
+    source, given = _OF_WEBHOOK, [webhook_id]
+    wanted: list[tuple[str, object]] = [
+        ("status = {}", status),
+        ("created_at >= {}", since),
+        ("created_at <= {}", until),
+    ]
+    args: list[object] = [*given]
+    for condition, value in wanted:
+        if value is not None:
+            args.append(value)
+            source += f" AND {condition.format(f'${len(args) + 1}')}"
+    total = await counting.rows(tx, tenant, source, *args)
+    sql = (
+        f"SELECT {_COLUMNS} {source} ORDER BY created_at DESC, id DESC"
+        f" LIMIT ${len(args) + 2} OFFSET ${len(args) + 3}"
+    )
+    return await fast.rows(tx, tenant, sql, *args, page.per_page, page.offset), total
+
+
+async def one(
+    tx: Tx, tenant: str, webhook_id: str, delivery_id: str, *, for_update: bool = False
+) -> Row | None:
+    return await fast.row(tx, tenant, _LOCKED if for_update else _ONE, webhook_id, delivery_id)
+
+
+async def attempts(tx: Tx, tenant: str, delivery_id: str) -> list[Row]:
+    return await fast.rows(tx, tenant, _ATTEMPTS, delivery_id)
+
+
+async def event(tx: Tx, tenant: str, event_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _EVENT, event_id)

@@ -1,0 +1,224 @@
+"""Outgoing webhooks: endpoints, their secrets, and who gets an event."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from sqlalchemy import func, select
+
+from app.domain.events import catalogue
+from app.domain.events import service as events
+from app.domain.webhooks import headers, keys, signing
+from app.domain.webhooks.errors import WebhookNotFound
+from app.domain.webhooks.events import WebhookCreated, WebhookDeleted, WebhookUpdated
+from app.domain.webhooks.keys import Keys
+from app.domain.webhooks.schemas import (
+    CreateWebhook,
+    UpdateWebhook,
+    WebhookView,
+    WebhookWithSecret,
+)
+from app.http import bodies, paging
+from app.http.answers import filled
+from app.http.errors import Conflict, Invalid
+from app.http.paging import Page, Paged
+from app.kit import clock
+from app.kit.crypto import CannotOpen, Keyring
+from app.kit.egress import Guard
+from app.kit.ids import new_id
+from app.security.principal import Principal
+from db import ledger
+from db.models import Webhook
+from db.session import Tx
+
+MOST = 500
+OVERLAP = timedelta(hours=24)
+_SORTABLE = {
+    "url": Webhook.url,
+    "created_at": Webhook.created_at,
+    "updated_at": Webhook.updated_at,
+}
+
+
+class Desk(msgspec.Struct, frozen=True):
+    """Somebody who sets up endpoints, and what is needed to judge what they bring."""
+
+    tx: Tx
+    keyring: Keyring
+    guard: Guard
+    principal: Principal
+
+
+async def page_of(
+    desk: Desk, page: Page, *, active: bool | None, sort: str | None
+) -> Paged[WebhookView]:
+    wanted = select(Webhook).where(Webhook.subscription_id.is_(None))
+    if active is not None:
+        wanted = wanted.where(Webhook.active == active)
+    ordering = paging.order(sort, _SORTABLE, "-created_at", Webhook.id)
+    rows, total = await paging.fetch(desk.tx, wanted, page, ordering)
+    return paging.paged([_view(desk, row) for row in rows], total, page)
+
+
+async def find(tx: Tx, webhook_id: str, *, for_update: bool = False) -> Webhook:
+    found = await (await tx.session()).get(Webhook, webhook_id, with_for_update=for_update)
+    if found is None or found.subscription_id is not None:
+        raise WebhookNotFound(f"There is no webhook {webhook_id[:64]}")
+    return found
+
+
+async def get(desk: Desk, webhook_id: str) -> WebhookView:
+    return _view(desk, await find(desk.tx, webhook_id))
+
+
+async def create(desk: Desk, data: CreateWebhook) -> WebhookWithSecret:
+    tenant_id = desk.principal.home
+    await _check_number(desk.tx, tenant_id)
+    check_url(desk.guard, data.url, "url")
+    _check_events(data.events)
+    wanted = headers.checked(headers.unmasked(data.headers or {}, {}, "headers"))
+    secret = signing.new_secret()
+    webhook = add_endpoint(desk, tenant_id, data.url, Keys(secret, headers=wanted))
+    webhook.events = list(dict.fromkeys(data.events))
+    webhook.active = data.active
+    webhook.description = data.description or ""
+    session = await desk.tx.session()
+    session.add(webhook)
+    await session.flush()
+    created = WebhookCreated(webhook.id, _without_query(webhook.url), webhook.events)
+    await events.emit(desk.tx, created, tenant_id=tenant_id)
+    return _with_secret(desk, webhook, secret)
+
+
+def add_endpoint(desk: Desk, tenant_id: str, url: str, sealed: Keys) -> Webhook:
+    webhook_id = new_id("whk")
+    return Webhook(
+        id=webhook_id,
+        tenant_id=tenant_id,
+        url=url,
+        events=[],
+        keys=keys.seal(desk.keyring, tenant_id, webhook_id, sealed),
+        created_by=desk.principal.user_id,
+    )
+
+
+async def update(desk: Desk, webhook_id: str, data: UpdateWebhook) -> WebhookView:
+    webhook = await find(desk.tx, webhook_id, for_update=True)
+    values = bodies.given(data)
+    if "url" in values:
+        check_url(desk.guard, values["url"], "url")
+    if "events" in values:
+        _check_events(values["events"])
+        values["events"] = list(dict.fromkeys(values["events"]))
+    if "description" in values:
+        values["description"] = values["description"] or ""
+    changed = [
+        name
+        for name, value in values.items()
+        if name != "headers" and getattr(webhook, name) != value
+    ]
+    for name in changed:
+        setattr(webhook, name, values[name])
+    if "headers" in values and change_headers(desk, webhook, values["headers"] or {}, "headers"):
+        changed.append("headers")
+    if "active" in changed:
+        revive(webhook)
+    if changed:
+        await (await desk.tx.session()).flush()
+        await _tell(desk, webhook, changed)
+    return _view(desk, webhook)
+
+
+def revive(webhook: Webhook) -> None:
+    """Switched on or off by hand: what it was switched off for, or how long it failed, is over."""
+    webhook.failing_since = webhook.disabled_reason = None
+
+
+def change_headers(desk: Desk, webhook: Webhook, given: dict[str, str], field: str) -> bool:
+    """Sealed anew with the same secrets; True if they are others now."""
+    stored = opened(desk.keyring, webhook)
+    wanted = headers.checked(headers.unmasked(given, stored.headers, field), field)
+    if wanted == stored.headers:
+        return False
+    changed = msgspec.structs.replace(stored, headers=wanted)
+    webhook.keys = keys.seal(desk.keyring, webhook.tenant_id, webhook.id, changed)
+    return True
+
+
+async def rotate(desk: Desk, webhook_id: str) -> WebhookWithSecret:
+    """The old secret signs beside the new one for a day, so that nobody has to be quick."""
+    webhook = await find(desk.tx, webhook_id, for_update=True)
+    stored, secret = opened(desk.keyring, webhook), signing.new_secret()
+    renewed = Keys(secret, stored.secret, stored.headers)
+    webhook.keys = keys.seal(desk.keyring, webhook.tenant_id, webhook.id, renewed)
+    webhook.previous_until = clock.now() + OVERLAP
+    await (await desk.tx.session()).flush()
+    await _tell(desk, webhook, ["secret"])
+    return _with_secret(desk, webhook, secret)
+
+
+async def delete(tx: Tx, webhook_id: str) -> None:
+    """What is still to be delivered is not, and its record goes along."""
+    webhook = await find(tx, webhook_id)
+    await ledger.cancel_lane(tx, webhook.tenant_id, webhook.id)
+    session = await tx.session()
+    await session.delete(webhook)
+    await session.flush()
+    gone = WebhookDeleted(webhook.id, _without_query(webhook.url))
+    await events.emit(tx, gone, tenant_id=webhook.tenant_id)
+
+
+async def _tell(desk: Desk, webhook: Webhook, changed: list[str]) -> None:
+    updated = WebhookUpdated(webhook.id, _without_query(webhook.url), changed)
+    await events.emit(desk.tx, updated, tenant_id=webhook.tenant_id)
+
+
+def opened(keyring: Keyring, webhook: Webhook) -> Keys:
+    try:
+        return keys.read(keyring, webhook.tenant_id, webhook.id, webhook.keys)
+    except CannotOpen:
+        # Its headers and secret are lost with the key; it can be given new ones.
+        return Keys(signing.new_secret())
+
+
+def check_url(guard: Guard, url: str, field: str) -> None:
+    problem = guard.problem_with(url)
+    if problem is not None:
+        raise Invalid.field(field, problem)
+
+
+def _check_events(names: list[str]) -> None:
+    wrong = {
+        f"events.{index}": "is no event type; GET /api/v1/event-types lists them"
+        for index, name in enumerate(names)
+        if name not in catalogue.CATALOGUE
+    }
+    if wrong:
+        raise Invalid.fields(wrong)
+
+
+async def _check_number(tx: Tx, tenant_id: str) -> None:
+    count = select(func.count()).select_from(Webhook).where(Webhook.tenant_id == tenant_id)
+    if (await (await tx.session()).scalar(count) or 0) >= MOST:
+        raise Conflict(f"A tenant has at most {MOST} webhooks; delete one first")
+
+
+def _without_query(url: str) -> str:
+    """Some put a key there, and events go to others."""
+    return url.partition("?")[0].partition("#")[0]
+
+
+def _view(desk: Desk, webhook: Webhook) -> WebhookView:
+    return filled(WebhookView, webhook, **_more(desk, webhook))
+
+
+def _with_secret(desk: Desk, webhook: Webhook, secret: str) -> WebhookWithSecret:
+    return filled(WebhookWithSecret, webhook, secret=secret, **_more(desk, webhook))
+
+
+def _more(desk: Desk, webhook: Webhook) -> dict[str, Any]:
+    until = webhook.previous_until
+    return {
+        "headers": headers.shown(opened(desk.keyring, webhook).headers),
+        "previous_secret_expires_at": until if until and until > clock.now() else None,
+    }

@@ -1,0 +1,48 @@
+"""A chain of causes as a picture: a page that reads one trace and draws it along time.
+
+The page holds nothing itself; the browser asks for the trace with the reader's own token.
+"""
+
+from typing import Any
+
+from litestar import MediaType, Request, Response, get
+from litestar.params import FromPath
+
+from app.web.pages import CSP
+
+_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
+<title>Trace</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="stylesheet" href="/pages/trace.css">
+<script type="module" src="/pages/trace.js"></script></head>
+<body><main>
+<header><h1>Trace</h1><p id="about"></p></header>
+<section id="entrance" hidden>
+<form id="sign-in"><h2>Sign in to see it</h2>
+<label for="email">E-mail</label>
+<input id="email" name="email" type="email" required autocomplete="username">
+<label for="password">Password</label>
+<input id="password" name="password" type="password" required autocomplete="current-password">
+<div id="second" hidden><label for="code">Code of your authenticator</label>
+<input id="code" name="code" inputmode="numeric" autocomplete="one-time-code"></div>
+<button type="submit">Sign in</button></form>
+<form id="paste"><h2>Or paste an access token</h2>
+<label for="token">Access token</label>
+<input id="token" name="token" type="password" required autocomplete="off" spellcheck="false">
+<button type="submit">Use it</button></form>
+</section>
+<p role="status" aria-live="polite"></p>
+<section id="shown" hidden>
+<div class="bar"><button type="button" id="again">Look again</button>
+<button type="button" id="forget">Forget my token</button></div>
+<div id="timeline" role="table" aria-label="Timeline"></div>
+<aside id="details" hidden aria-live="polite"><h2></h2><pre tabindex="0"></pre></aside>
+</section>
+<noscript><p>This page needs JavaScript.</p></noscript>
+</main></body></html>"""
+
+
+@get("/trace/{correlation_id:str}", include_in_schema=False, public=True, sync_to_thread=False)
+def trace_page(request: Request[Any, Any, Any], correlation_id: FromPath[str]) -> Response[str]:  # noqa: ARG001
+    return Response(_PAGE, media_type=MediaType.HTML, headers={"content-security-policy": CSP})

@@ -1,0 +1,47 @@
+from datetime import datetime
+from typing import Any
+
+from advanced_alchemy.types import DateTimeUTC
+from sqlalchemy import ForeignKey, Index, LargeBinary, func
+from sqlalchemy.dialects.postgresql import JSON
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
+
+
+class IncomingWebhook(TenantOwned, HasId, Timestamps, Base):
+    """A public address that takes whatever somebody sends, signed or not."""
+
+    __tablename__ = "incoming_webhooks"
+    __table_args__ = (
+        Index("ix_incoming_webhooks_tenant_id_created_at", "tenant_id", "created_at", "id"),
+    )
+
+    name: Mapped[str]
+    # In the public address no tenant is named: one slug, one owner.
+    slug: Mapped[str] = mapped_column(unique=True)
+    workflow_id: Mapped[str | None]
+    active: Mapped[bool] = mapped_column(default=True, server_default="true")
+    scheme: Mapped[str | None]
+    header: Mapped[str | None]
+    secret: Mapped[bytes | None] = mapped_column(Sealed)
+
+
+class IncomingPayload(TenantOwned, HasId, Base):
+    """What was received, byte by byte. Its id is that of the event which tells of it."""
+
+    __tablename__ = "incoming_payloads"
+    __table_args__ = (
+        Index("ix_incoming_payloads_webhook_id", "webhook_id", "created_at", "id"),
+        Index("ix_incoming_payloads_created_at", "created_at", postgresql_using="brin"),
+    )
+
+    webhook_id: Mapped[str] = mapped_column(ForeignKey("incoming_webhooks.id", ondelete="CASCADE"))
+    body: Mapped[bytes] = mapped_column(LargeBinary)
+    headers: Mapped[dict[str, Any]] = mapped_column(JSON)
+    source_ip: Mapped[str]
+    workflow_execution_id: Mapped[str | None]
+    replay_of: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )

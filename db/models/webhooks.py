@@ -1,0 +1,88 @@
+from datetime import datetime
+
+from advanced_alchemy.types import DateTimeUTC
+from sqlalchemy import ARRAY, ForeignKey, Index, String, UniqueConstraint, func, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
+
+
+class Webhook(TenantOwned, HasId, Timestamps, Base):
+    """An endpoint that events are sent to. Sealed in `keys`: its secret, the one before, and the
+    headers that somebody wants sent along.
+    """
+
+    __tablename__ = "webhooks"
+    __table_args__ = (
+        Index("ix_webhooks_tenant_id_created_at", "tenant_id", "created_at", "id"),
+        Index(
+            "ix_webhooks_active",
+            "tenant_id",
+            postgresql_where=text("active AND subscription_id IS NULL"),
+        ),
+    )
+
+    # The endpoint of a subscription that names an address of its own; listed with it only.
+    subscription_id: Mapped[str | None] = mapped_column(
+        ForeignKey("event_subscriptions.id", ondelete="CASCADE"), unique=True
+    )
+    url: Mapped[str]
+    events: Mapped[list[str]] = mapped_column(ARRAY(String))
+    active: Mapped[bool] = mapped_column(default=True, server_default="true")
+    description: Mapped[str] = mapped_column(default="", server_default="")
+    keys: Mapped[bytes] = mapped_column(Sealed)
+    # Until then the secret before this one signs, too.
+    previous_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    # The first failure since something was delivered.
+    failing_since: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    disabled_reason: Mapped[str | None]
+    # People go; what they set up stays.
+    created_by: Mapped[str | None]
+
+
+class Delivery(TenantOwned, HasId, Base):
+    """One event on its way to one endpoint. What is sent is read from the event log each time."""
+
+    __tablename__ = "deliveries"
+    __table_args__ = (
+        UniqueConstraint("event_id", "webhook_id", name="uq_deliveries_event_id_webhook_id"),
+        Index("ix_deliveries_webhook_id", "webhook_id", "created_at", "id"),
+        Index("ix_deliveries_status", "webhook_id", "status", "created_at", "id"),
+        Index("ix_deliveries_correlation_id", "tenant_id", "correlation_id"),
+        Index("ix_deliveries_created_at", "created_at", postgresql_using="brin"),
+    )
+
+    webhook_id: Mapped[str] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"))
+    event_id: Mapped[str] = mapped_column(ForeignKey("event_log.id", ondelete="CASCADE"))
+    event_type: Mapped[str]
+    status: Mapped[str] = mapped_column(default="pending", server_default="pending")
+    attempt: Mapped[int] = mapped_column(default=0, server_default="0")
+    response_code: Mapped[int | None]
+    response_time_ms: Mapped[int | None]
+    error: Mapped[str | None]
+    work_id: Mapped[str]
+    correlation_id: Mapped[str]
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+    next_attempt_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    finished_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+
+
+class DeliveryAttempt(TenantOwned, Base):
+    """One request to an endpoint, and what came back."""
+
+    __tablename__ = "delivery_attempts"
+
+    delivery_id: Mapped[str] = mapped_column(
+        ForeignKey("deliveries.id", ondelete="CASCADE"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(primary_key=True)
+    url: Mapped[str]
+    response_code: Mapped[int | None]
+    response_time_ms: Mapped[int]
+    response_body: Mapped[str | None]
+    error: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
