@@ -32,5 +32,4 @@ async def rows(
     plan = await fast.value(
         tx, tenant, f"EXPLAIN (FORMAT JSON) SELECT 1 {guessed or source}", *args
     )
-    guess = msgspec.json.decode(plan)[0]["Plan"]["Plan Rows"]
-    return Counted(max(int(guess), counted), exact=False)
+    return Counted(max(int(plan[0]["Plan"]["Plan Rows"]), counted), exact=False)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import asyncpg
 import bench_chat
+import bench_events
 import bench_tools
 import uvloop
 from litestar import Litestar, Request, get
@@ -32,7 +33,7 @@ from app import settings as configuration
 from app.domain.accounts import sign_in
 from app.domain.accounts.schemas import Login
 from app.http.errors import Unauthorized
-from app.kit import work
+from app.kit import logs, work
 from app.kit.work import KINDS, Kind
 from app.local.postgres import Postgres
 from app.security import passwords
@@ -270,8 +271,9 @@ async def main() -> None:
     # As an operator would run it: the disk counts.
     stores.postgres = Postgres(stores.folder / "postgres", stores.folder / "run")
     KINDS[NOOP.name] = NOOP
-    ports = {"parley": 18461, "bare": 18462, "bare_chat": 18463, "stub": 18464}
+    ports = {"parley": 18461, "bare": 18462, "bare_chat": 18463, "stub": 18464, "receiver": 18465}
     os.environ["STUB_PORT"] = str(ports["stub"])
+    os.environ["RECEIVER_PORT"] = str(ports["receiver"])
     children: list[subprocess.Popen[bytes]] = []
     try:
         await stores.start()
@@ -283,6 +285,8 @@ async def main() -> None:
             start("import bench; bench.ledger_worker()", stores),
             start("import bench; bench.saq_worker()", stores),
             start("import bench_tools; bench_tools.worker()", stores),
+            start("import bench_events; bench_events.worker()", stores),
+            start("import receiver; receiver.main()", stores),
         ]
         await measure(stores, ports, children[0].pid)
     finally:
@@ -299,7 +303,7 @@ async def empty() -> dict[str, str]:
 
 
 def parley_app() -> Litestar:
-    from app.kit import logs, memory  # noqa: PLC0415
+    from app.kit import memory  # noqa: PLC0415
     from app.main import create_app  # noqa: PLC0415
 
     # As it is by default: a log line a request, into nowhere.
@@ -314,6 +318,7 @@ async def measure(stores: Stores, ports: dict[str, int], web_pid: int) -> None:
     from app import bootstrap  # noqa: PLC0415
     from app.main import create_app  # noqa: PLC0415
 
+    logs.configure("warning", "json")
     app = create_app(stores.settings)
     parts: shared.Parts = app.state.parts
     await bootstrap.prepare(parts.db, parts.keyring, "enterprise")
@@ -329,6 +334,10 @@ async def measure(stores: Stores, ports: dict[str, int], web_pid: int) -> None:
     only = os.environ.get("BENCH", "")
     if only in {"", "tools"}:
         await bench_tools.bench(world, ports["parley"], row)
+    if only in {"", "events"}:
+        await bench_events.bench(world, ports, row)
+    if only in {"", "growth"}:
+        await bench_events.growth(world, row)
     if only in {"", "chat"}:
         await bench_chat.bench(world, ports, web_pid, row)
     if only not in {"", "spine"}:
