@@ -15,6 +15,7 @@ class Usage(TenantOwned, Base):
     __table_args__ = (
         Index("ix_usage_not_rolled", "tenant_id", "agent_id", postgresql_where=text("NOT rolled")),
         Index("ix_usage_agent_id", "agent_id", "created_at"),
+        Index("ix_usage_correlation_id", "tenant_id", "correlation_id"),
         # Rows come in the order of time: enough to find the old ones.
         Index("ix_usage_created_at", "created_at", postgresql_using="brin"),
     )

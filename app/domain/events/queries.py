@@ -169,6 +169,7 @@ class Trace(msgspec.Struct, frozen=True):
     events: list[Row]
     jobs: list[Row]
     tools: list[Row]
+    models: list[Row]
     deliveries: list[Row]
 
 
@@ -194,6 +195,13 @@ WHERE e.{_OF_TENANT} AND e.correlation_id = $2
 ORDER BY e.executed_at, e.id LIMIT {_MOST}
 """  # noqa: S608
 
+# A turn's time is on the row of the agent's own model.
+_MODELS = f"""
+SELECT message_id AS id, model, response_time_ms, created_at FROM usage
+WHERE {_OF_TENANT} AND correlation_id = $2
+ORDER BY created_at, message_id LIMIT {_MOST}
+"""  # noqa: S608
+
 _DELIVERIES = f"""
 SELECT d.id, d.work_id, d.event_type, d.status, d.created_at, d.finished_at,
        split_part(split_part(w.url, '://', 2), '/', 1) AS host
@@ -206,6 +214,6 @@ ORDER BY d.id LIMIT {_MOST}
 async def trace(tx: Tx, tenant: str | None, correlation_id: str) -> Trace:
     found = [
         await fast.rows(tx, tenant, sql, correlation_id)
-        for sql in (_TRACE, _JOBS, _TOOLS, _DELIVERIES)
+        for sql in (_TRACE, _JOBS, _TOOLS, _MODELS, _DELIVERIES)
     ]
     return Trace(*found)

@@ -1,6 +1,6 @@
 """Everything that one cause led to: the events, and what ran for how long."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from app.domain.events import queries
 from app.domain.events.schemas import Span, TraceView
@@ -20,9 +20,11 @@ async def trace_of(tx: Tx, correlation_id: str) -> TraceView:
     found = await queries.trace(tx, tenant_of(tx), correlation_id)
     if not found.events and not found.jobs:
         raise TraceNotFound(f"Nothing is known of the correlation id {correlation_id[:64]}")
+    requests, jobs = _request_spans(found.events), [_job_span(row) for row in found.jobs]
     spans = [
-        *_request_spans(found.events),
-        *map(_job_span, found.jobs),
+        *requests,
+        *jobs,
+        *(_model_span(row, requests, jobs) for row in found.models),
         *map(_tool_span, found.tools),
         *map(_delivery_span, found.deliveries),
     ]
@@ -72,6 +74,22 @@ def _tool_span(row: Row) -> Span:
         row["status"],
         row["executed_at"],
         float(row["execution_time_ms"]),
+    )
+
+
+def _model_span(row: Row, requests: list[Span], jobs: list[Span]) -> Span:
+    """A model answered within the job that asked it, or else within the request."""
+    spent, at = row["response_time_ms"], row["created_at"]
+    asking = [job for job in jobs if job.name == "chat.turn" and job.started_at <= at <= _end(job)]
+    within = (asking or requests)[:1]
+    return Span(
+        "model",
+        f"{row['id']}:{row['model']}",
+        within[0].id if within else None,
+        row["model"],
+        "completed",
+        at - timedelta(milliseconds=spent),
+        float(spent),
     )
 
 

@@ -306,6 +306,9 @@ def upgrade() -> None:
     op.create_index(
         "ix_event_log_type", "event_log", ["tenant_id", "type", "created_at", "id"], unique=False
     )
+    op.create_index(
+        "ix_usage_correlation_id", "usage", ["tenant_id", "correlation_id"], unique=False
+    )
     op.add_column("work", sa.Column("lane", sa.String(), nullable=True))
     op.create_index(
         "ix_work_lane",
@@ -323,6 +326,7 @@ def downgrade() -> None:
         postgresql_where=sa.text("lane IS NOT NULL AND state IN ('pending', 'leased')"),
     )
     op.drop_column("work", "lane")
+    op.drop_index("ix_usage_correlation_id", table_name="usage")
     op.drop_index("ix_event_log_type", table_name="event_log")
     op.drop_index("ix_event_log_time", table_name="event_log")
     op.drop_index("ix_event_log_correlation", table_name="event_log")
