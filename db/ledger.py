@@ -12,6 +12,8 @@ import msgspec
 from db import fast
 from db.session import Tx
 
+_LANES_AT_ONCE = 1000
+
 
 class WorkRow(msgspec.Struct, frozen=True):
     id: str
@@ -59,31 +61,57 @@ RETURNING id, tenant_id, kind, ref_id, attempt, max_attempts, lease_token, corre
           cause_event_id, lane
 """
 
-# Of each lane only as many as there is room for, in the order in which they are due.
-_CLAIM_DUE = """
-WITH due AS (
-    SELECT id, lane, tenant_id, run_at FROM work
-    WHERE kind = ANY($1)
-      AND (state = 'pending' AND run_at <= now()
-           OR state = 'leased' AND lease_until < now())
-      AND lane <> ALL($2) AND tenant_id <> ALL($3)
-    ORDER BY run_at
-    LIMIT $4 * 4
-    FOR UPDATE SKIP LOCKED
+_ROW = """
+w.id, w.tenant_id, w.kind, w.ref_id, w.attempt, w.max_attempts, w.lease_token, w.correlation_id,
+w.cause_event_id, w.lane
+"""
+_LEASE = """
+state = 'leased', lease_token = 'lea_' || gen_random_uuid(),
+lease_until = now() + $2 * interval '1 second', attempt = attempt + 1, started_at = now()
+"""
+_CLAIM_THESE = f"""
+UPDATE work w SET {_LEASE}
+FROM (SELECT id FROM work WHERE id = ANY($1) AND state = 'pending' AND run_at <= now()
+      ORDER BY id FOR UPDATE SKIP LOCKED) taken
+WHERE w.id = taken.id
+RETURNING {_ROW}
+"""  # noqa: S608  # our own text
+
+# Lane by lane, each found by the one before: a lane with a million rows costs no more than one with
+# ten, and the others come as soon. Those after `$7` are looked at, so many at a time.
+_LIVE = "lane IS NOT NULL AND state IN ('pending', 'leased')"
+_CLAIM_LANES = f"""
+WITH RECURSIVE waiting AS (
+    SELECT EXISTS (SELECT 1 FROM work
+                   WHERE state = 'pending' AND run_at <= now() AND lane IS NOT NULL)
+        OR EXISTS (SELECT 1 FROM work
+                   WHERE state = 'leased' AND lease_until < now() AND lane IS NOT NULL) AS something
+), lanes AS (
+    (SELECT lane, 1 AS number FROM work
+     WHERE {_LIVE} AND lane > $7 AND (SELECT something FROM waiting) ORDER BY lane LIMIT 1)
+    UNION ALL
+    SELECT next.lane, lanes.number + 1 FROM lanes CROSS JOIN LATERAL (
+        SELECT lane FROM work WHERE {_LIVE} AND lane > lanes.lane ORDER BY lane LIMIT 1
+    ) next WHERE lanes.number < $8
+), due AS (
+    SELECT found.id, found.tenant_id, found.run_at FROM lanes CROSS JOIN LATERAL (
+        SELECT id, tenant_id, run_at FROM work
+        WHERE {_LIVE} AND lane = lanes.lane AND run_at <= now()
+          AND (state = 'pending' OR lease_until < now())
+          AND tenant_id <> ALL($4)
+        ORDER BY run_at LIMIT $5 FOR UPDATE SKIP LOCKED
+    ) found WHERE lanes.lane <> ALL($3)
 ), ranked AS (
-    SELECT id, row_number() OVER (PARTITION BY lane ORDER BY run_at, id) AS of_lane,
-           row_number() OVER (PARTITION BY tenant_id ORDER BY run_at, id) AS of_tenant
+    SELECT id, run_at, row_number() OVER (PARTITION BY tenant_id ORDER BY run_at, id) AS of_tenant
     FROM due
 ), taken AS (
-    SELECT id FROM ranked WHERE of_lane <= $5 AND of_tenant <= $6 ORDER BY id LIMIT $4
+    SELECT id FROM ranked WHERE of_tenant <= $6 ORDER BY run_at, id LIMIT $1
+), claimed AS (
+    UPDATE work w SET {_LEASE} FROM taken WHERE w.id = taken.id RETURNING {_ROW}
 )
-UPDATE work w
-SET state = 'leased', lease_token = 'lea_' || gen_random_uuid(),
-    lease_until = now() + $7 * interval '1 second', attempt = attempt + 1, started_at = now()
-FROM taken WHERE w.id = taken.id
-RETURNING w.id, w.tenant_id, w.kind, w.ref_id, w.attempt, w.max_attempts, w.lease_token,
-          w.correlation_id, w.cause_event_id, w.lane
-"""
+SELECT seen.*, w.* FROM (SELECT count(*) AS lanes, max(lane) AS last_lane FROM lanes) seen
+LEFT JOIN claimed w ON true
+"""  # noqa: S608
 
 # Locked in one order: outcomes of many rows are written at once, too.
 _RENEW = """
@@ -196,25 +224,37 @@ async def claim(
     return WorkRow(**found) if found else None
 
 
-async def claim_due(
-    connection: asyncpg.Connection,
-    kinds: list[str],
-    limit: int,
-    room: "Room",
-    lease_seconds: float,
+async def claim_these(
+    connection: asyncpg.Connection, work_ids: list[str], lease_seconds: float
 ) -> list[WorkRow]:
-    """Take what is due, many at once, for whoever runs it right away."""
+    found = await connection.fetch(_CLAIM_THESE, work_ids, lease_seconds)
+    return [WorkRow(**row) for row in found]
+
+
+async def claim_lanes(
+    connection: asyncpg.Connection, limit: int, room: Room, lease_seconds: float, after: str
+) -> tuple[list[WorkRow], str]:
+    """What is due in the lanes after one, for whoever runs it right away; and the lane to go on
+    after, which is none once all were looked at.
+    """
     found = await connection.fetch(
-        _CLAIM_DUE,
-        kinds,
+        _CLAIM_LANES,
+        limit,
+        lease_seconds,
         room.full_lanes,
         room.full_tenants,
-        limit,
         room.of_lane,
         room.of_tenant,
-        lease_seconds,
+        after,
+        _LANES_AT_ONCE,
     )
-    return [WorkRow(**row) for row in found]
+    rows = [
+        WorkRow(**{name: row[name] for name in WorkRow.__struct_fields__})
+        for row in found
+        if row["id"] is not None
+    ]
+    seen = found[0]
+    return rows, seen["last_lane"] if seen["lanes"] == _LANES_AT_ONCE else ""
 
 
 async def cancel_lane(tx: Tx, tenant: str, lane: str) -> int:

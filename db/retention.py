@@ -33,6 +33,10 @@ _FORGET = (
     _old("deliveries", "t.created_at < now() - interval '90 days' AND t.status <> 'pending'"),
     _old("incoming_payloads", "t.created_at < now() - interval '90 days'"),
     _old(
+        "event_log",
+        "t.type = 'system.incoming_webhook.received' AND t.created_at < now() - interval '90 days'",
+    ),
+    _old(
         "chat_jobs",
         "t.finished_at < now() - least(a.retention_days, 30) * interval '1 day'",
         _AGENT,

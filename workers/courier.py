@@ -5,18 +5,20 @@ never wait for them. Without Redis and without SAQ: the ledger's rows are the qu
 """
 
 import asyncio
-from collections import Counter
+import time
+from collections import Counter, deque
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
 
 from app.domain.webhooks import parcels
 from app.domain.webhooks.parcels import Parcel
 from app.kit import logs
-from app.kit.work import KINDS
 from app.parts import Parts
 from db import ledger
 from db.ledger import Room, WorkRow
-from db.session import ALL_TENANTS
+from db.session import ALL_TENANTS, Tx
 from workers.runner import Runner
 
 log = logs.get("courier")
@@ -27,54 +29,93 @@ AT_ONCE_TO_ENDPOINT: Final = 10
 _BATCH = 200
 _EVERY_SECONDS = 1.0
 _BREATH_SECONDS = 0.02
+_PAUSE_SECONDS = 0.1
+
+
+class Fresh(NamedTuple):
+    """A delivery that was only just written: no need to look for it."""
+
+    work_id: str
+    lane: str
+    tenant_id: str
 
 
 class Courier:
     def __init__(self, parts: Parts, runner: Runner) -> None:
         self._parts = parts
         self._runner = runner
-        self._kinds = [kind.name for kind in KINDS.values() if kind.in_bulk]
         self._tasks: set[asyncio.Task[None]] = set()
         self._lanes: Counter[str] = Counter()
         self._tenants: Counter[str] = Counter()
         self._places: dict[str, asyncio.Semaphore] = {}
+        self._fresh: deque[Fresh] = deque()
         self._news = asyncio.Event()
+        self._look_at = 0.0
+        self._after = ""
         self._held_back = False
 
+    def take(self, fresh: Iterable[Fresh]) -> None:
+        self._fresh.extend(fresh)
+        self._news.set()
+
     def wake(self) -> None:
+        """Look now, not within the second."""
+        self._look_at = 0.0
         self._news.set()
 
     async def run_forever(self) -> None:
         while True:
             self._news.clear()
             try:
-                if await self.round() == _BATCH:
-                    continue
+                await self.take_fresh()
+                if time.monotonic() >= self._look_at:
+                    await self.look()
             except Exception as error:  # noqa: BLE001  # a database that is away comes back
                 log.warning("deliveries not looked for", reason=str(error)[:200])
-                await asyncio.sleep(_EVERY_SECONDS)
+                self._look_at = time.monotonic() + _EVERY_SECONDS
             with suppress(TimeoutError):
-                async with asyncio.timeout(_EVERY_SECONDS):
+                async with asyncio.timeout(max(0.0, self._look_at - time.monotonic())):
                     await self._news.wait()
-                    # Whoever else is about to finish comes along.
-                    await asyncio.sleep(_BREATH_SECONDS if self._held_back else 0)
 
-    async def round(self) -> int:
-        """Claim what is due and there is room for; gives how many."""
-        free = AT_ONCE - len(self._tasks)
-        room = self._room()
+    async def take_fresh(self) -> None:
+        """Claim what was handed over and there is room for; the rest is found by looking."""
+        wanted: list[str] = []
+        lanes, tenants = Counter(self._lanes), Counter(self._tenants)
+        while self._fresh:
+            one = self._fresh.popleft()
+            lanes[one.lane] += 1
+            tenants[one.tenant_id] += 1
+            if (
+                lanes[one.lane] <= AT_ONCE_TO_ENDPOINT
+                and tenants[one.tenant_id] <= AT_ONCE_OF_TENANT
+                and len(self._tasks) + len(wanted) < AT_ONCE
+            ):
+                wanted.append(one.work_id)
+            else:
+                self._held_back = True
+        if wanted:
+            async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+                seconds = self._parts.settings.lease_seconds
+                await self._begin(tx, await ledger.claim_these(await tx.raw(), wanted, seconds))
+
+    async def look(self) -> int:
+        """Claim what is due in the next lanes: retries, and what others left behind. Gives how
+        many.
+        """
+        free, room = AT_ONCE - len(self._tasks), self._room()
         self._held_back = free <= 0 or bool(room.full_lanes or room.full_tenants)
+        self._look_at = time.monotonic() + _EVERY_SECONDS
         if free <= 0:
             return 0
-        settings = self._parts.settings
+        limit, seconds = min(free, _BATCH), self._parts.settings.lease_seconds
         async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
-            limit = min(free, _BATCH)
-            rows = await ledger.claim_due(
-                await tx.raw(), self._kinds, limit, room, settings.lease_seconds
-            )
-            found = await parcels.load(tx, [row.ref_id or "" for row in rows]) if rows else {}
-        for row in rows:
-            self._begin(row, found.get(row.ref_id or ""))
+            raw = await tx.raw()
+            rows, self._after = await ledger.claim_lanes(raw, limit, room, seconds, self._after)
+            await self._begin(tx, rows)
+        if len(rows) == limit:
+            self._look_at = 0.0
+        elif self._after:
+            self._look_at = time.monotonic() + _PAUSE_SECONDS
         return len(rows)
 
     def _room(self) -> Room:
@@ -82,13 +123,15 @@ class Courier:
         tenants = [one for one, count in self._tenants.items() if count >= AT_ONCE_OF_TENANT]
         return Room(lanes, tenants, AT_ONCE_TO_ENDPOINT, AT_ONCE_OF_TENANT)
 
-    def _begin(self, row: WorkRow, parcel: Parcel | None) -> None:
-        lane, tenant = row.lane or "", row.tenant_id or ""
-        self._lanes[lane] += 1
-        self._tenants[tenant] += 1
-        task = asyncio.create_task(self._carry(row, lane, parcel))
-        self._tasks.add(task)
-        task.add_done_callback(lambda done: self._ended(done, lane, tenant))
+    async def _begin(self, tx: Tx, rows: list[WorkRow]) -> None:
+        found = await parcels.load(tx, [row.ref_id or "" for row in rows]) if rows else {}
+        for row in rows:
+            lane, tenant = row.lane or "", row.tenant_id or ""
+            self._lanes[lane] += 1
+            self._tenants[tenant] += 1
+            task = asyncio.create_task(self._carry(row, lane, found.get(row.ref_id or "")))
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._ended, lane, tenant))
 
     async def _carry(self, row: WorkRow, lane: str, parcel: Parcel | None) -> None:
         async with self._places.setdefault(lane, asyncio.Semaphore(AT_ONCE_TO_ENDPOINT)):
@@ -97,7 +140,7 @@ class Courier:
             else:
                 await self._runner.put_back(row)
 
-    def _ended(self, task: asyncio.Task[None], lane: str, tenant: str) -> None:
+    def _ended(self, lane: str, tenant: str, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         for counts, key in ((self._lanes, lane), (self._tenants, tenant)):
             counts[key] -= 1
@@ -106,6 +149,8 @@ class Courier:
         if lane not in self._lanes:
             self._places.pop(lane, None)
         if self._held_back:
+            # Whoever waits for this place comes soon; others that end just now make room, too.
+            self._look_at = min(self._look_at, time.monotonic() + _BREATH_SECONDS)
             self._news.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a delivery was left to its lease", exc_info=error)

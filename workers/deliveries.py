@@ -10,14 +10,17 @@ from app.domain.webhooks.parcels import Parcel
 from app.parts import Parts
 from db.ledger import WorkRow
 from db.session import Tx
+from workers.courier import Fresh
 from workers.runner import GiveUp, Job, LeaseLost
 
 _INACTIVE = "the webhook was not active when its turn came"
 
 
 async def hand_out(job: Job) -> None:
+    tenant_id = job.row.tenant_id or ""
     async with job.finish() as tx:
-        await fan_out.hand_out(job.parts, tx, job.row.tenant_id or "", job.ref_id)
+        begun = await fan_out.hand_out(job.parts, tx, tenant_id, job.ref_id)
+    job.began = [Fresh(one.work_id, one.webhook_id, tenant_id) for one in begun]
 
 
 async def act(job: Job) -> None:
@@ -43,12 +46,12 @@ async def deliver(job: Job) -> None:
     if not kept:
         raise LeaseLost(job.row.id)
     job.outcome = {"done": "done", "pending": "retried"}.get(told.outcome.state, "dead")
-    if parcel.test:
+    if outcomes.is_trial(job.row, parcel):
         await parts.doorbell.announce_done(job.row.id)
 
 
 async def _attempt(parts: Parts, row: WorkRow, parcel: Parcel) -> Told:
-    if not parcel.active and not parcel.test:
+    if not parcel.active and not outcomes.is_trial(row, parcel):
         return outcomes.unsent(row, parcel, _INACTIVE)
     answer = await sending.send(parts.couriers, parts.keyring, parcel, parcel.attempts)
     delays = parts.settings.webhook_retry_delays

@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from app.domain.events import service as events
 from app.domain.events.events import WorkDead
@@ -57,6 +58,8 @@ class Job:
         self.given = given
         # Set once the outcome is written: what became of it.
         self.outcome: str | None = None
+        # Work that begins with this one, for whoever in this process runs it.
+        self.began: list[Any] = []
 
     @property
     def ref_id(self) -> str:
@@ -114,8 +117,8 @@ class Runner:
         self._running: dict[str, tuple[WorkRow, asyncio.Task[None]]] = {}
         self._claiming = 0
         self.accepting = True
-        # Called when work of a kind is done here.
-        self.afterwards: dict[str, Callable[[], None]] = {}
+        # Told of work that a job of this process began.
+        self.hand_over: Callable[[list[Any]], None] = lambda _began: None
 
     @property
     def busy(self) -> int:
@@ -183,7 +186,8 @@ class Runner:
 
     async def _attempt(self, kind: Kind, row: WorkRow, given: object) -> None:
         started = time.perf_counter()
-        outcome = await self._outcome(kind, Job(self._parts, row, given))
+        job = Job(self._parts, row, given)
+        outcome = await self._outcome(kind, job)
         metrics.WORK.labels(kind.name, outcome).inc()
         metrics.WORK_SECONDS.labels(kind.name).observe(time.perf_counter() - started)
         level = log.info if outcome in {"done", "cancelled"} else log.warning
@@ -194,8 +198,8 @@ class Runner:
             attempt=row.attempt,
             ms=round((time.perf_counter() - started) * 1000, 1),
         )
-        if outcome == "done" and row.kind in self.afterwards:
-            self.afterwards[row.kind]()
+        if job.began and outcome == "done":
+            self.hand_over(job.began)
         if kind.awaited and outcome in {"done", "dead", "cancelled"}:
             await self._parts.doorbell.announce_done(row.id)
 

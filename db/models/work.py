@@ -26,6 +26,7 @@ class Work(HasId, Base):
         Index(
             "ix_work_lane",
             "lane",
+            "run_at",
             postgresql_where=text("lane IS NOT NULL AND state IN ('pending', 'leased')"),
         ),
     )

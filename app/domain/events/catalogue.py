@@ -104,7 +104,7 @@ CATALOGUE: Final[dict[str, type[Event]]] = {
         tables.RowCreated,
         tables.RowUpdated,
         tables.RowDeleted,
-        own.Test,
+        own.TriedOut,
         own.WorkDead,
         own.ChainStopped,
         own.RateLimitExceeded,

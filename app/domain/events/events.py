@@ -14,7 +14,7 @@ class WorkDead(Event):
     error: str
 
 
-class Test(Event):
+class TriedOut(Event):
     type: ClassVar[str] = "system.test"
     description: ClassVar[str] = "Somebody tries out a webhook or a subscription"
 

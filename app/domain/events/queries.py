@@ -183,7 +183,7 @@ ORDER BY id LIMIT {_MOST}
 """  # noqa: S608
 
 _JOBS = f"""
-SELECT id, kind, state, cause_event_id, created_at, started_at, finished_at FROM work
+SELECT id, kind, ref_id, state, cause_event_id, created_at, started_at, finished_at FROM work
 WHERE ($1::text IS NULL OR tenant_id = $1) AND correlation_id = $2
 ORDER BY id LIMIT {_MOST}
 """  # noqa: S608
@@ -203,8 +203,8 @@ ORDER BY created_at, message_id LIMIT {_MOST}
 """  # noqa: S608
 
 _DELIVERIES = f"""
-SELECT d.id, d.work_id, d.event_type, d.status, d.created_at, d.finished_at,
-       split_part(split_part(w.url, '://', 2), '/', 1) AS host
+SELECT d.id, d.event_id, d.event_type, d.status, d.created_at, d.finished_at,
+       substring(w.url FROM '://([^/?#]*)') AS host
 FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
 WHERE d.{_OF_TENANT} AND d.correlation_id = $2
 ORDER BY d.id LIMIT {_MOST}

@@ -56,7 +56,8 @@ def _job_span(row: Row) -> Span:
     return Span(
         "job",
         row["id"],
-        row["cause_event_id"],
+        # Each attempt is part of its delivery.
+        row["ref_id"] if row["kind"] == "webhooks.deliver" else row["cause_event_id"],
         row["kind"],
         row["state"],
         started,
@@ -99,7 +100,7 @@ def _delivery_span(row: Row) -> Span:
     return Span(
         "delivery",
         row["id"],
-        row["work_id"],
+        row["event_id"],
         f"{row['event_type']} to {row['host']}",
         row["status"],
         row["created_at"],

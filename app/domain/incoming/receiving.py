@@ -3,6 +3,7 @@
 from typing import Any
 from urllib.parse import parse_qsl
 
+import asyncpg
 import msgspec
 
 from app.domain.events import service as events
@@ -32,6 +33,7 @@ _DEEPEST = 64
 _FORM = "application/x-www-form-urlencoded"
 _HEADER_CHARS = 4096
 _MOST_HEADERS = 100
+_NOTHING_HERE = "Nothing is received at this address"
 
 
 class Payload(msgspec.Struct, frozen=True):
@@ -47,22 +49,21 @@ async def receive(request: HttpRequest, slug: str) -> tuple[str, Any]:
     async with parts.db.tx(None, read_only=True) as tx:
         row = await queries.by_slug(tx, slug)
     if row is None:
-        raise IncomingWebhookNotFound("Nothing is received at this address")
+        raise IncomingWebhookNotFound(_NOTHING_HERE)
     await _charge(request, row)
     names = {name.lower(): value for name, value in request.headers.items()}
     _verify(parts, row, Received(names, body))
     said = read(body, names.get("content-type", ""))
     if row["scheme"] == "slack" and isinstance(said, dict) and _is_handshake(said):
         return "", said
-    kept = {
-        storable(name): storable(value)[:_HEADER_CHARS]
-        for name, value in list(names.items())[:_MOST_HEADERS]
-        if not headers.is_secret(name)
-    }
-    payload = Payload(body, kept, caller_of(request).address)
-    async with parts.db.tx(row["tenant_id"]) as tx:
-        await _follow(tx, row["tenant_id"], names.get("x-service-event-id"))
-        return await store(parts, tx, row, payload, said), said
+    payload = Payload(body, _kept(names), caller_of(request).address)
+    try:
+        async with parts.db.tx(row["tenant_id"]) as tx:
+            await _follow(tx, row["tenant_id"], names.get("x-service-event-id"))
+            return await store(parts, tx, row, payload, said), said
+    except asyncpg.ForeignKeyViolationError:
+        # Deleted since it was looked up.
+        raise IncomingWebhookNotFound(_NOTHING_HERE) from None
 
 
 async def replay(parts: Parts, tx: Tx, webhook_id: str, payload_id: str) -> str:
@@ -100,7 +101,8 @@ def read(body: bytes, media_type: str) -> Any:
     """JSON; or a form, as some senders have it, whose fields are texts."""
     if media_type.partition(";")[0].strip().lower() == _FORM:
         try:
-            return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000))
+            fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000)
+            return without_nul(dict(fields))
         except (ValueError, UnicodeDecodeError):
             raise Invalid.field("body", "is not a valid form") from None
     try:
@@ -110,6 +112,16 @@ def read(body: bytes, media_type: str) -> Any:
     if is_deeper(said, _DEEPEST):
         raise Invalid.field("body", "is nested too deeply")
     return without_nul(said)
+
+
+def _kept(names: dict[str, str]) -> dict[str, str]:
+    """What may be shown. The type comes first: the body is read by it again, later."""
+    ordered = sorted(names.items(), key=lambda item: item[0] != "content-type")
+    return {
+        storable(name): storable(value)[:_HEADER_CHARS]
+        for name, value in ordered[:_MOST_HEADERS]
+        if not headers.is_secret(name)
+    }
 
 
 def _verify(parts: Parts, row: Row, got: Received) -> None:

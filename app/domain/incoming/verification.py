@@ -107,7 +107,9 @@ def problem_with_secret(scheme: str, secret: str) -> str | None:
         return f"must be at least {_SHORTEST} characters"
     if scheme == "standard_webhooks":
         try:
-            base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+            key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
         except (binascii.Error, ValueError):
             return "must be whsec_ and base 64"
+        if len(key) < _SHORTEST:
+            return f"must spell at least {_SHORTEST} bytes in base 64"
     return None

@@ -14,6 +14,7 @@ from app.domain.events.service import DEEPEST, Told
 from app.domain.subscriptions import filters, queries
 from app.domain.subscriptions.actions import ACTIONS
 from app.domain.webhooks import deliveries
+from app.domain.webhooks.deliveries import Begun
 from app.kit import logs, work
 from app.parts import Parts
 from db.fast import Row
@@ -46,22 +47,24 @@ async def matching(tx: Tx, tenant_id: str, event_type: str, data: Any) -> list[W
     return found
 
 
-async def hand_out(parts: Parts, tx: Tx, tenant_id: str, event_id: str) -> None:
+async def hand_out(parts: Parts, tx: Tx, tenant_id: str, event_id: str) -> list[Begun]:
+    """Gives the deliveries that begin with it."""
     row = await queries.event(tx, tenant_id, event_id)
     if row is None:
         # Deleted with what it told of.
-        return
+        return []
     if row["depth"] > DEEPEST:
         await _stop(tx, tenant_id, row)
-        return
+        return []
     wanting = await matching(tx, tenant_id, row["type"], msgspec.json.decode(row["data"]))
     named = [one.endpoint_id for one in wanting if one.endpoint_id and one.endpoint_active]
     endpoints = set(await queries.webhooks(tx, tenant_id, row["type"]))
     endpoints |= await queries.lock_endpoints(tx, tenant_id, sorted(named)) if named else set()
+    begun: list[Begun] = []
     if endpoints:
         told = Told(row["id"], row["type"], row["correlation_id"])
         most = len(parts.settings.webhook_retry_delays)
-        await deliveries.begin(tx, tenant_id, told, sorted(endpoints), most=most)
+        begun = await deliveries.begin(tx, tenant_id, told, sorted(endpoints), most=most)
     for one in wanting:
         if one.needs_work:
             await work.accept(
@@ -75,6 +78,7 @@ async def hand_out(parts: Parts, tx: Tx, tenant_id: str, event_id: str) -> None:
             )
     if wanting:
         await queries.count(tx, tenant_id, [one.id for one in wanting])
+    return begun
 
 
 async def _stop(tx: Tx, tenant_id: str, row: Row) -> None:

@@ -255,6 +255,7 @@ async def _keep_endpoint(desk: Desk, subscription: EventSubscription, config: An
         return None
     given = config.headers or {}
     if endpoint is not None:
+        webhooks.check_move(desk, endpoint, url, given, "action_config.headers")
         webhooks.change_headers(desk, endpoint, given, "action_config.headers")
         endpoint.url = url
         await session.flush()

@@ -1,5 +1,6 @@
 """A tenant that asks for more than its plan allows is told so, once a minute."""
 
+import time
 from contextlib import suppress
 
 from redis.exceptions import RedisError
@@ -11,10 +12,15 @@ from app.parts import Parts
 from app.security.principal import Principal
 
 _EVERY_SECONDS = 60
+# When this process last asked, by tenant: a flood of refusals is no flood of questions.
+_asked: dict[str, float] = {}
 
 
 async def tell(parts: Parts, principal: Principal, verdict: Verdict) -> None:
-    first = False
+    first, now = False, time.monotonic()
+    if now - _asked.get(principal.tenant_id, -_EVERY_SECONDS) < _EVERY_SECONDS:
+        return
+    _asked[principal.tenant_id] = now
     with suppress(RedisError, OSError, TimeoutError):
         key = f"parley:limited:{principal.tenant_id}"
         first = bool(await parts.redis.set(key, "1", nx=True, ex=_EVERY_SECONDS))

@@ -1,7 +1,7 @@
 """Deliveries as people see them: the log, one of them in full, trying out, and once more."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -39,6 +39,12 @@ class Filter(msgspec.Struct, frozen=True):
     until: datetime | None = None
 
 
+class Begun(NamedTuple):
+    delivery_id: str
+    work_id: str
+    webhook_id: str
+
+
 async def begin(
     tx: Tx,
     tenant_id: str,
@@ -46,15 +52,13 @@ async def begin(
     webhook_ids: list[str],
     *,
     most: int,
-) -> list[tuple[str, str]]:
-    """One delivery for each endpoint that has none of this event yet: its id and that of its
-    work.
-    """
+) -> list[Begun]:
+    """One delivery for each endpoint that has none of this event yet."""
     ids = [new_id("dlv") for _ in webhook_ids]
     works = [new_id("wrk") for _ in webhook_ids]
     given = (event.id, event.type, event.correlation_id, ids, webhook_ids, works, most)
     made = await queries.add(tx, tenant_id, *given)
-    return [(row["ref_id"], row["id"]) for row in made]
+    return [Begun(row["ref_id"], row["id"], row["lane"]) for row in made]
 
 
 async def page_of(tx: Tx, webhook: Webhook, wanted: Filter, page: Page) -> Flat[DeliveryView]:
@@ -98,12 +102,12 @@ async def test(parts: Parts, scope: Scope, webhook_id: str, event_type: str) -> 
         tenant_id = webhook.tenant_id
         example = catalogue.example_of(catalogue.CATALOGUE[event_type])
         told = await events.emit_test(tx, event_type, example, tenant_id=tenant_id, routed=False)
-        ((delivery_id, work_id),) = await begin(tx, tenant_id, told, [webhook_id], most=1)
-        tx.wake("webhooks.deliver", work_id)
+        (begun,) = await begin(tx, tenant_id, told, [webhook_id], most=1)
+        tx.wake("webhooks.deliver", begun.work_id)
     seconds = TIMEOUT_SECONDS + _QUEUE_SECONDS
-    await work.wait(parts.db, parts.doorbell, tenant_id, work_id, seconds)
+    await work.wait(parts.db, parts.doorbell, tenant_id, begun.work_id, seconds)
     async with parts.db.tx(tenant_id, read_only=True) as tx:
-        return _view(await _one(tx, webhook, delivery_id))
+        return _view(await _one(tx, webhook, begun.delivery_id))
 
 
 async def bury(tx: Tx, tenant_id: str, delivery_id: str, error: str) -> None:

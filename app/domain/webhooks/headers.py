@@ -29,8 +29,8 @@ _OURS = frozenset(
     }
 )
 _SECRET = re.compile(
-    r"authorization|cookie|token|secret|passw|credential|session|api.?key|access.?key|auth.?key"
-    r"|private.?key|^x-key$|^key$",
+    r"authorization|auth(?!or)|cookie|token|secret|passw|credential|session|jwt|api.?key"
+    r"|access.?key|private.?key|(?<!idempotency)[-_]key$|^key$",
     re.IGNORECASE,
 )
 
@@ -82,3 +82,10 @@ def unmasked(given: dict[str, str], stored: dict[str, str], field: str) -> dict[
         else:
             whole[name] = value
     return whole
+
+
+def check_move(stored: dict[str, str], given: dict[str, str] | None, field: str) -> None:
+    """What opens something was meant for one host; another gets it only from who knows it."""
+    for name, value in (stored if given is None else given).items():
+        if is_secret(name) and (given is None or value == MASK):
+            raise Invalid.field(f"{field}.{name}", "is needed again: this leads to another host")

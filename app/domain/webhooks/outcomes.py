@@ -1,7 +1,9 @@
 """Recording what became of deliveries: many in one statement, each under its own lease."""
 
 from datetime import datetime
+from typing import Literal
 
+import asyncpg
 import msgspec
 
 from app.domain.accounts import people
@@ -11,10 +13,12 @@ from app.domain.webhooks import queries
 from app.domain.webhooks.events import WebhookDisabled
 from app.domain.webhooks.parcels import Parcel
 from app.domain.webhooks.sending import Answer, Verdict
+from app.domain.webhooks.service import without_query
 from app.kit import logs, mail, trace
 from app.kit.texts import as_json
 from app.kit.trace import Trace
 from app.parts import Parts
+from db import fast
 from db.ledger import WorkRow
 from db.session import ALL_TENANTS, Tx
 
@@ -53,12 +57,17 @@ class Told(msgspec.Struct, frozen=True):
     gone: bool = False
 
 
+def is_trial(row: WorkRow, parcel: Parcel) -> bool:
+    """Somebody waits for what the endpoint says to this one request."""
+    return parcel.test and row.max_attempts == 1
+
+
 def of_attempt(row: WorkRow, parcel: Parcel, answer: Answer, verdict: Verdict) -> Told:
     outcome = Outcome(
         row.id,
         row.lease_token,
         # Whoever tries an endpoint out is told what it said; nobody else need be.
-        "done" if parcel.test else _STATES[verdict.status],
+        "done" if is_trial(row, parcel) else _STATES[verdict.status],
         verdict.after_seconds,
         answer.error,
         parcel.tenant_id,
@@ -88,7 +97,23 @@ def unsent(row: WorkRow, parcel: Parcel, why: str) -> Told:
 
 
 async def record(parts: Parts, told: list[Told]) -> list[bool | Exception]:
-    """True for each whose lease still held. One transaction, whatever tenants they are of."""
+    """True for each whose lease still held. What is wrong with one is nobody else's affair."""
+    try:
+        return list(await _record(parts, told))
+    except asyncpg.PostgresError as error:
+        if len(told) == 1 or not fast.was_refused(error):
+            raise
+    found: list[bool | Exception] = []
+    for one in told:
+        try:
+            found += await _record(parts, [one])
+        except Exception as error:  # noqa: BLE001  # passed on to whoever it concerns
+            found.append(error)
+    return found
+
+
+async def _record(parts: Parts, told: list[Told]) -> list[bool]:
+    """One transaction, whatever tenants they are of."""
     async with parts.db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
         kept = await queries.settle(raw, as_json([one.outcome for one in told]))
@@ -122,13 +147,13 @@ async def _disable(parts: Parts, tx: Tx, told: list[Told]) -> None:
 
 async def _disable_one(parts: Parts, tx: Tx, one: Told) -> None:
     tenant_id, webhook_id = one.outcome.tenant_id, one.outcome.webhook_id
-    found = await queries.disable(tx, tenant_id, webhook_id, "gone" if one.gone else "failing")
+    reason: Literal["gone", "failing"] = "gone" if one.gone else "failing"
+    found = await queries.disable(tx, tenant_id, webhook_id, reason)
     if found is None:
         return
     log.warning("webhook disabled", webhook_id=webhook_id, gone=one.gone)
-    disabled = WebhookDisabled(
-        webhook_id, found["url"], "gone" if one.gone else "failing", found["subscription_id"]
-    )
+    url = without_query(found["url"])
+    disabled = WebhookDisabled(webhook_id, url, reason, found["subscription_id"])
     event_id = await events.emit(tx, disabled, tenant_id=tenant_id)
     address = await people.address_of(tx, tenant_id, found["created_by"])
     if address is not None:

@@ -38,7 +38,7 @@ INSERT INTO work (tenant_id, id, kind, ref_id, lane, max_attempts, correlation_i
                   dispatched_at)
 SELECT $1::text, work_id, 'webhooks.deliver', id, webhook_id, $8, $4::text, $2::text, now()
 FROM made
-RETURNING id, ref_id
+RETURNING id, ref_id, lane
 """
 
 _AGAIN = """

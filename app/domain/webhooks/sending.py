@@ -1,7 +1,7 @@
 """One attempt at a delivery: the request, and what its answer means for the next one."""
 
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Final, Literal
@@ -23,6 +23,8 @@ TIMEOUT_SECONDS: Final = 15.0
 BODY_BYTES: Final = 16 * 1024
 _OK, _REDIRECT, _BAD, _GONE = 200, 300, 400, 410
 _USER_AGENT = "Parley-Webhooks/1"
+# As many bytes a redactor's way of writing one character has at most.
+_LONGEST_WRITING = 12
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -75,7 +77,7 @@ async def send(egress: Egress, keyring: Keyring, parcel: Parcel, retries: int) -
         ) as response:
             code = response.status
             retry_after = _retry_after(response.headers.get("Retry-After"))
-            said = _shown(opened, await _read(response))
+            said = await _said(opened, response)
         error = _problem(code)
     except CannotOpen:
         error = "its secret cannot be opened with this instance's keys"
@@ -111,25 +113,38 @@ def _headers(parcel: Parcel, opened: Keys, timestamp: int, retries: int) -> CIMu
     return sent
 
 
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """As much as is kept; who says more is not listened to."""
+async def _said(opened: Keys, response: aiohttp.ClientResponse) -> str | None:
+    """What is kept of an answer. An endpoint that repeats what it was sent must not show it to
+    everybody, nor the beginning of it where the answer is cut.
+    """
+    hidden = _hidden(opened)
+    beyond = _LONGEST_WRITING * max(map(len, hidden))
+    body = await _read(response, BODY_BYTES + beyond)
+    if not body:
+        return None
+    text = _redactor(hidden).text(storable(body.decode(errors="replace"))).encode()
+    if len(body) == BODY_BYTES + beyond:
+        text = text[:-beyond]
+    return text[:BODY_BYTES].decode(errors="ignore")
+
+
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """Who says more is not listened to."""
     content = bytearray()
-    async for chunk in response.content.iter_chunked(BODY_BYTES):
+    async for chunk in response.content.iter_chunked(most):
         content += chunk
-        if len(content) >= BODY_BYTES:
+        if len(content) >= most:
             # Reading the rest could take for ever; the connection is not worth it.
             response.close()
             break
-    return bytes(content[:BODY_BYTES])
+    return bytes(content[:most])
 
 
-def _shown(opened: Keys, body: bytes) -> str | None:
-    """An endpoint that repeats what it was sent must not show it to everybody."""
-    if not body:
-        return None
-    hidden = [value for name, value in opened.headers.items() if headers.is_secret(name)]
-    redactor = _redactor((opened.secret, *([opened.previous] if opened.previous else []), *hidden))
-    return redactor.text(storable(body.decode(errors="replace")))
+def _hidden(opened: Keys) -> tuple[str, ...]:
+    """Its secrets and what its headers hold, with and without a scheme like Bearer."""
+    values = [value for name, value in opened.headers.items() if headers.is_secret(name)]
+    bare = [value.partition(" ")[2] for value in values]
+    return (opened.secret, opened.previous or "", *values, *bare)
 
 
 @lru_cache(maxsize=256)
@@ -138,7 +153,7 @@ def _redactor(secrets: tuple[str, ...]) -> Redactor:
 
 
 def _retry_after(given: str | None) -> float | None:
-    """Seconds, or a date."""
+    """Seconds, or a date; one that names no zone is of GMT, as all of HTTP's are."""
     if given is None:
         return None
     text = given.strip()
@@ -146,6 +161,7 @@ def _retry_after(given: str | None) -> float | None:
         return float(text[:9])
     try:
         until = parsedate_to_datetime(text)
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
         return max(0.0, until.timestamp() - clock.epoch())
     except (ValueError, OverflowError, TypeError):
         return None

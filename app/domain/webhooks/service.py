@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import func, select
+from yarl import URL
 
 from app.domain.events import catalogue
 from app.domain.events import service as events
@@ -85,7 +86,7 @@ async def create(desk: Desk, data: CreateWebhook) -> WebhookWithSecret:
     session = await desk.tx.session()
     session.add(webhook)
     await session.flush()
-    created = WebhookCreated(webhook.id, _without_query(webhook.url), webhook.events)
+    created = WebhookCreated(webhook.id, without_query(webhook.url), webhook.events)
     await events.emit(desk.tx, created, tenant_id=tenant_id)
     return _with_secret(desk, webhook, secret)
 
@@ -107,6 +108,8 @@ async def update(desk: Desk, webhook_id: str, data: UpdateWebhook) -> WebhookVie
     values = bodies.given(data)
     if "url" in values:
         check_url(desk.guard, values["url"], "url")
+        given = values["headers"] or {} if "headers" in values else None
+        check_move(desk, webhook, values["url"], given, "headers")
     if "events" in values:
         _check_events(values["events"])
         values["events"] = list(dict.fromkeys(values["events"]))
@@ -132,6 +135,13 @@ async def update(desk: Desk, webhook_id: str, data: UpdateWebhook) -> WebhookVie
 def revive(webhook: Webhook) -> None:
     """Switched on or off by hand: what it was switched off for, or how long it failed, is over."""
     webhook.failing_since = webhook.disabled_reason = None
+
+
+def check_move(
+    desk: Desk, webhook: Webhook, url: str, given: dict[str, str] | None, field: str
+) -> None:
+    if URL(url).origin() != URL(webhook.url).origin():
+        headers.check_move(opened(desk.keyring, webhook).headers, given, field)
 
 
 def change_headers(desk: Desk, webhook: Webhook, given: dict[str, str], field: str) -> bool:
@@ -164,12 +174,12 @@ async def delete(tx: Tx, webhook_id: str) -> None:
     session = await tx.session()
     await session.delete(webhook)
     await session.flush()
-    gone = WebhookDeleted(webhook.id, _without_query(webhook.url))
+    gone = WebhookDeleted(webhook.id, without_query(webhook.url))
     await events.emit(tx, gone, tenant_id=webhook.tenant_id)
 
 
 async def _tell(desk: Desk, webhook: Webhook, changed: list[str]) -> None:
-    updated = WebhookUpdated(webhook.id, _without_query(webhook.url), changed)
+    updated = WebhookUpdated(webhook.id, without_query(webhook.url), changed)
     await events.emit(desk.tx, updated, tenant_id=webhook.tenant_id)
 
 
@@ -183,6 +193,9 @@ def opened(keyring: Keyring, webhook: Webhook) -> Keys:
 
 def check_url(guard: Guard, url: str, field: str) -> None:
     problem = guard.problem_with(url)
+    if problem is None and (" " in url or not url.isprintable()):
+        # They would be dropped on the way: it would lead elsewhere than it reads.
+        problem = "must not contain spaces or control characters"
     if problem is not None:
         raise Invalid.field(field, problem)
 
@@ -198,12 +211,13 @@ def _check_events(names: list[str]) -> None:
 
 
 async def _check_number(tx: Tx, tenant_id: str) -> None:
-    count = select(func.count()).select_from(Webhook).where(Webhook.tenant_id == tenant_id)
+    theirs = (Webhook.tenant_id == tenant_id, Webhook.subscription_id.is_(None))
+    count = select(func.count()).select_from(Webhook).where(*theirs)
     if (await (await tx.session()).scalar(count) or 0) >= MOST:
         raise Conflict(f"A tenant has at most {MOST} webhooks; delete one first")
 
 
-def _without_query(url: str) -> str:
+def without_query(url: str) -> str:
     """Some put a key there, and events go to others."""
     return url.partition("?")[0].partition("#")[0]
 

@@ -313,7 +313,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_work_lane",
         "work",
-        ["lane"],
+        ["lane", "run_at"],
         unique=False,
         postgresql_where=sa.text("lane IS NOT NULL AND state IN ('pending', 'leased')"),
     )
