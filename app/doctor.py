@@ -117,7 +117,10 @@ async def _workers(settings: Settings) -> Finding:
     running = [beat for beat in await _beats(settings) if beat.part == "worker"]
     names = ", ".join(f"{beat.name} ({beat.sandbox})" for beat in running)
     mend = "start one with `parley worker`; accepted work waits until then"
-    return Finding("workers", bool(running), names or "none running", mend)
+    left = heartbeat.untaken(running) if running else []
+    if left:
+        names += f"; nobody takes: {', '.join(left)}"
+    return Finding("workers", bool(running) and not left, names or "none running", mend)
 
 
 async def _web(settings: Settings) -> Finding:

@@ -155,7 +155,7 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         tokens=parts.tokens,
         grants=parts.grants,
         costs=_costs(app),
-        on_limited=partial(limited.tell, parts),
+        on_limited=partial(limited.tell_caller, parts),
     )
     return app
 

@@ -4,6 +4,7 @@ Times are the database's, so that clocks of workers do not matter. A lease token
 a worker that lost its lease changes no row.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 
 import asyncpg
@@ -29,10 +30,10 @@ class WorkRow(msgspec.Struct, frozen=True):
 
 
 class Room(msgspec.Struct, frozen=True):
-    """Who has enough running here, and how many more the others may have."""
+    """How many run here, by lane and by tenant, and how many each may have."""
 
-    full_lanes: list[str]
-    full_tenants: list[str]
+    lanes: Mapping[str, int]
+    tenants: Mapping[str, int]
     of_lane: int
     of_tenant: int
 
@@ -78,7 +79,8 @@ RETURNING {_ROW}
 """  # noqa: S608  # our own text
 
 # Lane by lane, each found by the one before: a lane with a million rows costs no more than one with
-# ten, and the others come as soon. Those after `$7` are looked at, so many at a time.
+# ten, and the others come as soon. Those after `$7` are looked at, so many at a time. Whoever has
+# little running comes before whoever has much.
 _LIVE = "lane IS NOT NULL AND state IN ('pending', 'leased')"
 _CLAIM_LANES = f"""
 WITH RECURSIVE waiting AS (
@@ -94,18 +96,21 @@ WITH RECURSIVE waiting AS (
         SELECT lane FROM work WHERE {_LIVE} AND lane > lanes.lane ORDER BY lane LIMIT 1
     ) next WHERE lanes.number < $8
 ), due AS (
-    SELECT found.id, found.tenant_id, found.run_at FROM lanes CROSS JOIN LATERAL (
+    SELECT found.id, found.tenant_id, found.run_at
+    FROM lanes LEFT JOIN unnest($3::text[], $4::int[]) AS busy(lane, count) USING (lane)
+    CROSS JOIN LATERAL (
         SELECT id, tenant_id, run_at FROM work
         WHERE {_LIVE} AND lane = lanes.lane AND run_at <= now()
           AND (state = 'pending' OR lease_until < now())
-          AND tenant_id <> ALL($4)
-        ORDER BY run_at LIMIT $5 FOR UPDATE SKIP LOCKED
-    ) found WHERE lanes.lane <> ALL($3)
+        ORDER BY run_at LIMIT greatest(0, $5 - coalesce(busy.count, 0)) FOR UPDATE SKIP LOCKED
+    ) found
 ), ranked AS (
-    SELECT id, run_at, row_number() OVER (PARTITION BY tenant_id ORDER BY run_at, id) AS of_tenant
-    FROM due
+    SELECT id, run_at, row_number() OVER (PARTITION BY tenant_id ORDER BY run_at, id)
+           + coalesce(theirs.count, 0) AS of_tenant
+    FROM due LEFT JOIN unnest($9::text[], $10::int[]) AS theirs(tenant, count)
+      ON theirs.tenant = due.tenant_id
 ), taken AS (
-    SELECT id FROM ranked WHERE of_tenant <= $6 ORDER BY run_at, id LIMIT $1
+    SELECT id FROM ranked WHERE of_tenant <= $6 ORDER BY of_tenant, run_at, id LIMIT $1
 ), claimed AS (
     UPDATE work w SET {_LEASE} FROM taken WHERE w.id = taken.id RETURNING {_ROW}
 )
@@ -241,12 +246,14 @@ async def claim_lanes(
         _CLAIM_LANES,
         limit,
         lease_seconds,
-        room.full_lanes,
-        room.full_tenants,
+        list(room.lanes),
+        list(room.lanes.values()),
         room.of_lane,
         room.of_tenant,
         after,
         _LANES_AT_ONCE,
+        list(room.tenants),
+        list(room.tenants.values()),
     )
     rows = [
         WorkRow(**{name: row[name] for name in WorkRow.__struct_fields__})

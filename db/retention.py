@@ -45,7 +45,8 @@ _FORGET = (
     _old("conversations", f"t.last_message_at < {_KEPT} AND {_IDLE}", _AGENT),
     _old(
         "event_log",
-        f"t.type IN ('agent.chat.message', 'agent.chat.completed') AND t.created_at < {_KEPT}",
+        "t.type IN ('agent.chat.message', 'agent.chat.completed') AND NOT t.test"
+        f" AND t.created_at < {_KEPT}",
         "JOIN agents a ON a.id = t.data->>'agent_id' AND a.tenant_id = t.tenant_id",
     ),
 )

@@ -23,7 +23,7 @@ from workers.runner import Runner
 
 log = logs.get("courier")
 
-AT_ONCE: Final = 400
+AT_ONCE: Final = 500
 AT_ONCE_OF_TENANT: Final = 120
 AT_ONCE_TO_ENDPOINT: Final = 10
 _BATCH = 200
@@ -47,7 +47,6 @@ class Courier:
         self._tasks: set[asyncio.Task[None]] = set()
         self._lanes: Counter[str] = Counter()
         self._tenants: Counter[str] = Counter()
-        self._places: dict[str, asyncio.Semaphore] = {}
         self._fresh: deque[Fresh] = deque()
         self._news = asyncio.Event()
         self._look_at = 0.0
@@ -80,16 +79,14 @@ class Courier:
     async def take_fresh(self) -> None:
         """Claim what was handed over and there is room for; the rest is found by looking."""
         wanted: list[str] = []
+        room = self._room()
         lanes, tenants = Counter(self._lanes), Counter(self._tenants)
         while self._fresh:
             one = self._fresh.popleft()
             lanes[one.lane] += 1
             tenants[one.tenant_id] += 1
-            if (
-                lanes[one.lane] <= AT_ONCE_TO_ENDPOINT
-                and tenants[one.tenant_id] <= AT_ONCE_OF_TENANT
-                and len(self._tasks) + len(wanted) < AT_ONCE
-            ):
+            fits = lanes[one.lane] <= room.of_lane and tenants[one.tenant_id] <= room.of_tenant
+            if fits and len(self._tasks) + len(wanted) < AT_ONCE:
                 wanted.append(one.work_id)
             else:
                 self._held_back = True
@@ -98,47 +95,62 @@ class Courier:
                 seconds = self._parts.settings.lease_seconds
                 await self._begin(tx, await ledger.claim_these(await tx.raw(), wanted, seconds))
 
+    async def adopt(self, row: WorkRow) -> None:
+        """One that was claimed by its id, because somebody waits for it."""
+        room = self._room()
+        lane, tenant = self._lanes[row.lane or ""], self._tenants[row.tenant_id or ""]
+        if lane < room.of_lane and tenant < room.of_tenant and len(self._tasks) < AT_ONCE:
+            self._carry(row, None)
+        else:
+            self._held_back = True
+            await self._runner.put_back(row)
+
     async def look(self) -> int:
         """Claim what is due in the next lanes: retries, and what others left behind. Gives how
         many.
         """
-        free, room = AT_ONCE - len(self._tasks), self._room()
-        self._held_back = free <= 0 or bool(room.full_lanes or room.full_tenants)
+        limit, seconds = min(AT_ONCE - len(self._tasks), _BATCH), self._parts.settings.lease_seconds
         self._look_at = time.monotonic() + _EVERY_SECONDS
-        if free <= 0:
-            return 0
-        limit, seconds = min(free, _BATCH), self._parts.settings.lease_seconds
-        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
-            raw = await tx.raw()
-            rows, self._after = await ledger.claim_lanes(raw, limit, room, seconds, self._after)
-            await self._begin(tx, rows)
-        if len(rows) == limit:
+        rows: list[WorkRow] = []
+        if limit > 0:
+            async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+                raw, room = await tx.raw(), self._room()
+                rows, self._after = await ledger.claim_lanes(raw, limit, room, seconds, self._after)
+                await self._begin(tx, rows)
+        self._held_back = limit <= 0 or self._is_full()
+        if rows and len(rows) == limit:
             self._look_at = 0.0
         elif self._after:
             self._look_at = time.monotonic() + _PAUSE_SECONDS
         return len(rows)
 
     def _room(self) -> Room:
-        lanes = [lane for lane, count in self._lanes.items() if count >= AT_ONCE_TO_ENDPOINT]
-        tenants = [one for one, count in self._tenants.items() if count >= AT_ONCE_OF_TENANT]
-        return Room(lanes, tenants, AT_ONCE_TO_ENDPOINT, AT_ONCE_OF_TENANT)
+        """A tenant may have half of what is free, so that something is left for the next one."""
+        share = min(AT_ONCE_OF_TENANT, (AT_ONCE - len(self._tasks)) // 2)
+        share = max(AT_ONCE_TO_ENDPOINT, share)
+        return Room(self._lanes, self._tenants, AT_ONCE_TO_ENDPOINT, share)
+
+    def _is_full(self) -> bool:
+        """Somebody has all that they may have, and perhaps more is due."""
+        room = self._room()
+        return any(count >= room.of_lane for count in self._lanes.values()) or any(
+            count >= room.of_tenant for count in self._tenants.values()
+        )
 
     async def _begin(self, tx: Tx, rows: list[WorkRow]) -> None:
         found = await parcels.load(tx, [row.ref_id or "" for row in rows]) if rows else {}
         for row in rows:
-            lane, tenant = row.lane or "", row.tenant_id or ""
-            self._lanes[lane] += 1
-            self._tenants[tenant] += 1
-            task = asyncio.create_task(self._carry(row, lane, found.get(row.ref_id or "")))
-            self._tasks.add(task)
-            task.add_done_callback(partial(self._ended, lane, tenant))
+            self._carry(row, found.get(row.ref_id or ""))
 
-    async def _carry(self, row: WorkRow, lane: str, parcel: Parcel | None) -> None:
-        async with self._places.setdefault(lane, asyncio.Semaphore(AT_ONCE_TO_ENDPOINT)):
-            if self._runner.accepting:
-                await self._runner.run_claimed(row, parcel)
-            else:
-                await self._runner.put_back(row)
+    def _carry(self, row: WorkRow, parcel: Parcel | None) -> None:
+        lane, tenant = row.lane or "", row.tenant_id or ""
+        self._lanes[lane] += 1
+        self._tenants[tenant] += 1
+        going = self._runner.accepting
+        step = self._runner.run_claimed(row, parcel) if going else self._runner.put_back(row)
+        task = asyncio.create_task(step)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._ended, lane, tenant))
 
     def _ended(self, lane: str, tenant: str, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -146,8 +158,6 @@ class Courier:
             counts[key] -= 1
             if not counts[key]:
                 del counts[key]
-        if lane not in self._lanes:
-            self._places.pop(lane, None)
         if self._held_back:
             # Whoever waits for this place comes soon; others that end just now make room, too.
             self._look_at = min(self._look_at, time.monotonic() + _BREATH_SECONDS)

@@ -43,7 +43,7 @@ async def deliver(job: Job) -> None:
         return
     told = await _attempt(parts, job.row, parcel)
     kept = await parts.batches.join("outcomes", told, partial(outcomes.record, parts))
-    if not kept:
+    if not kept and not await outcomes.record_alone(parts, told):
         raise LeaseLost(job.row.id)
     job.outcome = {"done": "done", "pending": "retried"}.get(told.outcome.state, "dead")
     if outcomes.is_trial(job.row, parcel):

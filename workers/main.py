@@ -55,7 +55,7 @@ CONCURRENCY: Final = {
     "default": 16,
 }
 # How many of them may belong to one tenant, where jobs may hang on what a tenant named.
-SHARES: Final = {"chat": 24, "tools": 6}
+SHARES: Final = {"chat": 24, "tools": 6, "deliveries": 24, "default": 12}
 GRACE_SECONDS = 25
 _DEQUEUE_SECONDS = 2
 _STOP_SECONDS = 5
@@ -107,6 +107,7 @@ class WorkerProcess:
         self.courier = Courier(parts, self.runner) if "deliveries" in queues else None
         if self.courier is not None:
             self.runner.hand_over = self.courier.take
+            self.runner.adopt = self.courier.adopt
         self._redis = connect(parts.settings.redis_address, wait_seconds=None)
         self._bells = [PatientQueue(self._redis, name=name) for name in queues]
         self._workers = [self._worker(queue) for queue in self._bells]

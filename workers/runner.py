@@ -117,6 +117,8 @@ class Runner:
         self._running: dict[str, tuple[WorkRow, asyncio.Task[None]]] = {}
         self._claiming = 0
         self.accepting = True
+        # Where work that has a lane is run, within the limits of that.
+        self.adopt: Callable[[WorkRow], Awaitable[None]] | None = None
         # Told of work that a job of this process began.
         self.hand_over: Callable[[list[Any]], None] = lambda _began: None
 
@@ -138,6 +140,9 @@ class Runner:
             return
         if self._has_its_share(row):
             await self.put_back(row)
+            return
+        if row.lane is not None and self.adopt is not None:
+            await self.adopt(row)
             return
         await self.run_claimed(row)
 
@@ -161,11 +166,14 @@ class Runner:
 
     def _has_its_share(self, row: WorkRow) -> bool:
         """No tenant takes all places of a queue: one whose peers hang must not stop the others."""
-        share = self._shares.get(KINDS[row.kind].queue if row.kind in KINDS else "")
-        if share is None or row.tenant_id is None:
+        queue = KINDS[row.kind].queue if row.kind in KINDS else ""
+        share = self._shares.get(queue)
+        if share is None or row.tenant_id is None or row.lane is not None:
             return False
-        theirs = sum(other.tenant_id == row.tenant_id for other, _ in self._running.values())
-        return theirs >= share
+        theirs = [other for other, _ in self._running.values() if other.tenant_id == row.tenant_id]
+        # What has a lane has limits of its own.
+        beside = [one for one in theirs if one.lane is None and one.kind in KINDS]
+        return sum(KINDS[one.kind].queue == queue for one in beside) >= share
 
     async def put_back(self, row: WorkRow) -> None:
         """Spread out a little, so that many of them do not come back in one moment."""

@@ -108,7 +108,8 @@ class Gate:
             request_id=trace.safe_id(_text(given, b"x-request-id"), "req"),
         )
         trace.begin(current)
-        caller = Caller(self._address(scope, given))
+        source = self._address(scope, given)
+        caller = Caller(_subject_of(source), source=source)
         scope.setdefault("state", {})["caller"] = caller
         answer = _Answer(send, self._headers, current, scope["state"])
         try:
@@ -310,7 +311,7 @@ class Gate:
             hops = [hop.strip() for hop in (_text(given, b"x-forwarded-for") or "").split(",")]
             while hops and self._trusted(address):
                 address = _without_port(hops.pop())
-        return _subject_of(address)
+        return _plain(address)
 
     def _trusted(self, address: str) -> bool:
         try:
@@ -390,6 +391,15 @@ def _without_port(hop: str) -> str:
     if hop.startswith("["):
         return hop[1:].partition("]")[0]
     return hop.partition(":")[0] if hop.count(":") == 1 else hop
+
+
+def _plain(address: str) -> str:
+    """An address in its usual form; what is none is not repeated."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return "unknown"
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
 def _subject_of(address: str) -> str:

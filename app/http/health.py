@@ -131,9 +131,7 @@ async def check(parts: Parts) -> Ready:
     states = {
         "postgres": postgres,
         "redis": redis,
-        "workers": PartState("ok", f"{len(workers)} running")
-        if workers
-        else PartState("away", "no worker has reported in the last 30 seconds"),
+        "workers": _workers(workers),
         "files": files,
         "local_model": _model(parts, beats),
     }
@@ -144,6 +142,15 @@ async def check(parts: Parts) -> Ready:
         status = "degraded"
     sandbox = next((beat.sandbox for beat in workers if "tools" in beat.queues), "unknown")
     return Ready(status, states, sandbox)  # type: ignore[arg-type]
+
+
+def _workers(running: list[heartbeat.Beat]) -> PartState:
+    if not running:
+        return PartState("away", "no worker has reported in the last 30 seconds")
+    left = heartbeat.untaken(running)
+    if left:
+        return PartState("away", f"{len(running)} running, but nobody takes: {', '.join(left)}")
+    return PartState("ok", f"{len(running)} running")
 
 
 def _model(parts: Parts, beats: list[heartbeat.Beat]) -> PartState:

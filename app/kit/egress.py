@@ -9,10 +9,12 @@ import asyncio
 import ipaddress
 import re
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import lru_cache, partial
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -22,6 +24,7 @@ from yarl import URL
 
 MAX_BYTES = 5 * 1024 * 1024
 LOOKUP_SECONDS = 5.0
+_LOOKUPS_OF_DOMAIN = 8
 TIMEOUT_SECONDS = 15.0
 _REDIRECTS = {301, 302, 303, 307, 308}
 _OURS = {"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"}
@@ -131,15 +134,55 @@ class AllowList:
 _lookups = ThreadPoolExecutor(max_workers=64, thread_name_prefix="names")
 
 
-async def _resolve(host: str, port: int) -> list[str]:
-    loop = asyncio.get_running_loop()
-    asked = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-    try:
-        async with asyncio.timeout(LOOKUP_SECONDS):
-            found = await loop.run_in_executor(_lookups, asked)
-    except TimeoutError:
-        raise OSError(f"no nameserver knew {host} in time") from None
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+class Names:
+    """Looks names up. One domain, whose nameserver may never answer, gets a few threads at most,
+    and others' names are found meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._domains: dict[str, asyncio.Semaphore] = {}
+        self._busy: Counter[str] = Counter()
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        try:
+            async with asyncio.timeout(LOOKUP_SECONDS):
+                found = await asyncio.shield(await self._begun(host, port))
+        except TimeoutError:
+            raise OSError(f"no nameserver knew {host} in time") from None
+        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+    async def _begun(self, host: str, port: int) -> asyncio.Future[list[Any]]:
+        domain = _domain_of(host)
+        place = self._domains.setdefault(domain, asyncio.Semaphore(_LOOKUPS_OF_DOMAIN))
+        self._busy[domain] += 1
+        try:
+            await place.acquire()
+        except BaseException:
+            self._leave(domain)
+            raise
+        asked = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        running = asyncio.get_running_loop().run_in_executor(_lookups, asked)
+        running.add_done_callback(partial(self._ended, domain))
+        return running
+
+    def _ended(self, domain: str, running: asyncio.Future[list[Any]]) -> None:
+        if not running.cancelled():
+            # Nobody may be left who wants to know.
+            running.exception()
+        self._domains[domain].release()
+        self._leave(domain)
+
+    def _leave(self, domain: str) -> None:
+        self._busy[domain] -= 1
+        if not self._busy[domain]:
+            del self._busy[domain], self._domains[domain]
+
+
+def _domain_of(host: str) -> str:
+    """What somebody registered, as far as one can tell: `shop.co.uk`, `example.com`."""
+    labels = host.lower().rstrip(".").split(".")
+    short = len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3  # noqa: PLR2004
+    return ".".join(labels[-3:] if short else labels[-2:])
 
 
 class _CheckedResolver(AbstractResolver):
@@ -172,9 +215,9 @@ class _CheckedResolver(AbstractResolver):
 class Guard:
     """Decides where a tenant's address may lead. Database and SMTP hosts ask it, too."""
 
-    def __init__(self, allow: Sequence[str], resolve: Resolve = _resolve) -> None:
+    def __init__(self, allow: Sequence[str], resolve: Resolve | None = None) -> None:
         self.allow = AllowList(allow)
-        self._resolve = resolve
+        self._resolve = resolve or Names().resolve
         self._looking: dict[tuple[str, int], asyncio.Future[list[str]]] = {}
         # The same few addresses are called again and again; names are resolved each time anyway.
         self.check_url = lru_cache(maxsize=4096)(self._check_url)

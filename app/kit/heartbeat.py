@@ -9,6 +9,8 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from app.kit.work import KINDS
+
 _PREFIX = "parley:alive:"
 _EVERY_SECONDS = 10
 _KEPT_SECONDS = 30
@@ -20,6 +22,12 @@ class Beat(msgspec.Struct):
     queues: list[str] = msgspec.field(default_factory=list)
     sandbox: str = "unknown"
     address: str = ""
+
+
+def untaken(workers: list[Beat]) -> list[str]:
+    """The queues that work may be on and that none of these takes."""
+    taken = {queue for beat in workers for queue in beat.queues}
+    return sorted({kind.queue for kind in KINDS.values()} - taken)
 
 
 def name_of(pid: int) -> str:

@@ -4,10 +4,12 @@ import os
 import random
 import threading
 import time
+from datetime import UTC, datetime
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _COUNTER_BITS = 12
+_LETTERS = 26
 _lock = threading.Lock()
 _last = 0
 # Ids need to be unlike each other, not secret; what must be secret comes from `secrets`.
@@ -34,3 +36,14 @@ def new_id(prefix: str) -> str:
     number = uuid7()
     pairs = [_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)]
     return f"{prefix}_{''.join(pairs)}"
+
+
+def moment_of(made: str) -> datetime | None:
+    """When an id was made, to the millisecond; None if it is none of ours."""
+    letters = made.rpartition("_")[2]
+    if len(letters) != _LETTERS or any(letter not in _ALPHABET for letter in letters):
+        return None
+    number = 0
+    for letter in letters:
+        number = number << 5 | _ALPHABET.index(letter)
+    return datetime.fromtimestamp((number >> 80) / 1000, UTC)

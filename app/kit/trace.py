@@ -15,6 +15,8 @@ class Trace(msgspec.Struct):
     request_id: str | None = None
     cause_event_id: str | None = None
     actor_id: str | None = None
+    # How many events, of whatever tenant, led here at least.
+    depth: int = 0
 
 
 _current: ContextVar[Trace | None] = ContextVar("trace", default=None)

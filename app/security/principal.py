@@ -48,9 +48,12 @@ class Principal(msgspec.Struct, frozen=True):
 class Caller(msgspec.Struct):
     """What the gate found out about a request before any handler ran."""
 
+    # What is limited together: an address, or the network that one customer holds.
     address: str
     principal: Principal | None = None
     problem: str = "Sign in first: send an access token as 'Authorization: Bearer …'"
+    # Where the request came from, exactly.
+    source: str = "unknown"
 
 
 Connection = ASGIConnection[Any, Any, Any, Any]

@@ -24,7 +24,9 @@ class EventLog(TenantOwned, HasId, Base):
             "ix_event_log_said",
             text("(data->>'agent_id')"),
             "created_at",
-            postgresql_where=text("type IN ('agent.chat.message', 'agent.chat.completed')"),
+            postgresql_where=text(
+                "type IN ('agent.chat.message', 'agent.chat.completed') AND NOT test"
+            ),
         ),
     )
 
@@ -37,6 +39,10 @@ class EventLog(TenantOwned, HasId, Base):
     actor_id: Mapped[str | None]
     # How many events led to this one, one after the other.
     depth: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
+    # The first of the chain, where others led to this one; on the first itself: how much work the
+    # chain has made since.
+    root_id: Mapped[str | None]
+    offspring: Mapped[int] = mapped_column(default=0, server_default="0")
     # Emitted by somebody who tries things out: it did not happen.
     test: Mapped[bool] = mapped_column(default=False, server_default="false")
     data: Mapped[dict[str, Any]] = mapped_column(JSONB)

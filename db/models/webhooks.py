@@ -46,7 +46,6 @@ class Delivery(TenantOwned, HasId, Base):
     __tablename__ = "deliveries"
     __table_args__ = (
         UniqueConstraint("event_id", "webhook_id", name="uq_deliveries_event_id_webhook_id"),
-        Index("ix_deliveries_webhook_id", "webhook_id", "created_at", "id"),
         Index("ix_deliveries_status", "webhook_id", "status", "created_at", "id"),
         Index("ix_deliveries_correlation_id", "tenant_id", "correlation_id"),
         Index("ix_deliveries_created_at", "created_at", postgresql_using="brin"),

@@ -5,8 +5,11 @@ import pytest
 from litestar import Litestar
 
 from app import parts as shared
+from app.parts import Parts
 from tests.stores import Stores
 from tests.webhooks.receiver import Receiver, receiving
+from tests.webhooks.sender import Sender
+from tests.world import Client
 from workers.main import WorkerProcess
 
 
@@ -16,7 +19,8 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield made
 
 
-@pytest.fixture(scope="session")
+# It ends with the tests of the folder: others look at mails and work that nobody has taken yet.
+@pytest.fixture(scope="package")
 async def courier(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """A worker that hands out events and delivers them, within this process."""
     parts = shared.build(stores.settings)
@@ -26,3 +30,8 @@ async def courier(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]
     process.stopped.set()
     await running
     await parts.close()
+
+
+@pytest.fixture
+def sender(developer: Client, parts: Parts, courier: WorkerProcess) -> Sender:
+    return Sender(developer, parts, courier)

@@ -1,6 +1,6 @@
 """What is told of people: enough for an audit, never a password, a code or a token."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from app.domain.events.event import Event
 
@@ -85,7 +85,7 @@ class PasswordChanged(Event):
     description: ClassVar[str] = "A user changed their password, or reset it by mail"
 
     user_id: str
-    by: str
+    by: Literal["change", "mail"]
 
 
 class RoleChanged(Event):
@@ -118,3 +118,11 @@ class UserDeleted(Event):
     user_id: str
     email: str
     role: str
+
+
+class UserUpdated(Event):
+    type: ClassVar[str] = "system.user.updated"
+    description: ClassVar[str] = "A user changed their profile or picture"
+
+    user_id: str
+    changed: list[str]

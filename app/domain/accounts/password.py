@@ -1,6 +1,7 @@
 """A person's password: changed by its owner, or reset by mail."""
 
 import asyncio
+from typing import Literal
 
 from app.domain.accounts import mails, one_time, queries, sessions
 from app.domain.accounts.events import (
@@ -91,9 +92,10 @@ async def reset(parts: Parts, data: ResetPassword, address: str) -> Done:
     return Done("The password is changed; sign in with it")
 
 
-async def _store(
-    tx: Tx, parts: Parts, user: Row, hashed: str, *, by: str, keep: str | None
-) -> None:
+By = Literal["change", "mail"]
+
+
+async def _store(tx: Tx, parts: Parts, user: Row, hashed: str, *, by: By, keep: str | None) -> None:
     tenant_id, user_id = user["tenant_id"], user["id"]
     await queries.set_password(tx, tenant_id, user_id, hashed, clock.now())
     await sessions.end_all(tx, parts.copies, tenant_id, user_id, keep=keep)

@@ -5,12 +5,10 @@ from db.session import Tx
 
 
 async def address_of(tx: Tx, tenant_id: str, user_id: str | None) -> str | None:
-    """Where to write to somebody who may still sign in."""
-    found = await queries.by_id(tx, tenant_id, user_id) if user_id else None
-    if found is None or found["status"] != "active":
-        return None
-    email: str = found["email"]
-    return email
+    """Where to write to somebody who may still sign in: of the tenant, or of those who are above
+    all tenants.
+    """
+    return await queries.address_of(tx, tenant_id, user_id) if user_id else None
 
 
 async def unknown(tx: Tx, tenant_id: str, user_ids: list[str]) -> list[str]:

@@ -24,6 +24,10 @@ SELECT id, email, first_name, last_name, role, tenant_id, email_verified, mfa_en
 FROM users WHERE tenant_id = $1 AND id = $2
 """
 
+_ADDRESS = """
+SELECT email FROM users
+WHERE id = $2 AND status = 'active' AND (tenant_id = $1 OR role = 'super_admin')
+"""
 _KNOWN = "SELECT id FROM users WHERE tenant_id = $1 AND id = ANY($2)"
 _HASH = "SELECT email, password_hash FROM users WHERE tenant_id = $1 AND id = $2"
 
@@ -132,6 +136,11 @@ async def by_email(tx: Tx, email: str, address: str | None = None) -> Row | None
 async def by_id(tx: Tx, tenant: str, user_id: str) -> dict[str, Any] | None:
     found: Any = await fast.row(tx, tenant, _BY_ID, user_id)
     return dict(found) if found is not None else None
+
+
+async def address_of(tx: Tx, tenant: str, user_id: str) -> str | None:
+    found: str | None = await fast.value(tx, tenant, _ADDRESS, user_id)
+    return found
 
 
 async def known(tx: Tx, tenant: str, user_ids: list[str]) -> set[str]:

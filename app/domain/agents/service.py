@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import select
 
-from app.domain.agents import queries
+from app.domain.agents import queries, telling
 from app.domain.agents.errors import AgentNotFound, VersionNotFound
 from app.domain.agents.events import AgentCreated, AgentDeleted, AgentPublished, AgentUpdated
 from app.domain.agents.schemas import (
@@ -164,12 +164,17 @@ async def delete(tx: Tx, doorbell: Doorbell, agent_id: str) -> None:
     await vault.forget_integration(tx, agent.tenant_id, "agent", ids)
     await tools.forget_agents(tx, agent.tenant_id, ids)
     session = await tx.session()
+    losing = select(SubAgent.agent_id).where(SubAgent.child_id.in_(ids))
+    others = select(Agent).where(Agent.id.in_(losing), Agent.id.not_in(ids))
+    parents = list(await session.scalars(others))
     await session.delete(agent)
     await session.flush()
     await events.forget_said(tx, agent.tenant_id, ids, early + late)
     for row in gone:
         deleted = AgentDeleted(row["id"], row["name"])
         await events.emit(tx, deleted, tenant_id=agent.tenant_id)
+    for parent in parents:
+        await telling.tell(tx, parent, "sub_agents")
 
 
 async def _cancel_jobs(tx: Tx, doorbell: Doorbell, agent: Agent) -> tuple[list[Row], list[str]]:

@@ -4,9 +4,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from app.domain.agents import queries, service
+from app.domain.agents import queries, service, telling
 from app.domain.agents.errors import AgentNotFound, SubAgentCycle, SubAgentNotFound
-from app.domain.agents.events import AgentUpdated
 from app.domain.agents.schemas import (
     AttachSubAgent,
     CreateAgent,
@@ -16,7 +15,6 @@ from app.domain.agents.schemas import (
     SubAgentView,
     UpdateDirectSubAgent,
 )
-from app.domain.events import service as events
 from app.http import bodies
 from app.http.errors import Conflict
 from app.kit.ids import new_id
@@ -56,7 +54,7 @@ async def attach(tx: Tx, agent_id: str, data: AttachSubAgent) -> SubAgentView:
     if await _link(tx, agent_id, child.id) is not None:
         raise Conflict(f"{child.name} is attached already")
     link = await _join(tx, parent, child, "template", data)
-    await _tell(tx, parent)
+    await telling.tell(tx, parent, "sub_agents")
     return _view(link, child)
 
 
@@ -80,7 +78,7 @@ async def create(
     )
     child = await service.find(tx, made.id)
     link = await _join(tx, parent, child, "direct", data)
-    await _tell(tx, parent)
+    await telling.tell(tx, parent, "sub_agents")
     return _direct(link, child)
 
 
@@ -116,7 +114,7 @@ async def update_direct(
     how = {name: values.pop(name) for name in _LINK if name in values}
     if how:
         _set(link, how)
-        await _tell(tx, parent)
+        await telling.tell(tx, parent, "sub_agents")
     child = await service.find(tx, child_id, for_update=True)
     await service.change(tx, principal, child, values)
     return _direct(link, child)
@@ -125,7 +123,7 @@ async def update_direct(
 async def patch(tx: Tx, agent_id: str, child_id: str, data: PatchSubAgent) -> SubAgentView:
     parent, link = await _existing(tx, agent_id, child_id)
     _set(link, bodies.given(data))
-    await _tell(tx, parent)
+    await telling.tell(tx, parent, "sub_agents")
     return _view(link, await service.find(tx, child_id))
 
 
@@ -136,18 +134,13 @@ async def detach(
     parent, link = await _existing(tx, agent_id, child_id)
     if link.relationship_type == "direct":
         principal.require("agents:delete")
+        # Which tells of its parents, too.
         await service.delete(tx, doorbell, child_id)
-    else:
-        session = await tx.session()
-        await session.delete(link)
-        await session.flush()
-    await _tell(tx, parent)
-
-
-async def _tell(tx: Tx, parent: Agent) -> None:
-    """Whom it may hand tasks to is part of an agent, though not of its versions."""
-    changed = (parent.id, parent.name, parent.status, parent.version, ["sub_agents"])
-    await events.emit(tx, AgentUpdated(*changed), tenant_id=parent.tenant_id)
+        return
+    session = await tx.session()
+    await session.delete(link)
+    await session.flush()
+    await telling.tell(tx, parent, "sub_agents")
 
 
 async def _existing(tx: Tx, agent_id: str, child_id: str) -> tuple[Agent, SubAgent]:

@@ -1,4 +1,4 @@
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from app.domain.events.event import Event
 
@@ -34,6 +34,16 @@ class ChatCompleted(Event):
 
     type: ClassVar[str] = "agent.chat.completed"
     description: ClassVar[str] = "A conversation or an asynchronous chat ended"
+
+    example: ClassVar[dict[str, Any]] = {
+        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "conversation_id": "cnv_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "reason": "job",
+        "job_id": "job_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "status": "completed",
+        "message": "It is sunny.",
+        "error": None,
+    }
 
     agent_id: str
     conversation_id: str

@@ -12,8 +12,9 @@ from app.domain.agents.errors import AgentNotFound
 from app.domain.chat.steps import Step
 from app.domain.embed import keys, origins, queries
 from app.domain.models.protocol import ModelNotConfigured
+from app.domain.tenants import limited
 from app.http import cors
-from app.http.errors import Forbidden, ProviderError, RateLimited, Unauthorized, Unavailable
+from app.http.errors import Forbidden, ProviderError, Unauthorized, Unavailable
 from app.http.given import HttpRequest
 from app.http.limits import COSTS
 from app.kit import logs
@@ -49,27 +50,11 @@ async def recognise(request: HttpRequest) -> None:
         )
     if origin is not None:
         cors.open_to(request.scope["state"], request.scope["path"], origin)
-    await _charge(request, admitted)
+    units = COSTS[request.route_handler.opt.get("cost", "read")]
+    charged = ("embed", admitted.brain.tenant_id, admitted.plan, units)
+    await limited.charge(request, *charged, "This agent is asked too often")
     request.scope["state"]["admitted"] = admitted
     request.scope["state"]["embed_key_id"] = admitted.embed_key_id
-
-
-async def _charge(request: HttpRequest, admitted: Admitted) -> None:
-    """All visitors of a tenant together have what its plan allows, apart from its own people:
-    neither a stolen key nor a busy site is without end, and nobody is locked out of the console.
-    """
-    units = COSTS[request.route_handler.opt.get("cost", "read")]
-    subject = f"embed:{admitted.brain.tenant_id}"
-    verdict = await request.app.state.gate.charge(subject, admitted.plan.packed(), units)
-    if verdict is None:
-        return
-    request.scope["state"]["verdict"] = verdict
-    if not verdict.allowed:
-        wait = max(1, verdict.retry_after)
-        raise RateLimited(
-            f"This agent is asked too often; try again in {wait} seconds",
-            details={"limit": verdict.limit, "window": verdict.window, "retry_after": wait},
-        )
 
 
 def _origin(request: HttpRequest) -> str | None:

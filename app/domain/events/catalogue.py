@@ -29,6 +29,7 @@ CATALOGUE: Final[dict[str, type[Event]]] = {
     for event in (
         tenants.TenantCreated,
         tenants.TenantUpdated,
+        tenants.TenantDeleted,
         accounts.UserInvited,
         accounts.InvitationRevoked,
         accounts.UserRegistered,
@@ -40,6 +41,7 @@ CATALOGUE: Final[dict[str, type[Event]]] = {
         accounts.PasswordResetRequested,
         accounts.PasswordChanged,
         accounts.RoleChanged,
+        accounts.UserUpdated,
         accounts.UserDeactivated,
         accounts.UserReactivated,
         accounts.UserDeleted,

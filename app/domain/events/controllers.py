@@ -1,4 +1,4 @@
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from litestar import Controller, get
 from litestar.params import QueryParameter
@@ -19,6 +19,7 @@ from app.http.errors import NotFound
 from app.http.given import Id, Page, Tx
 from app.http.paging import MOMENT, Flat, moment
 
+CategoryName = Literal["agent", "workflow", "form", "approval", "data_table", "system"]
 ShortText = Annotated[str | None, QueryParameter(max_length=200)]
 
 
@@ -70,9 +71,7 @@ class EventTypeController(Controller):
     @get(summary="List event types", sync_to_thread=False)
     def list_types(
         self,
-        category: Annotated[
-            str | None, QueryParameter(max_length=50, description="Only these")
-        ] = None,
+        category: Annotated[CategoryName | None, QueryParameter(description="Only these")] = None,
     ) -> EventTypes:
         """Every type that there is, with the JSON Schema of its data."""
         wanted = [

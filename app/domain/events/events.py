@@ -1,4 +1,4 @@
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from app.domain.events.event import Event
 
@@ -22,14 +22,17 @@ class TriedOut(Event):
 
 
 class ChainStopped(Event):
+    """Recorded only: nobody is told of it, or it would be one more cause."""
+
     type: ClassVar[str] = "system.event.chain_stopped"
     description: ClassVar[str] = (
-        "Nothing more is done about an event: more than eight others led to it, one by one"
+        "Nothing more is done about an event: too many others led to it, or came of its chain"
     )
 
     event_id: str
     event_type: str
     depth: int
+    reason: Literal["too_long", "too_wide"]
 
 
 class RateLimitExceeded(Event):

@@ -15,12 +15,12 @@ DEEPEST = 8
 
 _COLUMNS_IN = "tenant_id, id, type, correlation_id, parent_id, request_id, actor_id, data"
 
-# How many led to it: one more than to the event that caused it.
-_DEPTH = """
-CASE WHEN {parent} IS NULL THEN 0 ELSE coalesce(
-    (SELECT least(p.depth + 1, 1000) FROM event_log p
-     WHERE p.id = {parent} AND p.tenant_id = {tenant}), 0) END
-"""
+# How many led to it, one more than to the event `p` that caused it; and the first of them.
+_ORIGIN = (
+    "CASE WHEN p.id IS NULL THEN 0 ELSE least(p.depth + 1, 1000) END",
+    "coalesce(p.root_id, p.id)",
+)
+_PARENT = "LEFT JOIN event_log p ON p.id = {parent} AND p.tenant_id = {tenant}"
 
 # An event that somebody waits for, by a webhook or a subscription, is handed out by a worker. Its
 # work is accepted in the statement that records it: neither is there without the other. Of a chain
@@ -43,18 +43,20 @@ RETURNING id
 _RETURNING = "RETURNING tenant_id, id, type, correlation_id, depth"
 
 _INSERT = f"""
-INSERT INTO event_log ({_COLUMNS_IN}, test, depth)
-VALUES ($1::text, $2, $3, $4, $5::text, $6, $7, $8::jsonb, $9,
-        {_DEPTH.format(parent="$5::text", tenant="$1::text")})
+INSERT INTO event_log ({_COLUMNS_IN}, test, depth, root_id)
+SELECT $1::text, $2, $3, $4, $5::text, $6, $7, $8::jsonb, $9,
+       greatest({_ORIGIN[0]}, $10::int), {_ORIGIN[1]}
+FROM (SELECT 1) one {_PARENT.format(parent="$5::text", tenant="$1::text")}
 """  # noqa: S608
 _EMIT = f"WITH emitted AS ({_INSERT} {_RETURNING}) {_ROUTE.format(emitted='emitted')}"
 
 _RECORDS = f"""
 SELECT e.tenant_id, e.id, e.type, e.correlation_id, e.parent_id, e.request_id, e.actor_id, e.data,
-       {_DEPTH.format(parent="e.parent_id", tenant="e.tenant_id")}
+       {", ".join(_ORIGIN)}
 FROM jsonb_to_recordset({{parameter}}::jsonb)
   AS e(tenant_id text, id text, type text, correlation_id text, parent_id text, request_id text,
        actor_id text, data jsonb)
+{_PARENT.format(parent="e.parent_id", tenant="e.tenant_id")}
 """  # noqa: S608
 
 _COLUMNS = "id, type, correlation_id, parent_id, test, data::text AS data, created_at"
@@ -71,7 +73,7 @@ def emission(parameter: str, condition: str = "") -> str:
     """
     records = _RECORDS.format(parameter=parameter)
     return (
-        f"emitted AS (INSERT INTO event_log ({_COLUMNS_IN}, depth) {records} {condition}"
+        f"emitted AS (INSERT INTO event_log ({_COLUMNS_IN}, depth, root_id) {records} {condition}"
         f" {_RETURNING}), routed AS ({_ROUTE.format(emitted='emitted')})"
     )
 
@@ -99,7 +101,7 @@ async def emit(tx: Tx, tenant: str, *values: object) -> str | None:
 
 _FORGET_SAID = """
 DELETE FROM event_log
-WHERE type IN ('agent.chat.message', 'agent.chat.completed')
+WHERE type IN ('agent.chat.message', 'agent.chat.completed') AND NOT test
   AND data->>'agent_id' = ANY($2) AND tenant_id = $1
   AND coalesce(data->>'job_id', '') <> ALL($3)
 """
@@ -107,7 +109,7 @@ WHERE type IN ('agent.chat.message', 'agent.chat.completed')
 
 _FORGET_CONVERSATION = """
 DELETE FROM event_log
-WHERE type IN ('agent.chat.message', 'agent.chat.completed')
+WHERE type IN ('agent.chat.message', 'agent.chat.completed') AND NOT test
   AND data->>'agent_id' = $2 AND created_at >= $4 AND data->>'conversation_id' = $3
   AND tenant_id = $1
 """
@@ -174,12 +176,17 @@ class Trace(msgspec.Struct, frozen=True):
 
 
 _MOST = 5000
+_MOST_BYTES = 4 * 1024 * 1024
 _OF_TENANT = "tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)"
 
+# The data of the first ones, as much as one can read.
 _TRACE = f"""
-SELECT {_COLUMNS}, request_id FROM event_log
-WHERE {_OF_TENANT} AND correlation_id = $2
-ORDER BY id LIMIT {_MOST}
+SELECT id, type, correlation_id, parent_id, test, created_at, request_id,
+       CASE WHEN sum(octet_length(data)) OVER (ORDER BY id) <= {_MOST_BYTES} THEN data END AS data
+FROM (
+    SELECT id, type, correlation_id, parent_id, test, created_at, request_id, data::text AS data
+    FROM event_log WHERE {_OF_TENANT} AND correlation_id = $2 ORDER BY id LIMIT {_MOST}
+) e ORDER BY id
 """  # noqa: S608
 
 _JOBS = f"""

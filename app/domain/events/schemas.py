@@ -16,7 +16,9 @@ _ENTRY = {
 
 
 class Entry(msgspec.Struct, omit_defaults=True):
-    """`test` is there, and true, where nothing happened: somebody tried something out."""
+    """`test` is there, and true, where nothing happened: somebody tried something out. In a long
+    trace, `omitted` marks entries whose data were left out; each is whole by itself.
+    """
 
     example: ClassVar[dict[str, Any]] = _ENTRY
 
@@ -27,6 +29,7 @@ class Entry(msgspec.Struct, omit_defaults=True):
     data: dict[str, Any]
     created_at: datetime
     test: bool = False
+    omitted: bool = False
 
 
 class Span(msgspec.Struct):

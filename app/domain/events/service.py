@@ -38,10 +38,17 @@ async def emit(tx: Tx, event: Event, *, tenant_id: str, event_id: str | None = N
     """
     event_id = event_id or new_id("evt")
     columns = _columns(event_id, event.type)
-    routed = await queries.emit(tx, tenant_id, *columns, as_json(event), _HAPPENED)
+    values = (*columns, as_json(event), _HAPPENED, trace.current().depth)
+    routed = await queries.emit(tx, tenant_id, *values)
     if routed is not None:
         tx.wake("events.fan_out", routed)
     return event_id
+
+
+async def record(tx: Tx, event: Event, *, tenant_id: str) -> None:
+    """For the log only: nobody is told."""
+    columns = _columns(new_id("evt"), event.type)
+    await queries.insert(tx, tenant_id, *columns, as_json(event), _HAPPENED, trace.current().depth)
 
 
 async def emit_test(
@@ -49,7 +56,7 @@ async def emit_test(
 ) -> Told:
     """Something that did not happen, marked so. Without `routed` it is for one endpoint only."""
     event_id = new_id("evt")
-    values = (*_columns(event_id, event_type), as_json(data), _TEST)
+    values = (*_columns(event_id, event_type), as_json(data), _TEST, trace.current().depth)
     if routed:
         work_id = await queries.emit(tx, tenant_id, *values)
         if work_id is not None:
@@ -142,7 +149,8 @@ def entry_of(row: Row) -> Entry:
         row["type"],
         row["correlation_id"],
         row["parent_id"],
-        msgspec.json.decode(row["data"]),
+        msgspec.json.decode(row["data"] or "{}"),
         row["created_at"],
         row["test"],
+        omitted=row["data"] is None,
     )

@@ -6,7 +6,7 @@ from app.domain.events import queries
 from app.domain.events.schemas import Span, TraceView
 from app.domain.events.service import entry_of
 from app.http.errors import NotFound
-from app.kit import clock
+from app.kit import clock, ids
 from db.fast import Row, tenant_of
 from db.session import Tx
 
@@ -38,16 +38,23 @@ async def trace_of(tx: Tx, correlation_id: str) -> TraceView:
 
 
 def _request_spans(events: list[Row]) -> list[Span]:
-    """A request is known by the events that it emitted."""
+    """A request is known by the events that it emitted: it took from the first transaction's
+    beginning to the last event, at least.
+    """
     by_request: dict[str, list[Row]] = {}
     for row in events:
         if row["request_id"]:
             by_request.setdefault(row["request_id"], []).append(row)
     return [
         Span("request", request_id, rows[0]["parent_id"], rows[0]["type"], "completed",
-             rows[0]["created_at"], _ms(rows[0]["created_at"], rows[-1]["created_at"]))
+             rows[0]["created_at"], _ms(rows[0]["created_at"], _told_at(rows[-1])))
         for request_id, rows in by_request.items()
     ]  # fmt: skip
+
+
+def _told_at(row: Row) -> datetime:
+    found: datetime = ids.moment_of(row["id"]) or row["created_at"]
+    return found
 
 
 def _job_span(row: Row) -> Span:

@@ -3,7 +3,7 @@ from typing import Any
 from litestar import Controller, Response, delete, get, post, put
 from litestar.params import JSONBody
 
-from app.domain.incoming import receiving, service
+from app.domain.incoming import payloads, receiving, service
 from app.domain.incoming.schemas import (
     CreateIncoming,
     IncomingView,
@@ -69,7 +69,16 @@ class IncomingWebhookController(Controller):
     @get("/{webhook_id:str}/events", summary="List received payloads", needs="webhooks:read")
     async def list_payloads(self, tx: Tx, page_in: Page, webhook_id: Id) -> Paged[PayloadView]:
         """The newest first, as they came in, without headers that open something."""
-        return await service.payloads(tx, webhook_id, page_in)
+        return await payloads.page_of(tx, webhook_id, page_in)
+
+    @get(
+        "/{webhook_id:str}/events/{event_id:str}",
+        summary="Get a received payload",
+        needs="webhooks:read",
+    )
+    async def get_payload(self, tx: Tx, webhook_id: Id, event_id: Id) -> PayloadView:
+        """Whole, however long it is."""
+        return await payloads.get(tx, webhook_id, event_id)
 
     @post(
         "/{webhook_id:str}/events/{event_id:str}/replay",
@@ -80,7 +89,9 @@ class IncomingWebhookController(Controller):
     async def replay_payload(
         self, request: HttpRequest, tx: Tx, webhook_id: Id, event_id: Id
     ) -> Received:
-        """Stored and told of once more, as if it had come in again."""
+        """Stored and told of once more, as if it had come in again; also while the webhook is not
+        active.
+        """
         again = await receiving.replay(parts_of(request), tx, webhook_id, event_id)
         return Received(event_id=again)
 
@@ -91,16 +102,20 @@ class IncomingWebhookController(Controller):
     tags=["Webhooks"],
     public=True,
     status_code=202,
-    idempotent=False,
+    idempotent="apart",
+    errors=(401,),
     cost="write",
     tenant_pays=True,
     request_max_body_size=receiving.MAX_BYTES,
 )
-async def receive_payload(request: HttpRequest, slug: Id) -> Response[Any]:
-    """Any JSON, or a form. Once this is answered, the payload is stored; `event_id` names it in the
-    webhook's log and in the event log.
+async def receive_payload(request: HttpRequest, slug: Id) -> Response[Received]:
+    """The body is any JSON, or a form. Once this is answered, the payload is stored; `event_id`
+    names it in the webhook's log and in the event log. A signature that does not fit is 401, and
+    nothing is stored. Slack's question whether the address is ours (`url_verification`) is answered
+    with 200 and its `challenge`.
     """
     event_id, said = await receiving.receive(request, slug)
     if not event_id:
-        return Response({"challenge": said["challenge"]}, status_code=200)
+        challenge: Any = {"challenge": said["challenge"]}
+        return Response(challenge, status_code=200)
     return Response(Received(event_id=event_id), status_code=202)

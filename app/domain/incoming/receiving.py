@@ -1,25 +1,25 @@
 """Taking in a payload: verified over its raw bytes, stored, told of, and only then answered."""
 
 from typing import Any
-from urllib.parse import parse_qsl
 
 import asyncpg
 import msgspec
 
 from app.domain.events import service as events
 from app.domain.incoming import queries, trigger, verification
-from app.domain.incoming.errors import BadSignature, IncomingWebhookNotFound, PayloadNotFound
+from app.domain.incoming.errors import BadSignature, IncomingWebhookNotFound
 from app.domain.incoming.events import IncomingWebhookReceived
+from app.domain.incoming.payloads import LISTED_BYTES, PayloadNotFound, read
 from app.domain.incoming.service import find, opened
 from app.domain.incoming.verification import Received
+from app.domain.tenants import limited
 from app.domain.webhooks import headers
-from app.http.errors import Invalid, RateLimited
 from app.http.given import HttpRequest
 from app.http.limits import COSTS, plan_of
 from app.kit import logs, trace
 from app.kit.crypto import CannotOpen
 from app.kit.ids import new_id
-from app.kit.texts import as_json, is_deeper, storable, without_nul
+from app.kit.texts import as_json, storable
 from app.parts import Parts, parts_of
 from app.security.principal import caller_of
 from db.fast import Row
@@ -28,9 +28,6 @@ from db.session import Tx
 log = logs.get("incoming")
 
 MAX_BYTES = 1024 * 1024
-_TOLD_BYTES = 32 * 1024
-_DEEPEST = 64
-_FORM = "application/x-www-form-urlencoded"
 _HEADER_CHARS = 4096
 _MOST_HEADERS = 100
 _NOTHING_HERE = "Nothing is received at this address"
@@ -50,13 +47,15 @@ async def receive(request: HttpRequest, slug: str) -> tuple[str, Any]:
         row = await queries.by_slug(tx, slug)
     if row is None:
         raise IncomingWebhookNotFound(_NOTHING_HERE)
-    await _charge(request, row)
     names = {name.lower(): value for name, value in request.headers.items()}
     _verify(parts, row, Received(names, body))
+    plan = plan_of(row["plan"], msgspec.json.decode(row["limits"]))
+    charged = ("incoming", row["tenant_id"], plan, COSTS["write"], "Too much is sent here")
+    await limited.charge(request, *charged)
     said = read(body, names.get("content-type", ""))
     if row["scheme"] == "slack" and isinstance(said, dict) and _is_handshake(said):
         return "", said
-    payload = Payload(body, _kept(names), caller_of(request).address)
+    payload = Payload(body, _kept(names), caller_of(request).source)
     try:
         async with parts.db.tx(row["tenant_id"]) as tx:
             await _follow(tx, row["tenant_id"], names.get("x-service-event-id"))
@@ -83,7 +82,7 @@ async def store(
 ) -> str:
     """All of it together: the bytes, the event that tells of them, and what they set going."""
     event_id, tenant_id = new_id("evt"), webhook["tenant_id"]
-    told = said if len(payload.body) <= _TOLD_BYTES else None
+    told = said if len(payload.body) <= LISTED_BYTES else None
     received = IncomingWebhookReceived(
         webhook["id"], webhook["name"], len(payload.body), told, payload.replay_of
     )
@@ -95,23 +94,6 @@ async def store(
     if execution_id is not None:
         await queries.set_execution(tx, tenant_id, event_id, execution_id)
     return event_id
-
-
-def read(body: bytes, media_type: str) -> Any:
-    """JSON; or a form, as some senders have it, whose fields are texts."""
-    if media_type.partition(";")[0].strip().lower() == _FORM:
-        try:
-            fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000)
-            return without_nul(dict(fields))
-        except (ValueError, UnicodeDecodeError):
-            raise Invalid.field("body", "is not a valid form") from None
-    try:
-        said = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Invalid.field("body", "is not valid JSON") from None
-    if is_deeper(said, _DEEPEST):
-        raise Invalid.field("body", "is nested too deeply")
-    return without_nul(said)
 
 
 def _kept(names: dict[str, str]) -> dict[str, str]:
@@ -142,26 +124,15 @@ def _is_handshake(said: dict[str, Any]) -> bool:
 
 
 async def _follow(tx: Tx, tenant_id: str, event_id: str | None) -> None:
-    """A delivery of our own that comes back in goes on with its chain, which ends somewhere."""
+    """A delivery of ours that comes back in goes on with its chain, which ends somewhere: also one
+    that went through another tenant.
+    """
     if not event_id or len(event_id) > _HEADER_CHARS:
         return
-    correlation_id = await queries.correlation_of(tx, tenant_id, storable(event_id))
-    if correlation_id is not None:
-        current = trace.current()
-        current.correlation_id, current.cause_event_id = correlation_id, event_id
-
-
-async def _charge(request: HttpRequest, row: Row) -> None:
-    """All senders of a tenant together have what its plan allows, apart from its own people."""
-    plan = plan_of(row["plan"], msgspec.json.decode(row["limits"]))
-    subject = f"incoming:{row['tenant_id']}"
-    verdict = await request.app.state.gate.charge(subject, plan.packed(), COSTS["write"])
-    if verdict is None:
+    row = await queries.cause(tx, tenant_id, storable(event_id))
+    if row is None:
         return
-    request.scope["state"]["verdict"] = verdict
-    if not verdict.allowed:
-        wait = max(1, verdict.retry_after)
-        raise RateLimited(
-            f"Too much is sent here; try again in {wait} seconds",
-            details={"limit": verdict.limit, "window": verdict.window, "retry_after": wait},
-        )
+    current = trace.current()
+    current.depth = row["depth"] + 1
+    if row["own"]:
+        current.correlation_id, current.cause_event_id = row["correlation_id"], event_id

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from app.domain.incoming.verification import SchemeName
 from app.http import bodies
-from app.http.bodies import ONE_LINE, VISIBLE
+from app.http.bodies import ONE_LINE
 
 SLUG = r"^(?![\s\S]*\n)[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?$"
 bodies.explain(SLUG, "must be small letters, digits, dashes and underscores")
@@ -46,7 +46,7 @@ class Verification(msgspec.Struct, kw_only=True):
     example: ClassVar[dict[str, Any]] = {"scheme": "github", "secret": "a-long-random-secret"}
 
     scheme: SchemeName
-    secret: Annotated[str, Meta(min_length=1, max_length=1000, pattern=VISIBLE)]
+    secret: Annotated[str, Meta(min_length=1, max_length=1000, pattern=ONE_LINE)]
     header: (
         Annotated[
             str,
@@ -98,11 +98,14 @@ class IncomingView(msgspec.Struct):
 
 
 class PayloadView(msgspec.Struct):
-    """Its id is that of the event which tells of it."""
+    """Its id is that of the event which tells of it. In a list, a payload of more than 32 KiB is
+    null; it is in its own record.
+    """
 
     example: ClassVar[dict[str, Any]] = {
         "id": f"evt_{_TAIL}",
         "payload": {"order": 4711},
+        "size_bytes": 14,
         "headers": {"content-type": "application/json"},
         "source_ip": "192.0.2.7",
         "workflow_execution_id": None,
@@ -112,6 +115,7 @@ class PayloadView(msgspec.Struct):
 
     id: str
     payload: Any
+    size_bytes: int
     headers: dict[str, str]
     source_ip: str
     workflow_execution_id: str | None

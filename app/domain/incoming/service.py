@@ -2,10 +2,10 @@
 
 import re
 import secrets
-from typing import Any, Final
+from typing import Any
 
 import msgspec
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from app.domain.events import service as events
 from app.domain.incoming import queries, verification
@@ -18,11 +18,11 @@ from app.domain.incoming.events import (
 from app.domain.incoming.schemas import (
     CreateIncoming,
     IncomingView,
-    PayloadView,
     UpdateIncoming,
     Verification,
 )
-from app.http import bodies, paging
+from app.domain.webhooks.headers import MASK
+from app.http import bodies, paging, quota
 from app.http.errors import Conflict, Invalid
 from app.http.paging import Page, Paged
 from app.kit.crypto import Keyring, Place
@@ -32,7 +32,6 @@ from app.settings import Settings
 from db.models import IncomingWebhook
 from db.session import Tx
 
-MASK: Final = "********"
 MOST = 500
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 _SLUG_CHARS = 40
@@ -80,7 +79,8 @@ async def get(at: Porch, webhook_id: str) -> IncomingView:
 
 async def create(at: Porch, data: CreateIncoming) -> IncomingView:
     tenant_id = at.principal.home
-    await _check_number(at.tx, tenant_id)
+    theirs = IncomingWebhook.tenant_id == tenant_id
+    await quota.check(at.tx, IncomingWebhook, MOST, "incoming webhooks", theirs)
     webhook = IncomingWebhook(
         id=new_id("inh"),
         tenant_id=tenant_id,
@@ -122,35 +122,15 @@ async def update(at: Porch, webhook_id: str, data: UpdateIncoming) -> IncomingVi
 
 
 async def delete(tx: Tx, webhook_id: str) -> None:
-    """Takes its log along."""
-    webhook = await find(tx, webhook_id)
+    """Takes its log along, and the events with its payloads inside."""
+    # Locked first: what comes in meanwhile is seen here, or finds nothing to come to.
+    webhook = await find(tx, webhook_id, for_update=True)
+    await queries.forget_events(tx, webhook.tenant_id, webhook.id)
     session = await tx.session()
     await session.delete(webhook)
     await session.flush()
     gone = IncomingWebhookDeleted(webhook.id, webhook.name)
     await events.emit(tx, gone, tenant_id=webhook.tenant_id)
-
-
-async def payloads(tx: Tx, webhook_id: str, page: Page) -> Paged[PayloadView]:
-    from app.domain.incoming.receiving import read  # noqa: PLC0415  # it reads what we own
-
-    webhook = await find(tx, webhook_id)
-    rows, total = await queries.page_of(tx, webhook.tenant_id, webhook.id, page)
-    found = []
-    for row in rows:
-        kept: dict[str, str] = msgspec.json.decode(row["headers"])
-        found.append(
-            PayloadView(
-                row["id"],
-                read(row["body"], kept.get("content-type", "")),
-                kept,
-                row["source_ip"],
-                row["workflow_execution_id"],
-                row["replay_of"],
-                row["created_at"],
-            )
-        )
-    return paging.paged(found, total.total, page, exact=total.exact)
 
 
 def _slug_of(name: str) -> str:
@@ -163,13 +143,6 @@ def _slug_of(name: str) -> str:
 async def _check_slug(tx: Tx, slug: str) -> None:
     if await queries.is_taken(tx, slug):
         raise Conflict(f"The slug {slug} is taken; choose another, or none")
-
-
-async def _check_number(tx: Tx, tenant_id: str) -> None:
-    theirs = IncomingWebhook.tenant_id == tenant_id
-    count = select(func.count()).select_from(IncomingWebhook).where(theirs)
-    if (await (await tx.session()).scalar(count) or 0) >= MOST:
-        raise Conflict(f"A tenant has at most {MOST} incoming webhooks; delete one first")
 
 
 def _place(tenant_id: str, webhook_id: str) -> Place:

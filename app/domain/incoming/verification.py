@@ -61,13 +61,15 @@ def _github(got: Received, secret: str, _header: str | None) -> bool:
 
 
 def _standard(got: Received, secret: str, _header: str | None) -> bool:
-    message, timestamp = got.get("webhook-id"), got.get("webhook-timestamp")
+    # Some senders still write their own name before each header.
+    kind = "webhook" if got.get("webhook-id") else "svix"
+    message, timestamp = got.get(f"{kind}-id"), got.get(f"{kind}-timestamp")
     if not message or not _is_of_now(timestamp):
         return False
     content = f"{message}.{timestamp}.".encode() + got.body
     key = base64.b64decode(secret.removeprefix(_PREFIX))
     wanted = base64.b64encode(hmac.digest(key, content, "sha256")).decode()
-    given = got.get("webhook-signature").split()[:_MOST_SIGNATURES]
+    given = got.get(f"{kind}-signature").split()[:_MOST_SIGNATURES]
     return any(_same(one, f"v1,{wanted}") for one in given)
 
 

@@ -7,6 +7,8 @@ import langcodes
 from litestar.datastructures import UploadFile
 from msgspec import UNSET, UnsetType
 
+from app.domain.accounts.events import UserUpdated
+from app.domain.events import service as events
 from app.domain.profile import queries
 from app.domain.profile.schemas import (
     AvatarSet,
@@ -14,7 +16,7 @@ from app.domain.profile.schemas import (
     ProfileView,
     UpdateProfile,
 )
-from app.http import uploads
+from app.http import bodies, uploads
 from app.http.answers import Done
 from app.http.errors import Invalid, NotFound, Unauthorized, UnsupportedFileType
 from app.kit import clock, images
@@ -61,6 +63,7 @@ async def update(tx: Tx, principal: Principal, data: UpdateProfile) -> ProfileUp
     row = await queries.update(tx, principal.tenant_id, principal.user_id, values, clock.now())
     if row is None:
         raise Unauthorized("This user no longer exists")
+    await _tell(tx, principal, list(bodies.given(data)))
     return ProfileUpdated(**{name: row[name] for name in ProfileUpdated.__struct_fields__})
 
 
@@ -101,6 +104,13 @@ async def _replace(
         tx, principal.tenant_id, principal.user_id, key, media_type, clock.now()
     )
     forget_picture(tx, parts, old)
+    await _tell(tx, principal, ["avatar"])
+
+
+async def _tell(tx: Tx, principal: Principal, changed: list[str]) -> None:
+    if changed:
+        updated = UserUpdated(principal.user_id, changed)
+        await events.emit(tx, updated, tenant_id=principal.tenant_id)
 
 
 def forget_picture(tx: Tx, parts: Parts, key: str | None) -> None:

@@ -20,6 +20,7 @@ ActionType = Literal["webhook", "workflow", "notification"]
 
 _Id = Annotated[str, Meta(min_length=1, max_length=100)]
 _DEEPEST = 16
+_MOST_BYTES = 64 * 1024
 _MOST_USERS = 100
 
 
@@ -79,6 +80,8 @@ async def _check_webhook(_tx: Tx, _tenant_id: str, config: WebhookConfig) -> Non
 async def _check_workflow(_tx: Tx, _tenant_id: str, config: WorkflowConfig) -> None:
     if is_deeper(config.input, _DEEPEST):
         raise Invalid.field("action_config.input", "is nested too deeply")
+    if len(msgspec.json.encode(config.input)) > _MOST_BYTES:
+        raise Invalid.field("action_config.input", f"must be at most {_MOST_BYTES // 1024} KiB")
 
 
 async def _check_notification(tx: Tx, tenant_id: str, config: NotificationConfig) -> None:

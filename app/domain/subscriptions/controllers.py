@@ -80,6 +80,20 @@ class SubscriptionController(Controller):
     async def delete_subscription(self, tx: Tx, subscription_id: Id) -> None:
         await service.delete(tx, subscription_id)
 
+    @post(
+        "/{subscription_id:str}/rotate-secret",
+        summary="Rotate the secret",
+        needs="events:write",
+        status_code=200,
+    )
+    async def rotate_secret(
+        self, request: HttpRequest, tx: Tx, subscription_id: Id
+    ) -> ChangedSubscription:
+        """Of a subscription that delivers to an address of its own. For 24 hours the old secret
+        signs as well.
+        """
+        return await service.rotate(desk_of(request, tx), subscription_id)
+
     @get("/{subscription_id:str}/executions", summary="List deliveries", needs="events:read")
     async def list_deliveries(
         self,
@@ -90,7 +104,7 @@ class SubscriptionController(Controller):
         since: From = None,
         until: To = None,
     ) -> Flat[DeliveryView]:
-        """Of a subscription whose action delivers to a webhook or an address of its own."""
+        """Of a subscription whose action delivers to an address of its own."""
         endpoint = await service.endpoint_of(tx, subscription_id)
         return await deliveries.page_of(tx, endpoint, wanted(status, since, until), page_in)
 

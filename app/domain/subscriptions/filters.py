@@ -2,13 +2,17 @@
 
 from typing import Any, Final
 
+import msgspec
+
 from app.http.errors import Invalid
 from app.kit.texts import is_deeper
 
 MOST: Final = 20
 OPERATORS: Final = ("in", "gt", "lt", "exists")
 _PATH_CHARS = 200
+_MOST_BYTES = 8 * 1024
 _DEEPEST = 8
+_INDEX_CHARS = 9
 _MISSING: Final = object()
 
 
@@ -16,6 +20,8 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
     """As given, or told what is wrong with each."""
     if len(given) > MOST:
         raise Invalid.field("filters", f"must be at most {MOST}")
+    if len(msgspec.json.encode(given)) > _MOST_BYTES:
+        raise Invalid.field("filters", f"must be at most {_MOST_BYTES // 1024} KiB")
     problems = {
         f"filters.{path[:_PATH_CHARS]}": problem
         for path, wanted in given.items()
@@ -59,11 +65,15 @@ def _at(data: Any, path: str) -> Any:
     for part in path.split("."):
         if isinstance(found, dict) and part in found:
             found = found[part]
-        elif isinstance(found, list) and part.isdecimal() and int(part[:9]) < len(found):
-            found = found[int(part[:9])]
+        elif isinstance(found, list) and _is_index(part) and int(part) < len(found):
+            found = found[int(part)]
         else:
             return _MISSING
     return found
+
+
+def _is_index(part: str) -> bool:
+    return part.isascii() and part.isdecimal() and len(part) <= _INDEX_CHARS
 
 
 def _holds(wanted: Any, found: Any) -> bool:

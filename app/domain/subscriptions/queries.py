@@ -5,8 +5,12 @@ from db.fast import Row
 from db.session import Tx
 
 _EVENT = """
-SELECT id, type, correlation_id, depth, test, data::text AS data FROM event_log
+SELECT id, type, correlation_id, depth, root_id, test, data::text AS data FROM event_log
 WHERE tenant_id = $1 AND id = $2
+"""
+_OFFSPRING = "SELECT offspring FROM event_log WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE"
+_ADD_OFFSPRING = """
+UPDATE event_log SET offspring = offspring + $3 WHERE tenant_id = $1 AND id = $2
 """
 # Locked against being deleted until its deliveries are written.
 _WEBHOOKS = """
@@ -14,14 +18,14 @@ SELECT id FROM webhooks
 WHERE tenant_id = $1 AND active AND subscription_id IS NULL AND $2 = ANY(events)
 ORDER BY id FOR KEY SHARE
 """
+# Who delivers to a webhook that is switched off wants nothing, for as long as it is.
 _WANTING = """
-SELECT s.id, s.action_type, s.action_config::text AS action_config, s.filters::text AS filters,
-       w.id AS endpoint_id, w.active AS endpoint_active
+SELECT s.id, s.action_type, s.filters::text AS filters, w.id AS endpoint_id
 FROM event_subscriptions s
 LEFT JOIN webhooks w ON w.tenant_id = s.tenant_id AND (
     w.subscription_id = s.id
     OR w.id = s.action_config->>'webhook_id' AND w.subscription_id IS NULL)
-WHERE s.tenant_id = $1 AND s.event_type = $2 AND s.active
+WHERE s.tenant_id = $1 AND s.event_type = $2 AND s.active AND w.active IS DISTINCT FROM false
 ORDER BY s.id
 """
 _LOCK_ENDPOINTS = """
@@ -51,6 +55,15 @@ WHERE tenant_id = $1 AND id = $2
 
 async def event(tx: Tx, tenant: str, event_id: str) -> Row | None:
     return await fast.row(tx, tenant, _EVENT, event_id)
+
+
+async def offspring(tx: Tx, tenant: str, root_id: str) -> int:
+    """How much work a chain has made so far; nobody else adds to it until the transaction ends."""
+    return int(await fast.value(tx, tenant, _OFFSPRING, root_id) or 0)
+
+
+async def add_offspring(tx: Tx, tenant: str, root_id: str, count: int) -> None:
+    await fast.execute(tx, tenant, _ADD_OFFSPRING, root_id, count)
 
 
 async def webhooks(tx: Tx, tenant: str, event_type: str) -> list[str]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from app.domain.events import catalogue
 from app.domain.events import service as events
@@ -30,9 +30,9 @@ from app.domain.webhooks import service as webhooks
 from app.domain.webhooks.errors import WebhookNotFound
 from app.domain.webhooks.keys import Keys
 from app.domain.webhooks.service import Desk
-from app.http import bodies, paging
+from app.http import bodies, paging, quota
 from app.http.answers import filled
-from app.http.errors import Conflict, Invalid
+from app.http.errors import Invalid
 from app.http.paging import Page, Paged
 from app.kit.ids import new_id
 from app.kit.texts import is_deeper
@@ -95,17 +95,39 @@ async def endpoint_of(tx: Tx, subscription_id: str) -> Webhook:
     return endpoint
 
 
-async def _own_endpoint(tx: Tx, subscription_id: str) -> Webhook | None:
-    session = await tx.session()
-    found: Webhook | None = await session.scalar(
-        select(Webhook).where(Webhook.subscription_id == subscription_id)
-    )
+async def _own_endpoint(
+    tx: Tx, subscription_id: str, *, for_update: bool = False
+) -> Webhook | None:
+    session, wanted = await tx.session(), select(Webhook)
+    wanted = wanted.where(Webhook.subscription_id == subscription_id)
+    found: Webhook | None = await session.scalar(wanted.with_for_update() if for_update else wanted)
     return found
+
+
+async def _lock(tx: Tx, subscription_id: str) -> EventSubscription:
+    """An endpoint before its subscription, as whoever switches both off does."""
+    await _own_endpoint(tx, subscription_id, for_update=True)
+    return await find(tx, subscription_id, for_update=True)
+
+
+async def _hold(tx: Tx, subscription_id: str, *, given_up: bool) -> EventSubscription:
+    """Locked, with its own address and what that is still to get, in the order of whoever delivers
+    and hands out: work, address, subscription.
+    """
+    session = await tx.session()
+    own = select(Webhook.tenant_id, Webhook.id).where(Webhook.subscription_id == subscription_id)
+    found = (await session.execute(own)).one_or_none()
+    if found is not None:
+        if given_up:
+            await ledger.cancel_lane(tx, found.tenant_id, found.id)
+        await session.get(Webhook, found.id, with_for_update=True)
+    return await find(tx, subscription_id, for_update=True)
 
 
 async def create(desk: Desk, data: CreateSubscription) -> ChangedSubscription:
     tenant_id = desk.principal.home
-    await _check_number(desk.tx, tenant_id)
+    theirs = EventSubscription.tenant_id == tenant_id
+    await quota.check(desk.tx, EventSubscription, MOST, "subscriptions", theirs)
     check_type(data.event_type)
     config = await _checked(desk, tenant_id, data.action_type, data.action_config)
     subscription = EventSubscription(
@@ -121,15 +143,15 @@ async def create(desk: Desk, data: CreateSubscription) -> ChangedSubscription:
     session = await desk.tx.session()
     session.add(subscription)
     await session.flush()
-    secret = await _keep_endpoint(desk, subscription, config)
+    secret, _ = await _keep_endpoint(desk, subscription, config)
     created = SubscriptionCreated(subscription.id, data.event_type, data.action_type)
     await events.emit(desk.tx, created, tenant_id=tenant_id)
     return filled(ChangedSubscription, subscription, secret=secret)
 
 
 async def update(desk: Desk, subscription_id: str, data: UpdateSubscription) -> ChangedSubscription:
-    subscription = await find(desk.tx, subscription_id, for_update=True)
     values = bodies.given(data)
+    subscription = await _hold(desk.tx, subscription_id, given_up=_gives_up_address(values))
     if "event_type" in values:
         check_type(values["event_type"])
     if values.get("filters") is not None:
@@ -143,7 +165,10 @@ async def update(desk: Desk, subscription_id: str, data: UpdateSubscription) -> 
     await (await desk.tx.session()).flush()
     secret = None
     if config is not None:
-        secret = await _keep_endpoint(desk, subscription, config)
+        secret, others = await _keep_endpoint(desk, subscription, config)
+        if others and "action_config" not in changed:
+            # Behind the same masks.
+            changed.append("action_config")
     if "active" in changed:
         await _switch_endpoint(desk.tx, subscription)
     if changed:
@@ -154,12 +179,25 @@ async def update(desk: Desk, subscription_id: str, data: UpdateSubscription) -> 
     return filled(ChangedSubscription, subscription, secret=secret)
 
 
+async def rotate(desk: Desk, subscription_id: str) -> ChangedSubscription:
+    """Of its own address; as with a webhook, the old secret signs beside the new one for a day."""
+    subscription = await _lock(desk.tx, subscription_id)
+    secret = await webhooks.renew_secret(desk, await endpoint_of(desk.tx, subscription_id))
+    ids = (subscription.id, subscription.event_type, subscription.action_type)
+    await events.emit(
+        desk.tx, SubscriptionUpdated(*ids, ["secret"]), tenant_id=subscription.tenant_id
+    )
+    return filled(ChangedSubscription, subscription, secret=secret)
+
+
+def _gives_up_address(values: dict[str, Any]) -> bool:
+    """An action of another kind, or a webhook that there is."""
+    return "action_config" in values and values["action_config"].get("url") is None
+
+
 async def delete(tx: Tx, subscription_id: str) -> None:
     """What its own address has still to get is not delivered."""
-    subscription = await find(tx, subscription_id)
-    endpoint = await _own_endpoint(tx, subscription.id)
-    if endpoint is not None:
-        await ledger.cancel_lane(tx, subscription.tenant_id, endpoint.id)
+    subscription = await _hold(tx, subscription_id, given_up=True)
     session = await tx.session()
     await session.delete(subscription)
     await session.flush()
@@ -242,32 +280,35 @@ def _shown(config: Any) -> dict[str, Any]:
     return values
 
 
-async def _keep_endpoint(desk: Desk, subscription: EventSubscription, config: Any) -> str | None:
-    """Where the action names an address: its endpoint. Gives a secret that is new."""
+async def _keep_endpoint(
+    desk: Desk, subscription: EventSubscription, config: Any
+) -> tuple[str | None, bool]:
+    """Where the action names an address: its endpoint. Gives a secret that is new, and whether
+    other headers are sent from now on.
+    """
     url = config.url if isinstance(config, WebhookConfig) else None
     endpoint = await _own_endpoint(desk.tx, subscription.id)
     session = await desk.tx.session()
     if url is None:
         if endpoint is not None:
-            await ledger.cancel_lane(desk.tx, subscription.tenant_id, endpoint.id)
             await session.delete(endpoint)
             await session.flush()
-        return None
+        return None, False
     given = config.headers or {}
     if endpoint is not None:
         webhooks.check_move(desk, endpoint, url, given, "action_config.headers")
-        webhooks.change_headers(desk, endpoint, given, "action_config.headers")
+        others = webhooks.change_headers(desk, endpoint, given, "action_config.headers")
         endpoint.url = url
         await session.flush()
-        return None
+        return None, others
     wanted = headers.unmasked(given, {}, "action_config.headers")
     secret = signing.new_secret()
     sealed = Keys(secret, headers=headers.checked(wanted, "action_config.headers"))
-    made = webhooks.add_endpoint(desk, subscription.tenant_id, url, sealed)
+    made = webhooks.new_endpoint(desk, subscription.tenant_id, url, sealed)
     made.subscription_id, made.active = subscription.id, subscription.active
     session.add(made)
     await session.flush()
-    return secret
+    return secret, True
 
 
 async def _switch_endpoint(tx: Tx, subscription: EventSubscription) -> None:
@@ -276,10 +317,3 @@ async def _switch_endpoint(tx: Tx, subscription: EventSubscription) -> None:
         endpoint.active = subscription.active
         webhooks.revive(endpoint)
         await (await tx.session()).flush()
-
-
-async def _check_number(tx: Tx, tenant_id: str) -> None:
-    theirs = EventSubscription.tenant_id == tenant_id
-    count = select(func.count()).select_from(EventSubscription).where(theirs)
-    if (await (await tx.session()).scalar(count) or 0) >= MOST:
-        raise Conflict(f"A tenant has at most {MOST} subscriptions; delete one first")

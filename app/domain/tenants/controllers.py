@@ -5,7 +5,7 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.domain.tenants import service
 from app.domain.tenants.schemas import CreateTenant, PlanName, TenantView, UpdateTenant
-from app.http.given import Id, Page, Parts, Tx
+from app.http.given import Id, Page, Parts, Principal, Tx
 from app.http.paging import Paged, Search, Sort
 
 
@@ -42,5 +42,5 @@ class TenantController(Controller):
         return await service.update(tx, parts.copies, tenant_id, data)
 
     @delete("/{tenant_id:str}", summary="Delete an empty tenant")
-    async def delete_tenant(self, tx: Tx, tenant_id: Id) -> None:
-        await service.delete(tx, tenant_id)
+    async def delete_tenant(self, tx: Tx, principal: Principal, tenant_id: Id) -> None:
+        await service.delete(tx, tenant_id, principal.tenant_id)

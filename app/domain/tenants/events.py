@@ -18,3 +18,13 @@ class TenantUpdated(Event):
 
     tenant_id: str
     changed: list[str]
+
+
+class TenantDeleted(Event):
+    """In the log of whoever deleted it: its own log went with it."""
+
+    type: ClassVar[str] = "system.tenant.deleted"
+    description: ClassVar[str] = "A tenant was deleted"
+
+    tenant_id: str
+    name: str

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from app.domain.events import service as events
 from app.domain.tenants import queries
-from app.domain.tenants.events import TenantCreated, TenantUpdated
+from app.domain.tenants.events import TenantCreated, TenantDeleted, TenantUpdated
 from app.domain.tenants.schemas import CreateTenant, Limits, TenantView, UpdateTenant
 from app.http import paging
 from app.http.errors import Conflict, Invalid, TenantNotFound, Unavailable
@@ -93,7 +93,7 @@ async def update(tx: Tx, copies: Copies, tenant_id: str, data: UpdateTenant) -> 
     return _view(tenant)
 
 
-async def delete(tx: Tx, tenant_id: str) -> None:
+async def delete(tx: Tx, tenant_id: str, told_to: str) -> None:
     """Only a tenant that nobody belongs to: its users are deleted one by one, on purpose."""
     session = await tx.session()
     tenant = await session.get(Tenant, tenant_id, with_for_update=True)
@@ -106,6 +106,7 @@ async def delete(tx: Tx, tenant_id: str) -> None:
     await session.delete(tenant)
     await session.flush()
     await queries.delete_records(tx, tenant_id)
+    await events.emit(tx, TenantDeleted(tenant_id, tenant.name), tenant_id=told_to)
 
 
 def _checked(plan: str, limits: Limits) -> dict[str, Any]:

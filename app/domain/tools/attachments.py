@@ -5,8 +5,7 @@ from typing import Any
 from sqlalchemy import select
 
 from app.domain.agents import service as agents
-from app.domain.agents.events import AgentUpdated
-from app.domain.events import service as events
+from app.domain.agents import telling
 from app.domain.tools import auths, configs, plans, queries, service
 from app.domain.tools.auths import CredentialAuth
 from app.domain.tools.errors import AttachmentNotFound, ToolNotFound
@@ -63,7 +62,7 @@ async def attach(at: Registry, agent_id: str, data: AttachTool) -> NewAttachment
     session.add(link)
     await session.flush()
     await session.refresh(link)
-    await _tell(at.tx, agent)
+    await telling.tell(at.tx, agent, "tools")
     return NewAttachment(
         agent.id,
         tool.id,
@@ -82,7 +81,7 @@ async def patch(at: Registry, agent_id: str, tool_id: str, data: PatchAttachment
     for name, value in values.items():
         setattr(link, name, value)
     await (await at.tx.session()).flush()
-    await _tell(at.tx, agent)
+    await telling.tell(at.tx, agent, "tools")
     return _view(link, tool)
 
 
@@ -91,7 +90,7 @@ async def detach(tx: Tx, agent_id: str, tool_id: str) -> None:
     session = await tx.session()
     await session.delete(link)
     await session.flush()
-    await _tell(tx, agent)
+    await telling.tell(tx, agent, "tools")
 
 
 async def _set_override(
@@ -134,12 +133,6 @@ async def _sealed_auth(
     config = plans.overridden(tool.tool_type, tool.config, override, at.guard, plain=True)
     to = service.destination(tool.tool_type, config, at.guard)
     return at.keyring.seal(auths.packed(auth, to), place)
-
-
-async def _tell(tx: Tx, agent: Agent) -> None:
-    """What it can do is part of an agent, though not of its versions."""
-    changed = (agent.id, agent.name, agent.status, agent.version, ["tools"])
-    await events.emit(tx, AgentUpdated(*changed), tenant_id=agent.tenant_id)
 
 
 async def _existing(tx: Tx, agent_id: str, tool_id: str) -> tuple[Agent, AgentTool, Tool]:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import select
 
+from app.domain.agents import telling
 from app.domain.events import service as events
 from app.domain.tools import auths, configs, json_schema, queries
 from app.domain.tools.auths import AUTHS, AuthConfig, CredentialAuth
@@ -37,7 +38,7 @@ from app.kit.texts import as_json, is_deeper
 from app.security.principal import Principal
 from app.settings import Settings
 from db.fast import tenant_of
-from db.models import AgentTool, Tool
+from db.models import Agent, AgentTool, Tool
 from db.session import Tx
 
 _SORTABLE = {
@@ -260,8 +261,12 @@ async def delete(tx: Tx, tool_id: str) -> None:
     tool = await find(tx, tool_id, for_update=True)
     await vault.forget_integration(tx, tool.tenant_id, "tool", [tool.id])
     session = await tx.session()
+    having = select(Agent).join(AgentTool, AgentTool.agent_id == Agent.id)
+    losing = list(await session.scalars(having.where(AgentTool.tool_id == tool.id)))
     await session.delete(tool)
     await session.flush()
+    for agent in losing:
+        await telling.tell(tx, agent, "tools")
     gone = ToolDeleted(tool.id, tool.name, tool.tool_type)
     await events.emit(tx, gone, tenant_id=tool.tenant_id)
 

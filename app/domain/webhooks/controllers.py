@@ -88,14 +88,15 @@ class WebhookController(Controller):
         cost="execute",
     )
     async def test_webhook(
-        self, request: HttpRequest, webhook_id: Id, data: JSONBody[TestWebhook]
+        self, request: HttpRequest, webhook_id: Id, data: JSONBody[TestWebhook | None] = None
     ) -> DeliveryView:
         """The example of an event type goes to this endpoint alone, once, with the header
         `X-Service-Test: true`; the answer is the finished delivery. In the event log it is marked
         as a test.
         """
         parts, scope = parts_of(request), principal_of(request).scope
-        return await deliveries.test(parts, scope, webhook_id, data.event_type)
+        wanted = data or TestWebhook()
+        return await deliveries.test(parts, scope, webhook_id, wanted.event_type)
 
     @post(
         "/{webhook_id:str}/rotate-secret",

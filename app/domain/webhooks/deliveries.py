@@ -79,16 +79,20 @@ async def get(tx: Tx, keyring: Keyring, webhook: Webhook, delivery_id: str) -> F
 
 async def redeliver(tx: Tx, settings: Settings, webhook: Webhook, delivery_id: str) -> DeliveryView:
     """At once, and then by the schedule; one that waits for its next attempt only comes earlier."""
+    seen = await _one(tx, webhook, delivery_id)
+    await queries.lock_work(tx, webhook.tenant_id, seen["work_id"])
     row = await _one(tx, webhook, delivery_id, for_update=True)
+    if row["work_id"] != seen["work_id"]:
+        # Somebody else did the same just now.
+        return _view(row)
     if not webhook.active:
         raise WebhookInactive("This webhook is not active; set `active` to true first")
     work_id = row["work_id"]
-    if row["status"] != "pending":
+    waits = row["status"] == "pending"
+    if not waits or not await queries.hurry(tx, webhook.tenant_id, work_id):
         work_id = new_id("wrk")
         most = len(settings.webhook_retry_delays)
         await queries.again(tx, webhook.tenant_id, delivery_id, work_id, most)
-    else:
-        await queries.hurry(tx, webhook.tenant_id, work_id)
     tx.wake("webhooks.deliver", work_id)
     return _view(await _one(tx, webhook, delivery_id))
 
@@ -154,4 +158,5 @@ def _headers(keyring: Keyring, webhook: Webhook, row: Row) -> dict[str, str]:
         "Content-Type": "application/json",
         "X-Service-Event-Id": row["event_id"],
         "X-Service-Event-Type": row["event_type"],
+        "webhook-id": row["event_id"],
     }

@@ -8,6 +8,7 @@ from app.http.errors import Invalid
 MASK: Final = "********"
 MOST: Final = 20
 _VALUE_CHARS = 4096
+_VALUES_CHARS = 8192
 _NAME_CHARS = 100
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")
@@ -49,6 +50,8 @@ def checked(given: dict[str, str], field: str = "headers") -> dict[str, str]:
     problems: dict[str, str] = {}
     if len(given) > MOST:
         raise Invalid.field(field, f"must be at most {MOST}")
+    if sum(map(len, given.values())) > _VALUES_CHARS:
+        raise Invalid.field(field, f"must have at most {_VALUES_CHARS} characters together")
     seen: set[str] = set()
     for name, value in given.items():
         at = f"{field}.{name[:_NAME_CHARS]}"

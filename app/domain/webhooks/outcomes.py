@@ -112,11 +112,18 @@ async def record(parts: Parts, told: list[Told]) -> list[bool | Exception]:
     return found
 
 
-async def _record(parts: Parts, told: list[Told]) -> list[bool]:
+async def record_alone(parts: Parts, told: Told) -> bool:
+    """For one that somebody held just then; whether its lease still holds is known by waiting."""
+    (kept,) = await _record(parts, [told], together=False)
+    return kept
+
+
+async def _record(parts: Parts, told: list[Told], *, together: bool = True) -> list[bool]:
     """One transaction, whatever tenants they are of."""
     async with parts.db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
-        kept = await queries.settle(raw, as_json([one.outcome for one in told]))
+        rows = as_json([one.outcome for one in told])
+        kept = await queries.settle(raw, rows, together=together)
         ours = [one for one in told if one.row.id in kept]
         await _bury(tx, [one for one in ours if one.outcome.state == "dead"])
         await _disable(parts, tx, ours)
@@ -164,21 +171,26 @@ async def _disable_one(parts: Parts, tx: Tx, one: Told) -> None:
             tenant_id=tenant_id,
             recipient=address,
             subject="A webhook of yours was switched off",
-            text=_letter(webhook_id, found["url"], gone=one.gone),
+            text=_letter(disabled),
             cause_event_id=event_id,
         )
 
 
-def _letter(webhook_id: str, url: str, *, gone: bool) -> str:
+def _letter(disabled: WebhookDisabled) -> str:
+    """About the webhook, or the subscription whose own address it was."""
+    kind, name, where = "webhook", disabled.webhook_id, "/api/v1/webhooks"
+    if disabled.subscription_id is not None:
+        kind, name = "subscription", disabled.subscription_id
+        where = "/api/v1/event-subscriptions"
     why = (
         "The endpoint answered 410 Gone, which says that it wants no more deliveries."
-        if gone
+        if disabled.reason == "gone"
         else "Every delivery to it has failed for five days."
     )
     return (
-        f"The webhook {webhook_id} gets no more events:\n\n    {url}\n\n{why}\n\n"
-        "Once the endpoint works again, set `active` to true. What could not be delivered is "
-        "listed with the webhook's executions and can be redelivered from there.\n"
+        f"The {kind} {name} delivers no more events:\n\n    {disabled.url}\n\n{why}\n\n"
+        f"Once the endpoint works again, set `active` to true by PUT {where}/{name}. What could "
+        f"not be delivered is listed at {where}/{name}/executions and can be redelivered there.\n"
     )
 
 

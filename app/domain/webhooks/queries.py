@@ -6,7 +6,7 @@ import asyncpg
 
 from app.http.paging import Page
 from db import counting, fast
-from db.counting import Counted
+from db.counting import BOUND, Counted
 from db.fast import Row
 from db.session import Tx
 
@@ -53,9 +53,17 @@ INSERT INTO work (tenant_id, id, kind, ref_id, lane, max_attempts, correlation_i
 SELECT $1::text, $3::text, 'webhooks.deliver', id, webhook_id, $4, correlation_id, event_id, now()
 FROM again
 """
+# One that runs just now is as quick as can be. It is not waited for: who writes its outcome locks
+# it first and its delivery then, which is locked here already.
+_LOCK_WORK = "SELECT 1 FROM work WHERE tenant_id = $1 AND id = $2 FOR UPDATE"
 _HURRY = """
-UPDATE work SET run_at = now(), dispatched_at = now()
-WHERE tenant_id = $1 AND id = $2 AND state = 'pending'
+WITH hurried AS (
+    UPDATE work w SET run_at = now()
+    FROM (SELECT id FROM work WHERE tenant_id = $1 AND id = $2 AND state = 'pending'
+          FOR UPDATE SKIP LOCKED) free
+    WHERE w.id = free.id
+)
+SELECT 1 FROM work WHERE tenant_id = $1 AND id = $2 AND state IN ('pending', 'leased')
 """
 
 # The outcomes of many attempts, each only under the lease that it was made with. Rows that others
@@ -69,7 +77,7 @@ WITH o AS (
 ), ours AS (
     SELECT w.id FROM work w JOIN o ON w.id = o.work_id
     WHERE w.lease_token = o.lease_token AND w.state = 'leased'
-    ORDER BY w.id FOR UPDATE OF w
+    ORDER BY w.id FOR UPDATE OF w {patience}
 ), kept AS (
     UPDATE work w
     SET state = o.state, last_error = o.error, lease_token = NULL, lease_until = NULL,
@@ -110,6 +118,9 @@ WITH o AS (
 SELECT id FROM kept
 """  # noqa: E501
 
+_SETTLE_THEM = _SETTLE.format(patience="SKIP LOCKED")
+_SETTLE_ONE = _SETTLE.format(patience="")
+
 _FAILING = """
 SELECT id FROM webhooks
 WHERE id = ANY($1) AND active AND failing_since < now() - $2 * interval '1 second'
@@ -136,7 +147,10 @@ _COLUMNS = """
 id, tenant_id, webhook_id, event_id, event_type, status, attempt, response_code, response_time_ms,
 error, work_id, correlation_id, created_at, next_attempt_at, finished_at
 """
+_STATUSES = ("pending", "delivered", "failed")
 _OF_WEBHOOK = "FROM deliveries WHERE webhook_id = $2 AND tenant_id IS NOT DISTINCT FROM $1"
+# A webhook has one tenant. Asked for both, the planner takes them for independent and guesses low.
+_GUESSED = "FROM deliveries WHERE webhook_id = $2 AND $1::text IS NOT NULL"
 _ONE = f"""
 SELECT {_COLUMNS} FROM deliveries
 WHERE tenant_id = $1 AND webhook_id = $2 AND id = $3
@@ -165,13 +179,22 @@ async def again(tx: Tx, tenant: str, delivery_id: str, work_id: str, most: int) 
     await fast.execute(tx, tenant, _AGAIN, delivery_id, work_id, most)
 
 
+async def lock_work(tx: Tx, tenant: str, work_id: str) -> None:
+    """Before its delivery, as whoever records an outcome does."""
+    await fast.execute(tx, tenant, _LOCK_WORK, work_id)
+
+
 async def hurry(tx: Tx, tenant: str, work_id: str) -> bool:
-    return await fast.execute(tx, tenant, _HURRY, work_id) == 1
+    """False where it is over already."""
+    return await fast.value(tx, tenant, _HURRY, work_id) is not None
 
 
-async def settle(connection: asyncpg.Connection, outcomes: str) -> set[str]:
-    """The work whose lease still held."""
-    return {row["id"] for row in await connection.fetch(_SETTLE, outcomes)}
+async def settle(
+    connection: asyncpg.Connection, outcomes: str, *, together: bool = True
+) -> set[str]:
+    """The work whose lease still held. `together` waits for nobody's lock."""
+    sql = _SETTLE_THEM if together else _SETTLE_ONE
+    return {row["id"] for row in await connection.fetch(sql, outcomes)}
 
 
 async def failing(
@@ -197,22 +220,33 @@ async def page_of(
     until: datetime | None,
     page: Page,
 ) -> tuple[list[Row], Counted]:
-    source, given = _OF_WEBHOOK, [webhook_id]
-    wanted: list[tuple[str, object]] = [
-        ("status = {}", status),
-        ("created_at >= {}", since),
-        ("created_at <= {}", until),
-    ]
-    args: list[object] = [*given]
-    for condition, value in wanted:
+    """The newest of each status, and of those the newest: one index gives them in order, whatever
+    is asked for.
+    """
+    args: list[object] = [webhook_id, [status] if status else list(_STATUSES)]
+    times = ""
+    for condition, value in (("created_at >=", since), ("created_at <=", until)):
         if value is not None:
             args.append(value)
-            source += f" AND {condition.format(f'${len(args) + 1}')}"
-    total = await counting.rows(tx, tenant, source, *args)
-    sql = (
-        f"SELECT {_COLUMNS} {source} ORDER BY created_at DESC, id DESC"
-        f" LIMIT ${len(args) + 2} OFFSET ${len(args) + 3}"
+            times += f" AND {condition} ${len(args) + 1}"
+    theirs = f"{_OF_WEBHOOK} AND status = s.status{times}"
+    each = "FROM unnest($3::text[]) AS s(status) CROSS JOIN LATERAL"
+    total = await counting.rows(
+        tx,
+        tenant,
+        f"{each} (SELECT 1 {theirs} LIMIT {BOUND + 1}) d",
+        *args,
+        guessed=f"{_GUESSED} AND status = ANY($3){times}",
     )
+    limit, offset = f"${len(args) + 2}", f"${len(args) + 3}"
+    sql = f"""
+    SELECT {_COLUMNS} FROM deliveries JOIN (
+        SELECT d.id AS wanted {each} (
+            SELECT id, created_at {theirs}
+            ORDER BY created_at DESC, id DESC LIMIT {limit}::bigint + {offset}::bigint
+        ) d ORDER BY d.created_at DESC, d.id DESC LIMIT {limit} OFFSET {offset}
+    ) p ON p.wanted = id ORDER BY created_at DESC, id DESC
+    """  # noqa: S608
     return await fast.rows(tx, tenant, sql, *args, page.per_page, page.offset), total
 
 

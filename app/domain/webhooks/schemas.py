@@ -149,7 +149,7 @@ class AttemptView(msgspec.Struct):
 
 
 class RequestView(msgspec.Struct):
-    """Signatures and timestamps are made anew for each attempt; these are all other headers."""
+    """Each attempt adds its timestamp, signatures and count of retries."""
 
     url: str
     headers: dict[str, str]

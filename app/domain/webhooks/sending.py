@@ -22,6 +22,7 @@ from app.kit.texts import storable
 TIMEOUT_SECONDS: Final = 15.0
 BODY_BYTES: Final = 16 * 1024
 _OK, _REDIRECT, _BAD, _GONE = 200, 300, 400, 410
+_MOST_HIDDEN = 20_000
 _USER_AGENT = "Parley-Webhooks/1"
 # As many bytes a redactor's way of writing one character has at most.
 _LONGEST_WRITING = 12
@@ -118,6 +119,9 @@ async def _said(opened: Keys, response: aiohttp.ClientResponse) -> str | None:
     everybody, nor the beginning of it where the answer is cut.
     """
     hidden = _hidden(opened)
+    if sum(map(len, hidden)) > _MOST_HIDDEN:
+        # Looking for all of them would take too long.
+        return None
     beyond = _LONGEST_WRITING * max(map(len, hidden))
     body = await _read(response, BODY_BYTES + beyond)
     if not body:

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
-from sqlalchemy import func, select
+from sqlalchemy import select
 from yarl import URL
 
 from app.domain.events import catalogue
@@ -19,7 +19,7 @@ from app.domain.webhooks.schemas import (
     WebhookView,
     WebhookWithSecret,
 )
-from app.http import bodies, paging
+from app.http import bodies, paging, quota
 from app.http.answers import filled
 from app.http.errors import Conflict, Invalid
 from app.http.paging import Page, Paged
@@ -74,12 +74,13 @@ async def get(desk: Desk, webhook_id: str) -> WebhookView:
 
 async def create(desk: Desk, data: CreateWebhook) -> WebhookWithSecret:
     tenant_id = desk.principal.home
-    await _check_number(desk.tx, tenant_id)
+    theirs = (Webhook.tenant_id == tenant_id, Webhook.subscription_id.is_(None))
+    await quota.check(desk.tx, Webhook, MOST, "webhooks", *theirs)
     check_url(desk.guard, data.url, "url")
     _check_events(data.events)
     wanted = headers.checked(headers.unmasked(data.headers or {}, {}, "headers"))
     secret = signing.new_secret()
-    webhook = add_endpoint(desk, tenant_id, data.url, Keys(secret, headers=wanted))
+    webhook = new_endpoint(desk, tenant_id, data.url, Keys(secret, headers=wanted))
     webhook.events = list(dict.fromkeys(data.events))
     webhook.active = data.active
     webhook.description = data.description or ""
@@ -91,7 +92,7 @@ async def create(desk: Desk, data: CreateWebhook) -> WebhookWithSecret:
     return _with_secret(desk, webhook, secret)
 
 
-def add_endpoint(desk: Desk, tenant_id: str, url: str, sealed: Keys) -> Webhook:
+def new_endpoint(desk: Desk, tenant_id: str, url: str, sealed: Keys) -> Webhook:
     webhook_id = new_id("whk")
     return Webhook(
         id=webhook_id,
@@ -140,13 +141,19 @@ def revive(webhook: Webhook) -> None:
 def check_move(
     desk: Desk, webhook: Webhook, url: str, given: dict[str, str] | None, field: str
 ) -> None:
-    if URL(url).origin() != URL(webhook.url).origin():
-        headers.check_move(opened(desk.keyring, webhook).headers, given, field)
+    if _where(url) != _where(webhook.url):
+        headers.check_move(_opened_to_change(desk.keyring, webhook).headers, given, field)
+
+
+def _where(url: str) -> tuple[str, str | None, int | None]:
+    """Whom it leads to; a port that goes without saying may be said."""
+    read = URL(url)
+    return read.scheme, read.host, read.port
 
 
 def change_headers(desk: Desk, webhook: Webhook, given: dict[str, str], field: str) -> bool:
     """Sealed anew with the same secrets; True if they are others now."""
-    stored = opened(desk.keyring, webhook)
+    stored = _opened_to_change(desk.keyring, webhook)
     wanted = headers.checked(headers.unmasked(given, stored.headers, field), field)
     if wanted == stored.headers:
         return False
@@ -158,19 +165,26 @@ def change_headers(desk: Desk, webhook: Webhook, given: dict[str, str], field: s
 async def rotate(desk: Desk, webhook_id: str) -> WebhookWithSecret:
     """The old secret signs beside the new one for a day, so that nobody has to be quick."""
     webhook = await find(desk.tx, webhook_id, for_update=True)
+    secret = await renew_secret(desk, webhook)
+    await _tell(desk, webhook, ["secret"])
+    return _with_secret(desk, webhook, secret)
+
+
+async def renew_secret(desk: Desk, webhook: Webhook) -> str:
     stored, secret = opened(desk.keyring, webhook), signing.new_secret()
-    renewed = Keys(secret, stored.secret, stored.headers)
+    renewed = Keys(secret, stored.secret, stored.headers) if stored else Keys(secret)
     webhook.keys = keys.seal(desk.keyring, webhook.tenant_id, webhook.id, renewed)
     webhook.previous_until = clock.now() + OVERLAP
     await (await desk.tx.session()).flush()
-    await _tell(desk, webhook, ["secret"])
-    return _with_secret(desk, webhook, secret)
+    return secret
 
 
 async def delete(tx: Tx, webhook_id: str) -> None:
     """What is still to be delivered is not, and its record goes along."""
     webhook = await find(tx, webhook_id)
     await ledger.cancel_lane(tx, webhook.tenant_id, webhook.id)
+    # After its work, as whoever delivers does; somebody else may have deleted it meanwhile.
+    webhook = await find(tx, webhook_id, for_update=True)
     session = await tx.session()
     await session.delete(webhook)
     await session.flush()
@@ -183,12 +197,19 @@ async def _tell(desk: Desk, webhook: Webhook, changed: list[str]) -> None:
     await events.emit(desk.tx, updated, tenant_id=webhook.tenant_id)
 
 
-def opened(keyring: Keyring, webhook: Webhook) -> Keys:
+def opened(keyring: Keyring, webhook: Webhook) -> Keys | None:
+    """None where the root key that sealed it is lost: a new secret mends it, and nothing else."""
     try:
         return keys.read(keyring, webhook.tenant_id, webhook.id, webhook.keys)
     except CannotOpen:
-        # Its headers and secret are lost with the key; it can be given new ones.
-        return Keys(signing.new_secret())
+        return None
+
+
+def _opened_to_change(keyring: Keyring, webhook: Webhook) -> Keys:
+    found = opened(keyring, webhook)
+    if found is None:
+        raise Conflict("Its secret cannot be opened with this instance's keys; rotate it first")
+    return found
 
 
 def check_url(guard: Guard, url: str, field: str) -> None:
@@ -210,13 +231,6 @@ def _check_events(names: list[str]) -> None:
         raise Invalid.fields(wrong)
 
 
-async def _check_number(tx: Tx, tenant_id: str) -> None:
-    theirs = (Webhook.tenant_id == tenant_id, Webhook.subscription_id.is_(None))
-    count = select(func.count()).select_from(Webhook).where(*theirs)
-    if (await (await tx.session()).scalar(count) or 0) >= MOST:
-        raise Conflict(f"A tenant has at most {MOST} webhooks; delete one first")
-
-
 def without_query(url: str) -> str:
     """Some put a key there, and events go to others."""
     return url.partition("?")[0].partition("#")[0]
@@ -231,8 +245,8 @@ def _with_secret(desk: Desk, webhook: Webhook, secret: str) -> WebhookWithSecret
 
 
 def _more(desk: Desk, webhook: Webhook) -> dict[str, Any]:
-    until = webhook.previous_until
+    until, stored = webhook.previous_until, opened(desk.keyring, webhook)
     return {
-        "headers": headers.shown(opened(desk.keyring, webhook).headers),
+        "headers": headers.shown(stored.headers) if stored else {},
         "previous_secret_expires_at": until if until and until > clock.now() else None,
     }

@@ -1,5 +1,5 @@
 // One trace, drawn along time. Everything from the server is put in as text, never as markup.
-const id = decodeURIComponent(location.pathname.split("/").filter(Boolean)[1] ?? "");
+const id = decoded(location.pathname.split("/").filter(Boolean)[1] ?? "");
 const status = document.querySelector("[role=status]");
 const entrance = document.getElementById("entrance");
 const shown = document.getElementById("shown");
@@ -7,9 +7,17 @@ const timeline = document.getElementById("timeline");
 const details = document.getElementById("details");
 const second = document.getElementById("second");
 const KEY = "parley-token";
-let mfaToken = null;
+const AWAY = "The server cannot be reached. Try again.";
 
 document.getElementById("about").textContent = id;
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
 
 function say(text, bad = false) {
   status.textContent = text;
@@ -38,6 +46,10 @@ function post(path, body) {
   });
 }
 
+function count(number, name) {
+  return `${number} ${name}${number === 1 ? "" : "s"}`;
+}
+
 function length(ms) {
   if (ms < 1000) return `${Math.round(ms * 10) / 10} ms`;
   if (ms < 60_000) return `${Math.round(ms / 10) / 100} s`;
@@ -45,23 +57,25 @@ function length(ms) {
   return `${Math.round(ms / 36_000) / 100} h`;
 }
 
-// Events and spans are one list: a row stands below what caused it, in the order of time.
+// Events and spans are one list: a row stands below what caused it, in the order of time. A request
+// begins with its first event, and stands before it.
 function rowsOf(trace) {
   const rows = [
-    ...trace.data.map((event) => ({
-      id: event.id, parent: event.parent_id, kind: event.test ? "test event" : "event",
-      name: event.type, status: "", at: Date.parse(event.created_at), ms: 0, more: event,
-    })),
     ...trace.spans.map((span) => ({
       id: span.id, parent: span.parent_id, kind: span.kind, name: span.name,
       status: span.status, at: Date.parse(span.started_at), ms: span.duration_ms, more: span,
+    })),
+    ...trace.data.map((event) => ({
+      id: event.id, parent: event.parent_id, kind: event.test ? "test event" : "event",
+      name: event.type, status: "", at: Date.parse(event.created_at), ms: 0, more: event,
     })),
   ];
   const known = new Set(rows.map((row) => row.id));
   const below = new Map();
   for (const row of rows) {
     const parent = known.has(row.parent) && row.parent !== row.id ? row.parent : null;
-    below.set(parent, [...(below.get(parent) ?? []), row]);
+    if (!below.has(parent)) below.set(parent, []);
+    below.get(parent).push(row);
   }
   const ordered = [];
   const seen = new Set();
@@ -116,10 +130,19 @@ function draw(trace) {
       details.hidden = false;
       details.querySelector("h2").textContent = row.name;
       details.querySelector("pre").textContent = JSON.stringify(row.more, null, 2);
+      details.scrollIntoView({ block: "nearest" });
     });
     timeline.append(line);
   }
-  say(`${trace.data.length} events and ${trace.spans.length} spans in ${length(trace.duration_ms)}`);
+  const events = count(trace.data.length, "event");
+  const spans = count(trace.spans.length, "span");
+  say(`${events} and ${spans} in ${length(trace.duration_ms)}`);
+}
+
+function clear() {
+  timeline.replaceChildren();
+  details.hidden = true;
+  for (const part of details.children) part.textContent = "";
 }
 
 async function show() {
@@ -134,14 +157,14 @@ async function show() {
     }));
     shown.hidden = false;
   } catch (error) {
+    clear();
     if (error.status === 401) {
       sessionStorage.removeItem(KEY);
       entrance.hidden = false;
     } else {
       shown.hidden = false;
-      timeline.replaceChildren();
     }
-    say(error.status ? error.message : "The server cannot be reached. Try again.", true);
+    say(error.status ? error.message : AWAY, true);
   }
 }
 
@@ -150,26 +173,30 @@ function use(token) {
   return show();
 }
 
+// Each try is a whole one: nobody is held to a token that ran out, or to somebody else's.
+async function signedIn({ email, password, code }) {
+  const told = await post("/auth/login", { email, password });
+  if (!told.mfa_required) return told;
+  if (!second.hidden && code) {
+    return post("/auth/mfa/verify", { mfa_token: told.mfa_token, code: code.trim() });
+  }
+  second.hidden = false;
+  document.getElementById("code").focus();
+  say("Now the code of your authenticator, or a recovery code.");
+  return null;
+}
+
 document.getElementById("sign-in").addEventListener("submit", async (event) => {
   event.preventDefault();
-  const given = Object.fromEntries(new FormData(event.target));
+  const form = event.target;
   try {
-    const told = mfaToken
-      ? await post("/auth/mfa/verify", { mfa_token: mfaToken, code: given.code })
-      : await post("/auth/login", { email: given.email, password: given.password });
-    if (told.mfa_required) {
-      mfaToken = told.mfa_token;
-      second.hidden = false;
-      document.getElementById("code").focus();
-      say(told.message);
-      return;
-    }
-    event.target.reset();
-    mfaToken = null;
+    const told = await signedIn(Object.fromEntries(new FormData(form)));
+    if (told === null) return;
+    form.reset();
     second.hidden = true;
     await use(told.access_token);
   } catch (error) {
-    say(error.status ? error.message : "The server cannot be reached. Try again.", true);
+    say(error.status ? error.message : AWAY, true);
   }
 });
 
@@ -177,13 +204,14 @@ document.getElementById("paste").addEventListener("submit", async (event) => {
   event.preventDefault();
   const token = new FormData(event.target).get("token").trim().replace(/^Bearer\s+/i, "");
   event.target.reset();
-  await use(token);
+  if (/^[\x21-\x7e]+$/.test(token)) await use(token);
+  else say("This is not an access token.", true);
 });
 
 document.getElementById("again").addEventListener("click", show);
 document.getElementById("forget").addEventListener("click", () => {
   sessionStorage.removeItem(KEY);
-  details.hidden = true;
+  clear();
   say("");
   show();
 });

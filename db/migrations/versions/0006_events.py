@@ -252,9 +252,6 @@ def upgrade() -> None:
         ["webhook_id", "status", "created_at", "id"],
         unique=False,
     )
-    op.create_index(
-        "ix_deliveries_webhook_id", "deliveries", ["webhook_id", "created_at", "id"], unique=False
-    )
     op.create_table(
         "delivery_attempts",
         sa.Column("delivery_id", sa.String(), nullable=False),
@@ -291,6 +288,20 @@ def upgrade() -> None:
     op.add_column(
         "event_log", sa.Column("test", sa.Boolean(), server_default="false", nullable=False)
     )
+    op.add_column("event_log", sa.Column("root_id", sa.String(), nullable=True))
+    op.add_column(
+        "event_log", sa.Column("offspring", sa.Integer(), server_default="0", nullable=False)
+    )
+    op.drop_index("ix_event_log_said", table_name="event_log")
+    op.create_index(
+        "ix_event_log_said",
+        "event_log",
+        [sa.literal_column("(data->>'agent_id')"), "created_at"],
+        unique=False,
+        postgresql_where=sa.text(
+            "type IN ('agent.chat.message', 'agent.chat.completed') AND NOT test"
+        ),
+    )
     op.drop_index(op.f("ix_event_log_correlation_id"), table_name="event_log")
     op.drop_index(op.f("ix_event_log_tenant_id"), table_name="event_log")
     op.drop_index(op.f("ix_event_log_tenant_id_type"), table_name="event_log")
@@ -320,6 +331,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    op.execute(
+        "DELETE FROM work WHERE kind IN ('webhooks.deliver', 'events.fan_out', 'events.act')"
+    )
     op.drop_index(
         "ix_work_lane",
         table_name="work",
@@ -337,10 +351,19 @@ def downgrade() -> None:
     op.create_index(
         op.f("ix_event_log_correlation_id"), "event_log", ["correlation_id", "id"], unique=False
     )
+    op.drop_index("ix_event_log_said", table_name="event_log")
+    op.create_index(
+        "ix_event_log_said",
+        "event_log",
+        [sa.literal_column("(data->>'agent_id')"), "created_at"],
+        unique=False,
+        postgresql_where=sa.text("type IN ('agent.chat.message', 'agent.chat.completed')"),
+    )
+    op.drop_column("event_log", "offspring")
+    op.drop_column("event_log", "root_id")
     op.drop_column("event_log", "test")
     op.drop_column("event_log", "depth")
     op.drop_table("delivery_attempts")
-    op.drop_index("ix_deliveries_webhook_id", table_name="deliveries")
     op.drop_index("ix_deliveries_status", table_name="deliveries")
     op.drop_index("ix_deliveries_created_at", table_name="deliveries", postgresql_using="brin")
     op.drop_index("ix_deliveries_correlation_id", table_name="deliveries")

@@ -1,0 +1,96 @@
+"""Many events of one tenant, and as many deliveries of one webhook.
+
+Another tenant was there before and has as many: its rows lie first in the tables.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from app.parts import Parts
+from db.session import ALL_TENANTS
+from tests.world import Client, World
+
+# Long before anything that another test writes, so that nobody meets these rows by chance.
+START = datetime(1999, 1, 1, tzinfo=UTC)
+BEFORE = START - timedelta(days=30)
+END = START + timedelta(days=1)
+COUNT = 24_000
+COMMON, RARE = "many.common", "many.rare"
+BIG = "cor_many_big"
+
+# Three at a time share a moment; one in five hundred is of the rare type; a quarter is one chain.
+_EVENTS = """
+INSERT INTO event_log (tenant_id, id, type, correlation_id, data, created_at)
+SELECT $1::text, 'evt_many_' || $1::text || lpad(((n * 7919) % $2::int)::text, 6, '0'),
+       CASE WHEN n % 500 = 7 THEN 'many.rare' ELSE 'many.common' END,
+       CASE WHEN n % 4 = 0 THEN 'cor_many_big' ELSE 'cor_many_' || n / 20 END,
+       jsonb_build_object('n', n), $3::timestamptz + (n / 3) * interval '1 second'
+FROM generate_series(0, $2::int - 1) n
+"""
+_DELIVERIES = """
+INSERT INTO deliveries (tenant_id, id, webhook_id, event_id, event_type, status, attempt, work_id,
+                        correlation_id, created_at)
+SELECT tenant_id, 'dlv' || substr(id, 4), $2::text, id, type,
+       CASE WHEN (data->>'n')::int % 500 = 7 THEN 'failed'
+            WHEN (data->>'n')::int % 1000 = 3 THEN 'pending' ELSE 'delivered' END,
+       1, 'wrk' || substr(id, 4), correlation_id, created_at
+FROM event_log WHERE tenant_id = $1::text AND type IN ('many.common', 'many.rare')
+"""
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A row as it was written, to look for by hand."""
+
+    id: str
+    kind: str
+    correlation_id: str
+    at: datetime
+
+
+class Many(msgspec.Struct):
+    elder: Client
+    owner: Client
+    webhook_id: str
+    events: list[Written]
+    deliveries: list[Written]
+
+
+async def written(world: World) -> Many:
+    elder, owner = [await world.user("tenant_admin") for _ in range(2)]
+    await _fill(world.parts, elder, BEFORE)
+    webhook_id = await _fill(world.parts, owner, START)
+    async with world.parts.db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute("ANALYZE event_log, deliveries, tenants")
+    events = await _rows(world.parts, "event_log", "type", owner.tenant_id)
+    deliveries = await _rows(world.parts, "deliveries", "status", owner.tenant_id)
+    return Many(elder, owner, webhook_id, events, deliveries)
+
+
+async def _fill(parts: Parts, owner: Client, start: datetime) -> str:
+    """Gives the webhook that everything was delivered to."""
+    body = {"url": "http://127.0.0.1:9/", "events": ["system.test"]}
+    webhook_id: str = (await owner.post("/api/v1/webhooks", body)).json()["id"]
+    async with parts.db.tx(ALL_TENANTS) as tx:
+        raw = await tx.raw()
+        await raw.execute(_EVENTS, owner.tenant_id, COUNT, start)
+        await raw.execute(_DELIVERIES, owner.tenant_id, webhook_id)
+    return webhook_id
+
+
+async def _rows(parts: Parts, table: str, kind: str, tenant: str) -> list[Written]:
+    """The newest first, put in order here."""
+    sql = f"SELECT id, {kind}, correlation_id, created_at FROM {table} WHERE tenant_id = $1"
+    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        found = [Written(*row) for row in await (await tx.raw()).fetch(sql, tenant)]
+    old = [row for row in found if row.at < END]
+    return sorted(old, key=lambda row: (row.at, row.id), reverse=True)
+
+
+async def forgotten(parts: Parts, many: Many) -> None:
+    theirs = [many.elder.tenant_id, many.owner.tenant_id]
+    async with parts.db.tx(ALL_TENANTS) as tx:
+        raw = await tx.raw()
+        for table in ("deliveries", "event_log"):
+            await raw.execute(f"DELETE FROM {table} WHERE tenant_id = ANY($1)", theirs)
+        await raw.execute("ANALYZE event_log, deliveries")

@@ -1,0 +1,228 @@
+"""The catalogue of event types: what there is, and how each is described."""
+
+import json
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+import pytest
+
+from app.domain.events.catalogue import CATALOGUE, CATEGORIES, category_of, example_of, schema_of
+from app.domain.events.event import Event
+from tests.asking import refused
+from tests.world import Client, World
+
+PATH = "/api/v1/event-types"
+CATEGORY_NAMES = ["agent", "workflow", "form", "approval", "data_table", "system"]
+# Every name that the specification or the design has.
+NAMED = {
+    *("agent.created", "agent.updated", "agent.deleted", "agent.published"),
+    *("agent.chat.started", "agent.chat.message", "agent.chat.completed"),
+    *("workflow.created", "workflow.updated", "workflow.deleted", "workflow.published"),
+    *("workflow.execution.started", "workflow.execution.completed"),
+    *("workflow.execution.failed", "workflow.execution.node_completed"),
+    *("form.created", "form.updated", "form.deleted", "form.published"),
+    *("form.submission.created", "form.submission.updated"),
+    *("approval.requested", "approval.approved", "approval.rejected", "approval.timeout"),
+    *("data_table.created", "data_table.updated", "data_table.deleted"),
+    *("data_table.row.created", "data_table.row.updated", "data_table.row.deleted"),
+    *("system.test", "system.webhook.disabled", "system.credential.invalid"),
+    *("system.user.registered", "system.rate_limit.exceeded"),
+}
+OF_CATEGORY = {"agent": 7, "workflow": 8, "form": 6, "approval": 4, "data_table": 6}
+
+each = pytest.mark.parametrize("event", CATALOGUE.values(), ids=list(CATALOGUE))
+
+
+def _with_refs(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+        return own + [ref for item in value.values() for ref in _with_refs(item)]
+    if isinstance(value, list):
+        return [ref for item in value for ref in _with_refs(item)]
+    return []
+
+
+@pytest.mark.parametrize("name", sorted(NAMED))
+def test_every_type_that_was_promised_is_there_under_its_name(name: str) -> None:
+    assert name in CATALOGUE
+    assert CATALOGUE[name].type == name
+
+
+@pytest.mark.parametrize(("category", "count"), OF_CATEGORY.items())
+def test_a_category_that_was_told_in_full_holds_no_other_types(category: str, count: int) -> None:
+    theirs = [name for name in CATALOGUE if category_of(name) == category]
+    assert len(theirs) == count
+
+
+def test_there_are_six_categories() -> None:
+    assert list(CATEGORIES) == CATEGORY_NAMES
+
+
+def test_no_two_types_share_a_name() -> None:
+    kinds = [kind for kind in _all_kinds(Event) if kind.__module__.startswith("app.")]
+    assert len({kind.type for kind in kinds}) == len(kinds)
+
+
+def test_every_type_that_an_area_defines_is_in_the_catalogue() -> None:
+    kinds = {kind for kind in _all_kinds(Event) if kind.__module__.startswith("app.")}
+    assert kinds == set(CATALOGUE.values())
+
+
+def _all_kinds(kind: type[Event]) -> list[type[Event]]:
+    below = kind.__subclasses__()
+    return [*below, *(deeper for one in below for deeper in _all_kinds(one))]
+
+
+@each
+def test_a_type_says_what_it_tells_and_where_it_belongs(event: type[Event]) -> None:
+    assert category_of(event.type) in CATEGORY_NAMES
+    assert len(event.description) > 10
+    assert event.description == event.description.strip()
+
+
+@each
+def test_a_schema_is_a_valid_json_schema_of_an_object(event: type[Event]) -> None:
+    schema = schema_of(event)
+    assert jsonschema_rs.meta.is_valid(schema)
+    assert schema["type"] == "object"
+    assert schema["description"] == event.description
+
+
+@each
+def test_a_schema_is_complete_in_itself(event: type[Event]) -> None:
+    schema = json.loads(json.dumps(schema_of(event)))
+    refs = _with_refs(schema)
+    assert all(ref.startswith("#/$defs/") for ref in refs)
+    assert {ref.removeprefix("#/$defs/") for ref in refs} <= set(schema.get("$defs", {}))
+
+
+@each
+def test_a_schema_names_every_field(event: type[Event]) -> None:
+    fields = msgspec.structs.fields(event)
+    schema = schema_of(event)
+    assert set(schema["properties"]) == {field.encode_name for field in fields}
+    required = {field.encode_name for field in fields if field.required}
+    assert set(schema.get("required", [])) == required
+
+
+@each
+def test_an_example_is_what_the_schema_says(event: type[Event]) -> None:
+    example = json.loads(json.dumps(example_of(event)))
+    jsonschema_rs.validator_for(schema_of(event)).validate(example)
+    assert msgspec.convert(example, event) is not None
+
+
+@each
+def test_a_schema_refuses_what_is_not_such_an_event(event: type[Event]) -> None:
+    validator = jsonschema_rs.validator_for(schema_of(event))
+    assert not validator.is_valid([])
+    assert not validator.is_valid("text")
+    for name in schema_of(event).get("required", []):
+        assert not validator.is_valid({**example_of(event), name: {"no": ["such"]}}) or (
+            _takes_anything(schema_of(event)["properties"][name])
+        )
+
+
+def _takes_anything(schema: dict[str, Any]) -> bool:
+    """Also of objects: whatever a form, a table or a sender has."""
+    return jsonschema_rs.is_valid(schema, {"no": ["such"]})
+
+
+@each
+def test_an_example_holds_ids_of_the_right_kind(event: type[Event]) -> None:
+    prefixes = {"agent_id": "agt_", "user_id": "usr_", "tool_id": "tool_", "webhook_id": "whk_"}
+    prefixes |= {"incoming_webhook_id": "inh_", "subscription_id": "sub_", "event_id": "evt_"}
+    prefixes |= {"credential_id": "crd_", "conversation_id": "cnv_", "message_id": "msg_"}
+    example = example_of(event)
+    for name in prefixes.keys() & example.keys():
+        assert example[name] is None or str(example[name]).startswith(prefixes[name])
+
+
+# Over HTTP
+
+
+async def test_the_list_is_the_catalogue_by_name(developer: Client) -> None:
+    answer = await developer.get(PATH)
+    assert answer.status_code == 200
+    assert set(answer.json()) == {"event_types"}
+    found = answer.json()["event_types"]
+    assert [one["name"] for one in found] == sorted(CATALOGUE)
+    assert {frozenset(one) for one in found} == {
+        frozenset({"name", "category", "description", "schema"})
+    }
+
+
+async def test_a_listed_type_is_described_as_in_the_catalogue(developer: Client) -> None:
+    found = (await developer.get(PATH)).json()["event_types"]
+    for one in found:
+        event = CATALOGUE[one["name"]]
+        assert one["category"] == category_of(event.type)
+        assert one["description"] == event.description
+        assert one["schema"] == schema_of(event)
+
+
+@pytest.mark.parametrize("category", CATEGORY_NAMES)
+async def test_the_list_can_be_of_one_category(developer: Client, category: str) -> None:
+    answer = await developer.get(PATH, params={"category": category})
+    names = [one["name"] for one in answer.json()["event_types"]]
+    assert names == sorted(name for name in CATALOGUE if name.startswith(f"{category}."))
+
+
+@pytest.mark.parametrize("category", ["agents", "", "AGENT"])
+async def test_a_category_that_does_not_exist_is_named(developer: Client, category: str) -> None:
+    answer = await developer.get(PATH, params={"category": category})
+    assert set(refused(answer, 422, "validation_error")["details"]) == {"category"}
+
+
+async def test_the_categories_tell_how_many_types_they_have(developer: Client) -> None:
+    answer = await developer.get(f"{PATH}/categories")
+    assert answer.status_code == 200
+    assert set(answer.json()) == {"categories"}
+    found = answer.json()["categories"]
+    assert {frozenset(one) for one in found} == {frozenset({"name", "description", "count"})}
+    assert [one["name"] for one in found] == CATEGORY_NAMES
+    assert all(one["description"] for one in found)
+    counts = {one["name"]: one["count"] for one in found}
+    assert counts == {
+        name: sum(category_of(one) == name for one in CATALOGUE) for name in CATEGORY_NAMES
+    }
+
+
+@each
+async def test_one_type_is_shown_in_full(developer: Client, event: type[Event]) -> None:
+    answer = await developer.get(f"{PATH}/{event.type}")
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "name": event.type,
+        "category": category_of(event.type),
+        "description": event.description,
+        "schema": schema_of(event),
+        "example": example_of(event),
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["agent.nothing", "agent", "AGENT.CREATED", "agent.created%20", "x" * 5000, "%C3%BC"],
+)
+async def test_a_type_that_does_not_exist_is_404(developer: Client, name: str) -> None:
+    refused(await developer.get(f"{PATH}/{name}"), 404, "event_type_not_found")
+
+
+@pytest.mark.parametrize("path", ["", "/categories", "/agent.created", "/no.such"])
+@pytest.mark.parametrize("role", ["agent_user", "viewer"])
+async def test_who_may_not_read_events_gets_403(world: World, role: str, path: str) -> None:
+    error = refused(await (await world.user(role)).get(PATH + path), 403, "forbidden")
+    assert error["details"] == {"required": "events:read", "your_role": role}
+
+
+@pytest.mark.parametrize("path", ["", "/categories", "/agent.created"])
+@pytest.mark.parametrize("role", ["super_admin", "tenant_admin", "agent_developer"])
+async def test_who_may_read_events_sees_the_types(world: World, role: str, path: str) -> None:
+    assert (await (await world.user(role)).get(PATH + path)).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["", "/categories", "/agent.created"])
+async def test_without_login_there_is_nothing_to_see(anonymous: Client, path: str) -> None:
+    refused(await anonymous.get(PATH + path), 401, "unauthorized")

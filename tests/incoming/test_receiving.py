@@ -1,0 +1,306 @@
+"""POST /webhooks/in/:slug: whatever somebody sends is stored, told of, and only then answered."""
+
+import re
+from typing import Any
+
+import pytest
+
+from app.parts import Parts
+from tests.asking import refused
+from tests.incoming.doors import (
+    FORM,
+    PATH,
+    RECEIVED,
+    bodies,
+    events_of,
+    log_of,
+    opened,
+    query,
+    received,
+    send,
+)
+from tests.world import Client, World
+
+MIB = 1024 * 1024
+
+
+# The answer, and what is stored
+
+
+async def test_a_payload_is_taken_from_anybody(developer: Client, anonymous: Client) -> None:
+    answer = await send(anonymous, await opened(developer), {"order": 4711})
+    assert answer.status_code == 202
+    assert set(answer.json()) == {"received", "event_id"}
+    assert answer.json()["received"] is True
+    assert re.fullmatch(r"evt_[0-9a-z]{26}", answer.json()["event_id"])
+
+
+async def test_row_and_event_are_there_when_the_answer_is(
+    developer: Client, anonymous: Client, parts: Parts
+) -> None:
+    door = await opened(developer)
+    event_id = await received(anonymous, door, b' {"order" : 4711 } ')
+    (row,) = await query(parts, "SELECT * FROM incoming_payloads WHERE id = $1", event_id)
+    assert (row["tenant_id"], row["webhook_id"]) == (developer.tenant_id, door["id"])
+    assert row["body"] == b' {"order" : 4711 } '
+    event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
+    assert event["type"] == RECEIVED
+    assert event["data"] == {
+        "incoming_webhook_id": door["id"],
+        "name": "Orders",
+        "size_bytes": 19,
+        "payload": {"order": 4711},
+        "replay_of": None,
+    }
+
+
+async def test_the_record_of_a_payload_has_these_fields(
+    developer: Client, anonymous: Client
+) -> None:
+    door = await opened(developer)
+    event_id = await received(anonymous, door, {"order": 4711}, x_shop="Kiel")
+    (record,) = await log_of(developer, door)
+    headers, created_at = record.pop("headers"), record.pop("created_at")
+    assert record == {
+        "id": event_id,
+        "payload": {"order": 4711},
+        "size_bytes": 14,
+        "source_ip": anonymous.address,
+        "workflow_execution_id": None,
+        "replay_of": None,
+    }
+    assert (headers["content-type"], headers["x-shop"]) == ("application/json", "Kiel")
+    assert created_at.endswith("Z")
+
+
+async def test_the_same_payload_twice_is_two_records(
+    developer: Client, anonymous: Client, parts: Parts
+) -> None:
+    door = await opened(developer)
+    assert len({await received(anonymous, door, b"1") for _ in range(2)}) == 2
+    assert await bodies(parts, door) == [b"1", b"1"]
+
+
+async def test_the_same_key_twice_is_one_record(
+    developer: Client, anonymous: Client, parts: Parts
+) -> None:
+    door = await opened(developer)
+    ids = {await received(anonymous, door, b"1", idempotency_key="k1") for _ in range(2)}
+    assert len(ids) == 1
+    assert await bodies(parts, door) == [b"1"]
+    answer = await send(anonymous, door, b"2", idempotency_key="k1")
+    refused(answer, 422, "idempotency_mismatch")
+
+
+async def test_the_same_key_of_another_sender_or_address_is_another(
+    developer: Client, world: World, anonymous: Client
+) -> None:
+    doors = [await opened(developer) for _ in range(2)]
+    ids = [await received(anonymous, door, b"1", idempotency_key="k1") for door in doors]
+    ids.append(await received(world.anonymous(), doors[0], b"1", idempotency_key="k1"))
+    assert len(set(ids)) == 3
+
+
+# What a body may be
+
+
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [
+        (b"{}", {}),
+        (b"[]", []),
+        (b'[1, "two", null, [true]]', [1, "two", None, [True]]),
+        (b"null", None),
+        (b"true", True),
+        (b"0", 0),
+        (b"-1.5e3", -1500.0),
+        (b'"text"', "text"),
+        (b'""', ""),
+        (b"\t\r\n {} \n", {}),
+        ('{"ключ": "注文 🎉"}'.encode(), {"ключ": "注文 🎉"}),
+        (b'"\\ud83c\\udf89 \\u00fc"', "🎉 ü"),
+        (b'{"a": "x\\u0000y", "k\\u0000": 1}', {"a": "xy", "k": 1}),
+        (b'{"a": 1, "a": 2}', {"a": 2}),
+        (b"123456789012345678901234567890", 123456789012345678901234567890),
+        (b"1e22", 1e22),
+        (b'{"": {"": []}}', {"": {"": []}}),
+        (b'"\\u001b[31m\\u0007\\u2028\\ufffe"', "\x1b[31m\x07\u2028\ufffe"),
+        (b'{"__proto__": {"constructor": 1}}', {"__proto__": {"constructor": 1}}),
+        (b"[" * 60 + b"]" * 60, None),
+    ],
+)
+async def test_any_json_is_taken(
+    developer: Client, anonymous: Client, parts: Parts, body: bytes, read: Any
+) -> None:
+    door = await opened(developer)
+    event_id = await received(anonymous, door, body)
+    assert await bodies(parts, door) == [body]
+    (record,) = await log_of(developer, door)
+    event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
+    assert record["payload"] == event["data"]["payload"]
+    if not body.startswith(b"[["):
+        assert record["payload"] == read
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b" ",
+        b"{",
+        b"}",
+        b"nul",
+        b"{'a': 1}",
+        b"[1,]",
+        b'{"a": 1} {"b": 2}',
+        b"NaN",
+        b"\xff\xfe",
+        b'"\xff"',
+        b'"\\ud800"',
+        b"\x00",
+        b'"raw \x00 zero"',
+        b"<xml/>",
+        b"a=1&b=2",
+        b"1e999",
+        b"[" * 100 + b"]" * 100,
+        b"[" * 100_000,
+        b'{"a":' * 200 + b"1" + b"}" * 200,
+    ],
+)
+async def test_what_is_no_json_is_refused_and_not_stored(
+    developer: Client, anonymous: Client, parts: Parts, body: bytes
+) -> None:
+    door = await opened(developer)
+    error = refused(await send(anonymous, door, body), 422, "validation_error")
+    assert set(error["details"]) == {"body"}
+    assert await bodies(parts, door) == []
+    assert await events_of(developer, RECEIVED) == []
+
+
+@pytest.mark.parametrize("media_type", ["", "text/plain", "application/octet-stream", "x", ";;;"])
+async def test_json_is_taken_whatever_it_is_called(
+    developer: Client, anonymous: Client, media_type: str
+) -> None:
+    door = await opened(developer)
+    await received(anonymous, door, b'{"a": 1}', content_type=media_type)
+    assert (await log_of(developer, door))[0]["payload"] == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [
+        (b"a=1&b=two+words&c=%C3%BC", {"a": "1", "b": "two words", "c": "ü"}),
+        (b"", {}),
+        (b"a=&b", {"a": "", "b": ""}),
+        (b"a=1&a=2", {"a": "2"}),
+        (b"payload=%7B%22x%22%3A1%7D", {"payload": '{"x":1}'}),
+        (b"a=%FF%ED%A0%80", {"a": "\ufffd\ufffd\ufffd\ufffd"}),
+        (b"a=x%00y&%00=1", {"a": "xy", "": "1"}),
+    ],
+)
+@pytest.mark.parametrize("media_type", [FORM, f"{FORM}; charset=utf-8", FORM.upper()])
+async def test_a_form_is_taken_as_its_fields(
+    developer: Client, anonymous: Client, parts: Parts, body: bytes, read: Any, media_type: str
+) -> None:
+    door = await opened(developer)
+    event_id = await received(anonymous, door, body, content_type=media_type)
+    assert await bodies(parts, door) == [body]
+    assert (await log_of(developer, door))[0]["payload"] == read
+    event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
+    assert event["data"]["payload"] == read
+
+
+@pytest.mark.parametrize("body", [b"a=\xff", b"&".join(b"a%d=1" % n for n in range(2000))])
+async def test_a_form_that_cannot_be_read_is_refused(
+    developer: Client, anonymous: Client, parts: Parts, body: bytes
+) -> None:
+    door = await opened(developer)
+    answer = await send(anonymous, door, body, content_type=FORM)
+    assert set(refused(answer, 422, "validation_error")["details"]) == {"body"}
+    assert await bodies(parts, door) == []
+
+
+# How large
+
+
+async def test_a_payload_of_just_one_mebibyte_is_taken(
+    developer: Client, anonymous: Client, parts: Parts
+) -> None:
+    door = await opened(developer)
+    body = b'"' + b"x" * (MIB - 2) + b'"'
+    event_id = await received(anonymous, door, body)
+    assert await bodies(parts, door) == [body]
+    record = (await developer.get(f"{PATH}/{door['id']}/events/{event_id}")).json()
+    assert record["payload"] == "x" * (MIB - 2)
+    event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
+    assert (event["data"]["size_bytes"], event["data"]["payload"]) == (MIB, None)
+
+
+@pytest.mark.parametrize("size", [MIB + 1, 4 * MIB])
+async def test_a_larger_one_is_refused(
+    developer: Client, anonymous: Client, parts: Parts, size: int
+) -> None:
+    door = await opened(developer)
+    answer = await send(anonymous, door, b'"' + b"x" * (size - 2) + b'"')
+    refused(answer, 413, "payload_too_large")
+    assert await bodies(parts, door) == []
+
+
+async def test_a_larger_one_that_tells_no_length_is_refused(
+    developer: Client, anonymous: Client, parts: Parts
+) -> None:
+    door = await opened(developer)
+
+    async def drips() -> Any:
+        for _ in range(17):
+            yield b" " * (MIB // 16)
+
+    answer = await anonymous.http.post(f"/webhooks/in/{door['slug']}", content=drips())
+    refused(answer, 413, "payload_too_large")
+    assert await bodies(parts, door) == []
+
+
+@pytest.mark.parametrize(("size", "told"), [(32 * 1024, True), (32 * 1024 + 1, False)])
+async def test_event_and_list_hold_the_payload_up_to_32_kib(
+    developer: Client, anonymous: Client, size: int, *, told: bool
+) -> None:
+    door = await opened(developer)
+    event_id = await received(anonymous, door, b'"' + b"x" * (size - 2) + b'"')
+    event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
+    assert event["data"]["payload"] == ("x" * (size - 2) if told else None)
+    (record,) = await log_of(developer, door)
+    assert (record["payload"], record["size_bytes"]) == (event["data"]["payload"], size)
+
+
+# Addresses
+
+
+@pytest.mark.parametrize("slug", ["nothing-here", "NOTHING", "%C3%BC", "a'%20OR%201=1", "%FF"])
+async def test_an_unknown_slug_is_404(anonymous: Client, slug: str) -> None:
+    answer = await anonymous.http.post(f"/webhooks/in/{slug}", content=b"{}")
+    refused(answer, 404, "incoming_webhook_not_found")
+
+
+async def test_an_inactive_one_is_404_until_it_is_active_again(
+    developer: Client, anonymous: Client, parts: Parts
+) -> None:
+    door = await opened(developer, active=False)
+    refused(await send(anonymous, door), 404, "incoming_webhook_not_found")
+    assert await bodies(parts, door) == []
+    await developer.put(f"{PATH}/{door['id']}", {"active": True})
+    await received(anonymous, door)
+
+
+async def test_a_slug_is_found_only_as_it_is_written(developer: Client, anonymous: Client) -> None:
+    door = await opened(developer)
+    for slug in (door["slug"].upper(), door["slug"] + "%20", door["slug"] + "x", door["slug"][:-1]):
+        answer = await anonymous.http.post(f"/webhooks/in/{slug}", content=b"{}")
+        assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+async def test_another_method_is_405(developer: Client, anonymous: Client, method: str) -> None:
+    door = await opened(developer)
+    answer = await anonymous(method, f"/webhooks/in/{door['slug']}")
+    refused(answer, 405, "method_not_allowed")
+    assert "POST" in answer.headers["allow"]

@@ -1,0 +1,238 @@
+"""What is particular to each scheme, and what their own documents show."""
+
+import base64
+from datetime import datetime
+
+import pytest
+import svix.webhooks
+
+from app.domain.incoming import verification
+from app.domain.incoming.verification import Received
+from app.kit import clock
+from app.parts import Parts
+from tests.asking import refused
+from tests.incoming.doors import PATH, RECEIVED, bodies, events_of, log_of, opened, query, received
+from tests.incoming.guarded import BODY, guarded, send_signed, shut_out
+from tests.incoming.signers import NOW, OTHER, SECRET, SIGNERS, Headers, standard
+from tests.webhooks.receiver import Receiver
+from tests.world import Client
+from workers.main import WorkerProcess
+
+# hmac_sha256
+
+
+async def test_the_header_of_hmac_sha256_can_be_chosen(
+    developer: Client, anonymous: Client, parts: Parts
+) -> None:
+    door = await guarded(developer, "hmac_sha256", header="X-Shop-Hmac")
+    signed = SIGNERS["hmac_sha256"](SECRET, BODY, NOW)
+    await shut_out(developer, anonymous, parts, door, signed, BODY)
+    answer = await send_signed(anonymous, door, {"x-shop-HMAC": signed["X-Signature"]})
+    assert answer.status_code == 202
+
+
+# Standard Webhooks
+
+
+async def test_svix_signs_so_that_it_is_taken(developer: Client, anonymous: Client) -> None:
+    door = await guarded(developer, "standard_webhooks")
+    signed = svix.webhooks.Webhook(SECRET).sign("msg_1", NOW, BODY.decode())
+    headers = {**standard(SECRET, BODY, NOW), "webhook-signature": signed}
+    assert (await send_signed(anonymous, door, headers)).status_code == 202
+
+
+async def test_one_of_several_standard_signatures_is_enough(
+    developer: Client, anonymous: Client, parts: Parts
+) -> None:
+    door = await guarded(developer, "standard_webhooks")
+    right, wrong = standard(SECRET, BODY, NOW), standard(OTHER, BODY, NOW)
+    signatures = ("v2,AAAA", wrong["webhook-signature"], right["webhook-signature"])
+    headers = {**right, "webhook-signature": " ".join(signatures[:2])}
+    await shut_out(developer, anonymous, parts, door, headers, BODY)
+    headers = {**right, "webhook-signature": " ".join(signatures)}
+    assert (await send_signed(anonymous, door, headers)).status_code == 202
+
+
+@pytest.mark.parametrize(("name", "value"), [("webhook-id", "msg_2"), ("webhook-timestamp", None)])
+async def test_id_and_timestamp_are_signed_with_the_body(
+    developer: Client, anonymous: Client, parts: Parts, name: str, value: str | None
+) -> None:
+    door = await guarded(developer, "standard_webhooks")
+    other = value or str(int(NOW.timestamp()) + 1)
+    headers = {**standard(SECRET, BODY, NOW), name: other}
+    await shut_out(developer, anonymous, parts, door, headers, BODY)
+
+
+async def test_a_secret_without_its_prefix_is_the_same(
+    developer: Client, anonymous: Client
+) -> None:
+    plain = {"scheme": "standard_webhooks", "secret": SECRET.removeprefix("whsec_")}
+    door = await opened(developer, verification=plain)
+    assert (await send_signed(anonymous, door, standard(SECRET, BODY, NOW))).status_code == 202
+
+
+@pytest.mark.parametrize("key", [b"", b"k", b"seven77"])
+async def test_a_standard_secret_that_spells_next_to_nothing_isshut_out(
+    developer: Client, key: bytes
+) -> None:
+    given_secret = f"whsec_{base64.b64encode(key).decode()}"
+    body = {"scheme": "standard_webhooks", "secret": given_secret}
+    answer = await developer.post(PATH, {"name": "Orders", "verification": body})
+    assert set(refused(answer, 422, "validation_error")["details"]) == {"verification.secret"}
+
+
+async def test_a_delivery_of_our_own_is_taken_and_goes_on_with_its_chain(
+    developer: Client, anonymous: Client, receiver: Receiver, courier: WorkerProcess
+) -> None:
+    body = {"url": f"{receiver.url}/200", "events": ["system.incoming_webhook.created"]}
+    webhook = (await developer.post("/api/v1/webhooks", body)).json()
+    given_ = {"scheme": "standard_webhooks", "secret": webhook["secret"]}
+    door = await opened(developer, verification=given_)
+    (got,) = await receiver.wait_for(1)
+    headers = {k: v for k, v in got.headers.items() if k.lower() not in {"host", "content-length"}}
+    answer = await anonymous.http.post(door["url"], content=got.body, headers=headers)
+    assert answer.status_code == 202, answer.text
+    (record,) = await log_of(developer, door)
+    assert record["payload"] == got.json
+    event = (await developer.get(f"/api/v1/event-log/{record['id']}")).json()
+    assert event["parent_id"] == got.json["id"]
+    assert event["correlation_id"] == got.json["correlation_id"]
+
+
+# Stripe
+
+
+@pytest.mark.parametrize("spaced", [",", ", "])
+async def test_one_of_several_v1_signatures_of_stripe_is_enough(
+    developer: Client, anonymous: Client, parts: Parts, spaced: str
+) -> None:
+    door = await guarded(developer, "stripe")
+    right = SIGNERS["stripe"](SECRET, BODY, NOW)["Stripe-Signature"].split(",")
+    wrong = SIGNERS["stripe"](OTHER, BODY, NOW)["Stripe-Signature"].split(",")
+    both = {"Stripe-Signature": spaced.join([right[0], wrong[1], right[1], "v0=1"])}
+    none = {"Stripe-Signature": spaced.join([right[0], wrong[1], right[1].replace("v1", "v0")])}
+    await shut_out(developer, anonymous, parts, door, none, BODY)
+    assert (await send_signed(anonymous, door, both)).status_code == 202
+
+
+# Slack
+
+
+CHALLENGE = b'{"type": "url_verification", "token": "t", "challenge": "3eZbrw1aB10oKc"}'
+
+
+async def test_slacks_challenge_is_answered_and_not_stored(
+    developer: Client, anonymous: Client, parts: Parts
+) -> None:
+    door = await guarded(developer, "slack")
+    answer = await send_signed(anonymous, door, SIGNERS["slack"](SECRET, CHALLENGE, NOW), CHALLENGE)
+    assert answer.status_code == 200
+    assert answer.json() == {"challenge": "3eZbrw1aB10oKc"}
+    assert await bodies(parts, door) == []
+    assert await events_of(developer, RECEIVED) == []
+
+
+async def test_a_challenge_that_is_not_signed_isshut_out(
+    developer: Client, anonymous: Client, parts: Parts
+) -> None:
+    door = await guarded(developer, "slack")
+    await shut_out(developer, anonymous, parts, door, {}, CHALLENGE)
+
+
+async def test_a_challenge_of_another_scheme_is_a_payload(
+    developer: Client, anonymous: Client, parts: Parts
+) -> None:
+    door = await opened(developer)
+    await received(anonymous, door, CHALLENGE)
+    assert await bodies(parts, door) == [CHALLENGE]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"type": "url_verification"}',
+        b'{"type": "url_verification", "challenge": 7}',
+        b'{"type": "event_callback", "challenge": "x"}',
+        b'["url_verification"]',
+    ],
+)
+async def test_what_only_looks_like_a_challenge_is_a_payload(
+    developer: Client, anonymous: Client, parts: Parts, body: bytes
+) -> None:
+    door = await guarded(developer, "slack")
+    answer = await send_signed(anonymous, door, SIGNERS["slack"](SECRET, body, NOW), body)
+    assert answer.status_code == 202
+    assert await bodies(parts, door) == [body]
+
+
+# Keys, and what others publish
+
+
+async def test_a_secret_that_does_not_open_lets_nobody_in(
+    developer: Client, anonymous: Client, parts: Parts
+) -> None:
+    one, other = await guarded(developer, "github"), await guarded(developer, "github")
+    sql = """UPDATE incoming_webhooks SET secret = (
+                SELECT secret FROM incoming_webhooks WHERE id = $2) WHERE id = $1 RETURNING 1"""
+    await query(parts, sql, one["id"], other["id"])
+    signed = SIGNERS["github"](SECRET, BODY, NOW)
+    await shut_out(developer, anonymous, parts, one, signed, BODY)
+
+
+async def test_a_changed_secret_counts_at_once(developer: Client, anonymous: Client) -> None:
+    door = await guarded(developer, "github")
+    change = {"verification": {"scheme": "github", "secret": OTHER}}
+    await developer.put(f"{PATH}/{door['id']}", change)
+    sign = SIGNERS["github"]
+    assert (await send_signed(anonymous, door, sign(SECRET, BODY, NOW))).status_code == 401
+    assert (await send_signed(anonymous, door, sign(OTHER, BODY, NOW))).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("scheme", "secret", "at", "headers", "body"),
+    [
+        (
+            "github",
+            "It's a Secret to Everybody",
+            0,
+            {
+                "x-hub-signature-256": "sha256="
+                "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+            },
+            b"Hello, World!",
+        ),
+        (
+            "standard_webhooks",
+            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+            1614265330,
+            {
+                "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+                "webhook-timestamp": "1614265330",
+                "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+            },
+            b'{"test": 2432232314}',
+        ),
+        (
+            "slack",
+            "8f742231b10e8888abcd99yyyzzz85a5",
+            1531420618,
+            {
+                "x-slack-request-timestamp": "1531420618",
+                "x-slack-signature": "v0="
+                "a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
+            },
+            (
+                b"token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow"
+                b"&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner"
+                b"&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com"
+                b"%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN"
+                b"&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c"
+            ),
+        ),
+    ],
+)
+def test_what_the_schemes_own_documents_show_is_genuine(
+    scheme: str, secret: str, at: int, headers: Headers, body: bytes
+) -> None:
+    with clock.frozen(datetime.fromtimestamp(at, NOW.tzinfo)):
+        assert verification.is_genuine(scheme, secret, None, Received(headers, body))

@@ -1,0 +1,95 @@
+"""How the senders of an incoming webhook sign: set once, never shown again."""
+
+from typing import Any
+
+import pytest
+
+from app.parts import Parts
+from tests.asking import refused
+from tests.incoming.doors import GITHUB, MASKED, PATH, SECRET, opened, query, refused_field, send
+from tests.world import Client
+
+
+@pytest.mark.parametrize(
+    "scheme", ["hmac_sha256", "standard_webhooks", "github", "stripe", "slack"]
+)
+async def test_each_scheme_can_be_chosen(developer: Client, scheme: str) -> None:
+    given = {"scheme": scheme, "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
+    made = await opened(developer, verification=given)
+    assert made["verification"] == {"scheme": scheme, "secret": "********", "header": None}
+
+
+@pytest.mark.parametrize(
+    ("field", "given"),
+    [
+        ("verification.scheme", {"secret": SECRET}),
+        ("verification.scheme", {"scheme": "md5", "secret": SECRET}),
+        ("verification.scheme", {"scheme": None, "secret": SECRET}),
+        ("verification.secret", {"scheme": "github"}),
+        ("verification.secret", {"scheme": "github", "secret": None}),
+        ("verification.secret", {"scheme": "github", "secret": ""}),
+        ("verification.secret", {"scheme": "github", "secret": "short"}),
+        ("verification.secret", {"scheme": "github", "secret": "x" * 1001}),
+        ("verification.secret", {"scheme": "github", "secret": "with spaces in it"}),
+        ("verification.secret", {"scheme": "github", "secret": "geheimnisvöll"}),
+        ("verification.secret", {"scheme": "github", "secret": "line\nbreak-123"}),
+        ("verification.secret", {"scheme": "github", "secret": "********"}),
+        ("verification.secret", {"scheme": "standard_webhooks", "secret": "whsec_no*base64"}),
+        ("verification.secret", {"scheme": "standard_webhooks", "secret": "whsec_AAA"}),
+        ("verification.header", {**GITHUB, "header": "X-Signature"}),
+        ("verification.header", {"scheme": "hmac_sha256", "secret": SECRET, "header": ""}),
+        ("verification.header", {"scheme": "hmac_sha256", "secret": SECRET, "header": "a b"}),
+        ("verification.header", {"scheme": "hmac_sha256", "secret": SECRET, "header": "a\n"}),
+        ("verification.header", {"scheme": "hmac_sha256", "secret": SECRET, "header": "x" * 101}),
+    ],
+)
+async def test_a_verification_that_cannot_be_is_named(
+    developer: Client, field: str, given: dict[str, Any]
+) -> None:
+    told = await refused_field(developer, field, {"name": "Orders", "verification": given})
+    assert SECRET not in told
+
+
+async def test_the_secret_is_shown_nowhere(developer: Client, parts: Parts) -> None:
+    answer = await developer.post(PATH, {"name": "Orders", "verification": GITHUB})
+    path = f"{PATH}/{answer.json()['id']}"
+    said = [
+        answer.text,
+        (await developer.get(path)).text,
+        (await developer.get(PATH)).text,
+        (await developer.put(path, {"verification": GITHUB})).text,
+        (await developer.get("/api/v1/event-log")).text,
+    ]
+    rows = await query(parts, "SELECT * FROM incoming_webhooks WHERE id = $1", answer.json()["id"])
+    said += [str(dict(row)) for row in rows]
+    assert not [text for text in said if SECRET in text]
+    assert (await developer.get(path)).json()["verification"] == MASKED
+
+
+async def test_a_mask_sent_back_keeps_the_secret(developer: Client, parts: Parts) -> None:
+    made = await opened(developer, verification=GITHUB)
+    sql = "SELECT secret FROM incoming_webhooks WHERE id = $1"
+    (before,) = await query(parts, sql, made["id"])
+    answer = await developer.put(f"{PATH}/{made['id']}", {"verification": made["verification"]})
+    assert answer.json() == made
+    assert await query(parts, sql, made["id"]) == [before]
+
+
+async def test_a_mask_keeps_no_secret_of_another_scheme(developer: Client) -> None:
+    made = await opened(developer, verification=GITHUB)
+    answer = await developer.put(
+        f"{PATH}/{made['id']}", {"verification": {"scheme": "stripe", "secret": "********"}}
+    )
+    assert set(refused(answer, 422, "validation_error")["details"]) == {"verification.secret"}
+
+
+async def test_null_takes_the_verification_away(
+    developer: Client, anonymous: Client, parts: Parts
+) -> None:
+    made = await opened(developer, verification=GITHUB)
+    assert (await send(anonymous, made)).status_code == 401
+    answer = await developer.put(f"{PATH}/{made['id']}", {"verification": None})
+    assert answer.json()["verification"] is None
+    assert (await send(anonymous, made)).status_code == 202
+    sql = "SELECT secret FROM incoming_webhooks WHERE id = $1"
+    assert (await query(parts, sql, made["id"]))[0]["secret"] is None

@@ -1,0 +1,3 @@
+from tests.webhooks.conftest import courier, receiver
+
+__all__ = ["courier", "receiver"]

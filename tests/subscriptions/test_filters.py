@@ -1,0 +1,345 @@
+"""Which events a subscription means: conditions on dotted paths, as JSON compares."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from app.domain.subscriptions.filters import MOST, checked, match
+from app.http.errors import Invalid
+
+DATA: dict[str, Any] = {
+    "agent_id": "agt_1",
+    "count": 3,
+    "ratio": 1.5,
+    "zero": 0,
+    "yes": True,
+    "no": False,
+    "nothing": None,
+    "text": "",
+    "tags": ["a", "b", {"deep": 7}],
+    "values": {"email": "ada@example.com", "address": {"city": "Paris", "zip.code": "75001"}},
+    "dotted.key": "whole",
+    "dotted": {"key": "in parts"},
+    "ünïcode 🙂": {"schlüssel": "wert"},
+    "at": "2026-01-01T12:00:00Z",
+}
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = st.text(min_size=1).filter(lambda name: "." not in name and name.strip() != "")
+PLAIN = JSON.filter(lambda value: not isinstance(value, dict))
+
+
+def _refused(filters: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(Invalid) as refusal:
+        checked(filters)
+    details: dict[str, str] = refusal.value.details or {}
+    return details
+
+
+# Equality
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        None,
+        {},
+        {"agent_id": "agt_1"},
+        {"count": 3},
+        {"count": 3.0},
+        {"ratio": 1.5},
+        {"zero": 0},
+        {"zero": 0.0},
+        {"zero": -0.0},
+        {"yes": True},
+        {"no": False},
+        {"nothing": None},
+        {"text": ""},
+        {"values.email": "ada@example.com"},
+        {"values.address.city": "Paris"},
+        {"tags": ["a", "b", {"deep": 7}]},
+        {"tags.0": "a"},
+        {"tags.2.deep": 7},
+        {"dotted.key": "whole"},
+        {"ünïcode 🙂.schlüssel": "wert"},
+        {"agent_id": "agt_1", "count": 3, "values.address.city": "Paris"},
+    ],
+    ids=repr,
+)
+def test_what_holds_lets_the_event_through(filters: dict[str, Any] | None) -> None:
+    assert match(filters, DATA)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"agent_id": "agt_2"},
+        {"agent_id": "AGT_1"},
+        {"agent_id": ["agt_1"]},
+        {"count": "3"},
+        {"count": True},
+        {"yes": 1},
+        {"yes": 1.0},
+        {"yes": "true"},
+        {"no": 0},
+        {"no": None},
+        {"no": ""},
+        {"zero": False},
+        {"zero": None},
+        {"text": None},
+        {"nothing": False},
+        {"nothing": 0},
+        {"nothing": ""},
+        {"nothing": "null"},
+        {"missing": None},
+        {"missing": ""},
+        {"values.missing": None},
+        {"values.email.deeper": None},
+        {"agent_id.0": "a"},
+        {"tags": ["a", "b"]},
+        {"tags": ["b", "a", {"deep": 7}]},
+        {"tags": ["a", "b", {"deep": True}]},
+        {"tags.3": "a"},
+        {"tags.-1": {"deep": 7}},
+        {"tags.1.0": "b"},
+        {"tags.first": "a"},
+        {"values.address.zip": "75001"},
+        {"agent_id": "agt_1", "count": 4},
+        {"count": 3, "missing": 1},
+    ],
+    ids=repr,
+)
+def test_what_does_not_hold_keeps_the_event_back(filters: dict[str, Any]) -> None:
+    assert not match(filters, DATA)
+
+
+@pytest.mark.parametrize("data", [{"a": [1, True]}, {"a": [1.0, True]}])
+def test_values_within_lists_are_compared_as_json_has_them(data: dict[str, Any]) -> None:
+    assert match({"a": [1, True]}, data)
+    assert not match({"a": [1, 1]}, data)
+    assert not match({"a": [True, True]}, data)
+
+
+def test_an_index_counts_from_the_digits_that_it_has() -> None:
+    data = {"list": ["zero", "one"]}
+    assert match({"list.1": "one"}, data)
+    assert not match({"list.1000000000000000000000": "one"}, data)
+    assert not match({"list.00000000000000000001": "zero"}, data)
+    assert not match({"list.\u0661": "one"}, data)
+
+
+def test_a_number_may_also_be_the_name_of_a_field() -> None:
+    assert match({"rows.0": "named"}, {"rows": {"0": "named"}})
+
+
+@pytest.mark.parametrize("data", [None, [], "text", 7, True])
+def test_data_that_is_no_object_has_no_paths(data: Any) -> None:
+    assert not match({"a": 1}, data)
+    assert match({"a": {"exists": False}}, data)
+    assert match(None, data)
+
+
+# Operators
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"count": {"in": [1, 2, 3]}},
+        {"count": {"in": [3.0]}},
+        {"nothing": {"in": [None]}},
+        {"tags": {"in": [["a", "b", {"deep": 7}]]}},
+        {"values.address": {"in": [{"city": "Paris", "zip.code": "75001"}]}},
+        {"yes": {"in": [True]}},
+        {"count": {"gt": 2}},
+        {"count": {"gt": 2.9}},
+        {"count": {"lt": 4}},
+        {"count": {"gt": 2, "lt": 4}},
+        {"count": {"gt": 2, "lt": 4, "in": [3], "exists": True}},
+        {"ratio": {"lt": 2}},
+        {"zero": {"gt": -1, "lt": 1}},
+        {"agent_id": {"gt": "agt_0"}},
+        {"at": {"gt": "2025-12-31", "lt": "2026-01-02"}},
+        {"count": {"exists": True}},
+        {"nothing": {"exists": True}},
+        {"values.address.city": {"exists": True}},
+        {"missing": {"exists": False}},
+        {"values.missing": {"exists": False}},
+        {"agent_id.deeper": {"exists": False}},
+    ],
+    ids=repr,
+)
+def test_an_operator_that_holds_lets_the_event_through(filters: dict[str, Any]) -> None:
+    assert match(checked(filters), DATA)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"count": {"in": []}},
+        {"count": {"in": [1, 2, "3"]}},
+        {"count": {"in": [[3]]}},
+        {"yes": {"in": [1]}},
+        {"zero": {"in": [False]}},
+        {"missing": {"in": [None]}},
+        {"count": {"gt": 3}},
+        {"count": {"lt": 3}},
+        {"count": {"gt": 2, "lt": 3}},
+        {"count": {"gt": "2"}},
+        {"count": {"lt": "4"}},
+        {"agent_id": {"gt": 0}},
+        {"yes": {"gt": 0}},
+        {"yes": {"lt": 2}},
+        {"nothing": {"gt": 0}},
+        {"nothing": {"lt": 1}},
+        {"tags": {"gt": 0}},
+        {"missing": {"gt": 0}},
+        {"missing": {"lt": 0}},
+        {"missing": {"exists": True}},
+        {"nothing": {"exists": False}},
+        {"missing": {"exists": False, "gt": 1}},
+        {"count": {"exists": True, "gt": 5}},
+    ],
+    ids=repr,
+)
+def test_an_operator_that_does_not_hold_keeps_the_event_back(filters: dict[str, Any]) -> None:
+    assert not match(checked(filters), DATA)
+
+
+def test_large_numbers_are_told_apart() -> None:
+    big = 2**63
+    assert match({"n": big}, {"n": big})
+    assert not match({"n": big + 1}, {"n": big})
+    assert match({"n": {"gt": big}}, {"n": big + 1})
+
+
+# Properties
+
+
+@given(data=st.dictionaries(NAMES, JSON, max_size=5))
+@settings(deadline=None)
+def test_an_event_passes_a_filter_made_of_its_own_values(data: dict[str, Any]) -> None:
+    own = {name: value for name, value in data.items() if not isinstance(value, dict)}
+    assert match(own, data)
+    assert match({name: {"in": [value]} for name, value in data.items()}, data)
+    assert match({name: {"exists": True} for name in data}, data)
+
+
+@given(data=st.dictionaries(NAMES, JSON, min_size=1, max_size=5), name=NAMES, value=PLAIN)
+@settings(deadline=None)
+def test_what_an_event_does_not_have_equals_nothing(
+    data: dict[str, Any], name: str, value: Any
+) -> None:
+    data.pop(name, None)
+    assert not match({name: value}, data)
+    assert not match({name: {"in": [value]}}, data)
+    assert match({name: {"exists": False}}, data)
+
+
+@given(one=PLAIN, other=PLAIN)
+@example(one=1, other=True)
+@example(one=0, other=False)
+@example(one=1, other=1.0)
+@example(one=[1], other=[True])
+@example(one=None, other=False)
+@settings(deadline=None)
+def test_two_values_are_the_same_in_both_directions_or_in_none(one: Any, other: Any) -> None:
+    assert match({"a": one}, {"a": other}) == match({"a": other}, {"a": one})
+
+
+@given(path=st.lists(NAMES, min_size=1, max_size=6), value=PLAIN)
+@settings(deadline=None)
+def test_a_path_leads_as_deep_as_it_says(path: list[str], value: Any) -> None:
+    data: Any = value
+    for name in reversed(path):
+        data = {name: data}
+    assert match({".".join(path): value}, data)
+    assert match({".".join(path): {"exists": True}}, data)
+    assert match({".".join([*path, "deeper"]): {"exists": False}}, {"else": 1})
+
+
+@given(number=st.integers() | st.floats(allow_nan=False, allow_infinity=False), bound=st.integers())
+@settings(deadline=None)
+def test_a_number_is_above_below_or_equal_and_only_one_of_them(number: float, bound: int) -> None:
+    holds = [match({"n": wanted}, {"n": number}) for wanted in ({"gt": bound}, {"lt": bound})]
+    assert holds.count(True) + match({"n": bound}, {"n": number}) == 1
+
+
+@given(value=JSON)
+@settings(deadline=None)
+def test_what_is_stored_as_json_compares_as_before(value: Any) -> None:
+    again = json.loads(json.dumps(value))
+    assert match({"a": {"in": [value]}}, {"a": again})
+
+
+@given(filters=st.dictionaries(st.text(max_size=20), JSON, max_size=5), data=JSON)
+@settings(deadline=None)
+def test_whatever_is_accepted_can_be_asked_of_any_data(filters: dict[str, Any], data: Any) -> None:
+    with suppress(Invalid):
+        assert match(checked(filters), data) in {True, False}
+
+
+# What is accepted
+
+
+@pytest.mark.parametrize(
+    ("wanted", "problem"),
+    [
+        ({}, "must be a value, or an object with in, gt, lt, exists"),
+        ({"eq": 1}, "must be a value, or an object with in, gt, lt, exists"),
+        ({"gt": 1, "gte": 1}, "must be a value, or an object with in, gt, lt, exists"),
+        ({"city": "Paris"}, "must be a value, or an object with in, gt, lt, exists"),
+        ({"in": "abc"}, "in must be a list"),
+        ({"in": {"a": 1}}, "in must be a list"),
+        ({"in": None}, "in must be a list"),
+        ({"exists": "yes"}, "exists must be true or false"),
+        ({"exists": 1}, "exists must be true or false"),
+        ({"exists": None}, "exists must be true or false"),
+        ({"gt": True}, "gt must be a number or a text"),
+        ({"gt": None}, "gt must be a number or a text"),
+        ({"gt": [1]}, "gt must be a number or a text"),
+        ({"lt": {}}, "lt must be a number or a text"),
+        ({"gt": 1, "lt": False}, "lt must be a number or a text"),
+    ],
+    ids=repr,
+)
+def test_a_condition_that_means_nothing_is_named(wanted: Any, problem: str) -> None:
+    assert _refused({"a.b": wanted}) == {"filters.a.b": problem}
+
+
+@pytest.mark.parametrize("path", ["", ".", "a.", ".a", "a..b", " ", "a. .b", "a.\t", "x" * 201])
+def test_a_path_that_leads_nowhere_is_named(path: str) -> None:
+    assert list(_refused({path: 1})) == [f"filters.{path[:200]}"]
+
+
+def test_the_longest_path_is_accepted() -> None:
+    assert checked({"x" * 200: 1}) == {"x" * 200: 1}
+
+
+def test_every_wrong_condition_is_named_at_once() -> None:
+    assert set(_refused({"good": 1, "a": {}, "b": {"in": 1}, "": 2})) == {
+        "filters.a",
+        "filters.b",
+        "filters.",
+    }
+
+
+def test_there_are_at_most_twenty_conditions() -> None:
+    assert len(checked({f"p{number}": number for number in range(MOST)})) == MOST
+    assert set(_refused({f"p{number}": number for number in range(MOST + 1)})) == {"filters"}
+
+
+def test_a_value_that_is_nested_too_deeply_is_named() -> None:
+    value: Any = 1
+    for _ in range(7):
+        value = [value]
+    assert checked({"a": value}) == {"a": value}
+    assert _refused({"a": [[value]]}) == {"filters.a": "is nested too deeply"}

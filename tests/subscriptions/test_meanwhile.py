@@ -1,0 +1,115 @@
+"""Subscriptions that are changed or deleted while events are handed out."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine
+from typing import Any
+
+import httpx
+import pytest
+
+from app.domain.subscriptions import queries
+from app.parts import Parts
+from tests.asking import refused
+from tests.events.watching import eventually, log_of, rows, settled, work_of
+from tests.subscriptions.making import PATH, deliveries_of, happen, happened, read, to_url, webhook
+from tests.webhooks.receiver import Receiver
+from tests.world import Client
+
+URL = "https://example.com/hook"
+CHANGES: dict[str, dict[str, Any] | None] = {
+    "deleted": None,
+    "another action": {"action_type": "workflow", "action_config": {"workflow_id": "wfl_1"}},
+    "another address": {"action_config": {"url": f"{URL}/other"}},
+    "switched off": {"active": False},
+}
+_WAITING = """
+SELECT 1 AS one FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'
+"""
+
+each = pytest.mark.parametrize("way", CHANGES)
+
+
+def _ask(client: Client, made: dict[str, Any], way: str) -> Coroutine[Any, Any, httpx.Response]:
+    path, body = f"{PATH}/{made['id']}", CHANGES[way]
+    return client.delete(path) if body is None else client.put(path, body)
+
+
+@each
+async def test_a_change_waits_for_an_event_that_is_being_handed_out(
+    developer: Client, parts: Parts, way: str
+) -> None:
+    """Whoever hands out has the address first and counts last; neither gives way in vain."""
+    made = await to_url(developer, URL)
+    own = "SELECT id FROM webhooks WHERE subscription_id = $1"
+    ids = [row["id"] for row in await rows(parts, own, made["id"])]
+    async with parts.db.tx(developer.tenant_id) as tx:
+        await queries.lock_endpoints(tx, developer.tenant_id, ids)
+        asked = asyncio.create_task(_ask(developer, made, way))
+        await eventually(lambda: _waits(parts, asked))
+        await queries.count(tx, developer.tenant_id, [made["id"]])
+    assert (await asked).status_code == (204 if way == "deleted" else 200)
+    if way != "deleted":
+        assert (await read(developer, made["id"]))["trigger_count"] == 1
+
+
+async def _waits(parts: Parts, asked: asyncio.Task[httpx.Response]) -> bool:
+    return asked.done() or bool(await rows(parts, _WAITING))
+
+
+@each
+async def test_nobody_is_refused_and_nothing_is_left_undone(
+    developer: Client, receiver: Receiver, parts: Parts, courier: object, way: str
+) -> None:
+    for _ in range(5):
+        made = [await to_url(developer, f"{receiver.url}/200") for _ in range(3)]
+        events = [asyncio.create_task(happen(developer)) for _ in range(6)]
+        answers = await asyncio.gather(*(_ask(developer, one, way) for one in made))
+        assert {one.status_code for one in answers} == {204 if way == "deleted" else 200}
+        await asyncio.gather(*events)
+        await settled(parts, developer.tenant_id)
+        for one in made:
+            await developer.delete(f"{PATH}/{one['id']}")
+    handed = await work_of(parts, developer.tenant_id, "events.fan_out")
+    assert {row["state"] for row in handed} <= {"done"}
+
+
+async def test_who_deletes_what_somebody_else_just_deleted_finds_nothing(
+    developer: Client, parts: Parts
+) -> None:
+    made = await to_url(developer, URL)
+    answers = await asyncio.gather(*(_ask(developer, made, "deleted") for _ in range(5)))
+    assert Counter(one.status_code for one in answers) == {204: 1, 404: 4}
+    assert len(await log_of(parts, developer.tenant_id, "system.subscription.deleted")) == 1
+
+
+async def test_who_deletes_a_webhook_that_somebody_else_just_deleted_finds_nothing(
+    developer: Client, parts: Parts
+) -> None:
+    for _ in range(3):
+        path = f"/api/v1/webhooks/{await webhook(developer, URL)}"
+        answers = await asyncio.gather(*(developer.delete(path) for _ in range(5)))
+        assert Counter(one.status_code for one in answers) == {204: 1, 404: 4}
+    assert len(await log_of(parts, developer.tenant_id, "system.webhook.deleted")) == 3
+
+
+async def test_two_changes_at_once_are_both_kept(developer: Client) -> None:
+    made = await to_url(developer, URL)
+    first, second = {"filters": {"name": "Ada"}}, {"active": False}
+    path = f"{PATH}/{made['id']}"
+    await asyncio.gather(developer.put(path, first), developer.put(path, second))
+    after = await read(developer, made["id"])
+    assert (after["filters"], after["active"]) == ({"name": "Ada"}, False)
+
+
+async def test_a_change_that_is_refused_stops_no_delivery(
+    developer: Client, receiver: Receiver, parts: Parts, courier: object
+) -> None:
+    made = await to_url(developer, f"{receiver.url}/500")
+    await happened(parts, developer)
+    body = {"action_type": "workflow", "action_config": {"workflow": "wfl_1"}}
+    answer = await developer.put(f"{PATH}/{made['id']}", body)
+    refused(answer, 422, "validation_error")
+    (work,) = await work_of(parts, developer.tenant_id, "webhooks.deliver")
+    assert work["state"] == "pending"
+    assert [row["status"] for row in await deliveries_of(parts, developer)] == ["pending"]

@@ -1,0 +1,348 @@
+"""/api/v1/event-subscriptions: made, read, listed, changed and deleted."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from app.domain.subscriptions import service
+from app.kit.ids import new_id
+from app.parts import Parts
+from tests.asking import refused
+from tests.events.watching import log_of
+from tests.subscriptions.making import KEYS, PATH, WORKFLOW, change, listed, read, subscribe, wrong
+from tests.world import Client, World
+
+URL = {"action_type": "webhook", "action_config": {"url": "https://example.com/hook"}}
+NOTE = {
+    "action_type": "notification",
+    "action_config": {"role": "tenant_admin", "title": "Look", "message": "An agent!"},
+}
+READERS = ["super_admin", "tenant_admin", "agent_developer"]
+OTHERS = ["agent_user", "viewer"]
+
+
+# Create
+
+
+async def test_a_subscription_is_its_fields_and_what_became_of_it(developer: Client) -> None:
+    body = {**WORKFLOW, "filters": {"name": "Ada", "status": {"in": ["draft"]}}, "active": False}
+    answer = await developer.post(PATH, body)
+    assert answer.status_code == 201
+    made = answer.json()
+    assert set(made) == KEYS
+    assert made["id"].startswith("sub_")
+    assert {name: made[name] for name in body} == body
+    assert (made["last_triggered_at"], made["trigger_count"]) == (None, 0)
+    assert made["created_at"] <= made["updated_at"]
+    assert datetime.fromisoformat(made["created_at"]).tzinfo is not None
+
+
+async def test_filters_may_be_left_out_and_active_is_the_default(developer: Client) -> None:
+    made = await subscribe(developer)
+    assert (made["filters"], made["active"]) == (None, True)
+
+
+@pytest.mark.parametrize("filters", [None, {}])
+async def test_no_filters_are_none(developer: Client, filters: Any) -> None:
+    assert (await subscribe(developer, filters=filters))["filters"] is None
+
+
+async def test_what_was_made_is_read_as_it_was_answered(developer: Client) -> None:
+    for more in ({}, NOTE, {"filters": {"name": "ünïcode 🙂"}}):
+        made = await subscribe(developer, **more)
+        assert await read(developer, made["id"]) == made
+
+
+async def test_what_is_not_listed_cannot_be_set(developer: Client) -> None:
+    planted = {"id": "sub_mine", "tenant_id": "ten_x", "trigger_count": 9, "secret": "whsec_x"}
+    made = await subscribe(developer, **planted, last_triggered_at="2026-01-01T00:00:00Z")
+    assert made["id"] != "sub_mine"
+    assert (made["trigger_count"], made["last_triggered_at"]) == (0, None)
+    assert "secret" not in made
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({}, {"event_type", "action_type", "action_config"}),
+        ([], {"body"}),
+        ("text", {"body"}),
+        ({**WORKFLOW, "event_type": 7}, {"event_type"}),
+        ({**WORKFLOW, "event_type": ""}, {"event_type"}),
+        ({**WORKFLOW, "event_type": None}, {"event_type"}),
+        ({**WORKFLOW, "event_type": "agent.exploded"}, {"event_type"}),
+        ({**WORKFLOW, "event_type": "agent.*"}, {"event_type"}),
+        ({**WORKFLOW, "event_type": "AGENT.CREATED"}, {"event_type"}),
+        ({**WORKFLOW, "event_type": "x" * 101}, {"event_type"}),
+        ({**WORKFLOW, "action_type": "email"}, {"action_type"}),
+        ({**WORKFLOW, "action_type": None}, {"action_type"}),
+        ({**WORKFLOW, "action_config": None}, {"action_config"}),
+        ({**WORKFLOW, "action_config": []}, {"action_config"}),
+        ({**WORKFLOW, "action_config": "wfl_1"}, {"action_config"}),
+        ({**WORKFLOW, "filters": []}, {"filters"}),
+        ({**WORKFLOW, "filters": "name"}, {"filters"}),
+        ({**WORKFLOW, "filters": {"name": {"regex": "a"}}}, {"filters.name"}),
+        ({**WORKFLOW, "filters": {"": 1, "a..b": 2}}, {"filters.", "filters.a..b"}),
+        ({**WORKFLOW, "active": "yes"}, {"active"}),
+        ({**WORKFLOW, "active": None}, {"active"}),
+        ({**WORKFLOW, "active": 1}, {"active"}),
+    ],
+)
+async def test_what_is_wrong_is_named(developer: Client, body: Any, fields: set[str]) -> None:
+    assert set(wrong(await developer.post(PATH, body))) == fields
+
+
+async def test_a_body_that_is_no_json_is_named(developer: Client) -> None:
+    answer = await developer("POST", PATH, content=b"{not json")
+    assert set(wrong(answer)) == {"body"}
+    assert set(wrong(await developer("POST", PATH, content=b""))) == {"body"}
+
+
+async def test_a_nul_character_is_refused(developer: Client) -> None:
+    answer = await developer.post(PATH, {**WORKFLOW, "filters": {"name": "a\0b"}})
+    assert answer.status_code == 422
+
+
+async def test_making_one_twice_with_the_same_key_makes_one(developer: Client) -> None:
+    key = {"Idempotency-Key": new_id("key")}
+    body = {**WORKFLOW, **URL}
+    first = await developer.post(PATH, body, headers=key)
+    again = await developer.post(PATH, body, headers=key)
+    assert (again.status_code, again.json()["id"]) == (201, first.json()["id"])
+    assert await listed(developer) == [first.json()["id"]]
+
+
+async def test_a_tenant_has_at_most_so_many(
+    developer: Client, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "MOST", 2)
+    made = [await subscribe(developer) for _ in range(2)]
+    refused(await developer.post(PATH, WORKFLOW), 409, "conflict")
+    await developer.delete(f"{PATH}/{made[0]['id']}")
+    await subscribe(developer)
+
+
+# Read and list
+
+
+async def test_a_list_has_pages_with_the_newest_first(developer: Client) -> None:
+    made = [(await subscribe(developer))["id"] for _ in range(3)]
+    answer = await developer.get(PATH, params={"per_page": 2})
+    assert set(answer.json()) == {"data", "pagination"}
+    assert answer.json()["pagination"] == {
+        "page": 1,
+        "per_page": 2,
+        "total": 3,
+        "total_pages": 2,
+    }
+    assert {frozenset(one) for one in answer.json()["data"]} == {frozenset(KEYS)}
+    assert await listed(developer) == made[::-1]
+    assert await listed(developer, page=2, per_page=2) == made[:1]
+    assert await listed(developer, page=3, per_page=2) == []
+
+
+async def test_a_list_can_be_narrowed(developer: Client) -> None:
+    first = (await subscribe(developer))["id"]
+    off = (await subscribe(developer, active=False, event_type="agent.deleted"))["id"]
+    note = (await subscribe(developer, **NOTE))["id"]
+    assert await listed(developer, event_type="agent.created") == [note, first]
+    assert await listed(developer, event_type="agent.nothing") == []
+    assert await listed(developer, action_type="notification") == [note]
+    assert await listed(developer, active="true") == [note, first]
+    assert await listed(developer, active="false") == [off]
+    assert await listed(developer, active="false", action_type="notification") == []
+    narrow = {"event_type": "agent.created", "action_type": "workflow", "active": "true"}
+    assert await listed(developer, **narrow) == [first]
+
+
+@pytest.mark.parametrize(
+    "sort",
+    [
+        "event_type",
+        "action_type",
+        "trigger_count",
+        "last_triggered_at",
+        "created_at",
+        "updated_at",
+    ],
+)
+async def test_a_list_can_be_sorted_by_each_of_its_fields(developer: Client, sort: str) -> None:
+    made = {(await subscribe(developer))["id"] for _ in range(3)}
+    up, down = await listed(developer, sort=sort), await listed(developer, sort=f"-{sort}")
+    assert set(up) == set(down) == made
+
+
+async def test_sorting_by_type_puts_it_in_order(developer: Client) -> None:
+    last = (await subscribe(developer, event_type="agent.updated"))["id"]
+    first = (await subscribe(developer, event_type="agent.created"))["id"]
+    assert await listed(developer, sort="event_type") == [first, last]
+    assert await listed(developer, sort="-event_type") == [last, first]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("page", "0"),
+        ("per_page", "101"),
+        ("per_page", "0"),
+        ("sort", "filters"),
+        ("sort", "tenant_id"),
+        ("action_type", "email"),
+        ("active", "maybe"),
+        ("event_type", "x" * 101),
+    ],
+)
+async def test_a_question_that_is_wrong_is_named(developer: Client, name: str, value: str) -> None:
+    assert set(wrong(await developer.get(PATH, params={name: value}))) == {name}
+
+
+# Change
+
+
+@pytest.mark.parametrize(
+    ("fields", "changed"),
+    [
+        ({"event_type": "agent.deleted"}, ["event_type"]),
+        ({"active": False}, ["active"]),
+        ({"filters": {"name": "Ada"}}, ["filters"]),
+        ({"action_config": {"workflow_id": "wfl_2", "input": {"a": [1]}}}, ["action_config"]),
+        (NOTE, ["action_type", "action_config"]),
+    ],
+)
+async def test_a_change_is_kept_and_told(
+    developer: Client, parts: Parts, fields: dict[str, Any], changed: list[str]
+) -> None:
+    made = await subscribe(developer)
+    answer = await change(developer, made["id"], **fields)
+    assert {name: answer[name] for name in fields} == fields
+    assert answer["created_at"] == made["created_at"]
+    assert answer["updated_at"] > made["updated_at"]
+    assert await read(developer, made["id"]) == answer
+    (told,) = await log_of(parts, developer.tenant_id, "system.subscription.updated")
+    assert set(told["data"].pop("changed")) == set(changed)
+    assert told["data"] == {
+        "subscription_id": made["id"],
+        "event_type": answer["event_type"],
+        "action_type": answer["action_type"],
+    }
+
+
+@pytest.mark.parametrize("fields", [{}, {"active": True}, WORKFLOW, {"filters": None}])
+async def test_a_change_to_what_is_already_so_is_not_told(
+    developer: Client, parts: Parts, fields: dict[str, Any]
+) -> None:
+    made = await subscribe(developer)
+    assert await change(developer, made["id"], **fields) == made
+    assert await log_of(parts, developer.tenant_id, "system.subscription.updated") == []
+
+
+@pytest.mark.parametrize("filters", [None, {}])
+async def test_filters_can_be_taken_away(developer: Client, filters: Any) -> None:
+    made = await subscribe(developer, filters={"name": "Ada"})
+    assert (await change(developer, made["id"], filters=filters))["filters"] is None
+
+
+async def test_filters_are_replaced_as_a_whole(developer: Client) -> None:
+    made = await subscribe(developer, filters={"name": "Ada", "status": "draft"})
+    after = await change(developer, made["id"], filters={"status": "published"})
+    assert after["filters"] == {"status": "published"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        ({"event_type": "agent.exploded"}, {"event_type"}),
+        ({"event_type": None}, {"event_type"}),
+        ({"active": None}, {"active"}),
+        ({"filters": {"a": {}}}, {"filters.a"}),
+        ({"action_type": "notification"}, {"action_config"}),
+        ({"action_type": "webhook"}, {"action_config"}),
+        ({"action_config": None}, {"action_config"}),
+        ({"action_config": {}}, {"action_config.workflow_id"}),
+        ({"action_config": {"url": "https://example.com"}}, {"action_config.url"}),
+    ],
+)
+async def test_a_change_that_is_wrong_is_named_and_changes_nothing(
+    developer: Client, fields: dict[str, Any], names: set[str]
+) -> None:
+    made = await subscribe(developer)
+    assert names <= set(wrong(await developer.put(f"{PATH}/{made['id']}", fields)))
+    assert await read(developer, made["id"]) == made
+
+
+# Delete
+
+
+async def test_a_deleted_subscription_is_gone_and_told(developer: Client, parts: Parts) -> None:
+    made = await subscribe(developer)
+    answer = await developer.delete(f"{PATH}/{made['id']}")
+    assert (answer.status_code, answer.content) == (204, b"")
+    for method in ("GET", "PUT", "DELETE"):
+        gone = await developer(method, f"{PATH}/{made['id']}", json={})
+        refused(gone, 404, "subscription_not_found")
+    assert await listed(developer) == []
+    (told,) = await log_of(parts, developer.tenant_id, "system.subscription.deleted")
+    assert told["data"]["subscription_id"] == made["id"]
+
+
+# Who may
+
+
+@pytest.mark.parametrize("role", OTHERS)
+@pytest.mark.parametrize(
+    ("method", "path", "needed"),
+    [
+        ("GET", "", "events:read"),
+        ("POST", "", "events:write"),
+        ("GET", "/sub_x", "events:read"),
+        ("PUT", "/sub_x", "events:write"),
+        ("DELETE", "/sub_x", "events:write"),
+        ("GET", "/sub_x/executions", "events:read"),
+        ("GET", "/sub_x/executions/dlv_x", "events:read"),
+        ("POST", "/sub_x/executions/dlv_x/redeliver", "events:write"),
+    ],
+)
+async def test_who_may_not_gets_403(
+    world: World, role: str, method: str, path: str, needed: str
+) -> None:
+    error = refused(await (await world.user(role))(method, PATH + path, json={}), 403, "forbidden")
+    assert error["details"] == {"required": needed, "your_role": role}
+
+
+@pytest.mark.parametrize("role", READERS)
+async def test_who_may_does(world: World, role: str) -> None:
+    caller = await world.user(role)
+    made = await subscribe(caller)
+    assert (await change(caller, made["id"], active=False))["active"] is False
+    assert (await caller.delete(f"{PATH}/{made['id']}")).status_code == 204
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+async def test_another_tenants_subscription_is_not_found(
+    developer: Client, admin: Client, method: str
+) -> None:
+    made = await subscribe(developer)
+    answer = await admin(method, f"{PATH}/{made['id']}", json={"active": False})
+    refused(answer, 404, "subscription_not_found")
+    assert await read(developer, made["id"]) == made
+    assert await listed(admin) == []
+
+
+async def test_super_admin_reaches_every_tenants_and_makes_where_told(
+    super_admin: Client, developer: Client
+) -> None:
+    made = await subscribe(developer)
+    assert (await read(super_admin, made["id"]))["id"] == made["id"]
+    there = {"X-Tenant-ID": developer.tenant_id}
+    answer = await super_admin.post(PATH, WORKFLOW, headers=there)
+    assert answer.status_code == 201
+    assert await listed(developer) == [answer.json()["id"], made["id"]]
+    own = await subscribe(super_admin)
+    refused(await developer.get(f"{PATH}/{own['id']}"), 404, "subscription_not_found")
+
+
+async def test_a_list_shows_each_as_it_is_read(developer: Client) -> None:
+    made = [await subscribe(developer, filters={"n": n}) for n in range(5)]
+    answer = await developer.get(PATH, params={"per_page": 100})
+    assert answer.json()["data"] == [await read(developer, one["id"]) for one in reversed(made)]

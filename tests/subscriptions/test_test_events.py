@@ -1,0 +1,283 @@
+"""POST /api/v1/events/test: something that did not happen, handed out as if it had."""
+
+from typing import Any
+
+import pytest
+
+from app.domain.events.catalogue import CATALOGUE, example_of
+from app.kit.ids import new_id
+from app.parts import Parts
+from tests.asking import refused
+from tests.events.watching import log_of, settled, work_of
+from tests.subscriptions.making import (
+    deliveries_of,
+    read,
+    subscribe,
+    to_url,
+    to_webhook,
+    webhook,
+    wrong,
+)
+from tests.webhooks.receiver import Receiver
+from tests.world import Client, World
+
+pytestmark = pytest.mark.usefixtures("courier")
+
+PATH = "/api/v1/events/test"
+KIB_64 = 64 * 1024
+
+
+async def _emit(client: Client, event_type: str = "agent.created", **more: Any) -> dict[str, Any]:
+    answer = await client.post(PATH, {"event_type": event_type, **more})
+    assert answer.status_code == 202, answer.text
+    told: dict[str, Any] = answer.json()
+    assert set(told) == {"event_id", "correlation_id", "matched"}
+    return told
+
+
+async def test_it_stands_in_the_log_and_is_marked(developer: Client, parts: Parts) -> None:
+    told = await _emit(developer, data={"name": "Ada", "n": [1, None, {"ü": "🙂"}]})
+    entry = (await developer.get(f"/api/v1/event-log/{told['event_id']}")).json()
+    assert entry.pop("created_at")
+    assert entry == {
+        "id": told["event_id"],
+        "type": "agent.created",
+        "correlation_id": told["correlation_id"],
+        "parent_id": None,
+        "data": {"name": "Ada", "n": [1, None, {"ü": "🙂"}]},
+        "test": True,
+    }
+
+
+async def test_what_happened_is_not_marked(developer: Client) -> None:
+    await subscribe(developer)
+    (entry,) = (await developer.get("/api/v1/event-log")).json()["data"]
+    assert "test" not in entry
+
+
+@pytest.mark.parametrize("event_type", CATALOGUE)
+async def test_its_data_is_the_types_example_unless_given(
+    developer: Client, parts: Parts, event_type: str
+) -> None:
+    told = await _emit(developer, event_type)
+    (row,) = await log_of(parts, developer.tenant_id, event_type)
+    assert (row["id"], row["test"]) == (told["event_id"], True)
+    assert row["data"] == example_of(CATALOGUE[event_type])
+
+
+async def test_data_may_be_empty_and_null_is_the_example(developer: Client, parts: Parts) -> None:
+    await _emit(developer, data={})
+    await _emit(developer, data=None)
+    found = await log_of(parts, developer.tenant_id)
+    assert [row["data"] for row in found] == [{}, example_of(CATALOGUE["agent.created"])]
+
+
+async def test_it_carries_the_correlation_id_of_the_request(developer: Client) -> None:
+    chain = new_id("cor")
+    answer = await developer.post(
+        PATH, {"event_type": "system.test"}, headers={"X-Correlation-ID": chain}
+    )
+    assert answer.json()["correlation_id"] == chain
+    trace = await developer.get(f"/api/v1/event-log/trace/{chain}")
+    assert [one["type"] for one in trace.json()["data"]] == ["system.test"]
+
+
+async def test_matched_counts_the_subscriptions_that_it_triggers(
+    developer: Client, admin: Client, receiver: Receiver
+) -> None:
+    await subscribe(developer, filters={"name": "Ada"})
+    await subscribe(developer, filters={"name": {"exists": True}})
+    await subscribe(developer, filters={"name": "Eve"})
+    await subscribe(developer, active=False)
+    await subscribe(developer, event_type="agent.deleted")
+    await subscribe(admin)
+    await webhook(developer, f"{receiver.url}/200", "agent.created")
+    assert (await _emit(developer, data={"name": "Ada"}))["matched"] == 2
+    assert (await _emit(developer, data={}))["matched"] == 0
+    assert (await _emit(developer, "agent.updated"))["matched"] == 0
+
+
+async def test_what_matched_is_what_is_counted(developer: Client, parts: Parts) -> None:
+    made = [await subscribe(developer, filters={"name": name}) for name in ("Ada", "Eve")]
+    told = await _emit(developer, data={"name": "Ada"})
+    await settled(parts, developer.tenant_id)
+    counts = [(await read(developer, one["id"]))["trigger_count"] for one in made]
+    assert (told["matched"], counts) == (1, [1, 0])
+
+
+async def test_subscriptions_and_webhooks_get_it_marked_as_a_test(
+    developer: Client, receiver: Receiver, parts: Parts
+) -> None:
+    await to_url(developer, f"{receiver.url}/200/own")
+    await webhook(developer, f"{receiver.url}/200/hook", "agent.created")
+    named = await webhook(developer, f"{receiver.url}/200/named", "system.test")
+    await to_webhook(developer, named)
+    told = await _emit(developer, data={"name": "Ada"})
+    await settled(parts, developer.tenant_id)
+    assert {got.path for got in receiver.got} == {"/200/own", "/200/hook", "/200/named"}
+    for got in receiver.got:
+        assert (got.json["id"], got.json["data"]) == (told["event_id"], {"name": "Ada"})
+        assert got.json["correlation_id"] == told["correlation_id"]
+        assert got.headers["X-Service-Test"] == "true"
+
+
+async def test_actions_run_on_it(developer: Client, parts: Parts) -> None:
+    made = await subscribe(developer)
+    told = await _emit(developer)
+    await settled(parts, developer.tenant_id)
+    (act,) = await work_of(parts, developer.tenant_id, "events.act")
+    assert (act["ref_id"], act["cause_event_id"]) == (made["id"], told["event_id"])
+    (dead,) = await log_of(parts, developer.tenant_id, "system.work.dead")
+    assert (dead["parent_id"], dead["test"]) == (told["event_id"], False)
+
+
+async def test_a_test_that_could_not_be_delivered_waits_for_its_next_attempt(
+    developer: Client, receiver: Receiver, parts: Parts
+) -> None:
+    made = await to_url(developer, f"{receiver.url}/500")
+    await _emit(developer)
+    await settled(parts, developer.tenant_id)
+    path = f"/api/v1/event-subscriptions/{made['id']}/executions"
+    (one,) = (await developer.get(path)).json()["data"]
+    assert (one["status"], one["attempt"]) == ("pending", 1)
+    assert one["next_attempt_at"] is not None
+    assert one["finished_at"] is None
+    (work,) = await work_of(parts, developer.tenant_id, "webhooks.deliver")
+    assert work["state"] == "pending"
+
+
+async def test_nothing_is_done_where_nobody_waits_for_it(developer: Client, parts: Parts) -> None:
+    await _emit(developer)
+    assert await work_of(parts, developer.tenant_id) == []
+    assert await deliveries_of(parts, developer) == []
+
+
+async def test_another_tenant_hears_nothing_of_it(
+    developer: Client, admin: Client, receiver: Receiver, parts: Parts
+) -> None:
+    await to_url(admin, f"{receiver.url}/200")
+    told = await _emit(developer)
+    await settled(parts, developer.tenant_id)
+    assert receiver.got == []
+    path = f"/api/v1/event-log/{told['event_id']}"
+    refused(await admin.get(path), 404, "event_not_found")
+
+
+async def test_super_admin_emits_in_the_tenant_that_is_named(
+    super_admin: Client, developer: Client, parts: Parts
+) -> None:
+    there = {"X-Tenant-ID": developer.tenant_id}
+    answer = await super_admin.post(PATH, {"event_type": "system.test"}, headers=there)
+    assert answer.status_code == 202
+    (row,) = await log_of(parts, developer.tenant_id)
+    assert row["id"] == answer.json()["event_id"]
+
+
+async def test_the_same_key_emits_it_once(developer: Client, parts: Parts) -> None:
+    key = {"Idempotency-Key": new_id("key")}
+    body = {"event_type": "system.test"}
+    answers = [await developer.post(PATH, body, headers=key) for _ in range(2)]
+    assert answers[0].json() == answers[1].json()
+    assert len(await log_of(parts, developer.tenant_id)) == 1
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "event_type"),
+        ({"event_type": None}, "event_type"),
+        ({"event_type": 7}, "event_type"),
+        ({"event_type": ""}, "event_type"),
+        ({"event_type": "agent.exploded"}, "event_type"),
+        ({"event_type": "Agent.Created"}, "event_type"),
+        ({"event_type": "x" * 101}, "event_type"),
+        ({"type": "system.test"}, "event_type"),
+        ({"event_type": "system.test", "data": []}, "data"),
+        ({"event_type": "system.test", "data": "text"}, "data"),
+        ({"event_type": "system.test", "data": 7}, "data"),
+        ([], "body"),
+    ],
+    ids=repr,
+)
+async def test_what_is_wrong_is_named_and_nothing_is_emitted(
+    developer: Client, parts: Parts, body: Any, field: str
+) -> None:
+    assert set(wrong(await developer.post(PATH, body))) == {field}
+    assert await log_of(parts, developer.tenant_id) == []
+
+
+def _nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(("levels", "status"), [(31, 202), (33, 422), (500, 422)])
+async def test_data_may_be_nested_thirty_two_deep(
+    developer: Client, levels: int, status: int
+) -> None:
+    body = {"event_type": "system.test", "data": _nested(levels)}
+    answer = await developer.post(PATH, body)
+    assert answer.status_code == status
+    if status == 422:
+        assert set(wrong(answer)) == {"data"}
+
+
+async def test_data_that_is_nested_beyond_reading_is_refused(developer: Client) -> None:
+    deep = b'{"event_type": "system.test", "data": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_001
+    answer = await developer("POST", PATH, content=deep)
+    assert answer.status_code == 422
+
+
+async def test_data_may_be_sixty_four_kibibytes(developer: Client) -> None:
+    room = KIB_64 - len('{"a":""}')
+    fits = {"event_type": "system.test", "data": {"a": "x" * room}}
+    assert (await developer.post(PATH, fits)).status_code == 202
+    much = {"event_type": "system.test", "data": {"a": "x" * (room + 1)}}
+    assert set(wrong(await developer.post(PATH, much))) == {"data"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"n": 2**63},
+        {"n": -(2**70)},
+        {"n": 5e-324},
+        {"text": "\u2028\u202e\x7f\x01"},
+        {"": ""},
+        {"a.b": 1},
+        {"x" * 1000: 1},
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+async def test_odd_data_goes_through_unharmed(
+    developer: Client, receiver: Receiver, parts: Parts, data: dict[str, Any]
+) -> None:
+    await to_url(developer, f"{receiver.url}/200")
+    await _emit(developer, data=data)
+    await settled(parts, developer.tenant_id)
+    (got,) = receiver.got
+    assert got.json["data"] == data
+    assert (await log_of(parts, developer.tenant_id, "agent.created"))[0]["data"] == data
+
+
+async def test_a_large_number_stays_the_same_however_the_log_writes_it(
+    developer: Client, receiver: Receiver, parts: Parts
+) -> None:
+    made = await to_url(developer, f"{receiver.url}/200", filters={"n": 1e22})
+    assert (await _emit(developer, data={"n": 1e22}))["matched"] == 1
+    await settled(parts, developer.tenant_id)
+    assert [float(got.json["data"]["n"]) for got in receiver.got] == [1e22]
+    assert (await read(developer, made["id"]))["trigger_count"] == 1
+
+
+@pytest.mark.parametrize("role", ["agent_user", "viewer"])
+async def test_who_may_not_emit_gets_403(world: World, role: str) -> None:
+    error = refused(
+        await (await world.user(role)).post(PATH, {"event_type": "system.test"}), 403, "forbidden"
+    )
+    assert error["details"] == {"required": "events:write", "your_role": role}

@@ -1,0 +1,327 @@
+"""/api/v1/webhooks/:id/executions: the log of deliveries, one in full, and once more."""
+
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.domain.events import service as events
+from app.domain.events.events import TriedOut
+from tests.asking import refused
+from tests.webhooks.receiver import Receiver
+from tests.webhooks.sender import EVENT, PATH, Sender, eventually
+from tests.world import World
+
+SPEC_KEYS = {
+    "id",
+    "event_id",
+    "event_type",
+    "status",
+    "response_code",
+    "response_time_ms",
+    "attempt",
+    "created_at",
+}
+KEYS = SPEC_KEYS | {"error", "correlation_id", "next_attempt_at", "finished_at"}
+ATTEMPT_KEYS = {
+    "attempt",
+    "url",
+    "status",
+    "response_code",
+    "response_time_ms",
+    "response_body",
+    "error",
+    "created_at",
+}
+
+
+async def _delivered(sender: Sender, receiver: Receiver, count: int = 1) -> tuple[str, list[str]]:
+    """An endpoint with so many deliveries, and the events, the oldest first."""
+    webhook_id = await sender.webhook(f"{receiver.url}/200")
+    made = await sender.happen(count)
+    await sender.settled(webhook_id, count)
+    return webhook_id, made
+
+
+async def _mixed(sender: Sender, receiver: Receiver) -> dict[str, str]:
+    """One endpoint's deliveries by their status."""
+    receiver.scripts["mixed"] = [200, 410, 500]
+    webhook_id = await sender.webhook(f"{receiver.url}/script/mixed")
+    ids = {"webhook": webhook_id}
+    for status in ("delivered", "failed", "pending"):
+        await sender.change(webhook_id, active=True)
+        (ids[status],) = await sender.happen()
+        tried = partial(sender.count, webhook_id, f"attempt = 1 AND event_id = '{ids[status]}'")
+        await eventually(tried)
+    return ids
+
+
+# The list
+
+
+async def test_the_list_is_flat_with_its_totals_beside_it(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id, _ = await _delivered(sender, receiver)
+    answer = await sender.client.get(f"{PATH}/{webhook_id}/executions")
+    assert set(answer.json()) == {"data", "total", "page", "per_page"}
+    assert [answer.json()[name] for name in ("total", "page", "per_page")] == [1, 1, 20]
+    assert set(answer.json()["data"][0]) == KEYS
+
+
+async def test_no_delivery_is_an_empty_list(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/200")
+    answer = await sender.client.get(f"{PATH}/{webhook_id}/executions")
+    assert answer.json() == {"data": [], "total": 0, "page": 1, "per_page": 20}
+
+
+async def test_an_entry_tells_of_its_event(sender: Sender, receiver: Receiver) -> None:
+    webhook_id, (event_id,) = await _delivered(sender, receiver)
+    (entry,) = await sender.listed(webhook_id)
+    assert entry["id"].startswith("dlv_")
+    assert (entry["event_id"], entry["event_type"]) == (event_id, EVENT)
+    assert (entry["status"], entry["response_code"], entry["attempt"]) == ("delivered", 200, 1)
+    assert isinstance(entry["response_time_ms"], int)
+    logged = (await sender.client.get(f"/api/v1/event-log/{event_id}")).json()
+    assert entry["correlation_id"] == logged["correlation_id"]
+    assert logged["created_at"] <= entry["created_at"] <= entry["finished_at"]
+
+
+async def test_one_that_nobody_has_tried_yet_is_pending(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/slow/first")
+    await sender.happen()
+    await receiver.wait_for(1)
+    (entry,) = await sender.listed(webhook_id)
+    assert (entry["status"], entry["attempt"]) == ("pending", 0)
+    assert [entry[name] for name in ("response_code", "response_time_ms", "error")] == [None] * 3
+    found = await sender.full(webhook_id, entry["id"])
+    assert found["attempts"] == []
+
+
+async def test_the_newest_come_first_and_pages_hold_each_once(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id, made = await _delivered(sender, receiver, 5)
+    found = [entry["event_id"] for entry in await sender.listed(webhook_id)]
+    assert sorted(found) == sorted(made)
+    pages = [await sender.listed(webhook_id, page=page, per_page=2) for page in (1, 2, 3, 4)]
+    assert [entry["event_id"] for page in pages for entry in page] == found
+    assert [len(page) for page in pages] == [2, 2, 1, 0]
+
+
+async def test_the_total_is_of_all_pages(sender: Sender, receiver: Receiver) -> None:
+    webhook_id, _ = await _delivered(sender, receiver, 5)
+    params = {"page": 2, "per_page": 2}
+    answer = await sender.client.get(f"{PATH}/{webhook_id}/executions", params=params)
+    assert [answer.json()[name] for name in ("total", "page", "per_page")] == [5, 2, 2]
+
+
+async def test_the_list_can_be_of_one_status(sender: Sender, receiver: Receiver) -> None:
+    ids = await _mixed(sender, receiver)
+    for status in ("delivered", "failed", "pending"):
+        found = await sender.listed(ids["webhook"], status=status)
+        assert [(one["event_id"], one["status"]) for one in found] == [(ids[status], status)]
+
+
+async def test_the_total_is_of_what_the_filters_leave(sender: Sender, receiver: Receiver) -> None:
+    ids = await _mixed(sender, receiver)
+    path = f"{PATH}/{ids['webhook']}/executions"
+    assert (await sender.client.get(path, params={"status": "failed"})).json()["total"] == 1
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({"from": "2030-05-01T12:00:00Z"}, [2, 1]),
+        ({"from": "2030-05-01T12:00:00.000001Z"}, [2]),
+        ({"to": "2030-05-01T12:00:00Z"}, [1, 0]),
+        ({"from": "2030-05-01T14:00:00+02:00", "to": "2030-05-01T12:00:00"}, [1]),
+        ({"from": "2030-05-02", "to": "2030-05-03"}, []),
+        ({"from": "2030-05-01T13:00:00Z", "to": "2030-05-01T11:00:00Z"}, []),
+        ({"from": "2030-05-01T12:00:00Z", "status": "failed"}, []),
+    ],
+)
+async def test_the_list_can_be_of_a_time(
+    sender: Sender, receiver: Receiver, params: dict[str, str], expected: list[int]
+) -> None:
+    webhook_id, made = await _delivered(sender, receiver, 3)
+    for hour, event_id in zip((11, 12, 13), made, strict=True):
+        await sender.execute(
+            "UPDATE deliveries SET created_at = $2::text::timestamptz WHERE event_id = $1",
+            event_id,
+            f"2030-05-01 {hour}:00:00+00",
+        )
+    found = await sender.listed(webhook_id, **params)
+    assert [one["event_id"] for one in found] == [made[index] for index in expected]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("page", "0"),
+        ("page", "-1"),
+        ("page", "x"),
+        ("page", "99999999999999999999"),
+        ("per_page", "0"),
+        ("per_page", "101"),
+        ("per_page", ""),
+        ("status", "done"),
+        ("status", "DELIVERED"),
+        ("status", ""),
+        ("from", "yesterday"),
+        ("from", "2030-02-30"),
+        ("to", ""),
+        ("to", "0001-01-01T00:00:00+14:00"),
+    ],
+)
+async def test_a_wrong_parameter_is_named(
+    sender: Sender, receiver: Receiver, name: str, value: str
+) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/200")
+    answer = await sender.client.get(f"{PATH}/{webhook_id}/executions", params={name: value})
+    error = refused(answer, 422, "validation_error")
+    assert set(error["details"]) == {name}
+
+
+# One of them
+
+
+async def test_one_in_full_is_as_it_is_in_the_list_and_more(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id, _ = await _delivered(sender, receiver)
+    (entry,) = await sender.listed(webhook_id)
+    found = await sender.full(webhook_id, entry["id"])
+    assert set(found) == KEYS | {"request", "attempts"}
+    assert {name: found[name] for name in KEYS} == entry
+    assert set(found["attempts"][0]) == ATTEMPT_KEYS
+
+
+async def test_the_request_is_shown_as_it_was_sent(sender: Sender, receiver: Receiver) -> None:
+    given = {"X-Team": "sales", "Authorization": "Bearer hush-hush"}
+    found = await sender.sent(f"{receiver.url}/200", headers=given)
+    (got,) = receiver.got
+    assert set(found["request"]) == {"url", "headers", "body"}
+    assert found["request"]["url"] == f"{receiver.url}/200"
+    assert found["request"]["body"] == got.body.decode()
+    shown = found["request"]["headers"]
+    assert (shown["X-Team"], shown["Authorization"]) == ("sales", "********")
+    for name in shown.keys() - {"Authorization"}:
+        assert got.headers[name] == shown[name]
+    assert "hush-hush" not in str(found)
+    assert sender.secrets[(await _only_webhook(sender))["id"]] not in str(found)
+
+
+async def _only_webhook(sender: Sender) -> dict[str, Any]:
+    (found,) = (await sender.client.get(PATH)).json()["data"]
+    only: dict[str, Any] = found
+    return only
+
+
+async def test_a_long_request_body_is_cut_at_16_kib(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/200")
+    tenant_id = sender.client.tenant_id
+    async with sender.parts.db.tx(tenant_id) as tx:
+        await events.emit(tx, TriedOut("ü" * 50_000), tenant_id=tenant_id)
+    found = await sender.attempted(webhook_id)
+    sent = receiver.got[0].body
+    shown = found["request"]["body"].encode()
+    assert len(sent) > 100_000
+    assert sent.startswith(shown)
+    assert 16 * 1024 - 1 <= len(shown) <= 16 * 1024
+
+
+# Others
+
+
+async def test_other_tenants_find_nothing(sender: Sender, receiver: Receiver, world: World) -> None:
+    webhook_id, _ = await _delivered(sender, receiver)
+    (entry,) = await sender.listed(webhook_id)
+    other = await world.user("tenant_admin")
+    path = f"{PATH}/{webhook_id}/executions"
+    refused(await other.get(path), 404, "webhook_not_found")
+    refused(await other.get(f"{path}/{entry['id']}"), 404, "webhook_not_found")
+    refused(await other.post(f"{path}/{entry['id']}/redeliver"), 404, "webhook_not_found")
+    assert len(receiver.got) == 1
+
+
+async def test_a_delivery_is_found_under_its_own_webhook_only(
+    sender: Sender, receiver: Receiver, world: World
+) -> None:
+    webhook_id, _ = await _delivered(sender, receiver)
+    other = await sender.webhook(f"{receiver.url}/200/other")
+    foreign = Sender(await world.user(), sender.parts, sender.process)
+    theirs = await foreign.webhook(f"{receiver.url}/200/foreign")
+    (entry,) = await sender.listed(webhook_id)
+    for client, place in ((sender.client, other), (foreign.client, theirs)):
+        path = f"{PATH}/{place}/executions/{entry['id']}"
+        refused(await client.get(path), 404, "delivery_not_found")
+        refused(await client.post(f"{path}/redeliver"), 404, "delivery_not_found")
+
+
+@pytest.mark.parametrize("delivery_id", ["dlv_nothing", "x" * 500, "dlv'%20or%201=1", "ü"])
+async def test_an_unknown_delivery_is_404(
+    sender: Sender, receiver: Receiver, delivery_id: str
+) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/200")
+    path = f"{PATH}/{webhook_id}/executions/{delivery_id}"
+    assert (await sender.client.get(path)).status_code == 404
+    assert (await sender.client.post(f"{path}/redeliver")).status_code == 404
+
+
+async def test_what_can_be_no_id_is_no_crash(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/200")
+    path = f"{PATH}/{webhook_id}/executions/%00"
+    refused(await sender.client.get(path), 422, "validation_error")
+    refused(await sender.client.post(f"{path}/redeliver"), 422, "validation_error")
+
+
+async def test_an_unknown_webhook_is_404(sender: Sender) -> None:
+    path = f"{PATH}/whk_nothing/executions"
+    refused(await sender.client.get(path), 404, "webhook_not_found")
+    refused(await sender.client.get(f"{path}/dlv_nothing"), 404, "webhook_not_found")
+    refused(await sender.client.post(f"{path}/dlv_nothing/redeliver"), 404, "webhook_not_found")
+
+
+@pytest.mark.parametrize("role", ["agent_user", "viewer"])
+async def test_who_may_not_gets_403(
+    sender: Sender, receiver: Receiver, world: World, role: str
+) -> None:
+    webhook_id, _ = await _delivered(sender, receiver)
+    (entry,) = await sender.listed(webhook_id)
+    colleague = await world.user(role, sender.client.tenant_id)
+    path = f"{PATH}/{webhook_id}/executions"
+    refused(await colleague.get(path), 403, "forbidden")
+    refused(await colleague.get(f"{path}/{entry['id']}"), 403, "forbidden")
+    refused(await colleague.post(f"{path}/{entry['id']}/redeliver"), 403, "forbidden")
+
+
+async def test_who_is_nobody_gets_401(sender: Sender, receiver: Receiver, world: World) -> None:
+    webhook_id, _ = await _delivered(sender, receiver)
+    answer = await world.anonymous().get(f"{PATH}/{webhook_id}/executions")
+    refused(answer, 401, "unauthorized")
+
+
+async def test_super_admin_reads_and_redelivers_for_any_tenant(
+    sender: Sender, receiver: Receiver, world: World
+) -> None:
+    webhook_id, _ = await _delivered(sender, receiver)
+    (entry,) = await sender.listed(webhook_id)
+    operator = Sender(await world.user("super_admin"), sender.parts, sender.process)
+    assert await operator.full(webhook_id, entry["id"]) == await sender.full(
+        webhook_id, entry["id"]
+    )
+    await operator.redeliver(webhook_id, entry["id"])
+    assert (await sender.attempted(webhook_id, 2))["status"] == "delivered"
+
+
+async def test_every_endpoint_has_a_record_of_its_own(sender: Sender, receiver: Receiver) -> None:
+    made = [await sender.webhook(f"{receiver.url}/200/{name}") for name in ("a", "b", "c")]
+    (event_id,) = await sender.happen()
+    for webhook_id in made:
+        await sender.settled(webhook_id)
+        (entry,) = await sender.listed(webhook_id)
+        assert entry["event_id"] == event_id
+    assert {msgspec.json.decode(got.body)["id"] for got in receiver.got} == {event_id}
+    assert len(receiver.got) == 3

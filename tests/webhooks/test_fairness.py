@@ -1,0 +1,268 @@
+"""Endpoints that hang are in nobody's way."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from app.domain.events import service as events
+from app.domain.webhooks import deliveries, parcels
+from app.parts import Parts
+from db.fast import Row
+from db.ledger import WorkRow
+from db.session import ALL_TENANTS
+from tests.asking import until
+from tests.webhooks.receiver import Receiver
+from tests.webhooks.sender import EVENT, PATH, Sender, eventually
+from tests.world import Client, World
+from workers import courier as couriers
+from workers.courier import AT_ONCE, AT_ONCE_OF_TENANT, AT_ONCE_TO_ENDPOINT, Courier
+from workers.main import BURIALS, JOBS, WorkerProcess
+from workers.runner import Runner
+
+
+@pytest.fixture
+async def neighbour(world: World, parts: Parts, courier: WorkerProcess) -> Sender:
+    """Of another tenant."""
+    return Sender(await world.user(), parts, courier)
+
+
+async def _hold_up(sender: Sender, receiver: Receiver, name: str, count: int = 30) -> str:
+    """An endpoint that hangs with as many deliveries as it may have at a time, and more due."""
+    webhook_id = await sender.webhook(f"{receiver.url}/slow/{name}")
+    await sender.happen(count)
+    await receiver.wait_for(AT_ONCE_TO_ENDPOINT, f"/slow/{name}")
+    return webhook_id
+
+
+# Others
+
+
+async def test_an_endpoint_that_hangs_does_not_hold_up_another(
+    sender: Sender, receiver: Receiver
+) -> None:
+    hanging = await sender.webhook(f"{receiver.url}/slow/one")
+    other = await sender.webhook(f"{receiver.url}/200")
+    await sender.happen(40)
+    await sender.settled(other, 40)
+    assert await sender.count(hanging, "status = 'pending'") == 40
+
+
+async def test_an_endpoint_that_hangs_does_not_hold_up_another_tenant(
+    sender: Sender, neighbour: Sender, receiver: Receiver
+) -> None:
+    hanging = await _hold_up(sender, receiver, "two", 60)
+    other = await neighbour.webhook(f"{receiver.url}/200")
+    await neighbour.happen(40)
+    await neighbour.settled(other, 40)
+    assert await sender.count(hanging, "status = 'pending'") == 60
+
+
+async def test_a_long_backlog_does_not_hold_up_a_retry(
+    sender: Sender, neighbour: Sender, receiver: Receiver
+) -> None:
+    receiver.scripts["retried"] = [500, 200]
+    other = await neighbour.webhook(f"{receiver.url}/script/retried")
+    await neighbour.happen()
+    await neighbour.attempted(other)
+    hanging = await _hold_up(sender, receiver, "backlog", 300)
+    await sender.execute(
+        "UPDATE work SET run_at = run_at - interval '1 day' WHERE lane = $1", hanging
+    )
+    await neighbour.let_pass(other, 61)
+    assert (await neighbour.attempted(other, 2))["status"] == "delivered"
+
+
+async def test_many_endpoints_of_a_tenant_that_hang_leave_room_for_others(
+    sender: Sender, neighbour: Sender, receiver: Receiver
+) -> None:
+    made = [await sender.webhook(f"{receiver.url}/slow/many-{n}") for n in range(50)]
+    await sender.happen(10)
+    await receiver.wait_for(AT_ONCE_OF_TENANT)
+    other = await neighbour.webhook(f"{receiver.url}/200")
+    await neighbour.happen(40)
+    await neighbour.settled(other, 40)
+    assert sum(receiver.most_at_once.values()) == AT_ONCE_OF_TENANT
+    receiver.released.set()
+    for webhook_id in made:
+        await sender.settled(webhook_id, 10)
+
+
+# One endpoint
+
+
+async def test_an_endpoint_gets_only_so_many_at_a_time(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _hold_up(sender, receiver, "few", 50)
+    sender.look()
+    other = await sender.webhook(f"{receiver.url}/200")
+    await sender.happen(5)
+    await sender.settled(other, 5)
+    assert receiver.most_at_once["few"] == AT_ONCE_TO_ENDPOINT
+    receiver.released.set()
+    await sender.settled(webhook_id, 55)
+    assert receiver.most_at_once["few"] == AT_ONCE_TO_ENDPOINT
+    assert await sender.count(webhook_id, "status = 'delivered' AND attempt = 1") == 55
+
+
+async def test_an_endpoint_that_wakes_gets_each_event_once(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await _hold_up(sender, receiver, "woken", 45)
+    receiver.released.set()
+    await sender.settled(webhook_id, 45)
+    counts = Counter(got.json["id"] for got in receiver.of("/slow/woken"))
+    assert set(counts.values()) == {1}
+    assert len(counts) == 45
+
+
+@pytest.fixture
+def seldom(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The courier looks around only when it has a reason to."""
+    monkeypatch.setattr(couriers, "_EVERY_SECONDS", 600.0)
+    sender.look()
+    yield
+    monkeypatch.undo()
+    sender.look()
+
+
+async def test_a_burst_to_one_endpoint_does_not_wait_for_the_clock(
+    sender: Sender, receiver: Receiver, seldom: None
+) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/200")
+    await sender.happen(100)
+    await sender.settled(webhook_id, 100)
+    assert len(receiver.got) == 100
+
+
+async def _redelivered_to(sender: Sender, receiver: Receiver, path: str, count: int) -> str:
+    """An endpoint whose deliveries all go out once more, at the same time, to another path."""
+    webhook_id = await sender.webhook(f"{receiver.url}/200")
+    await sender.happen(count)
+    await sender.settled(webhook_id, count)
+    await sender.change(webhook_id, url=receiver.url + path)
+    for entry in await sender.listed(webhook_id, per_page=100):
+        await sender.redeliver(webhook_id, entry["id"])
+    return webhook_id
+
+
+async def test_redeliveries_keep_to_the_same_bound(
+    sender: Sender, neighbour: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await _redelivered_to(sender, receiver, "/slow/redelivered", 50)
+    other = await neighbour.webhook(f"{receiver.url}/200/other")
+    await neighbour.happen(5)
+    await neighbour.settled(other, 5)
+    await receiver.wait_for(AT_ONCE_TO_ENDPOINT, "/slow/redelivered")
+    assert receiver.most_at_once["redelivered"] == AT_ONCE_TO_ENDPOINT
+    receiver.released.set()
+    await sender.settled(webhook_id, 50)
+
+
+async def test_trials_of_an_endpoint_that_hangs_hold_up_nobody(
+    sender: Sender, neighbour: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/slow/tried")
+    path, body = f"{PATH}/{webhook_id}/test", {"event_type": EVENT}
+    trials = [asyncio.create_task(sender.client.post(path, body)) for _ in range(40)]
+    await receiver.wait_for(AT_ONCE_TO_ENDPOINT, "/slow/tried")
+    other = await neighbour.webhook(f"{receiver.url}/200")
+    await neighbour.happen(5)
+    await neighbour.settled(other, 5)
+    assert receiver.most_at_once["tried"] == AT_ONCE_TO_ENDPOINT
+    receiver.released.set()
+    answers = await asyncio.gather(*trials)
+    assert {answer.json()["status"] for answer in answers} == {"delivered"}
+
+
+# The body
+
+
+async def test_a_body_is_written_once_for_all_endpoints(
+    developer: Client, receiver: Receiver, sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: Counter[str] = Counter()
+    body_of = parcels.body_of
+
+    def counted(row: Row) -> bytes:
+        written[row["event_id"]] += 1
+        return body_of(row)
+
+    monkeypatch.setattr(parcels, "body_of", counted)
+    for number in range(50):
+        await sender.webhook(f"{receiver.url}/200/{number}")
+    (event_id,) = await sender.happen()
+    await receiver.wait_for(50)
+    # The courier that is handed it, and one that looks around just then, may share it.
+    assert 1 <= written[event_id] <= 2
+    assert len({got.body for got in receiver.got}) == 1
+
+
+async def test_parcels_of_one_event_share_one_body(
+    sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant_id = sender.client.tenant_id
+    made = [await sender.webhook(f"{receiver.url}/200/{n}") for n in range(50)]
+    tx = sender.parts.db.begin(tenant_id)
+    try:
+        told = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, routed=False)
+        begun = await deliveries.begin(tx, tenant_id, told, made, most=7)
+        found = await parcels.load(tx, [one.delivery_id for one in begun])
+    finally:
+        await tx.rollback()
+    assert len(found) == 50
+    assert len({id(parcel.body) for parcel in found.values()}) == 1
+
+
+# A courier that stops
+
+_HELD = """
+UPDATE work SET state = 'leased', attempt = 1, lease_token = 'lea_' || id,
+                lease_until = now() + interval '1 hour'
+WHERE lane = $1
+RETURNING id, tenant_id, kind, ref_id, attempt, max_attempts, lease_token, correlation_id,
+          cause_event_id, lane
+"""
+
+
+async def _held(sender: Sender, webhook_id: str, count: int) -> list[WorkRow]:
+    """Deliveries that nobody but this test has hold of."""
+    tenant_id = sender.client.tenant_id
+    async with sender.parts.db.tx(tenant_id) as tx:
+        for _ in range(count):
+            told = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, routed=False)
+            await deliveries.begin(tx, tenant_id, told, [webhook_id], most=7)
+        return [WorkRow(**row) for row in await (await tx.raw()).fetch(_HELD, webhook_id)]
+
+
+async def test_what_a_stopping_courier_holds_goes_back_uncounted(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/slow/stopped")
+    rows = await _held(sender, webhook_id, 25)
+    runner = Runner(sender.parts, JOBS, BURIALS)
+    stopping = Courier(sender.parts, runner)
+    async with sender.parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        await stopping._begin(tx, rows[:10])
+        await receiver.wait_for(10)
+        stop = asyncio.create_task(runner.drain(0.1))
+        await until(lambda: not runner.accepting)
+        await stopping._begin(tx, rows[10:])
+    await stop
+
+    async def given_back() -> bool:
+        sql = "SELECT count(*) FROM work WHERE lease_token = 'lea_' || id AND lane = $1"
+        return bool(await sender.value(sql, webhook_id) == 0)
+
+    await eventually(given_back)
+    receiver.released.set()
+    await sender.settled(webhook_id, 25)
+    assert await sender.count(webhook_id, "status = 'delivered' AND attempt = 1") == 25
+    sql = "SELECT array_agg(DISTINCT attempt) FROM work WHERE lane = $1"
+    assert await sender.value(sql, webhook_id) == [1]
+
+
+def test_the_bounds_leave_room_for_each_other() -> None:
+    assert AT_ONCE_TO_ENDPOINT * 2 <= AT_ONCE_OF_TENANT
+    assert AT_ONCE_OF_TENANT * 2 <= AT_ONCE
+    assert couriers._BATCH <= AT_ONCE

@@ -1,0 +1,205 @@
+"""A delivery sent once more: one record whatever happens, its attempts counting up."""
+
+import asyncio
+
+import pytest
+
+from app.domain.webhooks import sending
+from tests.asking import refused
+from tests.webhooks.receiver import Receiver
+from tests.webhooks.sender import EVENT, PATH, Sender, eventually
+
+
+async def _once(sender: Sender, url: str) -> tuple[str, str]:
+    """An endpoint with one delivery, tried once."""
+    webhook_id = await sender.webhook(url)
+    await sender.happen()
+    return webhook_id, (await sender.attempted(webhook_id))["id"]
+
+
+async def test_what_was_delivered_is_delivered_once_more(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id, delivery_id = await _once(sender, f"{receiver.url}/200")
+    answer = await sender.redeliver(webhook_id, delivery_id)
+    assert (answer["id"], answer["status"], answer["attempt"]) == (delivery_id, "pending", 1)
+    assert (answer["finished_at"], answer["next_attempt_at"] is None) == (None, False)
+    delivery = await sender.attempted(webhook_id, 2)
+    assert (delivery["id"], delivery["status"]) == (delivery_id, "delivered")
+    assert [one["attempt"] for one in delivery["attempts"]] == [2, 1]
+    first, second = receiver.got
+    assert first.body == second.body
+    assert second.headers["X-Service-Retry-Count"] == "1"
+
+
+async def test_what_failed_for_good_has_all_its_attempts_again(
+    sender: Sender, receiver: Receiver
+) -> None:
+    receiver.scripts["again"] = [500] * 10 + [200]
+    webhook_id, delivery_id = await _once(sender, f"{receiver.url}/script/again")
+    for number in range(1, 7):
+        await sender.attempted(webhook_id, number)
+        await sender.let_pass(webhook_id, 100_000)
+    assert (await sender.attempted(webhook_id, 7))["status"] == "failed"
+    await sender.redeliver(webhook_id, delivery_id)
+    for number in range(8, 11):
+        assert (await sender.attempted(webhook_id, number))["status"] == "pending"
+        await sender.let_pass(webhook_id, 100_000)
+    delivery = await sender.attempted(webhook_id, 11)
+    assert (delivery["status"], delivery["error"]) == ("delivered", None)
+    assert [one["attempt"] for one in delivery["attempts"]] == list(range(11, 0, -1))
+    assert len(await sender.listed(webhook_id)) == 1
+
+
+async def test_what_waits_for_its_next_attempt_comes_earlier(
+    sender: Sender, receiver: Receiver
+) -> None:
+    receiver.scripts["earlier"] = [500, 500, 200]
+    webhook_id, delivery_id = await _once(sender, f"{receiver.url}/script/earlier")
+    await sender.redeliver(webhook_id, delivery_id)
+    delivery = await sender.attempted(webhook_id, 2)
+    assert delivery["status"] == "pending"
+    row = await sender.work(webhook_id)
+    assert (row["attempt"], row["state"]) == (2, "pending")
+    assert await sender.value("SELECT count(*) FROM work WHERE lane = $1", webhook_id) == 1
+
+
+async def test_what_is_on_its_way_is_not_sent_beside_itself(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/slow/once")
+    await sender.happen()
+    await receiver.wait_for(1)
+    (entry,) = await sender.listed(webhook_id)
+    await sender.redeliver(webhook_id, entry["id"])
+    receiver.released.set()
+    await sender.settled(webhook_id)
+    assert (await sender.attempted(webhook_id))["attempt"] == 1
+    assert len(receiver.got) == 1
+
+
+async def test_many_at_once_are_one_record(sender: Sender, receiver: Receiver) -> None:
+    webhook_id, delivery_id = await _once(sender, f"{receiver.url}/200")
+    await asyncio.gather(*(sender.redeliver(webhook_id, delivery_id) for _ in range(10)))
+    await sender.settled(webhook_id)
+    delivery = await sender.attempted(webhook_id, 2)
+    numbers = [one["attempt"] for one in delivery["attempts"]]
+    assert numbers == list(range(delivery["attempt"], 0, -1))
+    assert len(receiver.got) == len(numbers)
+    assert len(await sender.listed(webhook_id)) == 1
+
+
+async def test_an_inactive_webhook_gets_nothing_once_more(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id, delivery_id = await _once(sender, f"{receiver.url}/200")
+    await sender.change(webhook_id, active=False)
+    path = f"{PATH}/{webhook_id}/executions/{delivery_id}/redeliver"
+    error = refused(await sender.client.post(path), 409, "webhook_inactive")
+    assert "active" in error["message"]
+    delivery = await sender.full(webhook_id, delivery_id)
+    assert (delivery["status"], delivery["attempt"]) == ("delivered", 1)
+
+
+async def test_the_same_key_redelivers_once(sender: Sender, receiver: Receiver) -> None:
+    webhook_id, delivery_id = await _once(sender, f"{receiver.url}/200")
+    path = f"{PATH}/{webhook_id}/executions/{delivery_id}/redeliver"
+    for _ in range(3):
+        answer = await sender.client.post(path, headers={"Idempotency-Key": "one-of-a-kind"})
+        assert answer.status_code == 202
+        await sender.settled(webhook_id)
+    assert (await sender.attempted(webhook_id, 2))["attempt"] == 2
+    assert len(receiver.got) == 2
+
+
+async def test_a_redelivery_that_finds_it_gone_switches_it_off(
+    sender: Sender, receiver: Receiver
+) -> None:
+    receiver.scripts["left"] = [200, 410]
+    webhook_id, delivery_id = await _once(sender, f"{receiver.url}/script/left")
+    await sender.redeliver(webhook_id, delivery_id)
+    delivery = await sender.attempted(webhook_id, 2)
+    assert (delivery["status"], delivery["response_code"]) == ("failed", 410)
+    assert (await sender.shown(webhook_id))["disabled_reason"] == "gone"
+
+
+async def test_a_second_event_has_a_second_record(sender: Sender, receiver: Receiver) -> None:
+    webhook_id, _ = await _once(sender, f"{receiver.url}/200")
+    await sender.happen()
+    await sender.settled(webhook_id, 2)
+    found = await sender.listed(webhook_id)
+    assert len({one["event_id"] for one in found}) == 2
+
+
+# Test events
+
+
+async def test_a_trial_that_failed_can_be_redelivered_by_the_schedule(
+    sender: Sender, receiver: Receiver
+) -> None:
+    receiver.scripts["trial"] = [500, 500, 200]
+    webhook_id = await sender.webhook(f"{receiver.url}/script/trial")
+    answer = await sender.client.post(f"{PATH}/{webhook_id}/test", {"event_type": EVENT})
+    assert answer.json()["status"] == "failed"
+    await sender.redeliver(webhook_id, answer.json()["id"])
+    delivery = await sender.attempted(webhook_id, 2)
+    assert delivery["status"] == "pending"
+    assert delivery["next_attempt_at"] is not None
+    await sender.let_pass(webhook_id, 100)
+    assert (await sender.attempted(webhook_id, 3))["status"] == "delivered"
+
+
+async def test_a_test_event_is_tried_again_like_any_other(
+    sender: Sender, receiver: Receiver
+) -> None:
+    receiver.scripts["tested"] = [500, 200]
+    webhook_id = await sender.webhook(f"{receiver.url}/script/tested")
+    body = {"event_type": EVENT, "data": {"note": "hello"}}
+    answer = await sender.client.post("/api/v1/events/test", body)
+    assert answer.status_code in {200, 202}, answer.text
+    delivery = await sender.attempted(webhook_id)
+    assert (delivery["status"], delivery["next_attempt_at"] is None) == ("pending", False)
+    await sender.let_pass(webhook_id, 100)
+    assert (await sender.attempted(webhook_id, 2))["status"] == "delivered"
+
+
+async def test_a_test_event_that_failed_at_every_attempt_is_failed(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/500")
+    body = {"event_type": EVENT, "data": {"note": "hello"}}
+    await sender.client.post("/api/v1/events/test", body)
+    for number in range(1, 7):
+        await sender.attempted(webhook_id, number)
+        await sender.let_pass(webhook_id, 100_000)
+    delivery = await sender.attempted(webhook_id, 7)
+    assert (delivery["status"], delivery["next_attempt_at"]) == ("failed", None)
+
+
+async def test_a_trial_of_an_endpoint_that_hangs_is_a_failed_delivery(
+    sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "TIMEOUT_SECONDS", 0.3)
+    webhook_id = await sender.webhook(f"{receiver.url}/hang")
+    answer = await sender.client.post(f"{PATH}/{webhook_id}/test", {"event_type": EVENT})
+    assert answer.status_code == 200
+    assert (answer.json()["status"], answer.json()["attempt"]) == ("failed", 1)
+    assert answer.json()["response_code"] is None
+
+
+async def test_a_delivery_whose_event_is_forgotten_leaves_no_work(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id, _ = await _once(sender, f"{receiver.url}/500")
+    tenant_id = sender.client.tenant_id
+    await sender.execute(
+        "DELETE FROM event_log WHERE tenant_id = $1 AND type = $2", tenant_id, EVENT
+    )
+    await sender.let_pass(webhook_id, 100)
+
+    async def done() -> bool:
+        return bool((await sender.work(webhook_id))["state"] == "done")
+
+    await eventually(done)
+    assert await sender.listed(webhook_id) == []
+    assert len(receiver.got) == 1

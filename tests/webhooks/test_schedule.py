@@ -1,0 +1,309 @@
+"""When a delivery is tried again, how often, and what ends it."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from app.domain.webhooks import sending, signing
+from app.domain.webhooks.sending import Answer, Verdict, judge
+from app.kit import clock
+from tests.webhooks.receiver import Got, Receiver
+from tests.webhooks.sender import PATH, Sender
+
+DELAYS = (0, 60, 300, 1800, 7200, 28800, 86400)
+NOW = datetime(2030, 5, 1, 12, 0, tzinfo=UTC)
+
+
+def _answer(code: int | None, retry_after: float | None = None) -> Answer:
+    failed = code is None or not 200 <= code < 300
+    return Answer(NOW, code, 1, "failed" if failed else None, None, retry_after)
+
+
+# The judgement alone
+
+
+@pytest.mark.parametrize("code", [None, 302, 400, 404, 429, 500, 503])
+@pytest.mark.parametrize(
+    ("attempt", "wait"), [(1, 60), (2, 300), (3, 1800), (4, 7200), (5, 28800), (6, 86400)]
+)
+def test_a_failure_waits_for_its_turn(code: int | None, attempt: int, wait: int) -> None:
+    assert judge(_answer(code), attempt, DELAYS, most=7) == Verdict("pending", wait)
+
+
+@pytest.mark.parametrize("code", [None, 302, 404, 429, 500])
+@pytest.mark.parametrize("attempt", [7, 8, 100])
+def test_the_seventh_failure_is_the_last(code: int | None, attempt: int) -> None:
+    assert judge(_answer(code, 5), attempt, DELAYS, most=7) == Verdict("failed")
+
+
+@pytest.mark.parametrize("attempt", [1, 3, 7, 8])
+@pytest.mark.parametrize("code", [200, 204, 299])
+def test_a_success_is_the_end_whenever_it_comes(code: int, attempt: int) -> None:
+    assert judge(_answer(code, 60), attempt, DELAYS, most=7) == Verdict("delivered")
+
+
+@pytest.mark.parametrize("attempt", [1, 3, 7])
+def test_gone_is_the_end_whenever_it_comes(attempt: int) -> None:
+    assert judge(_answer(410, 60), attempt, DELAYS, most=7) == Verdict("failed")
+
+
+@pytest.mark.parametrize(
+    ("attempt", "asked", "wait"),
+    [
+        (1, 0, 60),
+        (1, 59, 60),
+        (1, 60, 60),
+        (1, 61, 61),
+        (1, 7200, 7200),
+        (1, 86400, 86400),
+        (1, 86401, 86400),
+        (1, 999999999, 86400),
+        (4, 60, 7200),
+        (4, 7201, 7201),
+        (6, 60, 86400),
+        (6, 999999999, 86400),
+    ],
+)
+def test_who_asks_for_time_gets_it_within_the_schedule(
+    attempt: int, asked: float, wait: float
+) -> None:
+    assert judge(_answer(503, asked), attempt, DELAYS, most=7) == Verdict("pending", wait)
+
+
+@pytest.mark.parametrize(("delays", "most"), [((0,), 7), (DELAYS, 1), ((0, 5), 2)])
+def test_the_shorter_of_schedule_and_bound_counts(delays: tuple[int, ...], most: int) -> None:
+    last = min(len(delays), most)
+    assert judge(_answer(500), last, delays, most=most) == Verdict("failed")
+    if last > 1:
+        assert judge(_answer(500), last - 1, delays, most=most).status == "pending"
+
+
+# The whole way
+
+
+def _verify(sender: Sender, webhook_id: str, got: Got) -> int:
+    """When it was signed."""
+    stamp = int(got.headers["X-Service-Timestamp"])
+    expected = signing.signature(sender.secrets[webhook_id], stamp, got.body)
+    assert got.headers["X-Service-Signature"] == expected
+    assert got.headers["webhook-timestamp"] == str(stamp)
+    return stamp
+
+
+async def _waits(sender: Sender, delivery: dict[str, Any], webhook_id: str) -> float:
+    """What the ledger has it wait, counted from when the outcome was written."""
+    row = await sender.work(webhook_id)
+    assert row["state"] == "pending"
+    assert datetime.fromisoformat(delivery["next_attempt_at"]) == row["run_at"]
+    told = datetime.fromisoformat(delivery["attempts"][0]["created_at"])
+    waited: float = (row["run_at"] - told).total_seconds()
+    return waited
+
+
+async def test_seven_attempts_each_at_its_time(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/500")
+    await sender.happen()
+    for number in range(1, 7):
+        delivery = await sender.attempted(webhook_id, number)
+        assert delivery["status"] == "pending"
+        waits = await _waits(sender, delivery, webhook_id)
+        assert DELAYS[number] <= waits < DELAYS[number] + 30
+        await sender.let_pass(webhook_id, waits + 1)
+    delivery = await sender.attempted(webhook_id, 7)
+    assert (delivery["status"], delivery["next_attempt_at"]) == ("failed", None)
+    assert delivery["finished_at"] is not None
+    assert [one["attempt"] for one in delivery["attempts"]] == [7, 6, 5, 4, 3, 2, 1]
+    assert {one["response_code"] for one in delivery["attempts"]} == {500}
+    assert len(receiver.got) == 7
+
+
+async def test_before_its_time_nothing_is_sent(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/500")
+    await sender.happen()
+    await sender.attempted(webhook_id)
+    await sender.let_pass(webhook_id, 30)
+    assert sender.process.courier is not None
+    await sender.process.courier.look()
+    assert (await sender.work(webhook_id))["state"] == "pending"
+    assert len(receiver.got) == 1
+
+
+async def test_the_last_failure_is_told(sender: Sender, receiver: Receiver) -> None:
+    (event_id,), webhook_id = await _fail_for_good(sender, f"{receiver.url}/500")
+    row = await sender.work(webhook_id)
+    assert (row["state"], row["attempt"]) == ("dead", 7)
+    (dead,) = await sender.told("system.work.dead")
+    delivery = await sender.attempted(webhook_id)
+    assert dead["data"] == {
+        "work_id": row["id"],
+        "kind": "webhooks.deliver",
+        "ref_id": delivery["id"],
+        "attempts": 7,
+        "error": "the endpoint answered 500",
+    }
+    assert dead["parent_id"] == event_id
+    assert dead["correlation_id"] == delivery["correlation_id"]
+
+
+async def _fail_for_good(sender: Sender, url: str) -> tuple[list[str], str]:
+    webhook_id = await sender.webhook(url)
+    made = await sender.happen()
+    for number in range(1, 7):
+        await sender.attempted(webhook_id, number)
+        await sender.let_pass(webhook_id, 100_000)
+    await sender.attempted(webhook_id, 7)
+    return made, webhook_id
+
+
+async def test_a_delivery_that_failed_for_good_rests(sender: Sender, receiver: Receiver) -> None:
+    _, webhook_id = await _fail_for_good(sender, f"{receiver.url}/500")
+    await sender.let_pass(webhook_id, 1_000_000)
+    assert sender.process.courier is not None
+    await sender.process.courier.look()
+    assert (await sender.work(webhook_id))["state"] == "dead"
+    assert len(receiver.got) == 7
+
+
+async def test_each_attempt_is_signed_anew(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/500")
+    start = datetime.now(UTC).replace(microsecond=0)
+    for number in range(1, 8):
+        with clock.frozen(start + timedelta(hours=number)):
+            if number == 1:
+                await sender.happen()
+            else:
+                await sender.let_pass(webhook_id, 100_000)
+            await receiver.wait_for(number)
+        await sender.attempted(webhook_id, number)
+    stamps = [_verify(sender, webhook_id, got) for got in receiver.got]
+    assert stamps == [int(start.timestamp()) + 3600 * number for number in range(1, 8)]
+
+
+async def test_each_attempt_is_of_the_same_bytes(sender: Sender, receiver: Receiver) -> None:
+    (event_id,), _ = await _fail_for_good(sender, f"{receiver.url}/500")
+    assert len({got.body for got in receiver.got}) == 1
+    assert {got.headers["X-Service-Event-Id"] for got in receiver.got} == {event_id}
+    assert {got.headers["webhook-id"] for got in receiver.got} == {event_id}
+
+
+async def test_retries_are_counted_in_a_header(sender: Sender, receiver: Receiver) -> None:
+    await _fail_for_good(sender, f"{receiver.url}/500")
+    counts = [got.headers.get("X-Service-Retry-Count") for got in receiver.got]
+    assert counts == [None, "1", "2", "3", "4", "5", "6"]
+
+
+async def test_a_success_stops_the_retries(sender: Sender, receiver: Receiver) -> None:
+    receiver.scripts["mended"] = [500, 503, 200]
+    webhook_id = await sender.webhook(f"{receiver.url}/script/mended")
+    await sender.happen()
+    for number in (1, 2):
+        await sender.attempted(webhook_id, number)
+        await sender.let_pass(webhook_id, 100_000)
+    delivery = await sender.attempted(webhook_id, 3)
+    assert (delivery["status"], delivery["response_code"]) == ("delivered", 200)
+    assert delivery["error"] is None
+    codes = [(one["status"], one["response_code"]) for one in delivery["attempts"]]
+    assert codes == [("delivered", 200), ("failed", 503), ("failed", 500)]
+    assert (await sender.work(webhook_id))["state"] == "done"
+    assert await sender.told("system.work.dead") == []
+
+
+async def test_a_secret_rotated_between_attempts_signs_the_next(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/500")
+    await sender.happen()
+    await sender.attempted(webhook_id)
+    old = sender.secrets[webhook_id]
+    answer = await sender.client.post(f"{PATH}/{webhook_id}/rotate-secret")
+    sender.secrets[webhook_id] = answer.json()["secret"]
+    await sender.let_pass(webhook_id, 100)
+    await sender.attempted(webhook_id, 2)
+    stamp = _verify(sender, webhook_id, receiver.got[1])
+    before = signing.signature(old, stamp, receiver.got[1].body)
+    assert receiver.got[1].headers["X-Service-Signature-Previous"] == before
+
+
+async def test_a_new_address_gets_the_next_attempt(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/500")
+    await sender.happen()
+    await sender.attempted(webhook_id)
+    await sender.change(webhook_id, url=f"{receiver.url}/200/moved")
+    await sender.let_pass(webhook_id, 100)
+    delivery = await sender.attempted(webhook_id, 2)
+    assert delivery["status"] == "delivered"
+    urls = [one["url"] for one in delivery["attempts"]]
+    assert urls == [f"{receiver.url}/200/moved", f"{receiver.url}/500"]
+
+
+# Retry-After
+
+
+async def _asked_for(sender: Sender, receiver: Receiver, code: int, asked: str) -> float:
+    webhook_id = await sender.webhook(f"{receiver.url}/{code}?after={quote(asked)}")
+    await sender.happen()
+    return await _waits(sender, await sender.attempted(webhook_id), webhook_id)
+
+
+@pytest.mark.parametrize("code", [429, 503])
+@pytest.mark.parametrize(
+    ("asked", "wait"),
+    [
+        ("3600", 3600),
+        (" 120 ", 120),
+        ("1", 60),
+        ("0", 60),
+        ("90000", 86400),
+        ("9" * 400, 86400),
+        ("-5", 60),
+        ("1.5", 60),
+        ("soon", 60),
+        ("", 60),
+        ("Thu, 99 Foo 2030 99:99:99 GMT", 60),
+        ("Mon, 01 Jan 0001 00:00:00 -2359", 60),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 86400),
+        ("Fri, 31 Dec 9999 23:59:59 -2359", 86400),
+        ("Mon, 01 Jan 2001 00:00:00 GMT", 60),
+    ],
+)
+async def test_who_names_seconds_or_nonsense_gets_the_longer_wait(
+    sender: Sender, receiver: Receiver, code: int, asked: str, wait: float
+) -> None:
+    waited = await _asked_for(sender, receiver, code, asked)
+    assert wait <= waited < wait + 30
+
+
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The server's own clock is set to a zone far from UTC."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("zone", ["GMT", "+0000", "-0000", "", "UTC"])
+async def test_who_names_a_date_is_left_alone_until_then(
+    sender: Sender, receiver: Receiver, far_east: None, zone: str
+) -> None:
+    """As HTTP has it in GMT, wherever the server stands."""
+    until = clock.now() + timedelta(hours=5)
+    asked = format_datetime(until, usegmt=True).removesuffix("GMT") + zone
+    waited = await _asked_for(sender, receiver, 503, asked.strip())
+    assert 5 * 3600 - 30 <= waited < 5 * 3600 + 30
+
+
+def test_no_date_makes_it_fall_over() -> None:
+    pieces = ("", ",", "Mon", "1", "Jan", "2030", "00:00:00", ":", "GMT", "-", "+9999", "\u0661")
+    for first in pieces:
+        for second in pieces:
+            for third in pieces:
+                given = f"{first} {second}{third}"
+                found = sending._retry_after(given)
+                assert found is None or found >= 0, given

@@ -1,0 +1,335 @@
+"""Endpoints that are switched off, by themselves or by hand, and what becomes of what waits."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.asking import until
+from tests.webhooks.receiver import Receiver
+from tests.webhooks.sender import EVENT, PATH, Sender, eventually
+from tests.webhooks.spoken import answer, speaking
+from tests.world import World
+from workers.main import WorkerProcess
+
+DISABLED = "system.webhook.disabled"
+DAY = 24 * 3600
+
+
+async def _is_off(sender: Sender, webhook_id: str) -> None:
+    async def off() -> bool:
+        return not (await sender.shown(webhook_id))["active"]
+
+    await eventually(off)
+
+
+async def _gone(sender: Sender, receiver: Receiver) -> str:
+    webhook_id = await sender.webhook(f"{receiver.url}/410")
+    await sender.happen()
+    await _is_off(sender, webhook_id)
+    return webhook_id
+
+
+# 410
+
+
+async def test_gone_switches_a_webhook_off_at_once(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _gone(sender, receiver)
+    assert (await sender.shown(webhook_id))["disabled_reason"] == "gone"
+    delivery = await sender.attempted(webhook_id)
+    assert (delivery["status"], delivery["response_code"]) == ("failed", 410)
+    assert delivery["error"] == "the endpoint answered 410"
+    assert delivery["finished_at"] is not None
+    assert len(receiver.got) == 1
+
+
+async def test_gone_is_told_as_an_event_of_the_same_chain(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await _gone(sender, receiver)
+    (told,) = await sender.told(DISABLED)
+    assert told["data"] == {
+        "webhook_id": webhook_id,
+        "url": f"{receiver.url}/410",
+        "reason": "gone",
+        "subscription_id": None,
+    }
+    delivery = await sender.attempted(webhook_id)
+    assert told["correlation_id"] == delivery["correlation_id"]
+    assert told["parent_id"] == delivery["event_id"]
+
+
+async def test_the_owner_gets_a_mail(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _gone(sender, receiver)
+    folder = sender.parts.settings.data_dir / "mail"
+
+    async def found() -> list[str]:
+        letters = [path.read_text(errors="replace") for path in folder.glob("*.eml")]
+        return [letter for letter in letters if sender.client.email in letter]
+
+    await eventually(found)
+    (letter,) = await found()
+    assert webhook_id in letter
+    assert f"{receiver.url}/410" in letter
+    assert "410" in letter
+
+
+async def test_an_owner_who_may_not_sign_in_any_more_gets_none(
+    sender: Sender, receiver: Receiver
+) -> None:
+    user_id = sender.client.user_id
+    webhook_id = await sender.webhook(f"{receiver.url}/410")
+    await sender.execute("UPDATE users SET status = 'inactive' WHERE id = $1", user_id)
+    await sender.happen()
+    await sender.settled(webhook_id)
+    assert await sender.value("SELECT active FROM webhooks WHERE id = $1", webhook_id) is False
+    assert await sender.letters() == 0
+
+
+async def test_many_gone_at_once_are_one_event_and_one_mail(sender: Sender) -> None:
+    asked: list[asyncio.StreamWriter] = []
+    all_asked = asyncio.Event()
+
+    async def gone(writer: asyncio.StreamWriter) -> None:
+        asked.append(writer)
+        await all_asked.wait()
+        writer.write(answer(b"", "410 Gone"))
+
+    async with speaking(gone) as url:
+        webhook_id = await sender.webhook(url)
+        await sender.happen(10)
+        await until(lambda: len(asked) == 10)
+        all_asked.set()
+        await sender.settled(webhook_id, 10)
+    assert len(await sender.told(DISABLED)) == 1
+    assert await sender.letters() == 1
+    assert await sender.count(webhook_id, "status = 'failed' AND response_code = 410") == 10
+
+
+async def test_gone_on_a_retry_counts_as_well(sender: Sender, receiver: Receiver) -> None:
+    receiver.scripts["leaving"] = [500, 410]
+    webhook_id = await sender.webhook(f"{receiver.url}/script/leaving")
+    await sender.happen()
+    await sender.attempted(webhook_id)
+    await sender.let_pass(webhook_id, 100)
+    delivery = await sender.attempted(webhook_id, 2)
+    assert delivery["status"] == "failed"
+    assert (await sender.shown(webhook_id))["disabled_reason"] == "gone"
+
+
+async def test_gone_of_one_endpoint_is_of_no_other(
+    sender: Sender, receiver: Receiver, world: World, courier: WorkerProcess
+) -> None:
+    other = Sender(await world.user(), sender.parts, courier)
+    theirs = await other.webhook(f"{receiver.url}/410")
+    mine = await sender.webhook(f"{receiver.url}/200")
+    await _gone(sender, receiver)
+    assert (await sender.shown(mine))["active"]
+    assert (await other.shown(theirs))["active"]
+
+
+async def test_a_trial_that_finds_it_gone_switches_nothing_off(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/410")
+    tried = await sender.client.post(f"{PATH}/{webhook_id}/test", {"event_type": EVENT})
+    assert (tried.json()["status"], tried.json()["response_code"]) == ("failed", 410)
+    found = await sender.shown(webhook_id)
+    assert (found["active"], found["failing_since"]) == (True, None)
+
+
+async def test_what_the_url_holds_after_its_path_is_not_told(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/410?key=hush")
+    await sender.happen()
+    await _is_off(sender, webhook_id)
+    (told,) = await sender.told(DISABLED)
+    assert told["data"]["url"] == f"{receiver.url}/410"
+
+
+# Failing for five days
+
+
+async def _failing_for(sender: Sender, webhook_id: str, seconds: float) -> None:
+    await sender.execute(
+        "UPDATE webhooks SET failing_since = now() - $2 * interval '1 second' WHERE id = $1",
+        webhook_id,
+        float(seconds),
+    )
+
+
+async def _failed_once(sender: Sender, url: str) -> str:
+    webhook_id = await sender.webhook(url)
+    await sender.happen()
+    await sender.attempted(webhook_id)
+    return webhook_id
+
+
+async def test_the_first_failure_is_remembered(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _failed_once(sender, f"{receiver.url}/500")
+    since = (await sender.shown(webhook_id))["failing_since"]
+    assert since is not None
+    await sender.let_pass(webhook_id, 100)
+    await sender.attempted(webhook_id, 2)
+    assert (await sender.shown(webhook_id))["failing_since"] == since
+
+
+async def test_a_success_in_between_starts_the_days_anew(
+    sender: Sender, receiver: Receiver
+) -> None:
+    receiver.scripts["now-and-then"] = [500, 200]
+    webhook_id = await _failed_once(sender, f"{receiver.url}/script/now-and-then")
+    await _failing_for(sender, webhook_id, 6 * DAY)
+    await sender.let_pass(webhook_id, 100)
+    await sender.attempted(webhook_id, 2)
+    found = await sender.shown(webhook_id)
+    assert (found["active"], found["failing_since"]) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("failing", "reason"), [(5 * DAY - 60, None), (5 * DAY + 1, "failing"), (50 * DAY, "failing")]
+)
+async def test_five_days_of_failing_switch_a_webhook_off(
+    sender: Sender, receiver: Receiver, failing: float, reason: str | None
+) -> None:
+    webhook_id = await _failed_once(sender, f"{receiver.url}/500")
+    await _failing_for(sender, webhook_id, failing)
+    await sender.let_pass(webhook_id, 100)
+    await sender.attempted(webhook_id, 2)
+    found = await sender.shown(webhook_id)
+    assert (found["active"], found["disabled_reason"]) == (reason is None, reason)
+
+
+async def test_switched_off_for_failing_it_says_so(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _failed_once(sender, f"{receiver.url}/503")
+    await _failing_for(sender, webhook_id, 6 * DAY)
+    await sender.let_pass(webhook_id, 100)
+    await _is_off(sender, webhook_id)
+    (told,) = await sender.told(DISABLED)
+    assert told["data"]["reason"] == "failing"
+    assert await sender.letters() == 1
+
+
+async def test_no_answer_at_all_is_failing_as_well(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _failed_once(sender, f"{receiver.url}/reset")
+    await _failing_for(sender, webhook_id, 6 * DAY)
+    await sender.let_pass(webhook_id, 100)
+    await _is_off(sender, webhook_id)
+
+
+async def test_trials_tell_nothing_of_how_it_fares(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _failed_once(sender, f"{receiver.url}/500")
+    await _failing_for(sender, webhook_id, 6 * DAY)
+    before = (await sender.shown(webhook_id))["failing_since"]
+    await sender.client.post(f"{PATH}/{webhook_id}/test", {"event_type": EVENT})
+    found = await sender.shown(webhook_id)
+    assert (found["active"], found["failing_since"]) == (True, before)
+
+
+# By hand
+
+
+async def _waiting(sender: Sender, receiver: Receiver) -> str:
+    """An endpoint with a delivery that waits for its second attempt."""
+    return await _failed_once(sender, f"{receiver.url}/500")
+
+
+async def test_what_waits_for_an_inactive_webhook_ends_failed(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await _waiting(sender, receiver)
+    await sender.change(webhook_id, active=False)
+    await sender.let_pass(webhook_id, 100)
+    await sender.settled(webhook_id)
+    delivery = await sender.attempted(webhook_id)
+    assert (delivery["status"], delivery["attempt"]) == ("failed", 1)
+    assert delivery["error"] == "the webhook was not active when its turn came"
+    assert (delivery["response_code"], delivery["next_attempt_at"]) == (500, None)
+    assert (await sender.work(webhook_id))["state"] == "cancelled"
+    assert len(receiver.got) == 1
+
+
+async def test_what_ended_so_can_be_redelivered_once_it_is_active(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await _waiting(sender, receiver)
+    await sender.change(webhook_id, active=False)
+    await sender.let_pass(webhook_id, 100)
+    await sender.settled(webhook_id)
+    await sender.change(webhook_id, active=True, url=f"{receiver.url}/200")
+    delivery_id = (await sender.listed(webhook_id))[0]["id"]
+    await sender.redeliver(webhook_id, delivery_id)
+    delivery = await sender.attempted(webhook_id, 2)
+    assert (delivery["status"], delivery["error"]) == ("delivered", None)
+
+
+async def test_back_in_time_nothing_is_lost(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _waiting(sender, receiver)
+    await sender.change(webhook_id, active=False)
+    await sender.change(webhook_id, active=True, url=f"{receiver.url}/200")
+    await sender.let_pass(webhook_id, 100)
+    assert (await sender.attempted(webhook_id, 2))["status"] == "delivered"
+
+
+async def test_an_inactive_webhook_gets_no_new_events(sender: Sender, receiver: Receiver) -> None:
+    resting = await sender.webhook(f"{receiver.url}/200/resting", active=False)
+    awake = await sender.webhook(f"{receiver.url}/200/awake")
+    await sender.happen(3)
+    await sender.settled(awake, 3)
+    assert await sender.listed(resting) == []
+    assert receiver.of("/200/resting") == []
+
+
+@pytest.mark.parametrize("reason", ["gone", "failing"])
+async def test_switched_on_again_the_reason_is_gone(
+    sender: Sender, receiver: Receiver, reason: str
+) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/200")
+    await sender.execute(
+        "UPDATE webhooks SET active = false, disabled_reason = $2, failing_since = now() "
+        "WHERE id = $1",
+        webhook_id,
+        reason,
+    )
+    changed = await sender.change(webhook_id, active=True)
+    assert (changed["active"], changed["disabled_reason"]) == (True, None)
+    assert changed["failing_since"] is None
+    await sender.happen()
+    assert (await sender.attempted(webhook_id))["status"] == "delivered"
+
+
+async def test_switched_on_again_it_has_five_days_more(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _waiting(sender, receiver)
+    await _failing_for(sender, webhook_id, 6 * DAY)
+    await sender.change(webhook_id, active=False)
+    await sender.change(webhook_id, active=True)
+    await sender.let_pass(webhook_id, 100)
+    await sender.attempted(webhook_id, 2)
+    assert (await sender.shown(webhook_id))["active"]
+
+
+async def test_deleting_a_webhook_cancels_what_waits(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _waiting(sender, receiver)
+    assert (await sender.client.delete(f"{PATH}/{webhook_id}")).status_code == 204
+    row = await sender.work(webhook_id)
+    assert (row["state"], row["lease_token"]) == ("cancelled", None)
+    assert await sender.count(webhook_id) == 0
+
+
+async def test_deleting_a_webhook_while_it_is_called_leaves_nothing(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await sender.webhook(f"{receiver.url}/slow/deleted")
+    await sender.happen(3)
+    await receiver.wait_for(3)
+    assert (await sender.client.delete(f"{PATH}/{webhook_id}")).status_code == 204
+    receiver.released.set()
+    states: list[Any] = await _states(sender, webhook_id)
+    assert states == ["cancelled"] * 3
+    assert await sender.told("system.work.dead") == []
+
+
+async def _states(sender: Sender, webhook_id: str) -> list[Any]:
+    found = await sender.value("SELECT array_agg(state) FROM work WHERE lane = $1", webhook_id)
+    return list(found)

@@ -1,0 +1,177 @@
+"""What the fields of a webhook may hold: the same when it is made and when it is changed."""
+
+from typing import Any
+
+import pytest
+
+from tests.asking import refused
+from tests.webhooks import hooks
+from tests.webhooks.hooks import BODY, PATH
+from tests.world import Client
+
+WRONG: list[tuple[str, Any, str]] = [
+    # Which field, what is given, what is named.
+    ("url", None, "url"),
+    ("url", "", "url"),
+    ("url", 7, "url"),
+    ("url", ["https://example.com"], "url"),
+    ("url", "https://example.com/" + "x" * 1981, "url"),
+    ("url", "example.com/hook", "url"),
+    ("url", "//example.com/hook", "url"),
+    ("url", "https://", "url"),
+    ("url", "https:///hook", "url"),
+    ("url", "https://exa mple.com/", "url"),
+    ("url", "https://exa\tmple.com/", "url"),
+    ("url", " https://example.com/", "url"),
+    ("url", "https://example.com/\r\nX-Service-Test: true", "url"),
+    ("url", "https://example.com/\x7f", "url"),
+    ("url", "https://example.com:99999/", "url"),
+    ("url", "https://example.com:port/", "url"),
+    ("url", "ftp://example.com/", "url"),
+    ("url", "file:///etc/passwd", "url"),
+    ("url", "javascript:alert(1)", "url"),
+    ("url", "http://example.com/hook", "url"),
+    ("url", "HTTP://example.com/hook", "url"),
+    ("url", "https://ada:pw@example.com/", "url"),
+    ("url", "https://ada@example.com/", "url"),
+    ("url", "https://10.0.0.1/", "url"),
+    ("url", "https://0x0a000001/", "url"),
+    ("url", "https://167772161/", "url"),
+    ("url", "https://169.254.169.254/latest/meta-data", "url"),
+    ("url", "https://[::1]/", "url"),
+    ("url", "https://[::ffff:10.0.0.1]/", "url"),
+    ("url", "https://[::1", "url"),
+    ("events", None, "events"),
+    ("events", [], "events"),
+    ("events", "agent.created", "events"),
+    ("events", {"agent.created": True}, "events"),
+    ("events", ["agent.created"] * 201, "events"),
+    ("events", ["agent.created", "agent.exploded"], "events.1"),
+    ("events", ["*"], "events.0"),
+    ("events", ["agent.*"], "events.0"),
+    ("events", ["Agent.Created"], "events.0"),
+    ("events", ["agent.created "], "events.0"),
+    ("events", [""], "events.0"),
+    ("events", ["x" * 101], "events.0"),
+    ("events", ["agent.created", None], "events.1"),
+    ("events", ["agent.created", 7], "events.1"),
+    ("active", None, "active"),
+    ("active", "true", "active"),
+    ("active", 1, "active"),
+    ("description", 7, "description"),
+    ("description", ["a"], "description"),
+    ("description", "x" * 1001, "description"),
+    ("description", "a\0b", "body"),
+    ("headers", [], "headers"),
+    ("headers", "X-Team: sales", "headers"),
+    ("headers", {"X-Team": 7}, "headers.X-Team"),
+    ("headers", {"X-Team": None}, "headers.X-Team"),
+    ("headers", {"X-Team": ["a"]}, "headers.X-Team"),
+    ("headers", {f"X-{n}": "a" for n in range(21)}, "headers"),
+    ("headers", {"X-Team": "a" * 4097}, "headers.X-Team"),
+    ("headers", {"x" * 101: "a"}, "headers." + "x" * 100),
+    ("headers", {"X-Team": "a", "x-team": "b"}, "headers.x-team"),
+]
+_NAMES = [f"{field}-{number}" for number, (field, _, _) in enumerate(WRONG)]
+
+
+@pytest.mark.parametrize(("field", "value", "named"), WRONG, ids=_NAMES)
+async def test_a_wrong_field_is_named_at_create(
+    developer: Client, field: str, value: Any, named: str
+) -> None:
+    error = refused(await developer.post(PATH, {**BODY, field: value}), 422, "validation_error")
+    assert list(error["details"]) == [named]
+    assert (await developer.get(PATH)).json()["data"] == []
+
+
+@pytest.mark.parametrize(("field", "value", "named"), WRONG, ids=_NAMES)
+async def test_a_wrong_field_is_named_at_change_and_nothing_is_changed(
+    developer: Client, field: str, value: Any, named: str
+) -> None:
+    made = await hooks.create(developer)
+    right = {"url": "https://example.com/other", "description": "Other", "headers": {"X-A": "b"}}
+    answer = await developer.put(f"{PATH}/{made['id']}", {**right, field: value})
+    assert list(refused(answer, 422, "validation_error")["details"]) == [named]
+    found = await hooks.read(developer, made["id"])
+    assert found == {name: value for name, value in made.items() if name != "secret"}
+    assert await hooks.told(developer, "system.webhook.updated") == []
+
+
+@pytest.mark.parametrize("missing", ["url", "events"])
+async def test_what_is_required_is_named(developer: Client, missing: str) -> None:
+    body = {name: value for name, value in BODY.items() if name != missing}
+    error = refused(await developer.post(PATH, body), 422, "validation_error")
+    assert error["details"] == {missing: "is required"}
+
+
+async def test_every_wrong_field_is_named_at_once(developer: Client) -> None:
+    body = {"url": 7, "active": "yes", "description": 1, "headers": {"A": 1}}
+    error = refused(await developer.post(PATH, body), 422, "validation_error")
+    named = {"url", "events", "active", "description", "headers.A"}
+    assert set(error["details"]) == named
+
+
+async def test_every_unknown_event_type_is_named(developer: Client) -> None:
+    answer = await developer.post(PATH, {**BODY, "events": ["a.b", "agent.created", "c.d"]})
+    error = refused(answer, 422, "validation_error")
+    assert set(error["details"]) == {"events.0", "events.2"}
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'"text"', b"\xff", b"{}garbage"])
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+async def test_a_body_that_is_no_object_is_refused(
+    developer: Client, method: str, content: bytes
+) -> None:
+    path = PATH if method == "POST" else f"{PATH}/{(await hooks.create(developer))['id']}"
+    answer = await developer(
+        method, path, content=content, headers={"content-type": "application/json"}
+    )
+    error = refused(answer, 422, "validation_error")
+    assert list(error["details"]) == ["body"]
+
+
+async def test_a_body_that_is_too_large_is_refused(developer: Client) -> None:
+    answer = await developer.post(PATH, {**BODY, "description": "x" * 1_100_000})
+    refused(answer, 413, "payload_too_large")
+
+
+RIGHT: list[tuple[str, Any]] = [
+    ("url", "https://example.com/" + "x" * 1980),
+    ("url", "http://127.0.0.1:8080/admitted"),
+    ("url", "http://localhost/admitted"),
+    ("url", "https://bücher.example/straße?q=ü"),
+    ("url", "https://[2606:4700::1111]:8443/"),
+    ("description", "x" * 1000),
+    ("description", "Zeile 1\nZeile 2 ☕"),
+    ("events", ["system.webhook.created", "form.submission.created", "workflow.execution.failed"]),
+    ("headers", {}),
+    ("headers", {f"X-{n}": "a" * 400 for n in range(20)}),
+    ("headers", {"x" * 100: ""}),
+    ("headers", {"X-Name": "Zoë"}),
+]
+_RIGHT_NAMES = [f"{field}-{number}" for number, (field, _) in enumerate(RIGHT)]
+
+
+@pytest.mark.parametrize(("field", "value"), RIGHT, ids=_RIGHT_NAMES)
+async def test_a_field_may_go_to_its_bounds(developer: Client, field: str, value: Any) -> None:
+    made = await hooks.create(developer, **{field: value})
+    assert made[field] == value
+    assert (await hooks.read(developer, made["id"]))[field] == value
+
+
+@pytest.mark.parametrize(("field", "value"), RIGHT, ids=_RIGHT_NAMES)
+async def test_a_field_may_be_changed_to_its_bounds(
+    developer: Client, field: str, value: Any
+) -> None:
+    made = await hooks.create(developer, headers={"X-Old": "old"})
+    assert (await hooks.update(developer, made["id"], **{field: value}))[field] == value
+    assert (await hooks.read(developer, made["id"]))[field] == value
+
+
+@pytest.mark.parametrize(("field", "nothing"), [("description", ""), ("headers", {})])
+async def test_what_is_optional_may_be_null(developer: Client, field: str, nothing: Any) -> None:
+    made = await hooks.create(developer, **{field: None})
+    assert made[field] == nothing
+    given = {"description": "Ours", "headers": {"X-Team": "a"}}
+    await hooks.update(developer, made["id"], **given)
+    assert (await hooks.update(developer, made["id"], **{field: None}))[field] == nothing
