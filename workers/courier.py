@@ -52,6 +52,7 @@ class Courier:
         self._look_at = 0.0
         self._after = ""
         self._held_back = False
+        self._stopping = False
 
     def take(self, fresh: Iterable[Fresh]) -> None:
         self._fresh.extend(fresh)
@@ -62,8 +63,13 @@ class Courier:
         self._look_at = 0.0
         self._news.set()
 
-    async def run_forever(self) -> None:
-        while True:
+    def stop(self) -> None:
+        """Once what is being claimed has begun, or was put back."""
+        self._stopping = True
+        self._news.set()
+
+    async def run(self) -> None:
+        while not self._stopping:
             self._news.clear()
             try:
                 await self.take_fresh()
@@ -140,7 +146,11 @@ class Courier:
     async def _begin(self, tx: Tx, rows: list[WorkRow]) -> None:
         found = await parcels.load(tx, [row.ref_id or "" for row in rows]) if rows else {}
         for row in rows:
-            self._carry(row, found.get(row.ref_id or ""))
+            if self._lanes[row.lane or ""] < AT_ONCE_TO_ENDPOINT:
+                self._carry(row, found.get(row.ref_id or ""))
+            else:
+                # Somebody was adopted while these were claimed.
+                await self._runner.put_back(row)
 
     def _carry(self, row: WorkRow, parcel: Parcel | None) -> None:
         lane, tenant = row.lane or "", row.tenant_id or ""

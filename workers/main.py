@@ -131,7 +131,7 @@ class WorkerProcess:
         taking = [asyncio.create_task(worker.start()) for worker in self._workers]
         looking = [asyncio.create_task(self.sweeper.poll_forever())]
         if self.courier is not None:
-            looking.append(asyncio.create_task(self.courier.run_forever()))
+            looking.append(asyncio.create_task(self.courier.run()))
         tending = [
             asyncio.create_task(self.runner.renew_forever()),
             asyncio.create_task(self._hear_cancels()),
@@ -141,8 +141,9 @@ class WorkerProcess:
         await self.stopped.wait()
         log.info("worker stopping", running=self.runner.busy)
         # Take nothing new, let what runs finish, and only then end the loops around it.
-        for task in looking:
-            task.cancel()
+        looking[0].cancel()
+        if self.courier is not None:
+            self.courier.stop()
         for queue in self._bells:
             queue.stopping = True
         await self.runner.drain(GRACE_SECONDS)

@@ -99,6 +99,8 @@ def _literal(value: object) -> str:
             return "NULL"
         case int():
             return str(value)
+        case list():
+            return f"ARRAY[{', '.join(map(_literal, value))}]"
         case datetime():
             return f"'{value.isoformat()}'"
     return "'" + str(value).replace("'", "''") + "'"
