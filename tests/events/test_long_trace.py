@@ -1,0 +1,45 @@
+"""A trace that is too long to read whole is cut, and says where."""
+
+from typing import Any
+
+from app.kit import ids
+from app.kit.ids import new_id
+from app.parts import Parts
+from tests.events.watching import run_sql
+from tests.world import Client
+
+_FILL = """
+INSERT INTO event_log (tenant_id, id, type, correlation_id, data)
+SELECT $1, 'evt_' || lpad(n::text, 26, '0'), 'system.test', $2,
+       jsonb_build_object('note', repeat('x', 60000))
+FROM generate_series(1, 100) n
+ON CONFLICT DO NOTHING
+"""
+
+
+async def test_data_beyond_some_megabytes_are_left_out(developer: Client, parts: Parts) -> None:
+    correlation_id = new_id("cor")
+    await run_sql(parts, _FILL, developer.tenant_id, correlation_id)
+    answer = await developer.get(f"/api/v1/event-log/trace/{correlation_id}")
+    assert answer.status_code == 200
+    assert len(answer.content) < 5 * 1024 * 1024
+    entries: list[dict[str, Any]] = answer.json()["data"]
+    assert len(entries) == 100
+    assert "omitted" not in entries[0]
+    assert (entries[-1]["omitted"], entries[-1]["data"]) == (True, {})
+    whole = await developer.get(f"/api/v1/event-log/{entries[-1]['id']}")
+    assert len(whole.json()["data"]["note"]) == 60_000
+    assert "omitted" not in whole.json()
+
+
+def test_an_id_tells_when_it_was_made() -> None:
+    before = ids.moment_of(new_id("evt"))
+    after = ids.moment_of(new_id("evt"))
+    assert before is not None
+    assert after is not None
+    assert before <= after
+
+
+def test_what_is_no_id_of_ours_tells_nothing() -> None:
+    assert ids.moment_of("evt_short") is None
+    assert ids.moment_of("evt_" + "u" * 26) is None
