@@ -81,7 +81,8 @@ def _executions(many: Many) -> str:
 
 
 def _is_near(total: int, real: int) -> bool:
-    return max(BOUND, real * 0.8) < total < real * 1.25
+    """The planner takes conditions for independent of each other, and knows samples only."""
+    return max(BOUND, real / 2) < total < real * 2
 
 
 @pytest.mark.parametrize("params", [{}, {"event_type": COMMON}])

@@ -95,22 +95,15 @@ async def endpoint_of(tx: Tx, subscription_id: str) -> Webhook:
     return endpoint
 
 
-async def _own_endpoint(
-    tx: Tx, subscription_id: str, *, for_update: bool = False
-) -> Webhook | None:
-    session, wanted = await tx.session(), select(Webhook)
-    wanted = wanted.where(Webhook.subscription_id == subscription_id)
-    found: Webhook | None = await session.scalar(wanted.with_for_update() if for_update else wanted)
+async def _own_endpoint(tx: Tx, subscription_id: str) -> Webhook | None:
+    session = await tx.session()
+    found: Webhook | None = await session.scalar(
+        select(Webhook).where(Webhook.subscription_id == subscription_id)
+    )
     return found
 
 
-async def _lock(tx: Tx, subscription_id: str) -> EventSubscription:
-    """An endpoint before its subscription, as whoever switches both off does."""
-    await _own_endpoint(tx, subscription_id, for_update=True)
-    return await find(tx, subscription_id, for_update=True)
-
-
-async def _hold(tx: Tx, subscription_id: str, *, given_up: bool) -> EventSubscription:
+async def _hold(tx: Tx, subscription_id: str, *, given_up: bool = False) -> EventSubscription:
     """Locked, with its own address and what that is still to get, in the order of whoever delivers
     and hands out: work, address, subscription.
     """
@@ -181,7 +174,7 @@ async def update(desk: Desk, subscription_id: str, data: UpdateSubscription) -> 
 
 async def rotate(desk: Desk, subscription_id: str) -> ChangedSubscription:
     """Of its own address; as with a webhook, the old secret signs beside the new one for a day."""
-    subscription = await _lock(desk.tx, subscription_id)
+    subscription = await _hold(desk.tx, subscription_id)
     secret = await webhooks.renew_secret(desk, await endpoint_of(desk.tx, subscription_id))
     ids = (subscription.id, subscription.event_type, subscription.action_type)
     await events.emit(
