@@ -156,9 +156,10 @@ class Courier:
         lane, tenant = row.lane or "", row.tenant_id or ""
         self._lanes[lane] += 1
         self._tenants[tenant] += 1
-        going = self._runner.accepting
-        step = self._runner.run_claimed(row, parcel) if going else self._runner.put_back(row)
-        task = asyncio.create_task(step)
+        if self._runner.accepting:
+            task = self._runner.start(row, parcel)
+        else:
+            task = asyncio.create_task(self._runner.put_back(row))
         self._tasks.add(task)
         task.add_done_callback(partial(self._ended, lane, tenant))
 
@@ -172,5 +173,3 @@ class Courier:
             # Whoever waits for this place comes soon; others that end just now make room, too.
             self._look_at = min(self._look_at, time.monotonic() + _BREATH_SECONDS)
             self._news.set()
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a delivery was left to its lease", exc_info=error)

@@ -1,5 +1,6 @@
 """Events handed out, deliveries made, and what subscriptions want done."""
 
+import asyncio
 from functools import partial
 
 from app.domain.subscriptions import acting, fan_out
@@ -13,6 +14,7 @@ from db.session import Tx
 from workers.courier import Fresh
 from workers.runner import GiveUp, Job, LeaseLost
 
+_LINGER_SECONDS = 0.003
 _INACTIVE = "the webhook was not active when its turn came"
 
 
@@ -42,6 +44,8 @@ async def deliver(job: Job) -> None:
         # Deleted with its webhook or its event, or delivered already.
         return
     told = await _attempt(parts, job.row, parcel)
+    # So that those that end within these milliseconds are written together.
+    await asyncio.sleep(_LINGER_SECONDS)
     kept = await parts.batches.join("outcomes", told, partial(outcomes.record, parts))
     if not kept and not await outcomes.record_alone(parts, told):
         raise LeaseLost(job.row.id)

@@ -55,7 +55,7 @@ CONCURRENCY: Final = {
     "default": 16,
 }
 # How many of them may belong to one tenant, where jobs may hang on what a tenant named.
-SHARES: Final = {"chat": 24, "tools": 6, "deliveries": 24, "default": 12}
+SHARES: Final = {"chat": 24, "tools": 6}
 GRACE_SECONDS = 25
 _DEQUEUE_SECONDS = 2
 _STOP_SECONDS = 5

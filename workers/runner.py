@@ -6,10 +6,12 @@ was cancelled, changes nothing.
 """
 
 import asyncio
+import contextvars
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 from app.domain.events import service as events
@@ -146,23 +148,33 @@ class Runner:
             return
         await self.run_claimed(row)
 
-    async def run_claimed(self, row: WorkRow, given: object = None) -> None:
-        """`given` is what the job need not read again."""
-        trace.begin(Trace(correlation_id=row.correlation_id, cause_event_id=row.cause_event_id))
-        kind = KINDS.get(row.kind) or Kind(row.kind)
-        task = asyncio.create_task(self._attempt(kind, row, given))
-        self._running[row.lease_token] = (row, task)
+    async def run_claimed(self, row: WorkRow) -> None:
+        task = self.start(row)
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task], timeout=5)
-        except Exception:
+        except Exception:  # noqa: BLE001, S110  # told of where the task ends
+            pass
+
+    def start(self, row: WorkRow, given: object = None) -> asyncio.Task[None]:
+        """A task for work that was claimed; `given` is what it need not read again."""
+        began = Trace(correlation_id=row.correlation_id, cause_event_id=row.cause_event_id)
+        context = contextvars.copy_context()
+        context.run(trace.begin, began)
+        kind = KINDS.get(row.kind) or Kind(row.kind)
+        task = asyncio.create_task(self._attempt(kind, row, given), context=context)
+        self._running[row.lease_token] = (row, task)
+        task.add_done_callback(partial(self._ended, row))
+        return task
+
+    def _ended(self, row: WorkRow, task: asyncio.Task[None]) -> None:
+        del self._running[row.lease_token]
+        if not task.cancelled() and (error := task.exception()) is not None:
             # The lease runs out and the work is run again.
-            log.exception("outcome not recorded", work_id=row.id, kind=row.kind)
-        finally:
-            del self._running[row.lease_token]
+            log.error("outcome not recorded", work_id=row.id, kind=row.kind, exc_info=error)
 
     def _has_its_share(self, row: WorkRow) -> bool:
         """No tenant takes all places of a queue: one whose peers hang must not stop the others."""
@@ -199,6 +211,9 @@ class Runner:
         metrics.WORK.labels(kind.name, outcome).inc()
         metrics.WORK_SECONDS.labels(kind.name).observe(time.perf_counter() - started)
         level = log.info if outcome in {"done", "cancelled"} else log.warning
+        if kind.in_bulk and outcome == "done":
+            # There are many of them, and each has a record of its own.
+            level = log.debug
         level(
             "work " + outcome,
             work_id=row.id,

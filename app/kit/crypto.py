@@ -173,6 +173,7 @@ def _split(sealed: bytes) -> tuple[str, bytes, bytes]:
     return kid, sealed[start:end], sealed[end:]
 
 
+@lru_cache(maxsize=4096)
 def _bound(layer: bytes, place: Place, *more: bytes) -> bytes:
     return _joined(
         _FORMAT,

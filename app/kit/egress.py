@@ -221,6 +221,7 @@ class Guard:
         self._looking: dict[tuple[str, int], asyncio.Future[list[str]]] = {}
         # The same few addresses are called again and again; names are resolved each time anyway.
         self.check_url = lru_cache(maxsize=4096)(self._check_url)
+        self.problem_with = lru_cache(maxsize=4096)(self._problem_with)
 
     async def addresses(self, host: str, port: int) -> list[str]:
         """The addresses of a host, all of them checked; one that is not allowed refuses all."""
@@ -271,7 +272,7 @@ class Guard:
         host = url.host or ""
         return self.allow.host(host) or self.allow.address(host)
 
-    def problem_with(self, text: str, *, plain: bool = False) -> str | None:
+    def _problem_with(self, text: str, *, plain: bool = False) -> str | None:
         """Why an address cannot be saved. `plain`: nothing secret is sent there."""
         try:
             url = self.check_url(text)

@@ -147,6 +147,8 @@ _COLUMNS = """
 id, tenant_id, webhook_id, event_id, event_type, status, attempt, response_code, response_time_ms,
 error, work_id, correlation_id, created_at, next_attempt_at, finished_at
 """
+# Also where rows are only counted: without it, a plan may read the whole table for a few.
+_ORDER = "ORDER BY created_at DESC, id DESC"
 _STATUSES = ("pending", "delivered", "failed")
 _OF_WEBHOOK = "FROM deliveries WHERE webhook_id = $2 AND tenant_id IS NOT DISTINCT FROM $1"
 # A webhook has one tenant. Asked for both, the planner takes them for independent and guesses low.
@@ -234,7 +236,7 @@ async def page_of(
     total = await counting.rows(
         tx,
         tenant,
-        f"{each} (SELECT 1 {theirs} LIMIT {BOUND + 1}) d",
+        f"{each} (SELECT 1 {theirs} {_ORDER} LIMIT {BOUND + 1}) d",
         *args,
         guessed=f"{_GUESSED} AND status = ANY($3){times}",
     )
@@ -243,9 +245,9 @@ async def page_of(
     SELECT {_COLUMNS} FROM deliveries JOIN (
         SELECT d.id AS wanted {each} (
             SELECT id, created_at {theirs}
-            ORDER BY created_at DESC, id DESC LIMIT {limit}::bigint + {offset}::bigint
+            {_ORDER} LIMIT {limit}::bigint + {offset}::bigint
         ) d ORDER BY d.created_at DESC, d.id DESC LIMIT {limit} OFFSET {offset}
-    ) p ON p.wanted = id ORDER BY created_at DESC, id DESC
+    ) p ON p.wanted = id {_ORDER}
     """  # noqa: S608
     return await fast.rows(tx, tenant, sql, *args, page.per_page, page.offset), total
 
