@@ -70,14 +70,6 @@ _LEASE = """
 state = 'leased', lease_token = 'lea_' || gen_random_uuid(),
 lease_until = now() + $2 * interval '1 second', attempt = attempt + 1, started_at = now()
 """
-_CLAIM_THESE = f"""
-UPDATE work w SET {_LEASE}
-FROM (SELECT id FROM work WHERE id = ANY($1) AND state = 'pending' AND run_at <= now()
-      ORDER BY id FOR UPDATE SKIP LOCKED) taken
-WHERE w.id = taken.id
-RETURNING {_ROW}
-"""  # noqa: S608  # our own text
-
 # Lane by lane, each found by the one before: a lane with a million rows costs no more than one with
 # ten, and the others come as soon. Those after `$7` are looked at, so many at a time. Whoever has
 # little running comes before whoever has much.
@@ -227,13 +219,6 @@ async def claim(
 ) -> WorkRow | None:
     found = await connection.fetchrow(_CLAIM, work_id, token, lease_seconds)
     return WorkRow(**found) if found else None
-
-
-async def claim_these(
-    connection: asyncpg.Connection, work_ids: list[str], lease_seconds: float
-) -> list[WorkRow]:
-    found = await connection.fetch(_CLAIM_THESE, work_ids, lease_seconds)
-    return [WorkRow(**row) for row in found]
 
 
 async def claim_lanes(

@@ -6,12 +6,13 @@ never wait for them. Without Redis and without SAQ: the ledger's rows are the qu
 
 import asyncio
 import time
-from collections import Counter, deque
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
+from app.domain.subscriptions.fan_out import Begin
 from app.domain.webhooks import parcels
 from app.domain.webhooks.parcels import Parcel
 from app.kit import logs
@@ -19,7 +20,7 @@ from app.parts import Parts
 from db import ledger
 from db.ledger import Room, WorkRow
 from db.session import ALL_TENANTS, Tx
-from workers.runner import Runner
+from workers.runner import PUT_BACK_SECONDS, Runner
 
 log = logs.get("courier")
 
@@ -32,14 +33,6 @@ _BREATH_SECONDS = 0.02
 _PAUSE_SECONDS = 0.1
 
 
-class Fresh(NamedTuple):
-    """A delivery that was only just written: no need to look for it."""
-
-    work_id: str
-    lane: str
-    tenant_id: str
-
-
 class Courier:
     def __init__(self, parts: Parts, runner: Runner) -> None:
         self._parts = parts
@@ -47,16 +40,43 @@ class Courier:
         self._tasks: set[asyncio.Task[None]] = set()
         self._lanes: Counter[str] = Counter()
         self._tenants: Counter[str] = Counter()
-        self._fresh: deque[Fresh] = deque()
         self._news = asyncio.Event()
         self._look_at = 0.0
+        # Until then, what was put back is due again.
+        self._back_at = 0.0
         self._after = ""
         self._held_back = False
         self._stopping = False
 
-    def take(self, fresh: Iterable[Fresh]) -> None:
-        self._fresh.extend(fresh)
-        self._news.set()
+    def reserve(self, tenant_id: str, lanes: list[str]) -> list[str]:
+        """Places in those lanes that there is room for, until they are released; what there is no
+        room for is found by looking.
+        """
+        room, free = self._room(), AT_ONCE - len(self._tasks)
+        free = max(0, min(free, room.of_tenant - self._tenants[tenant_id]))
+        # Where others may wait already, whoever comes now goes behind them.
+        most = 1 if self._held_back else room.of_lane
+        fitting = [lane for lane in lanes if self._lanes[lane] < most][:free]
+        self._held_back |= len(fitting) < len(lanes)
+        for lane in fitting:
+            self._count(lane, tenant_id, 1)
+        return fitting
+
+    def release(self, tenant_id: str, lanes: Collection[str]) -> None:
+        for lane in lanes:
+            self._count(lane, tenant_id, -1)
+
+    def _count(self, lane: str, tenant_id: str, by: int) -> None:
+        for counts, key in ((self._lanes, lane), (self._tenants, tenant_id)):
+            counts[key] += by
+            if not counts[key]:
+                del counts[key]
+
+    def take(self, began: Begin) -> None:
+        for one in began.ready:
+            self._carry(one.work, one.parcel)
+        if began.waiting:
+            self._look_soon()
 
     def wake(self) -> None:
         """Look now, not within the second."""
@@ -68,11 +88,20 @@ class Courier:
         self._stopping = True
         self._news.set()
 
+    async def _put_back(self, row: WorkRow) -> None:
+        await self._runner.put_back(row)
+        self._back_at = time.monotonic() + PUT_BACK_SECONDS
+        self._look_soon(PUT_BACK_SECONDS)
+
+    def _look_soon(self, seconds: float = _BREATH_SECONDS) -> None:
+        """Not at once: others that end just now make room, too."""
+        self._look_at = min(self._look_at, time.monotonic() + seconds)
+        self._news.set()
+
     async def run(self) -> None:
         while not self._stopping:
             self._news.clear()
             try:
-                await self.take_fresh()
                 if time.monotonic() >= self._look_at:
                     await self.look()
             except Exception as error:  # noqa: BLE001  # a database that is away comes back
@@ -82,25 +111,6 @@ class Courier:
                 async with asyncio.timeout(max(0.0, self._look_at - time.monotonic())):
                     await self._news.wait()
 
-    async def take_fresh(self) -> None:
-        """Claim what was handed over and there is room for; the rest is found by looking."""
-        wanted: list[str] = []
-        room = self._room()
-        lanes, tenants = Counter(self._lanes), Counter(self._tenants)
-        while self._fresh:
-            one = self._fresh.popleft()
-            lanes[one.lane] += 1
-            tenants[one.tenant_id] += 1
-            fits = lanes[one.lane] <= room.of_lane and tenants[one.tenant_id] <= room.of_tenant
-            if fits and len(self._tasks) + len(wanted) < AT_ONCE:
-                wanted.append(one.work_id)
-            else:
-                self._held_back = True
-        if wanted:
-            async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
-                seconds = self._parts.settings.lease_seconds
-                await self._begin(tx, await ledger.claim_these(await tx.raw(), wanted, seconds))
-
     async def adopt(self, row: WorkRow) -> None:
         """One that was claimed by its id, because somebody waits for it."""
         room = self._room()
@@ -108,8 +118,7 @@ class Courier:
         if lane < room.of_lane and tenant < room.of_tenant and len(self._tasks) < AT_ONCE:
             self._carry(row, None)
         else:
-            self._held_back = True
-            await self._runner.put_back(row)
+            await self._put_back(row)
 
     async def look(self) -> int:
         """Claim what is due in the next lanes: retries, and what others left behind. Gives how
@@ -117,6 +126,8 @@ class Courier:
         """
         limit, seconds = min(AT_ONCE - len(self._tasks), _BATCH), self._parts.settings.lease_seconds
         self._look_at = time.monotonic() + _EVERY_SECONDS
+        if self._back_at > time.monotonic():
+            self._look_at = min(self._look_at, self._back_at)
         rows: list[WorkRow] = []
         if limit > 0:
             async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
@@ -149,13 +160,12 @@ class Courier:
             if self._lanes[row.lane or ""] < AT_ONCE_TO_ENDPOINT:
                 self._carry(row, found.get(row.ref_id or ""))
             else:
-                # Somebody was adopted while these were claimed.
-                await self._runner.put_back(row)
+                # Somebody came first while these were claimed.
+                await self._put_back(row)
 
     def _carry(self, row: WorkRow, parcel: Parcel | None) -> None:
         lane, tenant = row.lane or "", row.tenant_id or ""
-        self._lanes[lane] += 1
-        self._tenants[tenant] += 1
+        self._count(lane, tenant, 1)
         if self._runner.accepting:
             task = self._runner.start(row, parcel)
         else:
@@ -165,11 +175,6 @@ class Courier:
 
     def _ended(self, lane: str, tenant: str, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        for counts, key in ((self._lanes, lane), (self._tenants, tenant)):
-            counts[key] -= 1
-            if not counts[key]:
-                del counts[key]
+        self._count(lane, tenant, -1)
         if self._held_back:
-            # Whoever waits for this place comes soon; others that end just now make room, too.
-            self._look_at = min(self._look_at, time.monotonic() + _BREATH_SECONDS)
-            self._news.set()
+            self._look_soon()

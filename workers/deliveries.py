@@ -11,7 +11,6 @@ from app.domain.webhooks.parcels import Parcel
 from app.parts import Parts
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.courier import Fresh
 from workers.runner import GiveUp, Job, LeaseLost
 
 _LINGER_SECONDS = 0.003
@@ -21,8 +20,7 @@ _INACTIVE = "the webhook was not active when its turn came"
 async def hand_out(job: Job) -> None:
     tenant_id = job.row.tenant_id or ""
     async with job.finish() as tx:
-        begun = await fan_out.hand_out(job.parts, tx, tenant_id, job.ref_id)
-    job.began = [Fresh(one.work_id, one.webhook_id, tenant_id) for one in begun]
+        job.began = await fan_out.hand_out(job.parts, tx, tenant_id, job.ref_id, job.reserve)
 
 
 async def act(job: Job) -> None:

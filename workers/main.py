@@ -106,8 +106,7 @@ class WorkerProcess:
         self.sweeper = Sweeper(parts, self.runner, queues)
         self.courier = Courier(parts, self.runner) if "deliveries" in queues else None
         if self.courier is not None:
-            self.runner.hand_over = self.courier.take
-            self.runner.adopt = self.courier.adopt
+            self.runner.places = self.courier
         self._redis = connect(parts.settings.redis_address, wait_seconds=None)
         self._bells = [PatientQueue(self._redis, name=name) for name in queues]
         self._workers = [self._worker(queue) for queue in self._bells]

@@ -9,13 +9,14 @@ import asyncio
 import contextvars
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Protocol
 
 from app.domain.events import service as events
 from app.domain.events.events import WorkDead
+from app.domain.subscriptions.fan_out import Begin
 from app.http import metrics
 from app.kit import logs, trace
 from app.kit.ids import new_id
@@ -29,6 +30,8 @@ from db.session import ALL_TENANTS, Tx
 log = logs.get("worker")
 
 _ERROR_CHARS = 500
+# Within this time, what had to wait its turn is due again.
+PUT_BACK_SECONDS = 1.5
 
 
 class LeaseLost(Exception):
@@ -50,18 +53,45 @@ class GiveUp(Exception):
     """It makes no sense to try again."""
 
 
+class Places(Protocol):
+    """The courier, as the runner knows it."""
+
+    def reserve(self, tenant_id: str, lanes: list[str]) -> Collection[str]: ...
+
+    def release(self, tenant_id: str, lanes: Collection[str]) -> None: ...
+
+    def take(self, began: Begin) -> None: ...
+
+    async def adopt(self, row: WorkRow) -> None: ...
+
+
 class Job:
     """What a job function receives: its row, the parts, and the one way to write its results."""
 
-    def __init__(self, parts: Parts, row: WorkRow, given: object = None) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        row: WorkRow,
+        given: object = None,
+        places: Places | None = None,
+    ) -> None:
         self.parts = parts
         self.row = row
         # What whoever claimed it has read already.
         self.given = given
         # Set once the outcome is written: what became of it.
         self.outcome: str | None = None
-        # Work that begins with this one, for whoever in this process runs it.
-        self.began: list[Any] = []
+        self._places = places
+        # Of which tenant, and in which lanes, this process keeps room for what begins here.
+        self.reserved: tuple[str, Collection[str]] = ("", ())
+        # Work that begins with this one.
+        self.began: Begin | None = None
+
+    def reserve(self, tenant_id: str, lanes: list[str]) -> Collection[str]:
+        """Of these lanes, those whose work this process has room for."""
+        if self._places is not None:
+            self.reserved = (tenant_id, self._places.reserve(tenant_id, lanes))
+        return self.reserved[1]
 
     @property
     def ref_id(self) -> str:
@@ -120,9 +150,7 @@ class Runner:
         self._claiming = 0
         self.accepting = True
         # Where work that has a lane is run, within the limits of that.
-        self.adopt: Callable[[WorkRow], Awaitable[None]] | None = None
-        # Told of work that a job of this process began.
-        self.hand_over: Callable[[list[Any]], None] = lambda _began: None
+        self.places: Places | None = None
 
     @property
     def busy(self) -> int:
@@ -143,8 +171,8 @@ class Runner:
         if self._has_its_share(row):
             await self.put_back(row)
             return
-        if row.lane is not None and self.adopt is not None:
-            await self.adopt(row)
+        if row.lane is not None and self.places is not None:
+            await self.places.adopt(row)
             return
         await self.run_claimed(row)
 
@@ -190,7 +218,7 @@ class Runner:
     async def put_back(self, row: WorkRow) -> None:
         """Spread out a little, so that many of them do not come back in one moment."""
         async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
-            wait = 0.5 + random.random()  # noqa: S311  # no secret
+            wait = PUT_BACK_SECONDS * random.uniform(0.3, 1)  # noqa: S311  # no secret
             await ledger.retry(
                 await tx.raw(), row, after_seconds=wait, error="waits its turn", uncounted=True
             )
@@ -206,8 +234,14 @@ class Runner:
 
     async def _attempt(self, kind: Kind, row: WorkRow, given: object) -> None:
         started = time.perf_counter()
-        job = Job(self._parts, row, given)
-        outcome = await self._outcome(kind, job)
+        job = Job(self._parts, row, given, self.places)
+        try:
+            outcome = await self._outcome(kind, job)
+            if job.began is not None and self.places is not None and outcome == "done":
+                self.places.take(job.began)
+        finally:
+            if self.places is not None:
+                self.places.release(*job.reserved)
         metrics.WORK.labels(kind.name, outcome).inc()
         metrics.WORK_SECONDS.labels(kind.name).observe(time.perf_counter() - started)
         level = log.info if outcome in {"done", "cancelled"} else log.warning
@@ -221,8 +255,6 @@ class Runner:
             attempt=row.attempt,
             ms=round((time.perf_counter() - started) * 1000, 1),
         )
-        if job.began and outcome == "done":
-            self.hand_over(job.began)
         if kind.awaited and outcome in {"done", "dead", "cancelled"}:
             await self._parts.doorbell.announce_done(row.id)
 

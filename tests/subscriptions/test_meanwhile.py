@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from app.domain.subscriptions import queries
+from app.domain.webhooks import deliveries
 from app.parts import Parts
 from tests.asking import refused
 from tests.events.watching import eventually, log_of, rows, settled, work_of
@@ -44,7 +45,7 @@ async def test_a_change_waits_for_an_event_that_is_being_handed_out(
     own = "SELECT id FROM webhooks WHERE subscription_id = $1"
     ids = [row["id"] for row in await rows(parts, own, made["id"])]
     async with parts.db.tx(developer.tenant_id) as tx:
-        await queries.lock_endpoints(tx, developer.tenant_id, ids)
+        await deliveries.endpoints(tx, developer.tenant_id, "system.test", ids)
         asked = asyncio.create_task(_ask(developer, made, way))
         await eventually(lambda: _waits(parts, asked))
         await queries.count(tx, developer.tenant_id, [made["id"]])

@@ -30,8 +30,8 @@ async def act(parts: Parts, tx: Tx, tenant_id: str, ref_id: str, event_id: str) 
         raise CannotAct(f"no part of this instance runs {action_type} actions yet")
     cause = Cause(
         tenant_id,
-        event["id"],
-        event["type"],
+        event["event_id"],
+        event["event_type"],
         event["correlation_id"],
         event["test"],
         msgspec.json.decode(event["data"]),

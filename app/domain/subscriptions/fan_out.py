@@ -4,7 +4,8 @@ All of it is written in one transaction as work of its own; handing out the same
 nothing.
 """
 
-from typing import Any, Literal
+from collections.abc import Callable, Collection
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -13,11 +14,14 @@ from app.domain.events.events import ChainStopped
 from app.domain.events.service import DEEPEST, Told
 from app.domain.subscriptions import filters, queries
 from app.domain.subscriptions.actions import ACTIONS
-from app.domain.webhooks import deliveries
-from app.domain.webhooks.deliveries import Begun
+from app.domain.webhooks import deliveries, parcels
+from app.domain.webhooks.deliveries import Begun, Leases
+from app.domain.webhooks.parcels import Parcel
 from app.kit import logs, work
+from app.kit.ids import new_id
 from app.parts import Parts
 from db.fast import Row
+from db.ledger import WorkRow
 from db.session import Tx
 
 log = logs.get("events")
@@ -25,6 +29,24 @@ log = logs.get("events")
 # How much work may come of one event, beyond what it sets going itself.
 WIDEST = 1000
 _TOLD = 1_000_000
+
+
+class Ready(NamedTuple):
+    """A delivery that is leased already, with all that is needed to send it."""
+
+    work: WorkRow
+    parcel: Parcel
+
+
+class Begin(NamedTuple):
+    """Deliveries that begin: those to be sent by whoever asked, and how many others there are."""
+
+    ready: Collection[Ready] = ()
+    waiting: int = 0
+
+
+# Of a tenant's endpoints, those that there is room for.
+Reserve = Callable[[str, list[str]], Collection[str]]
 
 
 class Wanting(msgspec.Struct, frozen=True):
@@ -49,14 +71,15 @@ async def matching(tx: Tx, tenant_id: str, event_type: str, data: Any) -> list[W
     return found
 
 
-async def hand_out(parts: Parts, tx: Tx, tenant_id: str, event_id: str) -> list[Begun]:
+async def hand_out(parts: Parts, tx: Tx, tenant_id: str, event_id: str, reserve: Reserve) -> Begin:
     """Gives the deliveries that begin with it."""
     row = await queries.event(tx, tenant_id, event_id)
     if row is None or not await _goes_on(tx, tenant_id, row):
         # Deleted with what it told of; or too much came of it.
-        return []
-    wanting = await matching(tx, tenant_id, row["type"], msgspec.json.decode(row["data"]))
-    begun = await _deliver(parts, tx, tenant_id, row, wanting)
+        return Begin()
+    data = msgspec.json.decode(row["data"])
+    wanting = await matching(tx, tenant_id, row["event_type"], data)
+    begun = await _deliver(parts, tx, tenant_id, row, wanting, reserve)
     acting = [one for one in wanting if one.needs_work]
     for one in acting:
         await work.accept(
@@ -69,23 +92,51 @@ async def hand_out(parts: Parts, tx: Tx, tenant_id: str, event_id: str) -> list[
             cause_event_id=event_id,
         )
     if row["root_id"] is not None:
-        await queries.add_offspring(tx, tenant_id, row["root_id"], len(begun) + len(acting))
+        made = len(begun.ready) + begun.waiting + len(acting)
+        await queries.add_offspring(tx, tenant_id, row["root_id"], made)
     if wanting:
         await queries.count(tx, tenant_id, [one.id for one in wanting])
     return begun
 
 
 async def _deliver(
-    parts: Parts, tx: Tx, tenant_id: str, row: Row, wanting: list[Wanting]
-) -> list[Begun]:
+    parts: Parts, tx: Tx, tenant_id: str, row: Row, wanting: list[Wanting], reserve: Reserve
+) -> Begin:
     named = [one.endpoint_id for one in wanting if one.endpoint_id is not None]
-    endpoints = set(await queries.webhooks(tx, tenant_id, row["type"]))
-    endpoints |= await queries.lock_endpoints(tx, tenant_id, sorted(named)) if named else set()
+    endpoints = await deliveries.endpoints(tx, tenant_id, row["event_type"], named)
     if not endpoints:
-        return []
-    told = Told(row["id"], row["type"], row["correlation_id"])
-    most = len(parts.settings.webhook_retry_delays)
-    return await deliveries.begin(tx, tenant_id, told, sorted(endpoints), most=most)
+        return Begin()
+    told = Told(row["event_id"], row["event_type"], row["correlation_id"])
+    most, ids = len(parts.settings.webhook_retry_delays), list(endpoints)
+    tokens = {webhook_id: new_id("lea") for webhook_id in reserve(tenant_id, ids)}
+    leases = Leases(tokens, parts.settings.lease_seconds)
+    begun = await deliveries.begin(tx, tenant_id, told, ids, most=most, leases=leases)
+    body = parcels.body_of(row)
+    ready = [
+        Ready(
+            _work(one, tenant_id, told, most),
+            parcels.packed(endpoints[one.webhook_id], row, one.delivery_id, body),
+        )
+        for one in begun
+        if one.lease_token is not None
+    ]
+    return Begin(ready, len(begun) - len(ready))
+
+
+def _work(begun: Begun, tenant_id: str, told: Told, most: int) -> WorkRow:
+    """Its row, as it was written."""
+    return WorkRow(
+        begun.work_id,
+        tenant_id,
+        "webhooks.deliver",
+        begun.delivery_id,
+        1,
+        most,
+        begun.lease_token or "",
+        told.correlation_id,
+        told.id,
+        begun.webhook_id,
+    )
 
 
 async def _goes_on(tx: Tx, tenant_id: str, row: Row) -> bool:
@@ -107,6 +158,7 @@ async def _goes_on(tx: Tx, tenant_id: str, row: Row) -> bool:
 
 
 async def _stop(tx: Tx, tenant_id: str, row: Row, reason: Literal["too_long", "too_wide"]) -> None:
-    log.warning("chain of causes stopped", event_id=row["id"], type=row["type"], reason=reason)
-    stopped = ChainStopped(row["id"], row["type"], row["depth"], reason)
+    event_id, event_type = row["event_id"], row["event_type"]
+    log.warning("chain of causes stopped", event_id=event_id, type=event_type, reason=reason)
+    stopped = ChainStopped(event_id, event_type, row["depth"], reason)
     await events.record(tx, stopped, tenant_id=tenant_id)

@@ -5,18 +5,14 @@ from db.fast import Row
 from db.session import Tx
 
 _EVENT = """
-SELECT id, type, correlation_id, depth, root_id, test, data::text AS data FROM event_log
+SELECT id AS event_id, type AS event_type, correlation_id, created_at AS told_at, depth, root_id,
+       test, data::text AS data
+FROM event_log
 WHERE tenant_id = $1 AND id = $2
 """
 _OFFSPRING = "SELECT offspring FROM event_log WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE"
 _ADD_OFFSPRING = """
 UPDATE event_log SET offspring = offspring + $3 WHERE tenant_id = $1 AND id = $2
-"""
-# Locked against being deleted until its deliveries are written.
-_WEBHOOKS = """
-SELECT id FROM webhooks
-WHERE tenant_id = $1 AND active AND subscription_id IS NULL AND $2 = ANY(events)
-ORDER BY id FOR KEY SHARE
 """
 # Who delivers to a webhook that is switched off wants nothing, for as long as it is.
 _WANTING = """
@@ -27,9 +23,6 @@ LEFT JOIN webhooks w ON w.tenant_id = s.tenant_id AND (
     OR w.id = s.action_config->>'webhook_id' AND w.subscription_id IS NULL)
 WHERE s.tenant_id = $1 AND s.event_type = $2 AND s.active AND w.active IS DISTINCT FROM false
 ORDER BY s.id
-"""
-_LOCK_ENDPOINTS = """
-SELECT id FROM webhooks WHERE tenant_id = $1 AND id = ANY($2) AND active ORDER BY id FOR KEY SHARE
 """
 _COUNT = """
 UPDATE event_subscriptions s SET trigger_count = trigger_count + 1, last_triggered_at = now()
@@ -66,16 +59,8 @@ async def add_offspring(tx: Tx, tenant: str, root_id: str, count: int) -> None:
     await fast.execute(tx, tenant, _ADD_OFFSPRING, root_id, count)
 
 
-async def webhooks(tx: Tx, tenant: str, event_type: str) -> list[str]:
-    return [row["id"] for row in await fast.rows(tx, tenant, _WEBHOOKS, event_type)]
-
-
 async def wanting(tx: Tx, tenant: str, event_type: str) -> list[Row]:
     return await fast.rows(tx, tenant, _WANTING, event_type)
-
-
-async def lock_endpoints(tx: Tx, tenant: str, ids: list[str]) -> set[str]:
-    return {row["id"] for row in await fast.rows(tx, tenant, _LOCK_ENDPOINTS, ids)}
 
 
 async def count(tx: Tx, tenant: str, ids: list[str]) -> None:

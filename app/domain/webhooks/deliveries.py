@@ -1,5 +1,6 @@
 """Deliveries as people see them: the log, one of them in full, trying out, and once more."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -7,6 +8,7 @@ import msgspec
 
 from app.domain.events import catalogue
 from app.domain.events import service as events
+from app.domain.events.service import Told
 from app.domain.webhooks import headers, keys, parcels, queries
 from app.domain.webhooks.errors import DeliveryNotFound, WebhookInactive
 from app.domain.webhooks.schemas import (
@@ -43,22 +45,39 @@ class Begun(NamedTuple):
     delivery_id: str
     work_id: str
     webhook_id: str
+    lease_token: str | None
+
+
+class Leases(msgspec.Struct, frozen=True):
+    """Endpoints whose deliveries begin in the hands of whoever writes them: tokens by webhook."""
+
+    tokens: Mapping[str, str] = {}
+    seconds: float = 0.0
 
 
 async def begin(
     tx: Tx,
     tenant_id: str,
-    event: "events.Told",
+    event: Told,
     webhook_ids: list[str],
     *,
     most: int,
+    leases: Leases | None = None,
 ) -> list[Begun]:
     """One delivery for each endpoint that has none of this event yet."""
     ids = [new_id("dlv") for _ in webhook_ids]
     works = [new_id("wrk") for _ in webhook_ids]
+    held = leases or Leases()
+    tokens = [held.tokens.get(webhook_id) for webhook_id in webhook_ids]
     given = (event.id, event.type, event.correlation_id, ids, webhook_ids, works, most)
-    made = await queries.add(tx, tenant_id, *given)
-    return [Begun(row["ref_id"], row["id"], row["lane"]) for row in made]
+    made = await queries.add(tx, tenant_id, *given, tokens, held.seconds)
+    return [Begun(row["ref_id"], row["id"], row["lane"], row["lease_token"]) for row in made]
+
+
+async def endpoints(tx: Tx, tenant_id: str, event_type: str, named: list[str]) -> dict[str, Row]:
+    """Who gets an event: webhooks for its type, and those that subscriptions name."""
+    found = await queries.endpoints(tx, tenant_id, event_type, named)
+    return {row["webhook_id"]: row for row in found}
 
 
 async def page_of(tx: Tx, webhook: Webhook, wanted: Filter, page: Page) -> Flat[DeliveryView]:

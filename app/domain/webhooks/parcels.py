@@ -41,6 +41,24 @@ def body_of(row: Row) -> bytes:
     return msgspec.json.encode(told)
 
 
+def packed(endpoint: Row, event: Row, delivery_id: str, body: bytes) -> Parcel:
+    """For a delivery that was written just now."""
+    return Parcel(
+        delivery_id,
+        endpoint["tenant_id"],
+        endpoint["webhook_id"],
+        endpoint["url"],
+        endpoint["active"],
+        endpoint["keys"],
+        endpoint["previous_until"],
+        event["event_id"],
+        event["event_type"],
+        event["test"],
+        0,
+        body,
+    )
+
+
 async def load(tx: Tx, delivery_ids: list[str]) -> dict[str, Parcel]:
     bodies: dict[str, bytes] = {}
     found: dict[str, Parcel] = {}

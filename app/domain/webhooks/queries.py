@@ -25,20 +25,35 @@ FROM event_log e WHERE e.id = ANY($1)
 """
 
 # Each event and endpoint once, however often the same event is handed out.
+# Who sends them right away has their leases from the start.
 _ADD = """
-WITH made AS (
+WITH given AS (
+    SELECT * FROM unnest($5::text[], $6::text[], $7::text[], $9::text[])
+      AS g(id, webhook_id, work_id, token)
+), made AS (
     INSERT INTO deliveries (tenant_id, id, webhook_id, event_id, event_type, work_id,
                             correlation_id)
-    SELECT $1::text, g.id, g.webhook_id, $2::text, $3, g.work_id, $4::text
-    FROM unnest($5::text[], $6::text[], $7::text[]) AS g(id, webhook_id, work_id)
+    SELECT $1::text, g.id, g.webhook_id, $2::text, $3, g.work_id, $4::text FROM given g
     ON CONFLICT (event_id, webhook_id) DO NOTHING
-    RETURNING id, webhook_id, work_id
+    RETURNING id
 )
 INSERT INTO work (tenant_id, id, kind, ref_id, lane, max_attempts, correlation_id, cause_event_id,
-                  dispatched_at)
-SELECT $1::text, work_id, 'webhooks.deliver', id, webhook_id, $8, $4::text, $2::text, now()
-FROM made
-RETURNING id, ref_id, lane
+                  dispatched_at, state, lease_token, lease_until, attempt, started_at)
+SELECT $1::text, g.work_id, 'webhooks.deliver', g.id, g.webhook_id, $8, $4::text, $2::text, now(),
+       CASE WHEN g.token IS NULL THEN 'pending' ELSE 'leased' END, g.token,
+       CASE WHEN g.token IS NOT NULL THEN now() + $10 * interval '1 second' END,
+       CASE WHEN g.token IS NULL THEN 0 ELSE 1 END,
+       CASE WHEN g.token IS NOT NULL THEN now() END
+FROM made JOIN given g ON g.id = made.id
+RETURNING id, ref_id, lane, lease_token
+"""
+
+# Locked against being deleted until their deliveries are written.
+_ENDPOINTS = """
+SELECT id AS webhook_id, tenant_id, url, active, keys, previous_until FROM webhooks
+WHERE tenant_id = $1 AND active
+  AND (subscription_id IS NULL AND $2 = ANY(events) OR id = ANY($3))
+ORDER BY id FOR KEY SHARE
 """
 
 _AGAIN = """
@@ -175,6 +190,10 @@ async def to_send(tx: Tx, delivery_ids: list[str]) -> tuple[list[Row], list[Row]
 
 async def add(tx: Tx, tenant: str, *values: object) -> list[Row]:
     return await fast.rows(tx, tenant, _ADD, *values)
+
+
+async def endpoints(tx: Tx, tenant: str, event_type: str, named: list[str]) -> list[Row]:
+    return await fast.rows(tx, tenant, _ENDPOINTS, event_type, named)
 
 
 async def again(tx: Tx, tenant: str, delivery_id: str, work_id: str, most: int) -> None:
