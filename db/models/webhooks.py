@@ -51,6 +51,8 @@ class Delivery(TenantOwned, HasId, Base):
         Index("ix_deliveries_created_at", "created_at", postgresql_using="brin"),
     )
 
+    # No reference: its webhook has one, and it goes with that.
+    tenant_id: Mapped[str] = mapped_column()
     webhook_id: Mapped[str] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"))
     event_id: Mapped[str] = mapped_column(ForeignKey("event_log.id", ondelete="CASCADE"))
     event_type: Mapped[str]
@@ -73,6 +75,7 @@ class DeliveryAttempt(TenantOwned, Base):
 
     __tablename__ = "delivery_attempts"
 
+    tenant_id: Mapped[str] = mapped_column()
     delivery_id: Mapped[str] = mapped_column(
         ForeignKey("deliveries.id", ondelete="CASCADE"), primary_key=True
     )

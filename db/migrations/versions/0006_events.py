@@ -222,12 +222,6 @@ def upgrade() -> None:
             ondelete="CASCADE",
         ),
         sa.ForeignKeyConstraint(
-            ["tenant_id"],
-            ["tenants.id"],
-            name=op.f("fk_deliveries_tenant_id_tenants"),
-            ondelete="CASCADE",
-        ),
-        sa.ForeignKeyConstraint(
             ["webhook_id"],
             ["webhooks.id"],
             name=op.f("fk_deliveries_webhook_id_webhooks"),
@@ -272,12 +266,6 @@ def upgrade() -> None:
             ["delivery_id"],
             ["deliveries.id"],
             name=op.f("fk_delivery_attempts_delivery_id_deliveries"),
-            ondelete="CASCADE",
-        ),
-        sa.ForeignKeyConstraint(
-            ["tenant_id"],
-            ["tenants.id"],
-            name=op.f("fk_delivery_attempts_tenant_id_tenants"),
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("delivery_id", "number", name=op.f("pk_delivery_attempts")),
