@@ -643,11 +643,10 @@ async def test_fifty_streams_at_once_are_each_whole_and_their_own(
     )
     said = "".join(f"{number} " for number in range(40))
     for events in all_events:
-        assert [name for name, _ in events] == [
-            "message_start",
-            *["content_delta"] * 40,
-            "message_stop",
-        ]
+        first, *deltas, last = (name for name, _ in events)
+        assert (first, set(deltas), last) == ("message_start", {"content_delta"}, "message_stop")
+        # What arrived in one piece, as it may on a busy machine, is passed on in one.
+        assert len(deltas) <= 40
         assert texts_of(events) == said
     conversations = [_first(events) for events in all_events]
     assert len(set(conversations)) == 50

@@ -234,6 +234,8 @@ def test_a_process_whose_key_file_is_gone_goes_on(settings: Settings, serving: K
 @pytest.fixture(scope="module")
 async def own_world(stores: Stores) -> AsyncIterator[World]:
     connection = await asyncpg.connect(stores.postgres.url("postgres"))
+    # Tests of this module may come in several goes.
+    await connection.execute("DROP DATABASE IF EXISTS rotation WITH (FORCE)")
     await connection.execute("CREATE DATABASE rotation")
     await connection.close()
     own = msgspec.structs.replace(stores.settings, database_url=stores.postgres.url("rotation"))
