@@ -17,7 +17,7 @@ from app.domain.subscriptions.actions import ACTIONS
 from app.domain.webhooks import deliveries, parcels
 from app.domain.webhooks.deliveries import Begun, Leases
 from app.domain.webhooks.parcels import Parcel
-from app.kit import logs, work
+from app.kit import logs
 from app.kit.ids import new_id
 from app.parts import Parts
 from db.fast import Row
@@ -29,6 +29,8 @@ log = logs.get("events")
 # How much work may come of one event, beyond what it sets going itself.
 WIDEST = 1000
 _TOLD = 1_000_000
+# How many workers are woken for; the others' poller finds the rest.
+_WOKEN = 32
 
 
 class Ready(NamedTuple):
@@ -80,23 +82,24 @@ async def hand_out(parts: Parts, tx: Tx, tenant_id: str, event_id: str, reserve:
     data = msgspec.json.decode(row["data"])
     wanting = await matching(tx, tenant_id, row["event_type"], data)
     begun = await _deliver(parts, tx, tenant_id, row, wanting, reserve)
-    acting = [one for one in wanting if one.needs_work]
-    for one in acting:
-        await work.accept(
-            tx,
-            parts.doorbell,
-            "events.act",
-            tenant_id=tenant_id,
-            ref_id=one.id,
-            dedupe_key=f"{one.id}:{event_id}",
-            cause_event_id=event_id,
-        )
+    acting = await _act(tx, tenant_id, row, [one.id for one in wanting if one.needs_work])
     if row["root_id"] is not None:
-        made = len(begun.ready) + begun.waiting + len(acting)
+        made = len(begun.ready) + begun.waiting + acting
         await queries.add_offspring(tx, tenant_id, row["root_id"], made)
     if wanting:
         await queries.count(tx, tenant_id, [one.id for one in wanting])
     return begun
+
+
+async def _act(tx: Tx, tenant_id: str, row: Row, subscription_ids: list[str]) -> int:
+    """How many of them have something to do."""
+    if not subscription_ids:
+        return 0
+    works = [new_id("wrk") for _ in subscription_ids]
+    made = await queries.add_actions(tx, tenant_id, row, subscription_ids, works, _WOKEN)
+    for work_id in set(works[:_WOKEN]) & set(made):
+        tx.wake("events.act", work_id)
+    return len(made)
 
 
 async def _deliver(

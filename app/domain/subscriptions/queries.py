@@ -1,5 +1,6 @@
 """The subscriptions' SQL: who wants an event, and how often each got one."""
 
+from app.kit.work import KINDS
 from db import fast
 from db.fast import Row
 from db.session import Tx
@@ -24,6 +25,17 @@ LEFT JOIN webhooks w ON w.tenant_id = s.tenant_id AND (
 WHERE s.tenant_id = $1 AND s.event_type = $2 AND s.active AND w.active IS DISTINCT FROM false
 ORDER BY s.id
 """
+# One statement for all of them; an event that is handed out twice adds none.
+_ADD_ACTIONS = f"""
+INSERT INTO work (tenant_id, id, kind, ref_id, dedupe_key, max_attempts, correlation_id,
+                  cause_event_id, dispatched_at)
+SELECT $1::text, g.work_id, 'events.act', g.id, g.id || ':' || $2::text,
+       {KINDS["events.act"].max_attempts}, $3, $2::text,
+       CASE WHEN g.number <= $6 THEN now() END
+FROM unnest($4::text[], $5::text[]) WITH ORDINALITY AS g(id, work_id, number)
+ON CONFLICT (kind, dedupe_key) DO NOTHING
+RETURNING id
+"""  # noqa: S608  # our own text
 _COUNT = """
 UPDATE event_subscriptions s SET trigger_count = trigger_count + 1, last_triggered_at = now()
 FROM (SELECT id FROM event_subscriptions WHERE tenant_id = $1 AND id = ANY($2)
@@ -61,6 +73,15 @@ async def add_offspring(tx: Tx, tenant: str, root_id: str, count: int) -> None:
 
 async def wanting(tx: Tx, tenant: str, event_type: str) -> list[Row]:
     return await fast.rows(tx, tenant, _WANTING, event_type)
+
+
+async def add_actions(
+    tx: Tx, tenant: str, event: Row, ids: list[str], work_ids: list[str], woken: int
+) -> list[str]:
+    """The work that is new; for the first ones a worker is woken, the others wait for a poller."""
+    given = (event["event_id"], event["correlation_id"], ids, work_ids, woken)
+    made = await fast.rows(tx, tenant, _ADD_ACTIONS, *given)
+    return [row["id"] for row in made]
 
 
 async def count(tx: Tx, tenant: str, ids: list[str]) -> None:
