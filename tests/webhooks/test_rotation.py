@@ -184,7 +184,7 @@ async def test_a_rotation_is_told_without_any_secret(developer: Client) -> None:
     (event,) = await hooks.told(developer, "system.webhook.updated")
     assert event["data"] == {
         "webhook_id": made["id"],
-        "url": "https://example.com/hook",
+        "url": "https://example.com",
         "changed": ["secret"],
     }
 

@@ -50,7 +50,7 @@ _SAMPLES: Final[dict[str, Any]] = {
     "ref_id": f"mal_{_TAIL}",
     "email": "ada@example.com",
     "role": "agent_developer",
-    "url": "https://example.com/hooks/parley",
+    "url": "https://example.com",
     "slug": "orders",
     "name": "Orders",
     "title": "Refund of 80 EUR",

@@ -2,6 +2,8 @@ from typing import ClassVar, Literal
 
 from app.domain.events.event import Event
 
+# In each of them `url` is where the endpoint is, without the path, which is often a key to it.
+
 
 class WebhookCreated(Event):
     type: ClassVar[str] = "system.webhook.created"

@@ -13,7 +13,7 @@ from app.domain.webhooks import queries
 from app.domain.webhooks.events import WebhookDisabled
 from app.domain.webhooks.parcels import Parcel
 from app.domain.webhooks.sending import Answer, Verdict
-from app.domain.webhooks.service import without_query
+from app.domain.webhooks.service import origin_of
 from app.kit import logs, mail, trace
 from app.kit.texts import as_json
 from app.kit.trace import Trace
@@ -159,7 +159,7 @@ async def _disable_one(parts: Parts, tx: Tx, one: Told) -> None:
     if found is None:
         return
     log.warning("webhook disabled", webhook_id=webhook_id, gone=one.gone)
-    url = without_query(found["url"])
+    url = origin_of(found["url"])
     disabled = WebhookDisabled(webhook_id, url, reason, found["subscription_id"])
     event_id = await events.emit(tx, disabled, tenant_id=tenant_id)
     address = await people.address_of(tx, tenant_id, found["created_by"])

@@ -87,7 +87,7 @@ async def create(desk: Desk, data: CreateWebhook) -> WebhookWithSecret:
     session = await desk.tx.session()
     session.add(webhook)
     await session.flush()
-    created = WebhookCreated(webhook.id, without_query(webhook.url), webhook.events)
+    created = WebhookCreated(webhook.id, origin_of(webhook.url), webhook.events)
     await events.emit(desk.tx, created, tenant_id=tenant_id)
     return _with_secret(desk, webhook, secret)
 
@@ -188,12 +188,12 @@ async def delete(tx: Tx, webhook_id: str) -> None:
     session = await tx.session()
     await session.delete(webhook)
     await session.flush()
-    gone = WebhookDeleted(webhook.id, without_query(webhook.url))
+    gone = WebhookDeleted(webhook.id, origin_of(webhook.url))
     await events.emit(tx, gone, tenant_id=webhook.tenant_id)
 
 
 async def _tell(desk: Desk, webhook: Webhook, changed: list[str]) -> None:
-    updated = WebhookUpdated(webhook.id, without_query(webhook.url), changed)
+    updated = WebhookUpdated(webhook.id, origin_of(webhook.url), changed)
     await events.emit(desk.tx, updated, tenant_id=webhook.tenant_id)
 
 
@@ -231,9 +231,9 @@ def _check_events(names: list[str]) -> None:
         raise Invalid.fields(wrong)
 
 
-def without_query(url: str) -> str:
-    """Some put a key there, and events go to others."""
-    return url.partition("?")[0].partition("#")[0]
+def origin_of(url: str) -> str:
+    """Paths and queries are often what opens an endpoint, and events go to others."""
+    return str(URL(url).origin())
 
 
 def _view(desk: Desk, webhook: Webhook) -> WebhookView:
