@@ -1,7 +1,12 @@
-"""What these tests share: a sandbox held to one tier, and attacks in three languages."""
+"""What these tests share: a sandbox held to one tier, and attacks in three languages.
+
+Attacks in Python make system calls by name, `call("mount", …)`: each processor numbers them in its
+own way.
+"""
 
 import asyncio
 import os
+import platform
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
+from app.kit.sandbox import seccomp
 from app.kit.sandbox.box import Sandbox
 from app.kit.sandbox.program import Language, Program, Ran
 
@@ -21,7 +27,16 @@ def attempt(name, do):
         print(name, "could", do(), flush=True)
     except Exception as error:
         print(name, "refused", type(error).__name__, error, flush=True)
-""",
+def call(name, *words):
+    import ctypes
+    numbers = @numbers@
+    if name not in numbers:
+        sys.exit(f"no number is known for {name}")
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(numbers[name], *words) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return "done"
+""".replace("@numbers@", str(seccomp.known_calls(platform.machine()))),
     "node": """
 const fs = require("fs"), net = require("net"), os = require("os"), path = require("path");
 const child = require("child_process");

@@ -211,8 +211,7 @@ for name, family in {**families, "AF_XDP": 44, "AF_SMC": 43, "AF_ALG": 38}.items
         if name != "AF_UNIX":
             attempt(name, lambda: socket.socketpair(family, kind))
 attempt("interfaces", lambda: socket.if_nameindex())
-ring = ctypes.CDLL(None).syscall(425, 4, ctypes.create_string_buffer(120))
-print("ring", "could" if ring >= 0 else "refused")
+attempt("ring", lambda: call("io_uring_setup", 4, ctypes.create_string_buffer(120)))
 """,
     node="""
 attempt("interfaces", () => {

@@ -124,34 +124,29 @@ async def test_a_process_of_the_same_user_is_neither_traced_nor_slowed(
 _WORLDS = Attack(
     python="""
 import ctypes, stat
-libc = ctypes.CDLL(None, use_errno=True)
-def call(*words):
-    if libc.syscall(*words) < 0:
-        raise OSError(ctypes.get_errno(), "refused")
-    return "done"
 for flag in (0x10000000, 0x00020000, 0x20000000, 0x40000000, 0x04000000, 0x08000000, 0x02000000):
-    attempt("unshare", lambda: call(272, flag))
-    attempt("clone", lambda: call(56, flag | 17, 0, 0, 0, 0))
-attempt("clone3", lambda: call(435, ctypes.create_string_buffer(b"\\0" * 88), 88))
-attempt("mount", lambda: call(165, b"none", b"/tmp", b"tmpfs", 0, 0))
-attempt("bind", lambda: call(165, b"/usr", b"/tmp", 0, 4096, 0))
-attempt("remount", lambda: call(165, b"none", b"/", 0, 32, 0))
-attempt("umount", lambda: call(166, b"/tmp", 2))
-attempt("open tree", lambda: call(428, -100, b"/", 1))
-attempt("fsopen", lambda: call(430, b"proc", 0))
-attempt("pivot", lambda: call(155, b"/usr", b"/usr"))
+    attempt("unshare", lambda: call("unshare", flag))
+    attempt("clone", lambda: call("clone", flag | 17, 0, 0, 0, 0))
+attempt("clone3", lambda: call("clone3", ctypes.create_string_buffer(b"\\0" * 88), 88))
+attempt("mount", lambda: call("mount", b"none", b"/tmp", b"tmpfs", 0, 0))
+attempt("bind", lambda: call("mount", b"/usr", b"/tmp", 0, 4096, 0))
+attempt("remount", lambda: call("mount", b"none", b"/", 0, 32, 0))
+attempt("umount", lambda: call("umount2", b"/tmp", 2))
+attempt("open tree", lambda: call("open_tree", -100, b"/", 1))
+attempt("fsopen", lambda: call("fsopen", b"proc", 0))
+attempt("pivot", lambda: call("pivot_root", b"/usr", b"/usr"))
 attempt("chroot", lambda: os.chroot("/usr"))
-attempt("handle", lambda: call(304, -100, ctypes.create_string_buffer(64), 0))
+attempt("handle", lambda: call("open_by_handle_at", -100, ctypes.create_string_buffer(64), 0))
 for folder in ("/tmp", "."):
     attempt("device", lambda: os.mknod(folder + "/disk", stat.S_IFBLK | 0o666, os.makedev(254, 0)))
     attempt("device", lambda: os.mknod(folder + "/mem", stat.S_IFCHR | 0o666, os.makedev(1, 1)))
-attempt("hostname", lambda: call(170, b"planted", 7))
-attempt("bpf", lambda: call(321, 5, ctypes.create_string_buffer(128), 128))
-attempt("perf", lambda: call(298, ctypes.create_string_buffer(128), 0, -1, -1, 0))
-attempt("userfault", lambda: call(323, 1))
-attempt("keys", lambda: call(248, b"user", b"planted", b"x", 1, -3))
+attempt("hostname", lambda: call("sethostname", b"planted", 7))
+attempt("bpf", lambda: call("bpf", 5, ctypes.create_string_buffer(128), 128))
+attempt("perf", lambda: call("perf_event_open", ctypes.create_string_buffer(128), 0, -1, -1, 0))
+attempt("userfault", lambda: call("userfaultfd", 1))
+attempt("keys", lambda: call("add_key", b"user", b"planted", b"x", 1, -3))
 some = ctypes.create_string_buffer(64)
-attempt("mounts", lambda: call(458, some, some, 8, 0))
+attempt("mounts", lambda: call("listmount", some, some, 8, 0))
 """,
     node="""
 for (const line of ["unshare -r id -u", "unshare -m true", "unshare -n true",

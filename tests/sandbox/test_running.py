@@ -176,7 +176,7 @@ async def test_a_tier_that_shows_the_machine_is_refused(
     monkeypatch.setattr(bubblewrap, "command", leaky)
     sandbox = Sandbox(sandbox_settings)
     if cage.tier == "landlock":
-        monkeypatch.setattr("app.kit.sandbox.seccomp._CALLS", {})
+        monkeypatch.setattr("app.kit.sandbox.seccomp._REFUSED", {})
     assert await sandbox.start((cage.sandbox.tier,)) == "none"
 
 

@@ -30,8 +30,9 @@ _SHARED_NOWHERE = 0x21
 
 _ARCHS: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-# name: (x86_64, aarch64); None where the architecture has no such call.
-_CALLS: Final[dict[str, tuple[int | None, int | None]]] = {
+# name: (x86_64, aarch64); None where the processor has no such call.
+_Calls = dict[str, tuple[int | None, int | None]]
+_REFUSED: Final[_Calls] = {
     # The network; pairs of connected sockets are pipes, and event loops want them.
     "socket": (41, 198),
     "connect": (42, 203),
@@ -123,7 +124,7 @@ _CALLS: Final[dict[str, tuple[int | None, int | None]]] = {
     "mbind": (237, 235),
 }
 # Only where there are no namespaces: what reaches the machine's files and processes all the same.
-_WITHOUT_NAMESPACES: Final[dict[str, tuple[int | None, int | None]]] = {
+_REFUSED_WITHOUT_NAMESPACES: Final[_Calls] = {
     # Who leaves its process group is not ended with it.
     "setsid": (112, 157),
     "setpgid": (109, 154),
@@ -161,8 +162,14 @@ _WITHOUT_NAMESPACES: Final[dict[str, tuple[int | None, int | None]]] = {
     "sched_setaffinity": (203, 122),
     "sched_setattr": (314, 274),
 }
-_CLONE, _CLONE3, _MMAP = (56, 220), (435, 435), (9, 222)
-_PRLIMIT, _SOCKETPAIR = (302, 261), (53, 199)
+# Refused or allowed by their arguments.
+_BY_ARGUMENTS: Final[_Calls] = {
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "mmap": (9, 222),
+    "prlimit64": (302, 261),
+    "socketpair": (53, 199),
+}
 _ONESELF, _UNIX = 0, 1
 # A bit of SOCK_DGRAM and SOCK_RAW: such a socket, even one of a pair, sends to any address.
 _SENDS_ANYWHERE = 2
@@ -172,14 +179,28 @@ class NoFilter(Exception):
     """The calls of this processor are not known."""
 
 
-def program(*, namespaces: bool) -> bytes:
-    """The filter as `seccomp(2)` and bubblewrap take it."""
-    machine = platform.machine()
+def refused_calls(machine: str, *, namespaces: bool) -> dict[str, int]:
+    """The calls that are refused whatever their arguments: numbers by name."""
+    return _numbers(machine, _REFUSED if namespaces else _REFUSED | _REFUSED_WITHOUT_NAMESPACES)
+
+
+def known_calls(machine: str) -> dict[str, int]:
+    """Every call that a filter looks at: numbers by name."""
+    return _numbers(machine, _REFUSED | _REFUSED_WITHOUT_NAMESPACES | _BY_ARGUMENTS)
+
+
+def _numbers(machine: str, calls: _Calls) -> dict[str, int]:
     if machine not in _ARCHS:
         raise NoFilter(f"no system call table for {machine}")
-    which = list(_ARCHS).index(machine)
-    calls = _CALLS if namespaces else _CALLS | _WITHOUT_NAMESPACES
-    numbers = sorted({call[which] for call in calls.values()} - {None})  # type: ignore[type-var]
+    column = list(_ARCHS).index(machine)
+    return {name: number for name, row in calls.items() if (number := row[column]) is not None}
+
+
+def program(*, namespaces: bool, machine: str | None = None) -> bytes:
+    """The filter as `seccomp(2)` and bubblewrap take it, for this processor or the one named."""
+    machine = machine or platform.machine()
+    refused = refused_calls(machine, namespaces=namespaces)
+    by_arguments = _numbers(machine, _BY_ARGUMENTS)
     code = [
         _op(_LOAD, _ARCH),
         _op(_JUMP_EQUAL, _ARCHS[machine], 1, 0),
@@ -189,15 +210,18 @@ def program(*, namespaces: bool) -> bytes:
     if machine == "x86_64":
         # The x32 calls are the same ones under other numbers.
         code += [_op(_JUMP_GREATER_EQUAL, _X32, 0, 1), _op(_RETURN, _KILL)]
-    for number in numbers:
-        code += [_op(_JUMP_EQUAL, number or 0, 0, 1), _op(_RETURN, _REFUSE | errno.EPERM)]
+    for number in sorted(refused.values()):
+        code += [_op(_JUMP_EQUAL, number, 0, 1), _op(_RETURN, _REFUSE | errno.EPERM)]
     # Its flags lie in memory, where a filter cannot look; the C library then uses clone.
-    code += [_op(_JUMP_EQUAL, _CLONE3[which], 0, 1), _op(_RETURN, _REFUSE | errno.ENOSYS)]
-    code += _with_bits(_CLONE[which], 0, _NEW_NAMESPACES, any_of=True)
-    code += _with_bits(_MMAP[which], 3, _SHARED_NOWHERE, any_of=False)
-    code += _unless(_PRLIMIT[which], 0, _ONESELF)
-    code += _unless(_SOCKETPAIR[which], 0, _UNIX)
-    code += _with_bits(_SOCKETPAIR[which], 1, _SENDS_ANYWHERE, any_of=True)
+    code += [
+        _op(_JUMP_EQUAL, by_arguments["clone3"], 0, 1),
+        _op(_RETURN, _REFUSE | errno.ENOSYS),
+    ]
+    code += _with_bits(by_arguments["clone"], 0, _NEW_NAMESPACES, any_of=True)
+    code += _with_bits(by_arguments["mmap"], 3, _SHARED_NOWHERE, any_of=False)
+    code += _unless(by_arguments["prlimit64"], 0, _ONESELF)
+    code += _unless(by_arguments["socketpair"], 0, _UNIX)
+    code += _with_bits(by_arguments["socketpair"], 1, _SENDS_ANYWHERE, any_of=True)
     code.append(_op(_RETURN, _ALLOW))
     return b"".join(code)
 
