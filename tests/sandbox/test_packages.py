@@ -1,11 +1,8 @@
 """Packages that an operator puts within reach of user code, from wheels that lie on disk."""
 
-import base64
-import hashlib
 import os
 import shutil
 import tempfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,28 +12,8 @@ from app.kit.sandbox import packages
 from app.kit.sandbox.box import Sandbox
 from app.kit.sandbox.program import Program
 from app.settings import Settings
+from tests.packages import wheel
 from tests.sandbox.cage import Cage
-
-
-def _wheel(folder: Path, name: str, version: str) -> Path:
-    """The smallest one: a module that says its version."""
-    module, about = name.replace("-", "_"), f"{name.replace('-', '_')}-{version}.dist-info"
-    files = {
-        f"{module}.py": f"SAYS = 'planted {version}'\n",
-        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\n"
-        "Root-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    record = ""
-    for path, text in files.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=")
-        record += f"{path},sha256={digest.decode()},{len(text)}\n"
-    files[f"{about}/RECORD"] = f"{record}{about}/RECORD,,\n"
-    made = folder / f"{module}-{version}-py3-none-any.whl"
-    with zipfile.ZipFile(made, "w") as archive:
-        for path, text in files.items():
-            archive.writestr(path, text)
-    return made
 
 
 @pytest.fixture
@@ -60,20 +37,20 @@ def test_nothing_is_installed_at_first(shelf: Path) -> None:
 
 
 def test_a_package_is_added_and_listed(shelf: Path, tmp_path: Path) -> None:
-    packages.add(shelf, [str(_wheel(tmp_path, "planted-package", "1.2"))])
+    packages.add(shelf, [str(wheel(tmp_path, "planted-package", "1.2"))])
     assert packages.installed(shelf) == {"planted-package": "1.2"}
     assert packages.missing(shelf, ["Planted_Package", "other"]) == ["other"]
 
 
 def test_a_newer_version_takes_the_place_of_the_older(shelf: Path, tmp_path: Path) -> None:
     for version in ("1.2", "1.3"):
-        packages.add(shelf, [str(_wheel(tmp_path, "planted-package", version))])
+        packages.add(shelf, [str(wheel(tmp_path, "planted-package", version))])
     assert packages.installed(shelf) == {"planted-package": "1.3"}
 
 
 def test_a_removed_package_leaves_nothing(shelf: Path, tmp_path: Path) -> None:
-    packages.add(shelf, [str(_wheel(tmp_path, "planted-package", "1.2"))])
-    packages.add(shelf, [str(_wheel(tmp_path, "planted-other", "2.0"))])
+    packages.add(shelf, [str(wheel(tmp_path, "planted-package", "1.2"))])
+    packages.add(shelf, [str(wheel(tmp_path, "planted-other", "2.0"))])
     assert packages.remove(shelf, "Planted.Package")
     assert packages.installed(shelf) == {"planted-other": "2.0"}
     assert not list(shelf.rglob("planted_package*"))
@@ -106,7 +83,7 @@ def test_sources_are_not_built(shelf: Path, tmp_path: Path) -> None:
 async def test_user_code_imports_what_was_added_and_nothing_else(
     cage: Cage, shelf: Path, tmp_path: Path
 ) -> None:
-    packages.add(shelf, [str(_wheel(tmp_path, "planted-package", "1.2"))])
+    packages.add(shelf, [str(wheel(tmp_path, "planted-package", "1.2"))])
     sandbox = Sandbox(Settings(data_dir=shelf / "data", sandbox_dir=shelf))
     assert await sandbox.start((cage.sandbox.tier,)) == cage.tier
     code = """
@@ -135,7 +112,7 @@ async def test_a_careful_umask_does_not_lock_user_code_out(
     sandbox = Sandbox(Settings(data_dir=shelf / "data", sandbox_dir=home))
     before = os.umask(0o077)
     try:
-        packages.add(home, [str(_wheel(tmp_path, "planted-package", "1.2"))])
+        packages.add(home, [str(wheel(tmp_path, "planted-package", "1.2"))])
         assert await sandbox.start((cage.sandbox.tier,)) == cage.tier
     finally:
         os.umask(before)
