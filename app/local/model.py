@@ -11,7 +11,7 @@ from pathlib import Path
 from app.kit import heartbeat, logs
 from app.kit.heartbeat import Beat
 from app.kit.redis import connect
-from app.local import wheels
+from app.local import openmp, wheels
 from app.settings import Settings
 
 log = logs.get("model")
@@ -29,6 +29,7 @@ def weights() -> Path:
 
 def serve(settings: Settings) -> None:
     """Load the model, serve it on loopback, say so in Redis, and stay until told to stop."""
+    openmp.ensure(settings.run_dir / "lib")
     server = _start(settings.local_model_port)
     address = server.listening_address
     log.info("local model ready", model=NAME, address=address)
