@@ -15,7 +15,8 @@ import msgspec
 from app.kit import emails
 
 PREFIX = "PARLEY_"
-_SOCKET_PATH_LIMIT = 90
+# macOS has room for 103 characters; the longest name that follows is /.s.PGSQL.5432.
+_SOCKET_PATH_LIMIT = 85
 
 _NEED_HOST = {"http", "https", "redis", "rediss", "smtp", "smtps"}
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_-]+)*\.?\Z")

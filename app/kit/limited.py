@@ -14,7 +14,8 @@ import resource, runpy, sys
 script, cpu, memory, file = sys.argv[1], *map(int, sys.argv[2:5])
 for limit, value in (
     (resource.RLIMIT_CPU, cpu),
-    (resource.RLIMIT_AS, memory),
+    # macOS refuses any limit of address space.
+    *([(resource.RLIMIT_AS, memory)] if sys.platform != "darwin" else []),
     (resource.RLIMIT_FSIZE, file),
     (resource.RLIMIT_CORE, 0),
 ):

@@ -1,9 +1,10 @@
 """Becomes another program that ends with its parent, however the parent ends.
 
 Run as a script, so that nothing happens between fork and exec in a process with threads:
-`python child.py SIGNAL MODE PROGRAM ARGUMENT…`. The mode `tie` only ties it to its parent. Two more
-are for a program that refuses to be root: `namespace` puts it into a user namespace where it is
-somebody else while its files stay ours, and `user:NAME` makes it that user.
+`python child.py PARENT SIGNAL MODE PROGRAM ARGUMENT…`. The mode `tie` only ties it to its parent.
+Two more are for a program that refuses to be root, or a user without a name: `namespace` puts it
+into a user namespace where it is somebody else while its files stay ours, and `user:NAME` makes it
+that user.
 """
 
 import ctypes
@@ -11,26 +12,29 @@ import os
 import pwd
 import signal
 import sys
+import time
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _CLONE_NEWUSER = 0x10000000
 _INNER_UID = 65534
+_WATCH_SECONDS = 0.5
 
 
 def command(stop_signal: signal.Signals, mode: str, *program: object) -> list[str]:
-    """The command line that runs a program this way."""
-    own = [sys.executable, "-I", "-S", __file__, str(int(stop_signal)), mode]
+    """The command line that runs a program this way, as a child of this process."""
+    own = [sys.executable, "-I", "-S", __file__, str(os.getpid()), str(int(stop_signal)), mode]
     return own + [str(part) for part in program]
 
 
 def _enter_namespace() -> None:
+    uid, gid = os.geteuid(), os.getegid()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWUSER) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
     Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
-    Path("/proc/self/uid_map").write_text(f"{_INNER_UID} 0 1", encoding="ascii")
-    Path("/proc/self/gid_map").write_text(f"{_INNER_UID} 0 1", encoding="ascii")
+    Path("/proc/self/uid_map").write_text(f"{_INNER_UID} {uid} 1", encoding="ascii")
+    Path("/proc/self/gid_map").write_text(f"{_INNER_UID} {gid} 1", encoding="ascii")
 
 
 def _become(name: str) -> None:
@@ -40,15 +44,44 @@ def _become(name: str) -> None:
     os.setuid(user.pw_uid)
 
 
+def _tie_to_parent(parent: int, stop_signal: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, stop_signal, 0, 0, 0)
+    else:
+        _watch_parent(parent, stop_signal)
+    if os.getppid() != parent:
+        sys.exit("the parent ended before its child began")
+
+
+def _watch_parent(parent: int, stop_signal: int) -> None:
+    """For kernels that send no signal when a parent dies: a process of its own looks after it."""
+    program = os.getpid()
+    if os.fork() == 0:
+        while os.getppid() == program and _runs(parent):
+            time.sleep(_WATCH_SECONDS)
+        if os.getppid() == program:
+            os.kill(program, stop_signal)
+        os._exit(0)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 def main(arguments: list[str]) -> None:
-    stop_signal, mode, *program = arguments
+    parent, stop_signal, mode, *program = arguments
     if mode == "namespace":
         _enter_namespace()
     elif mode.startswith("user:"):
         _become(mode.removeprefix("user:"))
     os.setsid()
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(stop_signal), 0, 0, 0)
+    _tie_to_parent(int(parent), int(stop_signal))
     os.execvp(program[0], program)  # noqa: S606  # becoming the program is the point
 
 

@@ -5,6 +5,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,7 +19,10 @@ _INITDB = (
     "--username=parley",
     "--auth=trust",
     "--encoding=UTF8",
-    "--locale=C.UTF-8",
+    # The server's own, the same on every machine; not all have this locale, or sort by it alike.
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    "--locale=C",
     "--no-instructions",
 )
 _CONFIG = """
@@ -54,30 +58,27 @@ class Postgres:
         self.run_dir = run_dir
         self._durable = durable
         self._bin = _binaries()
-        self._mode = "tie"
-        if os.geteuid() == 0:
-            self._leave_root()
+        self._mode = self._find_mode()
 
     @property
     def exists(self) -> bool:
         return (self.folder / "PG_VERSION").exists()
 
-    def _leave_root(self) -> None:
-        """Postgres refuses to run as root: give it a namespace of its own, else a system user."""
-        probe = child.command(STOP, "namespace", "true")
+    def _find_mode(self) -> str:
+        """Postgres refuses to run as root, and as a user whose name it cannot look up: it gets a
+        namespace of its own, or root gives it a system user.
+        """
+        if os.geteuid() != 0 and _has_name(os.geteuid()):
+            return "tie"
+        probe = child.command(STOP, "namespace", sys.executable, "-I", "-S", "-c", "")
         if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
-            self._mode = "namespace"
-            return
-        self._mode = f"user:{_SYSTEM_USER}"
-        try:
-            pwd.getpwnam(_SYSTEM_USER)
-        except KeyError:
-            useradd = shutil.which("useradd") or "/usr/sbin/useradd"
-            subprocess.run(
-                [useradd, "--system", "--no-create-home", _SYSTEM_USER],
-                check=True,
-                capture_output=True,
+            return "namespace"
+        if os.geteuid() != 0:
+            raise PartUnavailable(
+                f"Postgres needs a user with a name: add one for {os.geteuid()} to /etc/passwd"
             )
+        _ensure_system_user()
+        return f"user:{_SYSTEM_USER}"
 
     def init(self) -> None:
         """Make the cluster on the first start; always write our settings."""
@@ -124,6 +125,29 @@ class Postgres:
 
     def url(self, database: str = "parley") -> str:
         return f"postgresql://parley@/{database}?host={self.run_dir}"
+
+
+def _has_name(uid: int) -> bool:
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return True
+
+
+def _ensure_system_user() -> None:
+    with suppress(KeyError):
+        pwd.getpwnam(_SYSTEM_USER)
+        return
+    useradd = shutil.which("useradd") or "/usr/sbin/useradd"
+    try:
+        command = [useradd, "--system", "--no-create-home", _SYSTEM_USER]
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise PartUnavailable(
+            "Postgres does not run as root, and no user could be made for it; "
+            "start Parley as an ordinary user"
+        ) from error
 
 
 def possible_owners() -> set[int]:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import secrets
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -53,6 +54,11 @@ class Sandbox:
     async def start(self, allowed: tuple[Tier, ...] = ("bubblewrap", "landlock")) -> Tier:
         """Try the tiers, the strongest first; the first that keeps a prisoner is used."""
         self.tier = "none"
+        if sys.platform != "linux":
+            log.info(
+                "no sandbox for user code", reason=f"{sys.platform} has no tier; Linux has two"
+            )
+            return self.tier
         try:
             self._runtimes = await asyncio.to_thread(runtimes.prepare, self._folder)
             await self.tidy()

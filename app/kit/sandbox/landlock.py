@@ -39,6 +39,8 @@ def _must(result: int, what: str) -> int:
 
 def version() -> int:
     """0 where the kernel has no Landlock."""
+    if sys.platform != "linux":
+        return 0
     found: int = _libc.syscall(_CREATE, None, ctypes.c_size_t(0), 1)
     return max(0, found)
 
