@@ -360,8 +360,8 @@ def doctor() -> None:
 
     problems = 0
     for finding in asyncio.run(checks.examine(_settings())):
-        click.echo(f"{'ok  ' if finding.fine else 'BAD '} {finding.part:<12} {finding.text}")
-        if not finding.fine:
+        click.echo(f"{finding.state:<4} {finding.part:<12} {finding.text}")
+        if finding.state == "BAD":
             problems += 1
             click.echo(f"                  → {finding.mend}")
     sys.exit(1 if problems else 0)

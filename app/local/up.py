@@ -25,7 +25,7 @@ from app import settings as configuration
 from app.bootstrap import AdminMade
 from app.kit import heartbeat, keys
 from app.kit.redis import connect
-from app.local import child, postgres, redis
+from app.local import child, optional, postgres, redis
 from app.settings import Settings
 from db import migrate
 from db.session import Database
@@ -170,6 +170,9 @@ class Up:
         )
         if settings.local_model:
             await self._add(Part("model", lambda: self._child("model", log="model.log")))
+        for feature in optional.FEATURES:
+            if not optional.is_installed(feature):
+                self._say(f"{feature.name}: off, {optional.why_missing(feature)}")
         return admin
 
     async def _start_stores(self) -> None:

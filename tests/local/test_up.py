@@ -2,13 +2,10 @@
 
 import json
 import os
-import re
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,21 +14,19 @@ import psutil
 import pytest
 
 from app.settings import Settings
+from tests.local.instance import QUESTION, Instance, agent_on_local_model
 from tests.ports import free_port
+from tests.processes import ROOT
 from tests.stores import wait_for
 from tests.talk import events_in, texts_of
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
 
-ROOT = Path(__file__).parent.parent.parent
 
-
-class Instance:
-    """One `parley up` and what it printed."""
+class Up(Instance):
+    """From this checkout, with this Python."""
 
     def __init__(self, data_dir: Path, port: int, **more: str) -> None:
-        self.url = f"http://127.0.0.1:{port}"
-        self.lines: list[str] = []
         plain = {name: value for name, value in os.environ.items() if "PARLEY" not in name}
         self.env = {
             **plain,
@@ -39,34 +34,7 @@ class Instance:
             "PARLEY_PORT": str(port),
             **more,
         }
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", "up"],
-            env=self.env,
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        self.lines.extend(self.process.stdout)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.lines)
-
-    def wait_printed(self, pattern: str, seconds: float = 60) -> re.Match[str]:
-        wait_for(
-            lambda: re.search(pattern, self.text) or self.process.poll() is not None,
-            seconds,
-            f"{pattern!r} in {self.text[-2000:]}",
-        )
-        found = re.search(pattern, self.text)
-        assert found is not None, self.text
-        return found
+        super().__init__([sys.executable, "-m", "app.cli", "up"], self.env, ROOT, port)
 
     def child(self, word: str) -> psutil.Process:
         for process in psutil.Process(self.process.pid).children():
@@ -85,18 +53,6 @@ class Instance:
             check=False,
         )
 
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.ended()
-
-    def ended(self) -> int:
-        """Its exit code, once it has ended and all it printed is read."""
-        code = self.process.wait(60)
-        self._reader.join(10)
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-        return code
-
 
 @pytest.fixture(scope="module")
 def data_dir() -> Iterator[Path]:
@@ -105,45 +61,36 @@ def data_dir() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def instance(data_dir: Path) -> Iterator[Instance]:
-    started = Instance(data_dir, free_port())
+def instance(data_dir: Path) -> Iterator[Up]:
+    started = Up(data_dir, free_port())
     try:
-        started.wait_printed(r"Stop with Ctrl-C")
+        started.wait_ready()
         yield started
     finally:
         started.stop()
 
 
-def _password(instance: Instance) -> str:
-    return instance.wait_printed(r"password +(\S+) +\(shown this once\)")[1]
-
-
-def _login(instance: Instance, password: str) -> httpx.Response:
-    body = {"email": "admin@example.com", "password": password}
-    return httpx.post(f"{instance.url}/auth/login", json=body)
-
-
-def test_it_prints_an_address_and_a_password_that_work(instance: Instance) -> None:
+def test_it_prints_an_address_and_a_password_that_work(instance: Up) -> None:
     assert instance.url in instance.text
-    signed_in = _login(instance, _password(instance))
+    signed_in = instance.login(instance.password)
     assert signed_in.status_code == 200
     token = signed_in.json()["access_token"]
     me = httpx.get(f"{instance.url}/auth/me", headers={"authorization": f"Bearer {token}"})
     assert me.json()["role"] == "super_admin"
 
 
-def test_the_printed_curl_command_works_as_it_is(instance: Instance) -> None:
+def test_the_printed_curl_command_works_as_it_is(instance: Up) -> None:
     command = instance.wait_printed(r"(?s)try it +(curl.*?\}')")[1]
     answer = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert "access_token" in answer.stdout
 
 
-def test_the_default_tenant_has_the_widest_plan(instance: Instance) -> None:
+def test_the_default_tenant_has_the_widest_plan(instance: Up) -> None:
     answer = instance.cli("tenants")
     assert "enterprise" in answer.stdout, answer.stderr
 
 
-def test_every_part_gets_ready_and_the_doctor_agrees(instance: Instance) -> None:
+def test_every_part_gets_ready_and_the_doctor_agrees(instance: Up) -> None:
     def ready() -> bool:
         report = httpx.get(f"{instance.url}/health/ready").json()
         return all(part["state"] == "ok" for part in report["parts"].values())
@@ -157,39 +104,18 @@ def test_every_part_gets_ready_and_the_doctor_agrees(instance: Instance) -> None
 
 
 @pytest.fixture(scope="module")
-def agent(instance: Instance) -> Iterator[tuple[httpx.Client, str]]:
+def agent(instance: Up) -> Iterator[tuple[httpx.Client, str]]:
     """An agent on the real local model, once that has loaded, and who may talk to it."""
-    token = _login(instance, _password(instance)).json()["access_token"]
-    headers = {"authorization": f"Bearer {token}"}
-    client = httpx.Client(base_url=instance.url, headers=headers, timeout=60)
-
-    def served() -> bool:
-        listed = client.get("/api/v1/models").json()["data"]
-        return any(model["id"] == "local/smollm2" for model in listed)
-
-    wait_for(served, 60, "the model")
-    made = client.post(
-        "/api/v1/agents",
-        json={
-            "name": "Shop assistant",
-            "primary_model": "local/smollm2",
-            "system_prompt": "You help in a shop. The shop opens at 9 o'clock.",
-            "temperature": 0,
-            "max_tokens": 40,
-        },
-    )
-    yield client, made.json()["id"]
+    client = instance.client()
+    yield client, agent_on_local_model(client)
     client.close()
-
-
-_QUESTION = {"message": "When does the shop open?"}
 
 
 def test_an_agent_on_the_local_model_answers_from_its_prompt(
     agent: tuple[httpx.Client, str],
 ) -> None:
     client, agent_id = agent
-    reply = client.post(f"/api/v1/agents/{agent_id}/chat", json=_QUESTION).json()
+    reply = client.post(f"/api/v1/agents/{agent_id}/chat", json=QUESTION).json()
     assert "9" in reply["message"]["content"]
     assert reply["usage"]["prompt_tokens"] > 10
     assert reply["usage"]["completion_tokens"] > 1
@@ -198,7 +124,7 @@ def test_an_agent_on_the_local_model_answers_from_its_prompt(
 
 def test_the_local_model_streams_word_by_word(agent: tuple[httpx.Client, str]) -> None:
     client, agent_id = agent
-    answer = client.post(f"/api/v1/agents/{agent_id}/chat/stream", json=_QUESTION)
+    answer = client.post(f"/api/v1/agents/{agent_id}/chat/stream", json=QUESTION)
     events = events_in(answer.text)
     assert events[0][0] == "message_start"
     assert "9" in texts_of(events)
@@ -209,7 +135,7 @@ def test_the_local_model_streams_word_by_word(agent: tuple[httpx.Client, str]) -
 
 def test_the_local_model_answers_later_through_a_worker(agent: tuple[httpx.Client, str]) -> None:
     client, agent_id = agent
-    job = client.post(f"/api/v1/agents/{agent_id}/chat/async", json=_QUESTION).json()
+    job = client.post(f"/api/v1/agents/{agent_id}/chat/async", json=QUESTION).json()
     path = f"/api/v1/agents/{agent_id}/chat/jobs/{job['job_id']}"
     done = client.get(path, params={"wait": 30}).json()
     assert done["status"] == "completed"
@@ -235,8 +161,8 @@ def test_the_local_model_keeps_to_a_json_schema(agent: tuple[httpx.Client, str])
     assert isinstance(said["hour"], int)
 
 
-def test_mail_lands_in_the_mailbox(instance: Instance) -> None:
-    token = _login(instance, _password(instance)).json()["access_token"]
+def test_mail_lands_in_the_mailbox(instance: Up) -> None:
+    token = instance.login(instance.password).json()["access_token"]
     invited = httpx.post(
         f"{instance.url}/users/invite",
         json={"email": "grace@example.com", "role": "viewer"},
@@ -249,9 +175,9 @@ def test_mail_lands_in_the_mailbox(instance: Instance) -> None:
 
 
 def test_the_root_key_rotates_while_serving_and_the_old_one_can_go(
-    instance: Instance, data_dir: Path
+    instance: Up, data_dir: Path
 ) -> None:
-    token = _login(instance, _password(instance)).json()["access_token"]
+    token = instance.login(instance.password).json()["access_token"]
     headers = {"authorization": f"Bearer {token}", "idempotency-key": "before"}
     body = {"email": "ada@example.com", "role": "viewer"}
     first = httpx.post(f"{instance.url}/users/invite", json=body, headers=headers)
@@ -268,9 +194,9 @@ def test_the_root_key_rotates_while_serving_and_the_old_one_can_go(
 
 
 def test_a_second_up_on_the_same_data_says_so_and_does_nothing(
-    instance: Instance, data_dir: Path
+    instance: Up, data_dir: Path
 ) -> None:
-    second = Instance(data_dir, free_port())
+    second = Up(data_dir, free_port())
     assert second.ended() == 1
     assert len(second.lines) == 1
     assert "already running" in second.text
@@ -278,14 +204,14 @@ def test_a_second_up_on_the_same_data_says_so_and_does_nothing(
 
 
 @pytest.mark.parametrize(("part", "word"), [("worker", "worker"), ("web", "serve")])
-def test_a_part_that_dies_is_started_again(instance: Instance, part: str, word: str) -> None:
+def test_a_part_that_dies_is_started_again(instance: Up, part: str, word: str) -> None:
     instance.child(word).kill()
     instance.wait_printed(rf"{part}: ended with code -9")
     instance.wait_printed(rf"{part}: back")
     wait_for(lambda: _alive(instance), 30, "web")
 
 
-def test_a_killed_redis_comes_back_with_its_data(instance: Instance) -> None:
+def test_a_killed_redis_comes_back_with_its_data(instance: Up) -> None:
     next(
         process
         for process in psutil.Process(instance.process.pid).children()
@@ -295,34 +221,32 @@ def test_a_killed_redis_comes_back_with_its_data(instance: Instance) -> None:
     wait_for(lambda: _alive(instance), 30, "web")
 
 
-def _alive(instance: Instance) -> bool:
+def _alive(instance: Up) -> bool:
     try:
         return httpx.get(f"{instance.url}/health/ready").status_code == 200
     except httpx.TransportError:
         return False
 
 
-def test_stopping_ends_every_process_and_the_data_survives(
-    instance: Instance, data_dir: Path
-) -> None:
-    password = _password(instance)
+def test_stopping_ends_every_process_and_the_data_survives(instance: Up, data_dir: Path) -> None:
+    password = instance.password
     children = psutil.Process(instance.process.pid).children(recursive=True)
     assert instance.stop() == 0
     assert "everything is stopped" in instance.text
     assert not [child for child in children if child.is_running()]
 
-    again = Instance(data_dir, free_port())
+    again = Up(data_dir, free_port())
     try:
-        again.wait_printed(r"Stop with Ctrl-C")
+        again.wait_ready()
         assert "shown this once" not in again.text
-        assert _login(again, password).status_code == 200
+        assert again.login(password).status_code == 200
     finally:
         again.stop()
 
 
 def test_children_end_when_up_itself_is_killed(data_dir: Path) -> None:
-    started = Instance(data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
-    started.wait_printed(r"Stop with Ctrl-C")
+    started = Up(data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
+    started.wait_ready()
     children = psutil.Process(started.process.pid).children(recursive=True)
     started.process.kill()
     started.ended()
@@ -338,7 +262,7 @@ def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        started = Instance(tmp_path / "data", port)
+        started = Up(tmp_path / "data", port)
         assert started.ended() == 1
     problem = [line for line in started.lines if line.startswith("parley:")]
     assert len(problem) == 1
@@ -358,7 +282,7 @@ def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
 def test_a_wrong_setting_stops_the_start_with_one_line_that_names_it(
     tmp_path: Path, variable: str, value: str
 ) -> None:
-    started = Instance(tmp_path / "data", free_port(), **{variable: value})
+    started = Up(tmp_path / "data", free_port(), **{variable: value})
     assert started.ended() == 1
     problem = [line for line in started.lines if line.startswith("parley:")]
     assert len(problem) == 1
@@ -369,7 +293,7 @@ def test_losing_the_key_file_beside_data_refuses_to_start(data_dir: Path) -> Non
     keys = data_dir / "keys" / "master.keys"
     kept = keys.read_text(encoding="ascii")
     keys.unlink()
-    started = Instance(data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
+    started = Up(data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
     code = started.ended()
     keys.write_text(kept, encoding="ascii")
     keys.chmod(0o600)
@@ -383,7 +307,7 @@ def test_a_socket_folder_that_others_can_enter_is_refused(tmp_path: Path) -> Non
     run_dir = Settings(data_dir=data_dir).run_dir
     run_dir.mkdir(mode=0o755)
     run_dir.chmod(0o755)
-    started = Instance(data_dir, free_port())
+    started = Up(data_dir, free_port())
     code = started.ended()
     run_dir.rmdir()
     assert code == 1

@@ -1,0 +1,100 @@
+"""One `parley up`, as a person runs it, and what it printed."""
+
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import httpx
+
+from tests.stores import wait_for
+
+QUESTION = {"message": "When does the shop open?"}
+
+
+class Instance:
+    def __init__(
+        self, command: Sequence[str], env: Mapping[str, str], folder: Path, port: int
+    ) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.lines: list[str] = []
+        self.process = subprocess.Popen(
+            command,
+            env=env,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.lines.extend(self.process.stdout)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.lines)
+
+    def wait_printed(self, pattern: str, seconds: float = 60) -> re.Match[str]:
+        wait_for(
+            lambda: re.search(pattern, self.text) or self.process.poll() is not None,
+            seconds,
+            f"{pattern!r} in {self.text[-2000:]}",
+        )
+        found = re.search(pattern, self.text)
+        assert found is not None, self.text
+        return found
+
+    def wait_ready(self, seconds: float = 60) -> None:
+        self.wait_printed(r"Stop with Ctrl-C", seconds)
+
+    @property
+    def password(self) -> str:
+        return self.wait_printed(r"password +(\S+) +\(shown this once\)")[1]
+
+    def login(self, password: str) -> httpx.Response:
+        body = {"email": "admin@example.com", "password": password}
+        return httpx.post(f"{self.url}/auth/login", json=body)
+
+    def client(self) -> httpx.Client:
+        token = self.login(self.password).json()["access_token"]
+        headers = {"authorization": f"Bearer {token}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.ended()
+
+    def ended(self) -> int:
+        """Its exit code, once it has ended and all it printed is read."""
+        code = self.process.wait(60)
+        self._reader.join(10)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return code
+
+
+def agent_on_local_model(client: httpx.Client) -> str:
+    """The id of an agent that knows when the shop opens, once the model has loaded."""
+
+    def is_served() -> bool:
+        listed = client.get("/api/v1/models").json()["data"]
+        return any(model["id"] == "local/smollm2" for model in listed)
+
+    wait_for(is_served, 60, "the model")
+    answer = client.post(
+        "/api/v1/agents",
+        json={
+            "name": "Shop assistant",
+            "primary_model": "local/smollm2",
+            "system_prompt": "You help in a shop. The shop opens at 9 o'clock.",
+            "temperature": 0,
+            "max_tokens": 40,
+        },
+    )
+    agent_id: str = answer.json()["id"]
+    return agent_id
