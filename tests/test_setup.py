@@ -97,6 +97,21 @@ def test_a_second_time_there_is_nothing_to_do(checkout: Checkout) -> None:
     assert (done.returncode, done.stdout) == (0, "ready\n")
 
 
+def test_a_machine_without_a_python_that_is_new_enough_is_told_so(checkout: Checkout) -> None:
+    shutil.rmtree(checkout.folder / ".venv")
+    programs = checkout.folder / "programs"
+    programs.mkdir()
+    for name in ("bash", "cat", "cksum", "dirname", "mkdir"):
+        (programs / name).symlink_to(shutil.which(name) or name)
+    old = programs / "python3"
+    old.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    old.chmod(0o755)
+    done = checkout.setup(PATH=str(programs))
+    assert done.returncode == 1
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+    assert "Python 3.11 or newer" in done.stderr
+
+
 def test_a_package_without_a_wheel_is_one_clear_line_and_nothing_is_built(
     checkout: Checkout,
 ) -> None:

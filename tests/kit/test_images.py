@@ -609,7 +609,7 @@ async def test_a_decoder_is_ended_when_its_caller_goes_away(
     "deed",
     [
         pytest.param("bytearray(1 << 30)", id="memory"),
-        pytest.param("open('written', 'w').write('x' * 9999)", id="file"),
+        pytest.param("open('written', 'wb', buffering=0).write(b'x')", id="file"),
         pytest.param("[open(os.devnull) for _ in range(64)]", id="handles"),
     ],
 )
