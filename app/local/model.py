@@ -29,7 +29,7 @@ def weights() -> Path:
 
 def serve(settings: Settings) -> None:
     """Load the model, serve it on loopback, say so in Redis, and stay until told to stop."""
-    openmp.ensure(settings.run_dir / "lib")
+    openmp.ensure(settings.data_dir / "lib")
     server = _start(settings.local_model_port)
     address = server.listening_address
     log.info("local model ready", model=NAME, address=address)

@@ -17,7 +17,10 @@ _SEARCH_PATH = "LD_LIBRARY_PATH"
 
 
 def ensure(folder: Path) -> None:
-    """Return if the library can be loaded; else start this process again with a copy in reach."""
+    """Return if the library can be loaded; else start this process again with a copy in reach.
+
+    `folder` is where the copy is found by name; nobody else may be able to write to it.
+    """
     if sys.platform != "linux" or _is_loadable():
         return
     if str(folder) in os.environ.get(_SEARCH_PATH, "").split(":"):
@@ -41,7 +44,8 @@ def _link(folder: Path) -> None:
     for library in package.with_name("pykdtree.libs").glob("libgomp-*"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         link = folder / _NAME
-        link.unlink(missing_ok=True)
-        link.symlink_to(library)
+        if link.resolve() != library.resolve():
+            link.unlink(missing_ok=True)
+            link.symlink_to(library)
         return
     raise PartUnavailable("the wheel pykdtree holds no libgomp (Debian: apt-get install libgomp1)")

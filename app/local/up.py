@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import IO
 
 import aiohttp
@@ -51,8 +52,10 @@ class Part:
         start: Callable[[], subprocess.Popen[bytes]],
         ready: Callable[[], Awaitable[bool]] | None = None,
         stop_signal: signal.Signals = signal.SIGTERM,
+        log: Path | None = None,
     ) -> None:
         self.name = name
+        self._log = log
         self._start = start
         self._ready = ready
         self._stop_signal = stop_signal
@@ -72,11 +75,17 @@ class Part:
     def exit_code(self) -> int | None:
         return self.process.poll() if self.process else None
 
+    @property
+    def ending(self) -> str:
+        """How it ended, and where it said more."""
+        text = f"{self.name}: ended with code {self.exit_code}"
+        return f"{text}, see {self._log}" if self._log else text
+
     async def wait_ready(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
         while self._ready is not None and not await self._ready():
             if self.exit_code is not None:
-                raise CannotStart(f"{self.name} ended with code {self.exit_code} while starting")
+                raise CannotStart(f"{self.ending}; it was not ready yet")
             if time.monotonic() > deadline:
                 raise CannotStart(f"{self.name} was not ready within {_START_SECONDS:.0f} s")
             await asyncio.sleep(0.03)
@@ -169,7 +178,8 @@ class Up:
             self._add(worker),
         )
         if settings.local_model:
-            await self._add(Part("model", lambda: self._child("model", log="model.log")))
+            log = self._logs / "model.log"
+            await self._add(Part("model", lambda: self._child("model", log=log), log=log))
         for feature in optional.FEATURES:
             if not optional.is_installed(feature):
                 self._say(f"{feature.name}: off, {optional.why_missing(feature)}")
@@ -185,18 +195,18 @@ class Up:
                 self._say("postgres: making a new cluster …")
             await asyncio.to_thread(server.init)
             log = self._logs / "postgres.log"
-            part = Part("postgres", lambda: server.start(log), self._postgres_ready, postgres.STOP)
+            part = Part(
+                "postgres", lambda: server.start(log), self._postgres_ready, postgres.STOP, log
+            )
             waits.append(self._add(part))
         else:
             keys.load(settings)
         if settings.embedded_redis:
             store = redis.Redis(settings.data_dir / "redis", settings.run_dir)
             store.init()
+            redis_log = self._logs / "redis.log"
             part = Part(
-                "redis",
-                lambda: store.start(self._logs / "redis.log"),
-                self._redis_ready,
-                redis.STOP,
+                "redis", lambda: store.start(redis_log), self._redis_ready, redis.STOP, redis_log
             )
             waits.append(self._add(part))
         await asyncio.gather(*waits)
@@ -211,8 +221,8 @@ class Up:
             self._say(f"{part.name}: ready after {time.monotonic() - part.started_at:.1f} s")
         self._watchers.append(asyncio.create_task(self._watch(part)))
 
-    def _child(self, *command: str, log: str | None = None) -> subprocess.Popen[bytes]:
-        out = (self._logs / log).open("ab") if log else None
+    def _child(self, *command: str, log: Path | None = None) -> subprocess.Popen[bytes]:
+        out = log.open("ab") if log else None
         try:
             return subprocess.Popen(
                 child.command(signal.SIGTERM, "tie", sys.executable, "-m", "app.cli", *command),
@@ -286,7 +296,7 @@ class Up:
             steady = time.monotonic() - part.started_at > _STEADY_SECONDS
             deaths = 0 if steady else deaths + 1
             pause = _PAUSES[min(deaths, len(_PAUSES) - 1)]
-            self._say(f"{part.name}: ended with code {part.exit_code}; again in {pause:g} s")
+            self._say(f"{part.ending}; again in {pause:g} s")
             await asyncio.sleep(pause)
             if self._stopping.is_set():
                 return

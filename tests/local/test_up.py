@@ -217,6 +217,7 @@ def test_a_killed_redis_comes_back_with_its_data(instance: Up) -> None:
         for process in psutil.Process(instance.process.pid).children()
         if process.name().startswith("valkey-server")
     ).kill()
+    instance.wait_printed(r"redis: ended with code -9, see \S+/logs/redis.log;")
     instance.wait_printed(r"redis: back")
     wait_for(lambda: _alive(instance), 30, "web")
 
