@@ -9,10 +9,12 @@ import msgspec
 from litestar import Request
 
 from app.http.errors import Invalid
+from app.kit.texts import nests_deeper
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOT_JSON = "is not valid JSON"
 _MOST_SHOWN = 100
+_MOST_LEVELS = 500
 # Patterns for texts in bodies; people are told what is meant, not the pattern.
 NOT_BLANK = r"\S"
 ONE_LINE = r"^(?![\s\S]*\n)[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
@@ -52,6 +54,8 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def decode(body: bytes, kind: Any) -> Any:
+    if nests_deeper(body, _MOST_LEVELS):
+        raise Invalid.field("body", "is nested too deeply")
     try:
         value = _decoder(kind).decode(body)
         has_nul = b"\\u0000" in body and _has_nul(msgspec.to_builtins(value))

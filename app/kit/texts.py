@@ -1,5 +1,7 @@
 """Texts on their way into Postgres, which holds no NUL character, not even an escaped one."""
 
+import re
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -27,6 +29,20 @@ def without_nul(value: Any) -> Any:
         case dict():
             return {without_nul(key): without_nul(item) for key, item in value.items()}
     return value
+
+
+# A string, or the beginning of one that does not end: read once, whatever is in it.
+_JSON_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in _STEPS)
+
+
+def nests_deeper(raw: bytes, levels: int) -> bool:
+    """Whether JSON text is nested further than this. Every Python ends a decoder elsewhere."""
+    if raw.count(b"[") + raw.count(b"{") <= levels:
+        return False
+    brackets = _JSON_STRING.sub(b"", raw).translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > levels
 
 
 def is_deeper(value: Any, levels: int) -> bool:

@@ -1,0 +1,63 @@
+"""How deep JSON text is nested, told without decoding it: the same on every Python."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from app.kit.texts import nests_deeper
+
+
+@pytest.mark.parametrize(
+    ("raw", "depth"),
+    [
+        (b"", 0),
+        (b"1", 0),
+        (b"[]", 1),
+        (b'{"a": [1, {"b": []}]}', 4),
+        (b"[[], [], [], []]", 2),
+        (b'"[[[["', 0),
+        (b'["[[", "]]", "{{"]', 1),
+        (b'["\\"[[", [1]]', 2),
+        (b'["\\\\", [[1]]]', 3),
+        (b"[[[", 3),
+        (b'[[["[', 3),
+        (b'"\\', 0),
+        (b"]]]]", 0),
+        (b"[" * 5000, 5000),
+    ],
+)
+def test_the_depth_of_a_text(raw: bytes, depth: int) -> None:
+    assert not nests_deeper(raw, depth)
+    if depth:
+        assert nests_deeper(raw, depth - 1)
+
+
+_values = some.recursive(
+    some.none() | some.text(alphabet='[]{}"\\a'),
+    lambda inner: some.lists(inner) | some.dictionaries(some.text(alphabet='[]{}"\\'), inner),
+)
+
+
+def _depth(value: object) -> int:
+    if isinstance(value, dict):
+        return 1 + max(map(_depth, value.values()), default=0)
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
+
+
+@given(_values)
+def test_it_is_the_depth_of_the_value(value: object) -> None:
+    raw, depth = msgspec.json.encode(value), _depth(value)
+    assert not nests_deeper(raw, depth)
+    assert depth == 0 or nests_deeper(raw, depth - 1)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b'"' + b'\\"' * 500_000, b'"' + b'\\"' * 500_000 + b"\\", b'"[' * 500_000, b"[]," * 330_000],
+    ids=["no end", "no end of an escape", "many strings", "flat"],
+)
+def test_a_hostile_text_is_read_once(raw: bytes) -> None:
+    """Read again from each of its characters, it would take longer than a test may."""
+    assert not nests_deeper(raw, len(raw) - 1)
+    assert nests_deeper(b"[" * 20 + raw, 10)
