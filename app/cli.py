@@ -72,6 +72,15 @@ def _with_parts(call: Callable[[Any], Awaitable[T]]) -> T:
 @click.version_option(package_name="parley", message="%(prog)s %(version)s")
 def main() -> None:
     """Parley: a self-hosted platform for AI agents."""
+    _ensure_user_name()
+
+
+def _ensure_user_name() -> None:
+    """Libraries look up the user's name as they are imported; in a container it often has none."""
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["LOGNAME"] = "parley"
 
 
 @main.command()

@@ -27,7 +27,6 @@ _TIMEOUT_SECONDS = 5
 _LOW_DISK_BYTES = 1 << 30
 _OLDEST_REDIS = (6, 2)
 
-
 State = Literal["ok", "off", "BAD"]
 
 
@@ -59,7 +58,9 @@ async def examine(settings: Settings) -> list[Finding]:
 
 async def _python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
-    return Finding("python", _state(sys.version_info >= (3, 11)), version, "install Python 3.11")
+    return Finding(
+        "python", _state(sys.version_info >= (3, 11)), version, "use Python 3.11 to 3.14"
+    )
 
 
 async def _data_dir(settings: Settings) -> Finding:

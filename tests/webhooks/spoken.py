@@ -30,7 +30,8 @@ async def speaking(speak: Speak) -> AsyncIterator[str]:
 
 def saying(*parts: bytes) -> Speak:
     async def speak(writer: asyncio.StreamWriter) -> None:
-        writer.writelines(parts)
+        # As one: `writelines` with an empty part never ends, up to Python 3.13.
+        writer.write(b"".join(parts))
         await writer.drain()
 
     return speak
