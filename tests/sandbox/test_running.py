@@ -13,6 +13,7 @@ from app.kit.sandbox import bubblewrap, landlock
 from app.kit.sandbox.box import Sandbox, SandboxUnavailable
 from app.kit.sandbox.program import Language, Program
 from app.settings import Settings
+from tests.processes import ROOT
 from tests.sandbox.cage import Attack, Cage, names_in
 
 _COUNTING = Attack(
@@ -61,14 +62,9 @@ async def test_without_a_result_apart_there_is_no_third_descriptor(cage: Cage) -
     assert ran.output == b"closed\n"
 
 
-async def test_a_run_inherits_no_descriptor(cage: Cage, open_folder: Path, secret: str) -> None:
-    planted = open_folder / "planted"
-    planted.write_text(secret)
-    descriptor = os.open(planted, os.O_RDONLY)
-    os.set_inheritable(descriptor, True)  # noqa: FBT003
-    code = """
+_DESCRIPTORS = """
 import os
-for number in range(3, 256):
+for number in range(3, 1000):
     try:
         print(number, os.pread(number, 100, 0))
     except OSError as error:
@@ -76,11 +72,51 @@ for number in range(3, 256):
             print(number, error)
 print("tried")
 """
+
+
+async def test_a_run_inherits_no_descriptor(cage: Cage, open_folder: Path, secret: str) -> None:
+    planted = open_folder / "planted"
+    planted.write_text(secret)
+    descriptor = os.open(planted, os.O_RDONLY)
+    os.set_inheritable(descriptor, True)  # noqa: FBT003
     try:
-        ran = await cage.run("python", code)
+        ran = await cage.run("python", _DESCRIPTORS)
     finally:
         os.close(descriptor)
     assert ran.output == b"tried\n"
+
+
+_WORKER = """
+import os, sys, uvloop
+from pathlib import Path
+from app.kit.sandbox.box import Program, Sandbox
+from app.settings import Settings
+
+async def main(home, tier, planted, code):
+    sandbox = Sandbox(Settings(data_dir=Path(home) / "data", sandbox_dir=Path(home)))
+    assert await sandbox.start((tier,)) == tier
+    descriptor = os.open(planted, os.O_RDONLY)
+    os.set_inheritable(descriptor, True)
+    for number in (150, 300, 800):
+        os.dup2(descriptor, number)
+    program = Program(language="python", files={"main": code}, entry="main")
+    ran = await sandbox.run(program, b"", 10)
+    sys.stdout.write(ran.output.decode())
+
+uvloop.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_a_run_of_a_worker_inherits_no_descriptor(
+    cage: Cage, open_folder: Path, secret: str
+) -> None:
+    """Workers run on uvloop, which closes none by itself."""
+    (open_folder / "planted").write_text(secret)
+    words = [str(cage.home), cage.tier, str(open_folder / "planted"), _DESCRIPTORS]
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _WORKER, *words, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    assert (await worker.communicate())[0] == b"tried\n"
 
 
 async def test_sixteen_at_once_do_not_see_each_other(cage: Cage) -> None:

@@ -165,7 +165,8 @@ class Sandbox:
         }
         if self.tier == "bubblewrap":
             command, descriptor = self._in_bubblewrap(program, folder, cpu)
-            command = [*(bubblewrap.as_nobody() if uid else []), *command]
+            close = bubblewrap.without_inherited(descriptor)
+            command = [*close, *(bubblewrap.as_nobody() if uid else []), *command]
         else:
             command, descriptor = self._in_landlock(program, folder, uid, cpu), None
             # The launcher still is who we are, and knows as little as what follows it.

@@ -13,6 +13,9 @@ from app.kit.sandbox.runtimes import Runtimes
 UID = 65534
 _CODE = "/code"
 
+# Without its files: with a socket as its input, as uvloop gives it, bash would read them.
+_BASH = ("/usr/bin/bash", "--noprofile", "--norc", "-c")
+
 # Limits are set within the namespaces, where processes are counted apart from everybody else's.
 # What a function returns leaves by descriptor 3; what it prints is its log.
 _ENTER = """
@@ -23,8 +26,24 @@ exec "$@"
 """
 
 
+# The worker's event loop leaves open whatever is inheritable; only the filter is passed on.
+_CLOSE = """
+for path in /proc/self/fd/*; do
+  number=${path##*/}
+  if [ "$number" -gt 2 ] && [ "$number" != "$1" ]; then eval "exec $number>&-"; fi
+done
+shift
+exec "$@"
+"""
+
+
 def find() -> str | None:
     return shutil.which("bwrap")
+
+
+def without_inherited(seccomp_fd: int) -> list[str]:
+    """Put before a command: it has no descriptor but the usual three and the filter's."""
+    return [*_BASH, _CLOSE, "close", str(seccomp_fd)]
 
 
 def as_nobody() -> list[str]:
@@ -87,7 +106,7 @@ def entered(inner: list[str], limits: Limits, cpu_seconds: int, *, apart: bool) 
         cpu_seconds,
     )
     given = [str(number) for number in numbers]
-    return ["/usr/bin/bash", "-c", _ENTER, "enter", *given, "apart" if apart else "-", *inner]
+    return [*_BASH, _ENTER, "enter", *given, "apart" if apart else "-", *inner]
 
 
 def places() -> dict[str, str]:

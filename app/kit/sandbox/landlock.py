@@ -14,11 +14,13 @@ import resource
 import signal
 import struct
 import sys
+from contextlib import suppress
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _PATH_BENEATH = 1
 _NO_NEW_PRIVS, _SET_SECCOMP, _DEATH_SIGNAL, _SUBREAPER = 38, 22, 1, 36
 _FILTER = 2
+_LOG = 2
 
 _EXECUTE, _READ_FILE, _READ_DIR, _WRITE_FILE = 1, 4, 8, 2
 # How many file system rights each version of Landlock knows.
@@ -117,7 +119,16 @@ def guard(child: int) -> None:
             os._exit(code if code >= 0 else 128 - code)
 
 
+def close_inherited() -> None:
+    """All but input, output and log: the worker's event loop leaves open what is inheritable."""
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # few imports
+        if int(name) > _LOG:
+            with suppress(OSError):
+                os.close(int(name))
+
+
 def main() -> None:
+    close_inherited()
     orders = json.loads(sys.argv[1])
     # Should the worker be killed, nobody of the group outlives it.
     signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
