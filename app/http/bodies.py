@@ -14,7 +14,7 @@ from app.kit.texts import nests_deeper
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOT_JSON = "is not valid JSON"
 _MOST_SHOWN = 100
-_MOST_LEVELS = 500
+_MOST_LEVELS = 600
 # Patterns for texts in bodies; people are told what is meant, not the pattern.
 NOT_BLANK = r"\S"
 ONE_LINE = r"^(?![\s\S]*\n)[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
