@@ -84,6 +84,7 @@ class _StandardError(io.TextIOBase):
 
 
 _STDERR = cast("TextIO", _StandardError())
+_loggers: list[Any] = []
 
 
 def configure(level: str, log_format: str) -> None:
@@ -105,6 +106,9 @@ def configure(level: str, log_format: str) -> None:
         logger_factory=structlog.PrintLoggerFactory(_STDERR),
         cache_logger_on_first_use=True,
     )
+    for logger in _loggers:
+        # Bound at its first use, with the settings of that moment.
+        vars(logger).pop("bind", None)
     handler = logging.StreamHandler(_STDERR)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -128,4 +132,6 @@ def configure(level: str, log_format: str) -> None:
 
 
 def get(name: str) -> Any:  # structlog's loggers are typed as Any
-    return structlog.get_logger(part=name)
+    logger = structlog.get_logger(part=name)
+    _loggers.append(logger)
+    return logger
