@@ -192,7 +192,7 @@ async def _sandbox(settings: Settings) -> Finding:
 
 async def _optional(feature: Feature) -> Finding:
     if optional.is_installed(feature):
-        return Finding(feature.group, "ok", f"{feature.name} is installed")
+        return Finding(feature.group, "ok", f"the package for {feature.name} is installed")
     return Finding(feature.group, "off", f"{feature.name}: {optional.why_missing(feature)}")
 
 
