@@ -23,7 +23,8 @@ WHERE tenant_id = $1 AND ($2::text IS NULL OR kind = $2) ORDER BY created_at, id
 _OPEN = """
 SELECT count(*) AS open FROM work
 WHERE tenant_id = $1 AND kind IN ('events.fan_out', 'events.act', 'webhooks.deliver')
-  AND state IN ('pending', 'leased') AND run_at <= now() + interval '1 second'
+  AND state IN ('pending', 'leased')
+  AND (run_at <= now() + interval '1 second' OR last_error = 'waits its turn')
 """
 
 
