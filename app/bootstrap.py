@@ -9,10 +9,10 @@ import msgspec
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 
-from app.kit.crypto import CannotOpen, KeyProblem, Keyring, Place
+from app.areas import AREAS
+from app.kit.crypto import CannotOpen, KeyProblem, Keyring, SealContext
 from app.kit.ids import new_id
 from app.security import passwords
-from app.security.permissions import CATALOGUE, DEFAULT_GRANTS
 from app.security.sessions import bump_grants
 from db.models import InstanceState, RoleGrant, Tenant, User
 from db.session import ALL_TENANTS, Database, Tx
@@ -25,10 +25,10 @@ _CHECK_TEXT = b"parley"
 
 
 class WeakPassword(ValueError):
-    """The password given for the first super_admin breaks the rule for passwords."""
+    """The password of the first super_admin breaks the rule for passwords."""
 
 
-class AdminMade(msgspec.Struct, frozen=True):
+class AdminAccount(msgspec.Struct, frozen=True):
     email: str
     password: str
 
@@ -52,17 +52,17 @@ async def check_keys(tx: Tx, keyring: Keyring) -> None:
     The check itself moves to the active key, so that an older one can be dropped after a rotation.
     """
     session = await tx.session()
-    place = Place(tenant="", table="instance_state", record=_KEY_CHECK, field="value")
+    context = SealContext.of(InstanceState.value, "", _KEY_CHECK)
     row = await session.get(InstanceState, _KEY_CHECK)
     if row is None or row.value is None:
-        sealed = keyring.seal(_CHECK_TEXT, place).hex()
+        sealed = keyring.seal(_CHECK_TEXT, context).hex()
         session.add(InstanceState(key=_KEY_CHECK, value=sealed))
         return
     try:
-        keyring.open(bytes.fromhex(row.value), place)
+        keyring.open(bytes.fromhex(row.value), context)
     except CannotOpen as error:
         raise KeyProblem(f"the root keys do not fit this database: {error}") from None
-    row.value = keyring.rewrap(bytes.fromhex(row.value), place).hex()
+    row.value = keyring.rewrap(bytes.fromhex(row.value), context).hex()
 
 
 async def _seed_grants(tx: Tx) -> None:
@@ -70,16 +70,16 @@ async def _seed_grants(tx: Tx) -> None:
     session = await tx.session()
     row = await session.get(InstanceState, _SEEDED)
     known = set(msgspec.json.decode(row.value, type=list[str])) if row and row.value else set()
-    fresh = {permission.key for permission in CATALOGUE} - known
-    if not fresh:
+    new = AREAS.permission_keys - known
+    if not new:
         return
     grants = [
         {"role": role, "permission": key}
-        for role, keys in DEFAULT_GRANTS.items()
-        for key in sorted(keys & fresh)
+        for role, keys in AREAS.default_grants.items()
+        for key in sorted(keys & new)
     ]
     await session.execute(insert(RoleGrant).values(grants).on_conflict_do_nothing())
-    await _set_state(tx, _SEEDED, value=msgspec.json.encode(sorted(known | fresh)).decode())
+    await _set_state(tx, _SEEDED, value=msgspec.json.encode(sorted(known | new)).decode())
     await bump_grants(tx)
 
 
@@ -105,29 +105,29 @@ async def default_tenant(tx: Tx, plan: str) -> str:
     return tenant.id
 
 
-async def first_admin(db: Database, email: str, password: str, plan: str) -> AdminMade | None:
-    """Make a super_admin where there is none; its password is made up unless one is given."""
+async def first_admin(db: Database, email: str, password: str, plan: str) -> AdminAccount | None:
+    """Creates a super_admin where there is none, with a random password unless one is given."""
     if await _has_admin(db):
         return None
     problem = passwords.problem_with(password) if password else None
     if problem:
         raise WeakPassword(f"PARLEY_ADMIN_PASSWORD {problem}")
-    made = AdminMade(email, password or _made_up())
-    return made if await create_admin(db, made, plan, only_if_none=True) else None
+    admin = AdminAccount(email, password or _random_password())
+    return admin if await create_admin(db, admin, plan, only_if_none=True) else None
 
 
 async def _has_admin(db: Database) -> bool:
-    async with db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with db.tx(ALL_TENANTS, autocommit=True) as tx:
         return await _any_admin(tx)
 
 
 async def _any_admin(tx: Tx) -> bool:
-    wanted = select(User.id).where(User.role == "super_admin").limit(1)
-    return await (await tx.session()).scalar(wanted) is not None
+    statement = select(User.id).where(User.role == "super_admin").limit(1)
+    return await (await tx.session()).scalar(statement) is not None
 
 
 async def create_admin(
-    db: Database, admin: AdminMade, plan: str, *, only_if_none: bool = False
+    db: Database, admin: AdminAccount, plan: str, *, only_if_none: bool = False
 ) -> str | None:
     hashed = await passwords.hash_password(admin.password)
     async with db.tx(ALL_TENANTS) as tx:
@@ -148,6 +148,6 @@ async def create_admin(
     return user.id
 
 
-def _made_up() -> str:
+def _random_password() -> str:
     """Long, easy to copy, and within the password rule."""
     return f"{secrets.token_urlsafe(12)}-Aa1"

@@ -38,9 +38,9 @@ def _stop(message: str) -> NoReturn:
 @contextlib.contextmanager
 def _clear_errors() -> Iterator[None]:
     """What people can mend is one line, not a stack trace."""
-    from app.bootstrap import WeakPassword  # noqa: PLC0415
-    from app.local.up import CannotStart  # noqa: PLC0415
-    from app.local.wheels import PartUnavailable  # noqa: PLC0415
+    from app.bootstrap import WeakPassword
+    from app.local.up import CannotStart
+    from app.local.wheels import PartUnavailable
 
     try:
         yield
@@ -50,19 +50,19 @@ def _clear_errors() -> Iterator[None]:
         _stop(f"the database cannot be reached ({error}); is Parley running? See `parley doctor`")
 
 
-def _with_parts(call: Callable[[Any], Awaitable[T]]) -> T:
-    from app import parts as shared  # noqa: PLC0415
-    from app.kit import logs  # noqa: PLC0415
+def _with_services(call: Callable[[Any], Awaitable[T]]) -> T:
+    from app import container
+    from app.kit import logs
 
     settings = _settings()
     logs.configure("warning", settings.log_format)
 
     async def run() -> T:
-        parts = shared.build(settings)
+        services = container.build(settings)
         try:
-            return await call(parts)
+            return await call(services)
         finally:
-            await parts.close()
+            await services.close()
 
     with _clear_errors():
         return asyncio.run(run())
@@ -89,7 +89,7 @@ def up() -> None:
 
     Parts that a setting points elsewhere (PARLEY_DATABASE_URL, PARLEY_REDIS_URL) are not started.
     """
-    from app.local.up import Up, in_terminal  # noqa: PLC0415
+    from app.local.up import Up, in_terminal
 
     settings = _settings(default_plan="enterprise")
     with _clear_errors():
@@ -100,9 +100,9 @@ def up() -> None:
 @click.option("--workers", default=1, show_default=True, help="How many web processes.")
 def serve(workers: int) -> None:
     """Run the web tier."""
-    import uvicorn  # noqa: PLC0415
+    import uvicorn
 
-    from app.kit import keys, logs  # noqa: PLC0415
+    from app.kit import keys, logs
 
     settings = _settings()
     with _clear_errors():
@@ -130,7 +130,7 @@ def serve(workers: int) -> None:
 @click.option("--metrics-port", type=int, help="Serve Prometheus metrics on this loopback port.")
 def worker(queues: str, metrics_port: int | None) -> None:
     """Run a worker process."""
-    from app.kit.work import QUEUES  # noqa: PLC0415
+    from app.kit.work import QUEUES
 
     settings = _settings()
     wanted = [name.strip() for name in queues.split(",") if name.strip()] or list(QUEUES)
@@ -139,7 +139,7 @@ def worker(queues: str, metrics_port: int | None) -> None:
         _stop(f"--queues: {', '.join(unknown)} unknown; there are {', '.join(QUEUES)}")
     with _clear_errors():
         # The arrow points from workers to app; the command line is the one door back.
-        from workers.main import main as run_worker  # noqa: PLC0415
+        from workers.main import main as run_worker
 
         run_worker(settings, wanted, metrics_port=metrics_port)
 
@@ -147,8 +147,8 @@ def worker(queues: str, metrics_port: int | None) -> None:
 @main.command()
 def model() -> None:
     """Serve the local language model (`parley up` does this by itself)."""
-    from app.kit import logs  # noqa: PLC0415
-    from app.local.model import serve as serve_model  # noqa: PLC0415
+    from app.kit import logs
+    from app.local.model import serve as serve_model
 
     settings = _settings()
     logs.configure(settings.log_level, settings.log_format)
@@ -160,19 +160,19 @@ def model() -> None:
 def migrate() -> None:
     """Bring the database schema up to date and seed what an instance needs."""
 
-    async def run(parts: Any) -> None:
-        from app import bootstrap  # noqa: PLC0415
-        from db import migrate as schema  # noqa: PLC0415
+    async def run(services: Any) -> None:
+        from app import bootstrap
+        from db import migrate as schema
 
-        settings = parts.settings
+        settings = services.settings
         await schema.upgrade(settings.sqlalchemy_url)
-        await bootstrap.prepare(parts.db, parts.keyring, settings.default_plan)
+        await bootstrap.prepare(services.db, services.keyring, settings.default_plan)
         if settings.admin_password:
             await bootstrap.first_admin(
-                parts.db, settings.admin_email, settings.admin_password, settings.default_plan
+                services.db, settings.admin_email, settings.admin_password, settings.default_plan
             )
 
-    _with_parts(run)
+    _with_services(run)
     click.echo("the schema is up to date")
 
 
@@ -185,12 +185,14 @@ def admin() -> None:
 @click.option("--email", "address", prompt=True, help="The e-mail to sign in with.")
 def admin_create(address: str) -> None:
     """Create a super_admin. The password is read from the terminal or from standard input."""
-    from app import bootstrap  # noqa: PLC0415
-    from app.kit import emails  # noqa: PLC0415
-    from app.security import passwords  # noqa: PLC0415
+    from app import (
+        bootstrap,
+        email_addresses,
+    )
+    from app.security import passwords
 
     try:
-        address = emails.normal(address)
+        address = email_addresses.normalize(address)
     except ValueError as wrong:
         _stop(f"{address} is not an e-mail address: {wrong}")
     asked = sys.stdin.isatty()
@@ -199,29 +201,29 @@ def admin_create(address: str) -> None:
     if problem:
         _stop(f"the password {problem}")
 
-    async def run(parts: Any) -> str | None:
-        from sqlalchemy.exc import IntegrityError  # noqa: PLC0415
+    async def run(services: Any) -> str | None:
+        from sqlalchemy.exc import IntegrityError
 
-        made = bootstrap.AdminMade(address, password)
+        made = bootstrap.AdminAccount(address, password)
         try:
-            return await bootstrap.create_admin(parts.db, made, parts.settings.default_plan)
+            return await bootstrap.create_admin(services.db, made, services.settings.default_plan)
         except IntegrityError:
             _stop(f"{address} already has an account")
 
-    click.echo(f"created {_with_parts(run)}")
+    click.echo(f"created {_with_services(run)}")
 
 
 @main.command()
 def tenants() -> None:
     """List the tenants."""
 
-    async def run(parts: Any) -> list[Any]:
-        from sqlalchemy import func, select  # noqa: PLC0415
+    async def run(services: Any) -> list[Any]:
+        from sqlalchemy import func, select
 
-        from db.models import Tenant, User  # noqa: PLC0415
-        from db.session import ALL_TENANTS  # noqa: PLC0415
+        from db.models import Tenant, User
+        from db.session import ALL_TENANTS
 
-        async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             wanted = (
                 select(Tenant.id, Tenant.name, Tenant.plan, func.count(User.id))
                 .outerjoin(User, User.tenant_id == Tenant.id)
@@ -230,7 +232,7 @@ def tenants() -> None:
             )
             return list(await (await tx.session()).execute(wanted))
 
-    for tenant_id, name, plan, users in _with_parts(run):
+    for tenant_id, name, plan, users in _with_services(run):
         click.echo(f"{tenant_id}  {plan:<10}  {users:>5} users  {name}")
 
 
@@ -248,20 +250,20 @@ def keys_rotate(*, verify: bool) -> None:
     list, restart, then run this. It can be stopped and run again.
     """
 
-    async def run(parts: Any) -> dict[str, dict[str, int]]:
-        from app import bootstrap  # noqa: PLC0415
-        from app.kit import rotation  # noqa: PLC0415
-        from db.session import ALL_TENANTS  # noqa: PLC0415
+    async def run(services: Any) -> dict[str, dict[str, int]]:
+        from app import bootstrap
+        from app.kit import rotation
+        from db.session import ALL_TENANTS
 
         if verify:
-            return await rotation.verify(parts.db, parts.keyring)
-        keyring = rotation.new_active_key(parts.settings, parts.keyring)
-        counts = await rotation.rotate(parts.db, keyring, click.echo)
-        async with parts.db.tx(ALL_TENANTS) as tx:
+            return await rotation.verify(services.db, services.keyring)
+        keyring = rotation.new_active_key(services.settings, services.keyring)
+        counts = await rotation.rotate(services.db, keyring, click.echo)
+        async with services.db.tx(ALL_TENANTS) as tx:
             await bootstrap.check_keys(tx, keyring)
         return counts
 
-    for table, counts in _with_parts(run).items():
+    for table, counts in _with_services(run).items():
         for kid, count in sorted(counts.items()):
             click.echo(f"{table:<24} {kid:<12} {count:>8}")
 
@@ -275,12 +277,12 @@ def vault() -> None:
 def vault_verify() -> None:
     """Check every audit chain; name the first edited or missing row of each that is broken."""
 
-    async def run(parts: Any) -> tuple[int, list[Any]]:
-        from app.domain.vault import audit  # noqa: PLC0415
+    async def run(services: Any) -> tuple[int, list[Any]]:
+        from app.domain.vault import audit
 
-        return await audit.verify(parts.db, parts.keyring)
+        return await audit.verify(services.db, services.keyring)
 
-    held, breaks = _with_parts(run)
+    held, breaks = _with_services(run)
     for broken in breaks:
         row = f" ({broken.row_id})" if broken.row_id else ""
         click.echo(f"BAD  {broken.tenant_id}  row {broken.seq}{row}: {broken.problem}")
@@ -302,7 +304,7 @@ def tools_packages() -> None:
 @click.argument("names", nargs=-1, required=True)
 def packages_add(names: tuple[str, ...]) -> None:
     """Install packages and what they need for tools: from wheels only. `name==version` works."""
-    from app.kit.sandbox import packages  # noqa: PLC0415
+    from app.kit.sandbox import packages
 
     home = _settings().sandbox_home
     try:
@@ -322,7 +324,7 @@ def packages_list() -> None:
 @click.argument("name")
 def packages_remove(name: str) -> None:
     """Take a package away again."""
-    from app.kit.sandbox import packages  # noqa: PLC0415
+    from app.kit.sandbox import packages
 
     if not packages.remove(_settings().sandbox_home, name):
         _stop(f"{name} is not installed")
@@ -330,7 +332,7 @@ def packages_remove(name: str) -> None:
 
 
 def _list_packages() -> None:
-    from app.kit.sandbox import packages  # noqa: PLC0415
+    from app.kit.sandbox import packages
 
     found = packages.installed(_settings().sandbox_home)
     for name, version in found.items():
@@ -343,7 +345,7 @@ def _list_packages() -> None:
 @click.argument("number", type=int, required=False)
 def mail(number: int | None) -> None:
     """List the mails in the mailbox folder, or show one by its number in the list."""
-    from app.kit.mail import mailbox  # noqa: PLC0415
+    from app.domain.mail.service import mailbox
 
     folder = mailbox(_settings())
     messages = sorted(folder.glob("*.eml"))
@@ -365,7 +367,7 @@ def mail(number: int | None) -> None:
 @main.command()
 def doctor() -> None:
     """Check every part and say what is wrong and how to mend it."""
-    from app import doctor as checks  # noqa: PLC0415
+    from app import doctor as checks
 
     problems = 0
     for finding in asyncio.run(checks.examine(_settings())):

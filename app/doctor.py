@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 from alembic.script import ScriptDirectory
 
+from app.areas import AREAS
 from app.kit import heartbeat, keys
 from app.kit.crypto import KeyProblem
 from app.kit.files import Files
@@ -85,7 +86,7 @@ async def _keys(settings: Settings) -> Finding:
 async def _postgres(settings: Settings) -> Finding:
     db = Database(settings.sqlalchemy_url, pool_size=1)
     try:
-        async with asyncio.timeout(_TIMEOUT_SECONDS), db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with asyncio.timeout(_TIMEOUT_SECONDS), db.tx(ALL_TENANTS, autocommit=True) as tx:
             raw = await tx.raw()
             version = await raw.fetchval("SHOW server_version")
             try:
@@ -142,7 +143,7 @@ async def _workers(settings: Settings) -> Finding:
     running = [beat for beat in await _beats(settings) if beat.part == "worker"]
     names = ", ".join(f"{beat.name} ({beat.sandbox})" for beat in running)
     mend = "start one with `parley worker`; accepted work waits until then"
-    left = heartbeat.untaken(running) if running else []
+    left = heartbeat.untaken(running, AREAS.work_kinds.values()) if running else []
     if left:
         names += f"; nobody takes: {', '.join(left)}"
     return Finding("workers", _state(bool(running) and not left), names or "none running", mend)

@@ -9,7 +9,7 @@ from litestar import Litestar, Request, Response
 from litestar.di import Provide
 from litestar.routes import HTTPRoute
 
-from app import parts as shared
+from app import container
 from app import settings as configuration
 from app.domain.accounts.controllers import AuthController, UserController
 from app.domain.agents.controllers import (
@@ -18,11 +18,11 @@ from app.domain.agents.controllers import (
     SubAgentController,
 )
 from app.domain.chat.controllers import ChatController, ConversationController
-from app.domain.embed import admission
+from app.domain.embed import service as embed
 from app.domain.embed.controllers import EmbedKeyController, PublicAgentController
 from app.domain.events.controllers import EventLogController, EventTypeController
 from app.domain.incoming.controllers import IncomingWebhookController, receive_payload
-from app.domain.mfa.controllers import MfaController, MfaResetController
+from app.domain.mfa.controllers import MfaController, MfaResetController, MfaSignInController
 from app.domain.models.controllers import ModelController, ProviderKeyController
 from app.domain.openai.controllers import OpenAiController
 from app.domain.profile.controllers import AvatarController, ProfileController
@@ -32,22 +32,23 @@ from app.domain.subscriptions.controllers import (
     TestEventController,
     WorkflowSubscriptionController,
 )
-from app.domain.tenants import limited
+from app.domain.tenants import rate_limits
 from app.domain.tenants.controllers import TenantController
 from app.domain.tools.controllers import AgentToolController, ToolController
 from app.domain.vault.controllers import CredentialController
 from app.domain.webhooks.controllers import WebhookController
-from app.http import errors, health, idempotency, openapi
+from app.http import authorization, errors, health, idempotency, openapi
+from app.http.authorization import caller_of, principal_of
 from app.http.bodies import MAX_BYTES, StrictRequest
+from app.http.costs import CostTable
+from app.http.dependencies import services_of
 from app.http.gate import SCRIPT, Gate
-from app.http.limits import CostTable
 from app.http.paging import provide_page
-from app.http.transaction import provide_tx
+from app.http.transaction import provide_context, provide_tx
 from app.kit import logs, memory
-from app.kit.redis import ScriptLine
-from app.parts import Parts, parts_of
-from app.security import principal
-from app.security.principal import Principal, principal_of
+from app.kit.redis import LuaScriptClient
+from app.security.principal import Principal
+from app.services import Services
 from app.settings import Settings
 from app.web.accounts import account_page
 from app.web.pages import page_asset
@@ -57,6 +58,7 @@ VERSION = "0.1.0"
 
 ROUTES: list[Any] = [
     AuthController,
+    MfaSignInController,
     MfaController,
     UserController,
     MfaResetController,
@@ -98,41 +100,47 @@ ROUTES: list[Any] = [
 ]
 
 
-def provide_parts(request: Request[Any, Any, Any]) -> Parts:
-    return parts_of(request)
+def provide_services(request: Request[Any, Any, Any]) -> Services:
+    return services_of(request)
 
 
 def provide_principal(request: Request[Any, Any, Any]) -> Principal:
     return principal_of(request)
 
 
+def provide_address(request: Request[Any, Any, Any]) -> str:
+    return caller_of(request).address
+
+
 async def before_handler(request: Request[Any, Any, Any]) -> Response[bytes] | None:
-    principal.check(request, request.route_handler)
-    if principal.comes_with_key(request, request.route_handler):
-        await admission.recognise(request)
+    authorization.check(request, request.route_handler)
+    if authorization.comes_with_key(request, request.route_handler):
+        await embed.admit(request)
     return await idempotency.before(request)
 
 
 def create_app(settings: Settings | None = None, *, routes: list[Any] | None = None) -> Litestar:
     """`routes` adds handlers, for tests of the spine itself."""
     settings = settings or configuration.load()
-    parts = shared.build(settings)
-    line = ScriptLine(settings.redis_address, SCRIPT)
+    services = container.build(settings)
+    script = LuaScriptClient(settings.redis_address, SCRIPT)
 
     @asynccontextmanager
     async def lifespan(_app: Litestar) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            line.close()
-            await parts.close()
+            script.close()
+            await services.close()
 
     app = Litestar(
         route_handlers=[*ROUTES, *(routes or [])],
         dependencies={
             "tx": Provide(provide_tx),
-            "parts": Provide(provide_parts, sync_to_thread=False),
+            "services": Provide(provide_services, sync_to_thread=False),
             "principal": Provide(provide_principal, sync_to_thread=False),
+            "context": Provide(provide_context),
+            "address": Provide(provide_address, sync_to_thread=False),
             "page_in": Provide(provide_page, sync_to_thread=False),
         },
         before_request=before_handler,
@@ -145,17 +153,17 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         logging_config=None,
         debug=False,
     )
-    app.state.parts = parts
-    app.state.reports = health.Reports(parts)
+    app.state.services = services
+    app.state.reports = health.Reports(services)
     app.asgi_handler = app.state.gate = Gate(
         app.asgi_handler,
         settings=settings,
-        db=parts.db,
-        line=line,
-        tokens=parts.tokens,
-        grants=parts.grants,
+        db=services.db,
+        script=script,
+        tokens=services.tokens,
+        grants=services.grants,
         costs=_costs(app),
-        on_limited=partial(limited.tell_caller, parts),
+        on_limited=partial(rate_limits.emit_for_caller, services),
     )
     return app
 
@@ -176,5 +184,5 @@ def asgi() -> Litestar:
     settings = configuration.load()
     logs.configure(settings.log_level, settings.log_format)
     app = create_app(settings)
-    memory.settle()
+    memory.tune_gc()
     return app

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from app.kit import emails
+from app import email_addresses
 
 PREFIX = "PARLEY_"
 # macOS has room for 103 characters; the longest name that follows is /.s.PGSQL.5432.
@@ -111,7 +111,7 @@ def _text(value: str) -> str:
 
 def _email(value: str) -> str:
     try:
-        return emails.normal(value)
+        return email_addresses.normalize(value)
     except ValueError:
         raise ValueError("must be an e-mail address") from None
 

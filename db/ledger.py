@@ -1,7 +1,8 @@
 """The statements of the ledger. Redis is only the doorbell; these rows are the truth.
 
 Times are the database's, so that clocks of workers do not matter. A lease token fences the outcome:
-a worker that lost its lease changes no row.
+a worker that lost its lease changes no row. Areas that accept work or record outcomes together with
+rows of their own put `insert_sql` or `outcomes_sql` into their statements.
 """
 
 from collections.abc import Mapping
@@ -29,13 +30,13 @@ class WorkRow(msgspec.Struct, frozen=True):
     lane: str | None = None
 
 
-class Room(msgspec.Struct, frozen=True):
-    """How many run here, by lane and by tenant, and how many each may have."""
+class Capacity(msgspec.Struct, frozen=True):
+    """How many run in this process, by lane and by tenant, and how many each may have."""
 
     lanes: Mapping[str, int]
     tenants: Mapping[str, int]
-    of_lane: int
-    of_tenant: int
+    per_lane: int
+    per_tenant: int
 
 
 class Dispatch(msgspec.Struct, frozen=True):
@@ -44,13 +45,50 @@ class Dispatch(msgspec.Struct, frozen=True):
     dispatch_no: int
 
 
-_ACCEPT = """
-INSERT INTO work (tenant_id, id, kind, ref_id, dedupe_key, max_attempts, correlation_id,
-                  cause_event_id, run_at, dispatched_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, now()),
-        CASE WHEN $9::timestamptz IS NULL THEN now() END)
-ON CONFLICT (kind, dedupe_key) DO NOTHING
-"""
+def insert_sql(source: str, **columns: str) -> str:
+    """An INSERT of work whose rows come from `FROM source`, each column given as an expression."""
+    names, values = ", ".join(columns), ", ".join(columns.values())
+    return f"INSERT INTO work ({names}) SELECT {values} FROM {source}"
+
+
+def outcomes_sql(outcomes: str, *, skip_locked: bool) -> str:
+    """Two common table expressions that write the outcomes of many attempts, each only under the
+    lease that it was made with. `recorded` has the id and the next `run_at` of each work written.
+    `outcomes` names rows with work_id, lease_token, state, error and after (seconds until a retry).
+    Rows are locked in the order of their ids, as all who lock several do.
+    """
+    skip = "SKIP LOCKED" if skip_locked else ""
+    return f"""
+leased AS (
+    SELECT w.id FROM work w JOIN {outcomes} o ON w.id = o.work_id
+    WHERE w.lease_token = o.lease_token AND w.state = 'leased'
+    ORDER BY w.id FOR UPDATE OF w {skip}
+), recorded AS (
+    UPDATE work w
+    SET state = o.state, last_error = o.error, lease_token = NULL, lease_until = NULL,
+        dispatched_at = NULL,
+        run_at = CASE WHEN o.state = 'pending' THEN now() + o.after * interval '1 second'
+                      ELSE w.run_at END,
+        finished_at = CASE WHEN o.state = 'pending' THEN NULL ELSE now() END
+    FROM leased JOIN {outcomes} o ON o.work_id = leased.id WHERE w.id = leased.id
+    RETURNING w.id, w.run_at
+)"""
+
+
+_ACCEPT = insert_sql(
+    "(SELECT 1) one",
+    tenant_id="$1::text",
+    id="$2::text",
+    kind="$3::text",
+    ref_id="$4::text",
+    dedupe_key="$5::text",
+    max_attempts="$6::int",
+    correlation_id="$7::text",
+    cause_event_id="$8::text",
+    run_at="coalesce($9::timestamptz, now())",
+    dispatched_at="CASE WHEN $9::timestamptz IS NULL THEN now() END",
+)
+_ACCEPT += " ON CONFLICT (kind, dedupe_key) DO NOTHING"
 
 _CLAIM = """
 UPDATE work
@@ -108,7 +146,7 @@ WITH RECURSIVE waiting AS (
 )
 SELECT seen.*, w.* FROM (SELECT count(*) AS lanes, max(lane) AS last_lane FROM lanes) seen
 LEFT JOIN claimed w ON true
-"""  # noqa: S608
+"""
 
 # Locked in one order: outcomes of many rows are written at once, too.
 _RENEW = """
@@ -167,9 +205,26 @@ FROM (SELECT id FROM work
 WHERE w.id = theirs.id
 """
 
+_LOCK = "SELECT 1 FROM work WHERE tenant_id = $1 AND id = $2 FOR UPDATE"
+# Work that runs at this moment is not waited for: whoever writes its outcome locks it first and its
+# delivery afterwards, which the caller has locked already.
+_RUN_NOW = """
+WITH moved AS (
+    UPDATE work w SET run_at = now()
+    FROM (SELECT id FROM work WHERE tenant_id = $1 AND id = $2 AND state = 'pending'
+          FOR UPDATE SKIP LOCKED) free
+    WHERE w.id = free.id
+)
+SELECT 1 FROM work WHERE tenant_id = $1 AND id = $2 AND state IN ('pending', 'leased')
+"""
+_OF_CORRELATION = """
+SELECT id, kind, ref_id, lane, state, cause_event_id, created_at, started_at, finished_at FROM work
+WHERE ($1::text IS NULL OR tenant_id = $1) AND correlation_id = $2
+ORDER BY id LIMIT $3
+"""
 _STATE = "SELECT state FROM work WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
 
-_FORGET = """
+_DELETE_FINISHED = """
 DELETE FROM work WHERE id IN (
     SELECT id FROM work
     WHERE state IN ('done', 'dead', 'cancelled') AND finished_at < now() - $1 * interval '1 day'
@@ -222,23 +277,21 @@ async def claim(
 
 
 async def claim_lanes(
-    connection: asyncpg.Connection, limit: int, room: Room, lease_seconds: float, after: str
+    connection: asyncpg.Connection, limit: int, capacity: Capacity, lease_seconds: float, after: str
 ) -> tuple[list[WorkRow], str]:
-    """What is due in the lanes after one, for whoever runs it right away; and the lane to go on
-    after, which is none once all were looked at.
-    """
+    """Returns the claimed rows and the scan cursor, "" when the scan is exhausted."""
     found = await connection.fetch(
         _CLAIM_LANES,
         limit,
         lease_seconds,
-        list(room.lanes),
-        list(room.lanes.values()),
-        room.of_lane,
-        room.of_tenant,
+        list(capacity.lanes),
+        list(capacity.lanes.values()),
+        capacity.per_lane,
+        capacity.per_tenant,
         after,
         _LANES_AT_ONCE,
-        list(room.tenants),
-        list(room.tenants.values()),
+        list(capacity.tenants),
+        list(capacity.tenants.values()),
     )
     rows = [
         WorkRow(**{name: row[name] for name in WorkRow.__struct_fields__})
@@ -251,6 +304,22 @@ async def claim_lanes(
 
 async def cancel_lane(tx: Tx, tenant: str, lane: str) -> int:
     return await fast.execute(tx, tenant, _CANCEL_LANE, lane)
+
+
+async def lock(tx: Tx, tenant: str, work_id: str) -> None:
+    """Before its delivery, as whoever records an outcome does."""
+    await fast.execute(tx, tenant, _LOCK, work_id)
+
+
+async def run_now(tx: Tx, tenant: str, work_id: str) -> bool:
+    """Makes a pending retry due. False when the work is finished."""
+    return await fast.value(tx, tenant, _RUN_NOW, work_id) is not None
+
+
+async def of_correlation(
+    tx: Tx, tenant: str | None, correlation_id: str, limit: int
+) -> list[fast.Row]:
+    return await fast.rows(tx, tenant, _OF_CORRELATION, correlation_id, limit)
 
 
 async def renew(
@@ -306,8 +375,8 @@ async def state_of(tx: Tx, tenant: str | None, work_id: str) -> str | None:
     return found
 
 
-async def forget(connection: asyncpg.Connection, days: int) -> None:
-    await connection.execute(_FORGET, days)
+async def delete_finished(connection: asyncpg.Connection, days: int) -> None:
+    await connection.execute(_DELETE_FINISHED, days)
 
 
 async def backlog(connection: asyncpg.Connection) -> list[asyncpg.Record]:

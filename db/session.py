@@ -125,21 +125,21 @@ def _check_tenant(session: Session, _ctx: UOWTransaction, _objects: object) -> N
 
 
 class Tx:
-    """One unit of work. `read_only` lets plain SQL run without BEGIN and COMMIT around it."""
+    """One unit of work. `autocommit` lets plain SQL run without BEGIN and COMMIT around it."""
 
     def __init__(
         self,
         engine: AsyncEngine,
         scope: Scope | None,
         *,
-        read_only: bool,
+        autocommit: bool,
         ring: Ring | None = None,
     ) -> None:
         self.scope = scope
         self._ring = ring
         self.after_commit: list[AfterCommit] = []
         self._engine = engine
-        self._read_only = read_only
+        self._autocommit = autocommit
         self._borrowed: PoolProxiedConnection | None = None
         self._begun = False
         self._session: AsyncSession | None = None
@@ -172,7 +172,7 @@ class Tx:
 
     async def raw(self) -> asyncpg.Connection:
         """The asyncpg connection, inside the transaction unless this is a read."""
-        if self._read_only and self._session is None:
+        if self._autocommit and self._session is None:
             return _adapted(await self._borrow()).driver_connection
         borrowed = await self._begin()
         if self._session is not None:
@@ -292,6 +292,23 @@ def _refuse_closed(dbapi_connection: Any, _record: object, _proxy: object) -> No
         raise DisconnectionError
 
 
+# An execution option: the plan of a statement is read instead of its rows.
+EXPLAIN: Final = "parley_explain"
+
+
+def _explain(
+    _connection: object,
+    _cursor: object,
+    statement: str,
+    parameters: Any,
+    context: Any,
+    _many: bool,  # noqa: FBT001  # SQLAlchemy calls it so
+) -> tuple[str, Any]:
+    if context is not None and context.execution_options.get(EXPLAIN):
+        statement = f"EXPLAIN (FORMAT JSON) {statement}"
+    return statement, parameters
+
+
 class Database:
     def __init__(self, url: str, *, pool_size: int = 20) -> None:
         self.engine = create_async_engine(
@@ -313,15 +330,16 @@ class Database:
             },
         )
         event.listen(self.engine.sync_engine, "checkout", _refuse_closed)
+        event.listen(self.engine.sync_engine, "before_cursor_execute", _explain, retval=True)
         # Where there is a queue at all.
         self.ring: Ring | None = None
 
-    def begin(self, scope: Scope | None, *, read_only: bool = False) -> Tx:
-        return Tx(self.engine, scope, read_only=read_only, ring=self.ring)
+    def begin(self, scope: Scope | None, *, autocommit: bool = False) -> Tx:
+        return Tx(self.engine, scope, autocommit=autocommit, ring=self.ring)
 
     @asynccontextmanager
-    async def tx(self, scope: Scope | None, *, read_only: bool = False) -> AsyncIterator[Tx]:
-        tx = self.begin(scope, read_only=read_only)
+    async def tx(self, scope: Scope | None, *, autocommit: bool = False) -> AsyncIterator[Tx]:
+        tx = self.begin(scope, autocommit=autocommit)
         try:
             yield tx
         except BaseException:

@@ -28,15 +28,16 @@ from saq.worker import Worker
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 
-from app import parts as shared
 from app import settings as configuration
+from app.areas import AREAS
 from app.domain.accounts import sign_in
 from app.domain.accounts.schemas import Login
-from app.http.errors import Unauthorized
 from app.kit import logs, work
-from app.kit.work import KINDS, Kind
+from app.kit.errors import Unauthorized
+from app.kit.work import WorkKind
 from app.local.postgres import Postgres
 from app.security import passwords
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.stores import Stores
 from tests.world import PASSWORD, World
@@ -46,7 +47,7 @@ from workers.runner import Job
 
 ROUNDS = 3
 JOB_COUNT = 2000
-NOOP = Kind("bench.noop", retry_delays=(1,))
+NOOP = WorkKind("bench.noop", retry_delays=(1,))
 ROW = "SELECT id, name, plan, limits::text AS limits, created_at FROM tenants WHERE id = $1"
 
 
@@ -76,7 +77,7 @@ async def noop(_job: Job) -> None:
 
 
 def ledger_worker() -> None:
-    KINDS[NOOP.name] = NOOP
+    AREAS.work_kinds[NOOP.name] = NOOP
     worker_main(configuration.load(), ["default"], functions={**JOBS, NOOP.name: noop})
 
 
@@ -148,12 +149,12 @@ async def _rate(call: Callable[[], Awaitable[object]], clients: int = 8) -> floa
     return done / SECONDS
 
 
-async def bench_sign_in(parts: shared.Parts, email: str) -> None:
+async def bench_sign_in(services: Services, email: str) -> None:
     """A whole sign-in, with its throttle, session and event, beside the password's hash alone."""
     hashed = await passwords.hash_password(PASSWORD)
     login = Login(email, PASSWORD)
     ours, bare = await compare(
-        lambda: _rate(lambda: sign_in.sign_in(parts, login, "192.0.2.1")),
+        lambda: _rate(lambda: sign_in.sign_in(services, login, "192.0.2.1")),
         lambda: _rate(lambda: passwords.verify_password(hashed, PASSWORD)),
     )
     share = ours / bare
@@ -170,30 +171,30 @@ async def bench_enumeration(world: World) -> None:
             started = time.perf_counter()
             with suppress(Unauthorized):
                 data = Login(email, "Wrong7Password")
-                await sign_in.sign_in(world.parts, data, f"198.51.100.{number}")
+                await sign_in.sign_in(world.services, data, f"198.51.100.{number}")
             took[kind].append((time.perf_counter() - started) * 1000)
     known, unknown = (statistics.median(times) for times in took.values())
     row("wrong password, unknown e-mail", f"{known:.1f} ms", f"{unknown:.1f} ms",
         f"{abs(known - unknown):.2f} ms", "< 10 ms", holds=abs(known - unknown) < 10)  # fmt: skip
 
 
-async def ledger_rate(parts: shared.Parts, tenant_id: str) -> float:
+async def ledger_rate(services: Services, tenant_id: str) -> float:
     started = time.perf_counter()
     numbers = itertools.count()
 
     async def accept() -> None:
         while next(numbers) < JOB_COUNT:
-            async with parts.db.tx(tenant_id) as tx:
-                await work.accept(tx, parts.doorbell, NOOP.name, tenant_id=tenant_id)
+            async with services.db.tx(tenant_id) as tx:
+                await work.accept(tx, services.doorbell, NOOP, tenant_id=tenant_id)
 
     await asyncio.gather(*(accept() for _ in range(16)))
-    await _until_done(parts)
+    await _until_done(services)
     return JOB_COUNT / (time.perf_counter() - started)
 
 
-async def _until_done(parts: shared.Parts) -> None:
+async def _until_done(services: Services) -> None:
     while True:
-        async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             raw = await tx.raw()
             left = await raw.fetchval("SELECT count(*) FROM work WHERE finished_at IS NULL")
         if not left:
@@ -216,20 +217,22 @@ async def saq_rate(redis: Redis) -> float:
     return JOB_COUNT / (time.perf_counter() - started)
 
 
-async def bench_ledger(parts: shared.Parts, tenant_id: str) -> None:
-    ours, bare = await compare(lambda: ledger_rate(parts, tenant_id), lambda: saq_rate(parts.redis))
+async def bench_ledger(services: Services, tenant_id: str) -> None:
+    ours, bare = await compare(
+        lambda: ledger_rate(services, tenant_id), lambda: saq_rate(services.redis)
+    )
     share = ours / bare
     row("ledger job, accept to done", f"{ours:.0f}/s", f"{bare:.0f}/s", f"{share:.0%}", "≥ 40 %",
         holds=share >= 0.4)  # fmt: skip
 
 
-async def bench_wake_up(parts: shared.Parts, tenant_id: str) -> None:
+async def bench_wake_up(services: Services, tenant_id: str) -> None:
     """From the commit to the claim, one job at a time."""
     for _ in range(200):
-        async with parts.db.tx(tenant_id) as tx:
-            await work.accept(tx, parts.doorbell, NOOP.name, tenant_id=tenant_id)
-        await _until_done(parts)
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with services.db.tx(tenant_id) as tx:
+            await work.accept(tx, services.doorbell, NOOP, tenant_id=tenant_id)
+        await _until_done(services)
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         raw = await tx.raw()
         waits = await raw.fetch(
             "SELECT extract(epoch FROM started_at - created_at) * 1000 AS ms FROM work "
@@ -270,7 +273,7 @@ async def main() -> None:
     stores = Stores()
     # As an operator would run it: the disk counts.
     stores.postgres = Postgres(stores.folder / "postgres", stores.folder / "run")
-    KINDS[NOOP.name] = NOOP
+    AREAS.work_kinds[NOOP.name] = NOOP
     ports = {"parley": 18461, "bare": 18462, "bare_chat": 18463, "stub": 18464, "receiver": 18465}
     os.environ["STUB_PORT"] = str(ports["stub"])
     os.environ["RECEIVER_PORT"] = str(ports["receiver"])
@@ -310,7 +313,7 @@ def parley_app() -> Litestar:
     sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     logs.configure("info", "json")
     app = create_app(configuration.load(), routes=[empty])
-    memory.settle()
+    memory.tune_gc()
     return app
 
 
@@ -320,8 +323,8 @@ async def measure(stores: Stores, ports: dict[str, int], web_pid: int) -> None:
 
     logs.configure("warning", "json")
     app = create_app(stores.settings)
-    parts: shared.Parts = app.state.parts
-    await bootstrap.prepare(parts.db, parts.keyring, "enterprise")
+    services: Services = app.state.services
+    await bootstrap.prepare(services.db, services.keyring, "enterprise")
     world = World(app)
     user = await world.user("super_admin")
     for port in ports.values():
@@ -341,15 +344,15 @@ async def measure(stores: Stores, ports: dict[str, int], web_pid: int) -> None:
     if only in {"", "chat"}:
         await bench_chat.bench(world, ports, web_pid, row)
     if only not in {"", "spine"}:
-        await parts.close()
+        await services.close()
         return
     await bench_get(ports, user.tenant_id, user.token or "")
     await bench_limiter(ports, user.token or "")
-    await bench_sign_in(parts, user.email)
+    await bench_sign_in(services, user.email)
     await bench_enumeration(world)
-    await bench_ledger(parts, user.tenant_id)
-    await bench_wake_up(parts, user.tenant_id)
-    await parts.close()
+    await bench_ledger(services, user.tenant_id)
+    await bench_wake_up(services, user.tenant_id)
+    await services.close()
 
 
 if __name__ == "__main__":

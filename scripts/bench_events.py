@@ -59,7 +59,7 @@ async def _webhooks(user: Client, receiver: str, count: int) -> None:
 
 
 async def _emit(world: World, tenant_id: str) -> str:
-    async with world.parts.db.tx(tenant_id) as tx:
+    async with world.services.db.tx(tenant_id) as tx:
         gone = AgentDeleted("agt_01k9x3m7e8c0v2q4r6t8w0y2a4", "Bench")
         return await events.emit(tx, gone, tenant_id=tenant_id)
 
@@ -151,7 +151,7 @@ async def _filled(world: World, count: int) -> tuple[Client, str]:
     user = await world.user("tenant_admin")
     body = {"url": "http://127.0.0.1:9/", "events": ["agent.deleted"], "active": False}
     webhook_id: str = (await user.post("/api/v1/webhooks", body)).json()["id"]
-    async with world.parts.db.tx(user.tenant_id, read_only=True) as tx:
+    async with world.services.db.tx(user.tenant_id, autocommit=True) as tx:
         raw = await tx.raw()
         await raw.execute(_EVENTS, user.tenant_id, count, timeout=600)
         await raw.execute(_DELIVERIES, user.tenant_id, count, webhook_id, timeout=600)

@@ -37,7 +37,7 @@ async def bench(world: World, port: int, row: Row) -> None:
     user = await world.user("tenant_admin")
     answer = await user.post("/v1/tools", _TOOL)
     tool_id = answer.json()["data"]["id"]
-    await world.parts.sandbox.start()
+    await world.services.sandbox.start()
     through: list[float] = []
     within: list[float] = []
     async with aiohttp.ClientSession() as http:
@@ -68,12 +68,12 @@ async def _through(http: aiohttp.ClientSession, port: int, user: Client, tool_id
 
 
 async def _within(world: World, user: Client, tool_id: str) -> float:
-    parts = world.parts
-    async with parts.db.tx(user.tenant_id, read_only=True) as tx:
+    services = world.services
+    async with services.db.tx(user.tenant_id, autocommit=True) as tx:
         found = await queries.to_run(tx, user.tenant_id, tool_id, None)
     if found is None:
         raise RuntimeError("the tool is gone")
-    plan = plan_of(found, None, parts.egress.guard)
+    plan = plan_of(found, None, services.egress.guard)
     started = time.perf_counter()
-    await running.execute(parts, user.tenant_id, plan, dict(_INPUT), Auth())
+    await running.execute(services, user.tenant_id, plan, dict(_INPUT), Auth())
     return (time.perf_counter() - started) * 1000

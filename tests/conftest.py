@@ -4,11 +4,10 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from litestar import Litestar
 
-from app import bootstrap
-from app import parts as shared
+from app import bootstrap, container
 from app.kit import logs
 from app.main import create_app
-from app.parts import Parts
+from app.services import Services
 from tests.http.routes import ROUTES
 from tests.model_server import ModelServer, serving
 from tests.server import Server
@@ -36,10 +35,10 @@ def _quiet_logs() -> None:
 @pytest.fixture(scope="session")
 async def app(stores: Stores) -> AsyncIterator[Litestar]:
     made = create_app(stores.settings, routes=ROUTES)
-    parts: Parts = made.state.parts
-    await bootstrap.prepare(parts.db, parts.keyring, "enterprise")
+    services: Services = made.state.services
+    await bootstrap.prepare(services.db, services.keyring, "enterprise")
     yield made
-    await parts.close()
+    await services.close()
 
 
 @pytest.fixture(scope="session")
@@ -54,8 +53,8 @@ def server(app: Litestar, stores: Stores) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def parts(app: Litestar) -> Parts:
-    found: Parts = app.state.parts
+def services(app: Litestar) -> Services:
+    found: Services = app.state.services
     return found
 
 
@@ -74,13 +73,13 @@ async def models() -> AsyncIterator[ModelServer]:
 @pytest.fixture(scope="session")
 async def worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """A worker that runs tools, within this process."""
-    parts = shared.build(stores.settings)
-    process = WorkerProcess(parts, ["tools"])
+    services = container.build(stores.settings)
+    process = WorkerProcess(services, ["tools"])
     running = asyncio.create_task(process.run())
     yield process
     process.stopped.set()
     await running
-    await parts.close()
+    await services.close()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from app import settings as configuration
 from app.cli import main
 from app.kit.ids import new_id
 from app.main import create_app
-from app.parts import Parts
+from app.services import Services
 from app.settings import Settings
 from db import migrate
 from db.models import User
@@ -55,18 +55,18 @@ def test_every_command_explains_itself(command: str) -> None:
     assert "Usage" in done.output
 
 
-def test_migrating_again_changes_nothing(parts: Parts, stores: Stores) -> None:
+def test_migrating_again_changes_nothing(services: Services, stores: Stores) -> None:
     done = _parley(stores.settings, "migrate")
     assert done.returncode == 0, done.stderr
     assert "up to date" in done.stdout
 
 
-async def test_an_admin_can_be_made_by_hand(parts: Parts, stores: Stores) -> None:
+async def test_an_admin_can_be_made_by_hand(services: Services, stores: Stores) -> None:
     done = _parley(
         stores.settings, "admin", "create", "--email", "root@example.com", given="Good7Password\n"
     )
     assert done.returncode == 0, done.stderr
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         wanted = select(User.role).where(User.email == "root@example.com")
         assert await (await tx.session()).scalar(wanted) == "super_admin"
     again = _parley(
@@ -76,13 +76,13 @@ async def test_an_admin_can_be_made_by_hand(parts: Parts, stores: Stores) -> Non
     assert "already has an account" in again.stderr
 
 
-def test_a_weak_admin_password_is_refused(parts: Parts, stores: Stores) -> None:
+def test_a_weak_admin_password_is_refused(services: Services, stores: Stores) -> None:
     done = _parley(stores.settings, "admin", "create", "--email", "a@example.com", given="short\n")
     assert done.returncode == 1
     assert "at least 8 characters" in done.stderr
 
 
-def test_an_admin_without_an_address_is_refused(parts: Parts, stores: Stores) -> None:
+def test_an_admin_without_an_address_is_refused(services: Services, stores: Stores) -> None:
     done = _parley(stores.settings, "admin", "create", "--email", "root", given="Good7Password\n")
     assert done.returncode == 1
     assert "root is not an e-mail address" in done.stderr
@@ -100,7 +100,7 @@ def test_an_unknown_queue_is_one_clear_line(stores: Stores) -> None:
     assert "nope" in done.stderr
 
 
-def test_the_doctor_names_what_is_wrong_and_what_to_do(parts: Parts, stores: Stores) -> None:
+def test_the_doctor_names_what_is_wrong_and_what_to_do(services: Services, stores: Stores) -> None:
     # Where no worker of another test has reported.
     alone = f"{stores.settings.redis_url}?db=5"
     done = _parley(msgspec.structs.replace(stores.settings, redis_url=alone), "doctor")
@@ -118,11 +118,11 @@ async def test_keys_can_be_verified() -> None:
     try:
         await own.start()
         app = create_app(own.settings)
-        await bootstrap.prepare(app.state.parts.db, app.state.parts.keyring, "enterprise")
+        await bootstrap.prepare(app.state.services.db, app.state.services.keyring, "enterprise")
         admin = await World(app).user("tenant_admin")
         body = {"name": "One", "type": "bearer_token", "secrets": {"token": "tkn-0123456789"}}
         assert (await admin.post("/v1/credentials", body)).status_code == 201
-        await app.state.parts.close()
+        await app.state.services.close()
         done = await asyncio.to_thread(_parley, own.settings, "keys", "rotate", "--verify")
     finally:
         own.close()
@@ -144,7 +144,9 @@ def test_an_unreachable_database_is_one_clear_line(stores: Stores, tmp_path: Pat
     assert "Traceback" not in done.stderr
 
 
-def test_several_web_processes_share_a_port_and_their_metrics(parts: Parts, stores: Stores) -> None:
+def test_several_web_processes_share_a_port_and_their_metrics(
+    services: Services, stores: Stores
+) -> None:
     server = Server(stores.settings, "--workers", "2")
     try:
         server.wait()

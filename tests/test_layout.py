@@ -1,52 +1,207 @@
-"""Arrows point one way: workers → app → db; kit and http know no domain."""
+"""Which module may import which: layers point one way, areas meet only at their faces."""
 
 import ast
+import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from db.base import Base
+
 ROOT = Path(__file__).parent.parent
-
-
-def _imports(folder: str) -> Iterator[tuple[Path, str]]:
-    for path in (ROOT / folder).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                yield from ((path, alias.name) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                yield path, node.module
-
-
-@pytest.mark.parametrize(
-    ("folder", "forbidden"),
-    [
-        ("db", ("app", "workers", "tests")),
-        ("app", ("workers", "tests")),
-        ("app/kit", ("app.domain",)),
-        ("app/http", ("app.domain",)),
-        ("app/security", ("app.domain",)),
-        ("workers", ("tests",)),
-    ],
+# From the bottom to the top: a layer imports only layers before it.
+LAYERS = (
+    "app.email_addresses",
+    "app.settings",
+    "app.kit",
+    "app.security",
+    "app.services",
+    "app.http",
+    "app.domain",
+    "app.areas",
+    "app.container",
 )
-def test_nothing_imports_against_the_arrows(folder: str, forbidden: tuple[str, ...]) -> None:
-    # The command line is the one door from `app` to the worker's entry.
-    doors = {(ROOT / "app/cli.py", "workers.main")}
+# What an area shows to the others.
+FACES = {"service", "errors", "events", "schemas"}
+# The command line starts the worker.
+DOORS = {("app.cli", "workers.main")}
+_WRITE = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM) ([a-z_]+)\b")
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def _files() -> dict[str, Path]:
+    folders = (ROOT / name for name in ("app", "db", "workers"))
+    files = (path for folder in folders for path in folder.rglob("*.py"))
+    return {_module(path): path for path in files if "migrations" not in path.parts}
+
+
+@cache
+def _imports(module: str) -> frozenset[str]:
+    """The modules that a module imports anywhere, also as `from package import module`."""
+    imported = set()
+    for node in ast.walk(ast.parse(_files()[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            modules = names & _files().keys()
+            imported |= modules or {node.module}
+    return frozenset(imported)
+
+
+def _edges() -> Iterator[tuple[str, str]]:
+    for module in _files():
+        yield from ((module, other) for other in _imports(module))
+
+
+def _reachable(start: str) -> set[str]:
+    seen, waiting = set[str](), [start]
+    while waiting:
+        module = waiting.pop()
+        if module not in seen and module in _files():
+            seen.add(module)
+            waiting += _imports(module)
+    return seen
+
+
+def _is_within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+def _area(module: str) -> str | None:
+    """The area that a module belongs to; `app.domain.area` itself belongs to none."""
+    parts = module.split(".")
+    is_in_area = parts[:2] == ["app", "domain"] and len(parts) > 3
+    return parts[2] if is_in_area else None
+
+
+def _folder(module: str) -> str:
+    """What counts as a folder under `app`: each area, each other package, each top module."""
+    parts = module.split(".")
+    return ".".join(parts[:3] if parts[:2] == ["app", "domain"] else parts[:2])
+
+
+@pytest.mark.parametrize(("position", "layer"), list(enumerate(LAYERS)), ids=LAYERS)
+def test_a_layer_imports_no_layer_above_it(position: int, layer: str) -> None:
+    above = LAYERS[position + 1 :]
     wrong = [
-        (str(path.relative_to(ROOT)), name)
-        for path, name in _imports(folder)
-        if any(name == bad or name.startswith(bad + ".") for bad in forbidden)
-        and (path, name) not in doors
+        (module, other)
+        for module, other in _edges()
+        if _is_within(module, layer) and any(_is_within(other, higher) for higher in above)
     ]
     assert wrong == []
 
 
-def test_a_domain_never_reads_another_domains_queries() -> None:
-    wrong = []
-    for path, name in _imports("app/domain"):
-        area = path.relative_to(ROOT / "app/domain").parts[0]
-        if name.startswith("app.domain.") and name.endswith(".queries"):
-            other = name.split(".")[2]
-            if other != area:
-                wrong.append((str(path.relative_to(ROOT)), name))
+@pytest.mark.parametrize(
+    ("package", "forbidden"),
+    [("db", ("app", "workers", "tests")), ("app", ("workers", "tests")), ("workers", ("tests",))],
+)
+def test_packages_import_in_one_direction(package: str, forbidden: tuple[str, ...]) -> None:
+    wrong = [
+        (module, other)
+        for module, other in _edges()
+        if _is_within(module, package)
+        and any(_is_within(other, name) for name in forbidden)
+        and (module, other) not in DOORS
+    ]
     assert wrong == []
+
+
+def test_no_two_folders_import_each_other() -> None:
+    """Also by way of others: what a folder imports never leads back to it."""
+    graph: dict[str, set[str]] = {}
+    for module, other in _edges():
+        if _is_within(module, "app") and _is_within(other, "app"):
+            graph.setdefault(_folder(module), set()).add(_folder(other))
+    wrong = []
+    for folder, imported in graph.items():
+        seen, waiting = set[str](), list(imported - {folder})
+        while waiting:
+            other = waiting.pop()
+            if other not in seen:
+                seen.add(other)
+                waiting += graph.get(other, set()) - {other}
+        if folder in seen:
+            wrong.append(folder)
+    assert wrong == []
+
+
+def test_areas_meet_only_at_their_faces() -> None:
+    wrong = []
+    for module, other in _edges():
+        area, other_area = _area(module), _area(other)
+        if area and other_area and area != other_area and other.split(".")[3] not in FACES:
+            wrong.append((module, other))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("entry", ["app.areas", "workers.main"])
+def test_what_workers_load_imports_no_web_framework(entry: str) -> None:
+    wrong = [
+        module
+        for module in _reachable(entry)
+        if any(_is_within(other, "litestar") for other in _imports(module))
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("module", ["workers.runner"])
+def test_the_runner_knows_no_area(module: str) -> None:
+    assert [other for other in _imports(module) if _is_within(other, "app.domain")] == []
+
+
+@pytest.mark.parametrize("area", sorted({area for name in _files() if (area := _area(name))}))
+def test_every_area_has_a_service(area: str) -> None:
+    assert f"app.domain.{area}.service" in _files()
+
+
+def _tables() -> dict[str, str]:
+    """The area that owns each table: the one that its model's file is named for."""
+    owners = {}
+    for mapper in Base.registry.mappers:
+        owners[mapper.class_.__tablename__] = mapper.class_.__module__.rpartition(".")[2]
+    return owners
+
+
+def test_an_area_writes_only_its_own_tables() -> None:
+    wrong = []
+    for module, path in _files().items():
+        area = _area(module)
+        if area is None:
+            continue
+        for table in _WRITE.findall(path.read_text(encoding="utf-8")):
+            owner = _tables().get(table)
+            if owner is not None and owner != area:
+                wrong.append((module, table))
+    assert wrong == []
+
+
+def test_statements_are_in_the_queries_of_their_area() -> None:
+    """Plain SQL and ORM statements alike."""
+    wrong = []
+    for module in _files():
+        area, name = _area(module), module.rpartition(".")[2]
+        if area is None or name.endswith("queries"):
+            continue
+        if _imports(module) & {"sqlalchemy", "db.fast"} - {"db.fast"}:
+            wrong.append(module)
+        text = _files()[module].read_text(encoding="utf-8")
+        if re.search(r'"(SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH) ', text):
+            wrong.append(module)
+    assert wrong == []
+
+
+def test_only_the_ledger_writes_work() -> None:
+    writers = [
+        module
+        for module, path in _files().items()
+        if "work" in _WRITE.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert writers == ["db.ledger"]

@@ -11,7 +11,7 @@ from litestar.datastructures import UploadFile
 from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 
-from app.http.limits import is_uncounted
+from app.http.costs import is_uncounted
 from app.http.openapi import structs_of
 from tests.world import Client
 

@@ -11,8 +11,8 @@ from litestar import Litestar
 from app.domain.accounts import sessions
 from app.kit import clock
 from app.kit.ids import new_id
-from app.parts import Parts
 from app.security import passwords
+from app.services import Services
 from db.models import Session, Tenant, User
 from db.session import ALL_TENANTS
 
@@ -61,7 +61,7 @@ class Client:
 class World:
     def __init__(self, app: Litestar) -> None:
         self.app = app
-        self.parts: Parts = app.state.parts
+        self.services: Services = app.state.services
         self._hash: str | None = None
 
     def anonymous(self) -> Client:
@@ -74,7 +74,7 @@ class World:
             plan=plan,
             limits=_PLENTY if limits is None and plan == "enterprise" else limits or {},
         )
-        async with self.parts.db.tx(ALL_TENANTS) as tx:
+        async with self.services.db.tx(ALL_TENANTS) as tx:
             (await tx.session()).add(tenant)
         return tenant.id
 
@@ -99,13 +99,15 @@ class World:
             refresh_jti=new_id("jti"),
             expires_at=clock.now() + timedelta(days=7),
         )
-        async with self.parts.db.tx(ALL_TENANTS) as tx:
+        async with self.services.db.tx(ALL_TENANTS) as tx:
             orm = await tx.session()
             orm.add(user)
             await orm.flush()
             orm.add(session)
         row = {"id": user.id, "tenant_id": tenant_id, "role": role}
-        pair = sessions.pair(self.parts.tokens, row, session.id, new_id("jti"), session.refresh_jti)
+        pair = sessions.pair(
+            self.services.tokens, row, session.id, new_id("jti"), session.refresh_jti
+        )
         return Client(
             self.app,
             pair.access_token,

@@ -5,149 +5,142 @@ from contextlib import aclosing
 
 import msgspec
 
-from app.domain.agents import brain as brains
-from app.domain.chat import begin, jobs, keep, queries, turn
-from app.domain.chat.calls import Round
+from app.domain.agents import service as agents
+from app.domain.chat import jobs, persistence, queries, start_turn, turn
+from app.domain.chat.agent_loop import TokenBudget
+from app.domain.chat.errors import NoOutcome
 from app.domain.chat.events import ChatCompleted
 from app.domain.chat.schemas import ChatReply
-from app.domain.chat.think import Spend
-from app.domain.chat.turn import Talk, Turn, Who
-from app.domain.models.protocol import PASSING, ModelFailed
-from app.http.errors import ApiError, Unavailable
+from app.domain.chat.tool_calls import Round
+from app.domain.chat.turn import Speaker, Transcript, Turn
+from app.domain.models.errors import TRANSIENT, ModelFailed
 from app.kit import background
+from app.kit.errors import ApiError, Unavailable
 from app.kit.texts import as_json
-from app.parts import Parts
 from db.ledger import WorkRow
 from db.session import Tx
 from workers.runner import Job, LeaseLost, Retry
 
-_LONGEST_WAIT_SECONDS = 600.0
+_MAX_WAIT_SECONDS = 600.0
 
 
-class GaveUp(ApiError):
-    """Every attempt to answer ended without an outcome."""
-
-    status, code = 500, "internal_error"
-
-
-class _Progress:
+class _JobJournal:
     """The rounds so far, written under the job's lease before and after each one runs."""
 
     def __init__(self, job: Job, rounds: list[Round]) -> None:
         self.rounds = rounds
         self._job = job
 
-    async def keep(self) -> None:
+    async def save(self) -> None:
         async with self._job.checkpoint() as tx:
-            tenant_id = self._job.row.tenant_id or ""
-            await queries.keep_progress(tx, tenant_id, self._job.ref_id, as_json(self.rounds))
+            rounds = as_json(self.rounds)
+            await queries.store_progress(tx, self._job.tenant_id, self._job.ref_id, rounds)
 
 
-class _JobKeeper:
-    def __init__(self, job: Job, begun: Turn) -> None:
+class _JobTurnWriter:
+    def __init__(self, job: Job, started: Turn) -> None:
         self._job = job
-        self.turn = begun
-        self.spend: Spend | None = None
+        self.turn = started
+        self.budget: TokenBudget | None = None
 
-    async def whole(self, talk: Talk) -> ChatReply:
+    async def save_complete(self, transcript: Transcript) -> ChatReply:
         """Reply, usage, events, the job's end and the work's end: all of it, once."""
-        begun, job = self.turn, self._job
+        started, job = self.turn, self._job
         completed = ChatCompleted(
-            begun.brain.agent_id,
-            begun.conversation_id,
+            started.runtime.agent_id,
+            started.conversation_id,
             "job",
             job.ref_id,
             "completed",
-            talk.content if begun.brain.log_messages else None,
+            transcript.content if started.runtime.log_messages else None,
         )
         async with job.finish() as tx:
             await job.hold(tx)
-            reply = await keep.store(tx, begun, talk, "complete", [completed])
-            tenant_id = begun.brain.tenant_id
+            reply = await persistence.store(tx, started, transcript, "complete", [completed])
+            tenant_id = started.runtime.tenant_id
             await queries.end_job(tx, tenant_id, job.ref_id, "completed", as_json(reply), None)
         return reply
 
-    async def part(self, talk: Talk) -> None:
-        """Kept nowhere: the next attempt goes on from the rounds so far. Only what was used is
+    async def save_partial(self, transcript: Transcript) -> None:
+        """Stores nothing: the next attempt continues from the stored rounds. Only the usage is
         remembered, in case there is no next one.
         """
-        self.spend = talk.spend
+        self.budget = transcript.budget
 
 
 async def run_turn(job: Job) -> None:
-    keeper: _JobKeeper | None = None
+    writer: _JobTurnWriter | None = None
     try:
-        begun, journal = await _prepared(job)
-        if begun is None or journal is None:
+        started, journal = await _prepare(job)
+        if started is None or journal is None:
             return
-        keeper = _JobKeeper(job, begun)
-        steps = turn.run(job.parts, begun, keeper, live=False, journal=journal)
-        async with aclosing(steps):
-            async for _ in steps:
+        writer = _JobTurnWriter(job, started)
+        events = turn.run(job.services, started, writer, live=False, journal=journal)
+        async with aclosing(events):
+            async for _ in events:
                 pass
     except (LeaseLost, asyncio.CancelledError):
-        if keeper is not None:
-            await asyncio.shield(background.spawn(_count(job, keeper)))
+        if writer is not None:
+            await asyncio.shield(background.spawn(_add_usage_of_cancelled(job, writer)))
         raise
     except Unavailable as error:
         raise Retry(error.message) from error
     except ModelFailed as error:
-        last = job.row.attempt >= job.row.max_attempts
-        if error.reason in PASSING and not last:
-            wait = min(error.retry_after, _LONGEST_WAIT_SECONDS) if error.retry_after else None
-            # The ledger is told in which way; the provider's own words are for the job's owner.
+        is_last = job.row.attempt >= job.row.max_attempts
+        if error.reason in TRANSIENT and not is_last:
+            wait = min(error.retry_after, _MAX_WAIT_SECONDS) if error.retry_after else None
+            # The ledger stores the reason alone; the provider's text is for the job's owner.
             raise Retry(f"the model did not answer: {error.reason}", wait) from error
-        await _fail(job, error, keeper)
+        await _fail(job, error, writer)
     except ApiError as error:
-        await _fail(job, error, keeper)
+        await _fail(job, error, writer)
 
 
-async def _prepared(job: Job) -> tuple[Turn | None, _Progress | None]:
-    tenant_id = job.row.tenant_id or ""
+async def _prepare(job: Job) -> tuple[Turn | None, _JobJournal | None]:
     async with job.read() as tx:
-        row = await queries.task(tx, tenant_id, job.ref_id)
+        row = await queries.unfinished_job(tx, job.tenant_id, job.ref_id)
         if row is None:
-            # Deleted with its agent, or over already.
+            # Deleted with its agent, or finished already.
             return None, None
-        brain = await brains.load(tx, job.parts.keyring, row["agent_id"])
-        past = await begin.past_of(tx, tenant_id, row["conversation_id"])
+        runtime = await agents.load_runtime(tx, job.services.keyring, row["agent_id"])
+        past = await start_turn.read_history(tx, job.tenant_id, row["conversation_id"])
     async with job.checkpoint() as tx:
-        await queries.mark_running(tx, tenant_id, job.ref_id)
-    begun = Turn(
-        brain=brain,
-        who=Who(row["user_id"]),
+        await queries.mark_running(tx, job.tenant_id, job.ref_id)
+    started = Turn(
+        runtime=runtime,
+        speaker=Speaker(row["user_id"]),
         source="async",
         conversation_id=row["conversation_id"],
         question_id="",
         message_id=row["message_id"],
-        is_new=begin.is_new(past),
+        is_new=start_turn.has_no_answer(past),
         text=row["question"],
         context=msgspec.json.decode(row["context"]) if row["context"] else None,
         past=past[:-1],
-        question_kept=True,
+        question_stored=True,
         holder=job.ref_id,
     )
-    return begun, _Progress(job, msgspec.json.decode(row["progress"], type=list[Round]))
+    return started, _JobJournal(job, msgspec.json.decode(row["progress"], type=list[Round]))
 
 
-async def _count(job: Job, keeper: _JobKeeper) -> None:
-    """What a job used that was cancelled, perhaps with its agent; no later attempt counts it."""
-    if keeper.spend is None or not keeper.spend.by_model:
+async def _add_usage_of_cancelled(job: Job, writer: _JobTurnWriter) -> None:
+    """Of a job that was cancelled, perhaps with its agent; no later attempt adds it."""
+    if writer.budget is None or not writer.budget.by_model:
         return
     async with job.read() as tx:
-        if await queries.task(tx, job.row.tenant_id or "", job.ref_id) is None:
-            await keep.bill(tx, keeper.turn, keeper.spend)
+        if await queries.unfinished_job(tx, job.tenant_id, job.ref_id) is None:
+            await persistence.add_usage(tx, writer.turn, writer.budget)
 
 
-async def _fail(job: Job, error: ApiError, keeper: _JobKeeper | None) -> None:
+async def _fail(job: Job, error: ApiError, writer: _JobTurnWriter | None) -> None:
     async with job.finish() as tx:
         await job.hold(tx)
-        if keeper is not None and keeper.spend is not None and keeper.spend.by_model:
+        if writer is not None and writer.budget is not None and writer.budget.by_model:
             # Also when job and conversation were deleted with their agent meanwhile.
-            await keep.bill(tx, keeper.turn, keeper.spend)
-        await jobs.end(tx, job.row.tenant_id or "", job.ref_id, "failed", error)
+            await persistence.add_usage(tx, writer.turn, writer.budget)
+        await jobs.end(tx, job.tenant_id, job.ref_id, "failed", error)
 
 
-async def bury_turn(_parts: Parts, tx: Tx, row: WorkRow, error: str) -> None:
-    failed = GaveUp(f"The agent could not answer: {error}")
+async def on_dead_turn(tx: Tx, row: WorkRow, error: str) -> None:
+    failed = NoOutcome(f"The agent could not answer: {error}")
     await jobs.end(tx, row.tenant_id or "", row.ref_id or "", "failed", failed)

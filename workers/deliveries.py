@@ -1,65 +1,71 @@
-"""Events handed out, deliveries made, and what subscriptions want done."""
+"""Fans events out, makes deliveries, and runs the actions of subscriptions."""
 
 import asyncio
 from functools import partial
 
-from app.domain.subscriptions import acting, fan_out
-from app.domain.subscriptions.acting import CannotAct
-from app.domain.webhooks import deliveries, outcomes, parcels, sending
-from app.domain.webhooks.outcomes import Told
-from app.domain.webhooks.parcels import Parcel
-from app.parts import Parts
+from app.domain.deliveries import outcomes, requests, sending
+from app.domain.deliveries import service as deliveries
+from app.domain.deliveries.outcomes import AttemptOutcome
+from app.domain.deliveries.requests import DeliveryRequest
+from app.domain.deliveries.sending import DeliveryEgress
+from app.domain.subscriptions.errors import CannotRunAction
+from app.domain.subscriptions.fan_out import fan_out
+from app.domain.subscriptions.run_action import run_action
+from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.runner import GiveUp, Job, LeaseLost
+from workers.runner import FollowUp, GiveUp, Job, LeasedWork, LeaseLost
 
+# Outcomes of attempts that end within these milliseconds are written together.
 _LINGER_SECONDS = 0.003
 _INACTIVE = "the webhook was not active when its turn came"
 
 
-async def hand_out(job: Job) -> None:
-    tenant_id = job.row.tenant_id or ""
+async def fan_out_event(job: Job) -> None:
     async with job.finish() as tx:
-        job.began = await fan_out.hand_out(job.parts, tx, tenant_id, job.ref_id, job.reserve)
+        begun = await fan_out(job.services, tx, job.tenant_id, job.ref_id, job.reserve)
+        leased = [LeasedWork(delivery.work, delivery.request) for delivery in begun.leased]
+        job.follow_up = FollowUp(leased, begun.waiting)
 
 
-async def act(job: Job) -> None:
+async def run_subscription_action(job: Job) -> None:
     async with job.finish() as tx:
-        ids = (job.row.tenant_id or "", job.ref_id, job.row.cause_event_id or "")
+        ids = (job.tenant_id, job.ref_id, job.row.cause_event_id or "")
         try:
-            await acting.act(job.parts, tx, *ids)
-        except CannotAct as error:
+            await run_action(job.services, tx, *ids)
+        except CannotRunAction as error:
             raise GiveUp(str(error)) from error
 
 
 async def deliver(job: Job) -> None:
     """One attempt. Its outcome is written together with those of others that end just now."""
-    parts, parcel = job.parts, job.given
-    if not isinstance(parcel, Parcel):
+    services, request = job.services, job.payload
+    if not isinstance(request, DeliveryRequest):
         async with job.read() as tx:
-            parcel = (await parcels.load(tx, [job.ref_id])).get(job.ref_id)
-    if parcel is None:
+            request = (await requests.load(tx, [job.ref_id])).get(job.ref_id)
+    if request is None:
         # Deleted with its webhook or its event, or delivered already.
         return
-    told = await _attempt(parts, job.row, parcel)
-    # So that those that end within these milliseconds are written together.
+    outcome = await _attempt(services, job.row, request)
     await asyncio.sleep(_LINGER_SECONDS)
-    kept = await parts.batches.join("outcomes", told, partial(outcomes.record, parts))
-    if not kept and not await outcomes.record_alone(parts, told):
+    record = partial(outcomes.record, services)
+    was_written = await services.batches.join("outcomes", outcome, record)
+    if not was_written and not await outcomes.record_alone(services, outcome):
         raise LeaseLost(job.row.id)
-    job.outcome = {"done": "done", "pending": "retried"}.get(told.outcome.state, "dead")
-    if outcomes.is_trial(job.row, parcel):
-        await parts.doorbell.announce_done(job.row.id)
+    job.outcome = {"done": "done", "pending": "retried"}.get(outcome.row.state, "dead")
+    if outcomes.is_test_delivery(job.row, request):
+        await services.doorbell.announce_done(job.row.id)
 
 
-async def _attempt(parts: Parts, row: WorkRow, parcel: Parcel) -> Told:
-    if not parcel.active and not outcomes.is_trial(row, parcel):
-        return outcomes.unsent(row, parcel, _INACTIVE)
-    answer = await sending.send(parts.couriers, parts.keyring, parcel, parcel.attempts)
-    delays = parts.settings.webhook_retry_delays
-    verdict = sending.judge(answer, row.attempt, delays, most=row.max_attempts)
-    return outcomes.of_attempt(row, parcel, answer, verdict)
+async def _attempt(services: Services, row: WorkRow, request: DeliveryRequest) -> AttemptOutcome:
+    if not request.active and not outcomes.is_test_delivery(row, request):
+        return outcomes.not_sent(row, request, _INACTIVE)
+    egress = services.get(DeliveryEgress)
+    attempt = await sending.send(egress, services.keyring, request, request.attempts)
+    delays = services.settings.webhook_retry_delays
+    step = sending.next_step(attempt, row.attempt, delays, max_attempts=row.max_attempts)
+    return outcomes.of_attempt(row, request, attempt, step)
 
 
-async def bury_delivery(_parts: Parts, tx: Tx, row: WorkRow, error: str) -> None:
-    await deliveries.bury(tx, row.tenant_id or "", row.ref_id or "", error)
+async def on_dead_delivery(tx: Tx, row: WorkRow, error: str) -> None:
+    await deliveries.on_dead(tx, row.tenant_id or "", row.ref_id or "", error)

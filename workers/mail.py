@@ -1,6 +1,7 @@
 import aiosmtplib
 
-from app.kit import clock, mail
+from app.domain.mail import service as mail
+from app.kit import clock
 from app.kit.crypto import CannotOpen
 from db.models import MailMessage
 from workers.runner import GiveUp, Job, Retry
@@ -12,11 +13,11 @@ async def send_mail(job: Job) -> None:
     if message is None or message.body is None:
         return
     try:
-        place = mail.place_of(message.tenant_id, message.id)
-        text = job.parts.keyring.open(message.body, place).decode()
+        place = mail.seal_context(message.tenant_id, message.id)
+        text = job.services.keyring.open(message.body, place).decode()
     except CannotOpen as error:
         raise GiveUp(f"the mail cannot be opened: {error}") from error
-    settings = job.parts.settings
+    settings = job.services.settings
     content = mail.compose(settings, message.id, message.recipient, message.subject, text)
     try:
         await mail.deliver(settings, message.id, message.recipient, content)

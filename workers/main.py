@@ -12,37 +12,43 @@ from saq.job import Job as QueueJob
 from saq.queue.redis import RedisQueue
 from saq.worker import Worker
 
-from app import parts as shared
+from app import container
+from app.domain.events import service as events
 from app.kit import heartbeat, logs, memory
 from app.kit.heartbeat import Beat
 from app.kit.redis import connect
-from app.kit.work import CANCEL_CHANNEL, KINDS, QUEUES
-from app.parts import Parts
+from app.kit.work import CANCEL_CHANNEL, QUEUES
+from app.services import Services
 from app.settings import Settings
-from workers.chat import bury_turn, run_turn
+from workers.chat import on_dead_turn, run_turn
 from workers.courier import Courier
-from workers.deliveries import act, bury_delivery, deliver, hand_out
+from workers.deliveries import (
+    deliver,
+    fan_out_event,
+    on_dead_delivery,
+    run_subscription_action,
+)
 from workers.mail import send_mail
-from workers.runner import Burial, JobFunction, Runner
+from workers.runner import JobFunction, OnDead, Runner
 from workers.sweep import Sweeper
-from workers.tools import bury_tool, run_tool
+from workers.tools import on_dead_tool, run_tool
 
 log = logs.get("worker")
 
 JOBS: Final[dict[str, JobFunction]] = {
     "chat.turn": run_turn,
-    "events.act": act,
-    "events.fan_out": hand_out,
+    "events.act": run_subscription_action,
+    "events.fan_out": fan_out_event,
     "webhooks.deliver": deliver,
     "mail.send": send_mail,
     "tools.run": run_tool,
 }
 
-# Kinds whose rows must learn that their work was given up.
-BURIALS: Final[dict[str, Burial]] = {
-    "chat.turn": bury_turn,
-    "tools.run": bury_tool,
-    "webhooks.deliver": bury_delivery,
+# What else is written when work of a kind is given up.
+ON_DEAD: Final[dict[str, OnDead]] = {
+    "chat.turn": on_dead_turn,
+    "tools.run": on_dead_tool,
+    "webhooks.deliver": on_dead_delivery,
 }
 
 # How many jobs of a queue one process runs at a time.
@@ -55,7 +61,7 @@ CONCURRENCY: Final = {
     "default": 16,
 }
 # How many of them may belong to one tenant, where jobs may hang on what a tenant named.
-SHARES: Final = {"chat": 24, "tools": 6}
+TENANT_SHARES: Final = {"chat": 24, "tools": 6}
 GRACE_SECONDS = 25
 _DEQUEUE_SECONDS = 2
 _STOP_SECONDS = 5
@@ -95,19 +101,25 @@ class QuietWorker(Worker[Any]):
 
 class WorkerProcess:
     def __init__(
-        self, parts: Parts, queues: list[str], functions: Mapping[str, JobFunction] = JOBS
+        self, services: Services, queues: list[str], functions: Mapping[str, JobFunction] = JOBS
     ) -> None:
-        missing = KINDS.keys() - functions.keys()
+        missing = services.doorbell.kinds.keys() - functions.keys()
         if missing:
             raise RuntimeError(f"no function runs the kinds {', '.join(sorted(missing))}")
-        self.parts = parts
+        self.services = services
         self.queues = queues
-        self.runner = Runner(parts, functions, BURIALS, SHARES)
-        self.sweeper = Sweeper(parts, self.runner, queues)
-        self.courier = Courier(parts, self.runner) if "deliveries" in queues else None
+        self.runner = Runner(
+            services,
+            functions,
+            on_dead=ON_DEAD,
+            on_any_dead=events.emit_dead,
+            tenant_shares=TENANT_SHARES,
+        )
+        self.sweeper = Sweeper(services, self.runner, queues)
+        self.courier = Courier(services, self.runner) if "deliveries" in queues else None
         if self.courier is not None:
-            self.runner.places = self.courier
-        self._redis = connect(parts.settings.redis_address, wait_seconds=None)
+            self.runner.slots = self.courier
+        self._redis = connect(services.settings.redis_address, wait_seconds=None)
         self._bells = [PatientQueue(self._redis, name=name) for name in queues]
         self._workers = [self._worker(queue) for queue in self._bells]
         self.stopped = asyncio.Event()
@@ -134,7 +146,7 @@ class WorkerProcess:
         tending = [
             asyncio.create_task(self.runner.renew_forever()),
             asyncio.create_task(self._hear_cancels()),
-            asyncio.create_task(heartbeat.send_forever(self.parts.redis, beat)),
+            asyncio.create_task(heartbeat.send_forever(self.services.redis, beat)),
         ]
         log.info("worker ready", queues=self.queues, sandbox=tier)
         await self.stopped.wait()
@@ -152,7 +164,7 @@ class WorkerProcess:
         for task in tending:
             task.cancel()
         await asyncio.wait([*looking, *tending], timeout=_STOP_SECONDS)
-        await heartbeat.stop(self.parts.redis, beat)
+        await heartbeat.stop(self.services.redis, beat)
         with contextlib.suppress(RedisError, OSError):
             await self._redis.aclose()
         log.info("worker stopped")
@@ -161,7 +173,7 @@ class WorkerProcess:
         """Found by trying; a worker that runs no tools needs none."""
         if "tools" not in self.queues:
             return "none"
-        return await self.parts.sandbox.start()
+        return await self.services.sandbox.start()
 
     async def _hear_cancels(self) -> None:
         while True:
@@ -180,8 +192,8 @@ async def _main(
     metrics_port: int | None,
     functions: Mapping[str, JobFunction],
 ) -> None:
-    parts = shared.build(settings)
-    process = WorkerProcess(parts, queues, functions)
+    services = container.build(settings)
+    process = WorkerProcess(services, queues, functions)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, process.stopped.set)
@@ -190,7 +202,7 @@ async def _main(
     try:
         await process.run()
     finally:
-        await parts.close()
+        await services.close()
 
 
 def main(
@@ -203,5 +215,5 @@ def main(
     logs.configure(settings.log_level, settings.log_format)
     import uvloop  # noqa: PLC0415  # not on every platform
 
-    memory.settle()
+    memory.tune_gc()
     uvloop.run(_main(settings, queues or list(QUEUES), metrics_port, functions))

@@ -1,4 +1,4 @@
-"""Claim a ledger row, run its function, record the outcome.
+"""Claims a ledger row, runs its function, records the outcome. It knows no area.
 
 No transaction is open while a job runs. The outcome is written only under the lease that the job
 was claimed with, in the same transaction as its results: a worker that lost its lease, or whose job
@@ -12,17 +12,13 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from app.domain.events import service as events
-from app.domain.events.events import WorkDead
-from app.domain.subscriptions.fan_out import Begin
-from app.http import metrics
-from app.kit import logs, trace
+from app.kit import logs, metrics, trace
 from app.kit.ids import new_id
 from app.kit.trace import Trace
-from app.kit.work import KINDS, Kind
-from app.parts import Parts
+from app.kit.work import WorkKind
+from app.services import Services
 from db import ledger
 from db.ledger import WorkRow
 from db.session import ALL_TENANTS, Tx
@@ -30,16 +26,16 @@ from db.session import ALL_TENANTS, Tx
 log = logs.get("worker")
 
 _ERROR_CHARS = 500
-# Within this time, what had to wait its turn is due again.
+# Work that had to wait its turn is due again within this time.
 PUT_BACK_SECONDS = 1.5
 
 
 class LeaseLost(Exception):
-    """Somebody else has this work now, or it was cancelled."""
+    """Another worker has this work now, or it was cancelled."""
 
 
 class Retry(Exception):
-    """Try again, after the kind's own delay or one that the job knows better.
+    """Try again, after the kind's own delay or the one given here.
 
     The reason is stored and shown, as GiveUp's is: it must hold no secret.
     """
@@ -53,45 +49,62 @@ class GiveUp(Exception):
     """It makes no sense to try again."""
 
 
-class Places(Protocol):
-    """The courier, as the runner knows it."""
+class LeasedWork(NamedTuple):
+    """Work that is leased to this process already, with what it need not read again."""
+
+    work: WorkRow
+    payload: object
+
+
+class FollowUp(NamedTuple):
+    """Work that a job began: what this process runs itself, and how much more waits."""
+
+    leased: Collection[LeasedWork] = ()
+    waiting: int = 0
+
+
+class DeliverySlots(Protocol):
+    """Runs work that has a lane, within the limits of lanes and tenants."""
 
     def reserve(self, tenant_id: str, lanes: list[str]) -> Collection[str]: ...
 
     def release(self, tenant_id: str, lanes: Collection[str]) -> None: ...
 
-    def take(self, began: Begin) -> None: ...
+    def run_follow_up(self, follow_up: FollowUp) -> None: ...
 
-    async def adopt(self, row: WorkRow) -> None: ...
+    async def run_claimed(self, row: WorkRow) -> None: ...
 
 
 class Job:
-    """What a job function receives: its row, the parts, and the one way to write its results."""
+    """What a job function receives: its row, the services, and the one way to write its results."""
 
     def __init__(
         self,
-        parts: Parts,
+        services: Services,
         row: WorkRow,
-        given: object = None,
-        places: Places | None = None,
+        payload: object = None,
+        slots: DeliverySlots | None = None,
     ) -> None:
-        self.parts = parts
+        self.services = services
         self.row = row
-        # What whoever claimed it has read already.
-        self.given = given
-        # Set once the outcome is written: what became of it.
+        # What was read already when the work was claimed.
+        self.payload = payload
+        # Set once the outcome is written.
         self.outcome: str | None = None
-        self._places = places
-        # Of which tenant, and in which lanes, this process keeps room for what begins here.
+        self._slots = slots
+        # The tenant and its lanes in which this process keeps slots for work that begins here.
         self.reserved: tuple[str, Collection[str]] = ("", ())
-        # Work that begins with this one.
-        self.began: Begin | None = None
+        self.follow_up: FollowUp | None = None
 
     def reserve(self, tenant_id: str, lanes: list[str]) -> Collection[str]:
-        """Of these lanes, those whose work this process has room for."""
-        if self._places is not None:
-            self.reserved = (tenant_id, self._places.reserve(tenant_id, lanes))
+        """Of these lanes, those that this process has a slot for."""
+        if self._slots is not None:
+            self.reserved = (tenant_id, self._slots.reserve(tenant_id, lanes))
         return self.reserved[1]
+
+    @property
+    def tenant_id(self) -> str:
+        return self.row.tenant_id or ""
 
     @property
     def ref_id(self) -> str:
@@ -101,27 +114,27 @@ class Job:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Tx]:
-        async with self.parts.db.tx(self.row.tenant_id or ALL_TENANTS, read_only=True) as tx:
+        async with self.services.db.tx(self.row.tenant_id or ALL_TENANTS, autocommit=True) as tx:
             yield tx
 
     async def hold(self, tx: Tx) -> None:
-        """Lock the work's row before any other: who cancels it does the same, so that the two
-        never wait for each other.
+        """Locks the work's row before any other, as whoever cancels it does: the two never wait
+        for each other.
         """
         if not await ledger.holds(await tx.raw(), self.row):
             raise LeaseLost(self.row.id)
 
     @asynccontextmanager
     async def checkpoint(self) -> AsyncIterator[Tx]:
-        """Write something on the way, if this worker still has the lease."""
-        async with self.parts.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
+        """Writes progress, if this worker still has the lease."""
+        async with self.services.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
             await self.hold(tx)
             yield tx
 
     @asynccontextmanager
     async def finish(self) -> AsyncIterator[Tx]:
         """Results and outcome in one transaction, or neither."""
-        async with self.parts.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
+        async with self.services.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
             yield tx
             if not await ledger.finish(await tx.raw(), self.row):
                 raise LeaseLost(self.row.id)
@@ -129,35 +142,39 @@ class Job:
 
 
 JobFunction = Callable[[Job], Awaitable[None]]
-# What else is written when work of a kind is given up, in that same transaction.
-Burial = Callable[[Parts, Tx, WorkRow, str], Awaitable[None]]
+# Writes more when work of a kind is given up, in that same transaction.
+OnDead = Callable[[Tx, WorkRow, str], Awaitable[None]]
 
 
 class Runner:
     def __init__(
         self,
-        parts: Parts,
+        services: Services,
         functions: Mapping[str, JobFunction],
-        burials: Mapping[str, Burial] | None = None,
-        shares: Mapping[str, int] | None = None,
+        *,
+        on_dead: Mapping[str, OnDead] | None = None,
+        on_any_dead: OnDead | None = None,
+        tenant_shares: Mapping[str, int] | None = None,
     ) -> None:
-        self._parts = parts
+        self._services = services
+        self._kinds = services.doorbell.kinds
         self._functions = functions
-        self._burials = burials or {}
-        self._shares = shares or {}
-        self._lease_seconds = parts.settings.lease_seconds
+        self._on_dead = on_dead or {}
+        self._on_any_dead = on_any_dead
+        self._tenant_shares = tenant_shares or {}
+        self._lease_seconds = services.settings.lease_seconds
         self._running: dict[str, tuple[WorkRow, asyncio.Task[None]]] = {}
         self._claiming = 0
         self.accepting = True
-        # Where work that has a lane is run, within the limits of that.
-        self.places: Places | None = None
+        # Runs work that has a lane.
+        self.slots: DeliverySlots | None = None
 
     @property
     def busy(self) -> int:
         return len(self._running)
 
     async def run(self, work_id: str) -> None:
-        """Run this work if nobody else does. Never raises for what the job did."""
+        """Runs this work if no other worker does. Never raises for what the job did."""
         if not self.accepting:
             await self._hand_back(work_id)
             return
@@ -171,8 +188,8 @@ class Runner:
         if self._has_its_share(row):
             await self.put_back(row)
             return
-        if row.lane is not None and self.places is not None:
-            await self.places.adopt(row)
+        if row.lane is not None and self.slots is not None:
+            await self.slots.run_claimed(row)
             return
         await self.run_claimed(row)
 
@@ -184,16 +201,16 @@ class Runner:
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task], timeout=5)
-        except Exception:  # noqa: BLE001, S110  # told of where the task ends
+        except Exception:  # noqa: BLE001, S110  # logged where the task ends
             pass
 
-    def start(self, row: WorkRow, given: object = None) -> asyncio.Task[None]:
-        """A task for work that was claimed; `given` is what it need not read again."""
-        began = Trace(correlation_id=row.correlation_id, cause_event_id=row.cause_event_id)
+    def start(self, row: WorkRow, payload: object = None) -> asyncio.Task[None]:
+        """A task for work that was claimed; `payload` is what it need not read again."""
+        chain = Trace(correlation_id=row.correlation_id, cause_event_id=row.cause_event_id)
         context = contextvars.copy_context()
-        context.run(trace.begin, began)
-        kind = KINDS.get(row.kind) or Kind(row.kind)
-        task = asyncio.create_task(self._attempt(kind, row, given), context=context)
+        context.run(trace.begin, chain)
+        kind = self._kinds.get(row.kind) or WorkKind(row.kind)
+        task = asyncio.create_task(self._attempt(kind, row, payload), context=context)
         self._running[row.lease_token] = (row, task)
         task.add_done_callback(partial(self._ended, row))
         return task
@@ -205,43 +222,43 @@ class Runner:
             log.error("outcome not recorded", work_id=row.id, kind=row.kind, exc_info=error)
 
     def _has_its_share(self, row: WorkRow) -> bool:
-        """No tenant takes all places of a queue: one whose peers hang must not stop the others."""
-        queue = KINDS[row.kind].queue if row.kind in KINDS else ""
-        share = self._shares.get(queue)
+        """No tenant takes all slots of a queue: one whose peers hang must not stop the others."""
+        queue = self._kinds[row.kind].queue if row.kind in self._kinds else ""
+        share = self._tenant_shares.get(queue)
         if share is None or row.tenant_id is None or row.lane is not None:
             return False
         theirs = [other for other, _ in self._running.values() if other.tenant_id == row.tenant_id]
-        # What has a lane has limits of its own.
-        beside = [one for one in theirs if one.lane is None and one.kind in KINDS]
-        return sum(KINDS[one.kind].queue == queue for one in beside) >= share
+        # Work with a lane has limits of its own.
+        counted = [one for one in theirs if one.lane is None and one.kind in self._kinds]
+        return sum(self._kinds[one.kind].queue == queue for one in counted) >= share
 
     async def put_back(self, row: WorkRow) -> None:
-        """Spread out a little, so that many of them do not come back in one moment."""
-        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        """Makes it due a little later, spread out so that many do not become due at once."""
+        async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             wait = PUT_BACK_SECONDS * random.uniform(0.3, 1)  # noqa: S311  # no secret
             await ledger.retry(
                 await tx.raw(), row, after_seconds=wait, error="waits its turn", uncounted=True
             )
 
     async def _claim(self, work_id: str) -> WorkRow | None:
-        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             return await ledger.claim(await tx.raw(), work_id, new_id("lea"), self._lease_seconds)
 
     async def _hand_back(self, work_id: str) -> None:
-        """Taken off the queue by a worker that stops: another one's poller finds it at once."""
-        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        """A worker that stops took it off the queue: another one's poller finds it at once."""
+        async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             await ledger.undispatch(await tx.raw(), work_id)
 
-    async def _attempt(self, kind: Kind, row: WorkRow, given: object) -> None:
+    async def _attempt(self, kind: WorkKind, row: WorkRow, payload: object) -> None:
         started = time.perf_counter()
-        job = Job(self._parts, row, given, self.places)
+        job = Job(self._services, row, payload, self.slots)
         try:
             outcome = await self._outcome(kind, job)
-            if job.began is not None and self.places is not None and outcome == "done":
-                self.places.take(job.began)
+            if job.follow_up is not None and self.slots is not None and outcome == "done":
+                self.slots.run_follow_up(job.follow_up)
         finally:
-            if self.places is not None:
-                self.places.release(*job.reserved)
+            if self.slots is not None:
+                self.slots.release(*job.reserved)
         metrics.WORK.labels(kind.name, outcome).inc()
         metrics.WORK_SECONDS.labels(kind.name).observe(time.perf_counter() - started)
         level = log.info if outcome in {"done", "cancelled"} else log.warning
@@ -256,9 +273,9 @@ class Runner:
             ms=round((time.perf_counter() - started) * 1000, 1),
         )
         if kind.awaited and outcome in {"done", "dead", "cancelled"}:
-            await self._parts.doorbell.announce_done(row.id)
+            await self._services.doorbell.announce_done(row.id)
 
-    async def _outcome(self, kind: Kind, job: Job) -> str:
+    async def _outcome(self, kind: WorkKind, job: Job) -> str:
         row = job.row
         function = self._functions.get(row.kind)
         try:
@@ -276,45 +293,45 @@ class Runner:
         except LeaseLost:
             return "lost"
         except GiveUp as error:
-            return await self._bury(row, str(error))
+            return await self._give_up(row, str(error))
         except Retry as error:
-            return await self._again(kind, row, str(error), error.after_seconds)
+            return await self._retry(kind, row, str(error), error.after_seconds)
         except TimeoutError:
-            return await self._again(kind, row, f"took more than {kind.timeout_seconds:g} s", None)
+            return await self._retry(kind, row, f"took more than {kind.timeout_seconds:g} s", None)
         except Exception as error:
             log.exception("work raised", work_id=row.id, kind=row.kind)
             # Its text may hold anything, a secret too; the ledger and events get its name only.
-            return await self._again(kind, row, f"unexpected {type(error).__name__}", None)
+            return await self._retry(kind, row, f"unexpected {type(error).__name__}", None)
         return job.outcome or "done"
 
     async def _interrupted(self, row: WorkRow) -> str:
         """The worker stops, or the work was cancelled: only the first finds its lease intact."""
-        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             released = await ledger.retry(
                 await tx.raw(), row, after_seconds=0, error="interrupted", uncounted=True
             )
         return "released" if released else "cancelled"
 
-    async def _again(self, kind: Kind, row: WorkRow, error: str, after: float | None) -> str:
+    async def _retry(self, kind: WorkKind, row: WorkRow, error: str, after: float | None) -> str:
         if row.attempt >= row.max_attempts:
-            return await self._bury(row, error)
+            return await self._give_up(row, error)
         delays = kind.retry_delays or (1.0,)
         delay = after if after is not None else delays[min(row.attempt, len(delays)) - 1]
-        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             kept = await ledger.retry(
                 await tx.raw(), row, after_seconds=delay, error=error[:_ERROR_CHARS]
             )
         return "retried" if kept else "lost"
 
-    async def _bury(self, row: WorkRow, error: str) -> str:
-        async with self._parts.db.tx(row.tenant_id or ALL_TENANTS) as tx:
-            if not await ledger.finish(await tx.raw(), row, "dead", error[:_ERROR_CHARS]):
+    async def _give_up(self, row: WorkRow, error: str) -> str:
+        error = error[:_ERROR_CHARS]
+        async with self._services.db.tx(row.tenant_id or ALL_TENANTS) as tx:
+            if not await ledger.finish(await tx.raw(), row, "dead", error):
                 return "lost"
-            if row.tenant_id is not None:
-                dead = WorkDead(row.id, row.kind, row.ref_id, row.attempt, error[:_ERROR_CHARS])
-                await events.emit(tx, dead, tenant_id=row.tenant_id)
-            if row.kind in self._burials:
-                await self._burials[row.kind](self._parts, tx, row, error[:_ERROR_CHARS])
+            if self._on_any_dead is not None:
+                await self._on_any_dead(tx, row, error)
+            if row.kind in self._on_dead:
+                await self._on_dead[row.kind](tx, row, error)
         return "dead"
 
     # Leases and cancels, for all running jobs at once
@@ -324,14 +341,14 @@ class Runner:
             await asyncio.sleep(self._lease_seconds / 3)
             try:
                 await self._renew()
-            except Exception as error:  # noqa: BLE001  # a database that is away comes back
+            except Exception as error:  # noqa: BLE001  # the database may be unavailable for a while
                 log.warning("leases not renewed", reason=str(error)[:200])
 
     async def _renew(self) -> None:
         held = dict(self._running)
         if not held:
             return
-        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             kept = await ledger.renew(await tx.raw(), list(held), self._lease_seconds)
         missing = held.keys() - kept
         if not missing:
@@ -349,7 +366,7 @@ class Runner:
                 task.cancel()
 
     async def drain(self, seconds: float) -> None:
-        """Take nothing new; let what runs finish, then release it for another worker."""
+        """Takes nothing new, lets running jobs finish, then releases the rest for other workers."""
         self.accepting = False
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):

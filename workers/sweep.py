@@ -1,69 +1,67 @@
-"""Put due or abandoned ledger rows back on the queue, and tidy up.
+"""Puts due or abandoned ledger rows back on the queue, and runs the areas' chores.
 
-Each worker process polls by itself, once a second. With Redis away the rows run right here.
+Each worker process polls once a second. Without Redis it runs the rows itself.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import Final
 
-from app.domain.chat import conversations
-from app.domain.usage import service as usage
+from app.domain.area import Areas, Chore
 from app.kit import logs
-from app.kit.work import KINDS
-from app.parts import Parts
+from app.services import Services
 from db import ledger, retention
 from db.session import ALL_TENANTS
 from workers.runner import Runner
 
 log = logs.get("sweep")
 
-Chore = Callable[[Parts], Awaitable[object]]
-
-_EVERY_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _BATCH = 500
-_DIRECT_AT_ONCE = 16
+_MAX_DIRECT = 16
 _KEEP_WORK_DAYS = 7
-_TIDY_LOCK = 7_210_032
+_CLEAN_UP_LOCK = 7_210_032
 
 
 class Sweeper:
-    def __init__(self, parts: Parts, runner: Runner, queues: list[str]) -> None:
-        self._parts = parts
+    def __init__(self, services: Services, runner: Runner, queues: list[str]) -> None:
+        self._services = services
         self._runner = runner
         self._queues = queues
         self._direct: set[asyncio.Task[None]] = set()
-        self._slots = asyncio.Semaphore(_DIRECT_AT_ONCE)
+        self._slots = asyncio.Semaphore(_MAX_DIRECT)
         self._redis_away = False
+        self._kinds = services.doorbell.kinds
+        self._chores = (*services.get(Areas).chores, *CHORES)
         self._busy: set[int] = set()
-        self._done_at = [time.monotonic()] * len(CHORES)
+        self._done_at = [time.monotonic()] * len(self._chores)
 
     async def poll_forever(self) -> None:
         while True:
             try:
                 await self.poll()
                 self._do_chores()
-            except Exception as error:  # noqa: BLE001  # a database that is away comes back
+            except Exception as error:  # noqa: BLE001  # the database may be unavailable for a while
                 log.warning("poll failed", reason=str(error)[:200])
-            await asyncio.sleep(_EVERY_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def poll(self) -> None:
-        """One round: take what is due and ring for it; run it here where nobody would hear."""
+        """One round: rings for what is due, or runs it here where Redis is unavailable."""
         kinds = [
-            kind.name for kind in KINDS.values() if kind.queue in self._queues and not kind.in_bulk
+            kind.name
+            for kind in self._kinds.values()
+            if kind.queue in self._queues and not kind.in_bulk
         ]
-        stale = _EVERY_SECONDS if self._redis_away else self._parts.settings.lease_seconds
-        async with self._parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        stale = _POLL_SECONDS if self._redis_away else self._services.settings.lease_seconds
+        async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             due = await ledger.due(await tx.raw(), kinds, stale, _BATCH)
         if not due:
-            # Nothing to try it on, so look again with the longer patience next time.
+            # Nothing to ring for, so nothing is known of Redis; wait longer again next time.
             self._redis_away = self._redis_away and bool(self._direct)
             return
         self._redis_away = False
         for item in due:
-            if self._redis_away or not await self._parts.doorbell.ring(
-                KINDS[item.kind], item.id, item.dispatch_no
+            if self._redis_away or not await self._services.doorbell.ring(
+                self._kinds[item.kind], item.id, item.dispatch_no
             ):
                 self._redis_away = True
                 self._run_here(item.id)
@@ -79,47 +77,43 @@ class Sweeper:
         task.add_done_callback(self._direct.discard)
 
     def _do_chores(self) -> None:
-        """Beside the polling, which waits for none of them."""
-        for index, (every, chore) in enumerate(CHORES):
-            if index not in self._busy and time.monotonic() - self._done_at[index] >= every:
+        """In tasks of their own: the polling waits for none of them."""
+        for index, chore in enumerate(self._chores):
+            if index not in self._busy and (
+                time.monotonic() - self._done_at[index] >= chore.every_seconds
+            ):
                 self._busy.add(index)
-                task = asyncio.create_task(self._chore(index, chore))
+                task = asyncio.create_task(self._run_chore(index, chore))
                 self._direct.add(task)
                 task.add_done_callback(self._direct.discard)
 
-    async def _chore(self, index: int, chore: Chore) -> None:
+    async def _run_chore(self, index: int, chore: Chore) -> None:
         try:
-            await chore(self._parts)
-        except Exception as error:  # noqa: BLE001  # a database that is away comes back
+            await chore.run(self._services)
+        except Exception as error:  # noqa: BLE001  # the database may be unavailable for a while
             log.warning("chore failed", reason=str(error)[:200])
         finally:
             self._busy.discard(index)
             self._done_at[index] = time.monotonic()
 
 
-async def tidy(parts: Parts) -> None:
-    """Forget what is past its time; one worker at a time."""
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def clean_up(services: Services) -> None:
+    """Deletes what is past its time; one worker at a time."""
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         raw = await tx.raw()
-        if not await raw.fetchval("SELECT pg_try_advisory_lock($1)", _TIDY_LOCK):
+        if not await raw.fetchval("SELECT pg_try_advisory_lock($1)", _CLEAN_UP_LOCK):
             return
         try:
-            await ledger.forget(raw, _KEEP_WORK_DAYS)
-            await retention.forget(raw)
+            await ledger.delete_finished(raw, _KEEP_WORK_DAYS)
+            await retention.delete_expired(raw, services.get(Areas).retention)
         finally:
-            await raw.execute("SELECT pg_advisory_unlock($1)", _TIDY_LOCK)
+            await raw.execute("SELECT pg_advisory_unlock($1)", _CLEAN_UP_LOCK)
 
 
-async def tidy_sandbox(parts: Parts) -> None:
-    """Where code is run at all."""
-    if parts.sandbox.tier != "none":
-        await parts.sandbox.tidy()
+async def clean_up_sandbox(services: Services) -> None:
+    if services.sandbox.tier != "none":
+        await services.sandbox.tidy()
 
 
-# What every worker does now and then by itself; doing it twice at once does no harm.
-CHORES: Final[tuple[tuple[float, Chore], ...]] = (
-    (30.0, usage.roll),
-    (30.0, conversations.end_idle),
-    (300.0, tidy),
-    (300.0, tidy_sandbox),
-)
+# Besides the chores of the areas.
+CHORES = (Chore(300.0, clean_up), Chore(300.0, clean_up_sandbox))

@@ -4,7 +4,6 @@ It names the request, finds out who calls, charges the rate limit in the same Re
 checks the session, puts the standing headers on every answer, and writes one log line.
 """
 
-import ipaddress
 import re
 import time
 from collections.abc import Callable, Coroutine, Iterable
@@ -16,19 +15,15 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 from redis.exceptions import RedisError
 
-from app.http import cors, limits, metrics
-from app.http.errors import (
-    HTTP_SERVER_ERROR,
-    Invalid,
-    RateLimited,
-    TenantNotFound,
-    envelope,
-    report,
-    to_api_error,
-)
-from app.http.limits import Verdict
-from app.kit import background, logs, trace
-from app.kit.redis import ScriptFailed, ScriptLine
+from app.http import cors
+from app.http.client_address import ClientAddresses, limited_together
+from app.http.costs import CostTable, is_uncounted
+from app.http.errors import envelope, to_api_error
+from app.kit import background, limits, logs, metrics, trace
+from app.kit.error_mapping import HTTP_SERVER_ERROR, report
+from app.kit.errors import Invalid, RateLimited, TenantNotFound
+from app.kit.limits import Verdict
+from app.kit.redis import LuaScriptClient, ScriptFailed
 from app.kit.trace import Trace
 from app.security import sessions
 from app.security.principal import Caller, Principal
@@ -47,7 +42,7 @@ _AWAY_SECONDS = 1.0
 _BAD = 400
 _COMPLAIN_SECONDS = 10.0
 _REMAINING = re.compile(rb";r=\d+")
-_WANTED = {
+_READ_HEADERS = {
     b"authorization",
     b"x-request-id",
     b"x-correlation-id",
@@ -74,23 +69,21 @@ class Gate:
         *,
         settings: Settings,
         db: Database,
-        line: ScriptLine,
+        script: LuaScriptClient,
         tokens: Tokens,
         grants: Grants,
-        costs: limits.CostTable,
+        costs: CostTable,
         on_limited: OnLimited | None = None,
     ) -> None:
         self._app = app
         self._db = db
-        self._line = line
+        self._script = script
         self._tokens = tokens
         self._grants = grants
         self._costs = costs
         self._on_limited = on_limited
         self._anonymous = limits.anonymous(settings.anonymous_per_minute)
-        self._proxies = [
-            ipaddress.ip_network(text, strict=False) for text in settings.trusted_proxies
-        ]
+        self._addresses = ClientAddresses(settings.trusted_proxies)
         self._headers = list(_STANDING_HEADERS)
         if settings.public_url.startswith("https://"):
             self._headers.append((b"strict-transport-security", b"max-age=31536000"))
@@ -102,18 +95,18 @@ class Gate:
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
-        given = _wanted(scope["headers"])
+        request_headers = _read_headers(scope["headers"])
         current = Trace(
-            correlation_id=trace.safe_id(_text(given, b"x-correlation-id"), "cor"),
-            request_id=trace.safe_id(_text(given, b"x-request-id"), "req"),
+            correlation_id=trace.safe_id(_text(request_headers, b"x-correlation-id"), "cor"),
+            request_id=trace.safe_id(_text(request_headers, b"x-request-id"), "req"),
         )
         trace.begin(current)
-        source = self._address(scope, given)
-        caller = Caller(_subject_of(source), source=source)
+        source = self._addresses.of(scope, _text(request_headers, b"x-forwarded-for"))
+        caller = Caller(limited_together(source), source=source)
         scope.setdefault("state", {})["caller"] = caller
         answer = _Answer(send, self._headers, current, scope["state"])
         try:
-            await self._enter(scope, receive, answer, given, caller)
+            await self._enter(scope, receive, answer, request_headers, caller)
         except Exception as error:  # noqa: BLE001  # the last resort: nothing below answered
             await self._fail(answer, error, scope["path"])
         finally:
@@ -126,7 +119,7 @@ class Gate:
             route = scope.get("path_template") or "unknown"
             metrics.observe_request(scope["method"], str(route), answer.status, elapsed)
             level = log.info
-            if limits.is_uncounted(scope["method"], scope["path"]) and answer.status < _BAD:
+            if is_uncounted(scope["method"], scope["path"]) and answer.status < _BAD:
                 level = log.debug
             level(
                 "request",
@@ -142,18 +135,18 @@ class Gate:
         scope: HTTPScope,
         receive: Receive,
         answer: "_Answer",
-        given: dict[bytes, bytes],
+        request_headers: dict[bytes, bytes],
         caller: Caller,
     ) -> None:
-        if limits.is_uncounted(scope["method"], scope["path"]):
+        if is_uncounted(scope["method"], scope["path"]):
             answer.limit_headers = limits.untouched(self._anonymous).headers()
             await self._app(scope, receive, answer.send)
             return
         costs = self._costs.of(scope["method"], scope["path"])
-        verdict = await self._admit(given, caller, *costs)
+        verdict = await self._admit(request_headers, caller, *costs)
         answer.limit_headers = verdict.headers()
         if not verdict.allowed:
-            origin = _text(given, b"origin")
+            origin = _text(request_headers, b"origin")
             if origin and cors.was_welcome(scope["path"], origin):
                 scope["state"]["allowed_origin"] = origin
             metrics.RATE_LIMITED.inc()
@@ -170,39 +163,39 @@ class Gate:
             )
         if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
             raise Invalid.field("path", "must not contain NUL characters")
-        await self._narrow(given, caller)
+        await self._narrow(request_headers, caller)
         await self._app(scope, receive, answer.send)
 
     async def _fail(self, answer: "_Answer", error: Exception, path: str) -> None:
         if answer.started:
             log.error("answer broken off", exc_info=error)
             return
-        told = to_api_error(error)
-        if told.status >= HTTP_SERVER_ERROR:
-            report(told, error, path)
-        body = envelope(told)
+        api_error = to_api_error(error)
+        if api_error.status >= HTTP_SERVER_ERROR:
+            report(api_error, error, path)
+        body = envelope(api_error)
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-        for name, value in (told.headers or {}).items():
+        for name, value in (api_error.headers or {}).items():
             headers.append((name.lower().encode(), value.encode()))
         await answer.send(
-            {"type": "http.response.start", "status": told.status, "headers": headers}
+            {"type": "http.response.start", "status": api_error.status, "headers": headers}
         )
         await answer.send({"type": "http.response.body", "body": body, "more_body": False})
 
     # Who calls, and may they?
 
     async def _admit(
-        self, given: dict[bytes, bytes], caller: Caller, units: int, units_of_address: int
+        self, request_headers: dict[bytes, bytes], caller: Caller, units: int, units_of_address: int
     ) -> Verdict:
-        claims = self._claims(given, caller)
+        claims = self._claims(request_headers, caller)
         if claims is None:
             return await self._charge_address(caller, units_of_address)
         reply = await self._ask(units, claims=claims)
         if reply is not None and reply[0] == b"unknown":
-            found = await sessions.standing(self._db, claims.tid, claims.sid)
+            status = await sessions.read_status(self._db, claims.tid, claims.sid)
             fill = (sessions.ENDED, "", "")
-            if found is not None and found.live:
-                fill = ("live", str(found.grants_version), found.plan)
+            if status is not None and status.is_live:
+                fill = ("live", str(status.grants_version), status.plan)
             reply = await self._ask(units, claims=claims, fill=fill)
         if reply is None:
             return await self._admit_without_redis(caller, claims)
@@ -213,15 +206,17 @@ class Gate:
         return _verdict(reply)
 
     async def _admit_without_redis(self, caller: Caller, claims: Claims) -> Verdict:
-        found = await sessions.standing(self._db, claims.tid, claims.sid)
-        if found is None or not found.live:
+        status = await sessions.read_status(self._db, claims.tid, claims.sid)
+        if status is None or not status.is_live:
             caller.problem = "This session has ended; sign in again"
         else:
-            await self._recognise(caller, claims, found.grants_version)
+            await self._recognise(caller, claims, status.grants_version)
         return limits.untouched(self._anonymous)
 
-    def _claims(self, given: dict[bytes, bytes], caller: Caller) -> Claims | None:
-        scheme, _, token = given.get(b"authorization", b"").decode("latin-1").partition(" ")
+    def _claims(self, request_headers: dict[bytes, bytes], caller: Caller) -> Claims | None:
+        scheme, _, token = (
+            request_headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+        )
         if scheme.lower() != "bearer" or not token or token.startswith("emb_"):
             return None
         try:
@@ -235,9 +230,9 @@ class Gate:
         caller.principal = Principal(claims.sub, claims.tid, claims.role, claims.sid, permissions)
         trace.current().actor_id = claims.sub
 
-    async def _narrow(self, given: dict[bytes, bytes], caller: Caller) -> None:
+    async def _narrow(self, request_headers: dict[bytes, bytes], caller: Caller) -> None:
         """super_admin may name the tenant to act in; the header means nothing from others."""
-        tenant_id = _text(given, b"x-tenant-id")
+        tenant_id = _text(request_headers, b"x-tenant-id")
         if not tenant_id or caller.principal is None or not caller.principal.is_super_admin:
             return
         if not await sessions.tenant_exists(self._db, tenant_id):
@@ -282,12 +277,12 @@ class Gate:
             0,
             units,
             "1" if claims else "0",
-            "" if claims else plan or self._anonymous.packed(),
+            "" if claims else plan or self._anonymous.to_script_argument(),
             *fill,
-            sessions.COPY_SECONDS,
+            sessions.CACHE_SECONDS,
         )
         try:
-            return await self._line.run(keys, args)
+            return await self._script.run(keys, args)
         except ScriptFailed as error:
             log.exception("the script of the gate failed", reason=str(error)[:300])
             return None
@@ -302,23 +297,6 @@ class Gate:
         if now - self._complained_at >= _COMPLAIN_SECONDS:
             self._complained_at = now
             log.warning("redis is away: requests are not limited", reason=str(error)[:200])
-
-    def _address(self, scope: HTTPScope, given: dict[bytes, bytes]) -> str:
-        """The caller's address; a forwarded one counts only from a proxy that we trust."""
-        client = scope.get("client")
-        address = client[0] if client else "unknown"
-        if self._proxies and b"x-forwarded-for" in given:
-            hops = [hop.strip() for hop in (_text(given, b"x-forwarded-for") or "").split(",")]
-            while hops and self._trusted(address):
-                address = _without_port(hops.pop())
-        return _plain(address)
-
-    def _trusted(self, address: str) -> bool:
-        try:
-            parsed = ipaddress.ip_address(address)
-        except ValueError:
-            return False
-        return any(parsed.version == net.version and parsed in net for net in self._proxies)
 
 
 class _Answer:
@@ -361,56 +339,29 @@ class _Answer:
 
 def _exhausted(limit_headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Whatever refused the request, a 429 says that nothing remains."""
-    told = []
+    exhausted = []
     for name, value in limit_headers:
         if name == b"x-ratelimit-remaining":
-            told.append((name, b"0"))
+            exhausted.append((name, b"0"))
         elif name == b"ratelimit":
-            told.append((name, _REMAINING.sub(b";r=0", value)))
+            exhausted.append((name, _REMAINING.sub(b";r=0", value)))
         else:
-            told.append((name, value))
-    return told
+            exhausted.append((name, value))
+    return exhausted
 
 
-def _wanted(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+def _read_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """The headers that the gate reads; lines of the same name are one list, as HTTP has it."""
     found: dict[bytes, bytes] = {}
     for name, value in headers:
-        if name in _WANTED:
+        if name in _READ_HEADERS:
             found[name] = found[name] + b"," + value if name in found else value
     return found
 
 
-def _text(given: dict[bytes, bytes], name: bytes) -> str | None:
-    value = given.get(name)
+def _text(request_headers: dict[bytes, bytes], name: bytes) -> str | None:
+    value = request_headers.get(name)
     return value.decode("latin-1") if value is not None else None
-
-
-def _without_port(hop: str) -> str:
-    """Some proxies write `address:port`, with brackets around an IPv6 address."""
-    if hop.startswith("["):
-        return hop[1:].partition("]")[0]
-    return hop.partition(":")[0] if hop.count(":") == 1 else hop
-
-
-def _plain(address: str) -> str:
-    """An address in its usual form; what is none is not repeated."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return "unknown"
-    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
-
-
-def _subject_of(address: str) -> str:
-    """What is limited together: an IPv4 address, or the /64 that an IPv6 customer holds."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return "unknown"
-    if parsed.version == 6 and parsed.ipv4_mapped is None:  # noqa: PLR2004
-        return str(ipaddress.ip_network((parsed, 64), strict=False).network_address)
-    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
 def _verdict(reply: list[Any]) -> Verdict:

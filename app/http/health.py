@@ -12,8 +12,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from redis.exceptions import RedisError
 
+from app.http.dependencies import services_of
 from app.kit import heartbeat, logs
-from app.parts import Parts, parts_of
+from app.services import Services
 from db import ledger
 from db.session import ALL_TENANTS
 
@@ -76,14 +77,14 @@ async def ready(request: Request[Any, Any, Any]) -> Response[Ready]:
     "/metrics", summary="Prometheus metrics", public=True, tags=["Health"], media_type="text/plain"
 )
 async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
-    parts, registry = parts_of(request), CollectorRegistry()
+    services, registry = services_of(request), CollectorRegistry()
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             registry.register(_Backlog(await reports_of(request).backlog.get()))
     except Exception as error:  # noqa: BLE001  # the other figures are wanted all the more
         log.warning("the ledger cannot be counted", reason=str(error)[:200])
-    if parts.settings.metrics_dir:
-        MultiProcessCollector(registry, path=parts.settings.metrics_dir)  # type: ignore[no-untyped-call]
+    if services.settings.metrics_dir:
+        MultiProcessCollector(registry, path=services.settings.metrics_dir)  # type: ignore[no-untyped-call]
         body = generate_latest(registry)
     else:
         body = generate_latest(REGISTRY) + generate_latest(registry)
@@ -113,9 +114,9 @@ class Remembered(Generic[T]):
 class Reports:
     """What one web process remembers of its own health."""
 
-    def __init__(self, parts: Parts) -> None:
-        self.ready = Remembered(0.5, lambda: check(parts))
-        self.backlog = Remembered(2.0, lambda: _backlog(parts))
+    def __init__(self, services: Services) -> None:
+        self.ready = Remembered(0.5, lambda: check(services))
+        self.backlog = Remembered(2.0, lambda: _backlog(services))
 
 
 def reports_of(request: Request[Any, Any, Any]) -> Reports:
@@ -123,17 +124,17 @@ def reports_of(request: Request[Any, Any, Any]) -> Reports:
     return reports
 
 
-async def check(parts: Parts) -> Ready:
+async def check(services: Services) -> Ready:
     postgres, redis, files, beats = await asyncio.gather(
-        _postgres(parts), _redis(parts), _files(parts), heartbeat.read(parts.redis)
+        _postgres(services), _redis(services), _files(services), heartbeat.read(services.redis)
     )
     workers = [beat for beat in beats if beat.part == "worker"]
     states = {
         "postgres": postgres,
         "redis": redis,
-        "workers": _workers(workers),
+        "workers": _workers(services, workers),
         "files": files,
-        "local_model": _model(parts, beats),
+        "local_model": _model(services, beats),
     }
     status: Literal["ok", "degraded", "unavailable"] = "ok"
     if postgres.state != "ok":
@@ -144,17 +145,17 @@ async def check(parts: Parts) -> Ready:
     return Ready(status, states, sandbox)  # type: ignore[arg-type]
 
 
-def _workers(running: list[heartbeat.Beat]) -> PartState:
+def _workers(services: Services, running: list[heartbeat.Beat]) -> PartState:
     if not running:
         return PartState("away", "no worker has reported in the last 30 seconds")
-    left = heartbeat.untaken(running)
+    left = heartbeat.untaken(running, services.doorbell.kinds.values())
     if left:
         return PartState("away", f"{len(running)} running, but nobody takes: {', '.join(left)}")
     return PartState("ok", f"{len(running)} running")
 
 
-def _model(parts: Parts, beats: list[heartbeat.Beat]) -> PartState:
-    if not parts.settings.local_model:
+def _model(services: Services, beats: list[heartbeat.Beat]) -> PartState:
+    if not services.settings.local_model:
         return PartState("off", "PARLEY_LOCAL_MODEL=off")
     for beat in beats:
         if beat.part == "model":
@@ -162,11 +163,11 @@ def _model(parts: Parts, beats: list[heartbeat.Beat]) -> PartState:
     return PartState("starting", "local/smollm2 has not reported yet")
 
 
-async def _postgres(parts: Parts) -> PartState:
+async def _postgres(services: Services) -> PartState:
     started = time.perf_counter()
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
-            async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
                 raw = await tx.raw()
                 version = await raw.fetchval("SELECT version_num FROM alembic_version")
     except Exception as error:  # noqa: BLE001  # whatever it is, the part is not usable
@@ -175,21 +176,21 @@ async def _postgres(parts: Parts) -> PartState:
     return PartState("ok", f"schema {version}", ms=_since(started))
 
 
-async def _redis(parts: Parts) -> PartState:
+async def _redis(services: Services) -> PartState:
     started = time.perf_counter()
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
-            await parts.redis.ping()
+            await services.redis.ping()
     except (RedisError, OSError, TimeoutError) as error:
         log.warning("redis is away", reason=str(error)[:200])
         return PartState("away", "requests are answered, but not limited; work is found by polling")
     return PartState("ok", ms=_since(started))
 
 
-async def _files(parts: Parts) -> PartState:
+async def _files(services: Services) -> PartState:
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
-            await parts.files.check()
+            await services.files.check()
     except Exception as error:  # noqa: BLE001  # whatever it is, the part is not usable
         log.warning("the file store is away", reason=str(error)[:200])
         return PartState("away", "cannot be asked; check PARLEY_FILES_URI")
@@ -200,8 +201,8 @@ def _since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 2)
 
 
-async def _backlog(parts: Parts) -> list[tuple[str, str, int, float]]:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _backlog(services: Services) -> list[tuple[str, str, int, float]]:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         rows = await ledger.backlog(await tx.raw())
     return [(row["kind"], row["state"], row["rows"], row["oldest"]) for row in rows]
 

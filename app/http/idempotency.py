@@ -14,14 +14,15 @@ from typing import Any
 import msgspec
 from litestar import Request, Response
 
-from app.http.errors import Conflict, IdempotencyMismatch, Invalid
+from app.http.authorization import caller_of
+from app.http.dependencies import services_of
 from app.http.transaction import request_tx
 from app.kit import background
-from app.kit.crypto import Keyring, Place
+from app.kit.crypto import Keyring, SealContext
+from app.kit.errors import Conflict, IdempotencyMismatch, Invalid
 from app.kit.ids import new_id
 from app.kit.renewal import Renewal
-from app.parts import parts_of
-from app.security.principal import caller_of
+from db.models import IdempotencyKey
 from db.session import ALL_TENANTS, Database, Tx
 
 HEADER = "Idempotency-Key"
@@ -74,7 +75,7 @@ class Hold:
         self._renewal = Renewal(_RENEW_SECONDS, lambda: self._run(_RENEW))
 
     async def store(self, status: int, media_type: str, sealed: bytes) -> None:
-        async with self._db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with self._db.tx(ALL_TENANTS, autocommit=True) as tx:
             given = (self.key_id, status, media_type, sealed, self.holder)
             await (await tx.raw()).execute(_STORE_APART, *given)
 
@@ -86,7 +87,7 @@ class Hold:
             background.spawn(self._run(_FORGET))
 
     async def _run(self, sql: str) -> None:
-        async with self._db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with self._db.tx(ALL_TENANTS, autocommit=True) as tx:
             await (await tx.raw()).execute(sql, self.key_id, self.holder)
 
 
@@ -115,20 +116,20 @@ async def before(request: Request[Any, Any, Any]) -> Response[bytes] | None:
         raise Invalid.field(HEADER, f"must have 1 to {_MAX_LENGTH} characters")
     key_id = _digest(*_who(request), request.scope["path"], request.url.query, key)
     fingerprint = _digest((await request.body()).hex())
-    parts = parts_of(request)
+    services = services_of(request)
     if request.route_handler.opt.get("idempotent") == "apart":
         # Answers that take long, like a model's: no transaction is open meanwhile.
-        hold = Hold(parts.db, key_id)
-        row = await _claimed_apart(parts.db, hold, fingerprint)
+        hold = Hold(services.db, key_id)
+        row = await _claimed_apart(services.db, hold, fingerprint)
         if row is None:
             hold.begin()
             request.scope["state"]["held_key"] = hold
-            _claimed.set(_Claim(key_id, hold, parts.keyring))
+            _claimed.set(_Claim(key_id, hold, services.keyring))
             return None
     else:
         tx = request_tx(request)
         if await _is_first(tx, key_id, fingerprint):
-            _claimed.set(_Claim(key_id, tx, parts.keyring))
+            _claimed.set(_Claim(key_id, tx, services.keyring))
             return None
         row = await (await tx.raw()).fetchrow(_READ, key_id)
     if row is None or row["fingerprint"] != fingerprint:
@@ -136,7 +137,7 @@ async def before(request: Request[Any, Any, Any]) -> Response[bytes] | None:
             f"This {HEADER} was used with another body; use a new key for a new request"
         )
     return Response(
-        parts.keyring.open(row["body"], _place(key_id)),
+        services.keyring.open(row["body"], _place(key_id)),
         status_code=row["status"],
         media_type=row["media_type"],
         headers={"Idempotent-Replayed": "true"},
@@ -161,7 +162,7 @@ async def _claimed_apart(db: Database, hold: Hold, fingerprint: str) -> Any:
     """The first answer's row, once there is one; None when the key is ours to answer."""
     deadline, pause = time.monotonic() + _WAIT_SECONDS, _PAUSE_SECONDS
     while True:
-        async with db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with db.tx(ALL_TENANTS, autocommit=True) as tx:
             raw = await tx.raw()
             if await raw.fetchval(_CLAIM_APART, hold.key_id, fingerprint, hold.holder) is not None:
                 return None
@@ -201,9 +202,9 @@ def _who(request: Request[Any, Any, Any]) -> tuple[str, str]:
     return caller.principal.user_id, caller.principal.narrowed_to or ""
 
 
-def _place(key_id: str) -> Place:
-    return Place(tenant="", table="idempotency_keys", record=key_id, field="body")
+def _place(key_id: str) -> SealContext:
+    return SealContext.of(IdempotencyKey.body, "", key_id)
 
 
-def _digest(*parts: str) -> str:
-    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+def _digest(*texts: str) -> str:
+    return hashlib.sha256(msgspec.json.encode(texts)).hexdigest()

@@ -13,8 +13,8 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.params import FromPath
 
-from app.http.errors import ApiError, ClientGone
-from app.http.limits import is_uncounted
+from app.http.costs import is_uncounted
+from app.kit.errors import ApiError, ClientGone
 
 _ASSETS = Path(swagger_ui.__file__).parent / "static"
 _SERVED = {

@@ -9,8 +9,9 @@ from typing import Any
 
 from litestar import Request
 
-from app.parts import parts_of
-from app.security.principal import caller_of
+from app.http.authorization import caller_of, principal_of
+from app.http.context import RequestContext
+from app.http.dependencies import services_of
 from db.session import Scope, Tx
 
 _READS = {"GET", "HEAD", "OPTIONS"}
@@ -20,15 +21,15 @@ def request_tx(request: Request[Any, Any, Any]) -> Tx:
     """The request's transaction; nothing is borrowed from the pool before its first statement."""
     state = request.scope["state"]
     if state.get("tx") is None:
-        read_only = request.method in _READS
-        state["tx"] = parts_of(request).db.begin(_scope(request), read_only=read_only)
+        autocommit = request.method in _READS
+        state["tx"] = services_of(request).db.begin(_scope(request), autocommit=autocommit)
     tx: Tx = state["tx"]
     return tx
 
 
 def _scope(request: Request[Any, Any, Any]) -> Scope | None:
     principal, options = caller_of(request).principal, request.route_handler.opt
-    # A public endpoint finds out its tenant by itself, whoever else the caller may be.
+    # A public endpoint looks up its tenant itself, whoever the caller may be.
     if principal is None or options.get("public"):
         return None
     # `own=True`: the caller's own account, wherever else they act.
@@ -39,4 +40,11 @@ async def provide_tx(request: Request[Any, Any, Any]) -> AsyncGenerator[Tx, None
     tx = request_tx(request)
     yield tx
     # Not reached when the handler raised: the gate then rolls back what is still open.
+    await tx.commit()
+
+
+async def provide_context(request: Request[Any, Any, Any]) -> AsyncGenerator[RequestContext, None]:
+    caller = caller_of(request)
+    tx = request_tx(request)
+    yield RequestContext(tx, services_of(request), principal_of(request), caller.address)
     await tx.commit()

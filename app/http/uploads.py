@@ -2,7 +2,7 @@
 
 from litestar.datastructures import UploadFile
 
-from app.http.errors import FileTooLarge
+from app.kit.errors import FileTooLarge
 
 MEGABYTE = 1024 * 1024
 

@@ -24,3 +24,7 @@ def frozen(at: datetime) -> Iterator[None]:
         yield
     finally:
         _frozen.pop()
+
+
+def milliseconds(start: datetime, end: datetime) -> float:
+    return round(max(0.0, (end - start).total_seconds() * 1000), 1)

@@ -10,13 +10,15 @@ import base64
 import os
 import struct
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
 import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from sqlalchemy.orm import InstrumentedAttribute
 
 _FORMAT = b"\x01"
 _KEY_BYTES = 32
@@ -32,7 +34,7 @@ class CannotOpen(ValueError):
     """Not sealed by these keys for this place, or altered since."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class SealContext(msgspec.Struct, frozen=True):
     """Where a sealed value belongs."""
 
     tenant: str
@@ -40,6 +42,20 @@ class Place(msgspec.Struct, frozen=True):
     record: str
     field: str
     version: int = 1
+
+    @classmethod
+    def of(
+        cls, column: InstrumentedAttribute[Any], tenant_id: str, record_id: str
+    ) -> "SealContext":
+        """The context of a mapped column's value in one row."""
+        table, field = _names_of(column)
+        return cls(tenant=tenant_id, table=table, record=record_id, field=field)
+
+
+@cache
+def _names_of(column: InstrumentedAttribute[Any]) -> tuple[str, str]:
+    mapped = column.property.columns[0]
+    return str(mapped.table.name), str(mapped.name)
 
 
 Newer = Callable[[], str | None]
@@ -104,12 +120,12 @@ class Keyring:
             return
         self.active = next(iter(self._keys))
 
-    def seal(self, plaintext: bytes, place: Place) -> bytes:
+    def seal(self, plaintext: bytes, place: SealContext) -> bytes:
         data_key, nonce = os.urandom(_KEY_BYTES), os.urandom(_NONCE_BYTES)
         content = AESGCM(data_key).encrypt(nonce, plaintext, _bound(b"data", place))
         return _header(self.active) + self._wrap(data_key, self.active, place) + nonce + content
 
-    def open(self, sealed: bytes, place: Place) -> bytes:
+    def open(self, sealed: bytes, place: SealContext) -> bytes:
         kid, wrapped, rest = _split(sealed)
         data_key = self._unwrap(wrapped, kid, place)
         try:
@@ -119,7 +135,7 @@ class Keyring:
         except InvalidTag as error:
             raise CannotOpen("the content does not open here") from error
 
-    def rewrap(self, sealed: bytes, place: Place) -> bytes:
+    def rewrap(self, sealed: bytes, place: SealContext) -> bytes:
         """The same value under the active key; unchanged when it already is."""
         kid, wrapped, rest = _split(sealed)
         if kid == self.active:
@@ -127,12 +143,12 @@ class Keyring:
         data_key = self._unwrap(wrapped, kid, place)
         return _header(self.active) + self._wrap(data_key, self.active, place) + rest
 
-    def _wrap(self, data_key: bytes, kid: str, place: Place) -> bytes:
+    def _wrap(self, data_key: bytes, kid: str, place: SealContext) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
         key = self.derive(kid, "tenant", place.tenant)
         return nonce + AESGCM(key).encrypt(nonce, data_key, _bound(b"wrap", place, kid.encode()))
 
-    def _unwrap(self, wrapped: bytes, kid: str, place: Place) -> bytes:
+    def _unwrap(self, wrapped: bytes, kid: str, place: SealContext) -> bytes:
         key = self.derive(kid, "tenant", place.tenant)
         nonce, box = wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:]
         try:
@@ -174,7 +190,7 @@ def _split(sealed: bytes) -> tuple[str, bytes, bytes]:
 
 
 @lru_cache(maxsize=4096)
-def _bound(layer: bytes, place: Place, *more: bytes) -> bytes:
+def _bound(layer: bytes, place: SealContext, *more: bytes) -> bytes:
     return _joined(
         _FORMAT,
         layer,

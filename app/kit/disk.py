@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 
-def settle(path: Path) -> None:
+def fsync(path: Path) -> None:
     """The file and the folder that names it reach the disk before this returns."""
     for target in (path, path.parent):
         opened = os.open(target, os.O_RDONLY)

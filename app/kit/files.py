@@ -46,7 +46,7 @@ class Files:
         """Durable once this returns; the caller commits the row that names it afterwards."""
         await obstore.put_async(self._store, key, content)
         if self._folder is not None:
-            await asyncio.to_thread(disk.settle, self._folder / key)
+            await asyncio.to_thread(disk.fsync, self._folder / key)
         return Stored(key, len(content), hashlib.sha256(content).hexdigest())
 
     async def read(self, key: str) -> bytes:

@@ -3,13 +3,14 @@
 import asyncio
 import os
 import socket
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from app.kit.work import KINDS
+from app.kit.work import WorkKind
 
 _PREFIX = "parley:alive:"
 _EVERY_SECONDS = 10
@@ -24,10 +25,10 @@ class Beat(msgspec.Struct):
     address: str = ""
 
 
-def untaken(workers: list[Beat]) -> list[str]:
+def untaken(workers: list[Beat], kinds: Iterable[WorkKind]) -> list[str]:
     """The queues that work may be on and that none of these takes."""
     taken = {queue for beat in workers for queue in beat.queues}
-    return sorted({kind.queue for kind in KINDS.values()} - taken)
+    return sorted({kind.queue for kind in kinds} - taken)
 
 
 def name_of(pid: int) -> str:

@@ -29,7 +29,7 @@ class Picture(msgspec.Struct, frozen=True):
     media_type: str
 
 
-async def redrawn(content: bytes, max_side: int) -> Picture:
+async def redraw(content: bytes, max_side: int) -> Picture:
     """A PNG, JPEG or WebP, told by its content, at most `max_side` pixels wide and high."""
     async with _turn:
         head, newline, picture = (await _run(content, max_side)).partition(b"\n")

@@ -9,7 +9,7 @@ _OLDER = 20
 _OLDEST = 50
 
 
-def settle() -> None:
+def tune_gc() -> None:
     """Once everything is loaded: what is here now stays, and is not looked through again."""
     gc.collect()
     gc.freeze()

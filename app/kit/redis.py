@@ -83,7 +83,7 @@ class _Link(asyncio.Protocol):
             self._transport.abort()
 
 
-class ScriptLine:
+class LuaScriptClient:
     """Runs one Lua script over one shared connection, opened when needed."""
 
     def __init__(self, url: str, script: str) -> None:

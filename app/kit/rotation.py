@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import Column, Table
 
 from app.kit import keys
-from app.kit.crypto import CannotOpen, Keyring, Place, kid_of
+from app.kit.crypto import CannotOpen, Keyring, SealContext, kid_of
 from app.kit.ids import new_id
 from app.settings import Settings
 from db.base import Base, Sealed
@@ -35,9 +35,9 @@ class SealedColumn(msgspec.Struct, frozen=True):
         tenant = "tenant_id, " if self.has_tenant else ""
         return f"SELECT id, {tenant}{self.field} AS sealed FROM {self.table}"  # noqa: S608  # our own names
 
-    def place(self, row: Row) -> Place:
+    def place(self, row: Row) -> SealContext:
         tenant = row["tenant_id"] if self.has_tenant else ""
-        return Place(tenant=tenant, table=self.table, record=row["id"], field=self.field)
+        return SealContext(tenant=tenant, table=self.table, record=row["id"], field=self.field)
 
 
 def sealed_columns() -> list[SealedColumn]:
@@ -68,7 +68,7 @@ async def _batches(db: Database, column: SealedColumn) -> AsyncIterator[list[Row
     sql = f"{column.select} WHERE id > $1 AND {column.field} IS NOT NULL ORDER BY id LIMIT {_BATCH}"
     last = ""
     while True:
-        async with db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with db.tx(ALL_TENANTS, autocommit=True) as tx:
             rows = list(await (await tx.raw()).fetch(sql, last))
         if not rows:
             return

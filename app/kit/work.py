@@ -1,9 +1,10 @@
-"""Accepting work: a ledger row in the caller's transaction, a ring of the bell after its commit.
+"""Accepts work: a ledger row in the caller's transaction, and a ring of the doorbell afterwards.
 
-The kinds are one table. Web tier and domains name a kind; `workers/main.py` says what runs it.
+An area declares its kinds of work in its `area.py`; `workers/main.py` has the functions.
 """
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -30,15 +31,15 @@ CANCEL_CHANNEL: Final = "parley:cancel"
 FINISHED: Final = frozenset({"done", "dead", "cancelled"})
 
 
-class Kind(msgspec.Struct, frozen=True):
-    """A kind of work: where it runs, how long it may take, and when it is tried again."""
+class WorkKind(msgspec.Struct, frozen=True):
+    """Where work of a kind runs, how long it may take, and when it is tried again."""
 
     name: str
     queue: str = "default"
     timeout_seconds: float = 60
     retry_delays: tuple[float, ...] = (1, 5, 30, 120, 600, 3600)
     awaited: bool = False
-    # Due rows are taken many at a time by whoever has room, without the queue.
+    # Due rows are claimed many at a time by the courier, without the queue.
     in_bulk: bool = False
 
     @property
@@ -46,32 +47,17 @@ class Kind(msgspec.Struct, frozen=True):
         return len(self.retry_delays) + 1
 
 
-KINDS: Final[dict[str, Kind]] = {
-    kind.name: kind
-    for kind in (
-        Kind("chat.turn", "chat", timeout_seconds=960, retry_delays=(2, 10, 30), awaited=True),
-        # A run is begun again only where that does no harm, or to tell that nobody knows its end.
-        Kind("tools.run", "tools", timeout_seconds=420, retry_delays=(1, 2), awaited=True),
-        # An event to all who want it: deliveries and actions, each of them work of its own.
-        Kind("events.fan_out", "deliveries", retry_delays=(1, 5, 30, 120, 600, 3600)),
-        Kind("events.act", retry_delays=(5, 30, 120, 600)),
-        # When it is tried again is a setting; this is the longest it can wait for an answer.
-        Kind("webhooks.deliver", "deliveries", timeout_seconds=45, in_bulk=True),
-        Kind("mail.send", timeout_seconds=90, retry_delays=(5, 30, 120, 600, 3600, 14400)),
-    )
-}
-
-
 class Doorbell:
     """Wakes workers over Redis. Best effort: whatever it loses, the workers' poller finds."""
 
-    def __init__(self, redis_url: str) -> None:
+    def __init__(self, redis_url: str, kinds: Mapping[str, WorkKind]) -> None:
+        self.kinds = kinds
         self._redis = connect(redis_url)
         self._waiting = connect(redis_url, wait_seconds=None)
         self._listening = 0
         self._queues = {name: RedisQueue(self._redis, name=name) for name in QUEUES}
 
-    async def ring(self, kind: Kind, work_id: str, dispatch_no: int = 0) -> bool:
+    async def ring(self, kind: WorkKind, work_id: str, dispatch_no: int = 0) -> bool:
         """True when the queue took it."""
         try:
             async with asyncio.timeout(RING_SECONDS):
@@ -91,7 +77,7 @@ class Doorbell:
         return True
 
     async def wake(self, kind_name: str, work_id: str) -> None:
-        await self.ring(KINDS[kind_name], work_id)
+        await self.ring(self.kinds[kind_name], work_id)
 
     async def announce_done(self, work_id: str) -> None:
         with suppress(RedisError, OSError, TimeoutError):
@@ -115,7 +101,7 @@ class Doorbell:
         self._listening += 1
         try:
             if await self._waiting.blpop([_done_key(work_id)], timeout=seconds) is not None:
-                # Others may be listening, too.
+                # Another listener may wait for the same work.
                 await self.announce_done(work_id)
         except (RedisError, OSError):
             await asyncio.sleep(min(seconds, 0.2))
@@ -135,7 +121,7 @@ def _done_key(work_id: str) -> str:
 async def accept(
     tx: Tx,
     doorbell: Doorbell,
-    kind_name: str,
+    kind: WorkKind,
     *,
     tenant_id: str | None,
     ref_id: str | None = None,
@@ -143,8 +129,7 @@ async def accept(
     run_at: datetime | None = None,
     cause_event_id: str | None = None,
 ) -> str:
-    """Remember work with the caller's own rows; it runs once they are committed."""
-    kind = KINDS[kind_name]
+    """Records work with the caller's own rows; it runs once they are committed."""
     work_id, current = new_id("wrk"), trace.current()
     added = await ledger.accept(
         tx,
@@ -163,7 +148,7 @@ async def accept(
     return work_id
 
 
-async def _ring(doorbell: Doorbell, kind: Kind, work_id: str) -> None:
+async def _ring(doorbell: Doorbell, kind: WorkKind, work_id: str) -> None:
     await doorbell.ring(kind, work_id)
 
 
@@ -182,7 +167,7 @@ async def wait(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while True:
-        async with db.tx(tenant_id, read_only=True) as tx:
+        async with db.tx(tenant_id, autocommit=True) as tx:
             state = await ledger.state_of(tx, tenant_id, work_id)
         left = deadline - loop.time()
         if state is None or state in FINISHED or left <= 0:

@@ -23,7 +23,7 @@ import msgspec
 
 from app import bootstrap
 from app import settings as configuration
-from app.bootstrap import AdminMade
+from app.bootstrap import AdminAccount
 from app.kit import heartbeat, keys
 from app.kit.redis import connect
 from app.local import child, optional, postgres, redis
@@ -166,7 +166,7 @@ class Up:
 
     # Starting
 
-    async def _start_all(self) -> AdminMade | None:
+    async def _start_all(self) -> AdminAccount | None:
         settings = self._settings
         await self._start_stores()
         self._say("database schema …")
@@ -273,7 +273,7 @@ class Up:
             await client.aclose()
         return worker.process is not None and heartbeat.name_of(worker.process.pid) in names
 
-    async def _bootstrap(self) -> AdminMade | None:
+    async def _bootstrap(self) -> AdminAccount | None:
         settings = self._settings
         db = Database(settings.sqlalchemy_url, pool_size=2)
         try:
@@ -308,7 +308,7 @@ class Up:
             else:
                 self._say(f"{part.name}: back")
 
-    def _welcome(self, admin: AdminMade | None, seconds: float) -> None:
+    def _welcome(self, admin: AdminAccount | None, seconds: float) -> None:
         settings = self._settings
         url = settings.public_url
         email = admin.email if admin else settings.admin_email

@@ -11,16 +11,15 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from app.http import limits
-from app.http.errors import Unauthorized
-from app.kit import logs
+from app.kit import limits, logs
+from app.kit.errors import Unauthorized
 from app.security.principal import Principal
 from db import fast
 from db.session import ALL_TENANTS, Database, Tx
 
 log = logs.get("sessions")
 
-COPY_SECONDS = 60
+CACHE_SECONDS = 60
 ENDED = "ended"
 GRANTS_KEY = "parley:grants"
 GRANTS_VERSION = "grants_version"
@@ -40,15 +39,15 @@ def plan_key(tenant_id: str) -> str:
     return f"parley:plan:{tenant_id}"
 
 
-class Standing(msgspec.Struct, frozen=True):
-    """What Postgres says of a session at this moment."""
+class SessionStatus(msgspec.Struct, frozen=True):
+    """A session as Postgres has it at this moment."""
 
-    live: bool
+    is_live: bool
     grants_version: int
     plan: str
 
 
-_STANDING = """
+_STATUS = """
 SELECT s.ended_at IS NULL AND s.expires_at > now() AND u.status = 'active' AS live,
        t.plan, t.limits::text AS limits,
        (SELECT number FROM instance_state WHERE key = 'grants_version') AS grants_version
@@ -57,40 +56,40 @@ WHERE s.tenant_id = $1 AND s.id = $2
 """
 
 
-async def standing(db: Database, tenant_id: str, session_id: str) -> Standing | None:
-    async with db.tx(tenant_id, read_only=True) as tx:
-        row = await fast.row(tx, tenant_id, _STANDING, session_id)
+async def read_status(db: Database, tenant_id: str, session_id: str) -> SessionStatus | None:
+    async with db.tx(tenant_id, autocommit=True) as tx:
+        row = await fast.row(tx, tenant_id, _STATUS, session_id)
     if row is None:
         return None
     plan = limits.plan_of(row["plan"], msgspec.json.decode(row["limits"]))
-    return Standing(row["live"], row["grants_version"] or 0, plan.packed())
+    return SessionStatus(row["live"], row["grants_version"] or 0, plan.to_script_argument())
 
 
-_STILL = """
+_IS_UNCHANGED = """
 SELECT s.ended_at IS NULL AND s.expires_at > now() AND u.status = 'active' AND u.role = $3
 FROM users u JOIN sessions s ON s.user_id = u.id
 WHERE u.tenant_id = $1 AND s.id = $2
 """
 
 
-async def require_standing(tx: Tx, principal: Principal) -> None:
+async def require_active_session(tx: Tx, principal: Principal) -> None:
     """What the gate saw of the caller holds now, too.
 
     Asked under the lock of whatever could have changed it: somebody who was just demoted must not
     undo that with a request that was already on its way.
     """
     tenant_id = principal.tenant_id
-    if not await fast.value(tx, tenant_id, _STILL, principal.session_id, principal.role):
+    if not await fast.value(tx, tenant_id, _IS_UNCHANGED, principal.session_id, principal.role):
         raise Unauthorized("This session has ended; sign in again")
 
 
 async def tenant_exists(db: Database, tenant_id: str) -> bool:
-    async with db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with db.tx(ALL_TENANTS, autocommit=True) as tx:
         raw = await tx.raw()
         return bool(await raw.fetchval("SELECT 1 FROM tenants WHERE id = $1", tenant_id))
 
 
-class Copies:
+class SessionCache:
     """Keeps the copies true when their source changes. Called after the commit."""
 
     def __init__(self, redis: Redis) -> None:
@@ -99,8 +98,8 @@ class Copies:
     async def end_sessions(self, session_ids: Iterable[str]) -> None:
         await self._set({session_key(session_id): ENDED for session_id in session_ids})
 
-    async def change_plan(self, tenant_id: str, packed: str) -> None:
-        await self._set({plan_key(tenant_id): packed})
+    async def change_plan(self, tenant_id: str, limits_argument: str) -> None:
+        await self._set({plan_key(tenant_id): limits_argument})
 
     async def change_grants(self, version: int) -> None:
         await self._set({GRANTS_KEY: str(version)}, rising=True)
@@ -120,13 +119,13 @@ class Copies:
             for key, value in values.items():
                 if rising:
                     # Two changes at once may arrive here in the other order.
-                    pipe.eval(_RAISE, 1, key, value, COPY_SECONDS)
+                    pipe.eval(_RAISE, 1, key, value, CACHE_SECONDS)
                 else:
-                    pipe.set(key, value, ex=COPY_SECONDS)
+                    pipe.set(key, value, ex=CACHE_SECONDS)
             await pipe.execute()
 
     async def _write_later(self, values: dict[str, str], *, rising: bool) -> None:
-        for _ in range(COPY_SECONDS * 4):
+        for _ in range(CACHE_SECONDS * 4):
             await asyncio.sleep(0.25)
             try:
                 await self._write(values, rising=rising)

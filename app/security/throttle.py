@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from app.http.errors import RateLimited
 from app.kit import clock
+from app.kit.errors import RateLimited
 from db.session import Tx
 
 MINUTE, DAY = 60, 86400

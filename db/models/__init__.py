@@ -1,20 +1,22 @@
 """One file per aggregate; this list is what Alembic and the session know."""
 
-from db.models.accounts import Attempt, Invitation, OneTimeToken, RoleGrant, Session, User
+from db.models.accounts import Invitation, OneTimeToken, Session, User
 from db.models.agents import Agent, AgentVersion, SubAgent
-from db.models.chat import ChatJob, Conversation, ConversationEntry, EmbedKey
+from db.models.chat import ChatJob, Conversation, ConversationEntry
+from db.models.deliveries import Delivery, DeliveryAttempt, Webhook
+from db.models.embed import EmbedKey
 from db.models.events import EventLog
 from db.models.incoming import IncomingPayload, IncomingWebhook
-from db.models.instance import IdempotencyKey, InstanceState
+from db.models.instance import Attempt, IdempotencyKey, InstanceState
 from db.models.mail import MailMessage
 from db.models.mfa import MfaDevice, RecoveryCode
 from db.models.models import ProviderKey
+from db.models.roles import RoleGrant
 from db.models.subscriptions import EventSubscription
 from db.models.tenants import Tenant
 from db.models.tools import AgentTool, Tool, ToolExecution
 from db.models.usage import Usage, UsageHour
 from db.models.vault import Credential, CredentialAccess, CredentialAudit, CredentialAuditChain
-from db.models.webhooks import Delivery, DeliveryAttempt, Webhook
 from db.models.work import Work
 
 __all__ = [

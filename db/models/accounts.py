@@ -68,18 +68,6 @@ class OneTimeToken(TenantOwned, HasId, Timestamps, Base):
     used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
 
 
-class Attempt(Base):
-    """Failures of one account or address under one rule; the id is a hash of both."""
-
-    __tablename__ = "attempts"
-    __table_args__ = (Index("ix_attempts_since", "since"),)
-
-    id: Mapped[str] = mapped_column(primary_key=True)
-    failures: Mapped[int] = mapped_column(server_default="0")
-    since: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
-    blocked_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-
-
 class Invitation(TenantOwned, HasId, Timestamps, Base):
     __tablename__ = "invitations"
     __table_args__ = (
@@ -94,12 +82,3 @@ class Invitation(TenantOwned, HasId, Timestamps, Base):
     invited_by: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     expires_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
     used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-
-
-class RoleGrant(Base):
-    """Which permission a role has. Seeded from the defaults in code, then owned by super_admin."""
-
-    __tablename__ = "role_grants"
-
-    role: Mapped[str] = mapped_column(primary_key=True)
-    permission: Mapped[str] = mapped_column(primary_key=True)

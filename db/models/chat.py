@@ -3,30 +3,10 @@ from typing import Any
 
 from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import BigInteger, ForeignKey, Identity, Index, func, text
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
-from sqlalchemy.types import String
 
 from db.base import Base, HasId, TenantOwned, Timestamps
-
-
-class EmbedKey(TenantOwned, HasId, Timestamps, Base):
-    """Lets a web site talk to one agent. Only the key's hash is kept."""
-
-    __tablename__ = "embed_keys"
-    __table_args__ = (
-        Index("ix_embed_keys_tenant_id", "tenant_id", "created_at"),
-        Index("ix_embed_keys_agent_id", "agent_id"),
-    )
-
-    agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
-    name: Mapped[str]
-    key_prefix: Mapped[str]
-    key_hash: Mapped[str] = mapped_column(unique=True)
-    allowed_domains: Mapped[list[str]] = mapped_column(
-        ARRAY(String), default=list, server_default="{}"
-    )
-    last_used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
 
 
 class Conversation(TenantOwned, HasId, Timestamps, Base):

@@ -34,3 +34,15 @@ class IdempotencyKey(Base):
     created_at: Mapped[datetime] = mapped_column(
         DateTimeUTC(timezone=True), server_default=func.now()
     )
+
+
+class Attempt(Base):
+    """Failures of one account or address under one rule; the id is a hash of both."""
+
+    __tablename__ = "attempts"
+    __table_args__ = (Index("ix_attempts_since", "since"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    failures: Mapped[int] = mapped_column(server_default="0")
+    since: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
+    blocked_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))

@@ -9,7 +9,7 @@ import pytest
 
 from app.kit import clock
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from db.models import Agent
 from db.session import ALL_TENANTS
 from tests.model_server import Reply
@@ -41,7 +41,9 @@ async def _create(caller: Client, **fields: Any) -> dict[str, Any]:
     return made
 
 
-async def _make(parts: Parts, tenant_id: str, *names: str, status: str = "draft") -> list[str]:
+async def _make(
+    services: Services, tenant_id: str, *names: str, status: str = "draft"
+) -> list[str]:
     """Agents the short way: all at the very same moment, so that lists have ties."""
     now = clock.now()
     rows = [
@@ -58,7 +60,7 @@ async def _make(parts: Parts, tenant_id: str, *names: str, status: str = "draft"
         )
         for name in names
     ]
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         (await tx.session()).add_all(rows)
     return [row.id for row in rows]
 
@@ -76,14 +78,14 @@ async def _log(caller: Client) -> list[tuple[str, dict[str, Any]]]:
     return [(entry["type"], entry["data"]) for entry in reversed(answer.json()["data"])]
 
 
-async def _row(parts: Parts, agent_id: str) -> dict[str, Any]:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _row(services: Services, agent_id: str) -> dict[str, Any]:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         found = await (await tx.raw()).fetchrow("SELECT * FROM agents WHERE id = $1", agent_id)
     return dict(found)
 
 
-async def _count(parts: Parts, table: str, column: str, value: str) -> int:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _count(services: Services, table: str, column: str, value: str) -> int:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         sql = f"SELECT count(*) FROM {table} WHERE {column} = $1"
         return int(await (await tx.raw()).fetchval(sql, value))
 
@@ -105,15 +107,17 @@ async def test_a_list_has_exactly_the_fields_of_a_summary(developer: Client) -> 
     assert found == [{name: made[name] for name in SUMMARY_KEYS}]
 
 
-async def test_twenty_are_on_a_page_unless_told_otherwise(developer: Client, parts: Parts) -> None:
-    await _make(parts, developer.tenant_id, *["x"] * 21)
+async def test_twenty_are_on_a_page_unless_told_otherwise(
+    developer: Client, services: Services
+) -> None:
+    await _make(services, developer.tenant_id, *["x"] * 21)
     answer = (await developer.get(PATH)).json()
     assert len(answer["data"]) == 20
     assert answer["pagination"] == {"page": 1, "per_page": 20, "total": 21, "total_pages": 2}
 
 
-async def test_the_last_page_holds_the_rest(developer: Client, parts: Parts) -> None:
-    await _make(parts, developer.tenant_id, *"abcde")
+async def test_the_last_page_holds_the_rest(developer: Client, services: Services) -> None:
+    await _make(services, developer.tenant_id, *"abcde")
     answer = (await developer.get(PATH, params={"page": 3, "per_page": 2})).json()
     assert len(answer["data"]) == 1
     assert answer["pagination"] == {"page": 3, "per_page": 2, "total": 5, "total_pages": 3}
@@ -127,9 +131,9 @@ async def test_a_page_past_the_end_is_empty(developer: Client) -> None:
 
 @pytest.mark.parametrize("per_page", [1, 100])
 async def test_a_page_holds_one_to_a_hundred(
-    developer: Client, parts: Parts, per_page: int
+    developer: Client, services: Services, per_page: int
 ) -> None:
-    await _make(parts, developer.tenant_id, *["x"] * 101)
+    await _make(services, developer.tenant_id, *["x"] * 101)
     answer = (await developer.get(PATH, params={"per_page": per_page})).json()
     assert len(answer["data"]) == per_page
     assert answer["pagination"]["per_page"] == per_page
@@ -184,36 +188,38 @@ async def test_a_wrong_parameter_is_named(developer: Client, name: str, value: s
     ],
 )
 async def test_search_takes_text_as_it_is_and_looks_in_names_only(
-    developer: Client, parts: Parts, search: str, expected: list[str]
+    developer: Client, services: Services, search: str, expected: list[str]
 ) -> None:
     names = ["100% off", "snake_case", "a/b", "a\\b", "o'brien", "Über", "plain"]
-    await _make(parts, developer.tenant_id, *names)
+    await _make(services, developer.tenant_id, *names)
     assert await _names(developer, search=search) == expected
 
 
-async def test_an_empty_search_finds_everything(developer: Client, parts: Parts) -> None:
-    await _make(parts, developer.tenant_id, "one", "two")
+async def test_an_empty_search_finds_everything(developer: Client, services: Services) -> None:
+    await _make(services, developer.tenant_id, "one", "two")
     assert sorted(await _names(developer, search="")) == ["one", "two"]
 
 
 @pytest.mark.parametrize("status", STATUSES)
-async def test_a_list_can_be_of_one_status(developer: Client, parts: Parts, status: str) -> None:
+async def test_a_list_can_be_of_one_status(
+    developer: Client, services: Services, status: str
+) -> None:
     for each in STATUSES:
-        await _make(parts, developer.tenant_id, each, status=each)
+        await _make(services, developer.tenant_id, each, status=each)
     assert await _names(developer, status=status) == [status]
 
 
 async def test_archived_agents_are_listed_unless_told_otherwise(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     for each in STATUSES:
-        await _make(parts, developer.tenant_id, each, status=each)
+        await _make(services, developer.tenant_id, each, status=each)
     assert sorted(await _names(developer)) == sorted(STATUSES)
 
 
-async def test_search_status_and_paging_go_together(developer: Client, parts: Parts) -> None:
-    await _make(parts, developer.tenant_id, "ax", "ay", "b", status="published")
-    await _make(parts, developer.tenant_id, "az", status="draft")
+async def test_search_status_and_paging_go_together(developer: Client, services: Services) -> None:
+    await _make(services, developer.tenant_id, "ax", "ay", "b", status="published")
+    await _make(services, developer.tenant_id, "az", status="draft")
     params = {"search": "a", "status": "published", "per_page": 1, "sort": "-name"}
     answer = (await developer.get(PATH, params=params)).json()
     assert [item["name"] for item in answer["data"]] == ["ay"]
@@ -250,9 +256,9 @@ async def test_a_list_is_sorted_as_asked(developer: Client, sort: str, expected:
 
 @pytest.mark.parametrize("sort", ["name", "-name", "status", "-created_at", "updated_at"])
 async def test_pages_of_equal_rows_neither_repeat_nor_skip(
-    developer: Client, parts: Parts, sort: str
+    developer: Client, services: Services, sort: str
 ) -> None:
-    made = await _make(parts, developer.tenant_id, *["same"] * 7)
+    made = await _make(services, developer.tenant_id, *["same"] * 7)
     found = []
     for page in range(1, 5):
         answer = await developer.get(PATH, params={"sort": sort, "page": page, "per_page": 2})
@@ -434,10 +440,10 @@ async def test_unknown_fields_are_ignored(developer: Client) -> None:
 
 @pytest.mark.parametrize(("field", "value"), FOREIGN_KEYS.items())
 async def test_what_is_not_the_callers_to_say_cannot_be_created(
-    developer: Client, parts: Parts, field: str, value: object
+    developer: Client, services: Services, field: str, value: object
 ) -> None:
     made = await _create(developer, **{field: value}, provider="anthropic", retention_days=1)
-    row = await _row(parts, made["id"])
+    row = await _row(services, made["id"])
     assert row[field] != value
     assert row["tenant_id"] == developer.tenant_id
     assert row["provider"] == "openai"
@@ -677,14 +683,14 @@ async def test_a_wrong_field_of_a_change_is_named(
 
 @pytest.mark.parametrize(("field", "value"), FOREIGN_KEYS.items())
 async def test_what_is_not_the_callers_to_say_cannot_be_changed(
-    developer: Client, parts: Parts, field: str, value: object
+    developer: Client, services: Services, field: str, value: object
 ) -> None:
     made = await _create(developer)
-    before = await _row(parts, made["id"])
+    before = await _row(services, made["id"])
     change = {field: value, "log_messages": False, "retention_days": 1, "provider": "x"}
     answer = await developer.put(f"{PATH}/{made['id']}", change)
     assert (answer.status_code, answer.json()) == (200, made)
-    assert await _row(parts, made["id"]) == before
+    assert await _row(services, made["id"]) == before
 
 
 @pytest.mark.parametrize("before", STATUSES)
@@ -731,9 +737,11 @@ async def test_a_change_holds_in_the_next_turn(talk: Talker) -> None:
     assert (asked["temperature"], asked["max_tokens"]) == (0.125, 33)
 
 
-async def test_another_model_brings_its_own_provider_along(talk: Talker, parts: Parts) -> None:
+async def test_another_model_brings_its_own_provider_along(
+    talk: Talker, services: Services
+) -> None:
     await talk.client.put(talk.path, {"primary_model": "claude-x"})
-    assert (await _row(parts, talk.agent_id))["provider"] == "anthropic"
+    assert (await _row(services, talk.agent_id))["provider"] == "anthropic"
     answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hello"})
     assert answer.status_code == 409
     assert answer.json()["error"]["code"] == "model_not_configured"
@@ -820,7 +828,7 @@ async def test_what_super_admin_does_is_told_in_the_agents_own_tenant(
 
 
 @pytest.fixture
-async def in_use(talk: Talker, parts: Parts) -> AsyncIterator[Talker]:
+async def in_use(talk: Talker, services: Services) -> AsyncIterator[Talker]:
     """An agent with a conversation, an embed key, a job and two versions."""
     caller = talk.client
     await talk.say("Hello")
@@ -830,7 +838,7 @@ async def in_use(talk: Talker, parts: Parts) -> AsyncIterator[Talker]:
     assert job.status_code == 202
     await caller.put(talk.path, {"temperature": 0.1})
     yield talk
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute("DELETE FROM work WHERE tenant_id = $1", caller.tenant_id)
 
 
@@ -847,14 +855,16 @@ OWNED = ["conversations", "conversation_entries", "embed_keys", "chat_jobs", "ag
 
 
 @pytest.mark.parametrize("table", OWNED)
-async def test_what_an_agent_owned_goes_with_it(in_use: Talker, parts: Parts, table: str) -> None:
-    assert await _count(parts, table, "agent_id", in_use.agent_id) > 0
+async def test_what_an_agent_owned_goes_with_it(
+    in_use: Talker, services: Services, table: str
+) -> None:
+    assert await _count(services, table, "agent_id", in_use.agent_id) > 0
     assert (await in_use.client.delete(in_use.path)).status_code == 204
-    assert await _count(parts, table, "agent_id", in_use.agent_id) == 0
+    assert await _count(services, table, "agent_id", in_use.agent_id) == 0
 
 
 async def test_direct_sub_agents_go_with_their_parent_at_any_depth(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     parent = await _create(developer)
     ids = [parent["id"]]
@@ -862,10 +872,10 @@ async def test_direct_sub_agents_go_with_their_parent_at_any_depth(
         answer = await developer.post(f"{PATH}/{ids[-1]}/sub-agents/direct", BODY)
         assert answer.status_code == 201
         ids.append(answer.json()["id"])
-    assert await _count(parts, "agents", "tenant_id", developer.tenant_id) == 4
+    assert await _count(services, "agents", "tenant_id", developer.tenant_id) == 4
     await developer.delete(f"{PATH}/{parent['id']}")
-    assert await _count(parts, "agents", "tenant_id", developer.tenant_id) == 0
-    assert await _count(parts, "sub_agents", "tenant_id", developer.tenant_id) == 0
+    assert await _count(services, "agents", "tenant_id", developer.tenant_id) == 0
+    assert await _count(services, "sub_agents", "tenant_id", developer.tenant_id) == 0
 
 
 async def test_the_end_of_every_direct_sub_agent_is_told(developer: Client) -> None:
@@ -877,13 +887,13 @@ async def test_the_end_of_every_direct_sub_agent_is_told(developer: Client) -> N
     assert sorted(gone) == sorted([parent["id"], child["id"]])
 
 
-async def test_attached_agents_outlive_their_parent(developer: Client, parts: Parts) -> None:
+async def test_attached_agents_outlive_their_parent(developer: Client, services: Services) -> None:
     parent, other = await _create(developer), await _create(developer, name="Other")
     path = f"{PATH}/{parent['id']}"
     await developer.post(f"{path}/sub-agents/attach", {"agent_id": other["id"]})
     await developer.delete(path)
     assert await _names(developer) == ["Other"]
-    assert await _count(parts, "sub_agents", "tenant_id", developer.tenant_id) == 0
+    assert await _count(services, "sub_agents", "tenant_id", developer.tenant_id) == 0
 
 
 async def test_an_attached_agent_that_is_deleted_leaves_its_parents(developer: Client) -> None:

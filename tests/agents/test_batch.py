@@ -9,8 +9,8 @@ import pytest
 from app.domain.agents import batch
 from app.domain.agents.schemas import Operation
 from app.kit.ids import new_id
-from app.parts import Parts
 from app.security.principal import Principal
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.world import Client, World
 
@@ -241,10 +241,10 @@ async def test_an_update_of_nothing_is_an_update(developer: Client) -> None:
 
 
 @pytest.fixture
-async def refused_name(parts: Parts) -> AsyncIterator[str]:
+async def refused_name(services: Services) -> AsyncIterator[str]:
     """A name whose event the database refuses: an operation that fails after its first writes."""
     name = new_id("refused")
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
         await raw.execute(
             """
@@ -259,7 +259,7 @@ async def refused_name(parts: Parts) -> AsyncIterator[str]:
             """
         )
     yield name
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
         await raw.execute("DROP TRIGGER refuse_event ON event_log")
         await raw.execute("DROP FUNCTION refuse_event")
@@ -272,7 +272,7 @@ async def _versions(caller: Client, agent_id: str) -> int:
 
 
 async def test_a_create_that_fails_halfway_leaves_no_trace(
-    developer: Client, parts: Parts, refused_name: str
+    developer: Client, services: Services, refused_name: str
 ) -> None:
     results = await _run(
         developer, _create(name="Before"), _create(name=refused_name), _create(name="After")
@@ -280,7 +280,7 @@ async def test_a_create_that_fails_halfway_leaves_no_trace(
     assert [result["status"] for result in results] == [201, 409, 201]
     assert results[1]["error"]["code"] == "conflict"
     assert await _names(developer) == ["After", "Before"]
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         sql = "SELECT count(*) FROM agent_versions WHERE tenant_id = $1"
         assert await (await tx.raw()).fetchval(sql, developer.tenant_id) == 2
 
@@ -304,10 +304,10 @@ async def test_an_update_that_fails_halfway_leaves_no_trace(
 
 
 async def test_a_delete_that_fails_halfway_leaves_the_agent(
-    developer: Client, parts: Parts, refused_name: str
+    developer: Client, services: Services, refused_name: str
 ) -> None:
     made = await _agent(developer)
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         sql = "UPDATE agents SET name = $1 WHERE id = $2"
         await (await tx.raw()).execute(sql, refused_name, made["id"])
     results = await _run(developer, _delete(made["id"]), _create(name="After"))
@@ -394,7 +394,7 @@ async def test_super_admin_changes_agents_of_several_tenants(
 
 
 async def test_who_may_write_but_not_delete_is_told_so_for_deletes_alone(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     """Role grants are the whole instance's, so the caller is made here instead of signed in."""
     kept, changed = await _agent(developer, name="Kept"), await _agent(developer, name="Old")
@@ -411,8 +411,8 @@ async def test_who_may_write_but_not_delete_is_told_so_for_deletes_alone(
         Operation(action="delete", id=NO_AGENT),
         Operation(action="update", id=changed["id"], data={"name": "Renamed"}),
     ]
-    async with parts.db.tx(developer.tenant_id) as tx:
-        results = await batch.run(tx, parts.doorbell, writer, operations)
+    async with services.db.tx(developer.tenant_id) as tx:
+        results = await batch.run(tx, services, writer, operations)
     assert [result.status for result in results] == [201, 403, 403, 200]
     refused = results[1].error
     assert refused is not None

@@ -10,16 +10,19 @@ import httpx
 import msgspec
 import pytest
 
-from app.domain.agents import brain as brains
-from app.domain.agents.brain import Child
+from app.domain.agents import runtime as runtimes
+from app.domain.agents.runtime import SubAgentInfo
 from app.domain.chat import delegation
-from app.domain.chat.calls import Call, Round, forget_unknown
-from app.domain.chat.steps import Delta, Thought, ToolResult, ToolUse
-from app.domain.chat.think import Mind, Spend, think
-from app.domain.chat.toolbox import Offer, Outcome, Tell, ToolBox
-from app.domain.models.protocol import Function, Message, ModelFailed, Target
+from app.domain.chat.agent_loop import LoopConfig, TokenBudget, run_loop
+from app.domain.chat.stream_events import LoopEvent, TextDelta, ToolResult, ToolUse
+from app.domain.chat.tool_calls import Call, Round, fail_unknown_calls
+from app.domain.chat.toolbox import Report, Toolbox
+from app.domain.models.errors import ModelFailed
+from app.domain.models.protocol import Function, Message, Target
+from app.domain.models.service import Models
+from app.domain.tools.service import CallOutcome, ToolOffer
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import until
 from tests.model_server import ModelServer, Reply
@@ -135,7 +138,7 @@ async def test_any_name_makes_a_function_that_providers_take(
 def test_long_names_that_are_nearly_the_same_are_told_apart() -> None:
     """No server: what hangs here would hang every request of its process."""
     names = ["a" * 48, "a" * 46 + " 3", "a" * 48 + "b"]
-    children = [Child(f"agt_{name}", name, "published", "", "") for name in names]
+    children = [SubAgentInfo(f"agt_{name}", name, "published", "", "") for name in names]
     offers = delegation._offers(children)
     assert len({offer.function.name for offer in offers}) == 3
 
@@ -537,18 +540,18 @@ async def test_a_nul_in_the_name_of_a_tool_does_not_lose_the_turn(talk: Talker) 
     assert answer.status_code == 200, answer.text
 
 
-async def _sql(parts: Parts, *statements: str) -> None:
-    async with parts.db.tx(ALL_TENANTS) as tx:
+async def _sql(services: Services, *statements: str) -> None:
+    async with services.db.tx(ALL_TENANTS) as tx:
         for statement in statements:
             await (await tx.raw()).execute(statement)
 
 
 @pytest.fixture
-async def unkeepable(parts: Parts) -> AsyncIterator[str]:
+async def unkeepable(services: Services) -> AsyncIterator[str]:
     """A text that the database refuses to keep."""
     text = new_id("refused")
     await _sql(
-        parts,
+        services,
         """
         CREATE FUNCTION refuse_text() RETURNS trigger LANGUAGE plpgsql
         AS $$ BEGIN RAISE EXCEPTION 'refused by the test'; END $$
@@ -560,7 +563,7 @@ async def unkeepable(parts: Parts) -> AsyncIterator[str]:
     )
     yield text
     await _sql(
-        parts,
+        services,
         "DROP TRIGGER refuse_text ON conversation_entries",
         "DROP FUNCTION refuse_text",
     )
@@ -840,14 +843,16 @@ async def test_visitors_are_told_nothing_of_what_goes_into_calls(talk: Talker) -
 class Box:
     """One tool that notes what it is given, and does what the test says."""
 
-    def __init__(self, outcome: Outcome | Exception, *, repeatable: bool = True) -> None:
+    def __init__(self, outcome: CallOutcome | Exception, *, repeatable: bool = True) -> None:
         function = Function("tool", "A tool", {"type": "object"})
-        self.offers = [Offer(function, "Tool", None, repeatable)]
-        self.given: list[dict[str, Any]] = []
+        self.offers = [ToolOffer(function, "Tool", None, repeatable)]
+        self.arguments: list[dict[str, Any]] = []
         self._outcome = outcome
 
-    async def run(self, offer: Offer, call_id: str, given: dict[str, Any], tell: Tell) -> Outcome:
-        self.given.append(given)
+    async def run(
+        self, offer: ToolOffer, call_id: str, arguments: dict[str, Any], report: Report
+    ) -> CallOutcome:
+        self.arguments.append(arguments)
         if isinstance(self._outcome, Exception):
             raise self._outcome
         return self._outcome
@@ -860,7 +865,7 @@ class Kept:
         self.rounds = rounds
         self.seen: list[tuple[int, int]] = []
 
-    async def keep(self) -> None:
+    async def save(self) -> None:
         calls = [call for done in self.rounds for call in done.calls]
         self.seen.append((len(self.rounds), sum(call.status is not None for call in calls)))
 
@@ -868,18 +873,18 @@ class Kept:
 class Thinker:
     """A mind over the scripted model, without any agent or conversation."""
 
-    def __init__(self, parts: Parts, models: ModelServer, model: str) -> None:
-        self._parts, self._models, self._model = parts, models, model
-        self.spend = Spend()
+    def __init__(self, services: Services, models: ModelServer, model: str) -> None:
+        self._services, self._models, self._model = services, models, model
+        self.budget = TokenBudget()
 
-    def mind(self, *boxes: ToolBox, live: bool = False) -> Mind:
+    def mind(self, *boxes: Toolbox, live: bool = False) -> LoopConfig:
         target = Target(f"{PROVIDER}/{self._model}", PROVIDER, "sk-x", self._models.url)
-        return Mind(
-            models=self._parts.models,
+        return LoopConfig(
+            models=self._services.get(Models),
             target=target,
             temperature=0.5,
             max_tokens=10,
-            boxes=list(boxes),
+            toolboxes=list(boxes),
             live=live,
         )
 
@@ -891,52 +896,54 @@ class Thinker:
         return self._models.asked(self._model)
 
     async def think(
-        self, *boxes: ToolBox, journal: Kept | None = None, live: bool = False
-    ) -> list[Thought]:
+        self, *boxes: Toolbox, journal: Kept | None = None, live: bool = False
+    ) -> list[LoopEvent]:
         messages = [Message("user", "Hello")]
-        thoughts = think(self.mind(*boxes, live=live), messages, self.spend, journal)
+        thoughts = run_loop(self.mind(*boxes, live=live), messages, self.budget, journal)
         async with aclosing(thoughts) as steps:
             return [step async for step in steps]
 
 
 @pytest.fixture
-def thinker(parts: Parts, models: ModelServer) -> Thinker:
-    return Thinker(parts, models, new_id("thinker"))
+def thinker(services: Services, models: ModelServer) -> Thinker:
+    return Thinker(services, models, new_id("thinker"))
 
 
-def _text(steps: list[Thought]) -> str:
-    return "".join(step.delta for step in steps if isinstance(step, Delta))
+def _text(steps: list[LoopEvent]) -> str:
+    return "".join(step.delta for step in steps if isinstance(step, TextDelta))
 
 
 async def test_a_small_budget_ends_the_rounds(thinker: Thinker) -> None:
-    box = Box(Outcome("ok"))
-    thinker.spend = Spend(limit=50)
+    box = Box(CallOutcome("ok"))
+    thinker.budget = TokenBudget(limit=50)
     thinker.script(_calling(("tool", {}), texts=["More!"], usage=(10, 7)))
     steps = await thinker.think(box)
     # 17, 34, 51: the third answer's call still runs, the fourth is asked without tools.
     assert [bool(_offered(request)) for request in thinker.asked] == [True, True, True, False]
-    assert len(box.given) == 3
-    assert (thinker.spend.prompt_tokens, thinker.spend.completion_tokens) == (40, 28)
+    assert len(box.arguments) == 3
+    assert (thinker.budget.prompt_tokens, thinker.budget.completion_tokens) == (40, 28)
     assert _text(steps) == "More!\n\nMore!\n\nMore!\n\nMore!"
 
 
 async def test_a_budget_that_is_used_up_at_the_start_still_gives_an_answer(
     thinker: Thinker,
 ) -> None:
-    thinker.spend = Spend(limit=10)
-    thinker.spend.add("another-model", 10, 0)
+    thinker.budget = TokenBudget(limit=10)
+    thinker.budget.add("another-model", 10, 0)
     thinker.script(Reply(texts=["Hi."]))
-    assert _text(await thinker.think(Box(Outcome("ok")))) == "Hi."
+    assert _text(await thinker.think(Box(CallOutcome("ok")))) == "Hi."
     assert not _offered(thinker.asked[0])
 
 
-async def test_delegation_refuses_once_the_budget_is_used_up(talk: Talker, parts: Parts) -> None:
+async def test_delegation_refuses_once_the_budget_is_used_up(
+    talk: Talker, services: Services
+) -> None:
     child = await _child(talk, "Kid")
-    async with parts.db.tx(talk.client.tenant_id, read_only=True) as tx:
-        brain = await brains.load(tx, parts.keyring, talk.agent_id)
-    spend = Spend(limit=1)
+    async with services.db.tx(talk.client.tenant_id, autocommit=True) as tx:
+        runtime = await runtimes.load_runtime(tx, services.keyring, talk.agent_id)
+    spend = TokenBudget(limit=1)
     spend.add("x", 1, 0)
-    box = delegation.Delegation(parts, brain, spend, 0, public=False)
+    box = delegation.Delegation(services, runtime, spend, 0, is_public=False)
     told: list[ToolUse | ToolResult] = []
     outcome = await box.run(box.offers[0], "call_1", {"task": "Do it"}, told.append)
     assert (outcome.status, told, child.asked) == ("failed", [], [])
@@ -945,32 +952,32 @@ async def test_delegation_refuses_once_the_budget_is_used_up(talk: Talker, parts
 async def test_a_model_that_does_not_tell_its_usage_is_estimated(thinker: Thinker) -> None:
     thinker.script(Reply(texts=["x" * 70], usage=None))
     await thinker.think()
-    assert thinker.spend.prompt_tokens > 0
-    assert thinker.spend.completion_tokens == 21
+    assert thinker.budget.prompt_tokens > 0
+    assert thinker.budget.completion_tokens == 21
 
 
 async def test_an_answer_that_breaks_off_counts_as_used(thinker: Thinker) -> None:
     thinker.script(Reply(texts=["x" * 70, "never said"], drop_after=1))
     with pytest.raises(ModelFailed):
         await thinker.think(live=True)
-    assert thinker.spend.prompt_tokens > 0
-    assert thinker.spend.completion_tokens == 21
+    assert thinker.budget.prompt_tokens > 0
+    assert thinker.budget.completion_tokens == 21
 
 
 async def test_an_answer_that_nobody_waits_for_counts_as_used(thinker: Thinker) -> None:
     thinker.script(Reply(texts=["x" * 70] * 2, delay=0.01))
-    thoughts = think(thinker.mind(live=True), [Message("user", "Hello")], thinker.spend)
+    thoughts = run_loop(thinker.mind(live=True), [Message("user", "Hello")], thinker.budget)
     async with aclosing(thoughts) as steps:
         async for _ in steps:
             break
-    assert thinker.spend.completion_tokens == 21
+    assert thinker.budget.completion_tokens == 21
 
 
 @pytest.mark.parametrize("status", ["completed", "failed", "timeout"])
 async def test_an_outcome_is_told_with_its_status(thinker: Thinker, status: Any) -> None:
     thinker.script(_calling(("tool", {"a": 1})), Reply())
-    steps = await thinker.think(Box(Outcome({"b": 2}, status)))
-    used, result = (step for step in steps if not isinstance(step, Delta))
+    steps = await thinker.think(Box(CallOutcome({"b": 2}, status)))
+    used, result = (step for step in steps if not isinstance(step, TextDelta))
     assert isinstance(used, ToolUse)
     assert (used.tool, used.input, used.function) == ("Tool", {"a": 1}, "tool")
     assert isinstance(result, ToolResult)
@@ -987,11 +994,11 @@ async def test_a_tool_that_breaks_tells_nothing_of_why(thinker: Thinker) -> None
 
 
 async def test_the_first_box_that_has_a_name_keeps_it(thinker: Thinker) -> None:
-    first, second = Box(Outcome("1")), Box(Outcome("2"))
+    first, second = Box(CallOutcome("1")), Box(CallOutcome("2"))
     thinker.script(_calling(("tool", {})), Reply())
     await thinker.think(first, second)
     assert _offered(thinker.asked[0]) == ["tool"]
-    assert (len(first.given), len(second.given)) == (1, 0)
+    assert (len(first.arguments), len(second.arguments)) == (1, 0)
 
 
 class Endless(Box):
@@ -999,19 +1006,21 @@ class Endless(Box):
 
     running = 0
 
-    async def run(self, offer: Offer, call_id: str, given: dict[str, Any], tell: Tell) -> Outcome:
+    async def run(
+        self, offer: ToolOffer, call_id: str, arguments: dict[str, Any], report: Report
+    ) -> CallOutcome:
         self.running += 1
         try:
             await asyncio.Event().wait()
         finally:
             self.running -= 1
-        return await super().run(offer, call_id, given, tell)
+        return await super().run(offer, call_id, arguments, report)
 
 
 async def test_whoever_stops_listening_stops_what_runs(thinker: Thinker) -> None:
-    box = Endless(Outcome("never"))
+    box = Endless(CallOutcome("never"))
     thinker.script(_calling(("tool", {}), ("tool", {})))
-    thoughts = think(thinker.mind(box), [Message("user", "Hello")], thinker.spend)
+    thoughts = run_loop(thinker.mind(box), [Message("user", "Hello")], thinker.budget)
     async with aclosing(thoughts) as steps:
         assert isinstance(await anext(steps), ToolUse)
         assert isinstance(await anext(steps), ToolUse)
@@ -1020,7 +1029,7 @@ async def test_whoever_stops_listening_stops_what_runs(thinker: Thinker) -> None
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-    assert (box.running, box.given) == (0, [])
+    assert (box.running, box.arguments) == (0, [])
 
 
 # Going on after a crash
@@ -1033,17 +1042,17 @@ def _done(*calls: Call, text: str = "") -> Round:
 async def test_every_round_is_kept_before_and_after_it_runs(thinker: Thinker) -> None:
     journal = Kept([])
     thinker.script(_calling(("tool", {}), ("tool", {})), _calling(("tool", {})), Reply())
-    await thinker.think(Box(Outcome("ok")), journal=journal)
+    await thinker.think(Box(CallOutcome("ok")), journal=journal)
     assert journal.seen == [(1, 0), (1, 2), (2, 2), (2, 3)]
 
 
 async def test_a_kept_outcome_is_told_and_not_worked_out_again(thinker: Thinker) -> None:
-    box = Box(Outcome("new"))
+    box = Box(CallOutcome("new"))
     done = Call("c1", "tool", '{"a":1}', "Tool", None, "old", "completed", 5)
     journal = Kept([_done(done, text="Wait.")])
     thinker.script(Reply(texts=["Fine."], usage=(20, 2)))
     steps = await thinker.think(box, journal=journal)
-    assert box.given == []
+    assert box.arguments == []
     assert steps[1:3] == [
         ToolUse("c1", "Tool", None, {"a": 1}, function="tool"),
         ToolResult("c1", "Tool", None, "old", "completed", 5),
@@ -1051,14 +1060,14 @@ async def test_a_kept_outcome_is_told_and_not_worked_out_again(thinker: Thinker)
     assert _text(steps) == "Wait.\n\nFine."
     roles = [message["role"] for message in thinker.asked[0]["messages"]]
     assert roles == ["user", "assistant", "tool"]
-    assert (thinker.spend.prompt_tokens, thinker.spend.completion_tokens) == (30, 3)
+    assert (thinker.budget.prompt_tokens, thinker.budget.completion_tokens) == (30, 3)
 
 
 async def test_kept_rounds_read_as_they_did_when_they_were_said(thinker: Thinker) -> None:
     call = Call("c1", "tool", "{}", "Tool", None, "ok", "completed")
     journal = Kept([_done(call, text="One."), _done(call, text="Two.")])
     thinker.script(Reply(texts=["Three."]))
-    steps = await thinker.think(Box(Outcome("ok")), journal=journal)
+    steps = await thinker.think(Box(CallOutcome("ok")), journal=journal)
     assert _text(steps) == "One.\n\nTwo.\n\nThree."
 
 
@@ -1066,7 +1075,7 @@ async def test_kept_rounds_count_among_the_ten(thinker: Thinker) -> None:
     calls = [Call(f"c{n}", "tool", "{}", "Tool", None, "ok", "completed") for n in range(9)]
     journal = Kept([_done(call) for call in calls])
     thinker.script(_calling(("tool", {}), texts=["More!"]))
-    await thinker.think(Box(Outcome("ok")), journal=journal)
+    await thinker.think(Box(CallOutcome("ok")), journal=journal)
     assert [bool(_offered(request)) for request in thinker.asked] == [True, False]
 
 
@@ -1074,13 +1083,13 @@ async def test_kept_rounds_count_among_the_ten(thinker: Thinker) -> None:
 async def test_a_call_without_an_outcome_runs_again_only_if_that_does_no_harm(
     thinker: Thinker, *, repeatable: bool
 ) -> None:
-    box = Box(Outcome("ok"), repeatable=repeatable)
+    box = Box(CallOutcome("ok"), repeatable=repeatable)
     journal = Kept([_done(Call("c1", "tool", "{}", "Tool"))])
-    forget_unknown(journal.rounds, [box])
+    fail_unknown_calls(journal.rounds, [box])
     thinker.script(Reply())
     steps = await thinker.think(box, journal=journal)
     (result,) = (step for step in steps if isinstance(step, ToolResult))
-    assert len(box.given) == int(repeatable)
+    assert len(box.arguments) == int(repeatable)
     assert result.status == ("completed" if repeatable else "failed")
 
 
@@ -1091,7 +1100,7 @@ class Background(msgspec.Struct):
     """Asynchronous turns of one agent, run here instead of by a worker process."""
 
     talk: Talker
-    parts: Parts
+    services: Services
 
     async def accept(self) -> str:
         path = f"{self.talk.path}/chat/async"
@@ -1101,11 +1110,11 @@ class Background(msgspec.Struct):
         return job_id
 
     async def attempt(self, job_id: str) -> None:
-        async with self.parts.db.tx(ALL_TENANTS) as tx:
+        async with self.services.db.tx(ALL_TENANTS) as tx:
             sql = "UPDATE work SET run_at = now() WHERE ref_id = $1 RETURNING id"
             work_id = await (await tx.raw()).fetchval(sql, job_id)
         # In a task of its own: a runner leaves its trace in the context.
-        await asyncio.create_task(Runner(self.parts, JOBS).run(work_id))
+        await asyncio.create_task(Runner(self.services, JOBS).run(work_id))
 
     async def job(self, job_id: str) -> dict[str, Any]:
         found = (await self.talk.client.get(f"{self.talk.path}/chat/jobs/{job_id}")).json()
@@ -1114,9 +1123,9 @@ class Background(msgspec.Struct):
 
 
 @pytest.fixture
-async def background(talk: Talker, parts: Parts) -> AsyncIterator[Background]:
-    yield Background(talk, parts)
-    async with parts.db.tx(ALL_TENANTS) as tx:
+async def background(talk: Talker, services: Services) -> AsyncIterator[Background]:
+    yield Background(talk, services)
+    async with services.db.tx(ALL_TENANTS) as tx:
         sql = "DELETE FROM work WHERE tenant_id = $1"
         await (await tx.raw()).execute(sql, talk.client.tenant_id)
 

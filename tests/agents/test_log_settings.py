@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.parts import Parts
+from app.areas import AREAS
+from app.services import Services
 from db import retention
 from db.session import ALL_TENANTS
 from tests.model_server import Reply
@@ -65,14 +66,14 @@ async def _events(caller: Client, kind: str) -> list[dict[str, Any]]:
     return [entry["data"] for entry in entries if entry["type"] == kind]
 
 
-async def _sql(parts: Parts, sql: str, *args: object) -> None:
-    async with parts.db.tx(ALL_TENANTS) as tx:
+async def _sql(services: Services, sql: str, *args: object) -> None:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(sql, *args)
 
 
-async def _forget(parts: Parts) -> None:
-    async with parts.db.tx(ALL_TENANTS) as tx:
-        await retention.forget(await tx.raw())
+async def _forget(services: Services) -> None:
+    async with services.db.tx(ALL_TENANTS) as tx:
+        await retention.delete_expired(await tx.raw(), AREAS.retention)
 
 
 @pytest.fixture
@@ -353,27 +354,27 @@ class Background(msgspec.Struct):
     """One asynchronous turn, run here instead of by a worker process."""
 
     talk: Talker
-    parts: Parts
+    services: Services
 
     async def run(self, message: str) -> dict[str, Any]:
         path = f"{self.talk.path}/chat"
         answer = await self.talk.client.post(f"{path}/async", {"message": message})
         assert answer.status_code == 202, answer.text
         job_id = answer.json()["job_id"]
-        async with self.parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with self.services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             sql = "SELECT id FROM work WHERE ref_id = $1"
             work_id = await (await tx.raw()).fetchval(sql, job_id)
         # In a task of its own: a runner leaves its trace in the context.
-        await asyncio.create_task(Runner(self.parts, JOBS).run(work_id))
+        await asyncio.create_task(Runner(self.services, JOBS).run(work_id))
         job: dict[str, Any] = (await self.talk.client.get(f"{path}/jobs/{job_id}")).json()
         assert job["status"] == "completed", job
         return job
 
 
 @pytest.fixture
-async def background(talk: Talker, parts: Parts) -> AsyncIterator[Background]:
-    yield Background(talk, parts)
-    await _sql(parts, "DELETE FROM work WHERE tenant_id = $1", talk.client.tenant_id)
+async def background(talk: Talker, services: Services) -> AsyncIterator[Background]:
+    yield Background(talk, services)
+    await _sql(services, "DELETE FROM work WHERE tenant_id = $1", talk.client.tenant_id)
 
 
 async def test_an_asynchronous_turn_obeys_the_settings(background: Background) -> None:
@@ -401,7 +402,7 @@ async def test_an_asynchronous_turn_that_may_be_logged_is(background: Background
 # Retention
 
 
-async def _age(parts: Parts, agent_id: str, days: float) -> None:
+async def _age(services: Services, agent_id: str, days: float) -> None:
     """Everything that was said to the agent so far happened so many days ago."""
     for table, column, where in (
         ("conversation_entries", "created_at", "agent_id = $1"),
@@ -412,65 +413,65 @@ async def _age(parts: Parts, agent_id: str, days: float) -> None:
         ("event_log", "created_at", "data->>'agent_id' = $1"),
     ):
         await _sql(
-            parts,
+            services,
             f"UPDATE {table} SET {column} = {column} - $2 * interval '1 day' WHERE {where}",
             agent_id,
             days,
         )
 
 
-async def _count(parts: Parts, table: str, agent_id: str) -> int:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _count(services: Services, table: str, agent_id: str) -> int:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         sql = f"SELECT count(*) FROM {table} WHERE agent_id = $1"
         return int(await (await tx.raw()).fetchval(sql, agent_id))
 
 
 @pytest.mark.parametrize(("days", "age"), [(1, 1.01), (30, 31), (3650, 3651)])
 async def test_what_is_older_than_its_retention_is_deleted(
-    calling: Talker, parts: Parts, days: int, age: float
+    calling: Talker, services: Services, days: int, age: float
 ) -> None:
     reply = await calling.say("Hello")
     await _set(calling, retention_days=days)
-    await _age(parts, calling.agent_id, age)
-    await _forget(parts)
+    await _age(services, calling.agent_id, age)
+    await _forget(services)
     assert await _logs(calling) == []
     path = f"/api/v1/conversations/{reply['conversation_id']}"
     assert (await calling.client.get(path)).status_code == 404
-    assert await _count(parts, "conversations", calling.agent_id) == 0
-    assert await _count(parts, "conversation_entries", calling.agent_id) == 0
+    assert await _count(services, "conversations", calling.agent_id) == 0
+    assert await _count(services, "conversation_entries", calling.agent_id) == 0
     assert await _events(calling.client, "agent.chat.message") == []
 
 
 @pytest.mark.parametrize(("days", "age"), [(1, 0.99), (30, 29), (3650, 3649)])
 async def test_what_is_younger_than_its_retention_stays(
-    calling: Talker, parts: Parts, days: int, age: float
+    calling: Talker, services: Services, days: int, age: float
 ) -> None:
     reply = await calling.say("Hello")
     await _set(calling, retention_days=days)
-    await _age(parts, calling.agent_id, age)
-    await _forget(parts)
+    await _age(services, calling.agent_id, age)
+    await _forget(services)
     assert len(await _logs(calling)) == 5
     assert len(await _messages(calling, reply["conversation_id"])) == 2
     assert len(await _events(calling.client, "agent.chat.message")) == 2
 
 
-async def test_what_is_not_logged_is_deleted_as_well(talk: Talker, parts: Parts) -> None:
+async def test_what_is_not_logged_is_deleted_as_well(talk: Talker, services: Services) -> None:
     await _set(talk, log_messages=False, retention_days=1)
     await talk.say("Hello")
-    await _age(parts, talk.agent_id, 2)
-    await _forget(parts)
-    assert await _count(parts, "conversation_entries", talk.agent_id) == 0
+    await _age(services, talk.agent_id, 2)
+    await _forget(services)
+    assert await _count(services, "conversation_entries", talk.agent_id) == 0
 
 
 async def test_a_conversation_that_goes_on_loses_its_old_messages_only(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     await _set(talk, retention_days=7)
     talk.script(Reply(texts=["Old."]), Reply(texts=["New."]), Reply(texts=["Newer."]))
     first = await talk.say("Then")
-    await _age(parts, talk.agent_id, 8)
+    await _age(services, talk.agent_id, 8)
     await talk.say("Now", conversation_id=first["conversation_id"])
-    await _forget(parts)
+    await _forget(services)
     said = [item["content"] for item in await _messages(talk, first["conversation_id"])]
     assert said == ["Now", "New."]
     told = await _events(talk.client, "agent.chat.message")
@@ -480,51 +481,51 @@ async def test_a_conversation_that_goes_on_loses_its_old_messages_only(
     assert asked[1:] == ["Now", "New.", "Later"]
 
 
-async def test_each_agent_has_a_retention_of_its_own(talk: Talker, parts: Parts) -> None:
+async def test_each_agent_has_a_retention_of_its_own(talk: Talker, services: Services) -> None:
     other = await talk.agent("Other")
     await _set(talk, retention_days=1)
     for each in (talk, other):
         await each.say("Hello")
-        await _age(parts, each.agent_id, 2)
-    await _forget(parts)
-    assert await _count(parts, "conversations", talk.agent_id) == 0
-    assert await _count(parts, "conversations", other.agent_id) == 1
+        await _age(services, each.agent_id, 2)
+    await _forget(services)
+    assert await _count(services, "conversations", talk.agent_id) == 0
+    assert await _count(services, "conversations", other.agent_id) == 1
     assert len(await _logs(other)) == 3
 
 
-async def test_figures_outlive_what_was_said(talk: Talker, parts: Parts) -> None:
+async def test_figures_outlive_what_was_said(talk: Talker, services: Services) -> None:
     talk.script(Reply(usage=(10, 5)))
     await talk.say("Hello")
     await _set(talk, retention_days=1)
-    await _age(parts, talk.agent_id, 2)
-    await _forget(parts)
+    await _age(services, talk.agent_id, 2)
+    await _forget(services)
     stats = (await talk.client.get(f"{talk.path}/stats")).json()
     assert (stats["total_conversations"], stats["total_tokens_used"]) == (1, 15)
 
 
 async def test_the_agents_own_events_are_no_part_of_its_retention(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     await _set(talk, retention_days=1)
-    await _age(parts, talk.agent_id, 2)
-    await _forget(parts)
+    await _age(services, talk.agent_id, 2)
+    await _forget(services)
     assert len(await _events(talk.client, "agent.created")) == 1
 
 
 async def test_a_conversation_that_is_being_answered_is_not_deleted(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     hold = asyncio.Event()
     talk.script(Reply(), Reply(texts=["Fine."], hold=hold))
     first = await talk.say("Then")
     await _set(talk, retention_days=1)
-    await _age(parts, talk.agent_id, 2)
+    await _age(services, talk.agent_id, 2)
     body = {"message": "Now", "conversation_id": first["conversation_id"]}
     asking = asyncio.create_task(talk.client.post(f"{talk.path}/chat", body))
     async with asyncio.timeout(10):
         while len(talk.asked) < 2:  # noqa: ASYNC110  # the model server has no signal for it
             await asyncio.sleep(0.01)
-    await _forget(parts)
+    await _forget(services)
     hold.set()
     answer = await asking
     assert answer.status_code == 200, answer.text
@@ -535,25 +536,25 @@ async def test_a_conversation_that_is_being_answered_is_not_deleted(
 async def test_the_job_of_an_asynchronous_turn_goes_with_its_conversation(
     background: Background,
 ) -> None:
-    talk, parts = background.talk, background.parts
+    talk, services = background.talk, background.services
     await background.run("Hello")
     await _set(talk, retention_days=1)
-    await _age(parts, talk.agent_id, 2)
-    await _forget(parts)
-    assert await _count(parts, "chat_jobs", talk.agent_id) == 0
+    await _age(services, talk.agent_id, 2)
+    await _forget(services)
+    assert await _count(services, "chat_jobs", talk.agent_id) == 0
     assert await _events(talk.client, "agent.chat.completed") == []
 
 
 async def test_the_reply_of_an_old_job_is_kept_no_longer_than_its_message(
     background: Background,
 ) -> None:
-    talk, parts = background.talk, background.parts
+    talk, services = background.talk, background.services
     talk.script(Reply(texts=["Old secret."]), Reply(texts=["New."]))
     job = await background.run("Hello")
     await _set(talk, retention_days=1)
-    await _age(parts, talk.agent_id, 2)
+    await _age(services, talk.agent_id, 2)
     await talk.say("Now", conversation_id=job["conversation_id"])
-    await _forget(parts)
+    await _forget(services)
     said = [item["content"] for item in await _messages(talk, job["conversation_id"])]
     assert said == ["Now", "New."]
     answer = await talk.client.get(f"{talk.path}/chat/jobs/{job['job_id']}")
@@ -561,24 +562,24 @@ async def test_the_reply_of_an_old_job_is_kept_no_longer_than_its_message(
 
 
 async def test_the_title_of_a_conversation_does_not_tell_what_was_forgotten(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     await _set(talk, retention_days=1)
     first = await talk.say("Old secret")
-    await _age(parts, talk.agent_id, 2)
+    await _age(services, talk.agent_id, 2)
     await talk.say("Now", conversation_id=first["conversation_id"])
-    await _forget(parts)
+    await _forget(services)
     answer = await talk.client.get(f"/api/v1/conversations/{first['conversation_id']}")
     assert "Old secret" not in answer.text
 
 
 async def test_what_was_said_to_a_deleted_agent_is_not_kept_for_ever(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     await talk.say("Hello secret")
     await _set(talk, retention_days=1)
     await talk.client.delete(talk.path)
-    await _age(parts, talk.agent_id, 4000)
-    await _forget(parts)
+    await _age(services, talk.agent_id, 4000)
+    await _forget(services)
     log = await talk.client.get("/api/v1/event-log", params={"per_page": 100})
     assert "secret" not in log.text

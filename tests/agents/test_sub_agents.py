@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.world import Client, World
 
@@ -65,8 +65,8 @@ async def _events(caller: Client) -> list[tuple[str, dict[str, Any]]]:
     return [(entry["type"], entry["data"]) for entry in reversed(answer.json()["data"])]
 
 
-async def _links(parts: Parts, tenant_id: str) -> int:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _links(services: Services, tenant_id: str) -> int:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         sql = "SELECT count(*) FROM sub_agents WHERE tenant_id = $1"
         return int(await (await tx.raw()).fetchval(sql, tenant_id))
 
@@ -266,7 +266,7 @@ async def test_nothing_is_attached_to_another_tenants_agent(
 
 @pytest.mark.parametrize("header", [None, "parent", "child"])
 async def test_not_even_super_admin_attaches_across_tenants(
-    super_admin: Client, developer: Client, world: World, parts: Parts, header: str | None
+    super_admin: Client, developer: Client, world: World, services: Services, header: str | None
 ) -> None:
     other = await world.user()
     parent, child = await _agent(developer, "Parent"), await _agent(other, "Child")
@@ -275,8 +275,8 @@ async def test_not_even_super_admin_attaches_across_tenants(
     path = f"{PATH}/{parent}/sub-agents/attach"
     answer = await super_admin.post(path, {"agent_id": child}, headers=headers)
     assert _code(answer) == (404, "agent_not_found")
-    assert await _links(parts, developer.tenant_id) == 0
-    assert await _links(parts, other.tenant_id) == 0
+    assert await _links(services, developer.tenant_id) == 0
+    assert await _links(services, other.tenant_id) == 0
 
 
 async def test_super_admin_attaches_within_a_tenant(
@@ -321,11 +321,11 @@ async def _chain(caller: Client, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7])
-async def test_a_circle_is_refused(developer: Client, parts: Parts, length: int) -> None:
+async def test_a_circle_is_refused(developer: Client, services: Services, length: int) -> None:
     ids = await _chain(developer, length)
     answer = await _attach(developer, ids[-1], ids[0])
     assert _code(answer) == (409, "sub_agent_cycle")
-    assert await _links(parts, developer.tenant_id) == length - 1
+    assert await _links(services, developer.tenant_id) == length - 1
 
 
 async def test_a_circle_through_a_disabled_link_is_refused(developer: Client) -> None:
@@ -358,18 +358,18 @@ async def test_a_circle_that_was_opened_again_is_none(developer: Client) -> None
 
 @pytest.mark.parametrize("length", [2, 3, 4])
 async def test_of_attachments_at_once_that_close_a_circle_one_fails(
-    developer: Client, parts: Parts, length: int
+    developer: Client, services: Services, length: int
 ) -> None:
     for _ in range(5):
         ids = [await _agent(developer, f"Agent {number}") for number in range(length)]
-        before = await _links(parts, developer.tenant_id)
+        before = await _links(services, developer.tenant_id)
         pairs = [(ids[number], ids[(number + 1) % length]) for number in range(length)]
         answers = await asyncio.gather(*(_attach(developer, *pair) for pair in pairs))
         codes = sorted(answer.status_code for answer in answers)
         assert codes == [201] * (length - 1) + [409]
         (refused,) = (answer for answer in answers if answer.status_code == 409)
         assert refused.json()["error"]["code"] == "sub_agent_cycle"
-        assert await _links(parts, developer.tenant_id) == before + length - 1
+        assert await _links(services, developer.tenant_id) == before + length - 1
 
 
 # Direct sub-agents

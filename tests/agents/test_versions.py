@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.talk import Talker
 from tests.world import Client, World
@@ -239,11 +239,13 @@ async def test_restoring_how_it_is_already_changes_nothing(developer: Client) ->
     assert await _events(developer, "agent.updated") == []
 
 
-async def test_a_restored_model_brings_its_provider_back(developer: Client, parts: Parts) -> None:
+async def test_a_restored_model_brings_its_provider_back(
+    developer: Client, services: Services
+) -> None:
     made = await _create(developer)
     await _change(developer, made["id"], primary_model="claude-x")
     await _restore(developer, made["id"], 1)
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         sql = "SELECT provider FROM agents WHERE id = $1"
         assert await (await tx.raw()).fetchval(sql, made["id"]) == "openai"
 

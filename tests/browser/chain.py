@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.world import Client
 
@@ -36,7 +36,7 @@ def _at(seconds: float) -> datetime:
 class Chain(msgspec.Struct):
     id: str
     tenant_id: str
-    parts: Parts
+    services: Services
 
     async def event(self, name: str, at: float, parent: str | None = None, **data: Any) -> str:
         event_id, said = new_id("evt"), msgspec.json.encode(data).decode()
@@ -53,7 +53,7 @@ class Chain(msgspec.Struct):
         await self._run(_RUN, new_id("exe"), tool_id, work_id, self.id, _at(at))
 
     async def _run(self, sql: str, *args: object) -> None:
-        async with self.parts.db.tx(ALL_TENANTS) as tx:
+        async with self.services.db.tx(ALL_TENANTS) as tx:
             await (await tx.raw()).execute(sql, self.tenant_id, *args)
 
 
@@ -72,8 +72,8 @@ async def _tool(caller: Client) -> str:
     return tool_id
 
 
-async def chain_of(owner: Client, parts: Parts) -> Chain:
-    made = Chain(new_id("cor"), owner.tenant_id, parts)
+async def chain_of(owner: Client, services: Services) -> Chain:
+    made = Chain(new_id("cor"), owner.tenant_id, services)
     root = await made.event("agent.chat.message", 0, agent=EVIL)
     late = await made.event("system.test", 3, root)
     early = await made.event("agent.chat.completed", 1, root)

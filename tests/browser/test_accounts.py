@@ -4,8 +4,8 @@ import re
 
 from playwright.async_api import Page, expect
 
-from app.kit import mail
-from app.parts import Parts
+from app.domain.mail import service as mail
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.server import Server
 from tests.world import Client
@@ -13,15 +13,17 @@ from tests.world import Client
 NEW = "Battery9Staple"
 
 
-async def _link(parts: Parts, recipient: str) -> str:
+async def _link(services: Services, recipient: str) -> str:
     """The path of the link in the newest mail to somebody."""
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         row = await (await tx.raw()).fetchrow(
             "SELECT id, tenant_id, body FROM mail_messages WHERE recipient = $1 "
             "ORDER BY id DESC LIMIT 1",
             recipient,
         )
-    text = parts.keyring.open(row["body"], mail.place_of(row["tenant_id"], row["id"])).decode()
+    text = services.keyring.open(
+        row["body"], mail.seal_context(row["tenant_id"], row["id"])
+    ).decode()
     found = re.search(r"https?://[^/\s]+(/\S+\?token=\S+)", text)
     assert found, text
     return found.group(1)
@@ -33,14 +35,14 @@ async def _status(client: Client, email: str, password: str) -> int:
 
 
 async def test_somebody_who_forgot_their_password_gets_in_again(
-    page: Page, server: Server, parts: Parts, developer: Client, anonymous: Client
+    page: Page, server: Server, services: Services, developer: Client, anonymous: Client
 ) -> None:
     await page.goto(f"{server.url}/forgot-password")
     await page.get_by_label("E-mail").fill(developer.email)
     await page.get_by_role("button").click()
     await expect(page.get_by_role("status")).to_contain_text("a mail is on its way")
 
-    await page.goto(server.url + await _link(parts, developer.email))
+    await page.goto(server.url + await _link(services, developer.email))
     await page.get_by_label("New password").fill(NEW)
     await page.get_by_role("button").click()
     await expect(page.get_by_role("status")).to_contain_text("The password is changed")
@@ -48,10 +50,10 @@ async def test_somebody_who_forgot_their_password_gets_in_again(
 
 
 async def test_a_used_token_does_not_stay_in_the_address(
-    page: Page, server: Server, parts: Parts, developer: Client, anonymous: Client
+    page: Page, server: Server, services: Services, developer: Client, anonymous: Client
 ) -> None:
     await anonymous.post("/auth/forgot-password", {"email": developer.email})
-    await page.goto(server.url + await _link(parts, developer.email))
+    await page.goto(server.url + await _link(services, developer.email))
     await page.get_by_label("New password").fill(NEW)
     await page.get_by_role("button").click()
     await expect(page.get_by_role("status")).to_contain_text("The password is changed")
@@ -59,10 +61,10 @@ async def test_a_used_token_does_not_stay_in_the_address(
 
 
 async def test_a_weak_password_is_told_beside_its_field(
-    page: Page, server: Server, parts: Parts, developer: Client, anonymous: Client
+    page: Page, server: Server, services: Services, developer: Client, anonymous: Client
 ) -> None:
     await anonymous.post("/auth/forgot-password", {"email": developer.email})
-    await page.goto(server.url + await _link(parts, developer.email))
+    await page.goto(server.url + await _link(services, developer.email))
     await page.get_by_label("New password").fill("short")
     await page.get_by_role("button").click()
     field = page.get_by_label("New password")
@@ -77,11 +79,11 @@ async def test_a_link_that_no_longer_works_says_so(page: Page, server: Server) -
 
 
 async def test_an_invited_person_joins_and_verifies_nothing_more(
-    page: Page, server: Server, parts: Parts, admin: Client, anonymous: Client
+    page: Page, server: Server, services: Services, admin: Client, anonymous: Client
 ) -> None:
     email = f"invited.{admin.user_id[-8:]}@example.com"
     await admin.post("/users/invite", {"email": email, "role": "viewer"})
-    await page.goto(server.url + await _link(parts, email))
+    await page.goto(server.url + await _link(services, email))
     for label, text in (
         ("E-mail", email),
         ("First name", "Grace"),
@@ -95,7 +97,7 @@ async def test_an_invited_person_joins_and_verifies_nothing_more(
 
 
 async def test_a_new_user_verifies_their_address_by_a_click(
-    page: Page, server: Server, parts: Parts, anonymous: Client
+    page: Page, server: Server, services: Services, anonymous: Client
 ) -> None:
     body = {
         "email": f"newcomer.{anonymous.address}@example.com",
@@ -104,6 +106,6 @@ async def test_a_new_user_verifies_their_address_by_a_click(
         "last_name": "Comer",
     }
     await anonymous.post("/auth/register", body)
-    await page.goto(server.url + await _link(parts, body["email"]))
+    await page.goto(server.url + await _link(services, body["email"]))
     await page.get_by_role("button", name="Verify my address").click()
     await expect(page.get_by_role("status")).to_have_text("The e-mail address is verified")

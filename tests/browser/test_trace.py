@@ -12,15 +12,15 @@ from playwright.async_api import Page, expect
 
 from app.kit import clock
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from tests.browser.chain import EVIL, ROWS, Chain, chain_of
 from tests.server import Server
 from tests.world import PASSWORD, Client, World
 
 
 @pytest.fixture
-async def chain(developer: Client, parts: Parts) -> Chain:
-    return await chain_of(developer, parts)
+async def chain(developer: Client, services: Services) -> Chain:
+    return await chain_of(developer, services)
 
 
 class Reader:
@@ -238,8 +238,10 @@ async def test_looking_again_shows_what_came_since(
     assert ("event agent.deleted", 0) in await reader.rows()
 
 
-async def test_a_long_chain_is_shown_whole(reader: Reader, developer: Client, parts: Parts) -> None:
-    chain = Chain(new_id("cor"), developer.tenant_id, parts)
+async def test_a_long_chain_is_shown_whole(
+    reader: Reader, developer: Client, services: Services
+) -> None:
+    chain = Chain(new_id("cor"), developer.tenant_id, services)
     parent = None
     for number in range(12):
         parent = await chain.event(f"step.{number}", number, parent)

@@ -8,17 +8,18 @@ import msgspec
 import pytest
 from litestar import Litestar
 
-from app.domain.chat import think
+from app.domain.chat import agent_loop
+from app.domain.events.service import emit_dead
 from app.http import idempotency, sse
 from app.main import create_app
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import until
 from tests.model_server import ModelServer, Reply
 from tests.stores import Stores
 from tests.talk import Talker, give_key, talker
 from tests.world import World
-from workers.main import BURIALS, JOBS
+from workers.main import JOBS, ON_DEAD
 from workers.runner import Runner
 
 
@@ -44,7 +45,7 @@ async def test_a_turn_asks_models_a_bounded_number_of_times(talk: Talker) -> Non
     before = len(talk.models.requests)
     await talk.say("Hello")
     # Those who were already at it when the bound was reached still end with an answer.
-    assert len(talk.models.requests) - before <= 2 * think.TURN_ASKS
+    assert len(talk.models.requests) - before <= 2 * agent_loop.MAX_TURN_REQUESTS
 
 
 async def test_a_provider_s_words_do_not_reach_the_model_that_visitors_talk_to(
@@ -95,7 +96,7 @@ async def narrow(app: Litestar, stores: Stores) -> AsyncIterator[World]:
     """The application with a single database connection."""
     world = World(create_app(msgspec.structs.replace(stores.settings, pool_size=1)))
     yield world
-    await world.parts.close()
+    await world.services.close()
 
 
 async def test_async_chat_with_a_key_needs_one_connection(
@@ -134,16 +135,20 @@ async def test_a_turn_needs_no_connection_while_the_model_talks(
 
 
 async def test_no_tenant_takes_every_place_of_a_worker(
-    world: World, models: ModelServer, parts: Parts
+    world: World, models: ModelServer, services: Services
 ) -> None:
     greedy, patient = await talker(world, models), await talker(world, models)
     hold = asyncio.Event()
     greedy.script(Reply(hold=hold))
-    runner = Runner(parts, JOBS, BURIALS, {"chat": 2})
+    runner = Runner(
+        services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead, tenant_shares={"chat": 2}
+    )
     accepted = []
     for talk in (greedy, greedy, greedy, patient):
         answer = await talk.client.post(f"{talk.path}/chat/async", {"message": "Hi"})
-        accepted.append((await _work_of(parts, answer.json()["job_id"]), answer.json()["job_id"]))
+        accepted.append(
+            (await _work_of(services, answer.json()["job_id"]), answer.json()["job_id"])
+        )
     running = [asyncio.create_task(runner.run(work_id)) for work_id, _ in accepted[:2]]
     await until(lambda: len(greedy.asked) == 2)
     await runner.run(accepted[2][0])
@@ -151,7 +156,7 @@ async def test_no_tenant_takes_every_place_of_a_worker(
     path = f"{patient.path}/chat/jobs/{accepted[3][1]}"
     assert (await patient.client.get(path)).json()["status"] == "completed"
     assert len(greedy.asked) == 2
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         put_back = await (await tx.raw()).fetchrow(
             "SELECT state, attempt FROM work WHERE id = $1", accepted[2][0]
         )
@@ -160,8 +165,8 @@ async def test_no_tenant_takes_every_place_of_a_worker(
     await asyncio.gather(*running)
 
 
-async def _work_of(parts: Parts, job_id: str) -> str:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _work_of(services: Services, job_id: str) -> str:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         found: str = await (await tx.raw()).fetchval(
             "SELECT work_id FROM chat_jobs WHERE id = $1", job_id
         )
@@ -172,7 +177,7 @@ async def _work_of(parts: Parts, job_id: str) -> str:
 
 
 async def test_a_key_whose_holder_is_at_work_is_not_taken_over(
-    talk: Talker, parts: Parts, monkeypatch: pytest.MonkeyPatch
+    talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long it takes; one that has fallen silent is."""
     monkeypatch.setattr(idempotency, "_RENEW_SECONDS", 0.05)
@@ -188,7 +193,7 @@ async def test_a_key_whose_holder_is_at_work_is_not_taken_over(
     old = (
         "UPDATE idempotency_keys SET renewed_at = now() - interval '2 minutes', created_at = now()"
     )
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(old + " WHERE status IS NULL AND holder IS NOT NULL")
     await asyncio.sleep(0.3)
     second = asyncio.create_task(post())

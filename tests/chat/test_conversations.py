@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
+from app.areas import AREAS
 from app.domain.chat import conversations
-from app.parts import Parts
-from app.security.permissions import DEFAULT_GRANTS
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import refused
 from tests.model_server import ModelServer, Reply
 from tests.talk import Talker, talker
 from tests.world import Client, World
-from workers.sweep import CHORES
 
 KEYS = {
     "id",
@@ -30,8 +29,8 @@ KEYS = {
 }
 
 
-async def _sql(parts: Parts, sql: str, *args: object) -> None:
-    async with parts.db.tx(ALL_TENANTS) as tx:
+async def _sql(services: Services, sql: str, *args: object) -> None:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(sql, *args)
 
 
@@ -102,11 +101,11 @@ async def test_a_title_is_the_beginning_of_the_first_message(talk: Talker) -> No
     assert shown["message_count"] == 4
 
 
-async def test_pages_follow_each_other_without_overlap(talk: Talker, parts: Parts) -> None:
+async def test_pages_follow_each_other_without_overlap(talk: Talker, services: Services) -> None:
     made = [await _begin(talk, str(number)) for number in range(5)]
     # All at the very same moment: ties are broken by id.
     await _sql(
-        parts,
+        services,
         "UPDATE conversations SET last_message_at = now(), created_at = now() WHERE agent_id = $1",
         talk.agent_id,
     )
@@ -273,7 +272,7 @@ async def test_who_may_only_read_a_conversation_is_told_what_is_missing(
 ) -> None:
     made = await _begin(talk)
     reader = await world.user("agent_user", talk.client.tenant_id)
-    path, before = "/roles/agent_user/permissions", sorted(DEFAULT_GRANTS["agent_user"])
+    path, before = "/roles/agent_user/permissions", sorted(AREAS.default_grants["agent_user"])
     changed = await super_admin.put(path, {"permissions": [*before, "conversations:read"]})
     assert changed.status_code == 200, changed.text
     try:
@@ -431,20 +430,22 @@ async def test_an_agent_without_a_way_to_its_model_is_not_online(talk: Talker) -
 # Idle ones
 
 
-async def _age(parts: Parts, conversation_id: str, minutes: int) -> None:
+async def _age(services: Services, conversation_id: str, minutes: int) -> None:
     await _sql(
-        parts,
+        services,
         "UPDATE conversations SET last_message_at = now() - $2 * interval '1 minute' WHERE id = $1",
         conversation_id,
         minutes,
     )
 
 
-async def test_half_an_hour_of_silence_ends_a_conversation(talk: Talker, parts: Parts) -> None:
+async def test_half_an_hour_of_silence_ends_a_conversation(
+    talk: Talker, services: Services
+) -> None:
     idle, fresh = await _begin(talk), await _begin(talk)
-    await _age(parts, idle, 31)
-    await _age(parts, fresh, 29)
-    await conversations.end_idle(parts)
+    await _age(services, idle, 31)
+    await _age(services, fresh, 29)
+    await conversations.end_idle(services)
     assert (await _get(talk, idle))["status"] == "ended"
     assert (await _get(talk, fresh))["status"] == "active"
     [event] = await _completed(talk)
@@ -452,52 +453,54 @@ async def test_half_an_hour_of_silence_ends_a_conversation(talk: Talker, parts: 
     assert (event["job_id"], event["status"], event["message"]) == (None, None, None)
 
 
-async def test_silence_is_told_once_even_by_two_workers_at_once(talk: Talker, parts: Parts) -> None:
+async def test_silence_is_told_once_even_by_two_workers_at_once(
+    talk: Talker, services: Services
+) -> None:
     made = [await _begin(talk) for _ in range(5)]
     for conversation_id in made:
-        await _age(parts, conversation_id, 60)
-    await asyncio.gather(*(conversations.end_idle(parts) for _ in range(4)))
-    await conversations.end_idle(parts)
+        await _age(services, conversation_id, 60)
+    await asyncio.gather(*(conversations.end_idle(services) for _ in range(4)))
+    await conversations.end_idle(services)
     told = [data["conversation_id"] for data in await _completed(talk)]
     assert sorted(told) == sorted(made)
 
 
 async def test_an_idle_conversation_that_is_being_answered_does_not_end(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     body = {"message": "Take your time"}
     job = (await talk.client.post(f"{talk.path}/chat/async", body)).json()
-    await _age(parts, job["conversation_id"], 600)
-    await conversations.end_idle(parts)
+    await _age(services, job["conversation_id"], 600)
+    await conversations.end_idle(services)
     assert (await _get(talk, job["conversation_id"]))["status"] == "active"
     assert await _completed(talk) == []
 
 
 async def test_writing_after_an_idle_end_opens_the_conversation_again(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     made = await _begin(talk)
-    await _age(parts, made, 31)
-    await conversations.end_idle(parts)
+    await _age(services, made, 31)
+    await conversations.end_idle(services)
     await talk.say("I am back", conversation_id=made)
     assert (await _get(talk, made))["status"] == "active"
-    await conversations.end_idle(parts)
+    await conversations.end_idle(services)
     assert (await _get(talk, made))["status"] == "active"
 
 
 async def test_the_idle_are_ended_across_tenants(
-    talk: Talker, world: World, models: ModelServer, parts: Parts
+    talk: Talker, world: World, models: ModelServer, services: Services
 ) -> None:
     other = await talker(world, models)
     for one in (talk, other):
-        await _age(parts, await _begin(one), 31)
-    await conversations.end_idle(parts)
+        await _age(services, await _begin(one), 31)
+    await conversations.end_idle(services)
     for one in (talk, other):
         assert [data["reason"] for data in await _completed(one)] == ["idle"]
 
 
 def test_workers_look_for_the_idle_by_themselves() -> None:
-    assert conversations.end_idle in [chore for _, chore in CHORES]
+    assert conversations.end_idle in [chore.run for chore in AREAS.chores]
     assert conversations.IDLE_SECONDS == 1800
 
 

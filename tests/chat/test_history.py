@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.chat import history
-from app.domain.chat.begin import past_of
-from app.domain.chat.history import Past, budget_for, fitting, system_message
+from app.domain.chat.history import PastMessage, budget_for, select_history, system_message
+from app.domain.chat.start_turn import read_history
 from app.domain.models.protocol import Message, estimated_tokens, most_tokens
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.model_server import Reply
 from tests.talk import Talker
@@ -20,10 +20,10 @@ from tests.talk import Talker
 PLENTY = 1_000_000
 
 
-def _talk(*contents: str) -> list[Past]:
+def _talk(*contents: str) -> list[PastMessage]:
     """User and assistant in turns."""
     return [
-        Past("assistant" if number % 2 else "user", content)
+        PastMessage("assistant" if number % 2 else "user", content)
         for number, content in enumerate(contents)
     ]
 
@@ -38,8 +38,8 @@ def _call(number: int = 1, **more: Any) -> dict[str, Any]:
     return made | more
 
 
-def _shown(past: list[Past], budget: int = PLENTY) -> list[str]:
-    return [message.content for message in fitting(past, budget, with_calls=True)]
+def _shown(past: list[PastMessage], budget: int = PLENTY) -> list[str]:
+    return [message.content for message in select_history(past, budget, with_calls=True)]
 
 
 def _cost(*contents: str) -> int:
@@ -56,7 +56,7 @@ def _room(messages: list[Message]) -> int:
 
 
 def test_all_of_it_is_shown_in_order_where_there_is_room() -> None:
-    messages = fitting(_talk("a", "b", "c", "d"), PLENTY, with_calls=True)
+    messages = select_history(_talk("a", "b", "c", "d"), PLENTY, with_calls=True)
     assert messages == [
         Message("user", "a"),
         Message("assistant", "b"),
@@ -66,8 +66,8 @@ def test_all_of_it_is_shown_in_order_where_there_is_room() -> None:
 
 
 def test_nothing_is_shown_where_there_is_no_room() -> None:
-    assert fitting(_talk("a", "b"), 0, with_calls=True) == []
-    assert fitting([], PLENTY, with_calls=True) == []
+    assert select_history(_talk("a", "b"), 0, with_calls=True) == []
+    assert select_history([], PLENTY, with_calls=True) == []
 
 
 def test_the_newest_are_shown_up_to_the_very_last_token() -> None:
@@ -80,8 +80,8 @@ def test_the_newest_are_shown_up_to_the_very_last_token() -> None:
 def test_what_is_shown_starts_with_something_that_the_user_said() -> None:
     past = _talk("a", "b", "c", "d")
     assert _shown(past, _cost("b", "c", "d")) == ["c", "d"]
-    assert _shown([Past("assistant", "an answer alone")]) == []
-    assert _shown([Past("assistant", "x"), *_talk("a", "b")]) == ["a", "b"]
+    assert _shown([PastMessage("assistant", "an answer alone")]) == []
+    assert _shown([PastMessage("assistant", "x"), *_talk("a", "b")]) == ["a", "b"]
 
 
 def test_a_long_message_in_between_leaves_no_gap() -> None:
@@ -91,14 +91,18 @@ def test_a_long_message_in_between_leaves_no_gap() -> None:
 
 
 def test_questions_without_an_answer_are_shown() -> None:
-    past = [Past("user", "lost"), Past("user", "again"), Past("assistant", "yes")]
+    past = [
+        PastMessage("user", "lost"),
+        PastMessage("user", "again"),
+        PastMessage("assistant", "yes"),
+    ]
     assert _shown(past) == ["lost", "again", "yes"]
 
 
 @given(
     past=st.lists(
         st.builds(
-            Past,
+            PastMessage,
             st.sampled_from(["user", "assistant"]),
             st.text(max_size=60),
             st.lists(st.builds(_call, st.integers(1, 9)), max_size=2),
@@ -109,9 +113,9 @@ def test_questions_without_an_answer_are_shown() -> None:
     with_calls=st.booleans(),
 )
 def test_whatever_was_said_the_newest_part_that_fits_is_shown(
-    past: list[Past], budget: int, *, with_calls: bool
+    past: list[PastMessage], budget: int, *, with_calls: bool
 ) -> None:
-    shown = fitting(past, budget, with_calls=with_calls)
+    shown = select_history(past, budget, with_calls=with_calls)
     everything = [history._messages(item, with_calls=with_calls) for item in past]
     suffixes = [
         [message for item in everything[start:] for message in item]
@@ -130,8 +134,11 @@ def test_whatever_was_said_the_newest_part_that_fits_is_shown(
 
 
 def test_calls_of_the_past_are_shown_as_they_were() -> None:
-    past = [Past("user", "q"), Past("assistant", "a", [_call(1), _call(2, output={"n": 1})])]
-    question, calling, first, second, answer = fitting(past, PLENTY, with_calls=True)
+    past = [
+        PastMessage("user", "q"),
+        PastMessage("assistant", "a", [_call(1), _call(2, output={"n": 1})]),
+    ]
+    question, calling, first, second, answer = select_history(past, PLENTY, with_calls=True)
     assert question == Message("user", "q")
     assert (calling.role, calling.content) == ("assistant", "")
     assert [(call.id, call.name, call.arguments) for call in calling.tool_calls] == [
@@ -144,36 +151,43 @@ def test_calls_of_the_past_are_shown_as_they_were() -> None:
 
 
 def test_a_model_that_can_call_nothing_now_sees_no_calls() -> None:
-    past = [Past("user", "q"), Past("assistant", "a", [_call()])]
-    messages = fitting(past, PLENTY, with_calls=False)
+    past = [PastMessage("user", "q"), PastMessage("assistant", "a", [_call()])]
+    messages = select_history(past, PLENTY, with_calls=False)
     assert messages == [Message("user", "q"), Message("assistant", "a")]
 
 
 def test_calls_that_a_sub_agent_made_are_not_the_agents_own() -> None:
-    past = [Past("user", "q"), Past("assistant", "a", [_call(1), _call(2, function="")])]
-    calling = fitting(past, PLENTY, with_calls=True)[1]
+    past = [
+        PastMessage("user", "q"),
+        PastMessage("assistant", "a", [_call(1), _call(2, function="")]),
+    ]
+    calling = select_history(past, PLENTY, with_calls=True)[1]
     assert [call.id for call in calling.tool_calls] == ["call_1"]
 
 
 def test_a_reply_and_its_calls_are_shown_together_or_not_at_all() -> None:
     past = [
-        Past("user", "q"),
-        Past("assistant", "a", [_call(output="x" * 7000)]),
-        Past("user", "?"),
+        PastMessage("user", "q"),
+        PastMessage("assistant", "a", [_call(output="x" * 7000)]),
+        PastMessage("user", "?"),
     ]
     assert _shown(past, 100) == ["?"]
 
 
 def test_a_long_output_is_cut() -> None:
-    past = [Past("user", "q"), Past("assistant", "a", [_call(output="x" * 60_000)])]
-    result = fitting(past, PLENTY, with_calls=True)[2]
+    past = [PastMessage("user", "q"), PastMessage("assistant", "a", [_call(output="x" * 60_000)])]
+    result = select_history(past, PLENTY, with_calls=True)[2]
     assert len(result.content) < 51_000
     assert result.content.endswith("… (cut)")
 
 
 def test_what_a_call_was_made_with_takes_room_as_well() -> None:
     long = _call(input={"task": "x" * 100_000})
-    past = [Past("user", "q"), Past("assistant", "a", [long]), Past("user", "?")]
+    past = [
+        PastMessage("user", "q"),
+        PastMessage("assistant", "a", [long]),
+        PastMessage("user", "?"),
+    ]
     assert _shown(past, 1000) == ["?"]
 
 
@@ -213,7 +227,9 @@ def test_context_follows_the_prompt_as_json() -> None:
 # Through the door
 
 
-async def _fill(parts: Parts, talk: Talker, conversation_id: str, contents: list[str]) -> None:
+async def _fill(
+    services: Services, talk: Talker, conversation_id: str, contents: list[str]
+) -> None:
     """Messages the short way, user and assistant in turns."""
     rows = [
         (
@@ -226,7 +242,7 @@ async def _fill(parts: Parts, talk: Talker, conversation_id: str, contents: list
         )
         for number, content in enumerate(contents)
     ]
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).executemany(
             "INSERT INTO conversation_entries"
             " (tenant_id, id, agent_id, conversation_id, type, role, content)"
@@ -246,19 +262,19 @@ async def _told(talk: Talker, conversation_id: str) -> list[dict[str, Any]]:
     return past
 
 
-async def test_at_most_two_hundred_entries_are_shown(talk: Talker, parts: Parts) -> None:
+async def test_at_most_two_hundred_entries_are_shown(talk: Talker, services: Services) -> None:
     made = (await talk.say("Hi"))["conversation_id"]
-    await _fill(parts, talk, made, [str(number) for number in range(300)])
+    await _fill(services, talk, made, [str(number) for number in range(300)])
     past = await _told(talk, made)
     assert [message["content"] for message in past] == [str(number) for number in range(100, 300)]
     assert past[0]["role"] == "user"
 
 
 async def test_a_cut_in_the_middle_of_a_turn_starts_with_the_next_question(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     made = (await talk.say("Hi"))["conversation_id"]
-    await _fill(parts, talk, made, [str(number) for number in range(301)])
+    await _fill(services, talk, made, [str(number) for number in range(301)])
     past = await _told(talk, made)
     assert past[0] == {"role": "user", "content": "102"}
     assert len(past) == 198
@@ -266,9 +282,9 @@ async def test_a_cut_in_the_middle_of_a_turn_starts_with_the_next_question(
     assert talk.asked[-1]["messages"][-1]["content"] == "300\n\nAnd now?"
 
 
-async def test_a_long_conversation_fits_the_models_window(talk: Talker, parts: Parts) -> None:
+async def test_a_long_conversation_fits_the_models_window(talk: Talker, services: Services) -> None:
     made = (await talk.say("Hi"))["conversation_id"]
-    await _fill(parts, talk, made, [f"{number} " + "x" * 7000 for number in range(20)])
+    await _fill(services, talk, made, [f"{number} " + "x" * 7000 for number in range(20)])
     past = await _told(talk, made)
     numbers = [int(message["content"].split()[0]) for message in past]
     assert numbers == list(range(20 - len(past), 20))
@@ -361,9 +377,9 @@ def test_what_must_fit_is_never_counted_too_low(text: str, real: int) -> None:
     assert real <= most_tokens(text) <= len(text.encode()) + 1
 
 
-async def test_huge_messages_are_not_even_read(talk: Talker, parts: Parts) -> None:
+async def test_huge_messages_are_not_even_read(talk: Talker, services: Services) -> None:
     conversation_id = (await talk.say("Start"))["conversation_id"]
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
             "UPDATE conversation_entries SET content = repeat('x', 200000) "
             "WHERE conversation_id = $1 AND role = 'user'",
@@ -371,7 +387,7 @@ async def test_huge_messages_are_not_even_read(talk: Talker, parts: Parts) -> No
         )
     for number in range(3):
         await talk.say(f"More {number}", conversation_id=conversation_id)
-    async with parts.db.tx(talk.client.tenant_id, read_only=True) as tx:
-        found = await past_of(tx, talk.client.tenant_id, conversation_id)
+    async with services.db.tx(talk.client.tenant_id, autocommit=True) as tx:
+        found = await read_history(tx, talk.client.tenant_id, conversation_id)
     assert [item.content[:10] for item in found][-2:] == ["More 2", "Hello ther"]
     assert sum(len(item.content) for item in found) < 250_000

@@ -6,27 +6,28 @@ from typing import Any
 
 import pytest
 
+from app.areas import AREAS
 from app.domain.models import prices
 from app.domain.usage import service as usage
 from app.kit import clock
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import refused
 from tests.model_server import Reply
 from tests.talk import Talker
 from tests.world import Client, World
-from workers.sweep import CHORES, tidy
+from workers.sweep import clean_up
 
 PERIODS = ("24h", "7d", "30d", "all_time")
 
 
-async def _sql(parts: Parts, sql: str, *args: object) -> None:
-    async with parts.db.tx(ALL_TENANTS) as tx:
+async def _sql(services: Services, sql: str, *args: object) -> None:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(sql, *args)
 
 
-async def _row(parts: Parts, sql: str, *args: object) -> Any:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _row(services: Services, sql: str, *args: object) -> Any:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         return await (await tx.raw()).fetchrow(sql, *args)
 
 
@@ -123,11 +124,11 @@ async def test_the_log_is_narrowed_to_a_conversation(talk: Talker) -> None:
     assert [entry["content"] for entry in both] == ["Hello there", "One"]
 
 
-async def test_the_log_is_narrowed_to_a_time(talk: Talker, parts: Parts) -> None:
+async def test_the_log_is_narrowed_to_a_time(talk: Talker, services: Services) -> None:
     for days, word in ((3, "old"), (2, "middle"), (1, "new")):
         reply = await talk.say(word)
         await _sql(
-            parts,
+            services,
             "UPDATE conversation_entries SET created_at = $2 WHERE conversation_id = $1",
             reply["conversation_id"],
             datetime(2026, 1, 10, 12, tzinfo=UTC) - timedelta(days=days),
@@ -266,25 +267,27 @@ async def test_the_question_of_an_asynchronous_chat_obeys_the_settings(talk: Tal
     assert await _log(talk) == []
 
 
-async def test_what_is_older_than_its_agent_keeps_is_forgotten(talk: Talker, parts: Parts) -> None:
+async def test_what_is_older_than_its_agent_keeps_is_forgotten(
+    talk: Talker, services: Services
+) -> None:
     await talk.client.put(f"{talk.path}/log-settings", {"retention_days": 10})
     old, young = await talk.say("Old"), await talk.say("Young")
     for reply, days in ((old, 11), (young, 9)):
         await _sql(
-            parts,
+            services,
             "UPDATE conversation_entries SET created_at = now() - $2 * interval '1 day'"
             " WHERE conversation_id = $1",
             reply["conversation_id"],
             days,
         )
         await _sql(
-            parts,
+            services,
             "UPDATE conversations SET last_message_at = now() - $2 * interval '1 day'"
             " WHERE id = $1",
             reply["conversation_id"],
             days,
         )
-    await tidy(parts)
+    await clean_up(services)
     assert {entry["conversation_id"] for entry in await _log(talk)} == {young["conversation_id"]}
     gone = await talk.client.get(f"/api/v1/conversations/{old['conversation_id']}")
     refused(gone, 404, "conversation_not_found")
@@ -325,14 +328,14 @@ async def test_the_figures_of_a_new_agent_are_zero(talk: Talker) -> None:
     }
 
 
-async def test_the_figures_add_up(talk: Talker, parts: Parts) -> None:
+async def test_the_figures_add_up(talk: Talker, services: Services) -> None:
     talk.script(Reply(usage=(10, 1)), Reply(usage=(20, 2)), Reply(usage=(30, 3)))
     first = await talk.say("One")
     await talk.say("Two", conversation_id=first["conversation_id"])
     await talk.say("Three")
     for milliseconds, tokens in ((100, 10), (200, 20), (450, 30)):
         await _sql(
-            parts,
+            services,
             "UPDATE usage SET response_time_ms = $3 WHERE agent_id = $1 AND prompt_tokens = $2",
             talk.agent_id,
             tokens,
@@ -389,13 +392,13 @@ async def test_super_admin_sees_any_agents_figures(talk: Talker, super_admin: Cl
     assert (await super_admin.get(f"{talk.path}/stats")).json() == await _stats(talk)
 
 
-async def _spread(talk: Talker, parts: Parts) -> None:
+async def _spread(talk: Talker, services: Services) -> None:
     """A turn today, in this week, in this month and long ago: 1, 10, 100 and 1000 tokens."""
     for tokens, days in ((1, 0.5), (10, 5), (100, 20), (1000, 60)):
         talk.script(Reply(usage=(tokens, 0)))
         await talk.say("Hi")
         await _sql(
-            parts,
+            services,
             "UPDATE usage SET created_at = now() - $3 * interval '1 day'"
             " WHERE agent_id = $1 AND prompt_tokens = $2",
             talk.agent_id,
@@ -404,37 +407,39 @@ async def _spread(talk: Talker, parts: Parts) -> None:
         )
 
 
-async def test_a_period_reaches_back_as_far_as_it_says(talk: Talker, parts: Parts) -> None:
-    await _spread(talk, parts)
+async def test_a_period_reaches_back_as_far_as_it_says(talk: Talker, services: Services) -> None:
+    await _spread(talk, services)
     tokens = {period: (await _stats(talk, period))["total_tokens_used"] for period in PERIODS}
     assert tokens == {"24h": 1, "7d": 11, "30d": 111, "all_time": 1111}
     assert (await _stats(talk, "7d"))["period"] == "7d"
 
 
 async def test_the_figures_are_the_same_before_and_after_they_are_added_up(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
-    await _spread(talk, parts)
+    await _spread(talk, services)
     before = [await _stats(talk, period) for period in PERIODS]
-    await usage.roll(parts)
+    await usage.roll_up(services)
     assert [await _stats(talk, period) for period in PERIODS] == before
     row = await _row(
-        parts, "SELECT count(*) AS n FROM usage WHERE agent_id = $1 AND NOT rolled", talk.agent_id
+        services,
+        "SELECT count(*) AS n FROM usage WHERE agent_id = $1 AND NOT rolled",
+        talk.agent_id,
     )
     assert row["n"] == 0
-    await usage.roll(parts)
+    await usage.roll_up(services)
     assert [await _stats(talk, period) for period in PERIODS] == before
     # What comes afterwards is added to it.
     talk.script(Reply(usage=(5, 5)))
     await talk.say("More")
     assert (await _stats(talk))["total_tokens_used"] == 1121
-    await usage.roll(parts)
+    await usage.roll_up(services)
     assert (await _stats(talk))["total_tokens_used"] == 1121
 
 
 @pytest.mark.parametrize(("period", "days"), [("24h", 1), ("7d", 7), ("30d", 30)])
 async def test_what_was_just_before_a_period_does_not_enter_it_by_being_added_up(
-    talk: Talker, parts: Parts, period: str, days: int
+    talk: Talker, services: Services, period: str, days: int
 ) -> None:
     await talk.say("Hi")
     begins = clock.now() - timedelta(days=days)
@@ -442,23 +447,23 @@ async def test_what_was_just_before_a_period_does_not_enter_it_by_being_added_up
     just_before = begins.replace(minute=0, second=0, microsecond=0)
     assert just_before < begins
     await _sql(
-        parts, "UPDATE usage SET created_at = $2 WHERE agent_id = $1", talk.agent_id, just_before
+        services, "UPDATE usage SET created_at = $2 WHERE agent_id = $1", talk.agent_id, just_before
     )
     assert (await _stats(talk, period))["total_messages"] == 0
-    await usage.roll(parts)
+    await usage.roll_up(services)
     assert (await _stats(talk, period))["total_messages"] == 0
 
 
 async def test_two_workers_who_add_up_at_once_count_everything_once(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     await asyncio.gather(*(talk.say("Hi") for _ in range(20)))
     before = await _stats(talk)
-    await asyncio.gather(*(usage.roll(parts) for _ in range(8)))
-    await usage.roll(parts)
+    await asyncio.gather(*(usage.roll_up(services) for _ in range(8)))
+    await usage.roll_up(services)
     assert await _stats(talk) == before
     hours = await _row(
-        parts,
+        services,
         "SELECT sum(turns)::int AS turns, sum(messages)::int AS messages,"
         " sum(conversations)::int AS conversations,"
         " sum(prompt_tokens + completion_tokens)::int AS tokens"
@@ -469,7 +474,7 @@ async def test_two_workers_who_add_up_at_once_count_everything_once(
 
 
 async def test_figures_asked_for_while_they_are_added_up_never_waver(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     await asyncio.gather(*(talk.say("Hi") for _ in range(10)))
     seen: set[int] = set()
@@ -479,26 +484,26 @@ async def test_figures_asked_for_while_they_are_added_up_never_waver(
             seen.add((await _stats(talk))["total_messages"])
 
     for _ in range(10):
-        await _sql(parts, "DELETE FROM usage_hours WHERE agent_id = $1", talk.agent_id)
-        await _sql(parts, "UPDATE usage SET rolled = false WHERE agent_id = $1", talk.agent_id)
+        await _sql(services, "DELETE FROM usage_hours WHERE agent_id = $1", talk.agent_id)
+        await _sql(services, "UPDATE usage SET rolled = false WHERE agent_id = $1", talk.agent_id)
         watching = asyncio.create_task(watch())
-        await usage.roll(parts)
+        await usage.roll_up(services)
         seen.add((await _stats(talk))["total_messages"])
         watching.cancel()
         await asyncio.wait([watching])
     assert seen == {20}
 
 
-async def test_the_figures_survive_the_conversation(talk: Talker, parts: Parts) -> None:
+async def test_the_figures_survive_the_conversation(talk: Talker, services: Services) -> None:
     replies = [await talk.say("Hi"), await talk.say("Ho")]
     before = await _stats(talk)
     for number, reply in enumerate(replies):
         path = f"/api/v1/conversations/{reply['conversation_id']}"
         assert (await talk.client.delete(path)).status_code == 204
         if number == 0:
-            await usage.roll(parts)
+            await usage.roll_up(services)
     assert await _stats(talk) == before
-    await usage.roll(parts)
+    await usage.roll_up(services)
     assert await _stats(talk) == before
 
 
@@ -513,4 +518,4 @@ async def test_a_failed_turn_is_not_in_the_figures(talk: Talker) -> None:
 
 
 def test_workers_add_up_by_themselves() -> None:
-    assert usage.roll in [chore for _, chore in CHORES]
+    assert usage.roll_up in [chore.run for chore in AREAS.chores]

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from app.http import sse
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import until
 from tests.model_server import Reply
@@ -82,12 +82,12 @@ async def _kept(talk: Talker, conversation_id: str, messages: int) -> list[dict[
     return found
 
 
-async def _free(talk: Talker, conversation_id: str, parts: Parts) -> None:
+async def _free(talk: Talker, conversation_id: str, services: Services) -> None:
     """Wait for nobody to hold the conversation; the web process lets go of it by itself."""
     held = "SELECT turn_until IS NOT NULL FROM conversations WHERE id = $1"
     async with asyncio.timeout(5):
         while True:
-            async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
                 if not await (await tx.raw()).fetchval(held, conversation_id):
                     break
             await asyncio.sleep(0.01)
@@ -428,7 +428,7 @@ async def test_a_second_stream_of_the_conversation_is_refused_until_the_first_en
     ("status", "reason"), [(400, "refused"), (429, "rate_limited"), (503, "unavailable")]
 )
 async def test_a_model_that_refuses_ends_the_stream_with_an_error(
-    talk: Talker, server: Server, parts: Parts, status: int, reason: str
+    talk: Talker, server: Server, services: Services, status: int, reason: str
 ) -> None:
     talk.script(Reply(status=status, message="not today", headers={"Retry-After": "0"}))
     events = await _stream(server, talk)
@@ -440,7 +440,7 @@ async def test_a_model_that_refuses_ends_the_stream_with_an_error(
     assert error["details"]["reason"] == reason
     conversation_id = _first(events)
     assert await _messages(talk, conversation_id) == []
-    await _free(talk, conversation_id, parts)
+    await _free(talk, conversation_id, services)
 
 
 async def test_a_conversation_whose_first_turn_failed_counts_once_it_has_a_reply(
@@ -462,7 +462,7 @@ async def test_a_conversation_whose_first_turn_failed_counts_once_it_has_a_reply
     ],
 )
 async def test_a_model_that_breaks_off_leaves_what_it_said(
-    talk: Talker, server: Server, parts: Parts, reply: Reply, reason: str
+    talk: Talker, server: Server, services: Services, reply: Reply, reason: str
 ) -> None:
     talk.script(reply)
     events = await _stream(server, talk)
@@ -476,7 +476,7 @@ async def test_a_model_that_breaks_off_leaves_what_it_said(
     ]
     # Half an answer is not asked for again behind the reader's back.
     assert len(talk.asked) == 1
-    await _free(talk, _first(events), parts)
+    await _free(talk, _first(events), services)
 
 
 async def test_half_a_reply_is_part_of_what_the_model_is_shown_next(
@@ -488,8 +488,8 @@ async def test_half_a_reply_is_part_of_what_the_model_is_shown_next(
     assert [item["content"] for item in talk.asked[1]["messages"][1:]] == ["Hi", "Half", "Go on"]
 
 
-async def _paid(parts: Parts, talk: Talker) -> list[tuple[int, int, int]]:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _paid(services: Services, talk: Talker) -> list[tuple[int, int, int]]:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         rows = await (await tx.raw()).fetch(
             "SELECT turns, prompt_tokens, completion_tokens FROM usage WHERE agent_id = $1",
             talk.agent_id,
@@ -497,22 +497,22 @@ async def _paid(parts: Parts, talk: Talker) -> list[tuple[int, int, int]]:
     return [tuple(row) for row in rows]
 
 
-async def test_half_a_reply_is_paid_for(talk: Talker, server: Server, parts: Parts) -> None:
+async def test_half_a_reply_is_paid_for(talk: Talker, server: Server, services: Services) -> None:
     talk.script(Reply(texts=["Half of it", "lost"], drop_after=1))
     await _stream(server, talk)
-    [(turns, prompt_tokens, completion_tokens)] = await _paid(parts, talk)
+    [(turns, prompt_tokens, completion_tokens)] = await _paid(services, talk)
     assert turns == 1
     assert prompt_tokens > 0
     assert completion_tokens > 0
 
 
 async def test_leaving_early_does_not_make_an_answer_free(
-    talk: Talker, server: Server, parts: Parts
+    talk: Talker, server: Server, services: Services
 ) -> None:
     talk.script(Reply(texts=["word "] * 1000, delay=0.02))
     conversation_id = await _leave(server, talk, "content_delta")
     await _kept(talk, conversation_id, 2)
-    [(turns, prompt_tokens, completion_tokens)] = await _paid(parts, talk)
+    [(turns, prompt_tokens, completion_tokens)] = await _paid(services, talk)
     assert turns == 1
     assert prompt_tokens > 0
     assert completion_tokens > 0
@@ -532,7 +532,7 @@ async def _leave(server: Server, talk: Talker, until: str, **more: Any) -> str:
 
 
 async def test_a_reader_who_goes_ends_the_models_answer_and_keeps_what_was_said(
-    talk: Talker, server: Server, parts: Parts
+    talk: Talker, server: Server, services: Services
 ) -> None:
     talk.script(Reply(texts=["word "] * 1000, delay=0.02))
     closed = talk.models.closed_early
@@ -548,11 +548,11 @@ async def test_a_reader_who_goes_ends_the_models_answer_and_keeps_what_was_said(
         "/api/v1/event-log", params={"event_type": "agent.chat.message", "per_page": 1}
     )
     assert events.json()["data"][0]["data"]["status"] == "interrupted"
-    await _free(talk, conversation_id, parts)
+    await _free(talk, conversation_id, services)
 
 
 async def test_a_model_that_is_silent_in_the_middle_is_hung_up_on_when_the_reader_goes(
-    talk: Talker, server: Server, silent: SilentModel, parts: Parts
+    talk: Talker, server: Server, silent: SilentModel, services: Services
 ) -> None:
     silent.said = delta("Well, ")
     mine = await on_silent(talk, silent)
@@ -566,7 +566,7 @@ async def test_a_model_that_is_silent_in_the_middle_is_hung_up_on_when_the_reade
 
 
 async def test_a_reader_who_goes_before_the_first_word_leaves_nothing_behind(
-    talk: Talker, server: Server, silent: SilentModel, parts: Parts
+    talk: Talker, server: Server, silent: SilentModel, services: Services
 ) -> None:
     mine = await on_silent(talk, silent)
     async with _reading(server, mine) as events:
@@ -576,13 +576,13 @@ async def test_a_reader_who_goes_before_the_first_word_leaves_nothing_behind(
     assert silent.asked == 1
     await mine.client.put(mine.path, {"primary_model": f"scripted/{talk.model}"})
     mine.model = talk.model
-    await _free(mine, conversation_id, parts)
+    await _free(mine, conversation_id, services)
     # Only what was asked and answered afterwards.
     assert len(await _messages(mine, conversation_id)) == 2
 
 
 async def test_a_reader_who_goes_ends_a_delegated_task_as_well(
-    talk: Talker, server: Server, silent: SilentModel, parts: Parts
+    talk: Talker, server: Server, silent: SilentModel, services: Services
 ) -> None:
     helper = await on_silent(talk, silent, name="Helper")
     await talk.client.post(f"{talk.path}/sub-agents/attach", {"agent_id": helper.agent_id})
@@ -596,22 +596,22 @@ async def test_a_reader_who_goes_ends_a_delegated_task_as_well(
     assert [(call["tool"], call["status"]) for call in kept[1]["tool_calls"]] == [
         ("Helper", "failed")
     ]
-    await _free(talk, conversation_id, parts)
+    await _free(talk, conversation_id, services)
 
 
 async def test_a_reader_who_goes_while_the_model_is_asked_again_ends_that_too(
-    talk: Talker, server: Server, parts: Parts
+    talk: Talker, server: Server, services: Services
 ) -> None:
     talk.script(Reply(status=503, headers={"Retry-After": "9"}))
     async with _reading(server, talk) as events:
         conversation_id = (await anext(events))[1]["conversation_id"]
         await until(lambda: len(talk.asked) == 1)
-    await _free(talk, conversation_id, parts)
+    await _free(talk, conversation_id, services)
     assert len(talk.asked) == 2
 
 
 async def test_fifty_readers_who_go_at_once_leave_no_conversation_held(
-    talk: Talker, server: Server, parts: Parts
+    talk: Talker, server: Server, services: Services
 ) -> None:
     talk.script(Reply(texts=["word "] * 1000, delay=0.05))
     open_before = talk.models.open
@@ -622,7 +622,7 @@ async def test_fifty_readers_who_go_at_once_leave_no_conversation_held(
     held = "SELECT count(*) FROM conversations WHERE id = ANY($1) AND turn_until IS NOT NULL"
     async with asyncio.timeout(5):
         while True:
-            async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
                 if not await (await tx.raw()).fetchval(held, list(conversations)):
                     break
             await asyncio.sleep(0.01)

@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import event
 
 from app.domain.chat import turn
-from app.domain.models import gateway, wire
-from app.parts import Parts
+from app.domain.models import gateway, openai_adapter
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import refused, until
 from tests.model_server import ModelServer, Reply
@@ -25,8 +25,8 @@ from tests.world import Client, World
 AT_ONCE = {"Retry-After": "0"}
 
 
-async def _value(parts: Parts, sql: str, *args: object) -> Any:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _value(services: Services, sql: str, *args: object) -> Any:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         return await (await tx.raw()).fetchval(sql, *args)
 
 
@@ -355,7 +355,7 @@ async def test_a_models_refusal_is_told_with_its_reason(
 async def test_a_model_that_says_nothing_in_time_is_a_timeout(
     talk: Talker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "TOTAL_SECONDS", 0.1)
+    monkeypatch.setattr(openai_adapter, "TOTAL_SECONDS", 0.1)
     talk.script(Reply(first_delay=0.5))
     error = refused(await _chat(talk.client, talk), 502, "provider_error")
     assert error["details"]["reason"] == "timeout"
@@ -415,7 +415,9 @@ async def test_a_failure_never_tells_the_providers_key(talk: Talker) -> None:
     assert "sk-scripted" not in answer.text
 
 
-async def test_nothing_that_was_said_is_kept_after_a_failure(talk: Talker, parts: Parts) -> None:
+async def test_nothing_that_was_said_is_kept_after_a_failure(
+    talk: Talker, services: Services
+) -> None:
     first = await talk.say("One")
     kept = await _messages(talk, first["conversation_id"])
     talk.script(Reply(status=400), Reply(texts=["Back"]))
@@ -424,7 +426,7 @@ async def test_nothing_that_was_said_is_kept_after_a_failure(talk: Talker, parts
     assert await _messages(talk, first["conversation_id"]) == kept
     assert len(await _events(talk, "agent.chat.message")) == 2
     rows = "SELECT count(*) FROM usage WHERE agent_id = $1"
-    assert await _value(parts, rows, talk.agent_id) == 1
+    assert await _value(services, rows, talk.agent_id) == 1
     # And the conversation is free at once.
     assert (await talk.say("Two", **again))["message"]["content"] == "Back"
     assert "Lost" not in str(talk.asked[-1])
@@ -437,7 +439,7 @@ async def test_a_first_turn_that_failed_leaves_no_empty_conversation(talk: Talke
 
 
 @asynccontextmanager
-async def _no_room(parts: Parts, agent_id: str) -> AsyncIterator[None]:
+async def _no_room(services: Services, agent_id: str) -> AsyncIterator[None]:
     """Postgres refuses what the agent's turns used."""
     refuse = f"""
         CREATE FUNCTION refuse_usage() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -448,19 +450,19 @@ async def _no_room(parts: Parts, agent_id: str) -> AsyncIterator[None]:
         CREATE TRIGGER refuse_usage BEFORE INSERT ON usage
             FOR EACH ROW EXECUTE FUNCTION refuse_usage();
     """
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(refuse)
     try:
         yield
     finally:
-        async with parts.db.tx(ALL_TENANTS) as tx:
+        async with services.db.tx(ALL_TENANTS) as tx:
             await (await tx.raw()).execute("DROP FUNCTION refuse_usage() CASCADE")
 
 
-async def test_a_reply_that_cannot_be_kept_is_not_told(talk: Talker, parts: Parts) -> None:
+async def test_a_reply_that_cannot_be_kept_is_not_told(talk: Talker, services: Services) -> None:
     first = await talk.say("One")
     again = {"conversation_id": first["conversation_id"]}
-    async with _no_room(parts, talk.agent_id):
+    async with _no_room(services, talk.agent_id):
         answer = await _chat(talk.client, talk, "Two", **again)
     refused(answer, 500, "internal_error")
     assert "no room" not in answer.text
@@ -468,11 +470,11 @@ async def test_a_reply_that_cannot_be_kept_is_not_told(talk: Talker, parts: Part
 
 
 async def test_a_reply_that_cannot_be_kept_leaves_the_conversation_free(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     first = await talk.say("One")
     again = {"conversation_id": first["conversation_id"]}
-    async with _no_room(parts, talk.agent_id):
+    async with _no_room(services, talk.agent_id):
         await _chat(talk.client, talk, "Two", **again)
     assert (await _chat(talk.client, talk, "Three", **again)).status_code == 200
 
@@ -719,16 +721,16 @@ async def test_other_conversations_of_the_agent_are_not_held_up(talk: Talker) ->
 
 
 async def test_a_conversation_whose_process_died_is_free_once_its_lease_is_over(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     again = {"conversation_id": (await talk.say("One"))["conversation_id"]}
     hold = "UPDATE conversations SET turn_holder = 'gone', turn_until = now() + $2 WHERE id = $1"
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
             hold.replace("$2", "interval '1 minute'"), again["conversation_id"]
         )
     refused(await _chat(talk.client, talk, **again), 409, "conversation_busy")
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
             hold.replace("$2", "interval '-1 second'"), again["conversation_id"]
         )
@@ -750,14 +752,14 @@ async def test_an_answer_that_takes_long_keeps_its_conversation(
 
 
 async def test_an_answer_whose_conversation_was_taken_over_is_not_written_into_it(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     first = await talk.say("One")
     again, hold = {"conversation_id": first["conversation_id"]}, asyncio.Event()
     talk.script(Reply(texts=["From the frozen"], hold=hold), Reply(texts=["From the next"]))
     frozen = asyncio.create_task(_chat(talk.client, talk, "Two", **again))
     await until(lambda: len(talk.asked) == 2)
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
             "UPDATE conversations SET turn_until = now() - interval '1 second' WHERE id = $1",
             first["conversation_id"],
@@ -906,7 +908,7 @@ async def test_a_key_of_no_or_too_many_characters_is_refused(talk: Talker, key: 
 
 
 @contextmanager
-def _counted(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def _counted(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Every statement that goes to Postgres from this process, BEGIN and COMMIT included."""
     statements: list[str] = []
 
@@ -922,7 +924,7 @@ def _counted(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str
     def by_orm(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         statements.append(statement)
 
-    engine = parts.db.engine.sync_engine
+    engine = services.db.engine.sync_engine
     event.listen(engine, "before_cursor_execute", by_orm)
     try:
         with monkeypatch.context() as patch:
@@ -935,7 +937,7 @@ def _counted(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str
 
 @pytest.mark.parametrize("turns", [0, 1, 5])
 async def test_a_turn_asks_the_database_thrice_before_the_model_and_at_most_twice_after(
-    talk: Talker, parts: Parts, monkeypatch: pytest.MonkeyPatch, turns: int
+    talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch, turns: int
 ) -> None:
     await talk.say("Warm up: the session is looked up and statements are prepared")
     again: dict[str, Any] = {}
@@ -943,7 +945,7 @@ async def test_a_turn_asks_the_database_thrice_before_the_model_and_at_most_twic
         again["conversation_id"] = (await talk.say(f"{number}", **again))["conversation_id"]
     before, hold = len(talk.asked), asyncio.Event()
     talk.script(Reply(hold=hold))
-    with _counted(parts, monkeypatch) as statements:
+    with _counted(services, monkeypatch) as statements:
         asking = asyncio.create_task(talk.say("Counted", **again))
         await until(lambda: len(talk.asked) > before)
         until_asked = list(statements)
@@ -955,20 +957,22 @@ async def test_a_turn_asks_the_database_thrice_before_the_model_and_at_most_twic
 
 
 async def test_a_list_of_messages_costs_the_same_however_long_it_is(
-    talk: Talker, parts: Parts, monkeypatch: pytest.MonkeyPatch
+    talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again: dict[str, Any] = {}
     counts = []
     for turns in (1, 6):
         for _ in range(turns):
             again["conversation_id"] = (await talk.say("Hi", **again))["conversation_id"]
-        with _counted(parts, monkeypatch) as statements:
+        with _counted(services, monkeypatch) as statements:
             await _messages(talk, again["conversation_id"])
         counts.append(len(statements))
     assert 1 <= counts[0] == counts[1]
 
 
-async def test_no_transaction_is_open_while_the_model_speaks(talk: Talker, parts: Parts) -> None:
+async def test_no_transaction_is_open_while_the_model_speaks(
+    talk: Talker, services: Services
+) -> None:
     first = await talk.say("One")
     body = {"message": "Two", "conversation_id": first["conversation_id"]}
     asking = talk.client.post(f"{talk.path}/chat", body, headers={"idempotency-key": "a"})
@@ -977,7 +981,7 @@ async def test_no_transaction_is_open_while_the_model_speaks(talk: Talker, parts
         " AND state LIKE 'idle in transaction%'"
     )
     async with _speaking(talk, asking):
-        assert await _value(parts, open_now) == 0
+        assert await _value(services, open_now) == 0
 
 
 async def test_an_empty_conversation_id_is_nobodys(talk: Talker) -> None:
@@ -986,13 +990,13 @@ async def test_an_empty_conversation_id_is_nobodys(talk: Talker) -> None:
     assert "cnv_" not in answer.text
 
 
-async def test_a_model_that_calls_without_end_is_stopped(talk: Talker, parts: Parts) -> None:
+async def test_a_model_that_calls_without_end_is_stopped(talk: Talker, services: Services) -> None:
     """Each call costs a row, whether it is run or not."""
     many = b",".join([b"{}"] * 20_000)
     raw = b'{"choices":[{"message":{"tool_calls":[' + many + b']},"finish_reason":"stop"}]}'
     talk.script(Reply(raw=raw))
     error = refused(await _chat(talk.client, talk), 502, "provider_error")
     assert "at once" in error["message"]
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         count = "SELECT count(*) FROM conversation_entries WHERE agent_id = $1"
         assert await (await tx.raw()).fetchval(count, talk.agent_id) == 0

@@ -6,8 +6,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from app.domain.chat import keep, queries
-from app.parts import Parts
+from app.domain.chat import persistence, turn_queries
+from app.services import Services
 from db.session import ALL_TENANTS, Tx
 from tests.asking import until
 from tests.model_server import Reply
@@ -61,7 +61,7 @@ async def test_of_two_turns_at_once_in_one_conversation_one_is_refused_whoever_g
 
 
 async def test_a_turn_that_cannot_be_kept_takes_no_other_with_it(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     """Its conversation was deleted meanwhile; those that end at the same moment are kept."""
     ids = [(await talk.say("Start"))["conversation_id"] for _ in range(6)]
@@ -76,12 +76,12 @@ async def test_a_turn_that_cannot_be_kept_takes_no_other_with_it(
     async with asyncio.timeout(10):
         while len(talk.asked) < before + len(ids):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute("DELETE FROM conversations WHERE id = $1", ids[2])
     hold.set()
     answers = await asyncio.gather(*asked)
     assert [answer.status_code for answer in answers] == [200, 200, 404, 200, 200, 200]
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         kept = await (await tx.raw()).fetch(
             "SELECT conversation_id, count(*) AS n FROM usage WHERE agent_id = $1 "
             "GROUP BY conversation_id",
@@ -92,9 +92,9 @@ async def test_a_turn_that_cannot_be_kept_takes_no_other_with_it(
 
 
 async def test_a_statement_that_fails_for_one_turn_is_repeated_for_the_others(
-    talk: Talker, parts: Parts, monkeypatch: pytest.MonkeyPatch
+    talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, sizes = keep._write, []
+    write, sizes = persistence._write, []
 
     async def failing(tx: Tx, tenant_id: str, turns: list[Any], **more: Any) -> set[str]:
         sizes.append(len(turns))
@@ -103,7 +103,7 @@ async def test_a_statement_that_fails_for_one_turn_is_repeated_for_the_others(
         return await write(tx, tenant_id, turns, **more)
 
     ids = [(await talk.say("Start"))["conversation_id"] for _ in range(6)]
-    monkeypatch.setattr(keep, "_write", failing)
+    monkeypatch.setattr(persistence, "_write", failing)
     hold = asyncio.Event()
     talk.script(Reply(texts=["Late"], hold=hold))
     before = len(talk.asked)
@@ -123,11 +123,11 @@ async def test_a_statement_that_fails_for_one_turn_is_repeated_for_the_others(
     answers = await asyncio.gather(*asked)
     assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 500, 200]
     assert max(sizes) > 1
-    assert not parts.batches._lanes
+    assert not services.batches._lanes
 
 
-async def _sql(parts: Parts, sql: str, *args: object) -> list[Any]:
-    async with parts.db.tx(ALL_TENANTS) as tx:
+async def _sql(services: Services, sql: str, *args: object) -> list[Any]:
+    async with services.db.tx(ALL_TENANTS) as tx:
         return list(await (await tx.raw()).fetch(sql, *args))
 
 
@@ -154,7 +154,7 @@ def _slow_first(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list
 
 
 async def test_a_turn_that_lost_its_conversation_is_not_kept_by_the_next_one(
-    talk: Talker, parts: Parts, monkeypatch: pytest.MonkeyPatch
+    talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its lease ran out while the database was away, and both end at the same moment."""
     [one, other] = [(await talk.say("Start"))["conversation_id"] for _ in range(2)]
@@ -164,31 +164,31 @@ async def test_a_turn_that_lost_its_conversation_is_not_kept_by_the_next_one(
     asked = [*_asking(talk, [other]), *_asking(talk, [one], "first")]
     await until(lambda: len(talk.asked) == before + 2)
     expire = "UPDATE conversations SET turn_until = now() - interval '1 second' WHERE id = $1"
-    await _sql(parts, expire, one)
+    await _sql(services, expire, one)
     asked += _asking(talk, [one], "second")
     await until(lambda: len(talk.asked) == before + 3)
-    sizes = _slow_first(monkeypatch, keep, "_write")
+    sizes = _slow_first(monkeypatch, persistence, "_write")
     hold.set()
     answers = await asyncio.gather(*asked)
     assert [answer.status_code for answer in answers] == [200, 404, 200]
     assert sizes[0] == 1
     said = await _sql(
-        parts,
+        services,
         "SELECT content FROM conversation_entries WHERE conversation_id = $1 AND type = 'message' "
         "AND role = 'user' ORDER BY seq",
         one,
     )
     assert [row["content"] for row in said] == ["Start", "second"]
     told = "SELECT 1 FROM event_log WHERE data->>'conversation_id' = $1 AND data->>'content' = $2"
-    assert not await _sql(parts, told, one, "first")
+    assert not await _sql(services, told, one, "first")
 
 
 async def test_a_batch_that_fails_half_way_leaves_no_conversation_busy(
-    talk: Talker, parts: Parts, monkeypatch: pytest.MonkeyPatch
+    talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They were taken already when the connection died."""
     ids = [(await talk.say("Start"))["conversation_id"] for _ in range(5)]
-    take, cut = queries.resume, list[int]()
+    take, cut = turn_queries.resume, list[int]()
 
     async def dying(tx: Tx, *args: Any, **more: Any) -> list[Any]:
         if not cut:
@@ -199,24 +199,26 @@ async def test_a_batch_that_fails_half_way_leaves_no_conversation_busy(
         if len(args[2]) > 1:
             cut.append(len(args[2]))
             raw = await tx.raw()
-            async with parts.db.tx(ALL_TENANTS, read_only=True) as other:
+            async with services.db.tx(ALL_TENANTS, autocommit=True) as other:
                 end = "SELECT pg_terminate_backend($1)"
                 await (await other.raw()).execute(end, raw.get_server_pid())
             await raw.fetchval("SELECT 1")
         return found
 
-    monkeypatch.setattr(queries, "resume", dying)
+    monkeypatch.setattr(turn_queries, "resume", dying)
     answers = await asyncio.gather(*_asking(talk, ids))
     assert cut[1:] == [4]
     assert {answer.status_code for answer in answers[1:]} <= {500, 503}
-    monkeypatch.setattr(queries, "resume", take)
+    monkeypatch.setattr(turn_queries, "resume", take)
     again = await asyncio.gather(*_asking(talk, ids))
     assert [answer.status_code for answer in again] == [200] * 5
 
 
-async def test_a_locked_conversation_holds_up_nobody_elses(talk: Talker, parts: Parts) -> None:
+async def test_a_locked_conversation_holds_up_nobody_elses(
+    talk: Talker, services: Services
+) -> None:
     ids = [(await talk.say("Start"))["conversation_id"] for _ in range(4)]
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         lock = "SELECT 1 FROM conversations WHERE id = $1 FOR UPDATE"
         await (await tx.raw()).execute(lock, ids[0])
         [locked] = _asking(talk, ids[:1])
@@ -229,7 +231,7 @@ async def test_a_locked_conversation_holds_up_nobody_elses(talk: Talker, parts: 
 
 
 async def test_a_reply_waits_for_its_own_locked_conversation_alone(
-    talk: Talker, parts: Parts
+    talk: Talker, services: Services
 ) -> None:
     ids = [(await talk.say("Start"))["conversation_id"] for _ in range(3)]
     hold = asyncio.Event()
@@ -237,7 +239,7 @@ async def test_a_reply_waits_for_its_own_locked_conversation_alone(
     before = len(talk.asked)
     locked, *others = _asking(talk, ids)
     await until(lambda: len(talk.asked) == before + 3)
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         lock = "SELECT 1 FROM conversations WHERE id = $1 FOR UPDATE"
         await (await tx.raw()).execute(lock, ids[0])
         hold.set()
@@ -257,7 +259,7 @@ async def test_replies_whose_connection_died_after_they_were_kept_are_not_called
     before = len(talk.asked)
     asked = _asking(talk, ids)
     await until(lambda: len(talk.asked) == before + 4)
-    write = keep._write
+    write = persistence._write
 
     async def cut(tx: Tx, tenant_id: str, turns: list[Any], **more: Any) -> set[str]:
         found = await write(tx, tenant_id, turns, **more)
@@ -265,8 +267,8 @@ async def test_replies_whose_connection_died_after_they_were_kept_are_not_called
             raise asyncpg.ConnectionDoesNotExistError("closed in the middle of operation")
         return found
 
-    monkeypatch.setattr(keep, "_write", cut)
-    sizes = _slow_first(monkeypatch, keep, "_write")
+    monkeypatch.setattr(persistence, "_write", cut)
+    sizes = _slow_first(monkeypatch, persistence, "_write")
     hold.set()
     answers = await asyncio.gather(*asked)
     assert max(sizes) > 1

@@ -9,11 +9,11 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from app.domain.agents import brain as brains
+from app.domain.agents import runtime as runtimes
 from app.domain.embed import keys
 from app.kit import clock
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from db.models import EmbedKey
 from db.session import ALL_TENANTS
 from tests.talk import Talker
@@ -211,10 +211,10 @@ async def test_a_repeated_request_makes_one_key(developer: Client, agent_id: str
 # What is kept
 
 
-async def _everywhere(parts: Parts, words: str) -> list[str]:
+async def _everywhere(services: Services, words: str) -> list[str]:
     """Names of the tables that hold these words anywhere."""
     found = []
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         session = await tx.session()
         tables = await session.scalars(
             text("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
@@ -227,33 +227,35 @@ async def _everywhere(parts: Parts, words: str) -> list[str]:
 
 
 async def test_only_a_hash_of_the_key_is_in_the_database(
-    developer: Client, agent_id: str, parts: Parts
+    developer: Client, agent_id: str, services: Services
 ) -> None:
     made = await make_key(developer, agent_id)
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         row = await (await tx.session()).get_one(EmbedKey, made["id"])
     assert row.key_hash == hashlib.sha256(made["api_key"].encode()).hexdigest()
     assert row.key_prefix == made["key_prefix"]
     assert row.tenant_id == developer.tenant_id
     # Neither the key nor the part that is not shown is anywhere.
-    assert await _everywhere(parts, made["api_key"]) == []
-    assert await _everywhere(parts, made["api_key"].removeprefix(made["key_prefix"])) == []
+    assert await _everywhere(services, made["api_key"]) == []
+    assert await _everywhere(services, made["api_key"].removeprefix(made["key_prefix"])) == []
     # The search does find what is there.
-    assert "embed_keys" in await _everywhere(parts, made["id"])
+    assert "embed_keys" in await _everywhere(services, made["id"])
 
 
-async def test_a_key_that_talked_is_nowhere_in_the_database(talk: Talker, parts: Parts) -> None:
+async def test_a_key_that_talked_is_nowhere_in_the_database(
+    talk: Talker, services: Services
+) -> None:
     made = await make_key(talk.client, talk.agent_id)
     path = f"/api/v1/public/agents/{talk.agent_id}/chat"
     answer = await talk.world.anonymous().post(
         path, {"session_id": "s", "message": "Hi"}, params={"api_key": made["api_key"]}
     )
     assert answer.status_code == 200, answer.text
-    assert await _everywhere(parts, made["api_key"]) == []
+    assert await _everywhere(services, made["api_key"]) == []
 
 
 async def test_the_hash_does_not_open_anything(
-    world: World, developer: Client, agent_id: str, parts: Parts
+    world: World, developer: Client, agent_id: str, services: Services
 ) -> None:
     made = await make_key(developer, agent_id)
     stolen = hashlib.sha256(made["api_key"].encode()).hexdigest()
@@ -263,16 +265,18 @@ async def test_the_hash_does_not_open_anything(
 
 
 async def test_a_key_leads_to_its_agent_and_rules(
-    developer: Client, agent_id: str, parts: Parts
+    developer: Client, agent_id: str, services: Services
 ) -> None:
     made = await make_key(developer, agent_id, allowed_domains=["a.com"])
-    async with parts.db.tx(None, read_only=True) as tx:
-        found = await brains.by_embed_key(tx, parts.keyring, keys.hash_of(made["api_key"]))
-        missing = await brains.by_embed_key(tx, parts.keyring, keys.hash_of("emb_other"))
+    async with services.db.tx(None, autocommit=True) as tx:
+        found = await runtimes.find_by_embed_key(
+            tx, services.keyring, keys.hash_key(made["api_key"])
+        )
+        missing = await runtimes.find_by_embed_key(tx, services.keyring, keys.hash_key("emb_other"))
     assert missing is None
     assert found is not None
     assert (found.embed_key_id, found.allowed_domains) == (made["id"], ["a.com"])
-    assert (found.brain.agent_id, found.brain.tenant_id) == (agent_id, developer.tenant_id)
+    assert (found.runtime.agent_id, found.runtime.tenant_id) == (agent_id, developer.tenant_id)
 
 
 # List
@@ -305,7 +309,7 @@ async def test_the_newest_key_comes_first(developer: Client, agent_id: str) -> N
 
 
 async def test_keys_of_the_same_moment_have_a_fixed_order(
-    developer: Client, agent_id: str, parts: Parts
+    developer: Client, agent_id: str, services: Services
 ) -> None:
     now = clock.now()
     rows = [
@@ -320,7 +324,7 @@ async def test_keys_of_the_same_moment_have_a_fixed_order(
         )
         for _ in range(5)
     ]
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         (await tx.session()).add_all(rows)
     found = [key["id"] for key in await _listed(developer)]
     assert found == sorted(found, reverse=True)
@@ -491,11 +495,11 @@ async def test_a_key_tells_when_it_was_last_used(talk: Talker) -> None:
     assert await _last_used(talk, idle["id"]) is None
 
 
-async def test_a_later_use_is_told_too(talk: Talker, parts: Parts) -> None:
+async def test_a_later_use_is_told_too(talk: Talker, services: Services) -> None:
     made = await make_key(talk.client, talk.agent_id)
     await _talk(talk, made["api_key"])
     long_ago = clock.now() - timedelta(hours=2)
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         (await (await tx.session()).get_one(EmbedKey, made["id"])).last_used_at = long_ago
     await _talk(talk, made["api_key"])
     at = await _last_used(talk, made["id"])

@@ -826,7 +826,7 @@ async def strict(stores: Stores, world: World) -> AsyncIterator[Client]:
     settings = msgspec.structs.replace(stores.settings, anonymous_per_minute=1)
     made = create_app(settings)
     yield Client(made)
-    await made.state.parts.close()
+    await made.state.services.close()
 
 
 async def test_a_visitor_who_asks_too_often_is_refused(strict: Client, site: Site) -> None:
@@ -1301,7 +1301,7 @@ async def test_a_key_in_the_query_is_not_in_the_processs_log(
     assert path in written
     assert site.api_key not in written
     assert site.api_key[4:] not in written
-    assert keys.hash_of(site.api_key) not in written
+    assert keys.hash_key(site.api_key) not in written
 
 
 _TELLING = "Incorrect API key provided: sk-scripted-0123456789 of org-Acme, see platform.example"

@@ -10,7 +10,7 @@ import pytest
 from litestar import Litestar
 
 from app.main import create_app
-from app.parts import Parts
+from app.services import Services
 from tests.embed.test_keys import PATH as KEYS
 from tests.embed.test_keys import make_key
 from tests.http.routes import ROUTES
@@ -68,12 +68,12 @@ def _error(answer: httpx.Response) -> tuple[int, str]:
 # With a sign-in
 
 
-async def test_a_snippet_is_one_script_tag_for_the_agent(talk: Talker, parts: Parts) -> None:
+async def test_a_snippet_is_one_script_tag_for_the_agent(talk: Talker, services: Services) -> None:
     found = await _snippet(talk.client, talk.agent_id)
     assert set(found) == {"embed_code", "agent_id", "agent_name"}
     assert (found["agent_id"], found["agent_name"]) == (talk.agent_id, "Talker")
     tag = _tag(found["embed_code"])
-    assert tag["src"] == f"{parts.settings.public_url}/embed/widget.js"
+    assert tag["src"] == f"{services.settings.public_url}/embed/widget.js"
     assert tag["data-agent-id"] == talk.agent_id
     assert "async" in tag
     assert tag["async"] is None
@@ -253,7 +253,7 @@ async def elsewhere(stores: Stores, app: Litestar) -> AsyncIterator[Litestar]:
     settings = msgspec.structs.replace(stores.settings, base_url=address)
     made = create_app(settings, routes=ROUTES)
     yield made
-    await made.state.parts.close()
+    await made.state.services.close()
 
 
 async def test_the_address_of_the_instance_is_escaped(talk: Talker, elsewhere: Litestar) -> None:

@@ -1,3 +1,4 @@
+from tests.subscriptions.conftest import accept_unhandled_actions
 from tests.webhooks.conftest import courier, receiver
 
-__all__ = ["courier", "receiver"]
+__all__ = ["accept_unhandled_actions", "courier", "receiver"]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.world import Client, World
 
@@ -58,38 +58,38 @@ class Many(msgspec.Struct):
 
 async def written(world: World) -> Many:
     elder, owner = [await world.user("tenant_admin") for _ in range(2)]
-    await _fill(world.parts, elder, BEFORE)
-    webhook_id = await _fill(world.parts, owner, START)
-    async with world.parts.db.tx(ALL_TENANTS) as tx:
+    await _fill(world.services, elder, BEFORE)
+    webhook_id = await _fill(world.services, owner, START)
+    async with world.services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute("ANALYZE event_log, deliveries, tenants")
-    events = await _rows(world.parts, "event_log", "type", owner.tenant_id)
-    deliveries = await _rows(world.parts, "deliveries", "status", owner.tenant_id)
+    events = await _rows(world.services, "event_log", "type", owner.tenant_id)
+    deliveries = await _rows(world.services, "deliveries", "status", owner.tenant_id)
     return Many(elder, owner, webhook_id, events, deliveries)
 
 
-async def _fill(parts: Parts, owner: Client, start: datetime) -> str:
+async def _fill(services: Services, owner: Client, start: datetime) -> str:
     """Gives the webhook that everything was delivered to."""
     body = {"url": "http://127.0.0.1:9/", "events": ["system.test"]}
     webhook_id: str = (await owner.post("/api/v1/webhooks", body)).json()["id"]
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
         await raw.execute(_EVENTS, owner.tenant_id, COUNT, start)
         await raw.execute(_DELIVERIES, owner.tenant_id, webhook_id)
     return webhook_id
 
 
-async def _rows(parts: Parts, table: str, kind: str, tenant: str) -> list[Written]:
+async def _rows(services: Services, table: str, kind: str, tenant: str) -> list[Written]:
     """The newest first, put in order here."""
     sql = f"SELECT id, {kind}, correlation_id, created_at FROM {table} WHERE tenant_id = $1"
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         found = [Written(*row) for row in await (await tx.raw()).fetch(sql, tenant)]
     old = [row for row in found if row.at < END]
     return sorted(old, key=lambda row: (row.at, row.id), reverse=True)
 
 
-async def forgotten(parts: Parts, many: Many) -> None:
+async def forgotten(services: Services, many: Many) -> None:
     theirs = [many.elder.tenant_id, many.owner.tenant_id]
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
         for table in ("deliveries", "event_log"):
             await raw.execute(f"DELETE FROM {table} WHERE tenant_id = ANY($1)", theirs)

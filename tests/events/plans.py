@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.parts import Parts
+from app.services import Services
 from db import fast
 from db.session import ALL_TENANTS
 
@@ -70,10 +70,10 @@ def _noting(real: Any, table: str, found: list[Statement]) -> Any:
     return run
 
 
-async def plan_of(parts: Parts, statement: Statement) -> Plan:
+async def plan_of(services: Services, statement: Statement) -> Plan:
     """Of a statement that the connection has run often, as those of a busy server have."""
     given = ", ".join(_literal(value) for value in statement.args)
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
         await raw.execute(f"PREPARE looked_at AS {statement.sql}")
         try:

@@ -9,8 +9,9 @@ import msgspec
 import pyotp
 from sqlalchemy import select
 
-from app.kit import clock, mail
-from app.parts import Parts
+from app.domain.mail import service as mail
+from app.kit import clock
+from app.services import Services
 from db.models import MailMessage
 from db.session import ALL_TENANTS
 from tests.model_server import ModelServer
@@ -21,7 +22,7 @@ from tests.world import Client, World
 
 class Scene(msgspec.Struct):
     world: World
-    parts: Parts
+    services: Services
     models: ModelServer
     receiver: Receiver
     admin: Client
@@ -39,7 +40,7 @@ class Scene(msgspec.Struct):
     async def mailed_token(self, email: str, page: str) -> str:
         """Of the last link to this page, whether or not a worker has sent the mail already."""
         wanted = select(MailMessage).where(MailMessage.recipient == email).order_by(MailMessage.id)
-        async with self.parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with self.services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             found = list(await (await tx.session()).scalars(wanted))
         texts = "\n".join(self._text(one) for one in found)
         token: str = re.findall(rf"/{page}\?token=([\w-]+)", texts)[-1]
@@ -47,9 +48,9 @@ class Scene(msgspec.Struct):
 
     def _text(self, message: MailMessage) -> str:
         if message.body is not None:
-            place = mail.place_of(message.tenant_id, message.id)
-            return self.parts.keyring.open(message.body, place).decode()
-        sent = mail.mailbox(self.parts.settings) / f"{message.id}.eml"
+            place = mail.seal_context(message.tenant_id, message.id)
+            return self.services.keyring.open(message.body, place).decode()
+        sent = mail.mailbox(self.services.settings) / f"{message.id}.eml"
         return str(message_from_bytes(sent.read_bytes(), policy=policy.default).get_content())
 
 

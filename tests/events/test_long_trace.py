@@ -4,7 +4,7 @@ from typing import Any
 
 from app.kit import ids
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from tests.events.watching import run_sql
 from tests.world import Client
 
@@ -17,9 +17,11 @@ ON CONFLICT DO NOTHING
 """
 
 
-async def test_data_beyond_some_megabytes_are_left_out(developer: Client, parts: Parts) -> None:
+async def test_data_beyond_some_megabytes_are_left_out(
+    developer: Client, services: Services
+) -> None:
     correlation_id = new_id("cor")
-    await run_sql(parts, _FILL, developer.tenant_id, correlation_id)
+    await run_sql(services, _FILL, developer.tenant_id, correlation_id)
     answer = await developer.get(f"/api/v1/event-log/trace/{correlation_id}")
     assert answer.status_code == 200
     assert len(answer.content) < 5 * 1024 * 1024

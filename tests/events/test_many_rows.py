@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.parts import Parts
+from app.services import Services
 from db import counting
 from db.counting import BOUND
 from db.session import ALL_TENANTS
@@ -34,7 +34,7 @@ LOG = "/api/v1/event-log"
 async def many(world: World) -> AsyncIterator[Many]:
     made = await written(world)
     yield made
-    await forgotten(world.parts, made)
+    await forgotten(world.services, made)
 
 
 def _at(seconds: float) -> str:
@@ -67,13 +67,15 @@ async def test_up_to_the_bound_rows_are_counted(
     assert "estimated" not in told
 
 
-async def test_the_bound_itself_is_counted_and_one_more_is_not(many: Many, parts: Parts) -> None:
+async def test_the_bound_itself_is_counted_and_one_more_is_not(
+    many: Many, services: Services
+) -> None:
     source = "FROM (SELECT 1 FROM event_log WHERE tenant_id = $1 LIMIT $2::int) e"
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         for wanted, exact in ((BOUND - 1, True), (BOUND, True), (BOUND + 1, False)):
-            counted = await counting.rows(tx, many.owner.tenant_id, source, wanted)
-            assert counted.exact is exact
-            assert counted.total == wanted if exact else counted.total > BOUND
+            counted = await counting.count_rows(tx, many.owner.tenant_id, source, wanted)
+            assert counted.is_exact is exact
+            assert counted.count == wanted if exact else counted.count > BOUND
 
 
 def _executions(many: Many) -> str:
@@ -181,19 +183,19 @@ async def test_pages_of_executions_are_those_found_by_hand(many: Many, seed: int
 
 async def _plans(
     monkeypatch: pytest.MonkeyPatch,
-    parts: Parts,
+    services: Services,
     table: str,
     ask: Callable[[], Any],
 ) -> tuple[Plan, Plan]:
     """Of the count, and of the page."""
     with noted(monkeypatch, table) as found:
         await ask()
-    counted, page = [await plan_of(parts, statement) for statement in found]
+    counted, page = [await plan_of(services, statement) for statement in found]
     return counted, page
 
 
-async def _tenants(parts: Parts) -> int:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _tenants(services: Services) -> int:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         count: int = await (await tx.raw()).fetchval("SELECT count(*) FROM tenants")
     return count
 
@@ -227,11 +229,15 @@ def _name(params: dict[str, Any]) -> str:
 @pytest.mark.parametrize("page", [1, 10])
 @pytest.mark.parametrize("params", FILTERS, ids=_name)
 async def test_a_page_of_the_log_reads_no_more_than_it_must(
-    monkeypatch: pytest.MonkeyPatch, many: Many, parts: Parts, params: dict[str, Any], page: int
+    monkeypatch: pytest.MonkeyPatch,
+    many: Many,
+    services: Services,
+    params: dict[str, Any],
+    page: int,
 ) -> None:
     asked = {**params, "page": page, "per_page": 20}
     counted, found = await _plans(
-        monkeypatch, parts, "event_log", lambda: _list(many.owner, LOG, asked)
+        monkeypatch, services, "event_log", lambda: _list(many.owner, LOG, asked)
     )
     assert counted.scanned("event_log") == found.scanned("event_log") == []
     # Each row of the page once by the index, and once for itself.
@@ -242,10 +248,10 @@ async def test_a_page_of_the_log_reads_no_more_than_it_must(
 
 
 async def test_of_two_filters_one_is_met_by_an_index_and_the_other_by_looking(
-    monkeypatch: pytest.MonkeyPatch, many: Many, parts: Parts
+    monkeypatch: pytest.MonkeyPatch, many: Many, services: Services
 ) -> None:
     asked = {"event_type": RARE, "correlation_id": "cor_many_1"}
-    plans = await _plans(monkeypatch, parts, "event_log", lambda: _list(many.owner, LOG, asked))
+    plans = await _plans(monkeypatch, services, "event_log", lambda: _list(many.owner, LOG, asked))
     rare = sum(row.kind == RARE for row in many.events)
     for plan in plans:
         assert plan.scanned("event_log") == []
@@ -258,15 +264,15 @@ async def test_a_page_of_all_tenants_reads_a_page_of_each_at_most(
     monkeypatch: pytest.MonkeyPatch,
     many: Many,
     super_admin: Client,
-    parts: Parts,
+    services: Services,
     params: dict[str, Any],
     page: int,
 ) -> None:
     asked = {**params, "page": page, "per_page": 20}
     counted, found = await _plans(
-        monkeypatch, parts, "event_log", lambda: _list(super_admin, LOG, asked)
+        monkeypatch, services, "event_log", lambda: _list(super_admin, LOG, asked)
     )
-    tenants = await _tenants(parts)
+    tenants = await _tenants(services)
     assert counted.scanned("event_log") == found.scanned("event_log") == []
     assert found.read("event_log") <= _about(tenants * 20 * page) + 20
     assert found.sorted_rows() <= tenants * 20 * page
@@ -287,11 +293,15 @@ EXECUTIONS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("page", [1, 10])
 @pytest.mark.parametrize("params", EXECUTIONS, ids=_name)
 async def test_a_page_of_executions_reads_no_more_than_it_must(
-    monkeypatch: pytest.MonkeyPatch, many: Many, parts: Parts, params: dict[str, Any], page: int
+    monkeypatch: pytest.MonkeyPatch,
+    many: Many,
+    services: Services,
+    params: dict[str, Any],
+    page: int,
 ) -> None:
     asked = {**params, "page": page, "per_page": 20}
     counted, found = await _plans(
-        monkeypatch, parts, "deliveries", lambda: _list(many.owner, _executions(many), asked)
+        monkeypatch, services, "deliveries", lambda: _list(many.owner, _executions(many), asked)
     )
     assert counted.scanned("deliveries") == found.scanned("deliveries") == []
     # A page of each status that is asked for, of those one page, and its rows for themselves.
@@ -302,12 +312,12 @@ async def test_a_page_of_executions_reads_no_more_than_it_must(
 
 
 async def test_one_trace_reads_only_its_own_rows(
-    monkeypatch: pytest.MonkeyPatch, many: Many, parts: Parts
+    monkeypatch: pytest.MonkeyPatch, many: Many, services: Services
 ) -> None:
     with noted(monkeypatch, "event_log") as found:
         trace = await _list(many.owner, f"{LOG}/trace/cor_many_777", {})
     (statement,) = found
-    plan = await plan_of(parts, statement)
+    plan = await plan_of(services, statement)
     assert len(trace["data"]) == 15
     assert plan.scanned("event_log") == []
     assert plan.read("event_log") == 15

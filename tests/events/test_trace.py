@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
 from tests.events.scene import done, made
 from tests.events.watching import eventually, log_of, run_sql, settled, work_of
@@ -71,7 +71,7 @@ async def _trace(client: Client, chain: str) -> dict[str, Any]:
     return found
 
 
-async def _tell(talk: Talker, receiver: Receiver, parts: Parts) -> Story:
+async def _tell(talk: Talker, receiver: Receiver, services: Services) -> Story:
     hook = {"url": f"{receiver.url}/200/hook", "events": ["agent.chat.started", "system.work.dead"]}
     await made(talk.client, "/api/v1/webhooks", hook)
     await _subscribe(talk.client, "agent.chat.started")
@@ -82,17 +82,21 @@ async def _tell(talk: Talker, receiver: Receiver, parts: Parts) -> Story:
     answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=ids)
     assert answer.headers["X-Correlation-ID"] == ids["X-Correlation-ID"]
     await done(answer)
-    await settled(parts, talk.client.tenant_id)
+    await settled(services, talk.client.tenant_id)
     trace = await _trace(talk.client, ids["X-Correlation-ID"])
     return Story(talk, receiver, ids["X-Correlation-ID"], ids["X-Request-ID"], trace)
 
 
 @pytest.fixture(scope="module")
 async def story(
-    world: World, models: ModelServer, courier: WorkerProcess, worker: WorkerProcess, parts: Parts
+    world: World,
+    models: ModelServer,
+    courier: WorkerProcess,
+    worker: WorkerProcess,
+    services: Services,
 ) -> AsyncIterator[Story]:
     async with receiving() as receiver:
-        yield await _tell(await talker(world, models), receiver, parts)
+        yield await _tell(await talker(world, models), receiver, services)
 
 
 # Events
@@ -250,22 +254,22 @@ async def test_the_log_can_be_narrowed_to_the_chain(story: Story) -> None:
     assert found["total"] == len(story.entries)
 
 
-async def test_the_ledger_knows_the_same_chain(story: Story, parts: Parts) -> None:
-    rows = await work_of(parts, story.talk.client.tenant_id)
+async def test_the_ledger_knows_the_same_chain(story: Story, services: Services) -> None:
+    rows = await work_of(services, story.talk.client.tenant_id)
     theirs = {row["id"] for row in rows if row["correlation_id"] == story.chain}
     assert theirs == {span["id"] for span in story.spans("job")}
 
 
 @pytest.mark.parametrize("end", ["?key=planted", "/200?key=planted", "#planted"])
 async def test_a_span_of_a_delivery_tells_nothing_of_what_an_address_carries(
-    admin: Client, courier: WorkerProcess, receiver: Receiver, parts: Parts, end: str
+    admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services, end: str
 ) -> None:
     hook = {"url": f"{receiver.url}{end}", "events": ["agent.created"]}
     await made(admin, "/api/v1/webhooks", hook)
     chain = new_id("cor")
     body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
     await admin.post("/api/v1/agents", body, headers={"X-Correlation-ID": chain})
-    await settled(parts, admin.tenant_id)
+    await settled(services, admin.tenant_id)
     (span,) = [one for one in (await _trace(admin, chain))["spans"] if one["kind"] == "delivery"]
     assert span["name"] == f"agent.created to {receiver.url.removeprefix('http://')}"
 
@@ -313,7 +317,7 @@ async def test_another_tenant_with_the_same_correlation_id_sees_its_own_part_alo
 
 
 async def test_a_delivery_that_still_waits_is_a_pending_span(
-    admin: Client, courier: WorkerProcess, receiver: Receiver, parts: Parts
+    admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services
 ) -> None:
     hook = {"url": f"{receiver.url}/500", "events": ["agent.created"]}
     await made(admin, "/api/v1/webhooks", hook)
@@ -321,7 +325,7 @@ async def test_a_delivery_that_still_waits_is_a_pending_span(
     body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
     await admin.post("/api/v1/agents", body, headers={"X-Correlation-ID": chain})
     await receiver.wait_for(1)
-    await settled(parts, admin.tenant_id)
+    await settled(services, admin.tenant_id)
     spans = (await _trace(admin, chain))["spans"]
     states = {(span["kind"], span["name"].split(" ")[0]): span["status"] for span in spans}
     assert states["delivery", "agent.created"] == "pending"
@@ -329,18 +333,18 @@ async def test_a_delivery_that_still_waits_is_a_pending_span(
 
 
 async def test_a_delivery_that_is_made_once_more_stays_one_span(
-    admin: Client, courier: WorkerProcess, receiver: Receiver, parts: Parts
+    admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services
 ) -> None:
     hook = {"url": f"{receiver.url}/200", "events": ["agent.created"]}
     path = f"/api/v1/webhooks/{(await made(admin, '/api/v1/webhooks', hook))['id']}/executions"
     chain = new_id("cor")
     body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
     await admin.post("/api/v1/agents", body, headers={"X-Correlation-ID": chain})
-    await settled(parts, admin.tenant_id)
+    await settled(services, admin.tenant_id)
     (delivery,) = (await done(await admin.get(path)))["data"]
     await made(admin, f"{path}/{delivery['id']}/redeliver", {}, 202)
     await receiver.wait_for(2)
-    await settled(parts, admin.tenant_id)
+    await settled(services, admin.tenant_id)
     trace = await _trace(admin, chain)
     (span,) = [one for one in trace["spans"] if one["kind"] == "delivery"]
     jobs = [one for one in trace["spans"] if one["name"] == "webhooks.deliver"]
@@ -349,7 +353,7 @@ async def test_a_delivery_that_is_made_once_more_stays_one_span(
 
 
 async def test_what_an_incoming_payload_sets_going_is_of_its_chain(
-    admin: Client, anonymous: Client, courier: WorkerProcess, parts: Parts
+    admin: Client, anonymous: Client, courier: WorkerProcess, services: Services
 ) -> None:
     body = {"name": "In", "workflow_id": "wfl_nothing"}
     incoming = await made(admin, "/api/v1/incoming-webhooks", body)
@@ -360,7 +364,7 @@ async def test_what_an_incoming_payload_sets_going_is_of_its_chain(
     event_id = (await done(answer, 202))["event_id"]
 
     async def is_dead() -> object:
-        return await log_of(parts, admin.tenant_id, "system.work.dead")
+        return await log_of(services, admin.tenant_id, "system.work.dead")
 
     await eventually(is_dead)
     trace = await _trace(admin, chain)
@@ -371,7 +375,7 @@ async def test_what_an_incoming_payload_sets_going_is_of_its_chain(
 
 
 async def test_a_trace_outlives_the_work_that_is_forgotten(
-    admin: Client, courier: WorkerProcess, receiver: Receiver, parts: Parts
+    admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services
 ) -> None:
     """Finished work is kept for a week, events and deliveries for longer."""
     hook = {"url": f"{receiver.url}/200", "events": ["agent.created"]}
@@ -379,8 +383,8 @@ async def test_a_trace_outlives_the_work_that_is_forgotten(
     chain = new_id("cor")
     body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
     await admin.post("/api/v1/agents", body, headers={"X-Correlation-ID": chain})
-    await settled(parts, admin.tenant_id)
-    await run_sql(parts, "DELETE FROM work WHERE tenant_id = $1", admin.tenant_id)
+    await settled(services, admin.tenant_id)
+    await run_sql(services, "DELETE FROM work WHERE tenant_id = $1", admin.tenant_id)
     trace = await _trace(admin, chain)
     assert [one["type"] for one in trace["data"]] == ["agent.created"]
     known = {one["id"] for one in [*trace["data"], *trace["spans"]]} | {None}

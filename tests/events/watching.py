@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 
 T = TypeVar("T")
@@ -28,24 +28,24 @@ WHERE tenant_id = $1 AND kind IN ('events.fan_out', 'events.act', 'webhooks.deli
 """
 
 
-async def rows(parts: Parts, sql: str, *args: object) -> list[Row]:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def rows(services: Services, sql: str, *args: object) -> list[Row]:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         return [dict(row) for row in await (await tx.raw()).fetch(sql, *args)]
 
 
-async def run_sql(parts: Parts, sql: str, *args: object) -> None:
-    async with parts.db.tx(ALL_TENANTS) as tx:
+async def run_sql(services: Services, sql: str, *args: object) -> None:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(sql, *args)
 
 
-async def log_of(parts: Parts, tenant_id: str, event_type: str | None = None) -> list[Row]:
+async def log_of(services: Services, tenant_id: str, event_type: str | None = None) -> list[Row]:
     """What happened to a tenant, the oldest first."""
-    found = await rows(parts, _LOG, tenant_id, event_type)
+    found = await rows(services, _LOG, tenant_id, event_type)
     return [{**row, "data": msgspec.json.decode(row["data"])} for row in found]
 
 
-async def work_of(parts: Parts, tenant_id: str, kind: str | None = None) -> list[Row]:
-    return await rows(parts, _WORK, tenant_id, kind)
+async def work_of(services: Services, tenant_id: str, kind: str | None = None) -> list[Row]:
+    return await rows(services, _WORK, tenant_id, kind)
 
 
 async def eventually(ask: Callable[[], Awaitable[T]], seconds: float = 20) -> T:
@@ -56,11 +56,11 @@ async def eventually(ask: Callable[[], Awaitable[T]], seconds: float = 20) -> T:
     return found
 
 
-async def settled(parts: Parts, tenant_id: str, seconds: float = 30) -> None:
+async def settled(services: Services, tenant_id: str, seconds: float = 30) -> None:
     """Until nothing is due for the tenant's events: what a step leads to is accepted with it."""
 
     async def is_quiet() -> bool:
-        (row,) = await rows(parts, _OPEN, tenant_id)
+        (row,) = await rows(services, _OPEN, tenant_id)
         return bool(row["open"] == 0)
 
     await eventually(is_quiet, seconds)

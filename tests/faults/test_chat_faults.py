@@ -16,7 +16,7 @@ from litestar import Litestar
 
 from app import bootstrap
 from app.main import create_app
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import until
 from tests.model_server import ModelServer, Reply
@@ -71,15 +71,15 @@ async def own_stores() -> AsyncIterator[Stores]:
 @pytest.fixture(scope="module")
 async def own_app(own_stores: Stores) -> AsyncIterator[Litestar]:
     made = create_app(own_stores.settings)
-    parts: Parts = made.state.parts
-    await bootstrap.prepare(parts.db, parts.keyring, "enterprise")
+    services: Services = made.state.services
+    await bootstrap.prepare(services.db, services.keyring, "enterprise")
     yield made
-    await parts.close()
+    await services.close()
 
 
 @pytest.fixture
-def own_parts(own_app: Litestar) -> Parts:
-    found: Parts = own_app.state.parts
+def own_parts(own_app: Litestar) -> Services:
+    found: Services = own_app.state.services
     return found
 
 
@@ -95,8 +95,8 @@ def workers(own_stores: Stores) -> Iterator[Workers]:
     made.close()
 
 
-async def _row(parts: Parts, sql: str, *args: object) -> Any:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _row(services: Services, sql: str, *args: object) -> Any:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         return await (await tx.raw()).fetchrow(sql, *args)
 
 
@@ -117,10 +117,10 @@ async def _ended(talk: Talker, job: dict[str, Any]) -> dict[str, Any]:
                 return view
 
 
-async def _effects(parts: Parts, talk: Talker, job: dict[str, Any]) -> dict[str, int]:
+async def _effects(services: Services, talk: Talker, job: dict[str, Any]) -> dict[str, int]:
     """How often the job left each of its marks."""
     row = await _row(
-        parts,
+        services,
         "SELECT (SELECT count(*) FROM conversation_entries WHERE conversation_id = $1"
         "   AND type = 'message' AND role = 'assistant') AS replies,"
         " (SELECT count(*) FROM conversation_entries WHERE conversation_id = $1"
@@ -141,7 +141,7 @@ ONCE = {"replies": 1, "questions": 1, "usage": 1, "completed": 1, "message_event
 
 
 async def test_a_worker_killed_in_the_middle_of_an_answer_gives_one_answer(
-    talk: Talker, own_parts: Parts, workers: Workers
+    talk: Talker, own_parts: Services, workers: Workers
 ) -> None:
     hold = asyncio.Event()
     talk.script(Reply(texts=["From the dead"], hold=hold), Reply(texts=["From the living"]))
@@ -163,7 +163,7 @@ async def test_a_worker_killed_in_the_middle_of_an_answer_gives_one_answer(
 
 
 async def test_a_flushed_redis_between_accepting_and_running_loses_nothing(
-    talk: Talker, own_parts: Parts, workers: Workers
+    talk: Talker, own_parts: Services, workers: Workers
 ) -> None:
     jobs = [await _accept(talk, f"Number {number}") for number in range(10)]
     await own_parts.redis.flushall()
@@ -176,7 +176,7 @@ async def test_a_flushed_redis_between_accepting_and_running_loses_nothing(
 
 
 async def test_without_redis_jobs_are_accepted_and_answered_all_the_same(
-    talk: Talker, own_stores: Stores, own_parts: Parts, workers: Workers
+    talk: Talker, own_stores: Stores, own_parts: Services, workers: Workers
 ) -> None:
     own_stores.stop_redis()
     try:
@@ -191,7 +191,7 @@ async def test_without_redis_jobs_are_accepted_and_answered_all_the_same(
 
 
 async def test_a_worker_told_to_stop_finishes_an_answer_that_comes_in_time(
-    talk: Talker, own_parts: Parts, workers: Workers
+    talk: Talker, own_parts: Services, workers: Workers
 ) -> None:
     hold = asyncio.Event()
     talk.script(Reply(hold=hold))
@@ -207,7 +207,7 @@ async def test_a_worker_told_to_stop_finishes_an_answer_that_comes_in_time(
 
 
 async def test_a_worker_told_to_stop_hands_over_an_answer_that_takes_longer(
-    talk: Talker, own_parts: Parts, workers: Workers
+    talk: Talker, own_parts: Services, workers: Workers
 ) -> None:
     hold = asyncio.Event()
     talk.script(Reply(texts=["Too late"], hold=hold), Reply(texts=["Handed over"]))
@@ -229,7 +229,7 @@ async def test_a_worker_told_to_stop_hands_over_an_answer_that_takes_longer(
 
 
 async def test_a_crash_while_a_task_is_delegated_goes_on_from_there(
-    talk: Talker, own_parts: Parts, workers: Workers
+    talk: Talker, own_parts: Services, workers: Workers
 ) -> None:
     helper = await talk.agent("Helper")
     await talk.client.post(f"{talk.path}/sub-agents/attach", {"agent_id": helper.agent_id})
@@ -259,7 +259,7 @@ async def test_a_crash_while_a_task_is_delegated_goes_on_from_there(
 
 
 async def test_a_postgres_that_restarts_in_the_middle_of_an_answer_loses_nothing(
-    talk: Talker, own_stores: Stores, own_parts: Parts, workers: Workers
+    talk: Talker, own_stores: Stores, own_parts: Services, workers: Workers
 ) -> None:
     hold = asyncio.Event()
     talk.script(Reply(hold=hold), Reply())
@@ -277,7 +277,7 @@ async def test_a_postgres_that_restarts_in_the_middle_of_an_answer_loses_nothing
 
 
 async def test_many_jobs_of_a_worker_that_dies_are_each_answered_once(
-    talk: Talker, own_app: Litestar, own_parts: Parts, workers: Workers
+    talk: Talker, own_app: Litestar, own_parts: Services, workers: Workers
 ) -> None:
     """More than one worker takes at a time, of tenants who each stay below their share."""
     hold = asyncio.Event()
@@ -322,7 +322,7 @@ async def _read_on(client: httpx.AsyncClient, talk: Talker, begun: asyncio.Event
 
 
 async def test_a_web_tier_that_is_stopped_keeps_what_was_said_until_then(
-    talk: Talker, own_stores: Stores, own_parts: Parts, workers: Workers
+    talk: Talker, own_stores: Stores, own_parts: Services, workers: Workers
 ) -> None:
     talk.script(Reply(texts=["word "] * 2000, delay=0.05))
     url = f"http://127.0.0.1:{own_stores.settings.port}"

@@ -12,12 +12,11 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from app import bootstrap
-from app import parts as shared
+from app import bootstrap, container
 from app.domain.events import service as events
-from app.domain.events.events import TriedOut
+from app.domain.events.events import SystemTest
 from app.main import create_app
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.peer import Handler, Peer
 from tests.processes import Processes
@@ -69,8 +68,8 @@ async def own_stores(lease_seconds: float) -> AsyncIterator[Stores]:
 
 
 @pytest.fixture
-async def own_parts(own_stores: Stores) -> AsyncIterator[Parts]:
-    made = shared.build(own_stores.settings)
+async def own_parts(own_stores: Stores) -> AsyncIterator[Services]:
+    made = container.build(own_stores.settings)
     await bootstrap.prepare(made.db, made.keyring, "enterprise")
     yield made
     await made.close()
@@ -92,39 +91,39 @@ async def endpoints() -> AsyncIterator[Endpoints]:
 
 
 @pytest.fixture
-async def owner(own_stores: Stores, own_parts: Parts) -> AsyncIterator[Client]:
+async def owner(own_stores: Stores, own_parts: Services) -> AsyncIterator[Client]:
     app = create_app(own_stores.settings)
     yield await World(app).user("tenant_admin")
-    await app.state.parts.close()
+    await app.state.services.close()
 
 
 async def _add_endpoints(owner: Client, endpoints: Endpoints, count: int) -> list[str]:
     names = [f"endpoint-{number}" for number in range(count)]
     for name in names:
-        body = {"url": f"{endpoints.url}/{name}", "events": [TriedOut.type]}
+        body = {"url": f"{endpoints.url}/{name}", "events": [SystemTest.type]}
         answer = await owner.post("/api/v1/webhooks", body)
         assert answer.status_code == 201, answer.text
     return names
 
 
-async def _happen(parts: Parts, owner: Client, count: int, into: list[str]) -> None:
+async def _happen(services: Services, owner: Client, count: int, into: list[str]) -> None:
     """Recorded in the list only once it is committed."""
     for number in range(count):
-        async with parts.db.tx(owner.tenant_id) as tx:
-            told = TriedOut(f"number {number}")
+        async with services.db.tx(owner.tenant_id) as tx:
+            told = SystemTest(f"number {number}")
             event_id = await events.emit(tx, told, tenant_id=owner.tenant_id)
         into.append(event_id)
         await asyncio.sleep(0.01)
 
 
-async def _value(parts: Parts, sql: str) -> Any:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _value(services: Services, sql: str) -> Any:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         return await (await tx.raw()).fetchval(sql)
 
 
-async def _until(parts: Parts, sql: str, wanted: int, seconds: float = 60) -> None:
+async def _until(services: Services, sql: str, wanted: int, seconds: float = 60) -> None:
     async with asyncio.timeout(seconds):
-        while await _value(parts, sql) < wanted:  # noqa: ASYNC110  # other processes write it
+        while await _value(services, sql) < wanted:  # noqa: ASYNC110  # other processes write it
             await asyncio.sleep(0.05)
 
 
@@ -133,7 +132,7 @@ _WORKER = ("-m", "app.cli", "worker", "--queues", "deliveries,default")
 
 
 async def test_two_thousand_deliveries_survive_killed_workers_and_a_flushed_redis(
-    own_parts: Parts, processes: Processes, owner: Client, endpoints: Endpoints
+    own_parts: Services, processes: Processes, owner: Client, endpoints: Endpoints
 ) -> None:
     names = await _add_endpoints(owner, endpoints, ENDPOINTS)
     happened: list[str] = []
@@ -160,7 +159,7 @@ async def test_two_thousand_deliveries_survive_killed_workers_and_a_flushed_redi
 
 
 async def test_a_record_tells_of_each_attempt_once_whatever_was_killed(
-    own_parts: Parts, processes: Processes, owner: Client, endpoints: Endpoints
+    own_parts: Services, processes: Processes, owner: Client, endpoints: Endpoints
 ) -> None:
     await _add_endpoints(owner, endpoints, 5)
     worker = processes.python(*_WORKER)
@@ -183,7 +182,7 @@ async def test_a_record_tells_of_each_attempt_once_whatever_was_killed(
 
 @pytest.mark.parametrize("lease_seconds", [30.0])
 async def test_a_worker_told_to_stop_sends_nothing_twice(
-    own_parts: Parts, processes: Processes, owner: Client, endpoints: Endpoints
+    own_parts: Services, processes: Processes, owner: Client, endpoints: Endpoints
 ) -> None:
     await _add_endpoints(owner, endpoints, ENDPOINTS)
     worker = processes.python(*_WORKER)

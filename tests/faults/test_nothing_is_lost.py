@@ -12,13 +12,12 @@ import httpx
 import msgspec
 import pytest
 
-from app import bootstrap
-from app import parts as shared
+from app import bootstrap, container
+from app.areas import AREAS
 from app.kit import work
 from app.kit.ids import new_id
-from app.kit.work import KINDS
 from app.main import create_app
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.faults.worker import EFFECT
 from tests.ports import free_port
@@ -45,8 +44,8 @@ async def own_stores() -> AsyncIterator[Stores]:
 
 
 @pytest.fixture
-async def own_parts(own_stores: Stores) -> AsyncIterator[Parts]:
-    made = shared.build(own_stores.settings)
+async def own_parts(own_stores: Stores) -> AsyncIterator[Services]:
+    made = container.build(own_stores.settings)
     await bootstrap.prepare(made.db, made.keyring, "enterprise")
     yield made
     await made.close()
@@ -61,24 +60,24 @@ def processes(own_stores: Stores) -> Iterator[Processes]:
 
 @pytest.fixture(autouse=True)
 def _kind() -> Iterator[None]:
-    KINDS[EFFECT.name] = EFFECT
+    AREAS.work_kinds[EFFECT.name] = EFFECT
     yield
-    del KINDS[EFFECT.name]
+    del AREAS.work_kinds[EFFECT.name]
 
 
-async def _value(parts: Parts, sql: str) -> Any:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _value(services: Services, sql: str) -> Any:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         return await (await tx.raw()).fetchval(sql)
 
 
-async def _until(parts: Parts, sql: str, wanted: int, seconds: float = 90) -> None:
+async def _until(services: Services, sql: str, wanted: int, seconds: float = 90) -> None:
     async with asyncio.timeout(seconds):
-        while await _value(parts, sql) < wanted:  # noqa: ASYNC110  # other processes write it
+        while await _value(services, sql) < wanted:  # noqa: ASYNC110  # other processes write it
             await asyncio.sleep(0.05)
 
 
 async def test_two_hundred_accepted_jobs_survive_everything(
-    own_stores: Stores, own_parts: Parts, processes: Processes
+    own_stores: Stores, own_parts: Services, processes: Processes
 ) -> None:
     tenant = await World(create_app(own_stores.settings)).tenant()
     first = processes.python("-m", "tests.faults.worker")
@@ -88,9 +87,7 @@ async def test_two_hundred_accepted_jobs_survive_everything(
     async def accept_all() -> None:
         for _ in range(JOBS):
             async with own_parts.db.tx(tenant) as tx:
-                accepted.append(
-                    await work.accept(tx, own_parts.doorbell, EFFECT.name, tenant_id=tenant)
-                )
+                accepted.append(await work.accept(tx, own_parts.doorbell, EFFECT, tenant_id=tenant))
             await asyncio.sleep(0.02)
 
     done = "SELECT count(*) FROM work WHERE state = 'done'"
@@ -110,7 +107,7 @@ async def test_two_hundred_accepted_jobs_survive_everything(
     await accepting
     await _until(own_parts, done, JOBS)
 
-    async with own_parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with own_parts.db.tx(ALL_TENANTS, autocommit=True) as tx:
         rows = await (await tx.raw()).fetch(
             "SELECT data->>'work' AS work FROM event_log WHERE type = 'test.effect'"
         )
@@ -120,13 +117,13 @@ async def test_two_hundred_accepted_jobs_survive_everything(
 
 
 async def test_a_worker_told_to_stop_finishes_what_it_runs(
-    own_stores: Stores, own_parts: Parts, processes: Processes
+    own_stores: Stores, own_parts: Services, processes: Processes
 ) -> None:
     tenant = await World(create_app(own_stores.settings)).tenant()
     worker = processes.python("-m", "tests.faults.worker")
     for _ in range(10):
         async with own_parts.db.tx(tenant) as tx:
-            await work.accept(tx, own_parts.doorbell, EFFECT.name, tenant_id=tenant)
+            await work.accept(tx, own_parts.doorbell, EFFECT, tenant_id=tenant)
     await _until(own_parts, "SELECT count(*) FROM work WHERE state = 'leased'", 5)
     worker.send_signal(signal.SIGTERM)
     code = await asyncio.to_thread(worker.wait, 40)
@@ -137,7 +134,7 @@ async def test_a_worker_told_to_stop_finishes_what_it_runs(
 
 
 async def test_the_web_tier_killed_under_load_loses_no_answer_that_it_gave(
-    own_stores: Stores, own_parts: Parts, processes: Processes
+    own_stores: Stores, own_parts: Services, processes: Processes
 ) -> None:
     """Clients repeat what got no answer under the same Idempotency-Key: one effect each."""
     app = create_app(own_stores.settings)
@@ -178,17 +175,17 @@ async def test_the_web_tier_killed_under_load_loses_no_answer_that_it_gave(
             web = processes.python("-m", "app.cli", "serve")
         await load
 
-    async with own_parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with own_parts.db.tx(ALL_TENANTS, autocommit=True) as tx:
         rows = await (await tx.raw()).fetch("SELECT id, email FROM invitations")
     assert {row["email"]: row["id"] for row in rows} == acknowledged
     assert len(rows) == INVITES
     await _until(own_parts, "SELECT count(*) FROM mail_messages WHERE sent_at IS NOT NULL", INVITES)
     mails = list((own_stores.settings.data_dir / "mail").glob("*.eml"))
     assert len(mails) == INVITES
-    await app.state.parts.close()
+    await app.state.services.close()
 
 
-async def test_a_restarted_postgres_is_found_again(own_stores: Stores, own_parts: Parts) -> None:
+async def test_a_restarted_postgres_is_found_again(own_stores: Stores, own_parts: Services) -> None:
     app = create_app(own_stores.settings)
     user = await World(app).user("viewer")
     caller = Client(app, user.token)
@@ -204,4 +201,4 @@ async def test_a_restarted_postgres_is_found_again(own_stores: Stores, own_parts
     async with asyncio.timeout(30):
         while (await caller.get("/auth/me")).status_code != 200:  # noqa: ASYNC110  # another process
             await asyncio.sleep(0.05)
-    await app.state.parts.close()
+    await app.state.services.close()

@@ -14,7 +14,7 @@ from litestar import Litestar
 
 from app import bootstrap
 from app.main import create_app
-from app.parts import Parts
+from app.services import Services
 from tests.asking import until
 from tests.peer import answering
 from tests.processes import Processes
@@ -53,10 +53,10 @@ async def own_stores() -> AsyncIterator[Stores]:
 @pytest.fixture(scope="module")
 async def own_app(own_stores: Stores) -> AsyncIterator[Litestar]:
     made = create_app(own_stores.settings)
-    parts: Parts = made.state.parts
-    await bootstrap.prepare(parts.db, parts.keyring, "enterprise")
+    services: Services = made.state.services
+    await bootstrap.prepare(services.db, services.keyring, "enterprise")
     yield made
-    await parts.close()
+    await services.close()
 
 
 @pytest.fixture
@@ -99,11 +99,11 @@ async def test_functions_end_with_their_result_whoever_is_killed(
     tool_id = await _tool(client, "function", {"runtime": "python", "code": SLOW})
     running = [workers.start(), workers.start()]
     asked = [asyncio.create_task(_run(client, tool_id, number=number)) for number in range(RUNS)]
-    parts: Parts = own_app.state.parts
+    services: Services = own_app.state.services
     for _ in range(4):
         await asyncio.sleep(0.5)
         workers.kill(running.pop(0))
-        await parts.redis.flushall()
+        await services.redis.flushall()
         running.append(workers.start())
     results = [await task for task in asked]
     assert [one["output"] for one in results] == [number * 2 for number in range(RUNS)]

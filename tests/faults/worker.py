@@ -5,12 +5,13 @@ import os
 import random
 
 from app import settings as configuration
+from app.areas import AREAS
 from app.kit.ids import new_id
-from app.kit.work import KINDS, Kind
+from app.kit.work import WorkKind
 from workers.main import JOBS, main
 from workers.runner import Job
 
-EFFECT = Kind("test.effect", timeout_seconds=20, retry_delays=(0.2,) * 20)
+EFFECT = WorkKind("test.effect", timeout_seconds=20, retry_delays=(0.2,) * 20)
 
 
 async def effect(job: Job) -> None:
@@ -26,5 +27,5 @@ async def effect(job: Job) -> None:
 
 
 if __name__ == "__main__":
-    KINDS[EFFECT.name] = EFFECT
+    AREAS.work_kinds[EFFECT.name] = EFFECT
     main(configuration.load(os.environ), functions={**JOBS, EFFECT.name: effect})

@@ -7,7 +7,7 @@ from litestar import get, post
 from litestar.params import JSONBody
 from sqlalchemy import text
 
-from app.http.given import Tx
+from app.http.dependencies import Tx
 from app.kit.ids import new_id
 from db.models import Invitation
 

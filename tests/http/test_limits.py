@@ -9,11 +9,11 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.http import limits
 from app.http.gate import SCRIPT
-from app.kit.redis import ScriptLine
+from app.kit import limits
+from app.kit.redis import LuaScriptClient
 from app.main import create_app
-from app.parts import Parts
+from app.services import Services
 from tests.http.oracle import Oracle
 from tests.stores import Stores
 from tests.world import Client, World
@@ -192,24 +192,26 @@ def test_the_plans_are_those_of_the_interface(plan: str) -> None:
     assert msgspec.structs.astuple(limits.PLANS[plan]) == expected[plan]
 
 
-async def test_callers_without_login_are_limited_by_address(stores: Stores, parts: Parts) -> None:
+async def test_callers_without_login_are_limited_by_address(
+    stores: Stores, services: Services
+) -> None:
     app = create_app(msgspec.structs.replace(stores.settings, anonymous_per_minute=3))
-    await parts.redis.flushdb()
+    await services.redis.flushdb()
     anonymous = Client(app)
     seen = [(await anonymous.get("/auth/me")).status_code for _ in range(4)]
     assert seen == [401, 401, 401, 429]
     assert (await anonymous.get("/health/live")).status_code == 200
-    await parts.redis.flushdb()
-    await app.state.parts.close()
+    await services.redis.flushdb()
+    await app.state.services.close()
 
 
 async def test_a_forwarded_address_counts_only_from_a_trusted_proxy(
-    stores: Stores, parts: Parts
+    stores: Stores, services: Services
 ) -> None:
     open_settings = msgspec.structs.replace(stores.settings, anonymous_per_minute=2)
     behind_proxy = msgspec.structs.replace(open_settings, trusted_proxies=("10.0.0.0/8",))
     for settings_, expected in ((open_settings, 429), (behind_proxy, 401)):
-        await parts.redis.flushdb()
+        await services.redis.flushdb()
         app = create_app(settings_)
         caller = Client(app)
         for number in range(3):
@@ -217,17 +219,17 @@ async def test_a_forwarded_address_counts_only_from_a_trusted_proxy(
                 "/auth/me", headers={"x-forwarded-for": f"198.51.100.{number}"}
             )
         assert answer.status_code == expected
-        await app.state.parts.close()
-    await parts.redis.flushdb()
+        await app.state.services.close()
+    await services.redis.flushdb()
 
 
-async def test_session_check_and_limit_are_one_round_trip(world: World, parts: Parts) -> None:
+async def test_session_check_and_limit_are_one_round_trip(world: World, services: Services) -> None:
     user = await world.user("agent_user")
     await user.get("/auth/me")
-    await parts.redis.config_resetstat()
+    await services.redis.config_resetstat()
     answer = await user.get("/auth/me")
     assert answer.status_code == 200
-    stats = await parts.redis.info("commandstats")
+    stats = await services.redis.info("commandstats")
     from_outside = {name: entry["calls"] for name, entry in stats.items()}
     assert from_outside["cmdstat_evalsha"] == 1
     # Everything else that was counted ran inside the script.
@@ -248,7 +250,7 @@ async def test_session_check_and_limit_are_one_round_trip(world: World, parts: P
 
 
 async def test_redis_away_lets_requests_through_and_sessions_are_still_checked(
-    world: World, parts: Parts, stores: Stores
+    world: World, services: Services, stores: Stores
 ) -> None:
     user = await world.user("agent_user")
     app = create_app(stores.settings)
@@ -259,7 +261,7 @@ async def test_redis_away_lets_requests_through_and_sessions_are_still_checked(
         answer = await caller.get("/auth/me")
         assert answer.status_code == 200
         assert "x-ratelimit-limit" in answer.headers
-        async with parts.db.tx(user.tenant_id) as tx:
+        async with services.db.tx(user.tenant_id) as tx:
             await (await tx.raw()).execute(
                 "UPDATE sessions SET ended_at = now() WHERE id = $1", user.session_id
             )
@@ -268,13 +270,15 @@ async def test_redis_away_lets_requests_through_and_sessions_are_still_checked(
         assert "parley_limiter_degraded_total" in metrics
     finally:
         stores.start_redis()
-    await app.state.parts.close()
+    await app.state.services.close()
 
 
-async def test_a_request_with_an_ended_session_lifts_no_limit(world: World, parts: Parts) -> None:
+async def test_a_request_with_an_ended_session_lifts_no_limit(
+    world: World, services: Services
+) -> None:
     tenant = await world.tenant(limits={"requests_per_minute": 3, "burst_multiplier": 1})
     gone, live = await world.user("viewer", tenant), await world.user("viewer", tenant)
-    async with parts.db.tx(tenant) as tx:
+    async with services.db.tx(tenant) as tx:
         await (await tx.raw()).execute(
             "UPDATE sessions SET ended_at = now() WHERE id = $1", gone.session_id
         )
@@ -284,15 +288,15 @@ async def test_a_request_with_an_ended_session_lifts_no_limit(world: World, part
 
 
 async def test_an_ended_session_is_refused_although_its_copy_says_live(
-    world: World, parts: Parts
+    world: World, services: Services
 ) -> None:
     user = await world.user("viewer")
     assert (await user.get("/auth/me")).status_code == 200
-    async with parts.db.tx(user.tenant_id) as tx:
+    async with services.db.tx(user.tenant_id) as tx:
         await (await tx.raw()).execute(
             "UPDATE sessions SET ended_at = now() WHERE id = $1", user.session_id
         )
-    await parts.redis.delete("parley:grants")
+    await services.redis.delete("parley:grants")
     assert (await user.get("/auth/me")).status_code == 401
     assert (await user.get("/auth/me")).status_code == 401
 
@@ -307,14 +311,14 @@ async def test_an_ended_session_is_refused_although_its_copy_says_live(
     ],
 )
 async def test_the_forwarded_address_is_found_however_proxies_write_it(
-    stores: Stores, parts: Parts, lines: list[str], subject: str
+    stores: Stores, services: Services, lines: list[str], subject: str
 ) -> None:
     app = create_app(msgspec.structs.replace(stores.settings, trusted_proxies=("10.0.0.0/8",)))
-    await parts.redis.flushdb()
+    await services.redis.flushdb()
     headers = [("x-forwarded-for", line) for line in lines]
     await Client(app).get("/auth/me", headers=headers)
-    assert await parts.redis.exists(f"parley:limit:{subject}")
-    await app.state.parts.close()
+    assert await services.redis.exists(f"parley:limit:{subject}")
+    await app.state.services.close()
 
 
 async def test_all_who_wait_for_a_silent_redis_share_one_attempt() -> None:
@@ -329,7 +333,7 @@ async def test_all_who_wait_for_a_silent_redis_share_one_attempt() -> None:
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    line = ScriptLine(f"redis://127.0.0.1:{port}", SCRIPT)
+    line = LuaScriptClient(f"redis://127.0.0.1:{port}", SCRIPT)
     failed = await asyncio.gather(
         *(line.run(("a",), (1,)) for _ in range(20)), return_exceptions=True
     )

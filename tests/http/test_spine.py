@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy.pool import QueuePool
 
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.world import PASSWORD, Client, World
 
@@ -136,8 +136,8 @@ async def test_no_other_origin_is_let_in(anonymous: Client) -> None:
 # Idempotency-Key
 
 
-async def _rows(parts: Parts, tenant_id: str) -> int:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _rows(services: Services, tenant_id: str) -> int:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         raw = await tx.raw()
         count: int = await raw.fetchval(
             "SELECT count(*) FROM event_log WHERE tenant_id = $1 AND type = 'test.counted'",
@@ -147,7 +147,7 @@ async def _rows(parts: Parts, tenant_id: str) -> int:
 
 
 async def test_the_same_key_and_body_replay_the_first_answer(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     headers = {"idempotency-key": "order-1"}
     first = await developer.post("/test/counted", {"a": 1}, headers=headers)
@@ -155,7 +155,7 @@ async def test_the_same_key_and_body_replay_the_first_answer(
     assert first.status_code == second.status_code == 201
     assert first.content == second.content
     assert second.headers["idempotent-replayed"] == "true"
-    assert await _rows(parts, developer.tenant_id) == 1
+    assert await _rows(services, developer.tenant_id) == 1
 
 
 async def test_the_same_key_with_another_body_is_refused(developer: Client) -> None:
@@ -175,7 +175,7 @@ async def test_a_key_belongs_to_its_user(world: World, developer: Client) -> Non
 
 
 async def test_parallel_requests_with_one_key_have_one_effect(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     headers = {"idempotency-key": "race"}
     answers = await asyncio.gather(
@@ -183,22 +183,24 @@ async def test_parallel_requests_with_one_key_have_one_effect(
     )
     assert {answer.status_code for answer in answers} == {201}
     assert len({answer.content for answer in answers}) == 1
-    assert await _rows(parts, developer.tenant_id) == 1
+    assert await _rows(services, developer.tenant_id) == 1
 
 
-async def test_a_failed_request_does_not_keep_its_key(developer: Client, parts: Parts) -> None:
+async def test_a_failed_request_does_not_keep_its_key(
+    developer: Client, services: Services
+) -> None:
     headers = {"idempotency-key": "again"}
     failed = await developer.post("/test/counted", {"fail": True}, headers=headers)
     assert failed.status_code == 500
-    assert await _rows(parts, developer.tenant_id) == 0
+    assert await _rows(services, developer.tenant_id) == 0
     retried = await developer.post("/test/counted", {"fail": False}, headers=headers)
     assert retried.status_code == 201
 
 
-async def test_stored_answers_are_sealed(developer: Client, parts: Parts) -> None:
+async def test_stored_answers_are_sealed(developer: Client, services: Services) -> None:
     headers = {"idempotency-key": "sealed"}
     answer = await developer.post("/test/counted", {}, headers=headers)
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         bodies = await (await tx.raw()).fetch(
             "SELECT body FROM idempotency_keys WHERE body IS NOT NULL"
         )
@@ -219,14 +221,14 @@ async def test_a_key_belongs_to_the_tenant_that_super_admin_acts_in(
 
 
 async def test_a_failed_request_leaves_nothing_to_the_next_in_its_context(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     headers = {"idempotency-key": "fails"}
     assert (
         await developer.post("/test/counted", {"fail": True}, headers=headers)
     ).status_code == 500
     assert (await developer.get("/auth/me")).status_code == 200
-    pool = cast("QueuePool", parts.db.engine.sync_engine.pool)
+    pool = cast("QueuePool", services.db.engine.sync_engine.pool)
     assert pool.checkedout() == 0
 
 

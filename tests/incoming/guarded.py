@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 
 from app.kit import clock
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
-from tests.incoming.doors import RECEIVED, bodies, events_of, opened
+from tests.incoming.factories import RECEIVED, bodies, events_of, opened
 from tests.incoming.signers import NOW, SECRET
 from tests.world import Client
 
@@ -26,11 +26,16 @@ async def send_signed(
 
 
 async def shut_out(
-    owner: Client, sender: Client, parts: Parts, door: dict[str, Any], headers: Any, body: bytes
+    owner: Client,
+    sender: Client,
+    services: Services,
+    door: dict[str, Any],
+    headers: Any,
+    body: bytes,
 ) -> None:
     """401 without a word of what would fit, and nothing is left of it."""
     error = refused(await send_signed(sender, door, headers, body), 401, "unauthorized")
     assert SECRET not in str(error)
     assert "details" not in error
-    assert await bodies(parts, door) == []
+    assert await bodies(services, door) == []
     assert await events_of(owner, RECEIVED) == []

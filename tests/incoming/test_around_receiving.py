@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from app.main import create_app
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import refused
-from tests.incoming.doors import (
+from tests.incoming.factories import (
     FORM,
     PATH,
     RECEIVED,
@@ -53,14 +53,14 @@ from workers.main import WorkerProcess
     ],
 )
 async def test_a_header_that_opens_something_is_not_stored(
-    developer: Client, anonymous: Client, parts: Parts, name: str
+    developer: Client, anonymous: Client, services: Services, name: str
 ) -> None:
     door = await opened(developer)
     await anonymous.http.post(
         f"/webhooks/in/{door['slug']}", content=b"{}", headers={name: "Hunter2!", "x-kept": "yes"}
     )
     sql = "SELECT headers::text FROM incoming_payloads WHERE webhook_id = $1"
-    (row,) = await query(parts, sql, door["id"])
+    (row,) = await query(services, sql, door["id"])
     assert "Hunter2!" not in row["headers"]
     assert (await log_of(developer, door))[0]["headers"]["x-kept"] == "yes"
 
@@ -103,7 +103,7 @@ async def test_a_forwarded_address_counts_from_a_trusted_proxy_only(
         sender = Client(app)
         await received(sender, door, x_forwarded_for="198.51.100.7, 203.0.113.9")
         assert (await log_of(developer, door))[0]["source_ip"] == (expected or sender.address)
-        await app.state.parts.close()
+        await app.state.services.close()
 
 
 # Who else is told
@@ -140,26 +140,26 @@ async def test_a_subscription_sees_into_the_payload(
 _WORK = "SELECT * FROM work WHERE kind = 'events.act' AND cause_event_id = $1"
 
 
-async def _work_of(parts: Parts, event_id: str) -> list[Any]:
-    return await query(parts, _WORK, event_id)
+async def _work_of(services: Services, event_id: str) -> list[Any]:
+    return await query(services, _WORK, event_id)
 
 
 async def test_a_linked_workflow_becomes_work_that_says_why_it_is_not_done(
-    developer: Client, anonymous: Client, parts: Parts, courier: WorkerProcess
+    developer: Client, anonymous: Client, services: Services, courier: WorkerProcess
 ) -> None:
     door = await opened(developer, workflow_id="wfl_1")
     event_id = await received(anonymous, door)
-    (work,) = await _work_of(parts, event_id)
+    (work,) = await _work_of(services, event_id)
     assert (work["ref_id"], work["tenant_id"]) == (door["id"], developer.tenant_id)
-    (work,) = await found(parts, f"{_WORK} AND state = 'dead'", event_id)
+    (work,) = await found(services, f"{_WORK} AND state = 'dead'", event_id)
     assert "workflow" in work["last_error"]
     assert work["attempt"] == 1
 
 
 async def test_without_a_workflow_there_is_no_work(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
-    assert await _work_of(parts, await received(anonymous, await opened(developer))) == []
+    assert await _work_of(services, await received(anonymous, await opened(developer))) == []
 
 
 async def test_a_correlation_id_of_the_sender_is_kept(developer: Client, anonymous: Client) -> None:
@@ -185,7 +185,7 @@ async def _limited(world: World, **limits: int) -> Client:
     return await world.user("agent_developer", await world.tenant("enterprise", limits))
 
 
-async def test_all_senders_of_a_tenant_share_its_limit(world: World, parts: Parts) -> None:
+async def test_all_senders_of_a_tenant_share_its_limit(world: World, services: Services) -> None:
     owner = await _limited(world, requests_per_minute=10, burst_multiplier=1)
     door = await opened(owner)
     answers = [await send(world.anonymous(), door) for _ in range(6)]
@@ -194,7 +194,7 @@ async def test_all_senders_of_a_tenant_share_its_limit(world: World, parts: Part
     assert (error["details"]["limit"], error["details"]["window"]) == (10, 60)
     assert int(answers[-1].headers["retry-after"]) == error["details"]["retry_after"] >= 1
     assert answers[-1].headers["x-ratelimit-remaining"] == "0"
-    assert len(await bodies(parts, door)) == 5
+    assert len(await bodies(services, door)) == 5
     assert (await owner.get(PATH)).status_code == 200
 
 
@@ -209,7 +209,7 @@ async def test_a_tenant_that_is_limited_leaves_others_alone(
 
 @pytest.mark.parametrize("token", ["own", "foreign", "super", "expired", "emb_nothing"])
 async def test_a_token_changes_nothing(
-    world: World, developer: Client, parts: Parts, token: str
+    world: World, developer: Client, services: Services, token: str
 ) -> None:
     callers = {
         "own": developer,
@@ -222,7 +222,7 @@ async def test_a_token_changes_nothing(
     if token == "super":
         del headers["x_tenant_id"]
     event_id = await received(world.anonymous(), door, **headers)
-    (row,) = await query(parts, "SELECT tenant_id FROM event_log WHERE id = $1", event_id)
+    (row,) = await query(services, "SELECT tenant_id FROM event_log WHERE id = $1", event_id)
     assert row["tenant_id"] == developer.tenant_id
     assert bearer not in str(await log_of(developer, door))
 
@@ -231,39 +231,39 @@ _KILL = f"SELECT pg_terminate_backend(pid) FROM ({WAITING}) w"
 
 
 async def test_a_transaction_that_is_killed_stores_nothing(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await opened(developer)
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute("LOCK TABLE incoming_payloads IN EXCLUSIVE MODE")
         sending = asyncio.create_task(send(anonymous, door, {"order": 1}))
-        await found(parts, _KILL, "%INSERT INTO incoming_payloads%")
+        await found(services, _KILL, "%INSERT INTO incoming_payloads%")
         answer = await sending
     refused(answer, 503, "unavailable")
-    assert await bodies(parts, door) == []
+    assert await bodies(services, door) == []
     assert await events_of(developer, RECEIVED) == []
     await received(anonymous, door, {"order": 1})
 
 
 async def test_a_webhook_that_is_deleted_meanwhile_is_404(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await opened(developer)
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute("DELETE FROM incoming_webhooks WHERE id = $1", door["id"])
         sending = asyncio.create_task(send(anonymous, door))
-        await found(parts, WAITING, "%incoming_%")
+        await found(services, WAITING, "%incoming_%")
     refused(await sending, 404, "incoming_webhook_not_found")
     assert await events_of(developer, RECEIVED) == []
 
 
 async def test_many_senders_at_once_are_all_stored(
-    developer: Client, world: World, parts: Parts
+    developer: Client, world: World, services: Services
 ) -> None:
     door, sender = await opened(developer), world.anonymous()
     ids = await asyncio.gather(*(received(sender, door, b"%d" % n) for n in range(60)))
     rows = await query(
-        parts, "SELECT id, body FROM incoming_payloads WHERE webhook_id = $1", door["id"]
+        services, "SELECT id, body FROM incoming_payloads WHERE webhook_id = $1", door["id"]
     )
     assert {row["id"]: row["body"] for row in rows} == {
         event_id: b"%d" % n for n, event_id in enumerate(ids)

@@ -6,12 +6,21 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
 from tests.events.watching import eventually, log_of
 from tests.incoming import signers
-from tests.incoming.doors import GITHUB, PATH, RECEIVED, SECRET, events_of, opened, received, send
-from tests.incoming.doors import log_of as payloads_of
+from tests.incoming.factories import (
+    GITHUB,
+    PATH,
+    RECEIVED,
+    SECRET,
+    events_of,
+    opened,
+    received,
+    send,
+)
+from tests.incoming.factories import log_of as payloads_of
 from tests.world import Client, World
 
 # Much to take apart for what it weighs.
@@ -69,14 +78,16 @@ async def test_what_is_not_signed_uses_up_nothing_of_the_tenant(world: World) ->
     assert answer.status_code == 202, answer.text
 
 
-async def test_a_tenant_is_told_when_its_senders_are_refused(world: World, parts: Parts) -> None:
+async def test_a_tenant_is_told_when_its_senders_are_refused(
+    world: World, services: Services
+) -> None:
     owner = await world.user("tenant_admin", await world.tenant("free"))
     door = await opened(owner)
     codes = [(await send(world.anonymous(), door)).status_code for _ in range(80)]
     assert 429 in codes
 
     async def told() -> Any:
-        return await log_of(parts, owner.tenant_id, "system.rate_limit.exceeded")
+        return await log_of(services, owner.tenant_id, "system.rate_limit.exceeded")
 
     (event,) = await eventually(told)
     assert event["data"]["user_id"] is None

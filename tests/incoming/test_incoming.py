@@ -5,12 +5,12 @@ import re
 
 import pytest
 
-from app.domain.incoming import service
+from app.domain.incoming import queries
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import refused
-from tests.incoming.doors import (
+from tests.incoming.factories import (
     GITHUB,
     MASKED,
     PATH,
@@ -48,14 +48,14 @@ def _slug(caller: Client) -> str:
 # Creating
 
 
-async def test_a_name_is_enough(developer: Client, parts: Parts) -> None:
+async def test_a_name_is_enough(developer: Client, services: Services) -> None:
     answer = await developer.post(PATH, {"name": "Orders of the shop"})
     assert answer.status_code == 201
     made = answer.json()
     assert set(made) == KEYS
     assert re.fullmatch(r"inh_[0-9a-z]{26}", made["id"])
     assert made["name"] == "Orders of the shop"
-    assert made["url"] == f"{parts.settings.public_url}/webhooks/in/{made['slug']}"
+    assert made["url"] == f"{services.settings.public_url}/webhooks/in/{made['slug']}"
     assert (made["active"], made["workflow_id"], made["verification"]) == (True, None, None)
     assert made["created_at"].endswith("Z")
     assert made["updated_at"] >= made["created_at"]
@@ -194,7 +194,7 @@ async def test_nothing_else_can_be_set(developer: Client, admin: Client) -> None
 async def test_a_tenant_has_only_so_many(
     developer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "MOST", 2)
+    monkeypatch.setattr(queries, "MAX_WEBHOOKS", 2)
     await opened(developer)
     await opened(developer)
     refused(await developer.post(PATH, {"name": "Third"}), 409, "conflict")
@@ -256,7 +256,7 @@ async def test_what_must_be_there_cannot_be_taken_away(developer: Client, field:
 
 
 async def test_deleting_takes_the_log_along(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     made = await opened(developer)
     await received(anonymous, made)
@@ -266,7 +266,7 @@ async def test_deleting_takes_the_log_along(
         refused(await developer.get(path), 404, "incoming_webhook_not_found")
     refused(await developer.delete(f"{PATH}/{made['id']}"), 404, "incoming_webhook_not_found")
     sql = "SELECT 1 FROM incoming_payloads WHERE webhook_id = $1"
-    assert await query(parts, sql, made["id"]) == []
+    assert await query(services, sql, made["id"]) == []
     assert (await send(anonymous, made)).status_code == 404
 
 
@@ -398,12 +398,12 @@ VALUES ($1, $2, $3, '{}', '{}', '')
 
 
 async def test_what_comes_in_while_it_is_deleted_goes_with_it(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     made, event_id = await opened(developer), new_id("evt")
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(_PAYLOAD, developer.tenant_id, event_id, made["id"])
         deleting = asyncio.create_task(developer.delete(f"{PATH}/{made['id']}"))
-        await found(parts, WAITING, "%incoming_webhooks%")
+        await found(services, WAITING, "%incoming_webhooks%")
     assert (await deleting).status_code == 204
     refused(await developer.get(f"/api/v1/event-log/{event_id}"), 404, "event_not_found")

@@ -6,9 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
-from tests.incoming.doors import (
+from tests.incoming.factories import (
     FORM,
     GITHUB,
     PATH,
@@ -64,12 +64,12 @@ async def test_the_newest_come_first_and_each_once(developer: Client, anonymous:
 
 
 async def test_payloads_of_one_moment_are_in_the_order_of_their_ids(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await opened(developer)
     ids = [await received(anonymous, door, b"%d" % number) for number in range(4)]
     sql = "UPDATE incoming_payloads SET created_at = '2030-01-01' WHERE webhook_id = $1 RETURNING 1"
-    await query(parts, sql, door["id"])
+    await query(services, sql, door["id"])
     assert [one["id"] for one in await log_of(developer, door)] == sorted(ids, reverse=True)
 
 
@@ -132,26 +132,26 @@ FROM generate_series(1, $3::int) n
 
 
 async def test_of_very_many_payloads_the_total_is_an_estimate_and_says_so(
-    developer: Client, admin: Client, parts: Parts
+    developer: Client, admin: Client, services: Services
 ) -> None:
     doors = [(one, await opened(one)) for one in (developer, admin)]
     for owner, door in doors:
-        await query(parts, f"{_MANY} RETURNING 1", owner.tenant_id, door["id"], 8_000)
-    await query(parts, "ANALYZE incoming_payloads")
+        await query(services, f"{_MANY} RETURNING 1", owner.tenant_id, door["id"], 8_000)
+    await query(services, "ANALYZE incoming_payloads")
     owner, door = doors[0]
     answer = await owner.get(f"{PATH}/{door['id']}/events", params={"per_page": 1})
     pagination = answer.json()["pagination"]
     assert pagination["estimated"] is True
     assert 6_400 < pagination["total"] == pagination["total_pages"] < 10_000
     for _, one in doors:
-        await query(parts, "DELETE FROM incoming_webhooks WHERE id = $1 RETURNING 1", one["id"])
+        await query(services, "DELETE FROM incoming_webhooks WHERE id = $1 RETURNING 1", one["id"])
 
 
 # Once more
 
 
 async def test_a_replay_is_a_new_record_of_the_same_bytes(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await opened(developer)
     first = await received(anonymous, door, b' {"a" : "x\\u0000" } ', x_shop="Kiel")
@@ -161,7 +161,7 @@ async def test_a_replay_is_a_new_record_of_the_same_bytes(
     assert (older["id"], older["replay_of"]) == (first, None)
     for name in ("payload", "headers", "source_ip", "workflow_execution_id"):
         assert newer[name] == older[name]
-    assert await bodies(parts, door) == [b' {"a" : "x\\u0000" } '] * 2
+    assert await bodies(services, door) == [b' {"a" : "x\\u0000" } '] * 2
 
 
 async def test_a_replay_is_told_in_an_event_of_its_own(
@@ -202,7 +202,7 @@ async def test_a_replay_needs_no_signature(developer: Client, anonymous: Client)
 async def test_a_replay_sets_everything_going_again(
     developer: Client,
     anonymous: Client,
-    parts: Parts,
+    services: Services,
     receiver: Receiver,
     courier: WorkerProcess,
 ) -> None:
@@ -214,18 +214,21 @@ async def test_a_replay_sets_everything_going_again(
     got = await receiver.wait_for(2)
     assert {one.json["id"] for one in got} == {first, again}
     sql = "SELECT cause_event_id FROM work WHERE kind = 'events.act' AND ref_id = $1"
-    assert {row["cause_event_id"] for row in await query(parts, sql, door["id"])} == {first, again}
+    assert {row["cause_event_id"] for row in await query(services, sql, door["id"])} == {
+        first,
+        again,
+    }
 
 
 async def test_the_same_key_replays_once(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await opened(developer)
     first = await received(anonymous, door)
     path = f"{PATH}/{door['id']}/events/{first}/replay"
     answers = [await developer.post(path, headers={"idempotency-key": first}) for _ in range(2)]
     assert answers[0].json() == answers[1].json()
-    assert len(await bodies(parts, door)) == 2
+    assert len(await bodies(services, door)) == 2
 
 
 async def test_an_unknown_payload_is_404(developer: Client) -> None:
@@ -240,22 +243,22 @@ async def test_an_event_that_is_no_payload_is_404(developer: Client) -> None:
 
 
 async def test_a_payload_of_another_webhook_is_404(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     one, other = await opened(developer), await opened(developer)
     event_id = await received(anonymous, one)
     refused(await _replay(developer, other, event_id), 404, "payload_not_found")
-    assert await bodies(parts, other) == []
+    assert await bodies(services, other) == []
 
 
 async def test_another_tenants_payload_is_404_at_ones_own_webhook_and_at_theirs(
-    developer: Client, admin: Client, anonymous: Client, parts: Parts
+    developer: Client, admin: Client, anonymous: Client, services: Services
 ) -> None:
     mine, theirs = await opened(developer), await opened(admin)
     event_id = await received(anonymous, theirs)
     refused(await _replay(developer, mine, event_id), 404, "payload_not_found")
     refused(await _replay(developer, theirs, event_id), 404, "incoming_webhook_not_found")
-    assert len(await bodies(parts, theirs)) == 1
+    assert len(await bodies(services, theirs)) == 1
 
 
 async def test_what_super_admin_replays_stays_with_its_tenant(
@@ -273,12 +276,12 @@ async def test_nobody_replays_without_signing_in(developer: Client, anonymous: C
 
 
 async def test_replays_at_once_are_all_recorded(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await opened(developer)
     first = await received(anonymous, door, b"[1]")
     await asyncio.gather(*(_replayed(developer, door, first) for _ in range(8)))
-    assert await bodies(parts, door) == [b"[1]"] * 9
+    assert await bodies(services, door) == [b"[1]"] * 9
 
 
 async def test_a_payload_that_was_refused_is_nowhere_in_the_log(

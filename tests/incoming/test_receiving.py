@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
-from tests.incoming.doors import (
+from tests.incoming.factories import (
     FORM,
     PATH,
     RECEIVED,
@@ -36,11 +36,11 @@ async def test_a_payload_is_taken_from_anybody(developer: Client, anonymous: Cli
 
 
 async def test_row_and_event_are_there_when_the_answer_is(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await opened(developer)
     event_id = await received(anonymous, door, b' {"order" : 4711 } ')
-    (row,) = await query(parts, "SELECT * FROM incoming_payloads WHERE id = $1", event_id)
+    (row,) = await query(services, "SELECT * FROM incoming_payloads WHERE id = $1", event_id)
     assert (row["tenant_id"], row["webhook_id"]) == (developer.tenant_id, door["id"])
     assert row["body"] == b' {"order" : 4711 } '
     event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
@@ -74,20 +74,20 @@ async def test_the_record_of_a_payload_has_these_fields(
 
 
 async def test_the_same_payload_twice_is_two_records(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await opened(developer)
     assert len({await received(anonymous, door, b"1") for _ in range(2)}) == 2
-    assert await bodies(parts, door) == [b"1", b"1"]
+    assert await bodies(services, door) == [b"1", b"1"]
 
 
 async def test_the_same_key_twice_is_one_record(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await opened(developer)
     ids = {await received(anonymous, door, b"1", idempotency_key="k1") for _ in range(2)}
     assert len(ids) == 1
-    assert await bodies(parts, door) == [b"1"]
+    assert await bodies(services, door) == [b"1"]
     answer = await send(anonymous, door, b"2", idempotency_key="k1")
     refused(answer, 422, "idempotency_mismatch")
 
@@ -130,11 +130,11 @@ async def test_the_same_key_of_another_sender_or_address_is_another(
     ],
 )
 async def test_any_json_is_taken(
-    developer: Client, anonymous: Client, parts: Parts, body: bytes, read: Any
+    developer: Client, anonymous: Client, services: Services, body: bytes, read: Any
 ) -> None:
     door = await opened(developer)
     event_id = await received(anonymous, door, body)
-    assert await bodies(parts, door) == [body]
+    assert await bodies(services, door) == [body]
     (record,) = await log_of(developer, door)
     event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
     assert record["payload"] == event["data"]["payload"]
@@ -168,12 +168,12 @@ async def test_any_json_is_taken(
     ],
 )
 async def test_what_is_no_json_is_refused_and_not_stored(
-    developer: Client, anonymous: Client, parts: Parts, body: bytes
+    developer: Client, anonymous: Client, services: Services, body: bytes
 ) -> None:
     door = await opened(developer)
     error = refused(await send(anonymous, door, body), 422, "validation_error")
     assert set(error["details"]) == {"body"}
-    assert await bodies(parts, door) == []
+    assert await bodies(services, door) == []
     assert await events_of(developer, RECEIVED) == []
 
 
@@ -200,11 +200,16 @@ async def test_json_is_taken_whatever_it_is_called(
 )
 @pytest.mark.parametrize("media_type", [FORM, f"{FORM}; charset=utf-8", FORM.upper()])
 async def test_a_form_is_taken_as_its_fields(
-    developer: Client, anonymous: Client, parts: Parts, body: bytes, read: Any, media_type: str
+    developer: Client,
+    anonymous: Client,
+    services: Services,
+    body: bytes,
+    read: Any,
+    media_type: str,
 ) -> None:
     door = await opened(developer)
     event_id = await received(anonymous, door, body, content_type=media_type)
-    assert await bodies(parts, door) == [body]
+    assert await bodies(services, door) == [body]
     assert (await log_of(developer, door))[0]["payload"] == read
     event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
     assert event["data"]["payload"] == read
@@ -212,24 +217,24 @@ async def test_a_form_is_taken_as_its_fields(
 
 @pytest.mark.parametrize("body", [b"a=\xff", b"&".join(b"a%d=1" % n for n in range(2000))])
 async def test_a_form_that_cannot_be_read_is_refused(
-    developer: Client, anonymous: Client, parts: Parts, body: bytes
+    developer: Client, anonymous: Client, services: Services, body: bytes
 ) -> None:
     door = await opened(developer)
     answer = await send(anonymous, door, body, content_type=FORM)
     assert set(refused(answer, 422, "validation_error")["details"]) == {"body"}
-    assert await bodies(parts, door) == []
+    assert await bodies(services, door) == []
 
 
 # How large
 
 
 async def test_a_payload_of_just_one_mebibyte_is_taken(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await opened(developer)
     body = b'"' + b"x" * (MIB - 2) + b'"'
     event_id = await received(anonymous, door, body)
-    assert await bodies(parts, door) == [body]
+    assert await bodies(services, door) == [body]
     record = (await developer.get(f"{PATH}/{door['id']}/events/{event_id}")).json()
     assert record["payload"] == "x" * (MIB - 2)
     event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
@@ -238,16 +243,16 @@ async def test_a_payload_of_just_one_mebibyte_is_taken(
 
 @pytest.mark.parametrize("size", [MIB + 1, 4 * MIB])
 async def test_a_larger_one_is_refused(
-    developer: Client, anonymous: Client, parts: Parts, size: int
+    developer: Client, anonymous: Client, services: Services, size: int
 ) -> None:
     door = await opened(developer)
     answer = await send(anonymous, door, b'"' + b"x" * (size - 2) + b'"')
     refused(answer, 413, "payload_too_large")
-    assert await bodies(parts, door) == []
+    assert await bodies(services, door) == []
 
 
 async def test_a_larger_one_that_tells_no_length_is_refused(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await opened(developer)
 
@@ -257,7 +262,7 @@ async def test_a_larger_one_that_tells_no_length_is_refused(
 
     answer = await anonymous.http.post(f"/webhooks/in/{door['slug']}", content=drips())
     refused(answer, 413, "payload_too_large")
-    assert await bodies(parts, door) == []
+    assert await bodies(services, door) == []
 
 
 @pytest.mark.parametrize(("size", "told"), [(32 * 1024, True), (32 * 1024 + 1, False)])
@@ -282,11 +287,11 @@ async def test_an_unknown_slug_is_404(anonymous: Client, slug: str) -> None:
 
 
 async def test_an_inactive_one_is_404_until_it_is_active_again(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await opened(developer, active=False)
     refused(await send(anonymous, door), 404, "incoming_webhook_not_found")
-    assert await bodies(parts, door) == []
+    assert await bodies(services, door) == []
     await developer.put(f"{PATH}/{door['id']}", {"active": True})
     await received(anonymous, door)
 

@@ -9,9 +9,18 @@ import svix.webhooks
 from app.domain.incoming import verification
 from app.domain.incoming.verification import Received
 from app.kit import clock
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
-from tests.incoming.doors import PATH, RECEIVED, bodies, events_of, log_of, opened, query, received
+from tests.incoming.factories import (
+    PATH,
+    RECEIVED,
+    bodies,
+    events_of,
+    log_of,
+    opened,
+    query,
+    received,
+)
 from tests.incoming.guarded import BODY, guarded, send_signed, shut_out
 from tests.incoming.signers import NOW, OTHER, SECRET, SIGNERS, Headers, standard
 from tests.webhooks.receiver import Receiver
@@ -22,11 +31,11 @@ from workers.main import WorkerProcess
 
 
 async def test_the_header_of_hmac_sha256_can_be_chosen(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await guarded(developer, "hmac_sha256", header="X-Shop-Hmac")
     signed = SIGNERS["hmac_sha256"](SECRET, BODY, NOW)
-    await shut_out(developer, anonymous, parts, door, signed, BODY)
+    await shut_out(developer, anonymous, services, door, signed, BODY)
     answer = await send_signed(anonymous, door, {"x-shop-HMAC": signed["X-Signature"]})
     assert answer.status_code == 202
 
@@ -42,25 +51,25 @@ async def test_svix_signs_so_that_it_is_taken(developer: Client, anonymous: Clie
 
 
 async def test_one_of_several_standard_signatures_is_enough(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await guarded(developer, "standard_webhooks")
     right, wrong = standard(SECRET, BODY, NOW), standard(OTHER, BODY, NOW)
     signatures = ("v2,AAAA", wrong["webhook-signature"], right["webhook-signature"])
     headers = {**right, "webhook-signature": " ".join(signatures[:2])}
-    await shut_out(developer, anonymous, parts, door, headers, BODY)
+    await shut_out(developer, anonymous, services, door, headers, BODY)
     headers = {**right, "webhook-signature": " ".join(signatures)}
     assert (await send_signed(anonymous, door, headers)).status_code == 202
 
 
 @pytest.mark.parametrize(("name", "value"), [("webhook-id", "msg_2"), ("webhook-timestamp", None)])
 async def test_id_and_timestamp_are_signed_with_the_body(
-    developer: Client, anonymous: Client, parts: Parts, name: str, value: str | None
+    developer: Client, anonymous: Client, services: Services, name: str, value: str | None
 ) -> None:
     door = await guarded(developer, "standard_webhooks")
     other = value or str(int(NOW.timestamp()) + 1)
     headers = {**standard(SECRET, BODY, NOW), name: other}
-    await shut_out(developer, anonymous, parts, door, headers, BODY)
+    await shut_out(developer, anonymous, services, door, headers, BODY)
 
 
 async def test_a_secret_without_its_prefix_is_the_same(
@@ -104,14 +113,14 @@ async def test_a_delivery_of_our_own_is_taken_and_goes_on_with_its_chain(
 
 @pytest.mark.parametrize("spaced", [",", ", "])
 async def test_one_of_several_v1_signatures_of_stripe_is_enough(
-    developer: Client, anonymous: Client, parts: Parts, spaced: str
+    developer: Client, anonymous: Client, services: Services, spaced: str
 ) -> None:
     door = await guarded(developer, "stripe")
     right = SIGNERS["stripe"](SECRET, BODY, NOW)["Stripe-Signature"].split(",")
     wrong = SIGNERS["stripe"](OTHER, BODY, NOW)["Stripe-Signature"].split(",")
     both = {"Stripe-Signature": spaced.join([right[0], wrong[1], right[1], "v0=1"])}
     none = {"Stripe-Signature": spaced.join([right[0], wrong[1], right[1].replace("v1", "v0")])}
-    await shut_out(developer, anonymous, parts, door, none, BODY)
+    await shut_out(developer, anonymous, services, door, none, BODY)
     assert (await send_signed(anonymous, door, both)).status_code == 202
 
 
@@ -122,29 +131,29 @@ CHALLENGE = b'{"type": "url_verification", "token": "t", "challenge": "3eZbrw1aB
 
 
 async def test_slacks_challenge_is_answered_and_not_stored(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await guarded(developer, "slack")
     answer = await send_signed(anonymous, door, SIGNERS["slack"](SECRET, CHALLENGE, NOW), CHALLENGE)
     assert answer.status_code == 200
     assert answer.json() == {"challenge": "3eZbrw1aB10oKc"}
-    assert await bodies(parts, door) == []
+    assert await bodies(services, door) == []
     assert await events_of(developer, RECEIVED) == []
 
 
 async def test_a_challenge_that_is_not_signed_isshut_out(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await guarded(developer, "slack")
-    await shut_out(developer, anonymous, parts, door, {}, CHALLENGE)
+    await shut_out(developer, anonymous, services, door, {}, CHALLENGE)
 
 
 async def test_a_challenge_of_another_scheme_is_a_payload(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     door = await opened(developer)
     await received(anonymous, door, CHALLENGE)
-    assert await bodies(parts, door) == [CHALLENGE]
+    assert await bodies(services, door) == [CHALLENGE]
 
 
 @pytest.mark.parametrize(
@@ -157,26 +166,26 @@ async def test_a_challenge_of_another_scheme_is_a_payload(
     ],
 )
 async def test_what_only_looks_like_a_challenge_is_a_payload(
-    developer: Client, anonymous: Client, parts: Parts, body: bytes
+    developer: Client, anonymous: Client, services: Services, body: bytes
 ) -> None:
     door = await guarded(developer, "slack")
     answer = await send_signed(anonymous, door, SIGNERS["slack"](SECRET, body, NOW), body)
     assert answer.status_code == 202
-    assert await bodies(parts, door) == [body]
+    assert await bodies(services, door) == [body]
 
 
 # Keys, and what others publish
 
 
 async def test_a_secret_that_does_not_open_lets_nobody_in(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     one, other = await guarded(developer, "github"), await guarded(developer, "github")
     sql = """UPDATE incoming_webhooks SET secret = (
                 SELECT secret FROM incoming_webhooks WHERE id = $2) WHERE id = $1 RETURNING 1"""
-    await query(parts, sql, one["id"], other["id"])
+    await query(services, sql, one["id"], other["id"])
     signed = SIGNERS["github"](SECRET, BODY, NOW)
-    await shut_out(developer, anonymous, parts, one, signed, BODY)
+    await shut_out(developer, anonymous, services, one, signed, BODY)
 
 
 async def test_a_changed_secret_counts_at_once(developer: Client, anonymous: Client) -> None:

@@ -4,10 +4,19 @@ from typing import Any
 
 import pytest
 
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
 from tests.incoming import signers
-from tests.incoming.doors import GITHUB, MASKED, PATH, SECRET, opened, query, refused_field, send
+from tests.incoming.factories import (
+    GITHUB,
+    MASKED,
+    PATH,
+    SECRET,
+    opened,
+    query,
+    refused_field,
+    send,
+)
 from tests.world import Client
 
 
@@ -49,7 +58,7 @@ async def test_a_verification_that_cannot_be_is_named(
     assert SECRET not in told
 
 
-async def test_the_secret_is_shown_nowhere(developer: Client, parts: Parts) -> None:
+async def test_the_secret_is_shown_nowhere(developer: Client, services: Services) -> None:
     answer = await developer.post(PATH, {"name": "Orders", "verification": GITHUB})
     path = f"{PATH}/{answer.json()['id']}"
     said = [
@@ -59,19 +68,21 @@ async def test_the_secret_is_shown_nowhere(developer: Client, parts: Parts) -> N
         (await developer.put(path, {"verification": GITHUB})).text,
         (await developer.get("/api/v1/event-log")).text,
     ]
-    rows = await query(parts, "SELECT * FROM incoming_webhooks WHERE id = $1", answer.json()["id"])
+    rows = await query(
+        services, "SELECT * FROM incoming_webhooks WHERE id = $1", answer.json()["id"]
+    )
     said += [str(dict(row)) for row in rows]
     assert not [text for text in said if SECRET in text]
     assert (await developer.get(path)).json()["verification"] == MASKED
 
 
-async def test_a_mask_sent_back_keeps_the_secret(developer: Client, parts: Parts) -> None:
+async def test_a_mask_sent_back_keeps_the_secret(developer: Client, services: Services) -> None:
     made = await opened(developer, verification=GITHUB)
     sql = "SELECT secret FROM incoming_webhooks WHERE id = $1"
-    (before,) = await query(parts, sql, made["id"])
+    (before,) = await query(services, sql, made["id"])
     answer = await developer.put(f"{PATH}/{made['id']}", {"verification": made["verification"]})
     assert answer.json() == made
-    assert await query(parts, sql, made["id"]) == [before]
+    assert await query(services, sql, made["id"]) == [before]
 
 
 async def test_a_mask_keeps_no_secret_of_another_scheme(developer: Client) -> None:
@@ -83,7 +94,7 @@ async def test_a_mask_keeps_no_secret_of_another_scheme(developer: Client) -> No
 
 
 async def test_null_takes_the_verification_away(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     made = await opened(developer, verification=GITHUB)
     assert (await send(anonymous, made)).status_code == 401
@@ -91,7 +102,7 @@ async def test_null_takes_the_verification_away(
     assert answer.json()["verification"] is None
     assert (await send(anonymous, made)).status_code == 202
     sql = "SELECT secret FROM incoming_webhooks WHERE id = $1"
-    assert (await query(parts, sql, made["id"]))[0]["secret"] is None
+    assert (await query(services, sql, made["id"]))[0]["secret"] is None
 
 
 @pytest.mark.parametrize("secret", ["with spaces in it", "geheimnisvöll"])

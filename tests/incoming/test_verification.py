@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from app.domain.incoming import verification
 from app.domain.incoming.verification import Received
-from app.parts import Parts
-from tests.incoming.doors import bodies
+from app.services import Services
+from tests.incoming.factories import bodies
 from tests.incoming.guarded import BODY, guarded, send_signed, shut_out
 from tests.incoming.signers import (
     EARLY,
@@ -34,12 +34,12 @@ schemes = pytest.mark.parametrize("scheme", list(SIGNERS))
 
 @schemes
 async def test_what_is_signed_is_taken(
-    developer: Client, anonymous: Client, parts: Parts, scheme: str
+    developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
     door = await guarded(developer, scheme)
     answer = await send_signed(anonymous, door, SIGNERS[scheme](SECRET, BODY, NOW))
     assert answer.status_code == 202, answer.text
-    assert await bodies(parts, door) == [BODY]
+    assert await bodies(services, door) == [BODY]
 
 
 @schemes
@@ -57,42 +57,42 @@ async def test_any_signed_json_is_taken(
 @schemes
 @pytest.mark.parametrize("body", [ALTERED, BODY + b"\n", BODY + b" ", b" " + BODY, b"{}"])
 async def test_other_bytes_are_refused_though_they_be_equal_as_json(
-    developer: Client, anonymous: Client, parts: Parts, scheme: str, body: bytes
+    developer: Client, anonymous: Client, services: Services, scheme: str, body: bytes
 ) -> None:
     door = await guarded(developer, scheme)
     signed = SIGNERS[scheme](SECRET, BODY, NOW)
-    await shut_out(developer, anonymous, parts, door, signed, body)
+    await shut_out(developer, anonymous, services, door, signed, body)
 
 
 @schemes
 async def test_a_wrong_secret_isshut_out(
-    developer: Client, anonymous: Client, parts: Parts, scheme: str
+    developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
     door = await guarded(developer, scheme)
     signed = SIGNERS[scheme](OTHER, BODY, NOW)
-    await shut_out(developer, anonymous, parts, door, signed, BODY)
+    await shut_out(developer, anonymous, services, door, signed, BODY)
 
 
 @schemes
 async def test_each_missing_or_empty_header_isshut_out(
-    developer: Client, anonymous: Client, parts: Parts, scheme: str
+    developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
     door = await guarded(developer, scheme)
     signed = SIGNERS[scheme](SECRET, BODY, NOW)
     for name in signed:
         without = {key: value for key, value in signed.items() if key != name}
         for headers in (without, {**signed, name: ""}):
-            await shut_out(developer, anonymous, parts, door, headers, BODY)
+            await shut_out(developer, anonymous, services, door, headers, BODY)
 
 
 @schemes
 async def test_a_signature_of_another_scheme_isshut_out(
-    developer: Client, anonymous: Client, parts: Parts, scheme: str
+    developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
     door = await guarded(developer, scheme)
     others = [sign for name, sign in SIGNERS.items() if name != scheme]
     headers = {k: v for sign in others for k, v in sign(SECRET, BODY, NOW).items()}
-    await shut_out(developer, anonymous, parts, door, headers, BODY)
+    await shut_out(developer, anonymous, services, door, headers, BODY)
 
 
 @pytest.mark.parametrize("scheme", TIMED)
@@ -100,11 +100,11 @@ async def test_a_signature_of_another_scheme_isshut_out(
     "at", [EARLY - SECOND, LATE + SECOND, datetime(2001, 1, 1, tzinfo=NOW.tzinfo)]
 )
 async def test_a_timestamp_of_another_time_isshut_out(
-    developer: Client, anonymous: Client, parts: Parts, scheme: str, at: datetime
+    developer: Client, anonymous: Client, services: Services, scheme: str, at: datetime
 ) -> None:
     door = await guarded(developer, scheme)
     signed = SIGNERS[scheme](SECRET, BODY, at)
-    await shut_out(developer, anonymous, parts, door, signed, BODY)
+    await shut_out(developer, anonymous, services, door, signed, BODY)
 
 
 @pytest.mark.parametrize("scheme", TIMED)
@@ -145,13 +145,13 @@ GARBAGE = [
 @schemes
 @pytest.mark.parametrize("garbage", GARBAGE)
 async def test_garbage_is_refused_and_breaks_nothing(
-    developer: Client, anonymous: Client, parts: Parts, scheme: str, garbage: bytes
+    developer: Client, anonymous: Client, services: Services, scheme: str, garbage: bytes
 ) -> None:
     door = await guarded(developer, scheme)
     signed = SIGNERS[scheme](SECRET, BODY, NOW)
     for name in signed:
         headers: dict[str, str | bytes] = {**signed, name: garbage}
-        await shut_out(developer, anonymous, parts, door, headers, BODY)
+        await shut_out(developer, anonymous, services, door, headers, BODY)
 
 
 NAMES = sorted({name.lower() for sign in SIGNERS.values() for name in sign(SECRET, b"", NOW)})

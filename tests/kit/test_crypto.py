@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kit.crypto import CannotOpen, KeyProblem, Keyring, Place, kid_of
+from app.kit.crypto import CannotOpen, KeyProblem, Keyring, SealContext, kid_of
 
-HERE = Place(tenant="ten_1", table="credentials", record="crd_1", field="secret", version=3)
+HERE = SealContext(tenant="ten_1", table="credentials", record="crd_1", field="secret", version=3)
 SECRET = b"hunter2"
 K1 = "k1:" + base64.b64encode(b"a" * 32).decode()
 K2 = "k2:" + base64.b64encode(b"b" * 32).decode()
@@ -18,7 +18,7 @@ HEAD = len(b"\x01\x02k1")
 WRAPPED = 12 + 32 + 16
 
 places = st.builds(
-    Place,
+    SealContext,
     tenant=st.text(max_size=40),
     table=st.text(max_size=40),
     record=st.text(max_size=40),
@@ -37,7 +37,7 @@ def keyring() -> Keyring:
 
 @given(content=st.binary(max_size=2000), place=places)
 @settings(max_examples=100, deadline=None)
-def test_what_was_sealed_opens_as_it_was(content: bytes, place: Place) -> None:
+def test_what_was_sealed_opens_as_it_was(content: bytes, place: SealContext) -> None:
     keyring = Keyring.parse(K1)
     assert keyring.open(keyring.seal(content, place), place) == content
 
@@ -89,14 +89,16 @@ def test_a_moved_value_does_not_open(keyring: Keyring, elsewhere: dict[str, str 
 
 
 def test_places_that_read_alike_when_joined_are_not_the_same(keyring: Keyring) -> None:
-    sealed = keyring.seal(SECRET, Place(tenant="t", table="ab", record="c", field="d"))
+    sealed = keyring.seal(SECRET, SealContext(tenant="t", table="ab", record="c", field="d"))
     with pytest.raises(CannotOpen):
-        keyring.open(sealed, Place(tenant="t", table="a", record="bc", field="d"))
+        keyring.open(sealed, SealContext(tenant="t", table="a", record="bc", field="d"))
 
 
 @given(first=places, second=places)
 @settings(max_examples=50, deadline=None)
-def test_a_value_opens_in_another_place_only_if_it_is_the_same(first: Place, second: Place) -> None:
+def test_a_value_opens_in_another_place_only_if_it_is_the_same(
+    first: SealContext, second: SealContext
+) -> None:
     keyring = Keyring.parse(K1)
     sealed = keyring.seal(SECRET, first)
     try:
@@ -126,7 +128,7 @@ def _flipped(sealed: bytes) -> list[bytes]:
     ]
 
 
-def _opens(attempt: Callable[[bytes, Place], bytes], sealed: bytes) -> bool:
+def _opens(attempt: Callable[[bytes, SealContext], bytes], sealed: bytes) -> bool:
     """False for a refusal; any other error than that is the test's to fail by."""
     try:
         attempt(sealed, HERE)
@@ -205,7 +207,7 @@ def test_a_refusal_tells_nothing_of_the_value(keyring: Keyring) -> None:
 
 @given(content=st.binary(max_size=500), place=places)
 @settings(max_examples=50, deadline=None)
-def test_a_rewrapped_value_opens_as_it_was(content: bytes, place: Place) -> None:
+def test_a_rewrapped_value_opens_as_it_was(content: bytes, place: SealContext) -> None:
     sealed = Keyring.parse(K1).seal(content, place)
     rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(sealed, place)
     assert Keyring.parse(K2).open(rewrapped, place) == content

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image, PngImagePlugin
 
-from app.kit import images, redraw
+from app.kit import image_child, images
 from app.kit.images import NotAPicture, Picture
 from tests.stores import wait_for
 
@@ -96,23 +96,23 @@ def _png(width: int, height: int) -> bytes:
     list(zip(KINDS, TYPES, strict=True)),
 )
 async def test_the_type_is_told_by_the_content(kind: str, media_type: str) -> None:
-    assert (await images.redrawn(_plain(kind), 512)).media_type == media_type
+    assert (await images.redraw(_plain(kind), 512)).media_type == media_type
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_the_answer_is_of_the_kind_that_it_says(kind: str) -> None:
-    assert _opened(await images.redrawn(_plain(kind), 512)).format == kind
+    assert _opened(await images.redraw(_plain(kind), 512)).format == kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_the_picture_looks_as_the_one_sent(kind: str) -> None:
-    picture = await images.redrawn(_file(_corners(), kind), 512)
+    picture = await images.redraw(_file(_corners(), kind), 512)
     assert _corners_of(_opened(picture)) == [RED, GREEN, BLUE, WHITE]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_small_picture_keeps_its_size(kind: str) -> None:
-    assert _opened(await images.redrawn(_plain(kind, (40, 20)), 512)).size == (40, 20)
+    assert _opened(await images.redraw(_plain(kind, (40, 20)), 512)).size == (40, 20)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -123,11 +123,11 @@ async def test_a_small_picture_keeps_its_size(kind: str) -> None:
 async def test_a_large_picture_is_drawn_smaller_in_its_proportions(
     kind: str, size: tuple[int, int], expected: tuple[int, int]
 ) -> None:
-    assert _opened(await images.redrawn(_plain(kind, size), 100)).size == expected
+    assert _opened(await images.redraw(_plain(kind, size), 100)).size == expected
 
 
 async def test_a_picture_of_one_thin_line_keeps_at_least_a_pixel() -> None:
-    assert _opened(await images.redrawn(_plain("PNG", (5000, 1)), 100)).size == (100, 1)
+    assert _opened(await images.redraw(_plain("PNG", (5000, 1)), 100)).size == (100, 1)
 
 
 @settings(max_examples=15, deadline=None)
@@ -140,24 +140,24 @@ async def test_a_picture_of_one_thin_line_keeps_at_least_a_pixel() -> None:
 async def test_no_side_is_longer_than_the_bound(
     kind: str, width: int, height: int, max_side: int
 ) -> None:
-    drawn = _opened(await images.redrawn(_plain(kind, (width, height)), max_side))
+    drawn = _opened(await images.redraw(_plain(kind, (width, height)), max_side))
     assert max(drawn.size) <= max_side
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
 async def test_every_usual_mode_of_a_png_is_drawn(mode: str) -> None:
     content = _file(Image.new(mode, (40, 20)), "PNG")
-    assert _opened(await images.redrawn(content, 8)).size == (8, 4)
+    assert _opened(await images.redraw(content, 8)).size == (8, 4)
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])
 async def test_every_usual_mode_of_a_jpeg_is_drawn(mode: str) -> None:
     content = _file(Image.new(mode, (40, 20)), "JPEG")
-    assert _opened(await images.redrawn(content, 8)).size == (8, 4)
+    assert _opened(await images.redraw(content, 8)).size == (8, 4)
 
 
 async def test_a_progressive_jpeg_is_drawn() -> None:
-    picture = await images.redrawn(_file(_corners(), "JPEG", progressive=True), 512)
+    picture = await images.redraw(_file(_corners(), "JPEG", progressive=True), 512)
     assert _corners_of(_opened(picture)) == [RED, GREEN, BLUE, WHITE]
 
 
@@ -166,7 +166,7 @@ async def test_what_is_seen_through_stays_so(kind: str) -> None:
     image = Image.new("RGBA", (64, 32), (255, 0, 0, 255))
     image.paste((0, 0, 0, 0), (32, 0, 64, 32))
     content = _file(image, kind, **({"lossless": True} if kind == "WEBP" else {}))
-    alpha = _opened(await images.redrawn(content, 512)).getchannel("A")
+    alpha = _opened(await images.redraw(content, 512)).getchannel("A")
     assert (alpha.getpixel((8, 16)), alpha.getpixel((56, 16))) == (255, 0)
 
 
@@ -174,7 +174,7 @@ async def test_the_transparent_colour_of_a_palette_stays_so() -> None:
     image = Image.new("P", (40, 20), 1)
     image.putpalette([255, 0, 0, 0, 255, 0])
     image.paste(0, (0, 0, 20, 20))
-    drawn = _opened(await images.redrawn(_file(image, "PNG", transparency=0), 512))
+    drawn = _opened(await images.redraw(_file(image, "PNG", transparency=0), 512))
     assert (drawn.getpixel((5, 10)), drawn.getpixel((35, 10))) == ((255, 0, 0, 0), (0, 255, 0, 255))
 
 
@@ -183,7 +183,7 @@ async def test_one_frame_of_an_animation_is_kept(kind: str) -> None:
     frames = [Image.new("RGB", (40, 20), colour) for colour in (RED, GREEN, BLUE)]
     content = _file(frames[0], kind, save_all=True, append_images=frames[1:], duration=100)
     assert getattr(Image.open(io.BytesIO(content)), "n_frames", 1) == 3
-    drawn = _opened(await images.redrawn(content, 512))
+    drawn = _opened(await images.redraw(content, 512))
     assert getattr(drawn, "n_frames", 1) == 1
     assert _corners_of(drawn) == [RED] * 4
 
@@ -196,7 +196,7 @@ async def test_the_first_of_several_pictures_in_a_jpeg_is_kept() -> None:
         save_all=True,
         append_images=[Image.new("RGB", (40, 20), BLUE)],
     )
-    picture = await images.redrawn(content, 512)
+    picture = await images.redraw(content, 512)
     drawn = _opened(picture)
     assert (picture.media_type, drawn.format) == ("image/jpeg", "JPEG")
     assert _corners_of(drawn) == [RED] * 4
@@ -233,21 +233,21 @@ def _exif(orientation: int = 1) -> Image.Exif:
 )
 async def test_a_picture_is_drawn_upright(kind: str, orientation: int) -> None:
     content = _file(_turned(_corners(), orientation), kind, exif=_exif(orientation))
-    drawn = _opened(await images.redrawn(content, 512))
+    drawn = _opened(await images.redraw(content, 512))
     assert (drawn.size, _corners_of(drawn)) == ((64, 32), [RED, GREEN, BLUE, WHITE])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_the_bound_holds_for_a_picture_that_was_turned(kind: str) -> None:
     content = _file(_turned(_corners(600, 200), 6), kind, exif=_exif(6))
-    assert _opened(await images.redrawn(content, 60)).size == (60, 20)
+    assert _opened(await images.redraw(content, 60)).size == (60, 20)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_no_exif_survives(kind: str) -> None:
     content = _file(_corners(), kind, exif=_exif(6))
     assert MARK in content
-    picture = await images.redrawn(content, 512)
+    picture = await images.redraw(content, 512)
     assert MARK not in picture.content
     assert not dict(_opened(picture).getexif())
 
@@ -256,20 +256,20 @@ async def test_no_exif_survives(kind: str) -> None:
 async def test_no_xmp_survives(kind: str) -> None:
     content = _file(_corners(), kind, xmp=MARK)
     assert MARK in content
-    assert MARK not in (await images.redrawn(content, 512)).content
+    assert MARK not in (await images.redraw(content, 512)).content
 
 
 async def test_no_comment_of_a_jpeg_survives() -> None:
     content = _file(_corners(), "JPEG", comment=MARK)
     assert MARK in content
-    assert MARK not in (await images.redrawn(content, 512)).content
+    assert MARK not in (await images.redraw(content, 512)).content
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_no_colour_profile_survives(kind: str) -> None:
     content = _file(_corners(), kind, icc_profile=MARK)
     assert Image.open(io.BytesIO(content)).info["icc_profile"] == MARK
-    assert "icc_profile" not in _opened(await images.redrawn(content, 512)).info
+    assert "icc_profile" not in _opened(await images.redraw(content, 512)).info
 
 
 async def test_no_text_of_a_png_survives() -> None:
@@ -281,7 +281,7 @@ async def test_no_text_of_a_png_survives() -> None:
     told.add(b"prIv", MARK)
     content = _file(_corners(), "PNG", pnginfo=told)
     assert content.count(MARK) == 4
-    picture = await images.redrawn(content, 512)
+    picture = await images.redraw(content, 512)
     assert _chunks(picture.content) <= {b"IHDR", b"IDAT", b"IEND"}
 
 
@@ -311,15 +311,15 @@ def _archive() -> bytes:
     ],
 )
 async def test_nothing_that_trails_the_picture_survives(kind: str, tail: bytes) -> None:
-    picture = await images.redrawn(_file(_corners(), kind) + tail, 512)
+    picture = await images.redraw(_file(_corners(), kind) + tail, 512)
     assert tail not in picture.content
     assert not zipfile.is_zipfile(io.BytesIO(picture.content))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_picture_that_was_drawn_can_be_drawn_again(kind: str) -> None:
-    once = await images.redrawn(_file(_corners(), kind), 512)
-    again = await images.redrawn(once.content, 512)
+    once = await images.redraw(_file(_corners(), kind), 512)
+    again = await images.redraw(once.content, 512)
     assert (again.media_type, _opened(again).size) == (once.media_type, (64, 32))
 
 
@@ -360,7 +360,7 @@ def _other(kind: str) -> bytes:
 )
 async def test_what_is_no_png_jpeg_or_webp_is_refused(content: bytes) -> None:
     with pytest.raises(NotAPicture):
-        await images.redrawn(content, 512)
+        await images.redraw(content, 512)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -369,28 +369,28 @@ async def test_a_picture_that_is_cut_short_is_refused(kind: str, share: float) -
     noise = Image.effect_noise((80, 60), 60).convert("RGB")
     content = _file(noise, kind)
     with pytest.raises(NotAPicture):
-        await images.redrawn(content[: int(len(content) * share)], 512)
+        await images.redraw(content[: int(len(content) * share)], 512)
 
 
 async def test_a_png_with_a_wrong_checksum_is_refused() -> None:
     content = bytearray(_plain("PNG"))
     content[content.index(b"IHDR") + 14] ^= 1
     with pytest.raises(NotAPicture):
-        await images.redrawn(bytes(content), 512)
+        await images.redraw(bytes(content), 512)
 
 
 async def test_a_refusal_says_why_to_the_one_who_sent_it() -> None:
     with pytest.raises(NotAPicture, match="is not a PNG, JPEG or WebP picture"):
-        await images.redrawn(b"GIF89a", 512)
+        await images.redraw(b"GIF89a", 512)
 
 
 async def test_a_picture_of_too_many_pixels_is_refused() -> None:
     with pytest.raises(NotAPicture, match="20 megapixels"):
-        await images.redrawn(_png(5001, 4000), 512)
+        await images.redraw(_png(5001, 4000), 512)
 
 
 async def test_a_picture_of_just_as_many_pixels_as_are_taken_is_drawn() -> None:
-    assert _opened(await images.redrawn(_png(5000, 4000), 50)).size == (50, 40)
+    assert _opened(await images.redraw(_png(5000, 4000), 50)).size == (50, 40)
 
 
 BOMBS = pytest.mark.parametrize("size", [(20_000, 20_000), (7_000, 7_000), (25_000_001, 1)])
@@ -402,7 +402,7 @@ async def test_a_bomb_is_refused_at_once(size: tuple[int, int]) -> None:
     assert len(content) < 100_000
     started = time.perf_counter()
     with pytest.raises(NotAPicture, match="megapixels"):
-        await images.redrawn(content, 512)
+        await images.redraw(content, 512)
     assert time.perf_counter() - started < 2
 
 
@@ -415,8 +415,8 @@ def test_a_bomb_is_refused_before_its_pixels_are_decoded(
 
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", Image.MAX_IMAGE_PIXELS)
     monkeypatch.setattr(PngImagePlugin.PngImageFile, "load", decoded)
-    with pytest.raises(redraw.Refused):
-        redraw.redraw(_png(*size), 512)
+    with pytest.raises(image_child.Refused):
+        image_child.redraw(_png(*size), 512)
 
 
 async def test_a_jpeg_of_very_many_scans_is_refused() -> None:
@@ -424,7 +424,7 @@ async def test_a_jpeg_of_very_many_scans_is_refused() -> None:
     content = _file(_NOISE, "JPEG", progressive=True)
     scan = content[content.rindex(b"\xff\xda") : -2]
     with pytest.raises(NotAPicture):
-        await images.redrawn(content[:-2] + scan * 500 + content[-2:], 512)
+        await images.redraw(content[:-2] + scan * 500 + content[-2:], 512)
 
 
 async def test_packed_text_that_unpacks_to_very_much_is_refused() -> None:
@@ -441,14 +441,14 @@ async def test_damaged_notes_beside_sound_pixels_do_no_harm(kind: str, tag: int)
     """A text where a number belongs, beside a sound orientation."""
     entries = struct.pack("<HHII", 0x0112, 3, 1, 6) + struct.pack("<HHI4s", tag, 2, 4, b"abc\0")
     exif = b"Exif\0\0II*\0" + struct.pack("<IH", 8, 2) + entries + bytes(4)
-    picture = await images.redrawn(_file(_corners(), kind, exif=exif), 64)
+    picture = await images.redraw(_file(_corners(), kind, exif=exif), 64)
     assert _opened(picture).format == kind
 
 
 async def _picture_or_none(content: bytes) -> Picture | None:
     """None for a refusal; any other error is the test's failure."""
     try:
-        return await images.redrawn(content, 64)
+        return await images.redraw(content, 64)
     except NotAPicture:
         return None
 
@@ -569,7 +569,7 @@ async def test_a_decoder_that_gives_up_is_a_refusal(
 ) -> None:
     monkeypatch.setattr(images, "_PROGRAM", _program(tmp_path, text))
     with pytest.raises(NotAPicture):
-        await images.redrawn(_plain("PNG"), 512)
+        await images.redraw(_plain("PNG"), 512)
 
 
 def _running(program: Path) -> bool:
@@ -588,7 +588,7 @@ async def test_a_decoder_that_takes_too_long_is_ended_and_a_refusal(
     monkeypatch.setattr(images, "_PROGRAM", program)
     monkeypatch.setattr(images, "_SECONDS", 0.2)
     with pytest.raises(NotAPicture):
-        await images.redrawn(_plain("PNG"), 512)
+        await images.redraw(_plain("PNG"), 512)
     assert not _running(program)
 
 
@@ -597,7 +597,7 @@ async def test_a_decoder_is_ended_when_its_caller_goes_away(
 ) -> None:
     program = _program(tmp_path, "import time; time.sleep(60)")
     monkeypatch.setattr(images, "_PROGRAM", program)
-    task = asyncio.create_task(images.redrawn(_plain("PNG"), 512))
+    task = asyncio.create_task(images.redraw(_plain("PNG"), 512))
     await asyncio.to_thread(wait_for, lambda: _running(program), 30, "the decoder's start")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -621,20 +621,20 @@ async def test_a_decoder_gets_no_more_than_it_needs(
         f"runpy.run_path({str(images._PROGRAM)!r})['limit']()\n{{}}\nprint('image/png')"
     )
     monkeypatch.setattr(images, "_PROGRAM", _program(tmp_path, text.format("pass")))
-    assert (await images.redrawn(b"", 512)).media_type == "image/png"
+    assert (await images.redraw(b"", 512)).media_type == "image/png"
     _program(tmp_path, text.format(deed))
     with pytest.raises(NotAPicture):
-        await images.redrawn(b"", 512)
+        await images.redraw(b"", 512)
 
 
 async def test_many_pictures_at_once_are_all_drawn() -> None:
     contents = [_file(_corners(), kind) for kind in KINDS * 3]
-    drawn = await asyncio.gather(*(images.redrawn(content, 512) for content in contents))
+    drawn = await asyncio.gather(*(images.redraw(content, 512) for content in contents))
     assert [picture.media_type for picture in drawn] == TYPES * 3
 
 
 @pytest.mark.parametrize("size", [(40, 20), (1200, 800)])
 async def test_sixteen_bits_of_grey_keep_their_grey(size: tuple[int, int]) -> None:
     content = _file(Image.new("I;16", size, 32768), "PNG")
-    drawn = _opened(await images.redrawn(content, 64)).convert("L")
+    drawn = _opened(await images.redraw(content, 64)).convert("L")
     assert set(drawn.tobytes()) <= {127, 128}

@@ -10,8 +10,9 @@ import asyncpg
 import msgspec
 import pytest
 
-from app.kit import keys, mail, rotation
-from app.kit.crypto import CannotOpen, KeyProblem, Keyring, Place, kid_of
+from app.domain.mail import service as mail
+from app.kit import keys, rotation
+from app.kit.crypto import CannotOpen, KeyProblem, Keyring, SealContext, kid_of
 from app.kit.ids import new_id
 from app.main import create_app
 from app.settings import Settings
@@ -24,7 +25,7 @@ from tests.world import World
 OLD, NEW, LOST = Keyring.generate("old"), Keyring.generate("new"), Keyring.generate("lost")
 OLD_ONLY, NEW_ONLY, LOST_ONLY = Keyring.parse(OLD), Keyring.parse(NEW), Keyring.parse(LOST)
 BOTH = Keyring.parse(f"{NEW},{OLD}")
-SOMEWHERE = mail.place_of("ten_1", "mal_1")
+SOMEWHERE = mail.seal_context("ten_1", "mal_1")
 MAILS = "mail_messages.body"
 ANSWERS = "idempotency_keys.body"
 
@@ -218,7 +219,7 @@ def test_a_damaged_file_takes_no_key_from_a_process_that_serves(
     keys.key_file(settings).write_bytes(content)
     with suppress(Exception):
         serving.open(LOST_ONLY.seal(b"text", SOMEWHERE), SOMEWHERE)
-    other = mail.place_of("ten_2", "mal_2")
+    other = mail.seal_context("ten_2", "mal_2")
     assert serving.open(OLD_ONLY.seal(b"text", other), other) == b"text"
 
 
@@ -242,12 +243,12 @@ async def own_world(stores: Stores) -> AsyncIterator[World]:
     await migrate.upgrade(own.sqlalchemy_url)
     world = World(create_app(own))
     yield world
-    await world.parts.close()
+    await world.services.close()
 
 
 @pytest.fixture
 def db(own_world: World) -> Database:
-    return own_world.parts.db
+    return own_world.services.db
 
 
 @pytest.fixture
@@ -268,7 +269,7 @@ async def _mails(db: Database, tenant_id: str, keyring: Keyring, count: int) -> 
                 tenant_id=tenant_id,
                 recipient="a@example.com",
                 subject="Hello",
-                body=keyring.seal(text, mail.place_of(tenant_id, mail_id)),
+                body=keyring.seal(text, mail.seal_context(tenant_id, mail_id)),
             )
             for mail_id, text in texts.items()
         )
@@ -276,7 +277,7 @@ async def _mails(db: Database, tenant_id: str, keyring: Keyring, count: int) -> 
 
 
 async def _bodies(db: Database) -> dict[str, bytes]:
-    async with db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with db.tx(ALL_TENANTS, autocommit=True) as tx:
         rows = await (await tx.raw()).fetch("SELECT id, body FROM mail_messages")
     return {row["id"]: row["body"] for row in rows}
 
@@ -289,7 +290,7 @@ async def _set_body(db: Database, mail_id: str, body: bytes | None) -> None:
 
 async def _opened(db: Database, keyring: Keyring, tenant_id: str) -> dict[str, bytes]:
     return {
-        mail_id: keyring.open(body, mail.place_of(tenant_id, mail_id))
+        mail_id: keyring.open(body, mail.seal_context(tenant_id, mail_id))
         for mail_id, body in (await _bodies(db)).items()
     }
 
@@ -361,21 +362,21 @@ async def test_a_mail_whose_body_was_wiped_stays_wiped(db: Database, tenant: str
 
 
 async def test_rows_of_no_tenant_are_rotated_too(db: Database, tenant: str) -> None:
-    place = Place(tenant="", table="idempotency_keys", record="key-1", field="body")
+    place = SealContext(tenant="", table="idempotency_keys", record="key-1", field="body")
     async with db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
             "INSERT INTO idempotency_keys (id, fingerprint, body) VALUES ('key-1', 'f', $1)",
             OLD_ONLY.seal(b"answer", place),
         )
     await rotation.rotate(db, BOTH, _quiet)
-    async with db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with db.tx(ALL_TENANTS, autocommit=True) as tx:
         body = await (await tx.raw()).fetchval("SELECT body FROM idempotency_keys")
     assert NEW_ONLY.open(body, place) == b"answer"
 
 
 async def _wait_until_rotation_is_blocked(db: Database) -> None:
     for _ in range(1_000):
-        async with db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with db.tx(ALL_TENANTS, autocommit=True) as tx:
             blocked = await (await tx.raw()).fetchval(
                 "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
                 "AND datname = 'rotation' AND query LIKE '%mail_messages%'"
@@ -388,7 +389,7 @@ async def _wait_until_rotation_is_blocked(db: Database) -> None:
 
 async def test_a_row_that_changed_meanwhile_keeps_its_change(db: Database, tenant: str) -> None:
     (mail_id,) = await _mails(db, tenant, OLD_ONLY, 1)
-    changed = NEW_ONLY.seal(b"changed", mail.place_of(tenant, mail_id))
+    changed = NEW_ONLY.seal(b"changed", mail.seal_context(tenant, mail_id))
     async with db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
         await raw.execute("UPDATE mail_messages SET body = $2 WHERE id = $1", mail_id, changed)
@@ -413,7 +414,7 @@ async def test_a_row_that_changed_meanwhile_under_the_old_key_is_not_counted_as_
     db: Database, tenant: str
 ) -> None:
     (mail_id,) = await _mails(db, tenant, OLD_ONLY, 1)
-    changed = OLD_ONLY.seal(b"changed", mail.place_of(tenant, mail_id))
+    changed = OLD_ONLY.seal(b"changed", mail.seal_context(tenant, mail_id))
     async with db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
         await raw.execute("UPDATE mail_messages SET body = $2 WHERE id = $1", mail_id, changed)

@@ -23,7 +23,8 @@ import structlog
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
-from app.kit import clock, ids, logs, mail, texts, trace
+from app.domain.mail import service as mail
+from app.kit import clock, ids, logs, texts, trace
 from app.kit.files import FileNotStored, Files, Stored
 from app.settings import Settings
 from tests.ports import free_port
@@ -645,7 +646,7 @@ import gc, weakref
 from app.kit import memory
 class Knot:
     pass
-memory.settle()
+memory.tune_gc()
 assert gc.get_freeze_count() > 1000
 gone = []
 for _ in range(3 * gc.get_threshold()[0]):

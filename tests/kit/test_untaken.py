@@ -1,24 +1,28 @@
 """Work that nobody takes is noticed before somebody misses it."""
 
+from app.areas import AREAS
 from app.http import health
 from app.kit import heartbeat
 from app.kit.heartbeat import Beat
 from app.kit.work import QUEUES
+from app.services import Services
+
+KINDS = AREAS.work_kinds.values()
 
 
 def test_queues_that_no_worker_takes_are_named() -> None:
     workers = [Beat("worker", "a", ["chat"]), Beat("worker", "b", ["tools", "default"])]
-    assert heartbeat.untaken(workers) == ["deliveries"]
+    assert heartbeat.untaken(workers, KINDS) == ["deliveries"]
 
 
-def test_workers_that_take_all_queues_leave_none() -> None:
+def test_workers_that_take_all_queues_leave_none(services: Services) -> None:
     workers = [Beat("worker", "a", list(QUEUES))]
-    assert heartbeat.untaken(workers) == []
-    assert health._workers(workers).state == "ok"
+    assert heartbeat.untaken(workers, KINDS) == []
+    assert health._workers(services, workers).state == "ok"
 
 
-def test_readiness_says_which_queues_nobody_takes() -> None:
-    state = health._workers([Beat("worker", "a", ["chat", "tools", "default"])])
+def test_readiness_says_which_queues_nobody_takes(services: Services) -> None:
+    state = health._workers(services, [Beat("worker", "a", ["chat", "tools", "default"])])
     assert state.state == "away"
     assert state.detail is not None
     assert "deliveries" in state.detail

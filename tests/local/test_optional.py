@@ -8,7 +8,7 @@ import pytest
 from app import doctor
 from app.local import optional
 from app.local.optional import Feature
-from app.parts import Parts
+from app.services import Services
 from tests.stores import Stores
 
 MISSING = Feature("planting", group="planted", module="planted_module")
@@ -40,7 +40,7 @@ def test_every_feature_has_a_lock_file_that_setup_tries() -> None:
 
 
 async def test_the_doctor_names_what_is_off_and_does_not_call_it_a_problem(
-    parts: Parts, stores: Stores, monkeypatch: pytest.MonkeyPatch
+    services: Services, stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = Feature("reading", group="present", module="msgspec")
     monkeypatch.setattr(optional, "FEATURES", (MISSING, there))

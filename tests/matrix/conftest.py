@@ -13,4 +13,4 @@ async def product(app: Litestar, stores: Stores) -> AsyncIterator[World]:
     """The application as it is served, without the routes of tests."""
     world = World(create_app(stores.settings))
     yield world
-    await world.parts.close()
+    await world.services.close()

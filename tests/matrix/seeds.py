@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSON, insert
 
-from app.parts import Parts
+from app.services import Services
 from db.base import Base
 from db.session import ALL_TENANTS
 
@@ -38,10 +38,10 @@ def owned_tables() -> list[Table]:
     return [table for table in Base.metadata.sorted_tables if "tenant_id" in table.c]
 
 
-async def plant(parts: Parts, tenant_id: str) -> Rows:
+async def plant(services: Services, tenant_id: str) -> Rows:
     """One row per table; gives them by table name."""
     planted: Rows = {"tenants": {"id": tenant_id}}
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         session = await tx.session()
         for table in owned_tables():
             values = {
@@ -81,9 +81,9 @@ def _value(column: Column[Any], planted: Mapping[str, Mapping[str, Any]], tenant
     return f"{column.table.name}-{MARK}-{next(_number)}"
 
 
-async def snapshot(parts: Parts, tenant_id: str) -> dict[str, list[Any]]:
+async def snapshot(services: Services, tenant_id: str) -> dict[str, list[Any]]:
     """All that the tenant owns, as it is now."""
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         session = await tx.session()
         found = {}
         for table in owned_tables():
@@ -95,8 +95,8 @@ async def snapshot(parts: Parts, tenant_id: str) -> dict[str, list[Any]]:
     return found
 
 
-async def uproot(parts: Parts, tenant_id: str) -> None:
-    async with parts.db.tx(ALL_TENANTS) as tx:
+async def uproot(services: Services, tenant_id: str) -> None:
+    async with services.db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
         await raw.execute("DELETE FROM work WHERE tenant_id = $1", tenant_id)
         await raw.execute("DELETE FROM tenants WHERE id = $1", tenant_id)

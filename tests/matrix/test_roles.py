@@ -2,7 +2,8 @@
 
 import pytest
 
-from app.security.permissions import DEFAULT_GRANTS, ROLES
+from app.areas import AREAS
+from app.security.permissions import ROLES
 from tests.matrix.routes import Route, routes_of
 from tests.world import World
 
@@ -16,7 +17,7 @@ async def _wrong(route: Route, role: str, world: World) -> str | None:
         return f"{route} as {role}: {answer.status_code}"
     if route.public:
         return None
-    if route.permission is not None and route.permission not in DEFAULT_GRANTS[role]:
+    if route.permission is not None and route.permission not in AREAS.default_grants[role]:
         details = {"required": route.permission, "your_role": role}
         refused = answer.status_code == 403 and answer.json()["error"].get("details") == details
         return None if refused else f"{route} as {role}: {answer.status_code} {answer.text}"

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from litestar import get
 
-from app.http.given import Id, Tx
+from app.http.dependencies import Id, Tx
 from app.main import create_app
 from app.security.permissions import ROLES
 from db.session import ALL_TENANTS
@@ -58,21 +58,21 @@ class Walk(msgspec.Struct):
 @pytest.fixture(scope="module")
 async def neighbours(product: World) -> AsyncIterator[Neighbours]:
     us, them = await product.tenant(), await product.tenant()
-    ours, theirs = [await seeds.plant(product.parts, tenant_id) for tenant_id in (us, them)]
+    ours, theirs = [await seeds.plant(product.services, tenant_id) for tenant_id in (us, them)]
     yield Neighbours(product, us, ours, them, theirs)
     for tenant_id in (us, them):
-        await seeds.uproot(product.parts, tenant_id)
+        await seeds.uproot(product.services, tenant_id)
 
 
 @pytest.fixture(scope="module")
 async def walk(neighbours: Neighbours) -> Walk:
     routes = routes_of(neighbours.world.app)
     assert len([route for route in routes if route.parameters]) > 10
-    parts, them = neighbours.world.parts, neighbours.them
-    before = await seeds.snapshot(parts, them)
+    services, them = neighbours.world.services, neighbours.them
+    before = await seeds.snapshot(services, them)
     by_path = [await _problems_by_path(route, neighbours) for route in routes if route.parameters]
     elsewhere = [await _problems_elsewhere(route, neighbours) for route in routes]
-    after = await seeds.snapshot(parts, them)
+    after = await seeds.snapshot(services, them)
     return Walk(list(chain(*by_path)), list(chain(*elsewhere)), before, after)
 
 
@@ -206,14 +206,14 @@ async def test_a_route_that_forgets_the_tenant_is_noticed(
     one, many = (route for route in routes_of(world.app) if "careless" in route.path)
     assert await _problems_by_path(one if one.parameters else many, near)
     assert await _problems_elsewhere(many if one.parameters else one, near)
-    await world.parts.close()
+    await world.services.close()
 
 
 async def test_a_row_that_somebody_changes_is_noticed(neighbours: Neighbours) -> None:
-    parts = neighbours.world.parts
-    before = await seeds.snapshot(parts, neighbours.them)
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    services = neighbours.world.services
+    before = await seeds.snapshot(services, neighbours.them)
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
             "UPDATE invitations SET role = role || '!' WHERE tenant_id = $1", neighbours.them
         )
-    assert await seeds.snapshot(parts, neighbours.them) != before
+    assert await seeds.snapshot(services, neighbours.them) != before

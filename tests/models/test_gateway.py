@@ -10,23 +10,15 @@ import msgspec
 import pytest
 
 from app.domain.models import gateway, keys, service
+from app.domain.models.errors import ModelFailed, ModelNotConfigured
 from app.domain.models.gateway import LOCAL_MODEL, Models
-from app.domain.models.protocol import (
-    Ask,
-    Message,
-    ModelFailed,
-    ModelNotConfigured,
-    Piece,
-    Target,
-    Text,
-    Used,
-)
+from app.domain.models.protocol import Ask, Message, Piece, Target, Text, Used
 from app.domain.models.providers import PROVIDERS
-from app.http.errors import Unavailable
 from app.kit import heartbeat
 from app.kit.egress import Guard
+from app.kit.errors import Unavailable
 from app.kit.heartbeat import Beat
-from app.parts import Parts
+from app.services import Services
 from tests.model_server import ModelServer, Reply
 from tests.ports import free_port
 from tests.talk import Talker
@@ -44,15 +36,15 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def door(parts: Parts, _soon: None) -> AsyncIterator[Models]:
-    made = Models(Guard(("127.0.0.1",)), parts.redis, has_local=False)
+async def door(services: Services, _soon: None) -> AsyncIterator[Models]:
+    made = Models(Guard(("127.0.0.1",)), services.redis, has_local=False)
     yield made
     await made.close()
 
 
 @pytest.fixture
-async def local_door(parts: Parts, _soon: None) -> AsyncIterator[Models]:
-    made = Models(Guard(()), parts.redis, has_local=True)
+async def local_door(services: Services, _soon: None) -> AsyncIterator[Models]:
+    made = Models(Guard(()), services.redis, has_local=True)
     yield made
     await made.close()
 
@@ -154,7 +146,7 @@ async def test_a_refusal_after_a_passing_failure_ends_it(door: Models, models: M
 
 
 @pytest.mark.usefixtures("_soon")
-async def test_nobody_there_is_asked_again(parts: Parts, models: ModelServer) -> None:
+async def test_nobody_there_is_asked_again(services: Services, models: ModelServer) -> None:
     nobody, somebody = free_port(), int(models.url.rpartition(":")[2].partition("/")[0])
     tries: list[int] = []
 
@@ -162,7 +154,7 @@ async def test_nobody_there_is_asked_again(parts: Parts, models: ModelServer) ->
         tries.append(port)
         return ["127.0.0.1"]
 
-    door = Models(Guard(("models.example.com",), resolve), parts.redis, has_local=False)
+    door = Models(Guard(("models.example.com",), resolve), services.redis, has_local=False)
     for port in (nobody, somebody):
         url = f"http://models.example.com:{port}/v1"
         target = Target("scripted/late", "scripted", KEY, url)
@@ -351,14 +343,14 @@ async def test_every_provider_of_the_table_is_ready_with_a_key(door: Models, pro
 
 
 @pytest.mark.usefixtures("_soon")
-async def test_a_hosted_provider_is_asked_at_its_own_address(parts: Parts) -> None:
+async def test_a_hosted_provider_is_asked_at_its_own_address(services: Services) -> None:
     asked: set[tuple[str, int]] = set()
 
     async def resolve(host: str, port: int) -> list[str]:
         asked.add((host, port))
         raise OSError("no network here")
 
-    door = Models(Guard((), resolve), parts.redis, has_local=False)
+    door = Models(Guard((), resolve), services.redis, has_local=False)
     error, _ = await _failure(door, Target("groq/llama", "groq", KEY))
     await door.close()
     assert error.reason == "unreachable"
@@ -375,11 +367,11 @@ async def test_a_key_with_an_address_goes_there_and_not_to_the_host(
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", "http://localhost:9/v1"])
 async def test_a_blocked_address_is_refused_at_once(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch, address: str
+    services: Services, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     """As after EGRESS_ALLOW got shorter, or when a name leads elsewhere than it did."""
     monkeypatch.setattr(gateway, "RETRY_SECONDS", (30.0, 30.0))
-    door = Models(Guard(()), parts.redis, has_local=False)
+    door = Models(Guard(()), services.redis, has_local=False)
     async with asyncio.timeout(5):
         error, _ = await _failure(door, Target("scripted/one", "scripted", KEY, address))
     await door.close()
@@ -392,42 +384,42 @@ async def test_a_blocked_address_is_refused_at_once(
 
 
 @asynccontextmanager
-async def _local(parts: Parts, address: str, name: str | None = None) -> AsyncIterator[None]:
+async def _local(services: Services, address: str, name: str | None = None) -> AsyncIterator[None]:
     """The local model says in Redis where it is, as its own process would."""
     beat = Beat("model", name or heartbeat.own_name(), address=address)
     key = f"parley:alive:model:{beat.name}"
-    await parts.redis.set(key, msgspec.json.encode(beat), ex=30)
+    await services.redis.set(key, msgspec.json.encode(beat), ex=30)
     try:
         yield
     finally:
-        await parts.redis.delete(key)
+        await services.redis.delete(key)
 
 
 async def test_the_local_model_is_asked_without_a_key(
-    local_door: Models, models: ModelServer, parts: Parts
+    local_door: Models, models: ModelServer, services: Services
 ) -> None:
     models.script(LOCAL_MODEL, Reply(texts=["Local"]))
-    async with _local(parts, models.url):
+    async with _local(services, models.url):
         assert (await _pieces(local_door, Target(LOCAL_MODEL, "local")))[0] == Text("Local")
     assert models.requests[-1]["model"] == LOCAL_MODEL
     assert "Authorization" not in models.headers[-1]
 
 
 async def test_a_key_is_never_sent_to_the_local_model(
-    local_door: Models, models: ModelServer, parts: Parts
+    local_door: Models, models: ModelServer, services: Services
 ) -> None:
-    async with _local(parts, models.url):
+    async with _local(services, models.url):
         await _pieces(local_door, Target(LOCAL_MODEL, "local", KEY, "https://evil.example.com"))
     assert "Authorization" not in models.headers[-1]
 
 
 async def test_the_local_model_of_this_machine_is_preferred(
-    local_door: Models, models: ModelServer, parts: Parts
+    local_door: Models, models: ModelServer, services: Services
 ) -> None:
     async with (
-        _local(parts, "http://127.0.0.1:9/v1", "aaa-elsewhere:1"),
-        _local(parts, models.url),
-        _local(parts, "http://127.0.0.1:9/v1", "zzz-elsewhere:1"),
+        _local(services, "http://127.0.0.1:9/v1", "aaa-elsewhere:1"),
+        _local(services, models.url),
+        _local(services, "http://127.0.0.1:9/v1", "zzz-elsewhere:1"),
     ):
         assert await local_door.local_address() == models.url
 
@@ -448,18 +440,18 @@ async def test_only_one_local_model_is_served(local_door: Models) -> None:
 
 
 async def test_a_local_model_that_is_switched_off_is_not_configured(
-    door: Models, models: ModelServer, parts: Parts
+    door: Models, models: ModelServer, services: Services
 ) -> None:
-    async with _local(parts, models.url):
+    async with _local(services, models.url):
         with pytest.raises(ModelNotConfigured):
             await door.check(Target(LOCAL_MODEL, "local"))
 
 
 async def test_the_local_model_is_listed_while_it_runs(
-    local_door: Models, models: ModelServer, parts: Parts
+    local_door: Models, models: ModelServer, services: Services
 ) -> None:
-    async with _local(parts, models.url):
-        (found,) = await service.usable(local_door, [])
+    async with _local(services, models.url):
+        (found,) = await service.list_usable(local_door, [])
     assert msgspec.to_builtins(found) == {
         "id": "local/smollm2",
         "provider": "local",
@@ -470,14 +462,14 @@ async def test_the_local_model_is_listed_while_it_runs(
 
 
 async def test_a_local_model_that_does_not_run_is_not_listed(local_door: Models) -> None:
-    assert await service.usable(local_door, []) == []
+    assert await service.list_usable(local_door, []) == []
 
 
 async def test_a_local_model_is_not_forgotten_when_redis_forgets_it(
-    local_door: Models, models: ModelServer, parts: Parts, monkeypatch: pytest.MonkeyPatch
+    local_door: Models, models: ModelServer, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway, "_ADDRESS_SECONDS", 0.0)
-    async with _local(parts, models.url):
+    async with _local(services, models.url):
         assert await local_door.local_address() == models.url
     assert await local_door.local_address() == models.url
     monkeypatch.setattr(gateway, "_FORGET_SECONDS", 0.0)
@@ -485,10 +477,10 @@ async def test_a_local_model_is_not_forgotten_when_redis_forgets_it(
 
 
 async def test_a_local_model_that_is_switched_off_is_not_listed(
-    door: Models, models: ModelServer, parts: Parts
+    door: Models, models: ModelServer, services: Services
 ) -> None:
-    async with _local(parts, models.url):
-        assert await service.usable(door, []) == []
+    async with _local(services, models.url):
+        assert await service.list_usable(door, []) == []
 
 
 # Embeddings, lists and windows

@@ -9,7 +9,7 @@ from app.domain.models.gateway import Models
 from app.domain.models.prices import Price
 from app.domain.models.protocol import Target, estimated_tokens
 from app.domain.models.providers import LOCAL, PROVIDERS, provider_of
-from app.parts import Parts
+from app.services import Services
 
 TABLE = {
     "gpt-x": Price("openai", "chat", 2e-6, 8e-6, 1000),
@@ -117,10 +117,12 @@ async def test_every_provider_of_the_table_has_models(provider: str) -> None:
 
 
 @pytest.mark.parametrize("provider", sorted(PROVIDERS))
-async def test_what_is_listed_of_a_provider_can_be_asked_for(provider: str, parts: Parts) -> None:
+async def test_what_is_listed_of_a_provider_can_be_asked_for(
+    provider: str, services: Services
+) -> None:
     for name in prices.models_of(await prices.table(), provider):
         assert provider_of(name) == provider
-        models: Models = parts.models
+        models: Models = services.get(Models)
         assert await models.is_ready(Target(name, provider, "sk-0123456789")), name
 
 

@@ -17,7 +17,7 @@ from app.domain.models import keys, service
 from app.kit import clock, rotation
 from app.kit.crypto import Keyring
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from db.models import ProviderKey
 from db.session import ALL_TENANTS
 from tests.model_server import ModelServer, Reply
@@ -398,70 +398,72 @@ async def test_another_tenant_s_default_is_its_own(world: World) -> None:
 _HOLD = "SELECT pg_advisory_xact_lock(hashtextextended('provider_keys:' || $1, 0))"
 
 
-async def _until_somebody_waits(parts: Parts, count: int = 1) -> None:
+async def _until_somebody_waits(services: Services, count: int = 1) -> None:
     waiting = """SELECT count(*) FROM pg_stat_activity
                  WHERE wait_event_type = 'Lock' AND query ILIKE '%provider_keys%'"""
     deadline = time.monotonic() + 10
     while True:
-        async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             if await (await tx.raw()).fetchval(waiting) >= count:
                 return
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
 
 
-async def _at_once(parts: Parts, tenant_id: str, *requests: Coroutine[Any, Any, Any]) -> list[int]:
+async def _at_once(
+    services: Services, tenant_id: str, *requests: Coroutine[Any, Any, Any]
+) -> list[int]:
     """Let all of them come as far as they may before any of them has written something."""
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(_HOLD, tenant_id)
         asking = [asyncio.create_task(request) for request in requests]
-        await _until_somebody_waits(parts, len(asking))
+        await _until_somebody_waits(services, len(asking))
     return [answer.status_code for answer in await asyncio.gather(*asking)]
 
 
 async def test_two_first_keys_at_the_same_moment_are_both_added(
-    admin: Client, parts: Parts
+    admin: Client, services: Services
 ) -> None:
     posts = [admin.post(PATH, _body()) for _ in range(2)]
-    assert await _at_once(parts, admin.tenant_id, *posts) == [201, 201]
+    assert await _at_once(services, admin.tenant_id, *posts) == [201, 201]
     assert sorted(key["is_default"] for key in await _list(admin)) == [False, True]
 
 
 async def test_two_new_defaults_at_the_same_moment_are_both_added(
-    admin: Client, parts: Parts
+    admin: Client, services: Services
 ) -> None:
     await _create(admin)
     posts = [admin.post(PATH, _body(is_default=True)) for _ in range(2)]
-    assert await _at_once(parts, admin.tenant_id, *posts) == [201, 201]
+    assert await _at_once(services, admin.tenant_id, *posts) == [201, 201]
     assert sorted(key["is_default"] for key in await _list(admin)) == [False, False, True]
 
 
 async def test_a_default_and_its_heir_deleted_at_the_same_moment_leave_it_to_the_next(
-    admin: Client, parts: Parts
+    admin: Client, services: Services
 ) -> None:
     first, next_one, heir = [await _create(admin) for _ in range(3)]
     deletes = [admin.delete(f"{PATH}/{key['id']}") for key in (first, heir)]
-    assert await _at_once(parts, admin.tenant_id, *deletes) == [204, 204]
+    assert await _at_once(services, admin.tenant_id, *deletes) == [204, 204]
     assert await _default(admin) == next_one["id"]
 
 
 async def test_a_key_that_two_delete_at_the_same_moment_is_deleted_once(
-    admin: Client, parts: Parts
+    admin: Client, services: Services
 ) -> None:
     made, heir = [await _create(admin) for _ in range(2)]
     deletes = [admin.delete(f"{PATH}/{made['id']}") for _ in range(2)]
-    assert sorted(await _at_once(parts, admin.tenant_id, *deletes)) == [204, 404]
+    assert sorted(await _at_once(services, admin.tenant_id, *deletes)) == [204, 404]
     assert await _default(admin) == heir["id"]
 
 
 async def test_an_heir_whose_row_goes_at_the_same_moment_leaves_it_to_the_next(
-    admin: Client, parts: Parts
+    admin: Client, services: Services
 ) -> None:
     first, next_one, heir = [await _create(admin) for _ in range(3)]
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute("DELETE FROM provider_keys WHERE id = $1", heir["id"])
         deleting = asyncio.create_task(admin.delete(f"{PATH}/{first['id']}"))
-        await _until_somebody_waits(parts)
+        await _until_somebody_waits(services)
     assert (await deleting).status_code == 204
     assert await _default(admin) == next_one["id"]
 
@@ -826,12 +828,12 @@ async def _used(world: World, models: ModelServer, secret: str) -> Client:
 
 
 async def test_the_key_is_in_no_answer_and_nowhere_in_the_database(
-    world: World, models: ModelServer, parts: Parts
+    world: World, models: ModelServer, services: Services
 ) -> None:
     secret = new_id("sk-secret")
     await _used(world, models, secret)
     forms = [secret, secret.encode().hex(), base64.b64encode(secret.encode()).decode()]
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         raw = await tx.raw()
         tables = await raw.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
         assert "provider_keys" in [row["tablename"] for row in tables]
@@ -841,24 +843,26 @@ async def test_the_key_is_in_no_answer_and_nowhere_in_the_database(
                 assert await raw.fetchval(query, form) == 0, table
 
 
-async def test_the_key_is_nowhere_in_redis(world: World, models: ModelServer, parts: Parts) -> None:
+async def test_the_key_is_nowhere_in_redis(
+    world: World, models: ModelServer, services: Services
+) -> None:
     secret = new_id("sk-secret")
     await _used(world, models, secret)
     seen = 0
-    async for key in parts.redis.scan_iter(count=1000):
-        match await parts.redis.type(key):
+    async for key in services.redis.scan_iter(count=1000):
+        match await services.redis.type(key):
             case b"string" | "string":
-                value: Any = await parts.redis.get(key)
+                value: Any = await services.redis.get(key)
             case b"hash" | "hash":
-                value = await parts.redis.hgetall(key)
+                value = await services.redis.hgetall(key)
             case b"list" | "list":
-                value = await parts.redis.lrange(key, 0, -1)
+                value = await services.redis.lrange(key, 0, -1)
             case b"set" | "set":
-                value = await parts.redis.smembers(key)
+                value = await services.redis.smembers(key)
             case b"zset" | "zset":
-                value = await parts.redis.zrange(key, 0, -1)
+                value = await services.redis.zrange(key, 0, -1)
             case b"stream" | "stream":
-                value = await parts.redis.xrange(key)
+                value = await services.redis.xrange(key)
             case b"none" | "none":
                 continue
             case other:
@@ -869,32 +873,32 @@ async def test_the_key_is_nowhere_in_redis(world: World, models: ModelServer, pa
     assert seen
 
 
-async def _row(parts: Parts, key_id: str) -> ProviderKey:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _row(services: Services, key_id: str) -> ProviderKey:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         row = await (await tx.session()).get(ProviderKey, key_id)
     assert row is not None
     return row
 
 
-async def test_the_row_holds_the_key_sealed(admin: Client, parts: Parts) -> None:
+async def test_the_row_holds_the_key_sealed(admin: Client, services: Services) -> None:
     first, second = await _create(admin), await _create(admin)
-    sealed = [(await _row(parts, made["id"])).api_key for made in (first, second)]
+    sealed = [(await _row(services, made["id"])).api_key for made in (first, second)]
     assert sealed[0] != sealed[1]
     for made, raw in zip((first, second), sealed, strict=True):
         assert SECRET.encode() not in raw
-        place = keys.place_of(admin.tenant_id, made["id"])
-        assert parts.keyring.open(raw, place) == SECRET.encode()
+        place = keys.seal_context(admin.tenant_id, made["id"])
+        assert services.keyring.open(raw, place) == SECRET.encode()
 
 
 async def test_a_sealed_key_does_not_open_in_another_row(
-    world: World, models: ModelServer, parts: Parts
+    world: World, models: ModelServer, services: Services
 ) -> None:
     here, there = await world.user("tenant_admin"), await world.user("tenant_admin")
     secret = new_id("sk-secret")
     theirs = await _create(there, provider="scripted", api_key=secret, base_url=models.url)
     ours = await _create(here, provider="scripted", base_url=models.url)
-    stolen = (await _row(parts, theirs["id"])).api_key
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    stolen = (await _row(services, theirs["id"])).api_key
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
             "UPDATE provider_keys SET api_key = $1 WHERE id = $2", stolen, ours["id"]
         )
@@ -904,14 +908,14 @@ async def test_a_sealed_key_does_not_open_in_another_row(
     assert secret not in answer.text
 
 
-async def test_a_rotation_takes_provider_keys_along(admin: Client, parts: Parts) -> None:
+async def test_a_rotation_takes_provider_keys_along(admin: Client, services: Services) -> None:
     made = await _create(admin)
-    row = await _row(parts, made["id"])
+    row = await _row(services, made["id"])
     (column,) = [c for c in rotation.sealed_columns() if c.table == "provider_keys"]
     place = column.place({"id": row.id, "tenant_id": row.tenant_id})
-    newer = Keyring.parse(f"{Keyring.generate('newer')},{parts.settings.master_keys}")
+    newer = Keyring.parse(f"{Keyring.generate('newer')},{services.settings.master_keys}")
     again = newer.rewrap(row.api_key, place)
-    assert newer.open(again, keys.place_of(admin.tenant_id, made["id"])) == SECRET.encode()
+    assert newer.open(again, keys.seal_context(admin.tenant_id, made["id"])) == SECRET.encode()
 
 
 # Use

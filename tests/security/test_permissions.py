@@ -10,10 +10,11 @@ from litestar import Litestar
 from litestar.routes import HTTPRoute
 
 from app import bootstrap
+from app.areas import AREAS
 from app.kit.ids import new_id
-from app.parts import Parts
-from app.security.permissions import CATALOGUE, DEFAULT_GRANTS, KEYS, ROLES, outranks
+from app.security.permissions import ROLES, outranks
 from app.security.sessions import bump_grants
+from app.services import Services
 from db.models import RoleGrant
 from db.session import ALL_TENANTS
 from tests.world import Client, World
@@ -50,17 +51,17 @@ PUBLIC = re.compile(
 
 
 def test_every_permission_is_listed_once() -> None:
-    keys = [permission.key for permission in CATALOGUE]
+    keys = [permission.key for permission in AREAS.permissions]
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.parametrize("permission", CATALOGUE, ids=lambda permission: permission.key)
+@pytest.mark.parametrize("permission", AREAS.permissions, ids=lambda permission: permission.key)
 def test_a_permission_is_a_category_and_an_action(permission: Any) -> None:
     assert re.fullmatch(r"[a-z_]+:[a-z_]+", permission.key)
     assert permission.category == permission.key.split(":")[0]
 
 
-@pytest.mark.parametrize("permission", CATALOGUE, ids=lambda permission: permission.key)
+@pytest.mark.parametrize("permission", AREAS.permissions, ids=lambda permission: permission.key)
 def test_a_permission_is_described(permission: Any) -> None:
     assert permission.description.strip()
 
@@ -78,20 +79,20 @@ def test_a_permission_is_described(permission: Any) -> None:
 def test_the_default_grants_of_a_role_are_those_of_the_design(
     role: str, expected: set[str]
 ) -> None:
-    assert DEFAULT_GRANTS[role] == expected
+    assert AREAS.default_grants[role] == expected
 
 
 def test_the_catalogue_holds_no_key_beyond_the_design() -> None:
-    assert KEYS == SUPER_ADMIN
+    assert AREAS.permission_keys == SUPER_ADMIN
 
 
-async def test_a_new_instance_is_seeded_with_the_default_grants(parts: Parts) -> None:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def test_a_new_instance_is_seeded_with_the_default_grants(services: Services) -> None:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         rows = await (await tx.raw()).fetch("SELECT role, permission FROM role_grants")
     found: dict[str, set[str]] = {}
     for row in rows:
         found.setdefault(row["role"], set()).add(row["permission"])
-    assert found == DEFAULT_GRANTS
+    assert found == AREAS.default_grants
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -124,7 +125,7 @@ async def test_a_permission_that_a_route_names_exists(anonymous: Client) -> None
         if "x-permission" in operation
     }
     assert named
-    assert named <= KEYS
+    assert named <= AREAS.permission_keys
 
 
 async def test_a_route_with_a_permission_needs_a_login(anonymous: Client) -> None:
@@ -163,7 +164,7 @@ def _handlers(app: Litestar) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def test_no_handler_names_a_permission_that_does_not_exist(app: Litestar) -> None:
     named = {options["needs"] for _, options in _handlers(app) if "needs" in options}
-    assert named <= KEYS
+    assert named <= AREAS.permission_keys
 
 
 # The check
@@ -199,18 +200,20 @@ async def test_the_permission_is_checked_before_the_body_is_read(developer: Clie
 
 
 @asynccontextmanager
-async def _granted(parts: Parts, role: str, permission: str, *, given: bool) -> AsyncIterator[None]:
+async def _granted(
+    services: Services, role: str, permission: str, *, given: bool
+) -> AsyncIterator[None]:
     """Have it so that the role has the permission, or has not; as it was, afterwards."""
-    before = permission in DEFAULT_GRANTS[role]
-    await _grant(parts, role, permission, given=given)
+    before = permission in AREAS.default_grants[role]
+    await _grant(services, role, permission, given=given)
     try:
         yield
     finally:
-        await _grant(parts, role, permission, given=before)
+        await _grant(services, role, permission, given=before)
 
 
-async def _grant(parts: Parts, role: str, permission: str, *, given: bool) -> None:
-    async with parts.db.tx(ALL_TENANTS) as tx:
+async def _grant(services: Services, role: str, permission: str, *, given: bool) -> None:
+    async with services.db.tx(ALL_TENANTS) as tx:
         session = await tx.session()
         row = await session.get(RoleGrant, (role, permission))
         if given and row is None:
@@ -218,7 +221,7 @@ async def _grant(parts: Parts, role: str, permission: str, *, given: bool) -> No
         if not given and row is not None:
             await session.delete(row)
         version = await bump_grants(tx)
-    await parts.copies.change_grants(version)
+    await services.session_cache.change_grants(version)
 
 
 async def _status(client: Client) -> int:
@@ -226,48 +229,50 @@ async def _status(client: Client) -> int:
 
 
 async def test_a_new_grant_holds_on_the_next_request_of_a_live_session(
-    world: World, parts: Parts
+    world: World, services: Services
 ) -> None:
     viewer = await world.user("viewer")
     before = await _status(viewer)
-    async with _granted(parts, "viewer", "events:read", given=True):
+    async with _granted(services, "viewer", "events:read", given=True):
         assert (before, await _status(viewer)) == (403, 200)
 
 
 async def test_a_grant_that_is_taken_away_is_gone_on_the_next_request(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     before = await _status(developer)
-    async with _granted(parts, "agent_developer", "events:read", given=False):
+    async with _granted(services, "agent_developer", "events:read", given=False):
         assert (before, await _status(developer)) == (200, 403)
 
 
-async def test_a_grant_that_is_given_back_holds_again(developer: Client, parts: Parts) -> None:
-    async with _granted(parts, "agent_developer", "events:read", given=False):
+async def test_a_grant_that_is_given_back_holds_again(
+    developer: Client, services: Services
+) -> None:
+    async with _granted(services, "agent_developer", "events:read", given=False):
         assert await _status(developer) == 403
     assert await _status(developer) == 200
 
 
 async def test_a_changed_grant_holds_when_redis_has_forgotten_it(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     await _status(developer)
-    async with _granted(parts, "agent_developer", "events:read", given=False):
-        await parts.redis.flushall()
+    async with _granted(services, "agent_developer", "events:read", given=False):
+        await services.redis.flushall()
         assert await _status(developer) == 403
 
 
 async def test_a_changed_grant_of_one_role_leaves_another_alone(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
-    async with _granted(parts, "viewer", "events:read", given=True):
+    async with _granted(services, "viewer", "events:read", given=True):
         assert await _status(developer) == 200
 
 
-async def test_a_restart_keeps_what_was_changed(parts: Parts) -> None:
-    async with _granted(parts, "viewer", "events:read", given=True):
-        await bootstrap.prepare(parts.db, parts.keyring, "enterprise")
-        async with parts.db.tx(ALL_TENANTS) as tx:
+async def test_a_restart_keeps_what_was_changed(services: Services) -> None:
+    async with _granted(services, "viewer", "events:read", given=True):
+        await bootstrap.prepare(services.db, services.keyring, "enterprise")
+        async with services.db.tx(ALL_TENANTS) as tx:
             kept = await (await tx.session()).get(RoleGrant, ("viewer", "events:read"))
     assert kept is not None
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.http.errors import RateLimited
 from app.kit import clock
+from app.kit.errors import RateLimited
 from app.kit.ids import new_id
-from app.parts import Parts
 from app.security import throttle
 from app.security.throttle import Count, Judgement, Rule, Subject, after_failure
+from app.services import Services
 from db.session import ALL_TENANTS
 
 NOON = datetime(2030, 5, 1, 12, 0, tzinfo=UTC)
@@ -167,17 +167,17 @@ def _address(rule: Rule = ADDRESS) -> Subject:
     return Subject(rule, new_id("where"))
 
 
-async def _judge(parts: Parts, *subjects: Subject, right: bool = False) -> Judgement:
-    async with parts.db.tx(ALL_TENANTS) as tx:
+async def _judge(services: Services, *subjects: Subject, right: bool = False) -> Judgement:
+    async with services.db.tx(ALL_TENANTS) as tx:
         return await throttle.judge(tx, subjects, right=right)
 
 
-async def _fail(parts: Parts, *subjects: Subject, times: int) -> list[Judgement]:
-    return [await _judge(parts, *subjects) for _ in range(times)]
+async def _fail(services: Services, *subjects: Subject, times: int) -> list[Judgement]:
+    return [await _judge(services, *subjects) for _ in range(times)]
 
 
-async def _blocked(parts: Parts, *subjects: Subject) -> RateLimited | None:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _blocked(services: Services, *subjects: Subject) -> RateLimited | None:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         try:
             await throttle.refuse_blocked(tx, subjects)
         except RateLimited as problem:
@@ -185,175 +185,181 @@ async def _blocked(parts: Parts, *subjects: Subject) -> RateLimited | None:
     return None
 
 
-async def _failures(parts: Parts, subject: Subject) -> int | None:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _failures(services: Services, subject: Subject) -> int | None:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         found: int | None = await (await tx.raw()).fetchval(
             "SELECT failures FROM attempts WHERE id = $1", subject.id
         )
     return found
 
 
-async def test_who_never_failed_is_not_refused(parts: Parts) -> None:
-    assert await _blocked(parts, _account(), _address()) is None
+async def test_who_never_failed_is_not_refused(services: Services) -> None:
+    assert await _blocked(services, _account(), _address()) is None
 
 
-async def test_a_right_attempt_of_who_never_failed_passes(parts: Parts) -> None:
-    assert await _judge(parts, _account(), _address(), right=True) == Judgement(passed=True)
+async def test_a_right_attempt_of_who_never_failed_passes(services: Services) -> None:
+    assert await _judge(services, _account(), _address(), right=True) == Judgement(passed=True)
 
 
-async def test_a_right_attempt_of_who_never_failed_leaves_nothing_behind(parts: Parts) -> None:
+async def test_a_right_attempt_of_who_never_failed_leaves_nothing_behind(
+    services: Services,
+) -> None:
     subject = _account()
-    await _judge(parts, subject, right=True)
-    assert await _failures(parts, subject) is None
+    await _judge(services, subject, right=True)
+    assert await _failures(services, subject) is None
 
 
-async def test_a_failure_counts_against_every_subject(parts: Parts) -> None:
+async def test_a_failure_counts_against_every_subject(services: Services) -> None:
     subjects = _account(), _address()
-    await _fail(parts, *subjects, times=2)
-    assert [await _failures(parts, subject) for subject in subjects] == [2, 2]
+    await _fail(services, *subjects, times=2)
+    assert [await _failures(services, subject) for subject in subjects] == [2, 2]
 
 
-async def test_failures_before_the_last_free_one_refuse_nobody(parts: Parts) -> None:
+async def test_failures_before_the_last_free_one_refuse_nobody(services: Services) -> None:
     subject = _account()
-    await _fail(parts, subject, times=2)
-    assert await _blocked(parts, subject) is None
+    await _fail(services, subject, times=2)
+    assert await _blocked(services, subject) is None
 
 
-async def test_the_last_free_failure_starts_a_wait_and_says_so(parts: Parts) -> None:
-    judged = await _fail(parts, _account(), times=3)
+async def test_the_last_free_failure_starts_a_wait_and_says_so(services: Services) -> None:
+    judged = await _fail(services, _account(), times=3)
     assert [judgement.tripped for judgement in judged] == [False, False, True]
 
 
-async def test_the_failure_that_starts_a_wait_is_itself_still_judged(parts: Parts) -> None:
-    judged = await _fail(parts, _account(), times=3)
+async def test_the_failure_that_starts_a_wait_is_itself_still_judged(services: Services) -> None:
+    judged = await _fail(services, _account(), times=3)
     assert judged[-1].problem is None
 
 
-async def test_who_must_wait_is_refused_before_any_work(parts: Parts) -> None:
+async def test_who_must_wait_is_refused_before_any_work(services: Services) -> None:
     subject = _account()
     with clock.frozen(NOON):
-        await _fail(parts, subject, times=3)
-        problem = await _blocked(parts, subject)
+        await _fail(services, subject, times=3)
+        problem = await _blocked(services, subject)
     assert problem is not None
     assert problem.details == {"limit": 3, "window": 100, "retry_after": 10}
 
 
 @pytest.mark.parametrize("right", [False, True])
-async def test_an_attempt_while_one_must_wait_is_not_judged(parts: Parts, *, right: bool) -> None:
+async def test_an_attempt_while_one_must_wait_is_not_judged(
+    services: Services, *, right: bool
+) -> None:
     subject = _account()
     with clock.frozen(NOON):
-        await _fail(parts, subject, times=3)
-        judgement = await _judge(parts, subject, right=right)
+        await _fail(services, subject, times=3)
+        judgement = await _judge(services, subject, right=right)
     assert (judgement.passed, judgement.tripped) == (False, False)
     assert judgement.problem is not None
 
 
 @pytest.mark.parametrize("right", [False, True])
 async def test_an_attempt_while_one_must_wait_counts_for_nothing(
-    parts: Parts, *, right: bool
+    services: Services, *, right: bool
 ) -> None:
     subject, other = _account(), _address()
     with clock.frozen(NOON):
-        await _fail(parts, subject, other, times=3)
-        await _judge(parts, subject, other, right=right)
-    assert [await _failures(parts, item) for item in (subject, other)] == [3, 3]
+        await _fail(services, subject, other, times=3)
+        await _judge(services, subject, other, right=right)
+    assert [await _failures(services, item) for item in (subject, other)] == [3, 3]
 
 
-async def test_of_two_waits_the_longer_is_told(parts: Parts) -> None:
+async def test_of_two_waits_the_longer_is_told(services: Services) -> None:
     account, address = _account(), _address()
     with clock.frozen(NOON):
-        await _fail(parts, account, times=3)
-        await _fail(parts, address, times=5)
-        problem = await _blocked(parts, account, address)
+        await _fail(services, account, times=3)
+        await _fail(services, address, times=5)
+        problem = await _blocked(services, account, address)
     assert problem is not None
     assert problem.details == {"limit": 5, "window": 100, "retry_after": 60}
 
 
-async def test_a_wait_of_the_address_alone_refuses_every_account(parts: Parts) -> None:
+async def test_a_wait_of_the_address_alone_refuses_every_account(services: Services) -> None:
     address = _address()
     with clock.frozen(NOON):
-        await _fail(parts, address, times=5)
-        judgement = await _judge(parts, _account(), address, right=True)
+        await _fail(services, address, times=5)
+        judgement = await _judge(services, _account(), address, right=True)
     assert judgement.problem is not None
 
 
-async def test_the_refusal_tells_the_seconds_in_words_and_as_a_header(parts: Parts) -> None:
+async def test_the_refusal_tells_the_seconds_in_words_and_as_a_header(services: Services) -> None:
     subject = _account()
     with clock.frozen(NOON):
-        await _fail(parts, subject, times=3)
+        await _fail(services, subject, times=3)
     with clock.frozen(_later(7.5)):
-        problem = await _blocked(parts, subject)
+        problem = await _blocked(services, subject)
     assert problem is not None
     assert "3 seconds" in problem.message
     assert problem.headers == {"Retry-After": "3"}
 
 
-async def test_after_the_wait_the_next_failure_is_judged_and_waits_longer(parts: Parts) -> None:
+async def test_after_the_wait_the_next_failure_is_judged_and_waits_longer(
+    services: Services,
+) -> None:
     subject = _account()
     with clock.frozen(NOON):
-        await _fail(parts, subject, times=3)
+        await _fail(services, subject, times=3)
     with clock.frozen(_later(10)):
-        judgement = await _judge(parts, subject)
-        problem = await _blocked(parts, subject)
+        judgement = await _judge(services, subject)
+        problem = await _blocked(services, subject)
     assert judgement == Judgement(tripped=True)
     assert problem is not None
     assert problem.headers == {"Retry-After": "20"}
 
 
-async def test_after_the_wait_a_right_attempt_passes(parts: Parts) -> None:
+async def test_after_the_wait_a_right_attempt_passes(services: Services) -> None:
     subject = _account()
     with clock.frozen(NOON):
-        await _fail(parts, subject, times=3)
+        await _fail(services, subject, times=3)
     with clock.frozen(_later(10)):
-        assert (await _judge(parts, subject, right=True)).passed
+        assert (await _judge(services, subject, right=True)).passed
 
 
-async def test_success_clears_only_what_success_may_clear(parts: Parts) -> None:
+async def test_success_clears_only_what_success_may_clear(services: Services) -> None:
     account, address = _account(), _address()
-    await _fail(parts, account, address, times=2)
-    await _judge(parts, account, address, right=True)
-    assert [await _failures(parts, item) for item in (account, address)] == [None, 2]
+    await _fail(services, account, address, times=2)
+    await _judge(services, account, address, right=True)
+    assert [await _failures(services, item) for item in (account, address)] == [None, 2]
 
 
-async def test_success_clears_nobody_elses_count(parts: Parts) -> None:
+async def test_success_clears_nobody_elses_count(services: Services) -> None:
     account, other = _account(), _account()
-    await _fail(parts, other, times=2)
-    await _judge(parts, account, right=True)
-    assert await _failures(parts, other) == 2
+    await _fail(services, other, times=2)
+    await _judge(services, account, right=True)
+    assert await _failures(services, other) == 2
 
 
-async def test_what_is_outside_the_window_is_forgotten(parts: Parts) -> None:
+async def test_what_is_outside_the_window_is_forgotten(services: Services) -> None:
     subject = _account()
     with clock.frozen(NOON):
-        await _fail(parts, subject, times=2)
+        await _fail(services, subject, times=2)
     with clock.frozen(_later(100)):
-        judged = await _fail(parts, subject, times=2)
+        judged = await _fail(services, subject, times=2)
     assert [judgement.tripped for judgement in judged] == [False, False]
 
 
-async def test_forgetting_ends_a_wait(parts: Parts) -> None:
+async def test_forgetting_ends_a_wait(services: Services) -> None:
     subject = _account()
     with clock.frozen(NOON):
-        await _fail(parts, subject, times=3)
-        async with parts.db.tx(ALL_TENANTS) as tx:
+        await _fail(services, subject, times=3)
+        async with services.db.tx(ALL_TENANTS) as tx:
             await throttle.forget(tx, [subject])
-        assert await _blocked(parts, subject) is None
+        assert await _blocked(services, subject) is None
 
 
-async def test_forgetting_one_keeps_the_others(parts: Parts) -> None:
+async def test_forgetting_one_keeps_the_others(services: Services) -> None:
     subject, other = _account(), _account()
-    await _fail(parts, subject, other, times=2)
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    await _fail(services, subject, other, times=2)
+    async with services.db.tx(ALL_TENANTS) as tx:
         await throttle.forget(tx, [subject])
-    assert await _failures(parts, other) == 2
+    assert await _failures(services, other) == 2
 
 
-async def test_a_failure_that_is_rolled_back_is_not_counted(parts: Parts) -> None:
+async def test_a_failure_that_is_rolled_back_is_not_counted(services: Services) -> None:
     subject = _account()
-    tx = parts.db.begin(ALL_TENANTS)
+    tx = services.db.begin(ALL_TENANTS)
     await throttle.judge(tx, [subject], right=False)
     await tx.rollback()
-    assert await _failures(parts, subject) is None
+    assert await _failures(services, subject) is None
 
 
 class Model:
@@ -394,13 +400,13 @@ class Model:
     )
 )
 async def test_attempts_are_judged_as_the_plain_model_says(
-    parts: Parts, attempts: list[tuple[int, bool]]
+    services: Services, attempts: list[tuple[int, bool]]
 ) -> None:
     model, subjects, now = Model(), (_account(), _address()), NOON
     for pause, right in attempts:
         now += timedelta(seconds=pause)
         with clock.frozen(now):
-            judgement = await _judge(parts, *subjects, right=right)
+            judgement = await _judge(services, *subjects, right=right)
         problem = judgement.problem
         wait = int((problem.headers or {})["Retry-After"]) if problem else 0
         assert (judgement.passed, wait) == model.attempt(now, right=right)
@@ -409,62 +415,62 @@ async def test_attempts_are_judged_as_the_plain_model_says(
 # Many at once
 
 
-async def test_of_fifty_failures_at_once_only_the_free_ones_are_judged(parts: Parts) -> None:
+async def test_of_fifty_failures_at_once_only_the_free_ones_are_judged(services: Services) -> None:
     subject = _account()
     with clock.frozen(NOON):
-        judged = await asyncio.gather(*(_judge(parts, subject) for _ in range(50)))
+        judged = await asyncio.gather(*(_judge(services, subject) for _ in range(50)))
     assert len([item for item in judged if item.problem is None]) == 3
 
 
-async def test_of_fifty_failures_at_once_one_starts_the_wait(parts: Parts) -> None:
+async def test_of_fifty_failures_at_once_one_starts_the_wait(services: Services) -> None:
     subject = _account()
     with clock.frozen(NOON):
-        judged = await asyncio.gather(*(_judge(parts, subject) for _ in range(50)))
+        judged = await asyncio.gather(*(_judge(services, subject) for _ in range(50)))
     assert len([item for item in judged if item.tripped]) == 1
 
 
 async def test_fifty_failures_at_once_from_fifty_addresses_are_counted_for_the_account(
-    parts: Parts,
+    services: Services,
 ) -> None:
     subject = _account()
     with clock.frozen(NOON):
-        judged = await asyncio.gather(*(_judge(parts, subject, _address()) for _ in range(50)))
+        judged = await asyncio.gather(*(_judge(services, subject, _address()) for _ in range(50)))
     assert len([item for item in judged if item.problem is None]) == 3
 
 
 async def test_fifty_failures_at_once_on_fifty_accounts_are_counted_for_the_address(
-    parts: Parts,
+    services: Services,
 ) -> None:
     address = _address()
     with clock.frozen(NOON):
-        judged = await asyncio.gather(*(_judge(parts, _account(), address) for _ in range(50)))
+        judged = await asyncio.gather(*(_judge(services, _account(), address) for _ in range(50)))
     assert len([item for item in judged if item.problem is None]) == 5
 
 
-async def test_fifty_right_attempts_at_once_all_pass(parts: Parts) -> None:
+async def test_fifty_right_attempts_at_once_all_pass(services: Services) -> None:
     subjects = _account(), _address()
-    await _fail(parts, *subjects, times=2)
-    judged = await asyncio.gather(*(_judge(parts, *subjects, right=True) for _ in range(50)))
+    await _fail(services, *subjects, times=2)
+    judged = await asyncio.gather(*(_judge(services, *subjects, right=True) for _ in range(50)))
     assert all(item.passed for item in judged)
 
 
-async def test_an_attempt_waits_for_the_judgement_of_the_one_before(parts: Parts) -> None:
+async def test_an_attempt_waits_for_the_judgement_of_the_one_before(services: Services) -> None:
     """The count is locked from its reading to the commit, so nobody judges by a stale one."""
     subject = _account()
     with clock.frozen(NOON):
-        await _fail(parts, subject, times=2)
-        async with parts.db.tx(ALL_TENANTS) as tx:
+        await _fail(services, subject, times=2)
+        async with services.db.tx(ALL_TENANTS) as tx:
             await throttle.judge(tx, [subject], right=False)
-            second = asyncio.create_task(_judge(parts, subject, right=True))
-            await _until_somebody_waits(parts)
+            second = asyncio.create_task(_judge(services, subject, right=True))
+            await _until_somebody_waits(services)
         assert (await second).problem is not None
 
 
-async def _until_somebody_waits(parts: Parts) -> None:
+async def _until_somebody_waits(services: Services) -> None:
     """Until another transaction stands before a lock."""
     async with asyncio.timeout(10):
         while True:
-            async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
                 if await (await tx.raw()).fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"):
                     return
             await asyncio.sleep(0.01)
@@ -480,14 +486,14 @@ async def _until_somebody_waits(parts: Parts) -> None:
     ],
 )
 async def test_attempts_that_name_their_subjects_in_either_order_never_wait_for_each_other(
-    parts: Parts, outcomes: tuple[bool, bool], *, cleared: bool
+    services: Services, outcomes: tuple[bool, bool], *, cleared: bool
 ) -> None:
     one = _account(Rule("test_ever", 1_000_000, 100, (1,), cleared_by_success=cleared))
     two = _address(Rule("test_ever", 1_000_000, 100, (1,)))
-    await _judge(parts, one, two)
+    await _judge(services, one, two)
     ways = list(zip([(one, two), (two, one)], outcomes, strict=True))
     made = await asyncio.gather(
-        *(_judge(parts, *pair, right=right) for _ in range(30) for pair, right in ways),
+        *(_judge(services, *pair, right=right) for _ in range(30) for pair, right in ways),
         return_exceptions=True,
     )
     assert [item for item in made if isinstance(item, BaseException)] == []

@@ -15,9 +15,9 @@ import pytest
 from app.kit import clock
 from app.kit.crypto import Keyring
 from app.kit.ids import new_id
-from app.parts import Parts
 from app.security import passwords, tokens
 from app.security.tokens import TokenInvalid, Tokens
+from app.services import Services
 from db.models import Session, User
 from db.session import ALL_TENANTS
 from tests.world import PASSWORD, Client, World
@@ -39,9 +39,9 @@ def _signed(header: object, payload: object, key: bytes, digest: str = "sha256")
 class Forger:
     """Knows the real key, and what the real token of a signed-in user says."""
 
-    def __init__(self, parts: Parts, client: Client) -> None:
-        self.kid = parts.keyring.active
-        self.key = parts.keyring.derive(self.kid, "jwt", "")
+    def __init__(self, services: Services, client: Client) -> None:
+        self.kid = services.keyring.active
+        self.key = services.keyring.derive(self.kid, "jwt", "")
         self.real = client.token or ""
         self.payload: dict[str, Any] = json.loads(
             base64.urlsafe_b64decode(self.real.split(".")[1] + "==")
@@ -55,8 +55,8 @@ class Forger:
 
 
 @pytest.fixture
-async def forger(parts: Parts, developer: Client) -> Forger:
-    return Forger(parts, developer)
+async def forger(services: Services, developer: Client) -> Forger:
+    return Forger(services, developer)
 
 
 async def _me(anonymous: Client, token: str, scheme: str = "Bearer ") -> httpx.Response:
@@ -163,8 +163,10 @@ async def test_a_token_for_a_session_that_does_not_exist_is_refused(
     assert (await _me(anonymous, forger.sign(**{claim: new_id("x")}))).status_code == 401
 
 
-async def test_a_refresh_token_does_not_open_the_door(anonymous: Client, parts: Parts) -> None:
-    token = parts.tokens.issue("refresh", 60, jti="jti_a", **CLAIMS)
+async def test_a_refresh_token_does_not_open_the_door(
+    anonymous: Client, services: Services
+) -> None:
+    token = services.tokens.issue("refresh", 60, jti="jti_a", **CLAIMS)
     assert (await _me(anonymous, token)).status_code == 401
 
 
@@ -222,69 +224,69 @@ async def test_a_token_that_was_verified_before_expires_all_the_same(developer: 
 # Sessions
 
 
-async def _end_in_postgres(parts: Parts, session_id: str) -> None:
-    async with parts.db.tx(ALL_TENANTS) as tx:
+async def _end_in_postgres(services: Services, session_id: str) -> None:
+    async with services.db.tx(ALL_TENANTS) as tx:
         row = await (await tx.session()).get_one(Session, session_id)
         row.ended_at = clock.now()
 
 
 async def test_the_token_of_an_ended_session_is_dead_at_once(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     assert (await developer.get("/auth/me")).status_code == 200
-    await _end_in_postgres(parts, developer.session_id)
-    await parts.copies.end_sessions([developer.session_id])
+    await _end_in_postgres(services, developer.session_id)
+    await services.session_cache.end_sessions([developer.session_id])
     answer = await developer.get("/auth/me")
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
 async def test_an_ended_session_stays_dead_when_redis_forgets(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
-    await _end_in_postgres(parts, developer.session_id)
-    await parts.copies.end_sessions([developer.session_id])
-    await parts.redis.flushall()
+    await _end_in_postgres(services, developer.session_id)
+    await services.session_cache.end_sessions([developer.session_id])
+    await services.redis.flushall()
     assert (await developer.get("/auth/me")).status_code == 401
 
 
 async def test_a_live_session_stays_alive_when_redis_forgets(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
-    await parts.redis.flushall()
+    await services.redis.flushall()
     assert (await developer.get("/auth/me")).status_code == 200
 
 
 async def test_a_slow_reader_cannot_bring_an_ended_session_back(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     """The mark of the end is there before the first copy is made."""
-    await parts.copies.end_sessions([developer.session_id])
+    await services.session_cache.end_sessions([developer.session_id])
     assert (await developer.get("/auth/me")).status_code == 401
 
 
 async def test_ending_one_session_leaves_another_of_the_same_tenant_alone(
-    world: World, developer: Client, parts: Parts
+    world: World, developer: Client, services: Services
 ) -> None:
     other = await world.user("viewer", developer.tenant_id)
-    await _end_in_postgres(parts, developer.session_id)
-    await parts.copies.end_sessions([developer.session_id])
+    await _end_in_postgres(services, developer.session_id)
+    await services.session_cache.end_sessions([developer.session_id])
     assert (await other.get("/auth/me")).status_code == 200
 
 
-async def test_a_session_past_its_time_is_dead(developer: Client, parts: Parts) -> None:
-    async with parts.db.tx(ALL_TENANTS) as tx:
+async def test_a_session_past_its_time_is_dead(developer: Client, services: Services) -> None:
+    async with services.db.tx(ALL_TENANTS) as tx:
         row = await (await tx.session()).get_one(Session, developer.session_id)
         row.expires_at = clock.now() - timedelta(seconds=1)
     assert (await developer.get("/auth/me")).status_code == 401
 
 
-async def test_a_deactivated_user_is_locked_out(developer: Client, parts: Parts) -> None:
+async def test_a_deactivated_user_is_locked_out(developer: Client, services: Services) -> None:
     assert (await developer.get("/auth/me")).status_code == 200
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         row = await (await tx.session()).get_one(User, developer.user_id)
         row.status = "inactive"
-    await parts.redis.flushall()
+    await services.redis.flushall()
     assert (await developer.get("/auth/me")).status_code == 401
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from app.parts import Parts
+from app.services import Services
 from tests.events.watching import Row, rows, settled
 from tests.world import Client
 
@@ -95,12 +95,12 @@ async def happen(client: Client, name: str = "Agent", **headers: str) -> str:
     return agent_id
 
 
-async def happened(parts: Parts, client: Client, name: str = "Agent") -> str:
+async def happened(services: Services, client: Client, name: str = "Agent") -> str:
     """The same, and all that it leads to."""
     agent_id = await happen(client, name)
-    await settled(parts, client.tenant_id)
+    await settled(services, client.tenant_id)
     return agent_id
 
 
-async def deliveries_of(parts: Parts, client: Client) -> list[Row]:
-    return await rows(parts, _DELIVERIES, client.tenant_id)
+async def deliveries_of(services: Services, client: Client) -> list[Row]:
+    return await rows(services, _DELIVERIES, client.tenant_id)

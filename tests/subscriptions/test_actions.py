@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from app.domain.events.service import emit_dead
 from app.kit import clock
-from app.parts import Parts
+from app.services import Services
 from tests.events.watching import Row, log_of, run_sql, settled, work_of
 from tests.subscriptions.making import (
     change,
@@ -22,7 +23,7 @@ from tests.subscriptions.making import (
 )
 from tests.webhooks.receiver import Receiver
 from tests.world import Client, World
-from workers.main import BURIALS, JOBS
+from workers.main import JOBS, ON_DEAD
 from workers.runner import Runner
 
 pytestmark = pytest.mark.usefixtures("courier")
@@ -33,8 +34,8 @@ ACTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-async def _acts(parts: Parts, client: Client) -> list[Row]:
-    return await work_of(parts, client.tenant_id, "events.act")
+async def _acts(services: Services, client: Client) -> list[Row]:
+    return await work_of(services, client.tenant_id, "events.act")
 
 
 async def _counters(client: Client, made: dict[str, Any]) -> tuple[int, datetime | None]:
@@ -48,12 +49,12 @@ async def _counters(client: Client, made: dict[str, Any]) -> tuple[int, datetime
 
 @pytest.mark.parametrize("action_type", ACTIONS)
 async def test_an_action_that_no_part_runs_yet_ends_dead_and_says_so(
-    developer: Client, parts: Parts, action_type: str
+    developer: Client, services: Services, action_type: str
 ) -> None:
     made = await subscribe(developer, action_type=action_type, action_config=ACTIONS[action_type])
-    await happened(parts, developer)
-    (event,) = await log_of(parts, developer.tenant_id, "agent.created")
-    (act,) = await _acts(parts, developer)
+    await happened(services, developer)
+    (event,) = await log_of(services, developer.tenant_id, "agent.created")
+    (act,) = await _acts(services, developer)
     assert (act["state"], act["attempt"], act["ref_id"]) == ("dead", 1, made["id"])
     assert act["last_error"] == f"no part of this instance runs {action_type} actions yet"
     assert act["cause_event_id"] == event["id"]
@@ -61,13 +62,13 @@ async def test_an_action_that_no_part_runs_yet_ends_dead_and_says_so(
 
 @pytest.mark.parametrize("action_type", ACTIONS)
 async def test_an_action_that_ends_dead_is_told_of(
-    developer: Client, parts: Parts, action_type: str
+    developer: Client, services: Services, action_type: str
 ) -> None:
     await subscribe(developer, action_type=action_type, action_config=ACTIONS[action_type])
-    await happened(parts, developer)
-    (event,) = await log_of(parts, developer.tenant_id, "agent.created")
-    (act,) = await _acts(parts, developer)
-    (dead,) = await log_of(parts, developer.tenant_id, "system.work.dead")
+    await happened(services, developer)
+    (event,) = await log_of(services, developer.tenant_id, "agent.created")
+    (act,) = await _acts(services, developer)
+    (dead,) = await log_of(services, developer.tenant_id, "system.work.dead")
     assert dead["parent_id"] == event["id"]
     assert dead["correlation_id"] == event["correlation_id"]
     assert dead["data"] == {
@@ -80,127 +81,129 @@ async def test_an_action_that_ends_dead_is_told_of(
 
 
 async def test_a_named_webhook_that_was_deleted_ends_dead_and_says_so(
-    developer: Client, receiver: Receiver, parts: Parts
+    developer: Client, receiver: Receiver, services: Services
 ) -> None:
     webhook_id = await webhook(developer, f"{receiver.url}/200", "agent.created")
     made = await to_webhook(developer, webhook_id)
     assert (await developer.delete(f"/api/v1/webhooks/{webhook_id}")).status_code == 204
-    await happened(parts, developer)
-    (act,) = await _acts(parts, developer)
+    await happened(services, developer)
+    (act,) = await _acts(services, developer)
     assert (act["state"], act["ref_id"]) == ("dead", made["id"])
     assert act["last_error"] == ("the webhook that this subscription names does not exist any more")
-    (dead,) = await log_of(parts, developer.tenant_id, "system.work.dead")
+    (dead,) = await log_of(services, developer.tenant_id, "system.work.dead")
     assert dead["data"]["error"] == act["last_error"]
     assert receiver.got == []
 
 
 async def test_the_wish_of_an_incoming_webhook_with_a_workflow_ends_dead_and_says_so(
-    developer: Client, anonymous: Client, parts: Parts
+    developer: Client, anonymous: Client, services: Services
 ) -> None:
     body = {"name": "In", "workflow_id": "wfl_1"}
     incoming = (await developer.post("/api/v1/incoming-webhooks", body)).json()
     answer = await anonymous.post(f"/webhooks/in/{incoming['slug']}", {"a": 1})
     assert answer.status_code == 202
-    await settled(parts, developer.tenant_id)
-    (act,) = await _acts(parts, developer)
+    await settled(services, developer.tenant_id)
+    (act,) = await _acts(services, developer)
     assert (act["state"], act["ref_id"]) == ("dead", incoming["id"])
     assert act["last_error"] == "no part of this instance runs workflow actions yet"
 
 
 async def test_an_action_whose_subscription_was_deleted_meanwhile_is_simply_over(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     made = await subscribe(developer)
-    await happened(parts, developer)
+    await happened(services, developer)
     await developer.delete(f"/api/v1/event-subscriptions/{made['id']}")
-    (act,) = await _acts(parts, developer)
-    await _run_again(parts, act["id"])
-    (act,) = await _acts(parts, developer)
+    (act,) = await _acts(services, developer)
+    await _run_again(services, act["id"])
+    (act,) = await _acts(services, developer)
     assert (act["state"], act["last_error"]) == ("done", None)
 
 
 async def test_other_actions_do_not_suffer_from_one_that_cannot(
-    developer: Client, receiver: Receiver, parts: Parts
+    developer: Client, receiver: Receiver, services: Services
 ) -> None:
     await subscribe(developer)
     await to_url(developer, f"{receiver.url}/200")
     await webhook(developer, f"{receiver.url}/200", "agent.created")
-    await happened(parts, developer)
+    await happened(services, developer)
     assert len(receiver.got) == 2
-    assert [row["status"] for row in await deliveries_of(parts, developer)] == ["delivered"] * 2
+    assert [row["status"] for row in await deliveries_of(services, developer)] == ["delivered"] * 2
 
 
 # Which events
 
 
 async def test_only_events_of_the_type_trigger_it(
-    developer: Client, receiver: Receiver, parts: Parts
+    developer: Client, receiver: Receiver, services: Services
 ) -> None:
     made = await to_url(developer, f"{receiver.url}/200", event_type="agent.deleted")
-    agent_id = await happened(parts, developer)
+    agent_id = await happened(services, developer)
     assert receiver.got == []
     await developer.delete(f"/api/v1/agents/{agent_id}")
-    await settled(parts, developer.tenant_id)
+    await settled(services, developer.tenant_id)
     assert [got.json["type"] for got in receiver.got] == ["agent.deleted"]
     assert (await _counters(developer, made))[0] == 1
 
 
 async def test_an_inactive_subscription_does_nothing(
-    developer: Client, receiver: Receiver, parts: Parts
+    developer: Client, receiver: Receiver, services: Services
 ) -> None:
     made = [
         await to_url(developer, f"{receiver.url}/200", active=False),
         await subscribe(developer, active=False),
     ]
-    await happened(parts, developer)
-    assert await work_of(parts, developer.tenant_id) == []
+    await happened(services, developer)
+    assert await work_of(services, developer.tenant_id) == []
     assert receiver.got == []
     assert [await _counters(developer, one) for one in made] == [(0, None)] * 2
 
 
 async def test_an_event_that_the_filters_keep_back_does_nothing(
-    developer: Client, receiver: Receiver, parts: Parts
+    developer: Client, receiver: Receiver, services: Services
 ) -> None:
     filters = {"name": {"in": ["Ada", "Eve"]}, "status": "draft"}
     made = [
         await to_url(developer, f"{receiver.url}/200", filters=filters),
         await subscribe(developer, filters=filters),
     ]
-    await happened(parts, developer, "Bob")
-    assert {row["kind"] for row in await work_of(parts, developer.tenant_id)} == {"events.fan_out"}
+    await happened(services, developer, "Bob")
+    assert {row["kind"] for row in await work_of(services, developer.tenant_id)} == {
+        "events.fan_out"
+    }
     assert [await _counters(developer, one) for one in made] == [(0, None)] * 2
-    await happened(parts, developer, "Eve")
+    await happened(services, developer, "Eve")
     assert [got.json["data"]["name"] for got in receiver.got] == ["Eve"]
     assert [(await _counters(developer, one))[0] for one in made] == [1, 1]
 
 
 async def test_filters_see_the_data_as_it_is_stored(
-    developer: Client, receiver: Receiver, parts: Parts
+    developer: Client, receiver: Receiver, services: Services
 ) -> None:
     name = 'Ünïcode 🙂 "quoted" \\ and\ttabbed'.replace("\t", " ")
     await to_url(developer, f"{receiver.url}/200", filters={"name": name})
-    await happened(parts, developer, name)
+    await happened(services, developer, name)
     assert [got.json["data"]["name"] for got in receiver.got] == [name]
 
 
 async def test_an_event_of_another_tenant_triggers_nothing(
-    developer: Client, admin: Client, receiver: Receiver, parts: Parts
+    developer: Client, admin: Client, receiver: Receiver, services: Services
 ) -> None:
     made = await to_url(developer, f"{receiver.url}/200")
-    await happened(parts, admin)
+    await happened(services, admin)
     assert receiver.got == []
     assert await _counters(developer, made) == (0, None)
 
 
 async def test_a_change_holds_for_the_next_event(
-    developer: Client, receiver: Receiver, parts: Parts
+    developer: Client, receiver: Receiver, services: Services
 ) -> None:
     made = await to_url(developer, f"{receiver.url}/200")
-    await happened(parts, developer)
+    await happened(services, developer)
     await change(developer, made["id"], filters={"name": "Nobody"})
-    await happened(parts, developer)
+    await happened(services, developer)
     await change(developer, made["id"], filters=None, event_type="agent.updated")
-    await happened(parts, developer)
+    await happened(services, developer)
     assert len(receiver.got) == 1
 
 
@@ -208,42 +211,42 @@ async def test_a_change_holds_for_the_next_event(
 
 
 async def test_each_event_counts_and_the_last_one_is_remembered(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     made, before = await subscribe(developer), clock.now()
-    await happened(parts, developer)
+    await happened(services, developer)
     count, last = await _counters(developer, made)
     assert count == 1
     assert last is not None
     assert before <= last <= clock.now()
-    await happened(parts, developer)
+    await happened(services, developer)
     count, later = await _counters(developer, made)
     assert (count, later is not None and later > last) == (2, True)
 
 
 async def test_being_triggered_is_no_change_of_the_subscription(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     made = await subscribe(developer)
-    await happened(parts, developer)
+    await happened(services, developer)
     assert (await read(developer, made["id"]))["updated_at"] == made["updated_at"]
-    assert await log_of(parts, developer.tenant_id, "system.subscription.updated") == []
+    assert await log_of(services, developer.tenant_id, "system.subscription.updated") == []
 
 
 async def test_fifty_events_at_once_count_fifty(
-    developer: Client, receiver: Receiver, parts: Parts
+    developer: Client, receiver: Receiver, services: Services
 ) -> None:
     made = [await subscribe(developer), await to_url(developer, f"{receiver.url}/200")]
     await asyncio.gather(*(happen(developer, f"Agent {number}") for number in range(50)))
-    await settled(parts, developer.tenant_id)
+    await settled(services, developer.tenant_id)
     assert [(await _counters(developer, one))[0] for one in made] == [50, 50]
     assert len({got.json["id"] for got in receiver.got}) == 50
     assert len(receiver.got) == 50
-    assert [row["state"] for row in await _acts(parts, developer)] == ["dead"] * 50
+    assert [row["state"] for row in await _acts(services, developer)] == ["dead"] * 50
 
 
 async def test_a_change_while_events_come_in_loses_no_count(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     made = await subscribe(developer)
 
@@ -252,74 +255,81 @@ async def test_a_change_while_events_come_in_loses_no_count(
             await change(developer, made["id"], action_config={"workflow_id": f"wfl_{number}"})
 
     await asyncio.gather(edit(), *(happen(developer) for _ in range(20)))
-    await settled(parts, developer.tenant_id)
+    await settled(services, developer.tenant_id)
     assert (await _counters(developer, made))[0] == 20
 
 
 # Twice
 
 
-async def _run_again(parts: Parts, work_id: str) -> None:
+async def _run_again(services: Services, work_id: str) -> None:
     """As if the worker had died before it could say that it was done."""
     await run_sql(
-        parts,
+        services,
         "UPDATE work SET state = 'pending', finished_at = NULL, last_error = NULL, attempt = 0, "
         "dispatched_at = now() WHERE id = $1",
         work_id,
     )
-    await Runner(parts, JOBS, BURIALS).run(work_id)
+    await Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
 
 
 async def test_an_event_that_is_handed_out_twice_is_done_once(
-    developer: Client, receiver: Receiver, parts: Parts
+    developer: Client, receiver: Receiver, services: Services
 ) -> None:
     await subscribe(developer)
     await to_url(developer, f"{receiver.url}/200")
     await webhook(developer, f"{receiver.url}/200", "agent.created")
-    await happened(parts, developer)
+    await happened(services, developer)
     before = (
-        {row["id"] for row in await work_of(parts, developer.tenant_id)},
-        await deliveries_of(parts, developer),
+        {row["id"] for row in await work_of(services, developer.tenant_id)},
+        await deliveries_of(services, developer),
     )
-    (job,) = await work_of(parts, developer.tenant_id, "events.fan_out")
-    await _run_again(parts, job["id"])
-    await settled(parts, developer.tenant_id)
+    (job,) = await work_of(services, developer.tenant_id, "events.fan_out")
+    await _run_again(services, job["id"])
+    await settled(services, developer.tenant_id)
     assert before == (
-        {row["id"] for row in await work_of(parts, developer.tenant_id)},
-        await deliveries_of(parts, developer),
+        {row["id"] for row in await work_of(services, developer.tenant_id)},
+        await deliveries_of(services, developer),
     )
     assert len(receiver.got) == 2
-    assert len(await log_of(parts, developer.tenant_id, "system.work.dead")) == 1
+    assert len(await log_of(services, developer.tenant_id, "system.work.dead")) == 1
 
 
-async def test_a_job_that_is_rung_for_twice_counts_once(developer: Client, parts: Parts) -> None:
+async def test_a_job_that_is_rung_for_twice_counts_once(
+    developer: Client, services: Services
+) -> None:
     made = await subscribe(developer)
-    await happened(parts, developer)
-    (job,) = await work_of(parts, developer.tenant_id, "events.fan_out")
-    await asyncio.gather(*(Runner(parts, JOBS, BURIALS).run(job["id"]) for _ in range(5)))
+    await happened(services, developer)
+    (job,) = await work_of(services, developer.tenant_id, "events.fan_out")
+    await asyncio.gather(
+        *(
+            Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(job["id"])
+            for _ in range(5)
+        )
+    )
     assert (await _counters(developer, made))[0] == 1
 
 
 async def test_an_event_that_is_gone_is_handed_out_to_nobody(
-    developer: Client, receiver: Receiver, parts: Parts
+    developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    await happened(parts, developer)
+    await happened(services, developer)
     made = await to_url(developer, f"{receiver.url}/200")
-    await happened(parts, developer)
-    (job,) = await work_of(parts, developer.tenant_id, "events.fan_out")
-    await run_sql(parts, "DELETE FROM deliveries WHERE tenant_id = $1", developer.tenant_id)
-    await run_sql(parts, "DELETE FROM event_log WHERE tenant_id = $1", developer.tenant_id)
-    await _run_again(parts, job["id"])
-    assert await deliveries_of(parts, developer) == []
+    await happened(services, developer)
+    (job,) = await work_of(services, developer.tenant_id, "events.fan_out")
+    await run_sql(services, "DELETE FROM deliveries WHERE tenant_id = $1", developer.tenant_id)
+    await run_sql(services, "DELETE FROM event_log WHERE tenant_id = $1", developer.tenant_id)
+    await _run_again(services, job["id"])
+    assert await deliveries_of(services, developer) == []
     assert (await _counters(developer, made))[0] == 1
 
 
 async def test_three_hundred_subscriptions_are_all_served(
-    world: World, developer: Client, parts: Parts
+    world: World, developer: Client, services: Services
 ) -> None:
     made = [await subscribe(developer) for _ in range(3)]
     await run_sql(
-        parts,
+        services,
         "INSERT INTO event_subscriptions (id, tenant_id, event_type, action_type, action_config, "
         "active, trigger_count, created_at, updated_at) "
         "SELECT 'sub_many' || n || $2, $1, event_type, action_type, action_config, active, 0, "
@@ -327,6 +337,6 @@ async def test_three_hundred_subscriptions_are_all_served(
         developer.tenant_id,
         made[0]["id"],
     )
-    await happened(parts, developer)
-    assert len(await _acts(parts, developer)) == 303
+    await happened(services, developer)
+    assert len(await _acts(services, developer)) == 303
     assert [(await _counters(developer, one))[0] for one in made] == [1, 1, 1]

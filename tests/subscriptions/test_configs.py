@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.parts import Parts
+from app.services import Services
+from tests.asking import refused
 from tests.events.watching import log_of, rows
 from tests.subscriptions.making import (
     PATH,
@@ -187,10 +188,12 @@ async def test_super_admin_cannot_tie_two_tenants_together(
 
 
 async def test_the_own_address_of_a_subscription_is_no_webhook_to_name(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     made = await to_url(developer, URL)
-    (hidden,) = await rows(parts, "SELECT id FROM webhooks WHERE subscription_id = $1", made["id"])
+    (hidden,) = await rows(
+        services, "SELECT id FROM webhooks WHERE subscription_id = $1", made["id"]
+    )
     assert await _refused(developer, "webhook", {"webhook_id": hidden["id"]}) == {"webhook_id"}
     for path in (f"/api/v1/webhooks/{hidden['id']}", f"/api/v1/webhooks/{hidden['id']}/executions"):
         assert (await developer.get(path)).status_code == 404
@@ -229,28 +232,28 @@ async def test_headers_that_open_something_are_masked(developer: Client) -> None
     assert "planted" not in str(await change(developer, made["id"], active=False))
 
 
-async def test_nothing_secret_is_stored_in_the_open(developer: Client, parts: Parts) -> None:
+async def test_nothing_secret_is_stored_in_the_open(developer: Client, services: Services) -> None:
     headers = {"Authorization": "Bearer planted-in-the-open"}
     made = await to_url(developer, URL, config={"headers": headers})
     found = await rows(
-        parts,
+        services,
         "SELECT s::text AS s, w::text AS w FROM event_subscriptions s "
         "JOIN webhooks w ON w.subscription_id = s.id WHERE s.id = $1",
         made["id"],
     )
-    log = await log_of(parts, developer.tenant_id)
+    log = await log_of(services, developer.tenant_id)
     for secret in ("planted-in-the-open", made["secret"].removeprefix("whsec_")):
         assert secret not in str(found)
         assert secret not in str(log)
 
 
 async def test_an_address_with_a_key_in_it_is_not_told_in_events(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     made = await to_url(developer, f"{URL}?key=planted")
     await change(developer, made["id"], action_config={"url": f"{URL}?key=planted2"})
     await developer.delete(f"{PATH}/{made['id']}")
-    assert "planted" not in str(await log_of(parts, developer.tenant_id))
+    assert "planted" not in str(await log_of(services, developer.tenant_id))
 
 
 # Another action
@@ -277,19 +280,21 @@ async def test_a_new_address_for_another_action_has_a_new_secret(developer: Clie
     assert again["secret"] not in {None, after["secret"]}
 
 
-async def test_an_address_that_is_given_up_leaves_nothing(developer: Client, parts: Parts) -> None:
+async def test_an_address_that_is_given_up_leaves_nothing(
+    developer: Client, services: Services
+) -> None:
     made, webhook_id = await to_url(developer, URL), await webhook(developer, URL)
     after = await change(developer, made["id"], action_config={"webhook_id": webhook_id})
     assert after["action_config"] == {"webhook_id": webhook_id}
     sql = "SELECT 1 FROM webhooks WHERE subscription_id = $1"
-    assert await rows(parts, sql, made["id"]) == []
+    assert await rows(services, sql, made["id"]) == []
     other = await to_url(developer, URL)
     await developer.delete(f"{PATH}/{other['id']}")
-    assert await rows(parts, sql, other["id"]) == []
+    assert await rows(services, sql, other["id"]) == []
 
 
 async def test_a_masked_header_that_is_sent_back_stays_as_it_is(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     made = await to_url(developer, URL, config={"headers": {"Authorization": "planted"}})
     after = await change(
@@ -298,17 +303,17 @@ async def test_a_masked_header_that_is_sent_back_stays_as_it_is(
         action_config={"url": URL, "headers": {"Authorization": MASK, "X-New": "1"}},
     )
     assert after["action_config"]["headers"] == {"Authorization": MASK, "X-New": "1"}
-    (told,) = await log_of(parts, developer.tenant_id, "system.subscription.updated")
+    (told,) = await log_of(services, developer.tenant_id, "system.subscription.updated")
     assert told["data"]["changed"] == ["action_config"]
 
 
 async def test_another_value_behind_the_same_mask_is_told_as_a_change(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     made = await to_url(developer, URL, config={"headers": {"Authorization": "planted"}})
     config = {"url": URL, "headers": {"Authorization": "another"}}
     await change(developer, made["id"], action_config=config)
-    found = await log_of(parts, developer.tenant_id, "system.subscription.updated")
+    found = await log_of(services, developer.tenant_id, "system.subscription.updated")
     assert [row["data"]["changed"] for row in found] == [["action_config"]]
 
 
@@ -326,3 +331,23 @@ async def test_who_only_switches_it_need_not_say_its_action_again(developer: Cli
     made = await to_url(developer, URL, config={"headers": {"Authorization": "planted"}})
     off = await change(developer, made["id"], active=False)
     assert (off["active"], off["action_config"]) == (False, made["action_config"])
+
+
+@pytest.mark.parametrize("action", ["workflow", "notification"])
+async def test_an_action_that_nothing_handles_yet_is_refused(
+    developer: Client, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    monkeypatch.undo()
+    body = {"event_type": "agent.created", "action_type": action, "action_config": {"title": "x"}}
+    refusal = refused(await developer.post(PATH, body), 422, "validation_error")
+    assert refusal["details"] == {"action_type": f"nothing handles {action} actions yet"}
+
+
+async def test_a_subscription_does_not_become_one_that_nothing_handles(
+    developer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await subscribe(developer, action_type="webhook", action_config={"url": URL})
+    monkeypatch.undo()
+    change = {"action_type": "workflow", "action_config": {"workflow_id": "wfl_1"}}
+    answer = await developer.put(f"{PATH}/{made['id']}", change)
+    assert set(refused(answer, 422, "validation_error")["details"]) == {"action_type"}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.domain.subscriptions.filters import MOST, checked, match
-from app.http.errors import Invalid
+from app.domain.subscriptions.filters import MAX_FILTERS, match, validate
+from app.kit.errors import Invalid
 
 DATA: dict[str, Any] = {
     "agent_id": "agt_1",
@@ -39,7 +39,7 @@ PLAIN = JSON.filter(lambda value: not isinstance(value, dict))
 
 def _refused(filters: dict[str, Any]) -> dict[str, str]:
     with pytest.raises(Invalid) as refusal:
-        checked(filters)
+        validate(filters)
     details: dict[str, str] = refusal.value.details or {}
     return details
 
@@ -178,7 +178,8 @@ def test_data_that_is_no_object_has_no_paths(data: Any) -> None:
     ids=repr,
 )
 def test_an_operator_that_holds_lets_the_event_through(filters: dict[str, Any]) -> None:
-    assert match(checked(filters), DATA)
+    validate(filters)
+    assert match(filters, DATA)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,8 @@ def test_an_operator_that_holds_lets_the_event_through(filters: dict[str, Any]) 
     ids=repr,
 )
 def test_an_operator_that_does_not_hold_keeps_the_event_back(filters: dict[str, Any]) -> None:
-    assert not match(checked(filters), DATA)
+    validate(filters)
+    assert not match(filters, DATA)
 
 
 def test_large_numbers_are_told_apart() -> None:
@@ -284,7 +286,8 @@ def test_what_is_stored_as_json_compares_as_before(value: Any) -> None:
 @settings(deadline=None)
 def test_whatever_is_accepted_can_be_asked_of_any_data(filters: dict[str, Any], data: Any) -> None:
     with suppress(Invalid):
-        assert match(checked(filters), data) in {True, False}
+        validate(filters)
+        assert match(filters, data) in {True, False}
 
 
 # What is accepted
@@ -321,7 +324,7 @@ def test_a_path_that_leads_nowhere_is_named(path: str) -> None:
 
 
 def test_the_longest_path_is_accepted() -> None:
-    assert checked({"x" * 200: 1}) == {"x" * 200: 1}
+    validate({"x" * 200: 1})
 
 
 def test_every_wrong_condition_is_named_at_once() -> None:
@@ -333,13 +336,13 @@ def test_every_wrong_condition_is_named_at_once() -> None:
 
 
 def test_there_are_at_most_twenty_conditions() -> None:
-    assert len(checked({f"p{number}": number for number in range(MOST)})) == MOST
-    assert set(_refused({f"p{number}": number for number in range(MOST + 1)})) == {"filters"}
+    validate({f"p{number}": number for number in range(MAX_FILTERS)})
+    assert set(_refused({f"p{number}": number for number in range(MAX_FILTERS + 1)})) == {"filters"}
 
 
 def test_a_value_that_is_nested_too_deeply_is_named() -> None:
     value: Any = 1
     for _ in range(7):
         value = [value]
-    assert checked({"a": value}) == {"a": value}
+    validate({"a": value})
     assert _refused({"a": [[value]]}) == {"filters.a": "is nested too deeply"}

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from app.domain.events.service import DEEPEST
+from app.domain.events.service import MAX_DEPTH
 from app.domain.subscriptions import fan_out
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from tests.events.watching import Row, eventually, log_of, settled, work_of
 from tests.peer import answering
 from tests.server import Server
@@ -39,8 +39,8 @@ def _is_one_chain(log: list[Row]) -> bool:
     return parents == [None, *ids[:-1]] and one_id
 
 
-async def _chain(parts: Parts, client: Client, correlation_id: str) -> list[Row]:
-    log = await log_of(parts, client.tenant_id)
+async def _chain(services: Services, client: Client, correlation_id: str) -> list[Row]:
+    log = await log_of(services, client.tenant_id)
     return [row for row in log if row["correlation_id"] == correlation_id]
 
 
@@ -48,31 +48,31 @@ async def _chain(parts: Parts, client: Client, correlation_id: str) -> list[Row]
 
 
 @pytest.fixture
-async def tail(developer: Client, receiver: Receiver, parts: Parts) -> str:
+async def tail(developer: Client, receiver: Receiver, services: Services) -> str:
     """A chain that bites its tail; gives its correlation id."""
     await subscribe(developer, event_type="system.work.dead")
     await to_url(developer, f"{receiver.url}/200", event_type="system.work.dead")
     await subscribe(developer)
     chain = new_id("cor")
     await happen(developer, **{"X-Correlation-ID": chain})
-    await settled(parts, developer.tenant_id)
+    await settled(services, developer.tenant_id)
     return chain
 
 
 async def test_a_chain_goes_on_for_eight_causes_and_stops_at_the_ninth(
-    developer: Client, parts: Parts, tail: str
+    developer: Client, services: Services, tail: str
 ) -> None:
-    log = await _chain(parts, developer, tail)
+    log = await _chain(services, developer, tail)
     assert [row["type"] for row in log] == ["agent.created", *["system.work.dead"] * 9, STOPPED]
     assert [row["depth"] for row in log] == list(range(11))
     assert _is_one_chain(log)
-    assert DEEPEST == 8
+    assert MAX_DEPTH == 8
 
 
 async def test_it_is_told_once_that_a_chain_was_stopped(
-    developer: Client, parts: Parts, tail: str
+    developer: Client, services: Services, tail: str
 ) -> None:
-    log = await _chain(parts, developer, tail)
+    log = await _chain(services, developer, tail)
     (stopped,) = [row for row in log if row["type"] == STOPPED]
     assert stopped["data"] == {
         "event_id": log[9]["id"],
@@ -84,23 +84,23 @@ async def test_it_is_told_once_that_a_chain_was_stopped(
 
 
 async def test_nothing_is_done_about_what_comes_after(
-    developer: Client, receiver: Receiver, parts: Parts, tail: str
+    developer: Client, receiver: Receiver, services: Services, tail: str
 ) -> None:
-    log = await _chain(parts, developer, tail)
+    log = await _chain(services, developer, tail)
     handled = {row["id"] for row in log[1:9]}
     assert {got.json["id"] for got in receiver.got} == handled
     assert len(receiver.got) == 8
-    acts = await work_of(parts, developer.tenant_id, "events.act")
+    acts = await work_of(services, developer.tenant_id, "events.act")
     assert [row["cause_event_id"] for row in acts] == [row["id"] for row in log[:9]]
-    handed = await work_of(parts, developer.tenant_id, "events.fan_out")
+    handed = await work_of(services, developer.tenant_id, "events.fan_out")
     assert {row["cause_event_id"] for row in handed} == {row["id"] for row in log[:10]}
     assert {row["state"] for row in handed} == {"done"}
 
 
-async def test_only_what_was_done_is_counted(developer: Client, parts: Parts) -> None:
+async def test_only_what_was_done_is_counted(developer: Client, services: Services) -> None:
     made = await subscribe(developer, event_type="system.work.dead")
     first = await subscribe(developer)
-    await happened(parts, developer)
+    await happened(services, developer)
     assert (await read(developer, made["id"]))["trigger_count"] == 8
     assert (await read(developer, first["id"]))["trigger_count"] == 1
 
@@ -113,46 +113,46 @@ async def test_the_trace_shows_the_whole_chain(developer: Client, tail: str) -> 
     assert [one["parent_id"] for one in entries] == [None, *(one["id"] for one in entries[:-1])]
 
 
-async def test_the_next_chain_begins_anew(developer: Client, parts: Parts, tail: str) -> None:
-    await happened(parts, developer)
-    stopped = await log_of(parts, developer.tenant_id, STOPPED)
+async def test_the_next_chain_begins_anew(developer: Client, services: Services, tail: str) -> None:
+    await happened(services, developer)
+    stopped = await log_of(services, developer.tenant_id, STOPPED)
     assert len(stopped) == 2
     assert len({row["correlation_id"] for row in stopped}) == 2
 
 
 async def test_a_chain_that_begins_with_a_test_stops_as_well(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     await subscribe(developer, event_type="system.work.dead")
     body = {"event_type": "system.work.dead"}
     told = (await developer.post("/api/v1/events/test", body)).json()
-    await settled(parts, developer.tenant_id)
-    log = await _chain(parts, developer, told["correlation_id"])
+    await settled(services, developer.tenant_id)
+    log = await _chain(services, developer, told["correlation_id"])
     assert [row["type"] for row in log] == ["system.work.dead"] * 10 + [STOPPED]
     assert [row["test"] for row in log] == [True] + [False] * 10
 
 
-async def test_a_short_chain_is_not_told_as_stopped(developer: Client, parts: Parts) -> None:
+async def test_a_short_chain_is_not_told_as_stopped(developer: Client, services: Services) -> None:
     await subscribe(developer)
-    await happened(parts, developer)
-    assert await log_of(parts, developer.tenant_id, STOPPED) == []
+    await happened(services, developer)
+    assert await log_of(services, developer.tenant_id, STOPPED) == []
 
 
 async def test_a_chain_that_grows_wide_stops_and_that_is_told_once(
-    developer: Client, parts: Parts, monkeypatch: pytest.MonkeyPatch
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three for each one: an avalanche long before it is eight deep."""
-    monkeypatch.setattr(fan_out, "WIDEST", 30)
+    monkeypatch.setattr(fan_out, "MAX_DERIVED_WORK", 30)
     for _ in range(3):
         await subscribe(developer, event_type="system.work.dead")
     await subscribe(developer)
-    await happened(parts, developer)
-    acts = await work_of(parts, developer.tenant_id, "events.act")
+    await happened(services, developer)
+    acts = await work_of(services, developer.tenant_id, "events.act")
     assert 30 <= len(acts) < 200
-    stopped = await log_of(parts, developer.tenant_id, STOPPED)
+    stopped = await log_of(services, developer.tenant_id, STOPPED)
     assert [row["data"]["reason"] for row in stopped] == ["too_wide"]
-    await happened(parts, developer)
-    assert len(await log_of(parts, developer.tenant_id, STOPPED)) == 2
+    await happened(services, developer)
+    assert len(await log_of(services, developer.tenant_id, STOPPED)) == 2
 
 
 # Deliveries that come back in
@@ -178,18 +178,18 @@ async def _incoming(client: Client) -> str:
     return f"/webhooks/in/{slug}"
 
 
-async def _round(client: Client, anonymous: Client, parts: Parts, path: str) -> list[Row]:
+async def _round(client: Client, anonymous: Client, services: Services, path: str) -> list[Row]:
     """Something comes in from outside, and then goes round; gives the chain."""
     chain = new_id("cor")
     answer = await anonymous.post(path, {"n": 1}, headers={"X-Correlation-ID": chain})
     assert answer.status_code == 202, answer.text
-    await settled(parts, client.tenant_id)
-    return await _chain(parts, client, chain)
+    await settled(services, client.tenant_id)
+    return await _chain(services, client, chain)
 
 
 @pytest.mark.parametrize("way", ["webhook", "subscription"])
 async def test_a_delivery_that_is_forwarded_to_us_is_of_its_chain_and_stops(
-    world: World, developer: Client, anonymous: Client, parts: Parts, way: str
+    world: World, developer: Client, anonymous: Client, services: Services, way: str
 ) -> None:
     path = await _incoming(developer)
     async with _forwarder(world, path) as url:
@@ -197,27 +197,27 @@ async def test_a_delivery_that_is_forwarded_to_us_is_of_its_chain_and_stops(
             await webhook(developer, f"{url}/", RECEIVED)
         else:
             await to_url(developer, f"{url}/", event_type=RECEIVED)
-        log = await _round(developer, anonymous, parts, path)
+        log = await _round(developer, anonymous, services, path)
     assert [row["type"] for row in log] == [RECEIVED] * 10 + [STOPPED]
     assert _is_one_chain(log)
-    sent = await deliveries_of(parts, developer)
+    sent = await deliveries_of(services, developer)
     assert [row["event_id"] for row in sent] == [row["id"] for row in log[:9]]
     assert {row["status"] for row in sent} == {"delivered"}
 
 
 async def test_a_webhook_that_leads_straight_back_to_us_stops(
-    server: Server, developer: Client, anonymous: Client, parts: Parts
+    server: Server, developer: Client, anonymous: Client, services: Services
 ) -> None:
     path = await _incoming(developer)
     await webhook(developer, f"{server.url}{path}", RECEIVED)
-    log = await _round(developer, anonymous, parts, path)
+    log = await _round(developer, anonymous, services, path)
     assert [row["type"] for row in log] == [RECEIVED] * 10 + [STOPPED]
     assert _is_one_chain(log)
-    assert len(await deliveries_of(parts, developer)) == 9
+    assert len(await deliveries_of(services, developer)) == 9
 
 
 async def test_two_addresses_that_send_to_each_other_stop(
-    world: World, developer: Client, anonymous: Client, parts: Parts
+    world: World, developer: Client, anonymous: Client, services: Services
 ) -> None:
     first, second = await _incoming(developer), await _incoming(developer)
     slugs = [path.rpartition("/")[2] for path in (first, second)]
@@ -227,7 +227,7 @@ async def test_two_addresses_that_send_to_each_other_stop(
         for slug, url in zip(slugs, (to_second, to_first), strict=True):
             filters = {"incoming_webhook_id": ids[slug]}
             await to_url(developer, f"{url}/", event_type=RECEIVED, filters=filters)
-        log = await _round(developer, anonymous, parts, first)
+        log = await _round(developer, anonymous, services, first)
     assert [row["data"].get("incoming_webhook_id") for row in log] == [
         *[ids[slugs[0]], ids[slugs[1]]] * 5,
         None,
@@ -236,50 +236,50 @@ async def test_two_addresses_that_send_to_each_other_stop(
 
 
 async def test_a_loop_through_another_tenant_stops_and_each_sees_only_its_own(
-    world: World, developer: Client, admin: Client, anonymous: Client, parts: Parts
+    world: World, developer: Client, admin: Client, anonymous: Client, services: Services
 ) -> None:
     mine, theirs = await _incoming(developer), await _incoming(admin)
     async with _forwarder(world, mine) as to_me, _forwarder(world, theirs) as to_them:
         await webhook(developer, f"{to_them}/", RECEIVED)
         await webhook(admin, f"{to_me}/", RECEIVED)
         assert (await anonymous.post(mine, {"n": 1})).status_code == 202
-        await eventually(lambda: log_of(parts, admin.tenant_id, STOPPED))
-        await settled(parts, developer.tenant_id)
-        await settled(parts, admin.tenant_id)
+        await eventually(lambda: log_of(services, admin.tenant_id, STOPPED))
+        await settled(services, developer.tenant_id)
+        await settled(services, admin.tenant_id)
     depths = [
-        [row["depth"] for row in await log_of(parts, client.tenant_id, RECEIVED)]
+        [row["depth"] for row in await log_of(services, client.tenant_id, RECEIVED)]
         for client in (developer, admin)
     ]
     assert depths == [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]
     for client in (developer, admin):
-        found = await log_of(parts, client.tenant_id, RECEIVED)
+        found = await log_of(services, client.tenant_id, RECEIVED)
         assert {row["parent_id"] for row in found} == {None}
         assert len({row["correlation_id"] for row in found}) == 5
 
 
 @pytest.mark.parametrize("known", ["evt_nothing", "", "x" * 5000, "ünï"], ids=lambda text: text[:9])
 async def test_an_event_that_nobody_knows_is_not_followed(
-    developer: Client, anonymous: Client, parts: Parts, known: str
+    developer: Client, anonymous: Client, services: Services, known: str
 ) -> None:
-    row = await _received(developer, anonymous, parts, known)
+    row = await _received(developer, anonymous, services, known)
     assert (row["parent_id"], row["depth"]) == (None, 0)
 
 
 async def test_an_event_of_another_tenant_lends_nothing_but_its_depth(
-    developer: Client, admin: Client, anonymous: Client, parts: Parts
+    developer: Client, admin: Client, anonymous: Client, services: Services
 ) -> None:
     await happen(admin)
-    (theirs,) = await log_of(parts, admin.tenant_id)
-    row = await _received(developer, anonymous, parts, theirs["id"])
+    (theirs,) = await log_of(services, admin.tenant_id)
+    row = await _received(developer, anonymous, services, theirs["id"])
     assert (row["parent_id"], row["depth"]) == (None, 1)
     assert row["correlation_id"] != theirs["correlation_id"]
 
 
-async def _received(client: Client, anonymous: Client, parts: Parts, known: str) -> Row:
+async def _received(client: Client, anonymous: Client, services: Services, known: str) -> Row:
     """What came in with the id of an event in its headers."""
     given = {b"X-Service-Event-Id": known.encode()}
     answer = await anonymous.post(await _incoming(client), {"n": 1}, headers=given)
     assert answer.status_code == 202, answer.text
-    (row,) = await log_of(parts, client.tenant_id, RECEIVED)
+    (row,) = await log_of(services, client.tenant_id, RECEIVED)
     assert row["correlation_id"] == answer.headers["X-Correlation-ID"]
     return row

@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
+from app.domain.deliveries import service
 from app.domain.subscriptions import queries
-from app.domain.webhooks import deliveries
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
 from tests.events.watching import eventually, log_of, rows, settled, work_of
 from tests.subscriptions.making import PATH, deliveries_of, happen, happened, read, to_url, webhook
@@ -38,29 +38,29 @@ def _ask(client: Client, made: dict[str, Any], way: str) -> Coroutine[Any, Any, 
 
 @each
 async def test_a_change_waits_for_an_event_that_is_being_handed_out(
-    developer: Client, parts: Parts, way: str
+    developer: Client, services: Services, way: str
 ) -> None:
     """Whoever hands out has the address first and counts last; neither gives way in vain."""
     made = await to_url(developer, URL)
     own = "SELECT id FROM webhooks WHERE subscription_id = $1"
-    ids = [row["id"] for row in await rows(parts, own, made["id"])]
-    async with parts.db.tx(developer.tenant_id) as tx:
-        await deliveries.endpoints(tx, developer.tenant_id, "system.test", ids)
+    ids = [row["id"] for row in await rows(services, own, made["id"])]
+    async with services.db.tx(developer.tenant_id) as tx:
+        await service.endpoints_for(tx, developer.tenant_id, "system.test", ids)
         asked = asyncio.create_task(_ask(developer, made, way))
-        await eventually(lambda: _waits(parts, asked))
-        await queries.count(tx, developer.tenant_id, [made["id"]])
+        await eventually(lambda: _waits(services, asked))
+        await queries.count_triggers(tx, developer.tenant_id, [made["id"]])
     assert (await asked).status_code == (204 if way == "deleted" else 200)
     if way != "deleted":
         assert (await read(developer, made["id"]))["trigger_count"] == 1
 
 
-async def _waits(parts: Parts, asked: asyncio.Task[httpx.Response]) -> bool:
-    return asked.done() or bool(await rows(parts, _WAITING))
+async def _waits(services: Services, asked: asyncio.Task[httpx.Response]) -> bool:
+    return asked.done() or bool(await rows(services, _WAITING))
 
 
 @each
 async def test_nobody_is_refused_and_nothing_is_left_undone(
-    developer: Client, receiver: Receiver, parts: Parts, courier: object, way: str
+    developer: Client, receiver: Receiver, services: Services, courier: object, way: str
 ) -> None:
     for _ in range(5):
         made = [await to_url(developer, f"{receiver.url}/200") for _ in range(3)]
@@ -68,30 +68,30 @@ async def test_nobody_is_refused_and_nothing_is_left_undone(
         answers = await asyncio.gather(*(_ask(developer, one, way) for one in made))
         assert {one.status_code for one in answers} == {204 if way == "deleted" else 200}
         await asyncio.gather(*events)
-        await settled(parts, developer.tenant_id)
+        await settled(services, developer.tenant_id)
         for one in made:
             await developer.delete(f"{PATH}/{one['id']}")
-    handed = await work_of(parts, developer.tenant_id, "events.fan_out")
+    handed = await work_of(services, developer.tenant_id, "events.fan_out")
     assert {row["state"] for row in handed} <= {"done"}
 
 
 async def test_who_deletes_what_somebody_else_just_deleted_finds_nothing(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     made = await to_url(developer, URL)
     answers = await asyncio.gather(*(_ask(developer, made, "deleted") for _ in range(5)))
     assert Counter(one.status_code for one in answers) == {204: 1, 404: 4}
-    assert len(await log_of(parts, developer.tenant_id, "system.subscription.deleted")) == 1
+    assert len(await log_of(services, developer.tenant_id, "system.subscription.deleted")) == 1
 
 
 async def test_who_deletes_a_webhook_that_somebody_else_just_deleted_finds_nothing(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     for _ in range(3):
         path = f"/api/v1/webhooks/{await webhook(developer, URL)}"
         answers = await asyncio.gather(*(developer.delete(path) for _ in range(5)))
         assert Counter(one.status_code for one in answers) == {204: 1, 404: 4}
-    assert len(await log_of(parts, developer.tenant_id, "system.webhook.deleted")) == 3
+    assert len(await log_of(services, developer.tenant_id, "system.webhook.deleted")) == 3
 
 
 async def test_two_changes_at_once_are_both_kept(developer: Client) -> None:
@@ -104,13 +104,13 @@ async def test_two_changes_at_once_are_both_kept(developer: Client) -> None:
 
 
 async def test_a_change_that_is_refused_stops_no_delivery(
-    developer: Client, receiver: Receiver, parts: Parts, courier: object
+    developer: Client, receiver: Receiver, services: Services, courier: object
 ) -> None:
     made = await to_url(developer, f"{receiver.url}/500")
-    await happened(parts, developer)
+    await happened(services, developer)
     body = {"action_type": "workflow", "action_config": {"workflow": "wfl_1"}}
     answer = await developer.put(f"{PATH}/{made['id']}", body)
     refused(answer, 422, "validation_error")
-    (work,) = await work_of(parts, developer.tenant_id, "webhooks.deliver")
+    (work,) = await work_of(services, developer.tenant_id, "webhooks.deliver")
     assert work["state"] == "pending"
-    assert [row["status"] for row in await deliveries_of(parts, developer)] == ["pending"]
+    assert [row["status"] for row in await deliveries_of(services, developer)] == ["pending"]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.domain.subscriptions import service
+from app.domain.subscriptions import queries
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
 from tests.events.watching import log_of
 from tests.subscriptions.making import KEYS, PATH, WORKFLOW, change, listed, read, subscribe, wrong
@@ -114,9 +114,9 @@ async def test_making_one_twice_with_the_same_key_makes_one(developer: Client) -
 
 
 async def test_a_tenant_has_at_most_so_many(
-    developer: Client, parts: Parts, monkeypatch: pytest.MonkeyPatch
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "MOST", 2)
+    monkeypatch.setattr(queries, "MAX_SUBSCRIPTIONS", 2)
     made = [await subscribe(developer) for _ in range(2)]
     refused(await developer.post(PATH, WORKFLOW), 409, "conflict")
     await developer.delete(f"{PATH}/{made[0]['id']}")
@@ -211,7 +211,7 @@ async def test_a_question_that_is_wrong_is_named(developer: Client, name: str, v
     ],
 )
 async def test_a_change_is_kept_and_told(
-    developer: Client, parts: Parts, fields: dict[str, Any], changed: list[str]
+    developer: Client, services: Services, fields: dict[str, Any], changed: list[str]
 ) -> None:
     made = await subscribe(developer)
     answer = await change(developer, made["id"], **fields)
@@ -219,7 +219,7 @@ async def test_a_change_is_kept_and_told(
     assert answer["created_at"] == made["created_at"]
     assert answer["updated_at"] > made["updated_at"]
     assert await read(developer, made["id"]) == answer
-    (told,) = await log_of(parts, developer.tenant_id, "system.subscription.updated")
+    (told,) = await log_of(services, developer.tenant_id, "system.subscription.updated")
     assert set(told["data"].pop("changed")) == set(changed)
     assert told["data"] == {
         "subscription_id": made["id"],
@@ -230,11 +230,11 @@ async def test_a_change_is_kept_and_told(
 
 @pytest.mark.parametrize("fields", [{}, {"active": True}, WORKFLOW, {"filters": None}])
 async def test_a_change_to_what_is_already_so_is_not_told(
-    developer: Client, parts: Parts, fields: dict[str, Any]
+    developer: Client, services: Services, fields: dict[str, Any]
 ) -> None:
     made = await subscribe(developer)
     assert await change(developer, made["id"], **fields) == made
-    assert await log_of(parts, developer.tenant_id, "system.subscription.updated") == []
+    assert await log_of(services, developer.tenant_id, "system.subscription.updated") == []
 
 
 @pytest.mark.parametrize("filters", [None, {}])
@@ -274,7 +274,9 @@ async def test_a_change_that_is_wrong_is_named_and_changes_nothing(
 # Delete
 
 
-async def test_a_deleted_subscription_is_gone_and_told(developer: Client, parts: Parts) -> None:
+async def test_a_deleted_subscription_is_gone_and_told(
+    developer: Client, services: Services
+) -> None:
     made = await subscribe(developer)
     answer = await developer.delete(f"{PATH}/{made['id']}")
     assert (answer.status_code, answer.content) == (204, b"")
@@ -282,7 +284,7 @@ async def test_a_deleted_subscription_is_gone_and_told(developer: Client, parts:
         gone = await developer(method, f"{PATH}/{made['id']}", json={})
         refused(gone, 404, "subscription_not_found")
     assert await listed(developer) == []
-    (told,) = await log_of(parts, developer.tenant_id, "system.subscription.deleted")
+    (told,) = await log_of(services, developer.tenant_id, "system.subscription.deleted")
     assert told["data"]["subscription_id"] == made["id"]
 
 

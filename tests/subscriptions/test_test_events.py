@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from app.domain.events.catalogue import CATALOGUE, example_of
+from app.areas import AREAS
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
 from tests.events.watching import log_of, settled, work_of
 from tests.subscriptions.making import (
@@ -35,7 +35,7 @@ async def _emit(client: Client, event_type: str = "agent.created", **more: Any) 
     return told
 
 
-async def test_it_stands_in_the_log_and_is_marked(developer: Client, parts: Parts) -> None:
+async def test_it_stands_in_the_log_and_is_marked(developer: Client, services: Services) -> None:
     told = await _emit(developer, data={"name": "Ada", "n": [1, None, {"ü": "🙂"}]})
     entry = (await developer.get(f"/api/v1/event-log/{told['event_id']}")).json()
     assert entry.pop("created_at")
@@ -55,21 +55,23 @@ async def test_what_happened_is_not_marked(developer: Client) -> None:
     assert "test" not in entry
 
 
-@pytest.mark.parametrize("event_type", CATALOGUE)
+@pytest.mark.parametrize("event_type", AREAS.event_types)
 async def test_its_data_is_the_types_example_unless_given(
-    developer: Client, parts: Parts, event_type: str
+    developer: Client, services: Services, event_type: str
 ) -> None:
     told = await _emit(developer, event_type)
-    (row,) = await log_of(parts, developer.tenant_id, event_type)
+    (row,) = await log_of(services, developer.tenant_id, event_type)
     assert (row["id"], row["test"]) == (told["event_id"], True)
-    assert row["data"] == example_of(CATALOGUE[event_type])
+    assert row["data"] == AREAS.event_types[event_type].example
 
 
-async def test_data_may_be_empty_and_null_is_the_example(developer: Client, parts: Parts) -> None:
+async def test_data_may_be_empty_and_null_is_the_example(
+    developer: Client, services: Services
+) -> None:
     await _emit(developer, data={})
     await _emit(developer, data=None)
-    found = await log_of(parts, developer.tenant_id)
-    assert [row["data"] for row in found] == [{}, example_of(CATALOGUE["agent.created"])]
+    found = await log_of(services, developer.tenant_id)
+    assert [row["data"] for row in found] == [{}, AREAS.event_types["agent.created"].example]
 
 
 async def test_it_carries_the_correlation_id_of_the_request(developer: Client) -> None:
@@ -97,23 +99,23 @@ async def test_matched_counts_the_subscriptions_that_it_triggers(
     assert (await _emit(developer, "agent.updated"))["matched"] == 0
 
 
-async def test_what_matched_is_what_is_counted(developer: Client, parts: Parts) -> None:
+async def test_what_matched_is_what_is_counted(developer: Client, services: Services) -> None:
     made = [await subscribe(developer, filters={"name": name}) for name in ("Ada", "Eve")]
     told = await _emit(developer, data={"name": "Ada"})
-    await settled(parts, developer.tenant_id)
+    await settled(services, developer.tenant_id)
     counts = [(await read(developer, one["id"]))["trigger_count"] for one in made]
     assert (told["matched"], counts) == (1, [1, 0])
 
 
 async def test_subscriptions_and_webhooks_get_it_marked_as_a_test(
-    developer: Client, receiver: Receiver, parts: Parts
+    developer: Client, receiver: Receiver, services: Services
 ) -> None:
     await to_url(developer, f"{receiver.url}/200/own")
     await webhook(developer, f"{receiver.url}/200/hook", "agent.created")
     named = await webhook(developer, f"{receiver.url}/200/named", "system.test")
     await to_webhook(developer, named)
     told = await _emit(developer, data={"name": "Ada"})
-    await settled(parts, developer.tenant_id)
+    await settled(services, developer.tenant_id)
     assert {got.path for got in receiver.got} == {"/200/own", "/200/hook", "/200/named"}
     for got in receiver.got:
         assert (got.json["id"], got.json["data"]) == (told["event_id"], {"name": "Ada"})
@@ -121,64 +123,66 @@ async def test_subscriptions_and_webhooks_get_it_marked_as_a_test(
         assert got.headers["X-Service-Test"] == "true"
 
 
-async def test_actions_run_on_it(developer: Client, parts: Parts) -> None:
+async def test_actions_run_on_it(developer: Client, services: Services) -> None:
     made = await subscribe(developer)
     told = await _emit(developer)
-    await settled(parts, developer.tenant_id)
-    (act,) = await work_of(parts, developer.tenant_id, "events.act")
+    await settled(services, developer.tenant_id)
+    (act,) = await work_of(services, developer.tenant_id, "events.act")
     assert (act["ref_id"], act["cause_event_id"]) == (made["id"], told["event_id"])
-    (dead,) = await log_of(parts, developer.tenant_id, "system.work.dead")
+    (dead,) = await log_of(services, developer.tenant_id, "system.work.dead")
     assert (dead["parent_id"], dead["test"]) == (told["event_id"], False)
 
 
 async def test_a_test_that_could_not_be_delivered_waits_for_its_next_attempt(
-    developer: Client, receiver: Receiver, parts: Parts
+    developer: Client, receiver: Receiver, services: Services
 ) -> None:
     made = await to_url(developer, f"{receiver.url}/500")
     await _emit(developer)
-    await settled(parts, developer.tenant_id)
+    await settled(services, developer.tenant_id)
     path = f"/api/v1/event-subscriptions/{made['id']}/executions"
     (one,) = (await developer.get(path)).json()["data"]
     assert (one["status"], one["attempt"]) == ("pending", 1)
     assert one["next_attempt_at"] is not None
     assert one["finished_at"] is None
-    (work,) = await work_of(parts, developer.tenant_id, "webhooks.deliver")
+    (work,) = await work_of(services, developer.tenant_id, "webhooks.deliver")
     assert work["state"] == "pending"
 
 
-async def test_nothing_is_done_where_nobody_waits_for_it(developer: Client, parts: Parts) -> None:
+async def test_nothing_is_done_where_nobody_waits_for_it(
+    developer: Client, services: Services
+) -> None:
     await _emit(developer)
-    assert await work_of(parts, developer.tenant_id) == []
-    assert await deliveries_of(parts, developer) == []
+    assert await work_of(services, developer.tenant_id) == []
+    assert await deliveries_of(services, developer) == []
 
 
 async def test_another_tenant_hears_nothing_of_it(
-    developer: Client, admin: Client, receiver: Receiver, parts: Parts
+    developer: Client, admin: Client, receiver: Receiver, services: Services
 ) -> None:
     await to_url(admin, f"{receiver.url}/200")
     told = await _emit(developer)
-    await settled(parts, developer.tenant_id)
+    await settled(services, developer.tenant_id)
     assert receiver.got == []
     path = f"/api/v1/event-log/{told['event_id']}"
     refused(await admin.get(path), 404, "event_not_found")
 
 
 async def test_super_admin_emits_in_the_tenant_that_is_named(
-    super_admin: Client, developer: Client, parts: Parts
+    super_admin: Client, developer: Client, services: Services
 ) -> None:
     there = {"X-Tenant-ID": developer.tenant_id}
     answer = await super_admin.post(PATH, {"event_type": "system.test"}, headers=there)
     assert answer.status_code == 202
-    (row,) = await log_of(parts, developer.tenant_id)
+    (row,) = await log_of(services, developer.tenant_id)
     assert row["id"] == answer.json()["event_id"]
 
 
-async def test_the_same_key_emits_it_once(developer: Client, parts: Parts) -> None:
+async def test_the_same_key_emits_it_once(developer: Client, services: Services) -> None:
     key = {"Idempotency-Key": new_id("key")}
     body = {"event_type": "system.test"}
     answers = [await developer.post(PATH, body, headers=key) for _ in range(2)]
     assert answers[0].json() == answers[1].json()
-    assert len(await log_of(parts, developer.tenant_id)) == 1
+    assert len(await log_of(services, developer.tenant_id)) == 1
 
 
 # What is refused
@@ -203,10 +207,10 @@ async def test_the_same_key_emits_it_once(developer: Client, parts: Parts) -> No
     ids=repr,
 )
 async def test_what_is_wrong_is_named_and_nothing_is_emitted(
-    developer: Client, parts: Parts, body: Any, field: str
+    developer: Client, services: Services, body: Any, field: str
 ) -> None:
     assert set(wrong(await developer.post(PATH, body))) == {field}
-    assert await log_of(parts, developer.tenant_id) == []
+    assert await log_of(services, developer.tenant_id) == []
 
 
 def _nested(levels: int) -> dict[str, Any]:
@@ -255,22 +259,22 @@ async def test_data_may_be_sixty_four_kibibytes(developer: Client) -> None:
     ids=lambda value: repr(value)[:30],
 )
 async def test_odd_data_goes_through_unharmed(
-    developer: Client, receiver: Receiver, parts: Parts, data: dict[str, Any]
+    developer: Client, receiver: Receiver, services: Services, data: dict[str, Any]
 ) -> None:
     await to_url(developer, f"{receiver.url}/200")
     await _emit(developer, data=data)
-    await settled(parts, developer.tenant_id)
+    await settled(services, developer.tenant_id)
     (got,) = receiver.got
     assert got.json["data"] == data
-    assert (await log_of(parts, developer.tenant_id, "agent.created"))[0]["data"] == data
+    assert (await log_of(services, developer.tenant_id, "agent.created"))[0]["data"] == data
 
 
 async def test_a_large_number_stays_the_same_however_the_log_writes_it(
-    developer: Client, receiver: Receiver, parts: Parts
+    developer: Client, receiver: Receiver, services: Services
 ) -> None:
     made = await to_url(developer, f"{receiver.url}/200", filters={"n": 1e22})
     assert (await _emit(developer, data={"n": 1e22}))["matched"] == 1
-    await settled(parts, developer.tenant_id)
+    await settled(services, developer.tenant_id)
     assert [float(got.json["data"]["n"]) for got in receiver.got] == [1e22]
     assert (await read(developer, made["id"]))["trigger_count"] == 1
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
 from tests.events.watching import log_of, work_of
 from tests.subscriptions.making import happened, read, subscribe, to_url
@@ -37,20 +37,20 @@ async def test_all_of_a_workflow_are_switched_and_counted(developer: Client) -> 
 
 @pytest.mark.parametrize("way", BOTH)
 async def test_what_is_already_so_is_not_counted_and_not_told(
-    developer: Client, parts: Parts, way: str
+    developer: Client, services: Services, way: str
 ) -> None:
     made = await subscribe(developer, active=way == "activate")
     assert await _switch(developer, "wfl_1", way) == {"workflow_id": "wfl_1", "updated": 0}
     assert await read(developer, made["id"]) == made
-    assert await log_of(parts, developer.tenant_id, "system.subscription.updated") == []
+    assert await log_of(services, developer.tenant_id, "system.subscription.updated") == []
 
 
-async def test_each_one_that_is_switched_is_told(developer: Client, parts: Parts) -> None:
+async def test_each_one_that_is_switched_is_told(developer: Client, services: Services) -> None:
     made = [
         await subscribe(developer, event_type=name) for name in ("agent.created", "form.created")
     ]
     await _switch(developer, "wfl_1", "deactivate")
-    found = await log_of(parts, developer.tenant_id, "system.subscription.updated")
+    found = await log_of(services, developer.tenant_id, "system.subscription.updated")
     assert [row["data"] for row in found] == [
         {
             "subscription_id": one["id"],
@@ -64,14 +64,14 @@ async def test_each_one_that_is_switched_is_told(developer: Client, parts: Parts
 
 
 async def test_what_is_switched_off_does_nothing_until_it_is_on_again(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     made = await subscribe(developer)
     await _switch(developer, "wfl_1", "deactivate")
-    await happened(parts, developer)
-    assert await work_of(parts, developer.tenant_id) == []
+    await happened(services, developer)
+    assert await work_of(services, developer.tenant_id) == []
     await _switch(developer, "wfl_1", "activate")
-    await happened(parts, developer)
+    await happened(services, developer)
     assert (await read(developer, made["id"]))["trigger_count"] == 1
 
 

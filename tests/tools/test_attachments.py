@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import refused
-from tests.tools.bench import Bench, bench_of
+from tests.tools.factories import Bench, bench_of
 from tests.tools.site import Site, always, open_site
 from tests.world import Client, World
 from workers.main import WorkerProcess
@@ -96,8 +96,8 @@ def _elsewhere(site: Site) -> str:
     return site.url.replace("127.0.0.1", "localhost")
 
 
-async def _sealed(parts: Parts, tool_id: str) -> bytes | None:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _sealed(services: Services, tool_id: str) -> bytes | None:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         sql = "SELECT override_auth FROM agent_tools WHERE tool_id = $1"
         found: bytes | None = await (await tx.raw()).fetchval(sql, tool_id)
     return found
@@ -507,7 +507,7 @@ async def test_an_override_may_bring_auth_of_its_own(
 
 
 async def test_auth_of_an_override_is_never_shown(
-    bench: Attaching, site: Site, worker: WorkerProcess, parts: Parts
+    bench: Attaching, site: Site, worker: WorkerProcess, services: Services
 ) -> None:
     tool_id = await bench.hook(site)
     override = {"method": "PUT", "auth_config": {"token": OVERRIDE_TOKEN}}
@@ -519,17 +519,17 @@ async def test_auth_of_an_override_is_never_shown(
     output = await bench.output(tool_id, agent_id=bench.agent_id)
     shown = [patched.text, agent.text, str(await bench.every()), str(output)]
     assert OVERRIDE_TOKEN not in "".join(shown)
-    assert OVERRIDE_TOKEN.encode() not in (await _sealed(parts, tool_id) or b"")
-    assert await _sealed(parts, tool_id) is not None
+    assert OVERRIDE_TOKEN.encode() not in (await _sealed(services, tool_id) or b"")
+    assert await _sealed(services, tool_id) is not None
 
 
 async def test_a_new_override_without_auth_forgets_the_one_before(
-    bench: Attaching, site: Site, worker: WorkerProcess, parts: Parts
+    bench: Attaching, site: Site, worker: WorkerProcess, services: Services
 ) -> None:
     tool_id = await bench.hook(site)
     await bench.attached(tool_id, config_override={"auth_config": {"token": OVERRIDE_TOKEN}})
     await bench.patch(tool_id, {"config_override": {"url": _elsewhere(site)}})
-    assert await _sealed(parts, tool_id) is None
+    assert await _sealed(services, tool_id) is None
     await bench.output(tool_id, agent_id=bench.agent_id)
     assert "Authorization" not in site.last.headers
 
@@ -571,14 +571,14 @@ async def test_an_agents_auth_for_a_place_of_its_own_stays_when_the_tool_is_led_
 
 @pytest.mark.parametrize("auth_type", ["none", "basic"])
 async def test_another_auth_type_of_the_tool_drops_the_agents_auth(
-    bench: Attaching, site: Site, worker: WorkerProcess, parts: Parts, auth_type: str
+    bench: Attaching, site: Site, worker: WorkerProcess, services: Services, auth_type: str
 ) -> None:
     tool_id = await bench.hook(site)
     await bench.attached(tool_id, config_override={"auth_config": {"token": OVERRIDE_TOKEN}})
     auth = {"username": "u", "password": "p"}
     change = {"auth_type": auth_type, "auth_config": auth if auth_type == "basic" else None}
     assert (await bench.client.put(f"/v1/tools/{tool_id}", change)).status_code == 200
-    assert await _sealed(parts, tool_id) is None
+    assert await _sealed(services, tool_id) is None
     await bench.output(tool_id, agent_id=bench.agent_id)
     assert OVERRIDE_TOKEN not in site.last.headers.get("Authorization", "")
 

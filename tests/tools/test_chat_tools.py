@@ -9,16 +9,17 @@ import httpx
 import pytest
 from aiohttp import web
 
+from app.domain.events.service import emit_dead
 from app.domain.tools import executions
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import until
 from tests.model_server import Reply
 from tests.server import Server
 from tests.talk import Talker, events_in, names_of
-from tests.tools.bench import Bench
+from tests.tools.factories import Bench
 from tests.tools.site import Site, open_site
-from workers.main import BURIALS, JOBS, WorkerProcess
+from workers.main import JOBS, ON_DEAD, WorkerProcess
 from workers.runner import Runner
 
 SUM = {
@@ -315,25 +316,25 @@ async def test_a_tool_of_another_agent_cannot_be_called(
 # Once, whatever happens to workers
 
 
-async def _accepted(talk: Talker, parts: Parts) -> tuple[str, str]:
+async def _accepted(talk: Talker, services: Services) -> tuple[str, str]:
     """The path of a job, and its work."""
     answer = await talk.client.post(f"{talk.path}/chat/async", {"message": "Order it"})
     assert answer.status_code == 202, answer.text
     job_id = answer.json()["job_id"]
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         sql = "SELECT work_id FROM chat_jobs WHERE id = $1"
         return f"{talk.path}/chat/jobs/{job_id}", await (await tx.raw()).fetchval(sql, job_id)
 
 
-async def _abandon(parts: Parts, work_id: str) -> None:
+async def _abandon(services: Services, work_id: str) -> None:
     """As it is some time after its worker was killed."""
     sql = "UPDATE work SET lease_until = now() - interval '1 second' WHERE id = $1"
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(sql, work_id)
 
 
 async def test_a_call_is_made_once_when_its_chats_worker_dies_before_the_outcome(
-    talk: Talker, bench: Bench, site: Site, parts: Parts, worker: WorkerProcess
+    talk: Talker, bench: Bench, site: Site, services: Services, worker: WorkerProcess
 ) -> None:
     release = asyncio.Event()
 
@@ -345,11 +346,15 @@ async def test_a_call_is_made_once_when_its_chats_worker_dies_before_the_outcome
     tool_id = await bench.create("webhook", {"url": site.url}, name="Order")
     await _attach(talk, tool_id)
     talk.script(Reply(texts=[], calls=[("order", {"item": 1})]), Reply(texts=["Ordered."]))
-    path, work_id = await _accepted(talk, parts)
-    dying = asyncio.create_task(Runner(parts, JOBS, BURIALS).run(work_id))
+    path, work_id = await _accepted(talk, services)
+    dying = asyncio.create_task(
+        Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
+    )
     await until(lambda: site.seen)
-    await _abandon(parts, work_id)
-    living = asyncio.create_task(Runner(parts, JOBS, BURIALS).run(work_id))
+    await _abandon(services, work_id)
+    living = asyncio.create_task(
+        Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
+    )
     release.set()
     await asyncio.gather(dying, living)
     view = (await talk.client.get(path)).json()
@@ -360,18 +365,20 @@ async def test_a_call_is_made_once_when_its_chats_worker_dies_before_the_outcome
 
 
 async def test_a_call_is_made_once_when_its_chats_worker_dies_before_the_reply(
-    talk: Talker, bench: Bench, site: Site, parts: Parts, worker: WorkerProcess
+    talk: Talker, bench: Bench, site: Site, services: Services, worker: WorkerProcess
 ) -> None:
     hold = asyncio.Event()
     tool_id = await bench.create("webhook", {"url": site.url}, name="Order")
     await _attach(talk, tool_id)
     order = Reply(texts=[], calls=[("order", {"item": 1})])
     talk.script(order, Reply(texts=["Lost"], hold=hold), Reply(texts=["Ordered."]))
-    path, work_id = await _accepted(talk, parts)
-    dying = asyncio.create_task(Runner(parts, JOBS, BURIALS).run(work_id))
+    path, work_id = await _accepted(talk, services)
+    dying = asyncio.create_task(
+        Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
+    )
     await until(lambda: len(talk.asked) == 2)
-    await _abandon(parts, work_id)
-    await Runner(parts, JOBS, BURIALS).run(work_id)
+    await _abandon(services, work_id)
+    await Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
     hold.set()
     await dying
     view = (await talk.client.get(path)).json()
@@ -381,26 +388,26 @@ async def test_a_call_is_made_once_when_its_chats_worker_dies_before_the_reply(
 
 
 async def test_the_same_call_asked_for_twice_is_one_run(
-    talk: Talker, bench: Bench, site: Site, parts: Parts, worker: WorkerProcess
+    talk: Talker, bench: Bench, site: Site, services: Services, worker: WorkerProcess
 ) -> None:
     tool_id, tenant_id = await bench.create("webhook", {"url": site.url}), talk.client.tenant_id
     asked = [
-        executions.perform(parts, tenant_id, tool_id, {}, call_id="call_one") for _ in range(2)
+        executions.perform(services, tenant_id, tool_id, {}, call_id="call_one") for _ in range(2)
     ]
     first = await asked[0]
     second = await asked[1]
     assert first["id"] == second["id"]
-    await executions.perform(parts, tenant_id, tool_id, {}, call_id="call_two")
+    await executions.perform(services, tenant_id, tool_id, {}, call_id="call_two")
     assert len(site.seen) == 2
 
 
 async def test_a_call_that_ran_is_told_as_it_ended_although_its_tool_is_disabled_now(
-    talk: Talker, bench: Bench, site: Site, parts: Parts, worker: WorkerProcess
+    talk: Talker, bench: Bench, site: Site, services: Services, worker: WorkerProcess
 ) -> None:
     """Asked for again after a crash; told otherwise, the model might try another way."""
     tool_id, tenant_id = await bench.create("webhook", {"url": site.url}), talk.client.tenant_id
-    first = await executions.perform(parts, tenant_id, tool_id, {}, call_id="call_one")
+    first = await executions.perform(services, tenant_id, tool_id, {}, call_id="call_one")
     await talk.client.put(f"/v1/tools/{tool_id}", {"is_enabled": False})
-    again = await executions.perform(parts, tenant_id, tool_id, {}, call_id="call_one")
+    again = await executions.perform(services, tenant_id, tool_id, {}, call_id="call_one")
     assert (again["id"], again["status"]) == (first["id"], "completed")
     assert len(site.seen) == 1

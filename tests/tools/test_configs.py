@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from app.domain.tools import configs
-from app.domain.tools.configs import KINDS, Config, is_repeatable
-from app.domain.tools.service import as_config
-from app.http.errors import Invalid
+from app.domain.tools.configs import TOOL_TYPES, Config, is_repeatable
+from app.domain.tools.registry import as_config
 from app.kit.egress import Guard
+from app.kit.errors import Invalid
 from tests.asking import refused
 from tests.world import Client
 
@@ -85,16 +85,16 @@ def _body(tool_type: str, config: Any) -> dict[str, Any]:
 def _details(tool_type: str, config: dict[str, Any], *, plain: bool = False) -> set[str]:
     """The keys that are refused."""
     with pytest.raises(Invalid) as caught:
-        configs.checked(tool_type, config, GUARD, "config", plain=plain)
+        configs.validate(tool_type, config, GUARD, "config", plain=plain)
     return set(caught.value.details or {})
 
 
 def _ok(tool_type: str, config: dict[str, Any], *, plain: bool = False) -> Config:
-    return configs.checked(tool_type, config, GUARD, "config", plain=plain)
+    return configs.validate(tool_type, config, GUARD, "config", plain=plain)
 
 
 def test_there_is_a_good_config_of_every_type() -> None:
-    assert GOOD.keys() == KINDS.keys()
+    assert GOOD.keys() == TOOL_TYPES.keys()
 
 
 @pytest.mark.parametrize("tool_type", GOOD)

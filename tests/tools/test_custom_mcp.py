@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tests.asking import refused, until
 from tests.ports import free_port
-from tests.tools.bench import Bench, bench_of
+from tests.tools.factories import Bench, bench_of
 from tests.tools.site import Site, always, open_site
 from tests.world import World
 from workers.main import WorkerProcess

@@ -12,7 +12,7 @@ import pytest
 from tests.asking import refused
 from tests.ports import free_port
 from tests.stores import Stores
-from tests.tools.bench import Bench, bench_of
+from tests.tools.factories import Bench, bench_of
 from tests.tools.outside import DATABASE, PASSWORD, USER, OutsidePostgres, running
 from tests.world import World
 from workers.main import WorkerProcess
@@ -471,7 +471,7 @@ async def test_an_unknown_host_is_a_connection_error(
     async def unknown(host: str, port: int) -> list[str]:
         raise OSError("unknown")
 
-    monkeypatch.setattr(worker.parts.egress.guard, "_resolve", unknown)
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", unknown)
     tool = await _tool(bench, postgres, host="db.example")
     assert await bench.code(tool, {"query": "SELECT 1"}) == "connection_error"
 

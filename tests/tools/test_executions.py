@@ -8,14 +8,15 @@ from typing import Any
 import httpx
 import pytest
 
+from app.areas import AREAS
 from app.domain.tools import executions, queries
 from app.kit.ids import new_id
-from app.kit.work import KINDS, Kind
-from app.parts import Parts
+from app.kit.work import WorkKind
+from app.services import Services
 from db import ledger, retention
 from db.session import ALL_TENANTS
 from tests.asking import refused
-from tests.tools.bench import Bench, bench_of
+from tests.tools.factories import Bench, bench_of
 from tests.tools.site import Site, always, open_site
 from tests.world import Client, World
 from workers.main import WorkerProcess
@@ -80,13 +81,13 @@ async def _tool(bench: Bench, tool_id: str) -> dict[str, Any]:
     return found
 
 
-async def _sql(parts: Parts, sql: str, *args: object) -> None:
-    async with parts.db.tx(ALL_TENANTS) as tx:
+async def _sql(services: Services, sql: str, *args: object) -> None:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(sql, *args)
 
 
-async def _value(parts: Parts, sql: str, *args: object) -> Any:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def _value(services: Services, sql: str, *args: object) -> Any:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         return await (await tx.raw()).fetchval(sql, *args)
 
 
@@ -363,12 +364,14 @@ async def test_a_run_is_counted_when_it_ends(bench: Bench, worker: WorkerProcess
     assert shown[0]["updated_at"] == before["updated_at"]
 
 
-async def _insert(parts: Parts, bench: Bench, tool_id: str, at: datetime, **fields: Any) -> str:
+async def _insert(
+    services: Services, bench: Bench, tool_id: str, at: datetime, **fields: Any
+) -> str:
     """A run that ended, at a time of the test's choosing."""
     row = {"status": "completed", "ms": 10, "agent_id": None, "finished": True, **fields}
     execution_id = new_id("exe")
     await _sql(
-        parts,
+        services,
         "INSERT INTO tool_executions (tenant_id, id, tool_id, agent_id, work_id, status, input,"
         " output, correlation_id, execution_time_ms, executed_at, finished_at)"
         " VALUES ($1, $2, $3, $4, 'wrk_x', $5, '{}', '{}', 'cor_x', $6, $7, $8)",
@@ -389,15 +392,15 @@ NOON = (datetime.now(UTC) - timedelta(days=3)).replace(hour=12, minute=0, second
 
 
 @pytest.fixture
-async def history(bench: Bench, parts: Parts) -> tuple[str, list[str]]:
+async def history(bench: Bench, services: Services) -> tuple[str, list[str]]:
     """A tool and four runs of it, an hour apart."""
     tool_id = await bench.create("function", ECHO)
     statuses = ["completed", "failed", "timeout", "completed"]
     ids = [
-        await _insert(parts, bench, tool_id, NOON + timedelta(hours=hour), status=status)
+        await _insert(services, bench, tool_id, NOON + timedelta(hours=hour), status=status)
         for hour, status in enumerate(statuses)
     ]
-    await _insert(parts, bench, tool_id, NOON, status="running", finished=False)
+    await _insert(services, bench, tool_id, NOON, status="running", finished=False)
     return tool_id, ids
 
 
@@ -458,19 +461,19 @@ async def test_a_wrong_parameter_of_the_list_is_named(
     assert name in refused(answer, 422, "validation_error")["details"]
 
 
-async def test_a_run_that_has_not_ended_is_not_shown(bench: Bench, parts: Parts) -> None:
+async def test_a_run_that_has_not_ended_is_not_shown(bench: Bench, services: Services) -> None:
     tool_id = await bench.create("function", ECHO)
-    running = await _insert(parts, bench, tool_id, NOON, status="running", finished=False)
+    running = await _insert(services, bench, tool_id, NOON, status="running", finished=False)
     path = f"/v1/tools/{tool_id}/executions/{running}"
     refused(await bench.client.get(path), 404, "execution_not_found")
 
 
-async def test_runs_of_the_last_90_days_are_kept(bench: Bench, parts: Parts) -> None:
+async def test_runs_of_the_last_90_days_are_kept(bench: Bench, services: Services) -> None:
     tool_id, now = await bench.create("function", ECHO), datetime.now(UTC)
-    kept = await _insert(parts, bench, tool_id, now - timedelta(days=89, hours=23))
-    await _insert(parts, bench, tool_id, now - timedelta(days=90, hours=1))
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
-        await retention.forget(await tx.raw())
+    kept = await _insert(services, bench, tool_id, now - timedelta(days=89, hours=23))
+    await _insert(services, bench, tool_id, now - timedelta(days=90, hours=1))
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        await retention.delete_expired(await tx.raw(), AREAS.retention)
     assert [record["id"] for record in await _records(bench, tool_id)] == [kept]
 
 
@@ -509,12 +512,12 @@ async def test_the_figures_of_an_unused_tool_are_zeros(bench: Bench) -> None:
     ("period", "total"), [("24h", 1), ("7d", 2), ("30d", 3), ("90d", 4), (None, 2)]
 )
 async def test_figures_are_of_their_period(
-    bench: Bench, parts: Parts, period: str | None, total: int
+    bench: Bench, services: Services, period: str | None, total: int
 ) -> None:
     tool_id, now = await bench.create("function", ECHO), datetime.now(UTC)
     for days in (1, 7, 30, 90):
-        await _insert(parts, bench, tool_id, now - timedelta(days=days, minutes=-5))
-        await _insert(parts, bench, tool_id, now - timedelta(days=days, minutes=5), ms=10**6)
+        await _insert(services, bench, tool_id, now - timedelta(days=days, minutes=-5))
+        await _insert(services, bench, tool_id, now - timedelta(days=days, minutes=5), ms=10**6)
     # Just outside of one period is inside of the next.
     inside = {"24h": 1, "7d": 3, "30d": 5, "90d": 7}[period or "7d"]
     found = await _stats(bench, tool_id, **({"period": period} if period else {}))
@@ -523,24 +526,24 @@ async def test_figures_are_of_their_period(
     assert sum(day["executions"] for day in found["daily_breakdown"]) == inside
 
 
-async def test_percentiles_are_those_of_postgres(bench: Bench, parts: Parts) -> None:
+async def test_percentiles_are_those_of_postgres(bench: Bench, services: Services) -> None:
     tool_id, now = await bench.create("function", ECHO), datetime.now(UTC)
     times = [5, 17, 17, 80, 123, 250, 251, 900, 1800, 9999, 42]
     for ms in times:
-        await _insert(parts, bench, tool_id, now - timedelta(hours=1), ms=ms)
+        await _insert(services, bench, tool_id, now - timedelta(hours=1), ms=ms)
     found = await _stats(bench, tool_id)
     for name, share in (("p95", 0.95), ("p99", 0.99)):
         sql = "SELECT percentile_cont($2) WITHIN GROUP (ORDER BY ms) FROM unnest($1::int[]) ms"
-        expected = await _value(parts, sql, times, share)
+        expected = await _value(services, sql, times, share)
         assert found[f"{name}_execution_time_ms"] == round(expected, 1)
     assert found["avg_execution_time_ms"] == round(sum(times) / len(times), 1)
 
 
-async def test_success_is_told_in_percent(bench: Bench, parts: Parts) -> None:
+async def test_success_is_told_in_percent(bench: Bench, services: Services) -> None:
     tool_id, now = await bench.create("function", ECHO), datetime.now(UTC)
     for status in ("completed", "completed", "failed", "timeout", "completed", "completed"):
-        await _insert(parts, bench, tool_id, now - timedelta(hours=1), status=status)
-    await _insert(parts, bench, tool_id, now, status="running", finished=False)
+        await _insert(services, bench, tool_id, now - timedelta(hours=1), status=status)
+    await _insert(services, bench, tool_id, now, status="running", finished=False)
     found = await _stats(bench, tool_id)
     assert (found["total_executions"], found["successful"], found["failed"]) == (6, 4, 2)
     assert found["success_rate"] == 66.67
@@ -548,7 +551,7 @@ async def test_success_is_told_in_percent(bench: Bench, parts: Parts) -> None:
     assert (shown["total_executions"], shown["success_rate"]) == (6, 66.67)
 
 
-async def test_days_are_those_of_utc(bench: Bench, parts: Parts) -> None:
+async def test_days_are_those_of_utc(bench: Bench, services: Services) -> None:
     tool_id = await bench.create("function", ECHO)
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     for at, status in [
@@ -557,7 +560,7 @@ async def test_days_are_those_of_utc(bench: Bench, parts: Parts) -> None:
         (today - timedelta(days=1, seconds=1), "timeout"),
         (today, "completed"),
     ]:
-        await _insert(parts, bench, tool_id, at, status=status)
+        await _insert(services, bench, tool_id, at, status=status)
     days = (await _stats(bench, tool_id))["daily_breakdown"]
     dates = [(today - timedelta(days=back)).strftime("%Y-%m-%d") for back in range(7, -1, -1)]
     assert [day["date"] for day in days] == dates
@@ -565,22 +568,22 @@ async def test_days_are_those_of_utc(bench: Bench, parts: Parts) -> None:
     assert counted == [(1, 1), (2, 1), (1, 0)]
 
 
-async def test_the_agents_who_used_a_tool_most_are_told(bench: Bench, parts: Parts) -> None:
+async def test_the_agents_who_used_a_tool_most_are_told(bench: Bench, services: Services) -> None:
     tool_id, now = await bench.create("function", ECHO), datetime.now(UTC)
     often, seldom = await bench.agent(), await bench.agent()
     await bench.client.put(f"/api/v1/agents/{often}", {"name": "Often"})
     for agent_id, times in ((often, 3), (seldom, 1), (None, 5)):
         for _ in range(times):
-            await _insert(parts, bench, tool_id, now - timedelta(hours=1), agent_id=agent_id)
+            await _insert(services, bench, tool_id, now - timedelta(hours=1), agent_id=agent_id)
     assert (await _stats(bench, tool_id))["top_agents"] == [
         {"agent_id": often, "agent_name": "Often", "executions": 3},
         {"agent_id": seldom, "agent_name": "Agent", "executions": 1},
     ]
 
 
-async def test_an_agent_that_is_gone_still_counts(bench: Bench, parts: Parts) -> None:
+async def test_an_agent_that_is_gone_still_counts(bench: Bench, services: Services) -> None:
     tool_id, agent_id = await bench.create("function", ECHO), await bench.agent()
-    await _insert(parts, bench, tool_id, datetime.now(UTC), agent_id=agent_id)
+    await _insert(services, bench, tool_id, datetime.now(UTC), agent_id=agent_id)
     await bench.client.delete(f"/api/v1/agents/{agent_id}")
     top = (await _stats(bench, tool_id))["top_agents"]
     assert top == [{"agent_id": agent_id, "agent_name": "", "executions": 1}]
@@ -645,12 +648,12 @@ async def test_a_nul_in_an_output_does_not_fail_a_run(bench: Bench, worker: Work
 @pytest.fixture
 def unheard(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs wait on a queue that no worker of this test process takes."""
-    kind = Kind("tools.run", "speech", retry_delays=(0, 0), awaited=True)
-    monkeypatch.setitem(KINDS, kind.name, kind)
+    kind = WorkKind("tools.run", "speech", retry_delays=(0, 0), awaited=True)
+    monkeypatch.setitem(AREAS.work_kinds, kind.name, kind)
 
 
 async def test_a_run_that_no_worker_takes_ends_as_a_timeout(
-    bench: Bench, parts: Parts, unheard: None, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, services: Services, unheard: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executions, "QUEUE_SECONDS", 0.3)
     tool_id = await bench.create("function", {**ECHO, "timeout_ms": 50})
@@ -661,12 +664,12 @@ async def test_a_run_that_no_worker_takes_ends_as_a_timeout(
         data["execution_id"]
     ]
     state = "SELECT state FROM work WHERE ref_id = $1"
-    assert await _value(parts, state, data["execution_id"]) == "cancelled"
+    assert await _value(services, state, data["execution_id"]) == "cancelled"
 
 
 async def test_a_worker_that_comes_too_late_runs_nothing(
     bench: Bench,
-    parts: Parts,
+    services: Services,
     site: Site,
     worker: WorkerProcess,
     unheard: None,
@@ -676,16 +679,16 @@ async def test_a_worker_that_comes_too_late_runs_nothing(
     tool_id = await bench.create("webhook", {"url": site.url, "timeout_ms": 50})
     data = await bench.run(tool_id)
     work = "SELECT id FROM work WHERE ref_id = $1"
-    await worker.runner.run(await _value(parts, work, data["execution_id"]))
+    await worker.runner.run(await _value(services, work, data["execution_id"]))
     assert site.seen == []
     assert (await _tool(bench, tool_id))["usage_count"] == 1
 
 
-async def _started(parts: Parts, tool_id: str) -> tuple[str, str]:
+async def _started(services: Services, tool_id: str) -> tuple[str, str]:
     """The run that somebody waits for, and its work, once both are there."""
     async with asyncio.timeout(10):
         while True:
-            async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+            async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
                 sql = "SELECT id, work_id FROM tool_executions WHERE tool_id = $1"
                 row = await (await tx.raw()).fetchrow(sql, tool_id)
             if row is not None:
@@ -693,19 +696,21 @@ async def _started(parts: Parts, tool_id: str) -> tuple[str, str]:
             await asyncio.sleep(0.01)
 
 
-async def _die_in_the_middle(bench: Bench, parts: Parts, execution_id: str, work_id: str) -> None:
+async def _die_in_the_middle(
+    bench: Bench, services: Services, execution_id: str, work_id: str
+) -> None:
     """As a worker leaves it that took the run, began it and was killed."""
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         assert await ledger.claim(await tx.raw(), work_id, "lea_dead", 0.0) is not None
         assert await queries.begin(tx, bench.client.tenant_id, execution_id) is not None
 
 
 async def _after_a_death(
-    bench: Bench, parts: Parts, worker: WorkerProcess, tool_id: str, given: dict[str, Any]
+    bench: Bench, services: Services, worker: WorkerProcess, tool_id: str, given: dict[str, Any]
 ) -> dict[str, Any]:
     waiting = asyncio.create_task(bench.run(tool_id, given))
-    execution_id, work_id = await _started(parts, tool_id)
-    await _die_in_the_middle(bench, parts, execution_id, work_id)
+    execution_id, work_id = await _started(services, tool_id)
+    await _die_in_the_middle(bench, services, execution_id, work_id)
     await worker.runner.run(work_id)
     found = await waiting
     assert found["execution_id"] == execution_id
@@ -713,77 +718,79 @@ async def _after_a_death(
 
 
 async def test_a_function_whose_worker_died_is_run_again(
-    bench: Bench, parts: Parts, worker: WorkerProcess, unheard: None
+    bench: Bench, services: Services, worker: WorkerProcess, unheard: None
 ) -> None:
     tool_id = await bench.create("function", ECHO)
-    data = await _after_a_death(bench, parts, worker, tool_id, {"a": 1})
+    data = await _after_a_death(bench, services, worker, tool_id, {"a": 1})
     assert (data["status"], data["output"]) == ("completed", {"a": 1})
     assert (await _tool(bench, tool_id))["usage_count"] == 1
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 async def test_a_call_with_effects_whose_worker_died_is_not_repeated(
-    bench: Bench, parts: Parts, worker: WorkerProcess, site: Site, unheard: None, method: str
+    bench: Bench, services: Services, worker: WorkerProcess, site: Site, unheard: None, method: str
 ) -> None:
     tool_id = await bench.create("webhook", {"url": site.url, "method": method})
-    data = await _after_a_death(bench, parts, worker, tool_id, {})
+    data = await _after_a_death(bench, services, worker, tool_id, {})
     assert data["status"] == "failed"
     assert "not repeated because it may have had effects" in data["error"]["message"]
     assert site.seen == []
 
 
 async def test_a_call_that_only_reads_is_repeated_when_its_worker_died(
-    bench: Bench, parts: Parts, worker: WorkerProcess, site: Site, unheard: None
+    bench: Bench, services: Services, worker: WorkerProcess, site: Site, unheard: None
 ) -> None:
     tool_id = await bench.create("webhook", {"url": site.url, "method": "GET"})
-    data = await _after_a_death(bench, parts, worker, tool_id, {})
+    data = await _after_a_death(bench, services, worker, tool_id, {})
     assert data["status"] == "completed"
     assert len(site.seen) == 1
 
 
 async def test_a_run_whose_every_worker_died_ends_as_failed(
-    bench: Bench, parts: Parts, worker: WorkerProcess, unheard: None
+    bench: Bench, services: Services, worker: WorkerProcess, unheard: None
 ) -> None:
     tool_id = await bench.create("function", ECHO)
     waiting = asyncio.create_task(bench.run(tool_id))
-    execution_id, work_id = await _started(parts, tool_id)
+    execution_id, work_id = await _started(services, tool_id)
     for _ in range(3):
-        await _die_in_the_middle(bench, parts, execution_id, work_id)
+        await _die_in_the_middle(bench, services, execution_id, work_id)
     await worker.runner.run(work_id)
     data = await waiting
     assert (data["status"], data["error"]["code"]) == ("failed", "runtime_error")
 
 
 async def test_a_worker_that_lost_its_run_to_another_changes_nothing(
-    bench: Bench, parts: Parts, worker: WorkerProcess, site: Site, unheard: None
+    bench: Bench, services: Services, worker: WorkerProcess, site: Site, unheard: None
 ) -> None:
     tool_id = await bench.create("webhook", {"url": site.url})
     waiting = asyncio.create_task(bench.run(tool_id))
-    execution_id, work_id = await _started(parts, tool_id)
+    execution_id, work_id = await _started(services, tool_id)
     runs = [asyncio.create_task(worker.runner.run(work_id)) for _ in range(5)]
     await asyncio.gather(*runs)
     assert (await waiting)["status"] == "completed"
     assert len(site.seen) == 1
     count = "SELECT count(*) FROM tool_executions WHERE id = $1"
-    assert await _value(parts, count, execution_id) == 1
+    assert await _value(services, count, execution_id) == 1
 
 
 async def test_who_waits_for_a_tool_that_is_deleted_is_told(
-    bench: Bench, parts: Parts, worker: WorkerProcess, unheard: None
+    bench: Bench, services: Services, worker: WorkerProcess, unheard: None
 ) -> None:
     tool_id = await bench.create("function", ECHO)
     waiting = asyncio.create_task(_execute(bench, tool_id))
-    _, work_id = await _started(parts, tool_id)
+    _, work_id = await _started(services, tool_id)
     assert (await bench.client.delete(f"/v1/tools/{tool_id}")).status_code == 204
     await worker.runner.run(work_id)
     refused(await waiting, 404, "tool_not_found")
 
 
-async def test_the_ledger_holds_ids_and_no_input(bench: Bench, parts: Parts, unheard: None) -> None:
+async def test_the_ledger_holds_ids_and_no_input(
+    bench: Bench, services: Services, unheard: None
+) -> None:
     tool_id = await bench.create("function", ECHO)
     waiting = asyncio.create_task(bench.run(tool_id, {"pin": "planted-pin"}))
-    execution_id, work_id = await _started(parts, tool_id)
-    text = await _value(parts, "SELECT w::text FROM work w WHERE id = $1", work_id)
+    execution_id, work_id = await _started(services, tool_id)
+    text = await _value(services, "SELECT w::text FROM work w WHERE id = $1", work_id)
     assert execution_id in text
     assert "planted-pin" not in text
     await bench.client.delete(f"/v1/tools/{tool_id}")
@@ -808,11 +815,11 @@ async def test_whoever_may_not_run_tools_sees_that_they_ran_and_no_more(
 
 
 async def test_what_an_agent_said_is_for_those_who_may_read_conversations(
-    bench: Bench, world: World, parts: Parts, worker: WorkerProcess
+    bench: Bench, world: World, services: Services, worker: WorkerProcess
 ) -> None:
     tool_id = await bench.create("function", ECHO)
     await bench.run(tool_id, {"said": "something private"})
-    await _sql(parts, "UPDATE tool_executions SET call_id = id WHERE tool_id = $1", tool_id)
+    await _sql(services, "UPDATE tool_executions SET call_id = id WHERE tool_id = $1", tool_id)
     for role, input_ in (("tenant_admin", {"said": "something private"}), ("agent_user", {})):
         other = await world.user(role, bench.client.tenant_id)
         answer = await other.get(f"/v1/tools/{tool_id}/executions")

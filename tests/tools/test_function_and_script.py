@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.asking import refused
-from tests.tools.bench import Bench, bench_of
+from tests.tools.factories import Bench, bench_of
 from tests.world import World
 from workers.main import WorkerProcess
 
@@ -426,7 +426,7 @@ async def test_without_a_sandbox_no_code_runs(
     tool_type: str,
     config: dict[str, Any],
 ) -> None:
-    monkeypatch.setattr(worker.parts.sandbox, "tier", "none")
+    monkeypatch.setattr(worker.services.sandbox, "tier", "none")
     error = await bench.failure(await bench.create(tool_type, config))
     assert (error["status"], error["code"]) == ("failed", "sandbox_unavailable")
 

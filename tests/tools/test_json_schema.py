@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.domain.tools import json_schema
-from app.http.errors import Invalid
+from app.kit.errors import Invalid
 from tests.asking import refused
 from tests.world import Client
 

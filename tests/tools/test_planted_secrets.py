@@ -33,7 +33,7 @@ from tests.peer import Handler
 from tests.ports import free_port
 from tests.stores import Stores
 from tests.tools import outside
-from tests.tools.bench import Bench, bench_of
+from tests.tools.factories import Bench, bench_of
 from tests.tools.site import Site
 from tests.world import World
 from workers.main import WorkerProcess

@@ -9,13 +9,13 @@ import httpx
 import msgspec
 import pytest
 
-from app.domain.tools.service import place_of
+from app.domain.tools.registry import seal_context
 from app.kit import logs
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import refused, until
 from tests.server import Server
-from tests.tools.bench import Bench
+from tests.tools.factories import Bench
 from tests.tools.site import Site, open_site
 from tests.world import Client, World
 from workers.main import WorkerProcess
@@ -106,14 +106,14 @@ async def _events(caller: Client) -> list[tuple[str, dict[str, Any]]]:
     return [(kind, data) for kind, data in found if kind.startswith("system.tool.")]
 
 
-async def _auth(parts: Parts, tool_id: str) -> bytes | None:
+async def _auth(services: Services, tool_id: str) -> bytes | None:
     """What is stored of a tool's auth, opened."""
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         sql = "SELECT tenant_id, auth_config FROM tools WHERE id = $1"
         row = await (await tx.raw()).fetchrow(sql, tool_id)
     if row["auth_config"] is None:
         return None
-    opened = parts.keyring.open(row["auth_config"], place_of(row["tenant_id"], tool_id))
+    opened = services.keyring.open(row["auth_config"], seal_context(row["tenant_id"], tool_id))
     return msgspec.json.encode(msgspec.json.decode(opened)["auth"])
 
 
@@ -230,10 +230,10 @@ async def test_what_is_not_the_callers_to_say_cannot_be_made(
 
 @pytest.mark.parametrize("auth_config", [None, {}, {"token": "x"}])
 async def test_a_tool_without_auth_stores_none(
-    developer: Client, parts: Parts, auth_config: Any
+    developer: Client, services: Services, auth_config: Any
 ) -> None:
     made = await _create(developer, **{**HOOK, "auth_type": "none", "auth_config": auth_config})
-    assert await _auth(parts, made["id"]) is None
+    assert await _auth(services, made["id"]) is None
 
 
 async def test_the_same_key_makes_one_tool(developer: Client) -> None:
@@ -606,46 +606,46 @@ async def hook(developer: Client) -> str:
     return made
 
 
-async def test_what_is_sealed_opens_to_what_was_given(parts: Parts, hook: str) -> None:
-    assert await _auth(parts, hook) == b'{"token":"planted-token-0123456789"}'
+async def test_what_is_sealed_opens_to_what_was_given(services: Services, hook: str) -> None:
+    assert await _auth(services, hook) == b'{"token":"planted-token-0123456789"}'
 
 
 async def test_an_update_without_auth_config_keeps_it(
-    developer: Client, parts: Parts, hook: str
+    developer: Client, services: Services, hook: str
 ) -> None:
     await _put(developer, hook, {"name": "New", "config": {"timeout_ms": 9}})
-    assert await _auth(parts, hook) == b'{"token":"planted-token-0123456789"}'
+    assert await _auth(services, hook) == b'{"token":"planted-token-0123456789"}'
 
 
 async def test_an_auth_config_replaces_the_one_before(
-    developer: Client, parts: Parts, hook: str
+    developer: Client, services: Services, hook: str
 ) -> None:
     await _put(developer, hook, {"auth_config": {"token": "other"}})
-    assert await _auth(parts, hook) == b'{"token":"other"}'
+    assert await _auth(services, hook) == b'{"token":"other"}'
 
 
 @pytest.mark.parametrize("nothing", [None, {}])
 async def test_an_empty_auth_config_takes_it_away(
-    developer: Client, parts: Parts, hook: str, nothing: Any
+    developer: Client, services: Services, hook: str, nothing: Any
 ) -> None:
     await _put(developer, hook, {"auth_config": nothing})
-    assert await _auth(parts, hook) is None
+    assert await _auth(services, hook) is None
 
 
 @pytest.mark.parametrize("auth_type", ["none", "basic", "api_key", "oauth2", "custom"])
 async def test_another_auth_type_drops_the_stored_auth(
-    developer: Client, parts: Parts, hook: str, auth_type: str
+    developer: Client, services: Services, hook: str, auth_type: str
 ) -> None:
     assert (await _put(developer, hook, {"auth_type": auth_type}))["auth_type"] == auth_type
-    assert await _auth(parts, hook) is None
+    assert await _auth(services, hook) is None
 
 
 async def test_another_auth_type_takes_its_auth_along(
-    developer: Client, parts: Parts, hook: str
+    developer: Client, services: Services, hook: str
 ) -> None:
     auth = {"username": "u", "password": "p"}
     await _put(developer, hook, {"auth_type": "basic", "auth_config": auth})
-    assert await _auth(parts, hook) == b'{"username":"u","password":"p"}'
+    assert await _auth(services, hook) == b'{"username":"u","password":"p"}'
 
 
 @pytest.mark.parametrize(
@@ -658,20 +658,20 @@ async def test_another_auth_type_takes_its_auth_along(
     ],
 )
 async def test_a_tool_that_leads_elsewhere_needs_its_auth_again(
-    developer: Client, parts: Parts, hook: str, url: str
+    developer: Client, services: Services, hook: str, url: str
 ) -> None:
     answer = await developer.put(f"{PATH}/{hook}", {"config": {"url": url}})
     assert set(refused(answer, 422, "validation_error")["details"]) == {"auth_config"}
     assert (await _get(developer, hook))["config"] == HOOK["config"]
     await _put(developer, hook, {"config": {"url": url}, "auth_config": {"token": "again"}})
-    assert await _auth(parts, hook) == b'{"token":"again"}'
+    assert await _auth(services, hook) == b'{"token":"again"}'
 
 
 async def test_another_path_of_the_same_host_keeps_the_auth(
-    developer: Client, parts: Parts, hook: str
+    developer: Client, services: Services, hook: str
 ) -> None:
     await _put(developer, hook, {"config": {"url": "https://hooks.example.com:443/other"}})
-    assert await _auth(parts, hook) is not None
+    assert await _auth(services, hook) is not None
 
 
 async def test_another_type_with_another_host_needs_its_auth_again(
@@ -684,11 +684,11 @@ async def test_another_type_with_another_host_needs_its_auth_again(
 
 
 async def test_a_tool_may_lead_elsewhere_without_any_auth(
-    developer: Client, parts: Parts, hook: str
+    developer: Client, services: Services, hook: str
 ) -> None:
     change = {"config": {"url": "https://evil.example.com"}, "auth_config": None}
     await _put(developer, hook, change)
-    assert await _auth(parts, hook) is None
+    assert await _auth(services, hook) is None
 
 
 AUTHS: dict[str, dict[str, Any]] = {
@@ -711,11 +711,11 @@ AUTHS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("auth_type", AUTHS)
 async def test_every_kind_of_auth_is_taken_with_every_key(
-    developer: Client, parts: Parts, auth_type: str
+    developer: Client, services: Services, auth_type: str
 ) -> None:
     fields = {**HOOK, "auth_type": auth_type, "auth_config": AUTHS[auth_type]}
     made = await _create(developer, **fields)
-    assert await _auth(parts, made["id"]) is not None
+    assert await _auth(services, made["id"]) is not None
 
 
 @pytest.mark.parametrize(
@@ -787,10 +787,12 @@ async def _credential(caller: Client, type_: str = "bearer_token") -> str:
     return made
 
 
-async def test_a_tool_may_name_a_credential_of_the_vault(developer: Client, parts: Parts) -> None:
+async def test_a_tool_may_name_a_credential_of_the_vault(
+    developer: Client, services: Services
+) -> None:
     credential_id = await _credential(developer)
     made = await _create(developer, **{**HOOK, "auth_config": {"credential_id": credential_id}})
-    assert await _auth(parts, made["id"]) == f'{{"credential_id":"{credential_id}"}}'.encode()
+    assert await _auth(services, made["id"]) == f'{{"credential_id":"{credential_id}"}}'.encode()
 
 
 @pytest.mark.parametrize("which", ["unknown", "foreign", "another type"])
@@ -808,7 +810,7 @@ async def test_a_credential_that_does_not_fit_is_refused(
 
 
 @pytest.fixture
-async def careless(world: World, parts: Parts, super_admin: Client) -> AsyncIterator[str]:
+async def careless(world: World, services: Services, super_admin: Client) -> AsyncIterator[str]:
     """A role that may write tools and no credentials; as before when the test ends."""
     path = "/roles/agent_user/permissions"
     before = (await super_admin.get(path)).json()["permissions"]
@@ -855,10 +857,10 @@ def _spellings(secret: str) -> list[str]:
     return [secret, raw.hex(), base64.b64encode(raw).decode()]
 
 
-async def _columns_with(parts: Parts, secret: str) -> list[str]:
+async def _columns_with(services: Services, secret: str) -> list[str]:
     """Tables with a row in which the secret can be read."""
     found = []
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         raw = await tx.raw()
         tables = await raw.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
         for table in [row["tablename"] for row in tables]:
@@ -869,10 +871,10 @@ async def _columns_with(parts: Parts, secret: str) -> list[str]:
     return found
 
 
-async def _keys_with(parts: Parts, secret: str) -> list[bytes]:
+async def _keys_with(services: Services, secret: str) -> list[bytes]:
     found = []
-    async for key in parts.redis.scan_iter(count=1000):
-        dumped = await parts.redis.dump(key) or b""
+    async for key in services.redis.scan_iter(count=1000):
+        dumped = await services.redis.dump(key) or b""
         if any(text.encode() in dumped + key for text in _spellings(secret)):
             found.append(key)
     return found
@@ -895,7 +897,7 @@ def log(capsys: pytest.CaptureFixture[str]) -> Iterator[pytest.CaptureFixture[st
 
 async def test_a_secret_is_in_no_answer_no_row_no_key_and_no_line_of_the_log(
     world: World,
-    parts: Parts,
+    services: Services,
     worker: WorkerProcess,
     site: Site,
     log: pytest.CaptureFixture[str],
@@ -927,8 +929,8 @@ async def test_a_secret_is_in_no_answer_no_row_no_key_and_no_line_of_the_log(
     assert site.last.headers["Authorization"] == f"Bearer {secret}"
     await asked("GET", f"{PATH}/{tool_id}/executions")
     await asked("PUT", f"{PATH}/{tool_id}", json={"auth_config": {"token": secret}})
-    assert await _columns_with(parts, secret) == []
-    assert await _keys_with(parts, secret) == []
+    assert await _columns_with(services, secret) == []
+    assert await _keys_with(services, secret) == []
     await asked("DELETE", f"{PATH}/{tool_id}")
     await asked("GET", "/api/v1/event-log")
     # Only the name of a key that nobody knows is told back: it was no value.
@@ -960,7 +962,7 @@ async def test_the_api_document_shows_no_auth_config_in_answers(server: Server) 
 
 
 async def test_a_deleted_tool_is_gone_with_all_that_hung_on_it(
-    developer: Client, parts: Parts, worker: WorkerProcess
+    developer: Client, services: Services, worker: WorkerProcess
 ) -> None:
     bench, credential_id = Bench(developer), await _credential(developer)
     made = await _create(developer)
@@ -976,7 +978,7 @@ async def test_a_deleted_tool_is_gone_with_all_that_hung_on_it(
     assert (await developer.get(f"/api/v1/agents/{agent_id}")).json()["tools"] == []
     rules = await developer.get(f"/v1/credentials/{credential_id}/access")
     assert rules.json() == {"data": []}
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         counted = "SELECT count(*) FROM tool_executions WHERE tool_id = $1"
         assert await (await tx.raw()).fetchval(counted, made["id"]) == 0
 
@@ -1058,11 +1060,11 @@ async def test_another_tenants_tool_is_not_there(
 
 
 async def test_super_admin_sees_and_changes_every_tenants_tools(
-    developer: Client, super_admin: Client, parts: Parts, hook: str
+    developer: Client, super_admin: Client, services: Services, hook: str
 ) -> None:
     assert (await _get(super_admin, hook))["id"] == hook
     await _put(super_admin, hook, {"auth_config": {"token": "from above"}})
-    assert await _auth(parts, hook) == b'{"token":"from above"}'
+    assert await _auth(services, hook) == b'{"token":"from above"}'
     narrowed = await super_admin.get(PATH, headers={"x-tenant-id": developer.tenant_id})
     assert [item["id"] for item in narrowed.json()["data"]] == [hook]
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import refused, until
 from tests.ports import free_port
-from tests.tools.bench import Bench, bench_of
+from tests.tools.factories import Bench, bench_of
 from tests.tools.site import Site, always, first, open_site
 from tests.world import World
 from workers.main import WorkerProcess
@@ -884,13 +884,13 @@ async def test_a_credential_of_an_agents_settings_needs_a_rule_for_the_agent(
 
 
 async def test_auth_stays_where_it_was_given_for_whatever_becomes_of_the_config(
-    bench: Bench, site: Site, parts: Parts
+    bench: Bench, site: Site, services: Services
 ) -> None:
     """Who can write to the database still sends no secret anywhere else."""
     auth = {"token": "tkn-sealed-with-its-host"}
     tool = await _api(bench, site, auth_type="bearer", auth_config=auth)
     moved = site.url.replace("127.0.0.1", "localhost")
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
             "UPDATE tools SET config = replace(config::text, $2, $3)::json WHERE id = $1",
             tool,

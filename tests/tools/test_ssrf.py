@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from app.kit.egress import BlockedAddress, Guard
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
-from tests.tools.bench import Bench, bench_of
+from tests.tools.factories import Bench, bench_of
 from tests.tools.site import Site, always, open_site
 from tests.world import World
 from workers.main import WorkerProcess
@@ -212,7 +212,7 @@ async def test_a_name_that_leads_to_a_private_address_is_blocked(
     tool_type: str,
     address: str,
 ) -> None:
-    monkeypatch.setattr(worker.parts.egress.guard, "_resolve", _leading_to(address))
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", _leading_to(address))
     tool = await bench.create(tool_type, _config_of(tool_type, "https://rebound.example/"))
     assert await bench.code(tool) == "blocked_address"
     assert dialled == []
@@ -227,7 +227,7 @@ async def test_one_private_address_among_public_ones_blocks_them_all(
     tool_type: str,
 ) -> None:
     resolve = _leading_to("93.184.216.34", "10.0.0.1")
-    monkeypatch.setattr(worker.parts.egress.guard, "_resolve", resolve)
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", resolve)
     tool = await bench.create(tool_type, _config_of(tool_type, "https://mixed.example/"))
     assert await bench.code(tool) == "blocked_address"
     assert dialled == []
@@ -246,7 +246,7 @@ async def test_a_blocked_address_is_not_tried_again(
         asked.append(host)
         return ["10.0.0.1"]
 
-    monkeypatch.setattr(worker.parts.egress.guard, "_resolve", resolve)
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", resolve)
     config = _config_of(tool_type, "https://rebound.example/")
     if tool_type == "rest_api":
         config["retry_count"] = 5
@@ -255,9 +255,9 @@ async def test_a_blocked_address_is_not_tried_again(
 
 
 async def test_a_server_that_is_asked_what_it_offers_is_checked(
-    bench: Bench, parts: Parts, dialled: list[Any], monkeypatch: pytest.MonkeyPatch
+    bench: Bench, services: Services, dialled: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts.egress.guard, "_resolve", _leading_to("169.254.169.254"))
+    monkeypatch.setattr(services.egress.guard, "_resolve", _leading_to("169.254.169.254"))
     tool = await bench.create("custom", _config_of("custom", "https://rebound.example/"))
     answer = await bench.client.post(f"/v1/tools/{tool}/discover")
     assert refused(answer, 502, "provider_error")["details"] == {"code": "blocked_address"}
@@ -273,7 +273,7 @@ async def test_a_token_url_that_leads_to_a_private_address_is_not_asked(
     monkeypatch: pytest.MonkeyPatch,
     address: str,
 ) -> None:
-    monkeypatch.setattr(worker.parts.egress.guard, "_resolve", _leading_to(address))
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", _leading_to(address))
     auth = {"token_url": "https://rebound.example/", "client_id": address, "client_secret": "b"}
     tool = await bench.create("webhook", {"url": site.url}, auth_type="oauth2", auth_config=auth)
     error = await bench.failure(tool)
@@ -289,7 +289,7 @@ async def test_a_credentials_token_url_is_checked_when_it_is_asked(
     dialled: list[Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(worker.parts.egress.guard, "_resolve", _leading_to("169.254.169.254"))
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", _leading_to("169.254.169.254"))
     secrets = {"token_url": "https://rebound.example/", "client_id": "a", "client_secret": "bbbb"}
     credential = await bench.credential("oauth2", secrets)
     auth = {"credential_id": credential}
@@ -344,7 +344,7 @@ async def test_a_database_whose_name_leads_to_a_private_address_is_blocked(
     db_type: str,
     address: str,
 ) -> None:
-    monkeypatch.setattr(worker.parts.egress.guard, "_resolve", _leading_to(address))
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", _leading_to(address))
     config = {"db_type": db_type, "host": "db.example", "database": "x"}
     tool = await bench.create("database", config)
     assert await bench.code(tool, {"query": "SELECT 1"}) == "blocked_address"
@@ -425,7 +425,7 @@ async def test_a_name_is_looked_up_for_each_run(
     async def resolve(host: str, port: int) -> list[str]:
         return answers.pop(0)
 
-    monkeypatch.setattr(worker.parts.egress.guard, "_resolve", resolve)
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", resolve)
     port = site.url.rpartition(":")[2]
     tool = await bench.create("webhook", {"url": f"http://changing.example:{port}/"})
 

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from tests.asking import until
 from tests.ports import free_port
-from tests.tools.bench import Bench, bench_of
+from tests.tools.factories import Bench, bench_of
 from tests.tools.site import Site, always, open_site
 from tests.world import World
 from workers.main import WorkerProcess

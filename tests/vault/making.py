@@ -5,9 +5,9 @@ from typing import Any
 import httpx
 import msgspec
 
-from app.domain.vault import use
-from app.domain.vault.opened import Opened, User, place_of
-from app.parts import Parts
+from app.domain.vault import unseal
+from app.domain.vault.decrypted import CredentialUser, DecryptedCredential, seal_context
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.world import Client
 
@@ -61,7 +61,7 @@ GOOD: dict[str, dict[str, Any]] = {
     },
     "custom": {"X-First": "planted-first", "second": "planted-second"},
 }
-WORKFLOW = User("workflow", "wfl_1")
+WORKFLOW = CredentialUser("workflow", "wfl_1")
 
 
 async def create(
@@ -128,7 +128,9 @@ async def told(caller: Client, kind: str = "") -> list[dict[str, Any]]:
     return [entry["data"] for entry in entries if entry["type"].startswith(wanted)]
 
 
-async def grant(caller: Client, credential_id: str, user: User = WORKFLOW) -> dict[str, Any]:
+async def grant(
+    caller: Client, credential_id: str, user: CredentialUser = WORKFLOW
+) -> dict[str, Any]:
     body = {"integration_type": user.type, "integration_id": user.id}
     answer = await caller.post(f"{PATH}/{credential_id}/access", body)
     assert answer.status_code == 201, answer.text
@@ -136,8 +138,10 @@ async def grant(caller: Client, credential_id: str, user: User = WORKFLOW) -> di
     return rule
 
 
-async def opened(parts: Parts, caller: Client, credential_id: str, user: User = WORKFLOW) -> Opened:
-    return await use.open_for(parts, caller.tenant_id, credential_id, user)
+async def opened(
+    services: Services, caller: Client, credential_id: str, user: CredentialUser = WORKFLOW
+) -> DecryptedCredential:
+    return await unseal.unseal_for(services, caller.tenant_id, credential_id, user)
 
 
 async def make_tool(caller: Client) -> str:
@@ -160,21 +164,21 @@ async def make_agent(caller: Client) -> str:
     return str(answer.json()["id"])
 
 
-async def sql(parts: Parts, statement: str, *args: object) -> None:
+async def sql(services: Services, statement: str, *args: object) -> None:
     """What nobody can do through the interface: time passes, or somebody meddles."""
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(statement, *args)
 
 
-async def fetch(parts: Parts, statement: str, *args: object) -> list[Any]:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+async def fetch(services: Services, statement: str, *args: object) -> list[Any]:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         return list(await (await tx.raw()).fetch(statement, *args))
 
 
 async def plant_secrets(
-    parts: Parts, caller: Client, credential_id: str, secrets: dict[str, Any]
+    services: Services, caller: Client, credential_id: str, secrets: dict[str, Any]
 ) -> None:
     """Seal secrets that the interface would not take."""
     packed = msgspec.json.encode(secrets)
-    sealed = parts.keyring.seal(packed, place_of(caller.tenant_id, credential_id))
-    await sql(parts, "UPDATE credentials SET secrets = $2 WHERE id = $1", credential_id, sealed)
+    sealed = services.keyring.seal(packed, seal_context(caller.tenant_id, credential_id))
+    await sql(services, "UPDATE credentials SET secrets = $2 WHERE id = $1", credential_id, sealed)

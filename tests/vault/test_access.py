@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from app.domain.vault.decrypted import CredentialUser, seal_context
 from app.domain.vault.errors import AccessDenied
-from app.domain.vault.opened import User, place_of
 from app.domain.vault.types import BearerTokenSecrets
 from app.kit.crypto import Keyring
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
 from tests.vault.making import (
     PATH,
@@ -42,7 +42,7 @@ async def _rules(caller: Client, credential_id: str) -> list[dict[str, Any]]:
 async def test_a_rule_is_granted_and_listed(admin: Client) -> None:
     made = await create(admin)
     tool = await make_tool(admin)
-    rule = await grant(admin, made["id"], User("tool", tool))
+    rule = await grant(admin, made["id"], CredentialUser("tool", tool))
     assert set(rule) == {"id", "integration_type", "integration_id", "created_by", "created_at"}
     assert rule["id"].startswith("acr_")
     assert (rule["integration_type"], rule["integration_id"]) == ("tool", tool)
@@ -54,10 +54,10 @@ async def test_a_rule_is_granted_and_listed(admin: Client) -> None:
 async def test_each_kind_of_integration_may_have_a_rule(admin: Client) -> None:
     made = await create(admin)
     users = [
-        User("agent", await make_agent(admin)),
-        User("tool", await make_tool(admin)),
-        User("workflow", "wfl_1"),
-        User("channel", "chn_1"),
+        CredentialUser("agent", await make_agent(admin)),
+        CredentialUser("tool", await make_tool(admin)),
+        CredentialUser("workflow", "wfl_1"),
+        CredentialUser("channel", "chn_1"),
     ]
     rules = [await grant(admin, made["id"], user) for user in users]
     assert await _rules(admin, made["id"]) == rules
@@ -137,21 +137,21 @@ async def test_a_rule_is_revoked_only_where_it_is(admin: Client) -> None:
     assert await _rules(admin, made["id"]) == [rule]
 
 
-async def test_a_rule_goes_with_its_tool(admin: Client, parts: Parts) -> None:
+async def test_a_rule_goes_with_its_tool(admin: Client, services: Services) -> None:
     made = await create(admin)
     tool = await make_tool(admin)
-    await grant(admin, made["id"], User("tool", tool))
+    await grant(admin, made["id"], CredentialUser("tool", tool))
     kept = await grant(admin, made["id"])
     assert (await admin.delete(f"/v1/tools/{tool}")).status_code == 204
     assert await _rules(admin, made["id"]) == [kept]
     with pytest.raises(AccessDenied):
-        await opened(parts, admin, made["id"], User("tool", tool))
+        await opened(services, admin, made["id"], CredentialUser("tool", tool))
 
 
 async def test_a_rule_goes_with_its_agent(admin: Client) -> None:
     made = await create(admin)
     agent = await make_agent(admin)
-    await grant(admin, made["id"], User("agent", agent))
+    await grant(admin, made["id"], CredentialUser("agent", agent))
     kept = await grant(admin, made["id"])
     assert (await admin.delete(f"/api/v1/agents/{agent}")).status_code == 204
     assert await _rules(admin, made["id"]) == [kept]
@@ -160,20 +160,20 @@ async def test_a_rule_goes_with_its_agent(admin: Client) -> None:
 # Use
 
 
-async def test_a_rule_opens_the_secrets(admin: Client, parts: Parts) -> None:
+async def test_a_rule_opens_the_secrets(admin: Client, services: Services) -> None:
     made = await create(admin, metadata={"header": "X-Key"})
     await grant(admin, made["id"])
-    found = await opened(parts, admin, made["id"])
+    found = await opened(services, admin, made["id"])
     assert found.secrets == BearerTokenSecrets("planted-token")
     assert (found.id, found.tenant_id, found.type) == (made["id"], admin.tenant_id, made["type"])
     assert found.metadata == {"header": "X-Key"}
 
 
-async def test_every_use_is_written_down(admin: Client, parts: Parts) -> None:
+async def test_every_use_is_written_down(admin: Client, services: Services) -> None:
     made = await create(admin)
     await grant(admin, made["id"])
     for _ in range(2):
-        await opened(parts, admin, made["id"])
+        await opened(services, admin, made["id"])
     found = await trail(admin, made["id"])
     assert [entry["action"] for entry in found[:2]] == ["used", "used"]
     assert found[0]["success"] is True
@@ -182,10 +182,10 @@ async def test_every_use_is_written_down(admin: Client, parts: Parts) -> None:
     assert found[0]["ip_address"] is None
 
 
-async def test_a_use_is_remembered_and_is_no_change(admin: Client, parts: Parts) -> None:
+async def test_a_use_is_remembered_and_is_no_change(admin: Client, services: Services) -> None:
     made = await create(admin)
     await grant(admin, made["id"])
-    await opened(parts, admin, made["id"])
+    await opened(services, admin, made["id"])
     used = await shown(admin, made["id"])
     assert used["last_used_at"] > made["created_at"]
     assert used["updated_at"] == made["updated_at"]
@@ -194,20 +194,20 @@ async def test_a_use_is_remembered_and_is_no_change(admin: Client, parts: Parts)
 @pytest.mark.parametrize(
     "user",
     [
-        User("workflow", "wfl_2"),
-        User("channel", "wfl_1"),
-        User("tool", "wfl_1"),
-        User("workflow", "WFL_1"),
-        User("workflow", "wfl_1 "),
+        CredentialUser("workflow", "wfl_2"),
+        CredentialUser("channel", "wfl_1"),
+        CredentialUser("tool", "wfl_1"),
+        CredentialUser("workflow", "WFL_1"),
+        CredentialUser("workflow", "wfl_1 "),
     ],
 )
 async def test_without_a_rule_for_exactly_this_nothing_opens(
-    admin: Client, parts: Parts, user: User
+    admin: Client, services: Services, user: CredentialUser
 ) -> None:
     made = await create(admin)
     await grant(admin, made["id"])
     with pytest.raises(AccessDenied, match="has no access rule"):
-        await opened(parts, admin, made["id"], user)
+        await opened(services, admin, made["id"], user)
     latest = (await trail(admin, made["id"]))[0]
     assert (latest["action"], latest["success"]) == ("denied", False)
     assert (latest["actor_type"], latest["actor_id"]) == (user.type, user.id)
@@ -215,60 +215,64 @@ async def test_without_a_rule_for_exactly_this_nothing_opens(
     assert (await shown(admin, made["id"]))["last_used_at"] is None
 
 
-async def test_a_rule_that_was_revoked_opens_nothing(admin: Client, parts: Parts) -> None:
+async def test_a_rule_that_was_revoked_opens_nothing(admin: Client, services: Services) -> None:
     made = await create(admin)
     rule = await grant(admin, made["id"])
-    await opened(parts, admin, made["id"])
+    await opened(services, admin, made["id"])
     await admin.delete(f"{PATH}/{made['id']}/access/{rule['id']}")
     with pytest.raises(AccessDenied):
-        await opened(parts, admin, made["id"])
+        await opened(services, admin, made["id"])
 
 
-async def test_a_rule_of_another_credential_opens_nothing(admin: Client, parts: Parts) -> None:
+async def test_a_rule_of_another_credential_opens_nothing(
+    admin: Client, services: Services
+) -> None:
     made, other = await create(admin), await create(admin)
     await grant(admin, other["id"])
     with pytest.raises(AccessDenied):
-        await opened(parts, admin, made["id"])
+        await opened(services, admin, made["id"])
 
 
-async def test_another_tenant_opens_nothing_with_a_rule(world: World, parts: Parts) -> None:
+async def test_another_tenant_opens_nothing_with_a_rule(world: World, services: Services) -> None:
     here, there = await world.user("tenant_admin"), await world.user("tenant_admin")
     made = await create(here)
     await grant(here, made["id"])
     with pytest.raises(AccessDenied, match="does not exist"):
-        await opened(parts, there, made["id"])
+        await opened(services, there, made["id"])
     assert await trail(there) == []
     assert await actions(here, made["id"]) == ["access_granted", "created"]
 
 
-async def test_a_deleted_credential_opens_nothing(admin: Client, parts: Parts) -> None:
+async def test_a_deleted_credential_opens_nothing(admin: Client, services: Services) -> None:
     made = await create(admin)
     await grant(admin, made["id"])
     await admin.delete(f"{PATH}/{made['id']}")
     with pytest.raises(AccessDenied, match="does not exist"):
-        await opened(parts, admin, made["id"])
+        await opened(services, admin, made["id"])
 
 
-async def test_secrets_under_a_lost_key_are_refused_in_words(admin: Client, parts: Parts) -> None:
+async def test_secrets_under_a_lost_key_are_refused_in_words(
+    admin: Client, services: Services
+) -> None:
     made = await create(admin)
     await grant(admin, made["id"])
     lost = Keyring.parse(Keyring.generate("lost")).seal(
-        b"{}", place_of(admin.tenant_id, made["id"])
+        b"{}", seal_context(admin.tenant_id, made["id"])
     )
-    await sql(parts, "UPDATE credentials SET secrets = $2 WHERE id = $1", made["id"], lost)
+    await sql(services, "UPDATE credentials SET secrets = $2 WHERE id = $1", made["id"], lost)
     with pytest.raises(AccessDenied, match="does not open"):
-        await opened(parts, admin, made["id"])
+        await opened(services, admin, made["id"])
 
 
 async def test_uses_and_changes_at_the_same_moment_are_not_in_each_other_s_way(
-    admin: Client, parts: Parts
+    admin: Client, services: Services
 ) -> None:
     """They lock the credential and the end of the trail in the same order."""
     made = await create(admin)
     await grant(admin, made["id"])
     path = f"{PATH}/{made['id']}"
     changes = [admin.put(path, {"name": f"Name {number}"}) for number in range(20)]
-    uses = [opened(parts, admin, made["id"]) for _ in range(20)]
+    uses = [opened(services, admin, made["id"]) for _ in range(20)]
     found = await asyncio.gather(*changes, *uses, return_exceptions=True)
     assert [answer for answer in found if isinstance(answer, BaseException)] == []
     statuses = {getattr(answer, "status_code", 200) for answer in found}

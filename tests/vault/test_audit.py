@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from app.domain.vault.decrypted import CredentialUser
 from app.domain.vault.errors import AccessDenied
-from app.domain.vault.opened import User
-from app.parts import Parts
+from app.services import Services
 from tests.peer import answering
 from tests.vault.making import PATH, actions, create, grant, opened, trail, tried, wrong
 from tests.world import Client, World
@@ -56,7 +56,7 @@ async def _reveal(admin: Client, one: str, _rule: str) -> None:
 
 
 async def _grant(admin: Client, one: str, _rule: str) -> None:
-    await grant(admin, one.rpartition("/")[2], User("channel", "chn_1"))
+    await grant(admin, one.rpartition("/")[2], CredentialUser("channel", "chn_1"))
 
 
 async def _revoke(admin: Client, one: str, rule: str) -> None:
@@ -132,12 +132,12 @@ async def test_what_was_refused_for_being_wrong_is_no_deed(admin: Client) -> Non
     assert await actions(admin) == ["created"]
 
 
-async def test_the_trail_of_one_is_apart_from_the_others(admin: Client, parts: Parts) -> None:
+async def test_the_trail_of_one_is_apart_from_the_others(admin: Client, services: Services) -> None:
     first, second = await create(admin), await create(admin)
     await grant(admin, first["id"])
-    await opened(parts, admin, first["id"])
+    await opened(services, admin, first["id"])
     with pytest.raises(AccessDenied):
-        await opened(parts, admin, second["id"])
+        await opened(services, admin, second["id"])
     assert await actions(admin, first["id"]) == ["used", "access_granted", "created"]
     assert await actions(admin, second["id"]) == ["denied", "created"]
     every = await trail(admin)

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.domain.vault import schemas, trials
-from app.domain.vault.oauth import Refresher
+from app.domain.vault import connection_tests, schemas
+from app.domain.vault.oauth import TokenRefresher
 from app.kit.egress import Egress, Guard
-from app.parts import Parts
 from app.security.principal import Principal
+from app.services import Services
 from tests.vault.making import GOOD, TYPES, create, plant_secrets, sql, told, trail, tried
 from tests.world import Client
 
@@ -65,7 +65,7 @@ def dialled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return seen
 
 
-async def _leading_to(admin: Client, parts: Parts, type_: str, host: str) -> str:
+async def _leading_to(admin: Client, services: Services, type_: str, host: str) -> str:
     """A credential of this type whose test would go to that host."""
     made = await create(admin, type_)
     credential_id = str(made["id"])
@@ -73,13 +73,13 @@ async def _leading_to(admin: Client, parts: Parts, type_: str, host: str) -> str
     match type_:
         case "database" | "ssh" | "smtp":
             secrets = {**GOOD[type_], "host": host}
-            await plant_secrets(parts, admin, credential_id, secrets)
+            await plant_secrets(services, admin, credential_id, secrets)
         case "oauth2":
             secrets = {**GOOD[type_], "token_url": f"https://{inside}/token"}
-            await plant_secrets(parts, admin, credential_id, secrets)
+            await plant_secrets(services, admin, credential_id, secrets)
         case _:
             await sql(
-                parts,
+                services,
                 "UPDATE credentials SET metadata = jsonb_build_object('test_url', $2::text) "
                 "WHERE id = $1",
                 credential_id,
@@ -90,10 +90,10 @@ async def _leading_to(admin: Client, parts: Parts, type_: str, host: str) -> str
 
 @pytest.mark.parametrize("type_", TYPES)
 async def test_an_inner_address_is_refused_before_anybody_is_dialled(
-    admin: Client, parts: Parts, dialled: list[Any], type_: str
+    admin: Client, services: Services, dialled: list[Any], type_: str
 ) -> None:
     for host in BLOCKED:
-        credential_id = await _leading_to(admin, parts, type_, host)
+        credential_id = await _leading_to(admin, services, type_, host)
         result = await tried(admin, credential_id)
         assert result["success"] is False, host
         assert "not" in result["message"], host
@@ -103,25 +103,25 @@ async def test_an_inner_address_is_refused_before_anybody_is_dialled(
     assert "planted" not in str(await told(admin, "invalid"))
 
 
-def _behind(parts: Parts, guard: Guard) -> Parts:
+def _behind(services: Services, guard: Guard) -> Services:
     egress = Egress(guard)
-    refresher = Refresher(parts.db, parts.keyring, egress)
-    return msgspec.structs.replace(parts, egress=egress, refresher=refresher)
+    refresher = TokenRefresher(services.db, services.keyring, egress)
+    return msgspec.structs.replace(services, egress=egress, refresher=refresher)
 
 
-async def _run(parts: Parts, admin: Client, credential_id: str) -> schemas.TestResult:
+async def _run(services: Services, admin: Client, credential_id: str) -> schemas.TestResult:
     nobody: frozenset[str] = frozenset()
     principal = Principal(admin.user_id, admin.tenant_id, "tenant_admin", "ses_1", nobody)
-    return await trials.run(parts, principal, admin.address, credential_id)
+    return await connection_tests.run(services, principal, admin.address, credential_id)
 
 
 @pytest.mark.parametrize("type_", TYPES)
 async def test_loopback_is_refused_in_every_spelling_unless_the_operator_allows_it(
-    admin: Client, parts: Parts, dialled: list[Any], type_: str
+    admin: Client, services: Services, dialled: list[Any], type_: str
 ) -> None:
-    outside = _behind(parts, Guard(()))
+    outside = _behind(services, Guard(()))
     for host in LOOPBACK:
-        credential_id = await _leading_to(admin, parts, type_, host)
+        credential_id = await _leading_to(admin, services, type_, host)
         assert (await _run(outside, admin, credential_id)).success is False, host
     await outside.egress.close()
     assert dialled == []
@@ -132,13 +132,13 @@ async def test_loopback_is_refused_in_every_spelling_unless_the_operator_allows_
 )
 @pytest.mark.parametrize("type_", TYPES)
 async def test_a_name_that_leads_to_an_inner_address_is_refused(
-    admin: Client, parts: Parts, dialled: list[Any], type_: str, addresses: list[str]
+    admin: Client, services: Services, dialled: list[Any], type_: str, addresses: list[str]
 ) -> None:
     async def resolve(_host: str, _port: int) -> list[str]:
         return addresses
 
-    outside = _behind(parts, Guard((), resolve))
-    credential_id = await _leading_to(admin, parts, type_, "rebound.example.com")
+    outside = _behind(services, Guard((), resolve))
+    credential_id = await _leading_to(admin, services, type_, "rebound.example.com")
     result = await _run(outside, admin, credential_id)
     await outside.egress.close()
     assert result.success is False
@@ -149,8 +149,8 @@ async def test_a_name_that_leads_to_an_inner_address_is_refused(
 @pytest.mark.parametrize("type_", ["database", "ssh", "smtp"])
 @pytest.mark.parametrize("host", ["/tmp/socket", "a/../b", "x" * 255, "a b", "\t", "ü..de"])
 async def test_what_is_no_host_is_refused(
-    admin: Client, parts: Parts, dialled: list[Any], type_: str, host: str
+    admin: Client, services: Services, dialled: list[Any], type_: str, host: str
 ) -> None:
-    credential_id = await _leading_to(admin, parts, type_, host)
+    credential_id = await _leading_to(admin, services, type_, host)
     assert (await tried(admin, credential_id))["success"] is False
     assert dialled == []

@@ -11,16 +11,15 @@ import asyncpg
 import msgspec
 import pytest
 
-from app import bootstrap
-from app import parts as shared
+from app import bootstrap, container
 from app import settings as configuration
 from app.domain.vault import audit
 from app.domain.vault.audit import Actor, Break
-from app.domain.vault.opened import place_of
+from app.domain.vault.decrypted import seal_context
 from app.kit.crypto import Keyring
 from app.kit.ids import new_id
 from app.main import create_app
-from app.parts import Parts
+from app.services import Services
 from app.settings import Settings
 from db import migrate
 from tests.stores import Stores
@@ -44,54 +43,54 @@ async def own_world(stores: Stores) -> AsyncIterator[World]:
     )
     await migrate.upgrade(own.sqlalchemy_url)
     world = World(create_app(own))
-    await bootstrap.prepare(world.parts.db, world.parts.keyring, "enterprise")
+    await bootstrap.prepare(world.services.db, world.services.keyring, "enterprise")
     yield world
-    await world.parts.close()
+    await world.services.close()
 
 
 @pytest.fixture
-async def own(own_world: World) -> Parts:
+async def own(own_world: World) -> Services:
     """Parts whose database has no chain yet."""
-    await sql(own_world.parts, "TRUNCATE credentials, credential_audit CASCADE")
-    await sql(own_world.parts, "TRUNCATE credential_audit_chains")
-    return own_world.parts
+    await sql(own_world.services, "TRUNCATE credentials, credential_audit CASCADE")
+    await sql(own_world.services, "TRUNCATE credential_audit_chains")
+    return own_world.services
 
 
 @pytest.fixture
-async def writer(own: Parts, own_world: World) -> Client:
+async def writer(own: Services, own_world: World) -> Client:
     return await own_world.user("tenant_admin")
 
 
-async def _append(parts: Parts, tenant_id: str, count: int) -> None:
+async def _append(services: Services, tenant_id: str, count: int) -> None:
     for number in range(count):
-        async with parts.db.tx(tenant_id) as tx:
-            await audit.append(tx, parts.keyring, tenant_id, f"crd_{number}", "used", SOMEBODY)
+        async with services.db.tx(tenant_id) as tx:
+            await audit.append(tx, services.keyring, tenant_id, f"crd_{number}", "used", SOMEBODY)
 
 
-async def _verify(parts: Parts) -> tuple[int, list[Break]]:
-    return await audit.verify(parts.db, parts.keyring)
+async def _verify(services: Services) -> tuple[int, list[Break]]:
+    return await audit.verify(services.db, services.keyring)
 
 
-async def _break(parts: Parts) -> Break:
-    (found,) = (await _verify(parts))[1]
+async def _break(services: Services) -> Break:
+    (found,) = (await _verify(services))[1]
     return found
 
 
-async def _row(parts: Parts, tenant_id: str, seq: int) -> str:
+async def _row(services: Services, tenant_id: str, seq: int) -> str:
     """The id of a row."""
     wanted = "SELECT id FROM credential_audit WHERE tenant_id = $1 AND seq = $2"
-    (row,) = await fetch(parts, wanted, tenant_id, seq)
+    (row,) = await fetch(services, wanted, tenant_id, seq)
     return str(row["id"])
 
 
 # It holds
 
 
-async def test_an_empty_vault_holds(own: Parts) -> None:
+async def test_an_empty_vault_holds(own: Services) -> None:
     assert await _verify(own) == (0, [])
 
 
-async def test_every_deed_is_a_link(own: Parts, writer: Client) -> None:
+async def test_every_deed_is_a_link(own: Services, writer: Client) -> None:
     made = await create(writer)
     await writer.put(f"{PATH}/{made['id']}", {"name": "New"})
     await revealed(writer, made["id"])
@@ -99,7 +98,7 @@ async def test_every_deed_is_a_link(own: Parts, writer: Client) -> None:
     assert await _verify(own) == (4, [])
 
 
-async def test_fifty_writers_at_once_make_one_chain(own: Parts, writer: Client) -> None:
+async def test_fifty_writers_at_once_make_one_chain(own: Services, writer: Client) -> None:
     """Among them the very first, which begins it."""
     await asyncio.gather(*(_append(own, writer.tenant_id, 2) for _ in range(50)))
     assert await _verify(own) == (100, [])
@@ -107,7 +106,7 @@ async def test_fifty_writers_at_once_make_one_chain(own: Parts, writer: Client) 
     assert [row["seq"] for row in rows] == list(range(1, 101))
 
 
-async def test_many_callers_at_once_make_one_chain(own: Parts, writer: Client) -> None:
+async def test_many_callers_at_once_make_one_chain(own: Services, writer: Client) -> None:
     made = await create(writer)
     reveals = [writer.get(f"{PATH}/{made['id']}/reveal") for _ in range(25)]
     creates = [create(writer) for _ in range(25)]
@@ -115,13 +114,13 @@ async def test_many_callers_at_once_make_one_chain(own: Parts, writer: Client) -
     assert await _verify(own) == (51, [])
 
 
-async def test_each_tenant_has_a_chain_of_its_own(own: Parts, own_world: World) -> None:
+async def test_each_tenant_has_a_chain_of_its_own(own: Services, own_world: World) -> None:
     tenants = [await own_world.tenant() for _ in range(3)]
     await asyncio.gather(*(_append(own, tenant, 5) for tenant in tenants))
     assert await _verify(own) == (15, [])
 
 
-async def test_a_deed_that_is_rolled_back_leaves_no_gap(own: Parts, writer: Client) -> None:
+async def test_a_deed_that_is_rolled_back_leaves_no_gap(own: Services, writer: Client) -> None:
     await _append(own, writer.tenant_id, 1)
     tx = own.db.begin(writer.tenant_id)
     await audit.append(tx, own.keyring, writer.tenant_id, "crd_x", "used", SOMEBODY)
@@ -131,7 +130,7 @@ async def test_a_deed_that_is_rolled_back_leaves_no_gap(own: Parts, writer: Clie
 
 
 async def test_a_chain_longer_than_one_look_holds(
-    own: Parts, writer: Client, monkeypatch: pytest.MonkeyPatch
+    own: Services, writer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "_BATCH", 3)
     for count in (2, 1, 1, 2, 1):
@@ -139,7 +138,7 @@ async def test_a_chain_longer_than_one_look_holds(
         assert (await _verify(own))[1] == []
 
 
-async def test_rows_written_while_it_is_checked_are_no_break(own: Parts, writer: Client) -> None:
+async def test_rows_written_while_it_is_checked_are_no_break(own: Services, writer: Client) -> None:
     writing = asyncio.gather(*(_append(own, writer.tenant_id, 10) for _ in range(4)))
     while not writing.done():
         assert (await _verify(own))[1] == []
@@ -164,7 +163,7 @@ async def test_rows_written_while_it_is_checked_are_no_break(own: Parts, writer:
         "mac = 'x'",
     ],
 )
-async def test_the_first_edited_row_is_named(own: Parts, writer: Client, change: str) -> None:
+async def test_the_first_edited_row_is_named(own: Services, writer: Client, change: str) -> None:
     tenant = writer.tenant_id
     await _append(own, tenant, 5)
     for seq in (4, 3):
@@ -179,28 +178,28 @@ async def test_the_first_edited_row_is_named(own: Parts, writer: Client, change:
 
 
 @pytest.mark.parametrize("seq", [1, 3])
-async def test_a_deleted_row_is_named(own: Parts, writer: Client, seq: int) -> None:
+async def test_a_deleted_row_is_named(own: Services, writer: Client, seq: int) -> None:
     await _append(own, writer.tenant_id, 5)
     await sql(own, "DELETE FROM credential_audit WHERE seq = $1", seq)
     expected = Break(writer.tenant_id, seq, None, "the row is missing")
     assert await _verify(own) == (seq - 1, [expected])
 
 
-async def test_a_deleted_row_whose_place_was_filled_is_named(own: Parts, writer: Client) -> None:
+async def test_a_deleted_row_whose_place_was_filled_is_named(own: Services, writer: Client) -> None:
     await _append(own, writer.tenant_id, 5)
     await sql(own, "DELETE FROM credential_audit WHERE seq = 3")
     await sql(own, "UPDATE credential_audit SET seq = 3 WHERE seq = 4")
     assert (await _break(own)).seq == 3
 
 
-async def test_rows_cut_off_the_end_are_named(own: Parts, writer: Client) -> None:
+async def test_rows_cut_off_the_end_are_named(own: Services, writer: Client) -> None:
     await _append(own, writer.tenant_id, 5)
     await sql(own, "DELETE FROM credential_audit WHERE seq > 3")
     expected = Break(writer.tenant_id, 4, None, "the row is missing")
     assert await _verify(own) == (3, [expected])
 
 
-async def test_an_end_that_was_set_back_is_named(own: Parts, writer: Client) -> None:
+async def test_an_end_that_was_set_back_is_named(own: Services, writer: Client) -> None:
     await _append(own, writer.tenant_id, 5)
     await sql(own, "DELETE FROM credential_audit WHERE seq > 3")
     await sql(
@@ -212,13 +211,13 @@ async def test_an_end_that_was_set_back_is_named(own: Parts, writer: Client) -> 
     assert await _verify(own) == (3, [expected])
 
 
-async def test_every_row_deleted_is_named(own: Parts, writer: Client) -> None:
+async def test_every_row_deleted_is_named(own: Services, writer: Client) -> None:
     await _append(own, writer.tenant_id, 5)
     await sql(own, "DELETE FROM credential_audit")
     assert (await _break(own)).seq == 1
 
 
-async def test_a_swapped_pair_is_named(own: Parts, writer: Client) -> None:
+async def test_a_swapped_pair_is_named(own: Services, writer: Client) -> None:
     await _append(own, writer.tenant_id, 5)
     await sql(own, "UPDATE credential_audit SET seq = 99 WHERE seq = 2")
     await sql(own, "UPDATE credential_audit SET seq = 2 WHERE seq = 4")
@@ -227,7 +226,9 @@ async def test_a_swapped_pair_is_named(own: Parts, writer: Client) -> None:
     assert (found.seq, found.problem) == (2, "the row was edited")
 
 
-async def test_a_row_moved_to_another_tenant_is_named_in_both(own: Parts, own_world: World) -> None:
+async def test_a_row_moved_to_another_tenant_is_named_in_both(
+    own: Services, own_world: World
+) -> None:
     here, there = await own_world.tenant(), await own_world.tenant()
     await _append(own, here, 5)
     await _append(own, there, 2)
@@ -238,8 +239,8 @@ async def test_a_row_moved_to_another_tenant_is_named_in_both(own: Parts, own_wo
     assert (found[1].tenant_id, found[1].row_id) == (there, moved)
 
 
-async def test_a_row_moved_to_the_very_next_place_of_another_tenant_is_named(
-    own: Parts, own_world: World
+async def test_a_row_moved_to_the_very_next_seal_context_another_tenant_is_named(
+    own: Services, own_world: World
 ) -> None:
     here, there = await own_world.tenant(), await own_world.tenant()
     await _append(own, here, 5)
@@ -253,7 +254,7 @@ async def test_a_row_moved_to_the_very_next_place_of_another_tenant_is_named(
 
 
 @pytest.mark.parametrize("seq", [0, -1, 6, 1000])
-async def test_a_row_that_somebody_added_is_named(own: Parts, writer: Client, seq: int) -> None:
+async def test_a_row_that_somebody_added_is_named(own: Services, writer: Client, seq: int) -> None:
     await _append(own, writer.tenant_id, 5)
     await sql(
         own,
@@ -268,7 +269,7 @@ async def test_a_row_that_somebody_added_is_named(own: Parts, writer: Client, se
 
 
 async def test_rows_added_after_a_missing_one_do_not_hold_up_the_check(
-    own: Parts, writer: Client, monkeypatch: pytest.MonkeyPatch
+    own: Services, writer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "_BATCH", 3)
     await _append(own, writer.tenant_id, 2)
@@ -284,7 +285,7 @@ async def test_rows_added_after_a_missing_one_do_not_hold_up_the_check(
 
 
 @pytest.mark.parametrize("what", ["credentials", "credential_audit"])
-async def test_a_missing_chain_is_named(own: Parts, writer: Client, what: str) -> None:
+async def test_a_missing_chain_is_named(own: Services, writer: Client, what: str) -> None:
     await create(writer)
     await sql(own, "DELETE FROM credential_audit_chains")
     if what == "credentials":
@@ -294,7 +295,7 @@ async def test_a_missing_chain_is_named(own: Parts, writer: Client, what: str) -
     assert await _break(own) == Break(writer.tenant_id, 0, None, "the chain is missing")
 
 
-async def test_a_trail_that_was_begun_anew_is_named(own: Parts, writer: Client) -> None:
+async def test_a_trail_that_was_begun_anew_is_named(own: Services, writer: Client) -> None:
     """Whoever wipes rows and chain together is found out by the credentials that are left."""
     made = await create(writer)
     await sql(own, "DELETE FROM credential_audit")
@@ -304,7 +305,7 @@ async def test_a_trail_that_was_begun_anew_is_named(own: Parts, writer: Client) 
     assert await _break(own) == expected
 
 
-async def test_a_chain_of_somebody_else_s_making_is_named(own: Parts, own_world: World) -> None:
+async def test_a_chain_of_somebody_else_s_making_is_named(own: Services, own_world: World) -> None:
     """Rows and end may be copied; the key opens only where it belongs."""
     here, there = await own_world.tenant(), await own_world.tenant()
     await _append(own, here, 2)
@@ -315,7 +316,7 @@ async def test_a_chain_of_somebody_else_s_making_is_named(own: Parts, own_world:
     assert "does not open" in found.problem
 
 
-async def test_one_broken_chain_does_not_hide_the_others(own: Parts, own_world: World) -> None:
+async def test_one_broken_chain_does_not_hide_the_others(own: Services, own_world: World) -> None:
     tenants = [await own_world.tenant() for _ in range(3)]
     for tenant in tenants:
         await _append(own, tenant, 2)
@@ -342,7 +343,7 @@ def _parley(settings: Settings, *command: str) -> subprocess.CompletedProcess[st
 
 
 async def test_the_command_counts_what_holds_and_names_what_does_not(
-    own: Parts, own_world: World
+    own: Services, own_world: World
 ) -> None:
     here, there = await own_world.tenant(), await own_world.tenant()
     for tenant in (here, there):
@@ -363,7 +364,7 @@ async def test_the_command_counts_what_holds_and_names_what_does_not(
     )
 
 
-async def test_chain_and_secrets_outlive_the_root_key(own: Parts, writer: Client) -> None:
+async def test_chain_and_secrets_outlive_the_root_key(own: Services, writer: Client) -> None:
     made = await create(writer)
     both = msgspec.structs.replace(own.settings, master_keys=f"{NEW},{OLD}")
     new_only = msgspec.structs.replace(own.settings, master_keys=NEW)
@@ -371,18 +372,20 @@ async def test_chain_and_secrets_outlive_the_root_key(own: Parts, writer: Client
     assert rotated.returncode == 0, rotated.stderr
     verified = await asyncio.to_thread(_parley, new_only, "vault", "verify")
     assert (verified.returncode, verified.stdout) == (0, "1 audit rows hold\n"), verified.stderr
-    after = shared.build(new_only)
+    after = container.build(new_only)
     try:
         await _append(after, writer.tenant_id, 1)
         assert await audit.verify(after.db, after.keyring) == (2, [])
         (row,) = await fetch(after, "SELECT secrets FROM credentials WHERE id = $1", made["id"])
-        opened = after.keyring.open(row["secrets"], place_of(writer.tenant_id, made["id"]))
+        opened = after.keyring.open(row["secrets"], seal_context(writer.tenant_id, made["id"]))
         assert msgspec.json.decode(opened) == GOOD["bearer_token"]
     finally:
         await after.close()
 
 
-async def test_the_trail_of_a_deleted_credential_still_vouches(own: Parts, writer: Client) -> None:
+async def test_the_trail_of_a_deleted_credential_still_vouches(
+    own: Services, writer: Client
+) -> None:
     made = await create(writer)
     await writer.delete(f"{PATH}/{made['id']}")
     assert [row["action"] for row in await trail(writer)] == ["deleted", "created"]

@@ -8,7 +8,7 @@ import pytest
 
 from app.kit import clock
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
 from tests.vault.making import (
     GOOD,
@@ -317,7 +317,7 @@ async def test_search_looks_in_names_for_the_text_as_it_is(
     ],
 )
 async def test_a_list_is_sorted_by_what_is_asked(
-    admin: Client, parts: Parts, sort: str, found: list[str]
+    admin: Client, services: Services, sort: str, found: list[str]
 ) -> None:
     made = {
         name: await create(admin, type_, name=name)
@@ -325,7 +325,9 @@ async def test_a_list_is_sorted_by_what_is_asked(
     }
     await admin.put(f"{PATH}/{made['b']['id']}", {"description": "changed"})
     for column, name in (("last_used_at", "c"), ("last_tested_at", "a")):
-        await sql(parts, f"UPDATE credentials SET {column} = now() WHERE id = $1", made[name]["id"])
+        await sql(
+            services, f"UPDATE credentials SET {column} = now() WHERE id = $1", made[name]["id"]
+        )
     assert await _names(admin, sort=sort) == found
 
 
@@ -416,10 +418,10 @@ async def test_new_secrets_replace_the_whole_set(admin: Client) -> None:
 
 
 async def test_new_secrets_are_good_until_something_bad_is_known_of_them(
-    admin: Client, parts: Parts
+    admin: Client, services: Services
 ) -> None:
     made = await create(admin)
-    await sql(parts, "UPDATE credentials SET is_valid = false WHERE id = $1", made["id"])
+    await sql(services, "UPDATE credentials SET is_valid = false WHERE id = $1", made["id"])
     assert (await shown(admin, made["id"]))["is_valid"] is False
     answer = await admin.put(f"{PATH}/{made['id']}/secrets", {"secrets": {"token": "new"}})
     assert answer.json()["is_valid"] is True
@@ -476,7 +478,7 @@ async def test_a_credential_that_does_not_exist_is_404(admin: Client, credential
         assert answer.status_code in {404, 422}, (method, path, answer.text)
 
 
-async def test_another_tenant_s_credential_is_not_there(world: World, parts: Parts) -> None:
+async def test_another_tenant_s_credential_is_not_there(world: World, services: Services) -> None:
     here, there = await world.user("tenant_admin"), await world.user("tenant_admin")
     made = await create(here)
     rule = await grant(here, made["id"])
@@ -487,7 +489,7 @@ async def test_another_tenant_s_credential_is_not_there(world: World, parts: Par
     assert await _list(there) == []
     assert await trail(there) == []
     assert await revealed(here, made["id"]) == GOOD["bearer_token"]
-    await opened(parts, here, made["id"])
+    await opened(services, here, made["id"])
 
 
 async def test_only_super_admin_names_a_tenant(world: World) -> None:
@@ -624,10 +626,12 @@ async def test_what_was_revealed_is_kept_by_no_cache(admin: Client) -> None:
     assert answer.headers["cache-control"] == "no-store"
 
 
-async def test_without_an_audit_trail_nothing_is_revealed(admin: Client, parts: Parts) -> None:
+async def test_without_an_audit_trail_nothing_is_revealed(
+    admin: Client, services: Services
+) -> None:
     made = await create(admin)
     await sql(
-        parts,
+        services,
         "UPDATE credential_audit_chains SET key = 'x' WHERE tenant_id = $1",
         admin.tenant_id,
     )
@@ -636,11 +640,11 @@ async def test_without_an_audit_trail_nothing_is_revealed(admin: Client, parts: 
     assert "planted-token" not in answer.text
 
 
-async def test_secrets_moved_to_another_row_do_not_open(world: World, parts: Parts) -> None:
+async def test_secrets_moved_to_another_row_do_not_open(world: World, services: Services) -> None:
     here, there = await world.user("tenant_admin"), await world.user("tenant_admin")
     theirs, ours = await create(there, secrets={"token": "theirs-alone"}), await create(here)
     await sql(
-        parts,
+        services,
         "UPDATE credentials SET secrets = (SELECT secrets FROM credentials WHERE id = $1) "
         "WHERE id = $2",
         theirs["id"],

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from app.domain.vault import trials
-from app.parts import Parts
+from app.domain.vault import connection_tests
+from app.services import Services
 from tests.peer import answering
 from tests.ports import free_port
 from tests.vault.making import (
@@ -195,7 +195,7 @@ async def test_nobody_there_is_no_success(admin: Client) -> None:
 async def test_a_server_that_keeps_silent_is_given_up(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "_SECONDS", 0.3)
+    monkeypatch.setattr(connection_tests, "_SECONDS", 0.3)
     released = asyncio.Event()
 
     async def answer(_request: web.Request) -> web.Response:
@@ -256,7 +256,7 @@ async def test_a_credential_that_works_again_is_valid_again(admin: Client) -> No
 
 @pytest.mark.parametrize("works", [True, False])
 async def test_a_test_says_nothing_of_secrets_that_came_meanwhile(
-    admin: Client, parts: Parts, *, works: bool
+    admin: Client, services: Services, *, works: bool
 ) -> None:
     asked, released = asyncio.Event(), asyncio.Event()
 
@@ -271,7 +271,7 @@ async def test_a_test_says_nothing_of_secrets_that_came_meanwhile(
         await asked.wait()
         await admin.put(f"{PATH}/{made['id']}/secrets", {"secrets": {"token": "new"}})
         mark = "UPDATE credentials SET is_valid = $2 WHERE id = $1"
-        await sql(parts, mark, made["id"], not works)
+        await sql(services, mark, made["id"], not works)
         released.set()
         await testing
     assert (await shown(admin, made["id"]))["is_valid"] is not works
@@ -279,7 +279,7 @@ async def test_a_test_says_nothing_of_secrets_that_came_meanwhile(
 
 
 async def test_no_transaction_is_open_while_the_other_side_is_asked(
-    admin: Client, parts: Parts
+    admin: Client, services: Services
 ) -> None:
     asked, released = asyncio.Event(), asyncio.Event()
 
@@ -293,7 +293,7 @@ async def test_no_transaction_is_open_while_the_other_side_is_asked(
         testing = asyncio.create_task(tried(admin, made["id"]))
         await asked.wait()
         idle = "SELECT pid FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
-        assert await fetch(parts, idle) == []
+        assert await fetch(services, idle) == []
         released.set()
         await testing
 
@@ -326,13 +326,13 @@ async def test_many_tests_at_once_are_each_written_down(admin: Client) -> None:
     ]
 
 
-async def test_secrets_that_do_not_open_are_never_sent(admin: Client, parts: Parts) -> None:
+async def test_secrets_that_do_not_open_are_never_sent(admin: Client, services: Services) -> None:
     async with _door({}) as door:
         made = await create(admin, metadata={"test_url": door.url})
         other = await create(admin)
-        await plant_secrets(parts, admin, other["id"], GOOD["bearer_token"])
+        await plant_secrets(services, admin, other["id"], GOOD["bearer_token"])
         await sql(
-            parts,
+            services,
             "UPDATE credentials SET secrets = (SELECT secrets FROM credentials WHERE id = $2) "
             "WHERE id = $1",
             made["id"],

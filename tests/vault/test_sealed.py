@@ -9,9 +9,9 @@ import httpx
 import msgspec
 import pytest
 
-from app.domain.vault.opened import place_of
+from app.domain.vault.decrypted import seal_context
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.server import Server
 from tests.stores import Stores
@@ -72,14 +72,14 @@ async def _handle(ask: Ask, secret: str, tokens: TokenServer) -> list[str]:
 
 @asynccontextmanager
 async def _used(
-    world: World, parts: Parts, tokens: TokenServer
+    world: World, services: Services, tokens: TokenServer
 ) -> AsyncIterator[tuple[str, list[str]]]:
     secret = new_id("planted")
     admin = await world.user("tenant_admin")
     texts = await _handle(admin, secret, tokens)
     made = await create(admin, secrets={"token": secret})
     await grant(admin, made["id"])
-    await opened(parts, admin, made["id"])
+    await opened(services, admin, made["id"])
     yield secret, texts
 
 
@@ -88,19 +88,23 @@ def _forms(secret: str) -> list[str]:
     return [secret, raw.hex(), base64.b64encode(raw).decode()[:-4]]
 
 
-async def test_a_secret_is_in_no_answer(world: World, parts: Parts, tokens: TokenServer) -> None:
-    async with _used(world, parts, tokens) as (secret, texts):
+async def test_a_secret_is_in_no_answer(
+    world: World, services: Services, tokens: TokenServer
+) -> None:
+    async with _used(world, services, tokens) as (secret, texts):
         assert [text for text in texts if any(form in text for form in _forms(secret))] == []
 
 
 async def test_a_secret_is_in_no_column_of_any_table(
-    world: World, parts: Parts, tokens: TokenServer
+    world: World, services: Services, tokens: TokenServer
 ) -> None:
-    async with _used(world, parts, tokens) as (secret, _texts):
-        tables = await fetch(parts, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    async with _used(world, services, tokens) as (secret, _texts):
+        tables = await fetch(
+            services, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        )
         names = [row["tablename"] for row in tables]
         assert {"credentials", "credential_audit", "idempotency_keys"} <= set(names)
-        async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             raw = await tx.raw()
             for name in names:
                 for form in _forms(secret):
@@ -109,11 +113,11 @@ async def test_a_secret_is_in_no_column_of_any_table(
 
 
 async def test_a_secret_is_nowhere_in_redis(
-    world: World, parts: Parts, tokens: TokenServer
+    world: World, services: Services, tokens: TokenServer
 ) -> None:
-    async with _used(world, parts, tokens) as (secret, _texts):
+    async with _used(world, services, tokens) as (secret, _texts):
         seen = 0
-        redis: Any = parts.redis
+        redis: Any = services.redis
         async for key in redis.scan_iter(count=1000):
             kind = await redis.type(key)
             match kind if isinstance(kind, str) else kind.decode():
@@ -152,7 +156,7 @@ async def test_a_secret_is_in_no_line_of_the_log(
             await _handle(client.request, secret, tokens)
             made = await create(admin)
             broken = "UPDATE credentials SET secrets = 'x' WHERE id = $1"
-            async with world.parts.db.tx(ALL_TENANTS) as tx:
+            async with world.services.db.tx(ALL_TENANTS) as tx:
                 await (await tx.raw()).execute(broken, made["id"])
             failed = await client.get(f"{PATH}/{made['id']}/reveal")
             assert failed.status_code == 500
@@ -164,11 +168,11 @@ async def test_a_secret_is_in_no_line_of_the_log(
 
 
 async def test_the_same_secrets_are_sealed_differently_each_time(
-    admin: Client, parts: Parts
+    admin: Client, services: Services
 ) -> None:
     ids = [(await create(admin))["id"] for _ in range(2)]
-    rows = await fetch(parts, "SELECT id, secrets FROM credentials WHERE id = ANY($1)", ids)
+    rows = await fetch(services, "SELECT id, secrets FROM credentials WHERE id = ANY($1)", ids)
     assert len({row["secrets"] for row in rows}) == 2
     for row in rows:
-        text = parts.keyring.open(row["secrets"], place_of(admin.tenant_id, row["id"]))
+        text = services.keyring.open(row["secrets"], seal_context(admin.tenant_id, row["id"]))
         assert msgspec.json.decode(text) == GOOD["bearer_token"]

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 import pytest
 from litestar import Litestar
 
-from app import parts as shared
-from app.parts import Parts
+from app import container
+from app.services import Services
 from tests.stores import Stores
 from tests.webhooks.receiver import Receiver, receiving
 from tests.webhooks.sender import Sender
@@ -23,15 +23,15 @@ async def receiver() -> AsyncIterator[Receiver]:
 @pytest.fixture(scope="package")
 async def courier(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """A worker that hands out events and delivers them, within this process."""
-    parts = shared.build(stores.settings)
-    process = WorkerProcess(parts, ["deliveries", "default"])
+    services = container.build(stores.settings)
+    process = WorkerProcess(services, ["deliveries", "default"])
     running = asyncio.create_task(process.run())
     yield process
     process.stopped.set()
     await running
-    await parts.close()
+    await services.close()
 
 
 @pytest.fixture
-def sender(developer: Client, parts: Parts, courier: WorkerProcess) -> Sender:
-    return Sender(developer, parts, courier)
+def sender(developer: Client, services: Services, courier: WorkerProcess) -> Sender:
+    return Sender(developer, services, courier)

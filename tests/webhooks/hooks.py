@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from app.domain.webhooks import keys
-from app.domain.webhooks.keys import Keys
-from app.parts import Parts
+from app.domain.deliveries import endpoint_keys
+from app.domain.deliveries.endpoint_keys import EndpointKeys
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.world import Client
 
@@ -117,18 +117,20 @@ async def make_agent(client: Client) -> str:
     return agent_id
 
 
-async def run_sql(parts: Parts, sql: str, *args: object) -> list[Any]:
-    async with parts.db.tx(ALL_TENANTS) as tx:
+async def run_sql(services: Services, sql: str, *args: object) -> list[Any]:
+    async with services.db.tx(ALL_TENANTS) as tx:
         return list(await (await tx.raw()).fetch(sql, *args))
 
 
-async def opened(parts: Parts, client: Client, webhook_id: str) -> Keys:
+async def opened(services: Services, client: Client, webhook_id: str) -> EndpointKeys:
     """What is sealed with it."""
-    (row,) = await run_sql(parts, "SELECT keys FROM webhooks WHERE id = $1", webhook_id)
-    return keys.read(parts.keyring, client.tenant_id, webhook_id, row["keys"])
+    (row,) = await run_sql(services, "SELECT keys FROM webhooks WHERE id = $1", webhook_id)
+    return endpoint_keys.unseal(services.keyring, client.tenant_id, webhook_id, row["keys"])
 
 
-async def write_keys(parts: Parts, client: Client, webhook_id: str, wanted: Keys) -> None:
+async def write_keys(
+    services: Services, client: Client, webhook_id: str, wanted: EndpointKeys
+) -> None:
     """Past the API and its checks."""
-    sealed = keys.seal(parts.keyring, client.tenant_id, webhook_id, wanted)
-    await run_sql(parts, "UPDATE webhooks SET keys = $2 WHERE id = $1", webhook_id, sealed)
+    sealed = endpoint_keys.seal(services.keyring, client.tenant_id, webhook_id, wanted)
+    await run_sql(services, "UPDATE webhooks SET keys = $2 WHERE id = $1", webhook_id, sealed)

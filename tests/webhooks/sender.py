@@ -5,20 +5,20 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from app.domain.events import service as events
-from app.domain.events.events import TriedOut
-from app.parts import Parts
+from app.domain.events.events import SystemTest
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.world import Client
 from workers.main import WorkerProcess
 
 PATH = "/api/v1/webhooks"
-EVENT = TriedOut.type
+EVENT = SystemTest.type
 
 
 class Sender:
-    def __init__(self, client: Client, parts: Parts, process: WorkerProcess) -> None:
+    def __init__(self, client: Client, services: Services, process: WorkerProcess) -> None:
         self.client = client
-        self.parts = parts
+        self.services = services
         self.process = process
         self.secrets: dict[str, str] = {}
 
@@ -42,9 +42,9 @@ class Sender:
         return found
 
     async def happen(self, count: int = 1) -> list[str]:
-        async with self.parts.db.tx(self.client.tenant_id) as tx:
+        async with self.services.db.tx(self.client.tenant_id) as tx:
             return [
-                await events.emit(tx, TriedOut(f"number {n}"), tenant_id=self.client.tenant_id)
+                await events.emit(tx, SystemTest(f"number {n}"), tenant_id=self.client.tenant_id)
                 for n in range(count)
             ]
 
@@ -93,15 +93,15 @@ class Sender:
     async def work(self, webhook_id: str) -> dict[str, Any]:
         """The ledger's newest row for this endpoint."""
         sql = "SELECT * FROM work WHERE lane = $1 ORDER BY created_at DESC, id DESC LIMIT 1"
-        async with self.parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with self.services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             return dict(await (await tx.raw()).fetchrow(sql, webhook_id))
 
     async def value(self, sql: str, *args: object) -> Any:
-        async with self.parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+        async with self.services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             return await (await tx.raw()).fetchval(sql, *args)
 
     async def execute(self, sql: str, *args: object) -> None:
-        async with self.parts.db.tx(ALL_TENANTS) as tx:
+        async with self.services.db.tx(ALL_TENANTS) as tx:
             await (await tx.raw()).execute(sql, *args)
 
     async def let_pass(self, webhook_id: str, seconds: float) -> None:

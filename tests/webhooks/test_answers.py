@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.webhooks import sending
+from app.domain.deliveries import sending
 from tests.webhooks.receiver import Receiver
 from tests.webhooks.sender import Sender
 from tests.webhooks.spoken import answer, saying, speaking

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import pytest
 from aiohttp import web
 
-from app.domain.webhooks.sending import BODY_BYTES
-from app.parts import Parts
+from app.domain.deliveries.sending import BODY_BYTES
+from app.services import Services
 from tests.peer import answering
 from tests.webhooks import hooks
 from tests.webhooks.receiver import Receiver
@@ -42,7 +42,7 @@ async def test_an_echo_is_stored_without_what_is_masked(
 
 
 async def test_an_echo_is_not_in_the_database_either(
-    developer: Client, parts: Parts, courier: WorkerProcess, receiver: Receiver
+    developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     await _said(developer, f"{receiver.url}/echo")
     sql = """
@@ -51,7 +51,7 @@ async def test_an_echo_is_not_in_the_database_either(
     UNION ALL SELECT w::text FROM work w WHERE tenant_id = $1
     UNION ALL SELECT e::text FROM event_log e WHERE tenant_id = $1
     """
-    stored = str([row["text"] for row in await hooks.run_sql(parts, sql, developer.tenant_id)])
+    stored = str([row["text"] for row in await hooks.run_sql(services, sql, developer.tenant_id)])
     assert "X-Team: sales" in stored
     for value in [*HIDDEN.values(), TOKEN, "whsec_"]:
         assert value not in stored

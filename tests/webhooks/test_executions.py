@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from app.domain.events import service as events
-from app.domain.events.events import TriedOut
+from app.domain.events.events import SystemTest
 from tests.asking import refused
 from tests.webhooks.receiver import Receiver
 from tests.webhooks.sender import EVENT, PATH, Sender, eventually
@@ -222,8 +222,8 @@ async def _only_webhook(sender: Sender) -> dict[str, Any]:
 async def test_a_long_request_body_is_cut_at_16_kib(sender: Sender, receiver: Receiver) -> None:
     webhook_id = await sender.webhook(f"{receiver.url}/200")
     tenant_id = sender.client.tenant_id
-    async with sender.parts.db.tx(tenant_id) as tx:
-        await events.emit(tx, TriedOut("ü" * 50_000), tenant_id=tenant_id)
+    async with sender.services.db.tx(tenant_id) as tx:
+        await events.emit(tx, SystemTest("ü" * 50_000), tenant_id=tenant_id)
     found = await sender.attempted(webhook_id)
     sent = receiver.got[0].body
     shown = found["request"]["body"].encode()
@@ -251,7 +251,7 @@ async def test_a_delivery_is_found_under_its_own_webhook_only(
 ) -> None:
     webhook_id, _ = await _delivered(sender, receiver)
     other = await sender.webhook(f"{receiver.url}/200/other")
-    foreign = Sender(await world.user(), sender.parts, sender.process)
+    foreign = Sender(await world.user(), sender.services, sender.process)
     theirs = await foreign.webhook(f"{receiver.url}/200/foreign")
     (entry,) = await sender.listed(webhook_id)
     for client, place in ((sender.client, other), (foreign.client, theirs)):
@@ -308,7 +308,7 @@ async def test_super_admin_reads_and_redelivers_for_any_tenant(
 ) -> None:
     webhook_id, _ = await _delivered(sender, receiver)
     (entry,) = await sender.listed(webhook_id)
-    operator = Sender(await world.user("super_admin"), sender.parts, sender.process)
+    operator = Sender(await world.user("super_admin"), sender.services, sender.process)
     assert await operator.full(webhook_id, entry["id"]) == await sender.full(
         webhook_id, entry["id"]
     )

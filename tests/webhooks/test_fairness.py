@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from app.domain.deliveries import requests, service
 from app.domain.events import service as events
-from app.domain.webhooks import deliveries, parcels
-from app.parts import Parts
+from app.domain.events.service import emit_dead
+from app.services import Services
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import ALL_TENANTS
@@ -17,22 +18,22 @@ from tests.webhooks.receiver import Receiver
 from tests.webhooks.sender import EVENT, PATH, Sender, eventually
 from tests.world import Client, World
 from workers import courier as couriers
-from workers.courier import AT_ONCE, AT_ONCE_OF_TENANT, AT_ONCE_TO_ENDPOINT, Courier
-from workers.main import BURIALS, JOBS, WorkerProcess
+from workers.courier import MAX_DELIVERIES, MAX_PER_ENDPOINT, MAX_PER_TENANT, Courier
+from workers.main import JOBS, ON_DEAD, WorkerProcess
 from workers.runner import Runner
 
 
 @pytest.fixture
-async def neighbour(world: World, parts: Parts, courier: WorkerProcess) -> Sender:
+async def neighbour(world: World, services: Services, courier: WorkerProcess) -> Sender:
     """Of another tenant."""
-    return Sender(await world.user(), parts, courier)
+    return Sender(await world.user(), services, courier)
 
 
 async def _hold_up(sender: Sender, receiver: Receiver, name: str, count: int = 30) -> str:
     """An endpoint that hangs with as many deliveries as it may have at a time, and more due."""
     webhook_id = await sender.webhook(f"{receiver.url}/slow/{name}")
     await sender.happen(count)
-    await receiver.wait_for(AT_ONCE_TO_ENDPOINT, f"/slow/{name}")
+    await receiver.wait_for(MAX_PER_ENDPOINT, f"/slow/{name}")
     return webhook_id
 
 
@@ -79,11 +80,11 @@ async def test_many_endpoints_of_a_tenant_that_hang_leave_room_for_others(
 ) -> None:
     made = [await sender.webhook(f"{receiver.url}/slow/many-{n}") for n in range(50)]
     await sender.happen(10)
-    await receiver.wait_for(AT_ONCE_OF_TENANT)
+    await receiver.wait_for(MAX_PER_TENANT)
     other = await neighbour.webhook(f"{receiver.url}/200")
     await neighbour.happen(40)
     await neighbour.settled(other, 40)
-    assert sum(receiver.most_at_once.values()) == AT_ONCE_OF_TENANT
+    assert sum(receiver.most_at_once.values()) == MAX_PER_TENANT
     receiver.released.set()
     for webhook_id in made:
         await sender.settled(webhook_id, 10)
@@ -98,10 +99,10 @@ async def test_an_endpoint_gets_only_so_many_at_a_time(sender: Sender, receiver:
     other = await sender.webhook(f"{receiver.url}/200")
     await sender.happen(5)
     await sender.settled(other, 5)
-    assert receiver.most_at_once["few"] == AT_ONCE_TO_ENDPOINT
+    assert receiver.most_at_once["few"] == MAX_PER_ENDPOINT
     receiver.released.set()
     await sender.settled(webhook_id, 55)
-    assert receiver.most_at_once["few"] == AT_ONCE_TO_ENDPOINT
+    assert receiver.most_at_once["few"] == MAX_PER_ENDPOINT
     assert await sender.count(webhook_id, "status = 'delivered' AND attempt = 1") == 55
 
 
@@ -119,7 +120,7 @@ async def test_an_endpoint_that_wakes_gets_each_event_once(
 @pytest.fixture
 def seldom(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The courier looks around only when it has a reason to."""
-    monkeypatch.setattr(couriers, "_EVERY_SECONDS", 600.0)
+    monkeypatch.setattr(couriers, "_SCAN_SECONDS", 600.0)
     sender.look()
     yield
     monkeypatch.undo()
@@ -153,8 +154,8 @@ async def test_redeliveries_keep_to_the_same_bound(
     other = await neighbour.webhook(f"{receiver.url}/200/other")
     await neighbour.happen(5)
     await neighbour.settled(other, 5)
-    await receiver.wait_for(AT_ONCE_TO_ENDPOINT, "/slow/redelivered")
-    assert receiver.most_at_once["redelivered"] == AT_ONCE_TO_ENDPOINT
+    await receiver.wait_for(MAX_PER_ENDPOINT, "/slow/redelivered")
+    assert receiver.most_at_once["redelivered"] == MAX_PER_ENDPOINT
     receiver.released.set()
     await sender.settled(webhook_id, 50)
 
@@ -165,11 +166,11 @@ async def test_trials_of_an_endpoint_that_hangs_hold_up_nobody(
     webhook_id = await sender.webhook(f"{receiver.url}/slow/tried")
     path, body = f"{PATH}/{webhook_id}/test", {"event_type": EVENT}
     trials = [asyncio.create_task(sender.client.post(path, body)) for _ in range(40)]
-    await receiver.wait_for(AT_ONCE_TO_ENDPOINT, "/slow/tried")
+    await receiver.wait_for(MAX_PER_ENDPOINT, "/slow/tried")
     other = await neighbour.webhook(f"{receiver.url}/200")
     await neighbour.happen(5)
     await neighbour.settled(other, 5)
-    assert receiver.most_at_once["tried"] == AT_ONCE_TO_ENDPOINT
+    assert receiver.most_at_once["tried"] == MAX_PER_ENDPOINT
     receiver.released.set()
     answers = await asyncio.gather(*trials)
     assert {answer.json()["status"] for answer in answers} == {"delivered"}
@@ -182,13 +183,14 @@ async def test_a_body_is_written_once_for_all_endpoints(
     developer: Client, receiver: Receiver, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: Counter[str] = Counter()
-    body_of = parcels.body_of
+    encode_body = requests.encode_body
 
     def counted(row: Row) -> bytes:
         written[row["event_id"]] += 1
-        return body_of(row)
+        return encode_body(row)
 
-    monkeypatch.setattr(parcels, "body_of", counted)
+    monkeypatch.setattr(service, "encode_body", counted)
+    monkeypatch.setattr(requests, "encode_body", counted)
     for number in range(50):
         await sender.webhook(f"{receiver.url}/200/{number}")
     (event_id,) = await sender.happen()
@@ -203,11 +205,11 @@ async def test_parcels_of_one_event_share_one_body(
 ) -> None:
     tenant_id = sender.client.tenant_id
     made = [await sender.webhook(f"{receiver.url}/200/{n}") for n in range(50)]
-    tx = sender.parts.db.begin(tenant_id)
+    tx = sender.services.db.begin(tenant_id)
     try:
-        told = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, routed=False)
-        begun = await deliveries.begin(tx, tenant_id, told, made, most=7)
-        found = await parcels.load(tx, [one.delivery_id for one in begun])
+        told = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, is_routed=False)
+        begun = await service.begin(tx, tenant_id, told, made, max_attempts=7)
+        found = await requests.load(tx, [one.delivery_id for one in begun])
     finally:
         await tx.rollback()
     assert len(found) == 50
@@ -228,10 +230,10 @@ RETURNING id, tenant_id, kind, ref_id, attempt, max_attempts, lease_token, corre
 async def _held(sender: Sender, webhook_id: str, count: int) -> list[WorkRow]:
     """Deliveries that nobody but this test has hold of."""
     tenant_id = sender.client.tenant_id
-    async with sender.parts.db.tx(tenant_id) as tx:
+    async with sender.services.db.tx(tenant_id) as tx:
         for _ in range(count):
-            told = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, routed=False)
-            await deliveries.begin(tx, tenant_id, told, [webhook_id], most=7)
+            told = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, is_routed=False)
+            await service.begin(tx, tenant_id, told, [webhook_id], max_attempts=7)
         return [WorkRow(**row) for row in await (await tx.raw()).fetch(_HELD, webhook_id)]
 
 
@@ -240,9 +242,9 @@ async def test_what_a_stopping_courier_holds_goes_back_uncounted(
 ) -> None:
     webhook_id = await sender.webhook(f"{receiver.url}/slow/stopped")
     rows = await _held(sender, webhook_id, 25)
-    runner = Runner(sender.parts, JOBS, BURIALS)
-    stopping = Courier(sender.parts, runner)
-    async with sender.parts.db.tx(ALL_TENANTS, read_only=True) as tx:
+    runner = Runner(sender.services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead)
+    stopping = Courier(sender.services, runner)
+    async with sender.services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         await stopping._begin(tx, rows[:10])
         await receiver.wait_for(10)
         stop = asyncio.create_task(runner.drain(0.1))
@@ -263,6 +265,6 @@ async def test_what_a_stopping_courier_holds_goes_back_uncounted(
 
 
 def test_the_bounds_leave_room_for_each_other() -> None:
-    assert AT_ONCE_TO_ENDPOINT * 2 <= AT_ONCE_OF_TENANT
-    assert AT_ONCE_OF_TENANT * 2 <= AT_ONCE
-    assert couriers._BATCH <= AT_ONCE
+    assert MAX_PER_ENDPOINT * 2 <= MAX_PER_TENANT
+    assert MAX_PER_TENANT * 2 <= MAX_DELIVERIES
+    assert couriers._BATCH <= MAX_DELIVERIES

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.domain.webhooks.keys import Keys
-from app.parts import Parts
+from app.domain.deliveries.endpoint_keys import EndpointKeys
+from app.services import Services
 from tests.asking import refused
 from tests.webhooks import hooks
 from tests.webhooks.hooks import BODY, PATH
@@ -178,11 +178,13 @@ async def test_the_value_of_a_refused_header_is_not_repeated(developer: Client) 
 
 @pytest.mark.parametrize("name", OURS)
 async def test_a_header_of_ours_in_the_database_is_not_sent(
-    developer: Client, parts: Parts, courier: WorkerProcess, receiver: Receiver, name: str
+    developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver, name: str
 ) -> None:
     made = await hooks.create(developer, url=f"{receiver.url}/200")
     forged = dict.fromkeys(_cases(name), "evil") | {"X-Team": "a"}
-    await hooks.write_keys(parts, developer, made["id"], Keys(made["secret"], headers=forged))
+    await hooks.write_keys(
+        services, developer, made["id"], EndpointKeys(made["secret"], headers=forged)
+    )
     delivery = await hooks.try_out(developer, made["id"])
     (got,) = await receiver.wait_for(1)
     assert delivery["status"] == "delivered"
@@ -194,11 +196,13 @@ async def test_a_header_of_ours_in_the_database_is_not_sent(
 
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: b", "a\nb", "a\rb", "a\0b"])
 async def test_a_value_of_two_lines_in_the_database_is_not_sent(
-    developer: Client, parts: Parts, courier: WorkerProcess, receiver: Receiver, value: str
+    developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver, value: str
 ) -> None:
     made = await hooks.create(developer, url=f"{receiver.url}/200")
     forged = {"X-Team": value, f"X-A: b\r\nX-Evil: {value}": "a", "X-Fine": "a"}
-    await hooks.write_keys(parts, developer, made["id"], Keys(made["secret"], headers=forged))
+    await hooks.write_keys(
+        services, developer, made["id"], EndpointKeys(made["secret"], headers=forged)
+    )
     delivery = await hooks.try_out(developer, made["id"])
     (got,) = await receiver.wait_for(1)
     assert delivery["status"] == "delivered"
@@ -238,7 +242,7 @@ async def test_what_opens_nothing_is_shown(developer: Client, name: str) -> None
 
 
 async def test_a_mask_sent_back_keeps_what_is_stored(
-    developer: Client, parts: Parts, courier: WorkerProcess, receiver: Receiver
+    developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     sent = {"Authorization": "Bearer stored", "X-Team": "a"}
     made = await hooks.create(developer, url=f"{receiver.url}/200", headers=sent)
@@ -247,7 +251,7 @@ async def test_a_mask_sent_back_keeps_what_is_stored(
     )
     kept = {"Authorization": "Bearer stored", "X-Team": "b", "X-More": "c"}
     assert changed["headers"] == {**kept, "Authorization": MASK}
-    assert (await hooks.opened(parts, developer, made["id"])).headers == kept
+    assert (await hooks.opened(services, developer, made["id"])).headers == kept
     await hooks.try_out(developer, made["id"])
     assert receiver.got[0].headers["Authorization"] == "Bearer stored"
 
@@ -259,29 +263,29 @@ async def test_a_mask_for_all_headers_changes_nothing(developer: Client) -> None
 
 
 async def test_a_mask_is_taken_whatever_the_letters_of_the_name(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     made = await hooks.create(developer, headers={"Authorization": "Bearer stored"})
     await hooks.update(developer, made["id"], headers={"AUTHORIZATION": MASK})
-    kept = (await hooks.opened(parts, developer, made["id"])).headers
+    kept = (await hooks.opened(services, developer, made["id"])).headers
     assert kept == {"AUTHORIZATION": "Bearer stored"}
 
 
-async def test_a_new_value_replaces_a_masked_one(developer: Client, parts: Parts) -> None:
+async def test_a_new_value_replaces_a_masked_one(developer: Client, services: Services) -> None:
     made = await hooks.create(developer, headers={"Authorization": "Bearer old"})
     changed = await hooks.update(developer, made["id"], headers={"Authorization": "Bearer new"})
     assert changed["headers"] == {"Authorization": MASK}
-    kept = (await hooks.opened(parts, developer, made["id"])).headers
+    kept = (await hooks.opened(services, developer, made["id"])).headers
     assert kept == {"Authorization": "Bearer new"}
 
 
 @pytest.mark.parametrize("headers", [{}, None, {"X-Team": "a"}])
 async def test_a_masked_header_left_out_is_removed(
-    developer: Client, parts: Parts, headers: dict[str, str] | None
+    developer: Client, services: Services, headers: dict[str, str] | None
 ) -> None:
     made = await hooks.create(developer, headers={"Authorization": "Bearer stored"})
     await hooks.update(developer, made["id"], headers=headers)
-    assert (await hooks.opened(parts, developer, made["id"])).headers == (headers or {})
+    assert (await hooks.opened(services, developer, made["id"])).headers == (headers or {})
 
 
 async def test_a_mask_with_nothing_stored_is_refused(developer: Client, admin: Client) -> None:
@@ -317,20 +321,20 @@ async def test_what_is_masked_does_not_move_to_another_host(
 
 @pytest.mark.parametrize("headers", [{"Authorization": "Bearer new"}, {"X-Team": "a"}, {}, None])
 async def test_a_webhook_moves_with_headers_that_are_given_anew(
-    developer: Client, parts: Parts, headers: dict[str, str] | None
+    developer: Client, services: Services, headers: dict[str, str] | None
 ) -> None:
     made = await hooks.create(developer, headers={"Authorization": "Bearer stored"})
     await hooks.update(developer, made["id"], url=ELSEWHERE[0], headers=headers)
-    assert (await hooks.opened(parts, developer, made["id"])).headers == (headers or {})
+    assert (await hooks.opened(services, developer, made["id"])).headers == (headers or {})
 
 
 async def test_what_is_masked_stays_where_only_the_path_changes(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     sent = {"Authorization": "Bearer stored"}
     made = await hooks.create(developer, headers=sent)
     await hooks.update(developer, made["id"], url="https://EXAMPLE.com:443/other?q=1")
-    assert (await hooks.opened(parts, developer, made["id"])).headers == sent
+    assert (await hooks.opened(services, developer, made["id"])).headers == sent
 
 
 async def test_headers_that_open_nothing_move_along(developer: Client) -> None:

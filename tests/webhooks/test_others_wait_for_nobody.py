@@ -1,6 +1,6 @@
 """What one tenant does to its deliveries is not felt by another."""
 
-from app.parts import Parts
+from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import refused
 from tests.webhooks.receiver import Receiver
@@ -12,13 +12,13 @@ _LOCK = "SELECT 1 FROM work WHERE lane = $1 FOR UPDATE"
 
 
 async def test_an_outcome_that_must_wait_keeps_no_other_waiting(
-    sender: Sender, receiver: Receiver, world: World, parts: Parts, courier: WorkerProcess
+    sender: Sender, receiver: Receiver, world: World, services: Services, courier: WorkerProcess
 ) -> None:
     webhook_id = await sender.webhook(f"{receiver.url}/slow/held")
     await sender.happen()
     await receiver.wait_for(1, "/slow/held")
-    other = Sender(await world.user(), parts, courier)
-    async with parts.db.tx(ALL_TENANTS) as tx:
+    other = Sender(await world.user(), services, courier)
+    async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(_LOCK, webhook_id)
         receiver.released.set()
         theirs = await other.webhook(f"{receiver.url}/200")
@@ -53,7 +53,7 @@ async def test_whoever_is_above_all_tenants_gets_the_mail_as_well(
 
 
 async def test_the_mail_about_a_subscription_names_the_subscription(
-    sender: Sender, receiver: Receiver, parts: Parts
+    sender: Sender, receiver: Receiver, services: Services
 ) -> None:
     body = {
         "event_type": "system.test",
@@ -62,7 +62,7 @@ async def test_the_mail_about_a_subscription_names_the_subscription(
     }
     made = (await sender.client.post("/api/v1/event-subscriptions", body)).json()
     await sender.happen()
-    folder = parts.settings.data_dir / "mail"
+    folder = services.settings.data_dir / "mail"
 
     async def letters() -> list[str]:
         found = [path.read_text(errors="replace") for path in folder.glob("*.eml")]

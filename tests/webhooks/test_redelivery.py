@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from app.domain.webhooks import sending
+from app.domain.deliveries import sending
 from tests.asking import refused
 from tests.webhooks.receiver import Receiver
 from tests.webhooks.sender import EVENT, PATH, Sender, eventually

@@ -11,15 +11,14 @@ import msgspec
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from app import bootstrap
-from app import parts as shared
-from app.domain.webhooks import keys
-from app.domain.webhooks.keys import Keys
+from app import bootstrap, container
+from app.domain.deliveries import endpoint_keys
+from app.domain.deliveries.endpoint_keys import EndpointKeys
 from app.kit import clock, rotation
 from app.kit.crypto import CannotOpen, Keyring
 from app.kit.ids import new_id
 from app.main import create_app
-from app.parts import Parts
+from app.services import Services
 from app.settings import Settings
 from db import migrate
 from tests.asking import refused
@@ -70,7 +69,7 @@ def test_the_secret_before_signs_until_its_time_is_over(
     previous: str | None, until: datetime | None, expected: list[str]
 ) -> None:
     with clock.frozen(NOON):
-        assert Keys("new", previous).signing(until) == expected
+        assert EndpointKeys("new", previous).signing_secrets(until) == expected
 
 
 # Over the wire
@@ -111,11 +110,11 @@ async def test_both_secrets_sign_for_a_day(
 
 
 async def test_after_a_day_the_old_secret_signs_no_more(
-    developer: Client, parts: Parts, courier: WorkerProcess, receiver: Receiver
+    developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     made = await hooks.create(developer, url=f"{receiver.url}/200")
     renewed = await hooks.rotate(developer, made["id"])
-    await hooks.run_sql(parts, ENDED, made["id"])
+    await hooks.run_sql(services, ENDED, made["id"])
     got = await _tried(developer, made["id"], receiver)
     assert "X-Service-Signature-Previous" not in got.headers
     assert " " not in got.headers["webhook-signature"]
@@ -136,20 +135,22 @@ async def test_of_three_secrets_the_last_two_sign(
     assert third["previous_secret_expires_at"] > second["previous_secret_expires_at"]
 
 
-async def test_rotating_at_the_same_time_loses_no_secret(developer: Client, parts: Parts) -> None:
+async def test_rotating_at_the_same_time_loses_no_secret(
+    developer: Client, services: Services
+) -> None:
     made = await hooks.create(developer)
     both = await asyncio.gather(*(hooks.rotate(developer, made["id"]) for _ in range(2)))
-    sealed = await hooks.opened(parts, developer, made["id"])
+    sealed = await hooks.opened(services, developer, made["id"])
     assert {sealed.secret, sealed.previous} == {one["secret"] for one in both}
 
 
-async def test_the_same_idempotency_key_rotates_once(developer: Client, parts: Parts) -> None:
+async def test_the_same_idempotency_key_rotates_once(developer: Client, services: Services) -> None:
     made = await hooks.create(developer)
     headers = {"Idempotency-Key": new_id("key")}
     path = f"{PATH}/{made['id']}/rotate-secret"
     answers = [await developer.post(path, headers=headers) for _ in range(2)]
     assert answers[0].json() == answers[1].json()
-    assert (await hooks.opened(parts, developer, made["id"])).previous == made["secret"]
+    assert (await hooks.opened(services, developer, made["id"])).previous == made["secret"]
 
 
 async def test_an_attempt_after_the_rotation_is_signed_with_both(
@@ -167,10 +168,10 @@ async def test_an_attempt_after_the_rotation_is_signed_with_both(
     assert second.headers["X-Service-Signature-Previous"] == _signed(made["secret"], second)
 
 
-async def test_the_secrets_of_others_stay(developer: Client, parts: Parts) -> None:
+async def test_the_secrets_of_others_stay(developer: Client, services: Services) -> None:
     made, other = [await hooks.create(developer) for _ in range(2)]
     await hooks.rotate(developer, made["id"])
-    assert await hooks.opened(parts, developer, other["id"]) == Keys(other["secret"])
+    assert await hooks.opened(services, developer, other["id"]) == EndpointKeys(other["secret"])
 
 
 async def test_a_webhook_that_is_off_can_be_rotated(developer: Client) -> None:
@@ -202,17 +203,17 @@ async def test_a_deleted_webhook_cannot_be_rotated(developer: Client) -> None:
 LOST = Keyring.parse(Keyring.generate("lost"))
 
 
-async def _lose(parts: Parts, client: Client, webhook_id: str) -> None:
-    sealed = keys.seal(LOST, client.tenant_id, webhook_id, Keys("whsec_AAAA"))
+async def _lose(services: Services, client: Client, webhook_id: str) -> None:
+    sealed = endpoint_keys.seal(LOST, client.tenant_id, webhook_id, EndpointKeys("whsec_AAAA"))
     sql = "UPDATE webhooks SET keys = $2 WHERE id = $1"
-    await hooks.run_sql(parts, sql, webhook_id, sealed)
+    await hooks.run_sql(services, sql, webhook_id, sealed)
 
 
 async def test_what_cannot_be_opened_is_told_and_not_sent_unsigned(
-    developer: Client, parts: Parts, courier: WorkerProcess, receiver: Receiver
+    developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     made = await hooks.create(developer, url=f"{receiver.url}/200")
-    await _lose(parts, developer, made["id"])
+    await _lose(services, developer, made["id"])
     delivery = await hooks.try_out(developer, made["id"])
     assert (delivery["status"], delivery["response_code"]) == ("failed", None)
     assert "cannot be opened" in delivery["error"]
@@ -221,10 +222,10 @@ async def test_what_cannot_be_opened_is_told_and_not_sent_unsigned(
 
 
 async def test_a_rotation_makes_it_work_again(
-    developer: Client, parts: Parts, courier: WorkerProcess, receiver: Receiver
+    developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     made = await hooks.create(developer, url=f"{receiver.url}/200")
-    await _lose(parts, developer, made["id"])
+    await _lose(services, developer, made["id"])
     renewed = await hooks.rotate(developer, made["id"])
     got = await _tried(developer, made["id"], receiver)
     assert got.headers["X-Service-Signature"] == _signed(renewed["secret"], got)
@@ -253,9 +254,9 @@ async def own(stores: Stores) -> Settings:
 @pytest.fixture
 async def before(own: Settings) -> AsyncIterator[World]:
     world = World(create_app(own))
-    await bootstrap.prepare(world.parts.db, world.parts.keyring, "enterprise")
+    await bootstrap.prepare(world.services.db, world.services.keyring, "enterprise")
     yield world
-    await world.parts.close()
+    await world.services.close()
 
 
 @pytest.fixture
@@ -263,14 +264,14 @@ async def after(own: Settings) -> AsyncIterator[World]:
     """The same database, served by a process that knows the new key only, and its worker."""
     settings = msgspec.structs.replace(own, master_keys=NEW)
     world = World(create_app(settings))
-    parts = shared.build(settings)
-    process = WorkerProcess(parts, ["deliveries"])
+    services = container.build(settings)
+    process = WorkerProcess(services, ["deliveries"])
     running = asyncio.create_task(process.run())
     yield world
     process.stopped.set()
     await running
-    await parts.close()
-    await world.parts.close()
+    await services.close()
+    await world.services.close()
 
 
 async def test_secrets_and_headers_survive_a_new_root_key(
@@ -282,11 +283,11 @@ async def test_secrets_and_headers_survive_a_new_root_key(
     )
     renewed = await hooks.rotate(developer, made["id"])
     sql = "SELECT keys FROM webhooks WHERE id = $1"
-    (row,) = await hooks.run_sql(before.parts, sql, made["id"])
+    (row,) = await hooks.run_sql(before.services, sql, made["id"])
     with pytest.raises(CannotOpen):
-        keys.read(ONLY_NEW, developer.tenant_id, made["id"], row["keys"])
+        endpoint_keys.unseal(ONLY_NEW, developer.tenant_id, made["id"], row["keys"])
     both = Keyring.parse(f"{NEW},{own.master_keys}")
-    counts = await rotation.rotate(before.parts.db, both, lambda _line: None)
+    counts = await rotation.rotate(before.services.db, both, lambda _line: None)
     assert counts["webhooks.keys"] == {"new": 1}
     caller = await after.user(tenant_id=developer.tenant_id)
     got = await _tried(caller, made["id"], receiver)
@@ -296,12 +297,12 @@ async def test_secrets_and_headers_survive_a_new_root_key(
 
 
 async def test_a_sealed_value_moved_to_another_webhook_does_not_open(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     first, second = [await hooks.create(developer) for _ in range(2)]
     sql = "SELECT keys FROM webhooks WHERE id = $1"
-    (row,) = await hooks.run_sql(parts, sql, first["id"])
+    (row,) = await hooks.run_sql(services, sql, first["id"])
     with pytest.raises(CannotOpen):
-        keys.read(parts.keyring, developer.tenant_id, second["id"], row["keys"])
+        endpoint_keys.unseal(services.keyring, developer.tenant_id, second["id"], row["keys"])
     with pytest.raises(CannotOpen):
-        keys.read(parts.keyring, "ten_other", first["id"], row["keys"])
+        endpoint_keys.unseal(services.keyring, "ten_other", first["id"], row["keys"])

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
-from app.domain.webhooks import sending, signing
-from app.domain.webhooks.sending import Answer, Verdict, judge
+from app.domain.deliveries import sending, signing
+from app.domain.deliveries.sending import Attempt, NextStep, next_step
 from app.kit import clock
 from tests.webhooks.receiver import Got, Receiver
 from tests.webhooks.sender import PATH, Sender
@@ -19,12 +19,12 @@ DELAYS = (0, 60, 300, 1800, 7200, 28800, 86400)
 NOW = datetime(2030, 5, 1, 12, 0, tzinfo=UTC)
 
 
-def _answer(code: int | None, retry_after: float | None = None) -> Answer:
+def _answer(code: int | None, retry_after: float | None = None) -> Attempt:
     failed = code is None or not 200 <= code < 300
-    return Answer(NOW, code, 1, "failed" if failed else None, None, retry_after)
+    return Attempt(NOW, code, 1, "failed" if failed else None, None, retry_after)
 
 
-# The judgement alone
+# The next_stepment alone
 
 
 @pytest.mark.parametrize("code", [None, 302, 400, 404, 429, 500, 503])
@@ -32,24 +32,24 @@ def _answer(code: int | None, retry_after: float | None = None) -> Answer:
     ("attempt", "wait"), [(1, 60), (2, 300), (3, 1800), (4, 7200), (5, 28800), (6, 86400)]
 )
 def test_a_failure_waits_for_its_turn(code: int | None, attempt: int, wait: int) -> None:
-    assert judge(_answer(code), attempt, DELAYS, most=7) == Verdict("pending", wait)
+    assert next_step(_answer(code), attempt, DELAYS, max_attempts=7) == NextStep("pending", wait)
 
 
 @pytest.mark.parametrize("code", [None, 302, 404, 429, 500])
 @pytest.mark.parametrize("attempt", [7, 8, 100])
 def test_the_seventh_failure_is_the_last(code: int | None, attempt: int) -> None:
-    assert judge(_answer(code, 5), attempt, DELAYS, most=7) == Verdict("failed")
+    assert next_step(_answer(code, 5), attempt, DELAYS, max_attempts=7) == NextStep("failed")
 
 
 @pytest.mark.parametrize("attempt", [1, 3, 7, 8])
 @pytest.mark.parametrize("code", [200, 204, 299])
 def test_a_success_is_the_end_whenever_it_comes(code: int, attempt: int) -> None:
-    assert judge(_answer(code, 60), attempt, DELAYS, most=7) == Verdict("delivered")
+    assert next_step(_answer(code, 60), attempt, DELAYS, max_attempts=7) == NextStep("delivered")
 
 
 @pytest.mark.parametrize("attempt", [1, 3, 7])
 def test_gone_is_the_end_whenever_it_comes(attempt: int) -> None:
-    assert judge(_answer(410, 60), attempt, DELAYS, most=7) == Verdict("failed")
+    assert next_step(_answer(410, 60), attempt, DELAYS, max_attempts=7) == NextStep("failed")
 
 
 @pytest.mark.parametrize(
@@ -72,15 +72,17 @@ def test_gone_is_the_end_whenever_it_comes(attempt: int) -> None:
 def test_who_asks_for_time_gets_it_within_the_schedule(
     attempt: int, asked: float, wait: float
 ) -> None:
-    assert judge(_answer(503, asked), attempt, DELAYS, most=7) == Verdict("pending", wait)
+    assert next_step(_answer(503, asked), attempt, DELAYS, max_attempts=7) == NextStep(
+        "pending", wait
+    )
 
 
 @pytest.mark.parametrize(("delays", "most"), [((0,), 7), (DELAYS, 1), ((0, 5), 2)])
 def test_the_shorter_of_schedule_and_bound_counts(delays: tuple[int, ...], most: int) -> None:
     last = min(len(delays), most)
-    assert judge(_answer(500), last, delays, most=most) == Verdict("failed")
+    assert next_step(_answer(500), last, delays, max_attempts=most) == NextStep("failed")
     if last > 1:
-        assert judge(_answer(500), last - 1, delays, most=most).status == "pending"
+        assert next_step(_answer(500), last - 1, delays, max_attempts=most).status == "pending"
 
 
 # The whole way
@@ -128,7 +130,7 @@ async def test_before_its_time_nothing_is_sent(sender: Sender, receiver: Receive
     await sender.attempted(webhook_id)
     await sender.let_pass(webhook_id, 30)
     assert sender.process.courier is not None
-    await sender.process.courier.look()
+    await sender.process.courier.scan()
     assert (await sender.work(webhook_id))["state"] == "pending"
     assert len(receiver.got) == 1
 
@@ -164,7 +166,7 @@ async def test_a_delivery_that_failed_for_good_rests(sender: Sender, receiver: R
     _, webhook_id = await _fail_for_good(sender, f"{receiver.url}/500")
     await sender.let_pass(webhook_id, 1_000_000)
     assert sender.process.courier is not None
-    await sender.process.courier.look()
+    await sender.process.courier.scan()
     assert (await sender.work(webhook_id))["state"] == "dead"
     assert len(receiver.got) == 7
 

@@ -15,7 +15,7 @@ import pytest
 import svix.webhooks
 from standardwebhooks import webhooks as standard
 
-from app.domain.webhooks import signing
+from app.domain.deliveries import signing
 from app.kit import clock
 from tests.webhooks import hooks
 from tests.webhooks.receiver import Got, Receiver

@@ -61,7 +61,7 @@ async def test_gone_is_told_as_an_event_of_the_same_chain(
 
 async def test_the_owner_gets_a_mail(sender: Sender, receiver: Receiver) -> None:
     webhook_id = await _gone(sender, receiver)
-    folder = sender.parts.settings.data_dir / "mail"
+    folder = sender.services.settings.data_dir / "mail"
 
     async def found() -> list[str]:
         letters = [path.read_text(errors="replace") for path in folder.glob("*.eml")]
@@ -120,7 +120,7 @@ async def test_gone_on_a_retry_counts_as_well(sender: Sender, receiver: Receiver
 async def test_gone_of_one_endpoint_is_of_no_other(
     sender: Sender, receiver: Receiver, world: World, courier: WorkerProcess
 ) -> None:
-    other = Sender(await world.user(), sender.parts, courier)
+    other = Sender(await world.user(), sender.services, courier)
     theirs = await other.webhook(f"{receiver.url}/410")
     mine = await sender.webhook(f"{receiver.url}/200")
     await _gone(sender, receiver)

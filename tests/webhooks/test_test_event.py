@@ -5,10 +5,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from app.domain.events import catalogue
-from app.domain.webhooks.keys import Keys
+from app.areas import AREAS
+from app.domain.deliveries.endpoint_keys import EndpointKeys
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
 from tests.ports import free_port
 from tests.webhooks import hooks
@@ -66,7 +66,7 @@ async def test_every_event_type_can_be_tried_with_data_of_its_schema(
     developer: Client, receiver: Receiver
 ) -> None:
     made = await hooks.create(developer, url=f"{receiver.url}/200")
-    for event_type in catalogue.CATALOGUE:
+    for event_type in AREAS.event_types:
         delivery = await hooks.try_out(developer, made["id"], event_type=event_type)
         got = receiver.got[-1]
         described = (await developer.get(f"/api/v1/event-types/{event_type}")).json()
@@ -80,8 +80,8 @@ async def test_the_type_need_not_be_among_those_that_the_webhook_wants(
     developer: Client, receiver: Receiver
 ) -> None:
     made = await hooks.create(developer, url=f"{receiver.url}/200", events=["agent.deleted"])
-    await hooks.try_out(developer, made["id"], event_type="form.submission.created")
-    assert [got.json["type"] for got in receiver.got] == ["form.submission.created"]
+    await hooks.try_out(developer, made["id"], event_type="agent.published")
+    assert [got.json["type"] for got in receiver.got] == ["agent.published"]
 
 
 async def test_a_test_says_so_and_an_event_does_not(developer: Client, receiver: Receiver) -> None:
@@ -157,7 +157,7 @@ async def test_a_body_that_is_no_object_is_refused(developer: Client, content: b
 
 @pytest.mark.parametrize("code", [300, 400, 404, 410, 429, 500, 503])
 async def test_an_endpoint_that_refuses_is_failed_after_one_attempt(
-    developer: Client, parts: Parts, receiver: Receiver, code: int
+    developer: Client, services: Services, receiver: Receiver, code: int
 ) -> None:
     made = await hooks.create(developer, url=f"{receiver.url}/{code}?after=1")
     delivery = await hooks.try_out(developer, made["id"])
@@ -166,7 +166,7 @@ async def test_an_endpoint_that_refuses_is_failed_after_one_attempt(
     assert str(code) in delivery["error"]
     assert delivery["next_attempt_at"] is None
     assert delivery["finished_at"] is not None
-    (work,) = await hooks.run_sql(parts, _WORK, delivery["id"])
+    (work,) = await hooks.run_sql(services, _WORK, delivery["id"])
     assert work["state"] not in {"pending", "leased"}
     assert work["attempt"] == 1
     assert len(receiver.got) == 1
@@ -196,10 +196,10 @@ async def test_an_endpoint_that_is_not_there_is_failed(developer: Client) -> Non
 
 @pytest.mark.parametrize("url", ["https://10.0.0.1/", "http://example.com/", "ftp://127.0.0.1/"])
 async def test_an_address_that_is_allowed_no_more_gets_nothing(
-    developer: Client, parts: Parts, url: str
+    developer: Client, services: Services, url: str
 ) -> None:
     made = await hooks.create(developer)
-    await hooks.run_sql(parts, "UPDATE webhooks SET url = $2 WHERE id = $1", made["id"], url)
+    await hooks.run_sql(services, "UPDATE webhooks SET url = $2 WHERE id = $1", made["id"], url)
     delivery = await hooks.try_out(developer, made["id"])
     assert (delivery["status"], delivery["response_code"]) == ("failed", None)
     assert "not allowed" in delivery["error"]
@@ -220,11 +220,11 @@ async def test_a_failed_test_does_not_count_as_failing(
 
 @pytest.mark.parametrize("code", [200, 500])
 async def test_a_test_changes_nothing_about_a_webhook_that_fails(
-    developer: Client, parts: Parts, receiver: Receiver, code: int
+    developer: Client, services: Services, receiver: Receiver, code: int
 ) -> None:
     made = await hooks.create(developer, url=f"{receiver.url}/{code}")
     sql = "UPDATE webhooks SET failing_since = now() - interval '6 days' WHERE id = $1"
-    await hooks.run_sql(parts, sql, made["id"])
+    await hooks.run_sql(services, sql, made["id"])
     before = await hooks.read(developer, made["id"])
     await hooks.try_out(developer, made["id"])
     assert await hooks.read(developer, made["id"]) == before
@@ -255,7 +255,7 @@ async def test_a_failed_test_that_is_redelivered_comes_to_an_end(
 
 
 async def test_a_test_event_for_all_is_retried_by_the_schedule(
-    developer: Client, parts: Parts, receiver: Receiver
+    developer: Client, services: Services, receiver: Receiver
 ) -> None:
     made = await hooks.create(developer, url=f"{receiver.url}/500")
     answer = await developer.post("/api/v1/events/test", {"event_type": "agent.created"})
@@ -263,7 +263,7 @@ async def test_a_test_event_for_all_is_retried_by_the_schedule(
     delivery = await hooks.attempted(developer, made["id"])
     assert (delivery["status"], delivery["finished_at"]) == ("pending", None)
     assert delivery["next_attempt_at"] is not None
-    (work,) = await hooks.run_sql(parts, _WORK, delivery["id"])
+    (work,) = await hooks.run_sql(services, _WORK, delivery["id"])
     assert work["state"] == "pending"
 
 
@@ -298,10 +298,10 @@ async def test_a_webhook_for_the_type_gets_a_test_of_itself_once(
 
 
 async def test_a_secret_that_is_sealed_wrongly_is_no_error_of_ours(
-    developer: Client, parts: Parts, receiver: Receiver
+    developer: Client, services: Services, receiver: Receiver
 ) -> None:
     made = await hooks.create(developer, url=f"{receiver.url}/200")
-    await hooks.write_keys(parts, developer, made["id"], Keys("whsec_not base 64!"))
+    await hooks.write_keys(services, developer, made["id"], EndpointKeys("whsec_not base 64!"))
     answer = await developer.post(f"{PATH}/{made['id']}/test", {}, timeout=60)
     assert answer.status_code == 200
     assert answer.json()["status"] == "failed"

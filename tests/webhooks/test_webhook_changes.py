@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
 from tests.webhooks import hooks
 from tests.webhooks.hooks import PATH, VIEW_KEYS
@@ -68,19 +68,21 @@ async def test_an_event_type_named_twice_at_change_is_kept_once(developer: Clien
     assert (await hooks.update(developer, made["id"], events=named))["events"] == named[:1]
 
 
-async def test_a_change_cannot_set_what_is_not_listed(developer: Client, parts: Parts) -> None:
+async def test_a_change_cannot_set_what_is_not_listed(
+    developer: Client, services: Services
+) -> None:
     made = await hooks.create(developer)
     sly = {"secret": "whsec_mine", "id": "whk_mine", "disabled_reason": "gone", "created_by": "x"}
     changed = await hooks.update(developer, made["id"], **sly, description="Other")
     assert (changed["id"], changed["disabled_reason"]) == (made["id"], None)
-    assert (await hooks.opened(parts, developer, made["id"])).secret == made["secret"]
+    assert (await hooks.opened(services, developer, made["id"])).secret == made["secret"]
 
 
-async def test_a_change_of_headers_keeps_the_secrets(developer: Client, parts: Parts) -> None:
+async def test_a_change_of_headers_keeps_the_secrets(developer: Client, services: Services) -> None:
     made = await hooks.create(developer)
     renewed = await hooks.rotate(developer, made["id"])
     await hooks.update(developer, made["id"], headers={"X-Team": "a"})
-    sealed = await hooks.opened(parts, developer, made["id"])
+    sealed = await hooks.opened(services, developer, made["id"])
     assert (sealed.secret, sealed.previous) == (renewed["secret"], made["secret"])
 
 
@@ -90,9 +92,9 @@ WHERE id = $1 RETURNING id
 """
 
 
-async def test_switching_on_forgets_why_it_was_off(developer: Client, parts: Parts) -> None:
+async def test_switching_on_forgets_why_it_was_off(developer: Client, services: Services) -> None:
     made = await hooks.create(developer)
-    await hooks.run_sql(parts, _FAILED, made["id"])
+    await hooks.run_sql(services, _FAILED, made["id"])
     found = await hooks.read(developer, made["id"])
     assert (found["active"], found["disabled_reason"]) == (False, "failing")
     assert found["failing_since"] is not None
@@ -102,10 +104,10 @@ async def test_switching_on_forgets_why_it_was_off(developer: Client, parts: Par
 
 
 async def test_another_change_does_not_forget_why_it_is_off(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
     made = await hooks.create(developer)
-    await hooks.run_sql(parts, _FAILED, made["id"])
+    await hooks.run_sql(services, _FAILED, made["id"])
     changed = await hooks.update(developer, made["id"], description="Other", active=False)
     assert (changed["active"], changed["disabled_reason"]) == (False, "failing")
     assert changed["failing_since"] is not None
@@ -146,22 +148,22 @@ SELECT (SELECT count(*) FROM deliveries WHERE id = $1) AS deliveries,
 """
 
 
-async def _left(parts: Parts, delivery_id: str) -> dict[str, int]:
-    (row,) = await hooks.run_sql(parts, _LEFT, delivery_id)
+async def _left(services: Services, delivery_id: str) -> dict[str, int]:
+    (row,) = await hooks.run_sql(services, _LEFT, delivery_id)
     return dict(row)
 
 
 async def test_its_records_go_along_and_those_of_others_stay(
-    developer: Client, parts: Parts, courier: WorkerProcess, receiver: Receiver
+    developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     first, second = [
         await hooks.create(developer, url=f"{receiver.url}/200/{name}") for name in "ab"
     ]
     gone, kept = [(await hooks.try_out(developer, one["id"]))["id"] for one in (first, second)]
-    assert await _left(parts, gone) == {"deliveries": 1, "attempts": 1}
+    assert await _left(services, gone) == {"deliveries": 1, "attempts": 1}
     await developer.delete(f"{PATH}/{first['id']}")
-    assert await _left(parts, gone) == {"deliveries": 0, "attempts": 0}
-    assert await _left(parts, kept) == {"deliveries": 1, "attempts": 1}
+    assert await _left(services, gone) == {"deliveries": 0, "attempts": 0}
+    assert await _left(services, kept) == {"deliveries": 1, "attempts": 1}
     path = f"{PATH}/{first['id']}/executions"
     for rest in ("", f"/{gone}"):
         refused(await developer.get(path + rest), 404, "webhook_not_found")
@@ -169,14 +171,14 @@ async def test_its_records_go_along_and_those_of_others_stay(
 
 
 async def test_what_was_still_to_be_delivered_is_not(
-    developer: Client, parts: Parts, courier: WorkerProcess, receiver: Receiver
+    developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     made = await hooks.create(developer, url=f"{receiver.url}/500")
     await hooks.make_agent(developer)
     await receiver.wait_for(1)
     await developer.delete(f"{PATH}/{made['id']}")
     sql = "SELECT state FROM work WHERE lane = $1"
-    assert [row["state"] for row in await hooks.run_sql(parts, sql, made["id"])] == ["cancelled"]
+    assert [row["state"] for row in await hooks.run_sql(services, sql, made["id"])] == ["cancelled"]
 
 
 async def test_the_events_that_it_got_stay_in_the_log(

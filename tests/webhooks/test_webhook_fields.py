@@ -143,7 +143,7 @@ RIGHT: list[tuple[str, Any]] = [
     ("url", "https://[2606:4700::1111]:8443/"),
     ("description", "x" * 1000),
     ("description", "Zeile 1\nZeile 2 ☕"),
-    ("events", ["system.webhook.created", "form.submission.created", "workflow.execution.failed"]),
+    ("events", ["system.webhook.created", "agent.published", "agent.chat.completed"]),
     ("headers", {}),
     ("headers", {f"X-{n}": "a" * 400 for n in range(20)}),
     ("headers", {"x" * 100: ""}),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from tests.asking import refused
 from tests.webhooks import hooks
 from tests.webhooks.hooks import BODY, PATH, VIEW_KEYS
@@ -125,8 +125,8 @@ FROM generate_series(1, $2::int) n RETURNING id
 """
 
 
-async def test_a_tenant_has_at_most_500_webhooks(developer: Client, parts: Parts) -> None:
-    planted = await hooks.run_sql(parts, _PLANT, developer.tenant_id, 499)
+async def test_a_tenant_has_at_most_500_webhooks(developer: Client, services: Services) -> None:
+    planted = await hooks.run_sql(services, _PLANT, developer.tenant_id, 499)
     await hooks.create(developer)
     refused(await developer.post(PATH, BODY), 409, "conflict")
     await developer.delete(f"{PATH}/{planted[0]['id']}")
@@ -134,9 +134,9 @@ async def test_a_tenant_has_at_most_500_webhooks(developer: Client, parts: Parts
 
 
 async def test_the_address_of_a_subscription_takes_no_webhooks_place(
-    developer: Client, parts: Parts
+    developer: Client, services: Services
 ) -> None:
-    await hooks.run_sql(parts, _PLANT, developer.tenant_id, 499)
+    await hooks.run_sql(services, _PLANT, developer.tenant_id, 499)
     await _subscription(developer)
     await hooks.create(developer)
 
@@ -168,9 +168,11 @@ async def test_the_secret_is_in_no_other_answer(
         assert made["secret"].removeprefix("whsec_") not in text
 
 
-async def test_the_secret_is_not_in_the_database_as_it_is(developer: Client, parts: Parts) -> None:
+async def test_the_secret_is_not_in_the_database_as_it_is(
+    developer: Client, services: Services
+) -> None:
     made = await hooks.create(developer, headers={"Authorization": "Bearer planted-in-keys"})
-    (row,) = await hooks.run_sql(parts, "SELECT * FROM webhooks WHERE id = $1", made["id"])
+    (row,) = await hooks.run_sql(services, "SELECT * FROM webhooks WHERE id = $1", made["id"])
     stored = str(dict(row)) + row["keys"].decode("latin-1")
     assert made["secret"].removeprefix("whsec_") not in stored
     assert "planted-in-keys" not in stored
@@ -265,11 +267,11 @@ async def test_an_unknown_id_is_not_found(
 
 @pytest.mark.parametrize(("method", "rest"), STEPS)
 async def test_the_address_of_a_subscription_is_no_webhook(
-    developer: Client, parts: Parts, method: str, rest: str
+    developer: Client, services: Services, method: str, rest: str
 ) -> None:
     made = await _subscription(developer)
     sql = "SELECT id FROM webhooks WHERE subscription_id = $1"
-    ((own,),) = await hooks.run_sql(parts, sql, made["id"])
+    ((own,),) = await hooks.run_sql(services, sql, made["id"])
     body = _body(method)
     refused(await developer(method, f"{PATH}/{own}{rest}", json=body), 404, "webhook_not_found")
     assert await _ids(developer) == []

@@ -13,7 +13,6 @@ from app.domain.accounts.schemas import (
     Invite,
     Login,
     MfaRequired,
-    MfaVerify,
     Refresh,
     Register,
     Registered,
@@ -28,50 +27,35 @@ from app.domain.accounts.schemas import (
     UserView,
     VerifyEmail,
 )
-from app.domain.accounts.users import Filter
-from app.http.answers import Done
-from app.http.given import Id, Page, Parts, Principal, Tx
-from app.http.paging import Paged, Search, Sort
-from app.security.principal import caller_of
+from app.domain.accounts.user_queries import UserFilter
+from app.http.authorization import caller_of
+from app.http.dependencies import Id, Page, Principal, Services, Tx
+from app.http.paging import Search, Sort
+from app.http.responses import Done
+from app.kit.paging import Paged
 
 
 class AuthController(Controller):
     path = "/auth"
-    tags = ["Auth"]  # noqa: RUF012  # litestar's own type
+    tags = ["Auth"]  # litestar's own type
 
     @post("/register", summary="Register an account", public=True, errors=(403,))
-    async def register(self, tx: Tx, parts: Parts, data: JSONBody[Register]) -> Registered:
+    async def register(self, tx: Tx, services: Services, data: JSONBody[Register]) -> Registered:
         """Joins the default tenant as agent_user, and mails a link to verify the address. With an
         `invitation_token`, which holds for its address only, joins that tenant with that role.
         """
-        return await registration.register(tx, parts, data)
+        return await registration.register(tx, services, data)
 
     @post(
         "/login", summary="Sign in", status_code=200, public=True, errors=(401,), idempotent=False
     )
     async def login(
-        self, request: Request[Any, Any, Any], parts: Parts, data: JSONBody[Login]
+        self, request: Request[Any, Any, Any], services: Services, data: JSONBody[Login]
     ) -> SignedIn | MfaRequired:
         """Both tokens; or, with MFA, a token for `POST /auth/mfa/verify`. Five wrong passwords for
         one account, and whoever comes next must wait, longer each time.
         """
-        return await sign_in.sign_in(parts, data, caller_of(request).address)
-
-    @post(
-        "/mfa/verify",
-        summary="Sign in with a code",
-        status_code=200,
-        public=True,
-        errors=(401,),
-        idempotent=False,
-    )
-    async def verify_mfa(
-        self, request: Request[Any, Any, Any], parts: Parts, data: JSONBody[MfaVerify]
-    ) -> TokenPair:
-        """A code of an authenticator, or a recovery code. The mfa_token holds for five minutes and
-        five tries.
-        """
-        return await sign_in.verify_mfa(parts, data, caller_of(request).address)
+        return await sign_in.sign_in(services, data, caller_of(request).address)
 
     @post(
         "/refresh",
@@ -82,17 +66,17 @@ class AuthController(Controller):
         idempotent=False,
     )
     async def refresh(
-        self, request: Request[Any, Any, Any], parts: Parts, data: JSONBody[Refresh]
+        self, request: Request[Any, Any, Any], services: Services, data: JSONBody[Refresh]
     ) -> TokenPair:
         """A refresh token works once. Sent again within ten seconds it gives the same pair; later
         the whole session ends.
         """
-        return await sign_in.refresh(parts, data.refresh_token, caller_of(request).address)
+        return await sign_in.refresh(services, data.refresh_token, caller_of(request).address)
 
     @post("/logout", summary="Sign out", status_code=200, idempotent=False)
-    async def logout(self, tx: Tx, parts: Parts, principal: Principal) -> Done:
+    async def logout(self, tx: Tx, services: Services, principal: Principal) -> Done:
         """Both tokens of this session are dead at once."""
-        await sign_in.sign_out(tx, parts, principal)
+        await sign_in.sign_out(tx, services, principal)
         return Done("Signed out")
 
     @get("/me", summary="Who am I")
@@ -103,12 +87,12 @@ class AuthController(Controller):
     async def change_password(
         self,
         request: Request[Any, Any, Any],
-        parts: Parts,
+        services: Services,
         principal: Principal,
         data: JSONBody[ChangePassword],
     ) -> Done:
         """Ends all other sessions."""
-        return await password.change(parts, principal, data, caller_of(request).address)
+        return await password.change(services, principal, data, caller_of(request).address)
 
     @post(
         "/forgot-password",
@@ -117,9 +101,9 @@ class AuthController(Controller):
         public=True,
         idempotent=False,
     )
-    async def forgot_password(self, parts: Parts, data: JSONBody[ForgotPassword]) -> Done:
+    async def forgot_password(self, services: Services, data: JSONBody[ForgotPassword]) -> Done:
         """The answer is the same whether or not somebody has this address."""
-        return await password.forgot(parts, data.email)
+        return await password.forgot(services, data.email)
 
     @post(
         "/reset-password",
@@ -129,10 +113,10 @@ class AuthController(Controller):
         idempotent=False,
     )
     async def reset_password(
-        self, request: Request[Any, Any, Any], parts: Parts, data: JSONBody[ResetPassword]
+        self, request: Request[Any, Any, Any], services: Services, data: JSONBody[ResetPassword]
     ) -> Done:
         """Takes the token of the mail, once, within an hour. Ends all sessions."""
-        return await password.reset(parts, data, caller_of(request).address)
+        return await password.reset(services, data, caller_of(request).address)
 
     @post(
         "/verify-email",
@@ -145,14 +129,14 @@ class AuthController(Controller):
         return await registration.verify_email(tx, data.token)
 
     @post("/verify-email/resend", summary="Mail the verification again", status_code=200, own=True)
-    async def resend_verification(self, tx: Tx, parts: Parts, principal: Principal) -> Done:
-        return await registration.resend_verification(tx, parts, principal)
+    async def resend_verification(self, tx: Tx, services: Services, principal: Principal) -> Done:
+        return await registration.resend_verification(tx, services, principal)
 
 
 class UserController(Controller):
     path = "/users"
-    tags = ["Users"]  # noqa: RUF012
-    opt = {"needs": "admin:users"}  # noqa: RUF012
+    tags = ["Users"]
+    opt = {"needs": "admin:users"}
 
     @get(summary="List users")
     async def list_users(
@@ -165,7 +149,7 @@ class UserController(Controller):
         sort: Sort = None,
     ) -> Users:
         """The newest first unless told otherwise; `search` looks at e-mail and names."""
-        return await users.page_of(tx, page_in, Filter(search, role, status), sort)
+        return await users.list_page(tx, page_in, UserFilter(search, role, status), sort)
 
     @get("/{user_id:str}", summary="Get a user")
     async def get_user(self, tx: Tx, user_id: Id) -> UserView:
@@ -173,17 +157,17 @@ class UserController(Controller):
 
     @post("/invite", summary="Invite somebody")
     async def invite(
-        self, tx: Tx, parts: Parts, principal: Principal, data: JSONBody[Invite]
+        self, tx: Tx, services: Services, principal: Principal, data: JSONBody[Invite]
     ) -> InvitationView:
         """Mails the token and shows it once. Nobody can invite above their own role."""
-        return await invitations.invite(tx, parts, principal, data)
+        return await invitations.invite(tx, services, principal, data)
 
     @get("/invitations", summary="List invitations")
     async def list_invitations(
         self, tx: Tx, page_in: Page, sort: Sort = None
     ) -> Paged[InvitationEntry]:
         """The newest first unless told otherwise; sort by email, expires_at or created_at."""
-        return await invitations.page_of(tx, page_in, sort)
+        return await invitations.list_page(tx, page_in, sort)
 
     @delete("/invitations/{invitation_id:str}", summary="Revoke an invitation", status_code=200)
     async def revoke_invitation(self, tx: Tx, principal: Principal, invitation_id: Id) -> Done:
@@ -192,10 +176,15 @@ class UserController(Controller):
 
     @put("/{user_id:str}/role", summary="Change a user's role")
     async def change_role(
-        self, tx: Tx, parts: Parts, principal: Principal, user_id: Id, data: JSONBody[ChangeRole]
+        self,
+        tx: Tx,
+        services: Services,
+        principal: Principal,
+        user_id: Id,
+        data: JSONBody[ChangeRole],
     ) -> RoleChanged:
         """Ends the user's sessions. Nobody gives, or touches somebody of, a role above theirs."""
-        changed = await users.change_role(tx, parts, principal, user_id, data.role)
+        changed = await users.change_role(tx, services, principal, user_id, data.role)
         message = f"The role is {data.role} already"
         if changed:
             message = f"The role is now {data.role}; the user must sign in again"
@@ -203,10 +192,10 @@ class UserController(Controller):
 
     @post("/{user_id:str}/deactivate", summary="Deactivate a user", status_code=200)
     async def deactivate(
-        self, tx: Tx, parts: Parts, principal: Principal, user_id: Id
+        self, tx: Tx, services: Services, principal: Principal, user_id: Id
     ) -> StatusChanged:
         """Ends all of the user's sessions."""
-        await users.deactivate(tx, parts, principal, user_id)
+        await users.deactivate(tx, services, principal, user_id)
         return StatusChanged(user_id, "inactive", "The user can no longer sign in")
 
     @post("/{user_id:str}/reactivate", summary="Reactivate a user", status_code=200)
@@ -215,7 +204,9 @@ class UserController(Controller):
         return StatusChanged(user_id, "active", "The user can sign in again")
 
     @delete("/{user_id:str}", summary="Delete a user", status_code=200)
-    async def delete_user(self, tx: Tx, parts: Parts, principal: Principal, user_id: Id) -> Done:
+    async def delete_user(
+        self, tx: Tx, services: Services, principal: Principal, user_id: Id
+    ) -> Done:
         """For good, with sessions, devices and tokens. What the user made stays with the tenant."""
-        await users.delete(tx, parts, principal, user_id)
+        await users.delete(tx, services, principal, user_id)
         return Done("The user is deleted")

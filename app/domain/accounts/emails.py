@@ -1,9 +1,9 @@
-from app.http.errors import Invalid
-from app.kit import emails
+from app import email_addresses
+from app.kit.errors import Invalid
 
 
-def checked(field: str, text: str) -> str:
+def validate(field: str, text: str) -> str:
     try:
-        return emails.normal(text)
+        return email_addresses.normalize(text)
     except ValueError as problem:
         raise Invalid.field(field, str(problem)) from None

@@ -1,4 +1,4 @@
-from app.http.errors import Conflict, Forbidden, NotFound
+from app.kit.errors import Conflict, Forbidden, NotFound
 
 
 class UserNotFound(NotFound):

@@ -1,13 +1,18 @@
 """What is told of people: enough for an audit, never a password, a code or a token."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from app.domain.events.event import Event
+from app.domain.area import Event
 
 
 class UserInvited(Event):
     type: ClassVar[str] = "system.user.invited"
     description: ClassVar[str] = "Somebody was invited to the tenant"
+    example: ClassVar[dict[str, Any]] = {
+        "invitation_id": "inv_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "email": "ada@example.com",
+        "role": "agent_developer",
+    }
 
     invitation_id: str
     email: str
@@ -17,6 +22,10 @@ class UserInvited(Event):
 class InvitationRevoked(Event):
     type: ClassVar[str] = "system.user.invitation_revoked"
     description: ClassVar[str] = "An invitation was taken back"
+    example: ClassVar[dict[str, Any]] = {
+        "invitation_id": "inv_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "email": "ada@example.com",
+    }
 
     invitation_id: str
     email: str
@@ -25,6 +34,12 @@ class InvitationRevoked(Event):
 class UserRegistered(Event):
     type: ClassVar[str] = "system.user.registered"
     description: ClassVar[str] = "A user registered, by invitation or without"
+    example: ClassVar[dict[str, Any]] = {
+        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "email": "ada@example.com",
+        "role": "agent_developer",
+        "invited": True,
+    }
 
     user_id: str
     email: str
@@ -35,6 +50,7 @@ class UserRegistered(Event):
 class EmailVerified(Event):
     type: ClassVar[str] = "system.user.email_verified"
     description: ClassVar[str] = "A user showed that an e-mail address is theirs"
+    example: ClassVar[dict[str, Any]] = {"user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4"}
 
     user_id: str
 
@@ -42,6 +58,11 @@ class EmailVerified(Event):
 class UserSignedIn(Event):
     type: ClassVar[str] = "system.user.signed_in"
     description: ClassVar[str] = "A user signed in"
+    example: ClassVar[dict[str, Any]] = {
+        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "ip_address": "192.0.2.7",
+        "mfa": True,
+    }
 
     user_id: str
     ip_address: str
@@ -51,6 +72,11 @@ class UserSignedIn(Event):
 class SignInBlocked(Event):
     type: ClassVar[str] = "system.user.sign_in_blocked"
     description: ClassVar[str] = "Too many wrong passwords or codes for a user; they must wait"
+    example: ClassVar[dict[str, Any]] = {
+        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "ip_address": "192.0.2.7",
+        "reason": "expired",
+    }
 
     user_id: str
     ip_address: str
@@ -60,6 +86,7 @@ class SignInBlocked(Event):
 class UserSignedOut(Event):
     type: ClassVar[str] = "system.user.signed_out"
     description: ClassVar[str] = "A user signed out"
+    example: ClassVar[dict[str, Any]] = {"user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4"}
 
     user_id: str
 
@@ -67,6 +94,11 @@ class UserSignedOut(Event):
 class SessionRevoked(Event):
     type: ClassVar[str] = "system.user.session_revoked"
     description: ClassVar[str] = "A used refresh token came again, so its session was ended"
+    example: ClassVar[dict[str, Any]] = {
+        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "session_id": "ses_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "ip_address": "192.0.2.7",
+    }
 
     user_id: str
     session_id: str
@@ -76,6 +108,7 @@ class SessionRevoked(Event):
 class PasswordResetRequested(Event):
     type: ClassVar[str] = "system.user.password_reset_requested"
     description: ClassVar[str] = "A mail to reset a user's password was asked for"
+    example: ClassVar[dict[str, Any]] = {"user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4"}
 
     user_id: str
 
@@ -83,6 +116,10 @@ class PasswordResetRequested(Event):
 class PasswordChanged(Event):
     type: ClassVar[str] = "system.user.password_changed"
     description: ClassVar[str] = "A user changed their password, or reset it by mail"
+    example: ClassVar[dict[str, Any]] = {
+        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "by": "change",
+    }
 
     user_id: str
     by: Literal["change", "mail"]
@@ -91,6 +128,11 @@ class PasswordChanged(Event):
 class RoleChanged(Event):
     type: ClassVar[str] = "system.user.role_changed"
     description: ClassVar[str] = "A user was given another role"
+    example: ClassVar[dict[str, Any]] = {
+        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "before": "agent_user",
+        "after": "agent_developer",
+    }
 
     user_id: str
     before: str
@@ -100,6 +142,7 @@ class RoleChanged(Event):
 class UserDeactivated(Event):
     type: ClassVar[str] = "system.user.deactivated"
     description: ClassVar[str] = "A user was deactivated and can no longer sign in"
+    example: ClassVar[dict[str, Any]] = {"user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4"}
 
     user_id: str
 
@@ -107,6 +150,7 @@ class UserDeactivated(Event):
 class UserReactivated(Event):
     type: ClassVar[str] = "system.user.reactivated"
     description: ClassVar[str] = "A user was reactivated"
+    example: ClassVar[dict[str, Any]] = {"user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4"}
 
     user_id: str
 
@@ -114,6 +158,11 @@ class UserReactivated(Event):
 class UserDeleted(Event):
     type: ClassVar[str] = "system.user.deleted"
     description: ClassVar[str] = "A user was deleted for good"
+    example: ClassVar[dict[str, Any]] = {
+        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "email": "ada@example.com",
+        "role": "agent_developer",
+    }
 
     user_id: str
     email: str
@@ -123,6 +172,10 @@ class UserDeleted(Event):
 class UserUpdated(Event):
     type: ClassVar[str] = "system.user.updated"
     description: ClassVar[str] = "A user changed their profile or picture"
+    example: ClassVar[dict[str, Any]] = {
+        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "changed": ["name"],
+    }
 
     user_id: str
     changed: list[str]

@@ -3,44 +3,37 @@
 from datetime import timedelta
 
 from msgspec import UNSET
-from sqlalchemy import select
 
-from app.domain.accounts import emails, mails, queries
+from app.domain.accounts import emails, mails, queries, user_queries
 from app.domain.accounts.errors import InvitationNotFound
 from app.domain.accounts.events import InvitationRevoked, UserInvited
 from app.domain.accounts.schemas import InvitationEntry, InvitationView, Invite
 from app.domain.accounts.users import refuse_above
 from app.domain.events import service as events
 from app.domain.tenants import service as tenants
-from app.http import paging
-from app.http.errors import Conflict, Invalid
-from app.http.paging import Page, Paged
-from app.kit import clock
+from app.kit import clock, paging
+from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.kit.paging import Page, Paged
 from app.security import tokens
 from app.security.principal import Principal
-from app.security.sessions import require_standing
+from app.security.sessions import require_active_session
+from app.services import Services
 from db.models import Invitation
 from db.session import Tx
 
 INVITATION_DAYS = 7
-_SORTABLE = {
-    "email": Invitation.email,
-    "expires_at": Invitation.expires_at,
-    "created_at": Invitation.created_at,
-}
 
 
-async def invite(tx: Tx, parts: Parts, principal: Principal, data: Invite) -> InvitationView:
+async def invite(tx: Tx, services: Services, principal: Principal, data: Invite) -> InvitationView:
     tenant_id = await _tenant_for(tx, principal, data)
     refuse_above(principal, data.role)
-    email = emails.checked("email", data.email)
+    email = emails.validate("email", data.email)
     if await queries.by_email(tx, email) is not None:
         raise Conflict("Somebody with this e-mail already has an account")
     # Held until the commit: who demotes the inviter comes before this, or voids what it made.
     await queries.lock_user(tx, principal.tenant_id, principal.user_id, to_change=False)
-    await require_standing(tx, principal)
+    await require_active_session(tx, principal)
     await queries.void_invitations_to(tx, email, clock.now(), tenant_id)
     token = tokens.new_secret()
     invitation = Invitation(
@@ -59,7 +52,7 @@ async def invite(tx: Tx, parts: Parts, principal: Principal, data: Invite) -> In
     event_id = await events.emit(tx, invited, tenant_id=tenant_id)
     await mails.invitation(
         tx,
-        parts,
+        services,
         tenant_id=tenant_id,
         email=email,
         role=data.role,
@@ -79,24 +72,21 @@ async def _tenant_for(tx: Tx, principal: Principal, data: Invite) -> str:
     return (await tenants.get(tx, data.tenant_id)).id
 
 
-async def page_of(tx: Tx, page: Page, sort: str | None) -> Paged[InvitationEntry]:
-    ordering = paging.order(sort, _SORTABLE, "-created_at", Invitation.id)
-    rows, total = await paging.fetch(tx, select(Invitation), page, ordering)
+async def list_page(tx: Tx, page: Page, sort: str | None) -> Paged[InvitationEntry]:
+    rows, total = await user_queries.list_invitations(tx, page, sort)
     return paging.paged([_entry(row) for row in rows], total, page)
 
 
 async def revoke(tx: Tx, principal: Principal, invitation_id: str) -> None:
-    session = await tx.session()
-    wanted = select(Invitation).where(Invitation.id == invitation_id).with_for_update()
-    found = await session.scalar(wanted)
-    if found is None:
+    invitation = await user_queries.lock_invitation(tx, invitation_id)
+    if invitation is None:
         raise InvitationNotFound(f"There is no invitation {invitation_id[:64]}")
-    refuse_above(principal, found.role)
-    if found.used_at is not None:
+    refuse_above(principal, invitation.role)
+    if invitation.used_at is not None:
         raise Conflict("This invitation was used; delete or deactivate the user instead")
-    await session.delete(found)
-    revoked = InvitationRevoked(found.id, found.email)
-    await events.emit(tx, revoked, tenant_id=found.tenant_id)
+    await (await tx.session()).delete(invitation)
+    revoked = InvitationRevoked(invitation.id, invitation.email)
+    await events.emit(tx, revoked, tenant_id=invitation.tenant_id)
 
 
 def _entry(row: Invitation) -> InvitationEntry:

@@ -1,8 +1,8 @@
 """The mails to people about their own account."""
 
 from app.domain.accounts import one_time
-from app.kit import mail
-from app.parts import Parts
+from app.domain.mail import service as mail
+from app.services import Services
 from db.fast import Row
 from db.session import Tx
 
@@ -15,7 +15,7 @@ _ALARM = (
 
 async def invitation(
     tx: Tx,
-    parts: Parts,
+    services: Services,
     *,
     tenant_id: str,
     email: str,
@@ -26,47 +26,53 @@ async def invitation(
 ) -> None:
     text = (
         f"Hello,\n\nyou are invited to join Parley as {role}.\n\n"
-        f"{parts.settings.public_url}/register?token={token}\n\n"
+        f"{services.settings.public_url}/register?token={token}\n\n"
         f"The invitation holds for {days} days and for this address only.\n"
     )
-    await _send(tx, parts, tenant_id, email, "You are invited to Parley", text, cause)
+    await _send(tx, services, tenant_id, email, "You are invited to Parley", text, cause)
 
 
-async def verification(tx: Tx, parts: Parts, user: Row, cause: str | None) -> None:
+async def verification(tx: Tx, services: Services, user: Row, cause: str | None) -> None:
     token = await one_time.make(tx, one_time.VERIFY_EMAIL, user["tenant_id"], user["id"])
     text = (
         "Hello,\n\nplease verify that this address is yours:\n\n"
-        f"{parts.settings.public_url}/verify-email?token={token}\n\n"
+        f"{services.settings.public_url}/verify-email?token={token}\n\n"
         f"The link holds for {one_time.VERIFY_EMAIL.lifetime.days} days.\n\n{_IGNORE}"
     )
     await _send(
-        tx, parts, user["tenant_id"], user["email"], "Verify your e-mail address", text, cause
+        tx, services, user["tenant_id"], user["email"], "Verify your e-mail address", text, cause
     )
 
 
-async def reset(tx: Tx, parts: Parts, user: Row, cause: str) -> None:
+async def reset(tx: Tx, services: Services, user: Row, cause: str) -> None:
     token = await one_time.make(tx, one_time.RESET_PASSWORD, user["tenant_id"], user["id"])
     text = (
         "Hello,\n\nsomebody asked to reset the password of this account. Choose a new one:\n\n"
-        f"{parts.settings.public_url}/reset-password?token={token}\n\n"
+        f"{services.settings.public_url}/reset-password?token={token}\n\n"
         f"The link holds for one hour and works once.\n\n{_IGNORE}"
     )
-    await _send(tx, parts, user["tenant_id"], user["email"], "Reset your password", text, cause)
+    await _send(tx, services, user["tenant_id"], user["email"], "Reset your password", text, cause)
 
 
-async def notice(tx: Tx, parts: Parts, user: Row, what: str, cause: str) -> None:
+async def notice(tx: Tx, services: Services, user: Row, what: str, cause: str) -> None:
     """Tells the owner of something that only they should have done."""
-    text = f"Hello,\n\n{what}\n\n{_ALARM.format(url=parts.settings.public_url)}"
-    await _send(tx, parts, user["tenant_id"], user["email"], "Your account changed", text, cause)
+    text = f"Hello,\n\n{what}\n\n{_ALARM.format(url=services.settings.public_url)}"
+    await _send(tx, services, user["tenant_id"], user["email"], "Your account changed", text, cause)
 
 
 async def _send(
-    tx: Tx, parts: Parts, tenant_id: str, email: str, subject: str, text: str, cause: str | None
+    tx: Tx,
+    services: Services,
+    tenant_id: str,
+    email: str,
+    subject: str,
+    text: str,
+    cause: str | None,
 ) -> None:
     await mail.queue(
         tx,
-        parts.keyring,
-        parts.doorbell,
+        services.keyring,
+        services.doorbell,
         tenant_id=tenant_id,
         recipient=email,
         subject=subject,

@@ -6,8 +6,8 @@ from typing import Final
 import msgspec
 
 from app.domain.accounts import queries
-from app.http.errors import Invalid
 from app.kit import clock
+from app.kit.errors import Invalid
 from app.kit.ids import new_id
 from app.security import tokens
 from db.fast import Row

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from app.kit import emails
+from app import email_addresses
 from db import fast
 from db.fast import Row
 from db.session import Tx
@@ -28,7 +28,7 @@ _ADDRESS = """
 SELECT email FROM users
 WHERE id = $2 AND status = 'active' AND (tenant_id = $1 OR role = 'super_admin')
 """
-_KNOWN = "SELECT id FROM users WHERE tenant_id = $1 AND id = ANY($2)"
+_EXISTING = "SELECT id FROM users WHERE tenant_id = $1 AND id = ANY($2)"
 _HASH = "SELECT email, password_hash FROM users WHERE tenant_id = $1 AND id = $2"
 
 # A user's row is always locked before the rows of its sessions.
@@ -128,7 +128,7 @@ async def by_email(tx: Tx, email: str, address: str | None = None) -> Row | None
     """Whoever has this e-mail, in any tenant, however it is written; `familiar` when they have
     signed in from this network address before.
     """
-    wanted = emails.comparable(email)
+    wanted = email_addresses.comparable(email)
     found: Row | None = await (await tx.raw()).fetchrow(_BY_EMAIL, wanted, address)
     return found
 
@@ -143,8 +143,8 @@ async def address_of(tx: Tx, tenant: str, user_id: str) -> str | None:
     return found
 
 
-async def known(tx: Tx, tenant: str, user_ids: list[str]) -> set[str]:
-    return {row["id"] for row in await fast.rows(tx, tenant, _KNOWN, user_ids)}
+async def existing(tx: Tx, tenant: str, user_ids: list[str]) -> set[str]:
+    return {row["id"] for row in await fast.rows(tx, tenant, _EXISTING, user_ids)}
 
 
 async def password_of(tx: Tx, tenant: str, user_id: str) -> Row | None:
@@ -242,7 +242,7 @@ async def void_tokens(
 
 async def use_invitation(tx: Tx, hashed: str, email: str, at: datetime) -> Row | None:
     found: Row | None = await (await tx.raw()).fetchrow(
-        _INVITATION, hashed, emails.comparable(email), at
+        _INVITATION, hashed, email_addresses.comparable(email), at
     )
     return found
 
@@ -254,7 +254,9 @@ async def void_invitations(tx: Tx, inviter_id: str, at: datetime) -> None:
 
 async def void_invitations_to(tx: Tx, email: str, at: datetime, tenant: str | None = None) -> None:
     """Of an address: in one tenant, or in all of them."""
-    await (await tx.raw()).execute(_INVITATIONS_TO_VOID, emails.comparable(email), at, tenant)
+    await (await tx.raw()).execute(
+        _INVITATIONS_TO_VOID, email_addresses.comparable(email), at, tenant
+    )
 
 
 async def lock_admins(tx: Tx) -> None:
@@ -268,3 +270,50 @@ async def other_super_admin(tx: Tx, user_id: str) -> bool:
 
 async def other_admin(tx: Tx, tenant: str, user_id: str) -> bool:
     return bool(await fast.value(tx, tenant, _OTHER_ADMIN, user_id))
+
+
+# Profiles. A picture is found by its key alone, whoever asks.
+
+_PROFILE = """
+SELECT id, email, first_name, last_name, role, tenant_id, email_verified, mfa_enabled, status,
+       last_login_at, created_at, updated_at, avatar_key, timezone, language
+FROM users WHERE tenant_id = $1 AND id = $2
+"""
+_UPDATE_PROFILE = """
+UPDATE users
+SET first_name = coalesce($3, first_name), last_name = coalesce($4, last_name),
+    timezone = coalesce($5, timezone), language = coalesce($6, language), updated_at = $7
+WHERE tenant_id = $1 AND id = $2
+RETURNING id, first_name, last_name, timezone, language, updated_at
+"""
+# The old key comes from the row as it is locked, so that of two uploads each removes one file.
+_SET_AVATAR = """
+WITH old AS (SELECT id, avatar_key FROM users WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE)
+UPDATE users u SET avatar_key = $3, avatar_type = $4, updated_at = $5
+FROM old WHERE u.id = old.id
+RETURNING old.avatar_key AS old_key
+"""
+_AVATAR_TYPE = "SELECT avatar_type FROM users WHERE avatar_key = $1"
+
+
+async def find_profile(tx: Tx, tenant: str, user_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _PROFILE, user_id)
+
+
+async def update_profile(
+    tx: Tx, tenant: str, user_id: str, values: tuple[str | None, ...], at: datetime
+) -> Row | None:
+    return await fast.row(tx, tenant, _UPDATE_PROFILE, user_id, *values, at)
+
+
+async def set_avatar(
+    tx: Tx, tenant: str, user_id: str, key: str | None, media_type: str | None, at: datetime
+) -> str | None:
+    """The key of the picture that was there before."""
+    old: str | None = await fast.value(tx, tenant, _SET_AVATAR, user_id, key, media_type, at)
+    return old
+
+
+async def avatar_type(tx: Tx, key: str) -> str | None:
+    media_type: str | None = await (await tx.raw()).fetchval(_AVATAR_TYPE, key)
+    return media_type

@@ -9,29 +9,29 @@ from app.domain.accounts.schemas import Register, Registered
 from app.domain.accounts.users import lock_own
 from app.domain.events import service as events
 from app.domain.tenants import service as tenants
-from app.http.answers import Done
-from app.http.errors import Conflict, Invalid
+from app.http.responses import Done
 from app.kit import clock, trace
+from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
-from app.parts import Parts
 from app.security import passwords, throttle, tokens
 from app.security.principal import Principal
 from app.security.throttle import Subject
+from app.services import Services
 from db.models import User
 from db.session import ALL_TENANTS, Tx
 
 _TAKEN = "Somebody with this e-mail already has an account"
 
 
-async def register(tx: Tx, parts: Parts, data: Register) -> Registered:
-    email = _checked(data)
-    if data.invitation_token is UNSET and not parts.settings.allow_signup:
+async def register(tx: Tx, services: Services, data: Register) -> Registered:
+    email = _validate(data)
+    if data.invitation_token is UNSET and not services.settings.allow_signup:
         raise SignupClosed(
             "Nobody can register here without an invitation; ask an administrator for one",
             details={"required": "invitation_token", "your_role": "anonymous"},
         )
     hashed = await passwords.hash_password(data.password)
-    user = await _newcomer(tx, data, email, hashed)
+    user = await _new_user(tx, data, email, hashed)
     if await queries.by_email(tx, email) is not None:
         raise Conflict(_TAKEN)
     await queries.void_invitations_to(tx, email, clock.now())
@@ -40,20 +40,20 @@ async def register(tx: Tx, parts: Parts, data: Register) -> Registered:
     session.add(user)
     await session.flush()
     invited = user.email_verified
-    event_id = await _tell_registered(tx, user)
+    event_id = await _emit_registered(tx, user)
     if not invited:
         row = {"id": user.id, "tenant_id": user.tenant_id, "email": email}
-        await mails.verification(tx, parts, row, event_id)
+        await mails.verification(tx, services, row, event_id)
     message = "Welcome" if invited else f"Welcome. We sent a mail to {email} to verify the address"
     names = (user.first_name, user.last_name)
     return Registered(user.id, email, *names, user.role, invited, message)  # type: ignore[arg-type]
 
 
-def _checked(data: Register) -> str:
+def _validate(data: Register) -> str:
     """The address to register, once every field is right; otherwise all that is wrong at once."""
     problems: dict[str, str] = {}
     try:
-        email = emails.checked("email", data.email)
+        email = emails.validate("email", data.email)
     except Invalid as problem:
         problems |= problem.details or {}
     weak = passwords.problem_with(data.password)
@@ -64,8 +64,8 @@ def _checked(data: Register) -> str:
     return email
 
 
-async def _newcomer(tx: Tx, data: Register, email: str, hashed: str) -> User:
-    tenant_id, role, verified = await _place(tx, data, email)
+async def _new_user(tx: Tx, data: Register, email: str, hashed: str) -> User:
+    tenant_id, role, verified = await _find_tenant(tx, data, email)
     tx.enter(tenant_id)
     return User(
         id=new_id("usr"),
@@ -79,7 +79,7 @@ async def _newcomer(tx: Tx, data: Register, email: str, hashed: str) -> User:
     )
 
 
-async def _place(tx: Tx, data: Register, email: str) -> tuple[str, str, bool]:
+async def _find_tenant(tx: Tx, data: Register, email: str) -> tuple[str, str, bool]:
     """Which tenant, as what, and whether the address is known to be theirs."""
     if data.invitation_token is UNSET:
         return await tenants.default_id(tx), "agent_user", False
@@ -93,7 +93,7 @@ async def _place(tx: Tx, data: Register, email: str) -> tuple[str, str, bool]:
     return found["tenant_id"], found["role"], True
 
 
-async def _tell_registered(tx: Tx, user: User) -> str:
+async def _emit_registered(tx: Tx, user: User) -> str:
     registered = UserRegistered(user.id, user.email, user.role, invited=user.email_verified)
     return await events.emit(tx, registered, tenant_id=user.tenant_id)
 
@@ -107,12 +107,12 @@ async def verify_email(tx: Tx, token: str) -> Done:
     return Done("The e-mail address is verified")
 
 
-async def resend_verification(tx: Tx, parts: Parts, principal: Principal) -> Done:
+async def resend_verification(tx: Tx, services: Services, principal: Principal) -> Done:
     user = await lock_own(tx, principal)
     if user["email_verified"]:
         raise Conflict("This e-mail address is verified already")
     subjects = [Subject(throttle.MAIL, f"verify {user['id']}")]
     await throttle.refuse_blocked(tx, subjects)
     await throttle.judge(tx, subjects, right=False)
-    await mails.verification(tx, parts, user, None)
+    await mails.verification(tx, services, user, None)
     return Done(f"We sent a mail to {user['email']}")

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.http.bodies import ONE_LINE
+from app.kit.validation import ONE_LINE
 
 Role = Literal["super_admin", "tenant_admin", "agent_developer", "agent_user", "viewer"]
 Status = Literal["active", "inactive"]

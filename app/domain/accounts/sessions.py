@@ -11,11 +11,11 @@ from app.domain.accounts.errors import CodeNeeded
 from app.domain.accounts.schemas import TokenPair
 from app.kit import clock
 from app.kit.ids import new_id
-from app.parts import Parts
 from app.security import tokens
 from app.security.principal import Principal
-from app.security.sessions import Copies
+from app.security.sessions import SessionCache
 from app.security.tokens import Claims, Tokens
+from app.services import Services
 from db.fast import Row
 from db.models import Session
 from db.session import Tx
@@ -40,7 +40,9 @@ class Ended(msgspec.Struct, frozen=True):
     replayed: bool = False
 
 
-async def begin(tx: Tx, parts: Parts, user: Row, address: str, *, code_shown: bool) -> TokenPair:
+async def begin(
+    tx: Tx, services: Services, user: Row, address: str, *, code_shown: bool
+) -> TokenPair:
     now = clock.now()
     opened = Session(
         id=new_id("ses"),
@@ -53,7 +55,7 @@ async def begin(tx: Tx, parts: Parts, user: Row, address: str, *, code_shown: bo
     )
     (await tx.session()).add(opened)
     await queries.set_signed_in(tx, user["tenant_id"], user["id"], now)
-    return pair(parts.tokens, user, opened.id, new_id("jti"), opened.refresh_jti)
+    return pair(services.tokens, user, opened.id, new_id("jti"), opened.refresh_jti)
 
 
 def pair(
@@ -79,7 +81,7 @@ def pair(
     )
 
 
-async def rotate(tx: Tx, parts: Parts, claims: Claims) -> TokenPair | Ended:
+async def rotate(tx: Tx, services: Services, claims: Claims) -> TokenPair | Ended:
     """A new pair for a refresh token. Used once more within the grace it gives the very same pair
     (two tabs, a lost answer); later it ends the session: somebody else has a copy.
     """
@@ -98,9 +100,9 @@ async def rotate(tx: Tx, parts: Parts, claims: Claims) -> TokenPair | Ended:
     for item in recent:
         if item.jti == claims.jti:
             ids = (session["id"], item.access_jti, item.refresh_jti)
-            return pair(parts.tokens, user, *ids, item.at)
+            return pair(services.tokens, user, *ids, item.at)
     if claims.jti != session["refresh_jti"]:
-        await end(tx, parts.copies, claims.tid, claims.sid)
+        await end(tx, services.session_cache, claims.tid, claims.sid)
         return Ended(
             "This token was used before; the session is ended, sign in again", replayed=True
         )
@@ -114,16 +116,16 @@ async def rotate(tx: Tx, parts: Parts, claims: Claims) -> TokenPair | Ended:
         spent=[*recent, spent][-_KEPT:],
         at=now,
     )
-    return pair(parts.tokens, user, claims.sid, spent.access_jti, spent.refresh_jti, at)
+    return pair(services.tokens, user, claims.sid, spent.access_jti, spent.refresh_jti, at)
 
 
-async def end(tx: Tx, copies: Copies, tenant_id: str, session_id: str) -> None:
+async def end(tx: Tx, copies: SessionCache, tenant_id: str, session_id: str) -> None:
     await queries.end_session(tx, tenant_id, session_id, clock.now())
     tx.after_commit.append(partial(copies.end_sessions, [session_id]))
 
 
 async def end_all(
-    tx: Tx, copies: Copies, tenant_id: str, user_id: str, *, keep: str | None = None
+    tx: Tx, copies: SessionCache, tenant_id: str, user_id: str, *, keep: str | None = None
 ) -> None:
     """The caller holds the user's row, so that no session is opened meanwhile."""
     ended = await queries.end_sessions(tx, tenant_id, user_id, clock.now(), keep)

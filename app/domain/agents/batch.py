@@ -11,60 +11,61 @@ from app.domain.agents.schemas import (
     OperationResult,
     UpdateAgent,
 )
-from app.http import bodies
-from app.http.errors import HTTP_SERVER_ERROR, ApiError, Invalid, to_api_error
-from app.kit.work import Doorbell
+from app.kit import validation
+from app.kit.error_mapping import HTTP_SERVER_ERROR, to_api_error
+from app.kit.errors import ApiError, Invalid
 from app.security.principal import Principal
+from app.services import Services
 from db.session import Tx
 
 _STATUS = {"create": 201, "update": 200, "delete": 204}
 
 
 async def run(
-    tx: Tx, doorbell: Doorbell, principal: Principal, operations: list[Operation]
+    tx: Tx, services: Services, principal: Principal, operations: list[Operation]
 ) -> list[OperationResult]:
     return [
-        await _judged(tx, doorbell, principal, index, operation)
+        await _run_one(tx, services, principal, index, operation)
         for index, operation in enumerate(operations)
     ]
 
 
-async def _judged(
-    tx: Tx, doorbell: Doorbell, principal: Principal, index: int, operation: Operation
+async def _run_one(
+    tx: Tx, services: Services, principal: Principal, index: int, operation: Operation
 ) -> OperationResult:
     """One operation in a savepoint: what it did stays exactly if it succeeded."""
     session, follow_ups = await tx.session(), len(tx.after_commit)
     try:
         async with session.begin_nested():
-            view = await _run(tx, doorbell, principal, operation)
+            view = await _run(tx, services, principal, operation)
     except Exception as error:
-        told = to_api_error(error)
-        if told.status >= HTTP_SERVER_ERROR:
+        api_error = to_api_error(error)
+        if api_error.status >= HTTP_SERVER_ERROR:
             raise
         del tx.after_commit[follow_ups:]
-        return _refused(index, told)
+        return _refused(index, api_error)
     return OperationResult(index, _STATUS[operation.action], data=view)
 
 
 async def _run(
-    tx: Tx, doorbell: Doorbell, principal: Principal, operation: Operation
+    tx: Tx, services: Services, principal: Principal, operation: Operation
 ) -> AgentView | None:
     raw = msgspec.json.encode(operation.data)
     if operation.action == "create":
         if operation.data is None:
             raise Invalid.field("data", "is required to create an agent")
-        return await service.create(tx, principal, bodies.decode(raw, CreateAgent))
+        return await service.create(tx, principal, validation.decode(raw, CreateAgent))
     if not operation.id:
         raise Invalid.field("id", f"is required to {operation.action} an agent")
     if operation.action == "delete":
         principal.require("agents:delete")
-        await service.delete(tx, doorbell, operation.id)
+        await service.delete(tx, services, operation.id)
         return None
     if operation.data is None:
         raise Invalid.field("data", "is required to update an agent")
-    return await service.update(tx, principal, operation.id, bodies.decode(raw, UpdateAgent))
+    return await service.update(tx, principal, operation.id, validation.decode(raw, UpdateAgent))
 
 
 def _refused(index: int, error: ApiError) -> OperationResult:
-    told = OperationError(error.code, error.message, error.details)
-    return OperationResult(index, error.status, error=told)
+    body = OperationError(error.code, error.message, error.details)
+    return OperationResult(index, error.status, error=body)

@@ -24,13 +24,14 @@ from app.domain.agents.schemas import (
     UpdateLogSettings,
     VersionView,
 )
-from app.http.given import Id, Page, Parts, Principal, Tx
-from app.http.paging import Paged, Search, Sort
+from app.http.dependencies import Id, Page, Principal, Services, Tx
+from app.http.paging import Search, Sort
+from app.kit.paging import Paged
 
 
 class AgentController(Controller):
     path = "/api/v1/agents"
-    tags = ["Agents"]  # noqa: RUF012  # litestar's own type
+    tags = ["Agents"]  # litestar's own type
 
     @get(summary="List agents", needs="agents:read")
     async def list_agents(
@@ -44,7 +45,7 @@ class AgentController(Controller):
         """`search` looks in names. Sort by name, status, created_at or updated_at; the newest
         first unless told otherwise.
         """
-        return await service.page_of(tx, page_in, search=search, status=status, sort=sort)
+        return await service.list_page(tx, page_in, search=search, status=status, sort=sort)
 
     @post(summary="Create an agent", needs="agents:write")
     async def create_agent(
@@ -66,14 +67,14 @@ class AgentController(Controller):
         return await service.update(tx, principal, agent_id, data)
 
     @delete("/{agent_id:str}", summary="Delete an agent", needs="agents:delete")
-    async def delete_agent(self, tx: Tx, parts: Parts, agent_id: Id) -> None:
+    async def delete_agent(self, tx: Tx, services: Services, agent_id: Id) -> None:
         """Takes its conversations, embed keys, versions and direct sub-agents along."""
-        await service.delete(tx, parts.doorbell, agent_id)
+        await service.delete(tx, services, agent_id)
 
     @get("/{agent_id:str}/versions", summary="List an agent's versions", needs="agents:read")
     async def list_versions(self, tx: Tx, page_in: Page, agent_id: Id) -> Paged[VersionView]:
         """The newest first; the first of them is how the agent behaves now."""
-        return await service.versions(tx, agent_id, page_in)
+        return await service.list_versions(tx, agent_id, page_in)
 
     @post(
         "/{agent_id:str}/versions/{version:str}/restore",
@@ -102,11 +103,11 @@ class AgentController(Controller):
 
 class SubAgentController(Controller):
     path = "/api/v1/agents/{agent_id:str}/sub-agents"
-    tags = ["Sub-agents"]  # noqa: RUF012
+    tags = ["Sub-agents"]
 
     @get(summary="List sub-agents", needs="agents:read")
     async def list_sub_agents(self, tx: Tx, agent_id: Id) -> SubAgentList:
-        return SubAgentList(await sub_agents.every(tx, agent_id))
+        return SubAgentList(await sub_agents.list_all(tx, agent_id))
 
     @post("/attach", summary="Attach an agent", needs="agents:write")
     async def attach_sub_agent(
@@ -143,23 +144,23 @@ class SubAgentController(Controller):
 
     @delete("/{child_id:str}", summary="Remove a sub-agent", needs="agents:write")
     async def delete_sub_agent(
-        self, tx: Tx, parts: Parts, principal: Principal, agent_id: Id, child_id: Id
+        self, tx: Tx, services: Services, principal: Principal, agent_id: Id, child_id: Id
     ) -> None:
         """An attached agent is only detached; a direct one is deleted, which needs
         agents:delete.
         """
-        await sub_agents.detach(tx, parts.doorbell, principal, agent_id, child_id)
+        await sub_agents.detach(tx, services, principal, agent_id, child_id)
 
 
 class AgentBatchController(Controller):
     path = "/v1/agents/batch"
-    tags = ["Agents"]  # noqa: RUF012
+    tags = ["Agents"]
 
     @post(summary="Change many agents", needs="agents:write", status_code=200)
     async def change_agents(
-        self, tx: Tx, parts: Parts, principal: Principal, data: JSONBody[Batch]
+        self, tx: Tx, services: Services, principal: Principal, data: JSONBody[Batch]
     ) -> BatchResult:
         """1 to 100 operations in one request, which counts as one. Each is judged alone and told
         by its own HTTP status; deleting needs agents:delete.
         """
-        return BatchResult(await batch.run(tx, parts.doorbell, principal, data.operations))
+        return BatchResult(await batch.run(tx, services, principal, data.operations))

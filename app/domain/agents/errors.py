@@ -1,4 +1,4 @@
-from app.http.errors import Conflict, NotFound
+from app.kit.errors import Conflict, NotFound
 
 
 class AgentNotFound(NotFound):

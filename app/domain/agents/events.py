@@ -1,11 +1,17 @@
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from app.domain.events.event import Event
+from app.domain.area import Event
 
 
 class AgentCreated(Event):
     type: ClassVar[str] = "agent.created"
     description: ClassVar[str] = "An agent was created"
+    example: ClassVar[dict[str, Any]] = {
+        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Orders",
+        "status": "published",
+        "primary_model": "local/smollm2",
+    }
 
     agent_id: str
     name: str
@@ -16,6 +22,13 @@ class AgentCreated(Event):
 class AgentUpdated(Event):
     type: ClassVar[str] = "agent.updated"
     description: ClassVar[str] = "An agent was changed"
+    example: ClassVar[dict[str, Any]] = {
+        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Orders",
+        "status": "published",
+        "version": 3,
+        "changed": ["name"],
+    }
 
     agent_id: str
     name: str
@@ -27,6 +40,10 @@ class AgentUpdated(Event):
 class AgentPublished(Event):
     type: ClassVar[str] = "agent.published"
     description: ClassVar[str] = "An agent was published"
+    example: ClassVar[dict[str, Any]] = {
+        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Orders",
+    }
 
     agent_id: str
     name: str
@@ -35,6 +52,10 @@ class AgentPublished(Event):
 class AgentDeleted(Event):
     type: ClassVar[str] = "agent.deleted"
     description: ClassVar[str] = "An agent was deleted, with everything that it owned"
+    example: ClassVar[dict[str, Any]] = {
+        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Orders",
+    }
 
     agent_id: str
     name: str

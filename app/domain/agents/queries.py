@@ -1,18 +1,33 @@
-"""The agents' SQL that every turn runs."""
+"""The agents' SQL: what every turn reads, and the lists."""
 
+from sqlalchemy import Row as OrmRow
+from sqlalchemy import select
+
+from app.kit import paging
+from app.kit.paging import Page
 from db import fast
+from db.counting import Total
 from db.fast import Row
+from db.models import Agent, AgentTool, AgentVersion, SubAgent, Tool
 from db.session import Tx
 
+_MAX_USABLE = 1000
+_SORTABLE = {
+    "name": Agent.name,
+    "status": Agent.status,
+    "created_at": Agent.created_at,
+    "updated_at": Agent.updated_at,
+}
+
 # The provider's key comes along: a turn must not cost a second way to the database.
-_BRAIN = """
+_RUNTIME = """
 SELECT a.id, a.tenant_id, a.name, a.status, a.primary_model, a.provider, a.system_prompt,
        a.temperature, a.max_tokens, a.log_messages, a.log_tool_calls, a.log_token_usage,
        k.id AS key_id, k.api_key, k.base_url,
        (SELECT json_agg(json_build_object('id', c.id, 'name', c.name, 'status', c.status,
                                           'description', c.description,
                                           'delegation_prompt', s.delegation_prompt,
-                                          'acts', (
+                                          'has_tools', (
                             WITH RECURSIVE below(id) AS (
                                 SELECT s.child_id
                                 UNION
@@ -24,22 +39,25 @@ SELECT a.id, a.tenant_id, a.name, a.status, a.primary_model, a.provider, a.syste
                         )) ORDER BY s.created_at, s.id)
         FROM sub_agents s JOIN agents c ON c.id = s.child_id
         WHERE s.agent_id = a.id AND c.tenant_id = a.tenant_id
-          AND s.is_enabled AND c.status <> 'archived')::text AS children,
+          AND s.is_enabled AND c.status <> 'archived')::text AS sub_agents,
        (SELECT json_agg(json_build_object('id', t.id, 'name', t.name, 'slug', t.slug,
                                           'description', t.description, 'tool_type', t.tool_type,
                                           'input_schema', t.input_schema)
                         ORDER BY x.display_order, x.attached_at, x.id)
         FROM agent_tools x JOIN tools t ON t.id = x.tool_id
         WHERE x.agent_id = a.id AND t.tenant_id = a.tenant_id
-          AND x.is_enabled AND t.is_enabled)::text AS abilities
+          AND x.is_enabled AND t.is_enabled)::text AS tools
 """
 _KEY = """
 LEFT JOIN provider_keys k
   ON k.tenant_id = a.tenant_id AND k.provider = a.provider AND k.is_default
 """
-_BY_ID = f"{_BRAIN} FROM agents a {_KEY} WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.id = $2"
+_BY_ID = (
+    f"{_RUNTIME} FROM agents a {_KEY} WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.id = $2"
+)
 _BY_EMBED_KEY = f"""
-{_BRAIN}, e.id AS embed_key_id, e.allowed_domains, t.plan, t.limits::text AS limits
+{_RUNTIME}, e.id AS embed_key_id, e.allowed_domains, t.plan, t.limits::text AS limits,
+       e.last_used_at IS NULL OR e.last_used_at < now() - interval '1 minute' AS is_use_stale
 FROM embed_keys e JOIN agents a ON a.id = e.agent_id JOIN tenants t ON t.id = e.tenant_id {_KEY}
 WHERE e.key_hash = $1
 """
@@ -68,11 +86,11 @@ async def with_descendants(tx: Tx, tenant: str, agent_id: str) -> list[Row]:
     return await fast.rows(tx, tenant, _DESCENDANTS, agent_id)
 
 
-async def brain(tx: Tx, tenant: str | None, agent_id: str) -> Row | None:
+async def find_runtime(tx: Tx, tenant: str | None, agent_id: str) -> Row | None:
     return await fast.row(tx, tenant, _BY_ID, agent_id)
 
 
-async def brain_by_embed_key(tx: Tx, key_hash: str) -> Row | None:
+async def find_runtime_by_embed_key(tx: Tx, key_hash: str) -> Row | None:
     """The key itself says whose agent it is, so no tenant is asked for."""
     found: Row | None = await (await tx.raw()).fetchrow(_BY_EMBED_KEY, key_hash)
     return found
@@ -81,3 +99,96 @@ async def brain_by_embed_key(tx: Tx, key_hash: str) -> Row | None:
 async def reaches(tx: Tx, tenant: str, start: str, goal: str) -> bool:
     """True when tasks handed to `start` could end up at `goal`."""
     return bool(await fast.value(tx, tenant, _REACHES, start, goal))
+
+
+async def list_page(
+    tx: Tx, page: Page, *, search: str | None, status: str | None, sort: str | None
+) -> tuple[list[Agent], Total]:
+    statement = select(Agent).where(Agent.parent_id.is_(None))
+    if search:
+        statement = statement.where(paging.contains(Agent.name, search))
+    if status:
+        statement = statement.where(Agent.status == status)
+    ordering = paging.order(sort, _SORTABLE, "-created_at", Agent.id)
+    return await paging.fetch(tx, statement, page, ordering)
+
+
+async def list_usable(tx: Tx) -> list[Agent]:
+    """Those that can be chatted with, the newest first; a list of models has no pages."""
+    statement = (
+        select(Agent)
+        .where(Agent.parent_id.is_(None), Agent.status != "archived")
+        .order_by(Agent.created_at.desc(), Agent.id.desc())
+        .limit(_MAX_USABLE)
+    )
+    return list(await (await tx.session()).scalars(statement))
+
+
+async def tools_of(tx: Tx, agent_id: str) -> list[OrmRow[str, str, str, bool]]:
+    """Id, name, type and whether it is enabled, in their order."""
+    statement = (
+        select(Tool.id, Tool.name, Tool.tool_type, AgentTool.is_enabled)
+        .join(AgentTool, AgentTool.tool_id == Tool.id)
+        .where(AgentTool.agent_id == agent_id)
+        .order_by(AgentTool.display_order, AgentTool.attached_at, AgentTool.id)
+    )
+    return list(await (await tx.session()).execute(statement))
+
+
+async def sub_agents_of(tx: Tx, agent_id: str) -> list[OrmRow[str, str, str]]:
+    """Id, name and relationship, the oldest first."""
+    statement = (
+        select(Agent.id, Agent.name, SubAgent.relationship_type)
+        .join(SubAgent, SubAgent.child_id == Agent.id)
+        .where(SubAgent.agent_id == agent_id)
+        .order_by(SubAgent.created_at, SubAgent.id)
+    )
+    return list(await (await tx.session()).execute(statement))
+
+
+async def parents_of(tx: Tx, agent_ids: list[str]) -> list[Agent]:
+    """Other agents that delegate to one of these."""
+    delegating = select(SubAgent.agent_id).where(SubAgent.child_id.in_(agent_ids))
+    statement = select(Agent).where(Agent.id.in_(delegating), Agent.id.not_in(agent_ids))
+    return list(await (await tx.session()).scalars(statement))
+
+
+async def list_versions(tx: Tx, agent_id: str, page: Page) -> tuple[list[AgentVersion], Total]:
+    statement = select(AgentVersion).where(AgentVersion.agent_id == agent_id)
+    return await paging.fetch(tx, statement, page, [AgentVersion.version.desc()])
+
+
+async def find_version(tx: Tx, agent_id: str, version: int) -> AgentVersion | None:
+    statement = select(AgentVersion).where(
+        AgentVersion.agent_id == agent_id, AgentVersion.version == version
+    )
+    found: AgentVersion | None = await (await tx.session()).scalar(statement)
+    return found
+
+
+async def links_of(tx: Tx, agent_id: str) -> list[OrmRow[SubAgent, Agent]]:
+    statement = (
+        select(SubAgent, Agent)
+        .join(Agent, Agent.id == SubAgent.child_id)
+        .where(SubAgent.agent_id == agent_id)
+        .order_by(SubAgent.created_at, SubAgent.id)
+    )
+    return list(await (await tx.session()).execute(statement))
+
+
+async def lock_link(tx: Tx, agent_id: str, child_id: str) -> SubAgent | None:
+    statement = (
+        select(SubAgent)
+        .where(SubAgent.agent_id == agent_id, SubAgent.child_id == child_id)
+        .with_for_update()
+    )
+    link: SubAgent | None = await (await tx.session()).scalar(statement)
+    return link
+
+
+# Two attachments at once could close a circle that neither of them sees.
+_LOCK_LINKS = "SELECT pg_advisory_xact_lock(hashtextextended('sub_agents:' || $1, 0))"
+
+
+async def lock_links(tx: Tx, tenant: str) -> None:
+    await fast.execute(tx, tenant, _LOCK_LINKS)

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.http.bodies import NOT_BLANK, ONE_LINE
+from app.kit.validation import NOT_BLANK, ONE_LINE
 
 Status = Literal["draft", "published", "archived"]
 Relationship = Literal["template", "direct"]

@@ -4,11 +4,19 @@ import re
 from typing import Any
 
 import msgspec
-from sqlalchemy import select
 
-from app.domain.agents import queries, telling
+from app.domain.agents import queries
 from app.domain.agents.errors import AgentNotFound, VersionNotFound
 from app.domain.agents.events import AgentCreated, AgentDeleted, AgentPublished, AgentUpdated
+from app.domain.agents.runtime import (
+    AgentRuntime,
+    AttachedToolInfo,
+    EmbeddedAgent,
+    SubAgentInfo,
+    find_by_embed_key,
+    find_runtime,
+    load_runtime,
+)
 from app.domain.agents.schemas import (
     AgentSummary,
     AgentView,
@@ -22,86 +30,69 @@ from app.domain.agents.schemas import (
     UpdateLogSettings,
     VersionView,
 )
-from app.domain.chat import jobs
+from app.domain.area import AgentDeletion, Areas
 from app.domain.events import service as events
-from app.domain.models.providers import provider_of
-from app.domain.tools import privacy as tools
-from app.domain.vault import access as vault
-from app.http import bodies, paging
-from app.http.answers import filled
-from app.http.paging import Page, Paged
+from app.domain.models.service import provider_of
+from app.http.responses import build_view
+from app.kit import paging, validation
+from app.kit.changes import apply_changes
 from app.kit.ids import new_id
-from app.kit.work import Doorbell
+from app.kit.paging import Page, Paged
 from app.security.principal import Principal
+from app.services import Services
 from db.fast import Row
-from db.models import Agent, AgentTool, AgentVersion, SubAgent, Tool
+from db.models import Agent, AgentVersion
 from db.session import Tx
+
+__all__ = [
+    "AgentRuntime",
+    "AttachedToolInfo",
+    "EmbeddedAgent",
+    "SubAgentInfo",
+    "emit_updated",
+    "find",
+    "find_by_embed_key",
+    "find_runtime",
+    "list_usable",
+    "load_runtime",
+]
 
 _VERSION = re.compile(r"[1-9][0-9]{0,8}")
 
-_SORTABLE = {
-    "name": Agent.name,
-    "status": Agent.status,
-    "created_at": Agent.created_at,
-    "updated_at": Agent.updated_at,
-}
-_MOST = 1000
 # What a version keeps: the fields that change what an agent does.
 BEHAVIOUR = ("primary_model", "system_prompt", "temperature", "max_tokens")
 
 
-async def page_of(
+async def list_page(
     tx: Tx, page: Page, *, search: str | None, status: str | None, sort: str | None
 ) -> Paged[AgentSummary]:
     """All but those that were made for one parent alone."""
-    wanted = select(Agent).where(Agent.parent_id.is_(None))
-    if search:
-        wanted = wanted.where(paging.contains(Agent.name, search))
-    if status:
-        wanted = wanted.where(Agent.status == status)
-    ordering = paging.order(sort, _SORTABLE, "-created_at", Agent.id)
-    rows, total = await paging.fetch(tx, wanted, page, ordering)
-    return paging.paged([filled(AgentSummary, row) for row in rows], total, page)
+    rows, total = await queries.list_page(tx, page, search=search, status=status, sort=sort)
+    return paging.paged([build_view(AgentSummary, row) for row in rows], total, page)
 
 
-async def usable(tx: Tx) -> list[Agent]:
-    """Those that can be chatted with, the newest first; a list of models has no pages."""
-    found = await (await tx.session()).scalars(
-        select(Agent)
-        .where(Agent.parent_id.is_(None), Agent.status != "archived")
-        .order_by(Agent.created_at.desc(), Agent.id.desc())
-        .limit(_MOST)
-    )
-    return list(found)
+list_usable = queries.list_usable
 
 
 async def find(tx: Tx, agent_id: str, *, for_update: bool = False) -> Agent:
-    found = await (await tx.session()).get(Agent, agent_id, with_for_update=for_update)
-    if found is None:
+    agent = await (await tx.session()).get(Agent, agent_id, with_for_update=for_update)
+    if agent is None:
         raise AgentNotFound(f"There is no agent {agent_id[:64]}")
-    return found
+    return agent
 
 
 async def get(tx: Tx, agent_id: str) -> FullAgent:
     agent = await find(tx, agent_id)
-    children = await (await tx.session()).execute(
-        select(Agent.id, Agent.name, SubAgent.relationship_type)
-        .join(SubAgent, SubAgent.child_id == Agent.id)
-        .where(SubAgent.agent_id == agent_id)
-        .order_by(SubAgent.created_at, SubAgent.id)
+    tools, sub_agents = (
+        await queries.tools_of(tx, agent_id),
+        await queries.sub_agents_of(tx, agent_id),
     )
-    attached = await (await tx.session()).execute(
-        select(Tool.id, Tool.name, Tool.tool_type, AgentTool.is_enabled)
-        .join(AgentTool, AgentTool.tool_id == Tool.id)
-        .where(AgentTool.agent_id == agent_id)
-        .order_by(AgentTool.display_order, AgentTool.attached_at, AgentTool.id)
-    )
-    return filled(
+    return build_view(
         FullAgent,
         agent,
-        tools=[AttachedTool(row[0], row[1], row[2], row[3]) for row in attached],
+        tools=[AttachedTool(*row) for row in tools],
         knowledge_base=KnowledgeBase(),
-        sub_agents=[SubAgentBrief(row[0], row[1], row[2]) for row in children],  # type: ignore[arg-type]
+        sub_agents=[SubAgentBrief(row[0], row[1], row[2]) for row in sub_agents],  # type: ignore[arg-type]
     )
 
 
@@ -125,70 +116,75 @@ async def create(
     if agent.status == "published":
         published = AgentPublished(agent.id, agent.name)
         await events.emit(tx, published, tenant_id=agent.tenant_id)
-    return filled(AgentView, agent)
+    return build_view(AgentView, agent)
 
 
 async def update(tx: Tx, principal: Principal, agent_id: str, data: UpdateAgent) -> AgentView:
     agent = await find(tx, agent_id, for_update=True)
-    await change(tx, principal, agent, bodies.given(data))
-    return filled(AgentView, agent)
+    await change(tx, principal, agent, validation.set_fields(data))
+    return build_view(AgentView, agent)
 
 
 async def change(tx: Tx, principal: Principal, agent: Agent, values: dict[str, Any]) -> None:
-    """Write what differs, keep a version where behaviour does, and say what happened."""
-    changed = [name for name, value in values.items() if getattr(agent, name) != value]
+    """Writes what differs, keeps a version where the behaviour does, and emits what happened."""
+    was_published = agent.status == "published"
+    changed = apply_changes(agent, values)
     if not changed:
         return
-    for name in changed:
-        setattr(agent, name, values[name])
     if "primary_model" in changed:
         agent.provider = provider_of(agent.primary_model)
     if any(name in BEHAVIOUR for name in changed):
         agent.version += 1
         await _keep_version(tx, agent, principal)
     await (await tx.session()).flush()
-    updated = AgentUpdated(agent.id, agent.name, agent.status, agent.version, changed)
-    await events.emit(tx, updated, tenant_id=agent.tenant_id)
-    if "status" in changed and agent.status == "published":
+    await emit_updated(tx, agent, changed)
+    if not was_published and agent.status == "published":
         published = AgentPublished(agent.id, agent.name)
         await events.emit(tx, published, tenant_id=agent.tenant_id)
 
 
-async def delete(tx: Tx, doorbell: Doorbell, agent_id: str) -> None:
+async def emit_updated(tx: Tx, agent: Agent, changed: list[str]) -> None:
+    """Also where its tools or sub-agents changed, which are no part of its versions."""
+    updated = AgentUpdated(agent.id, agent.name, agent.status, agent.version, changed)
+    await events.emit(tx, updated, tenant_id=agent.tenant_id)
+
+
+async def delete(tx: Tx, services: Services, agent_id: str) -> None:
     """With its conversations, keys, versions, attachments and the sub-agents made for it."""
-    # A worker that finishes a job takes its work's row first and the agent's then, and so do we.
-    _, early = await _cancel_jobs(tx, doorbell, await find(tx, agent_id))
+    areas, cancelled = services.get(Areas), list[str]()
+    agent = await find(tx, agent_id)
+    _, deletion = await _deletion(tx, services, agent, cancelled)
+    # Work is locked before the agent, as a worker does that finishes a job.
+    await areas.before_agents_deleted(deletion)
     agent = await find(tx, agent_id, for_update=True)
-    gone, late = await _cancel_jobs(tx, doorbell, agent)
-    ids = [row["id"] for row in gone]
-    await vault.forget_integration(tx, agent.tenant_id, "agent", ids)
-    await tools.forget_agents(tx, agent.tenant_id, ids)
+    deleted, deletion = await _deletion(tx, services, agent, cancelled)
+    await areas.before_agents_deleted(deletion)
+    parents = await queries.parents_of(tx, deletion.agent_ids)
     session = await tx.session()
-    losing = select(SubAgent.agent_id).where(SubAgent.child_id.in_(ids))
-    others = select(Agent).where(Agent.id.in_(losing), Agent.id.not_in(ids))
-    parents = list(await session.scalars(others))
     await session.delete(agent)
     await session.flush()
-    await events.forget_said(tx, agent.tenant_id, ids, early + late)
-    for row in gone:
-        deleted = AgentDeleted(row["id"], row["name"])
-        await events.emit(tx, deleted, tenant_id=agent.tenant_id)
+    await areas.after_agents_deleted(deletion)
+    for row in deleted:
+        event = AgentDeleted(row["id"], row["name"])
+        await events.emit(tx, event, tenant_id=agent.tenant_id)
     for parent in parents:
-        await telling.tell(tx, parent, "sub_agents")
+        await emit_updated(tx, parent, ["sub_agents"])
 
 
-async def _cancel_jobs(tx: Tx, doorbell: Doorbell, agent: Agent) -> tuple[list[Row], list[str]]:
-    """Gives the agents that go with it, and the jobs."""
-    gone = await queries.with_descendants(tx, agent.tenant_id, agent.id)
-    ids = [row["id"] for row in gone]
-    return gone, await jobs.cancel_all(tx, doorbell, agent.tenant_id, ids)
+async def _deletion(
+    tx: Tx, services: Services, agent: Agent, cancelled: list[str]
+) -> tuple[list[Row], AgentDeletion]:
+    """The agents that go with it, and what the areas are told."""
+    rows = await queries.with_descendants(tx, agent.tenant_id, agent.id)
+    ids = [row["id"] for row in rows]
+    return rows, AgentDeletion(tx, services, agent.tenant_id, ids, cancelled)
 
 
 # Versions
 
 
 async def _keep_version(tx: Tx, agent: Agent, principal: Principal) -> None:
-    kept = {name: getattr(agent, name) for name in BEHAVIOUR}
+    behaviour = {name: getattr(agent, name) for name in BEHAVIOUR}
     (await tx.session()).add(
         AgentVersion(
             id=new_id("agv"),
@@ -196,44 +192,39 @@ async def _keep_version(tx: Tx, agent: Agent, principal: Principal) -> None:
             agent_id=agent.id,
             version=agent.version,
             created_by=principal.user_id,
-            **kept,
+            **behaviour,
         )
     )
 
 
-async def versions(tx: Tx, agent_id: str, page: Page) -> Paged[VersionView]:
+async def list_versions(tx: Tx, agent_id: str, page: Page) -> Paged[VersionView]:
     await find(tx, agent_id)
-    wanted = select(AgentVersion).where(AgentVersion.agent_id == agent_id)
-    rows, total = await paging.fetch(tx, wanted, page, [AgentVersion.version.desc()])
-    return paging.paged([filled(VersionView, row) for row in rows], total, page)
+    rows, total = await queries.list_versions(tx, agent_id, page)
+    return paging.paged([build_view(VersionView, row) for row in rows], total, page)
 
 
 async def restore(tx: Tx, principal: Principal, agent_id: str, version: str) -> AgentView:
     """The agent behaves as it did then; that is a new version itself."""
     agent = await find(tx, agent_id, for_update=True)
-    kept = None
+    stored = None
     if _VERSION.fullmatch(version):
-        kept = await (await tx.session()).scalar(
-            select(AgentVersion).where(
-                AgentVersion.agent_id == agent_id, AgentVersion.version == int(version)
-            )
-        )
-    if kept is None:
+        stored = await queries.find_version(tx, agent_id, int(version))
+    if stored is None:
         raise VersionNotFound(f"This agent has no version {version[:20]}")
-    await change(tx, principal, agent, {name: getattr(kept, name) for name in BEHAVIOUR})
-    return filled(AgentView, agent)
+    await change(tx, principal, agent, {name: getattr(stored, name) for name in BEHAVIOUR})
+    return build_view(AgentView, agent)
 
 
 # Log settings
 
 
 async def log_settings(tx: Tx, agent_id: str) -> LogSettings:
-    return filled(LogSettings, await find(tx, agent_id))
+    return build_view(LogSettings, await find(tx, agent_id))
 
 
 async def update_log_settings(
     tx: Tx, principal: Principal, agent_id: str, data: UpdateLogSettings
 ) -> LogSettings:
     agent = await find(tx, agent_id, for_update=True)
-    await change(tx, principal, agent, bodies.given(data))
-    return filled(LogSettings, agent)
+    await change(tx, principal, agent, validation.set_fields(data))
+    return build_view(LogSettings, agent)

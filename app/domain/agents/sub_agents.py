@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import select
-
-from app.domain.agents import queries, service, telling
+from app.domain.agents import queries, service
 from app.domain.agents.errors import AgentNotFound, SubAgentCycle, SubAgentNotFound
 from app.domain.agents.schemas import (
     AttachSubAgent,
@@ -15,28 +13,20 @@ from app.domain.agents.schemas import (
     SubAgentView,
     UpdateDirectSubAgent,
 )
-from app.http import bodies
-from app.http.errors import Conflict
+from app.kit import validation
+from app.kit.errors import Conflict
 from app.kit.ids import new_id
-from app.kit.work import Doorbell
 from app.security.principal import Principal
+from app.services import Services
 from db.models import Agent, SubAgent
 from db.session import Tx
 
 _LINK = ("delegation_prompt", "is_enabled")
-# Two attachments at once could close a circle that neither of them sees.
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('sub_agents:' || $1, 0))"
 
 
-async def every(tx: Tx, agent_id: str) -> list[SubAgentView]:
+async def list_all(tx: Tx, agent_id: str) -> list[SubAgentView]:
     await service.find(tx, agent_id)
-    found = await (await tx.session()).execute(
-        select(SubAgent, Agent)
-        .join(Agent, Agent.id == SubAgent.child_id)
-        .where(SubAgent.agent_id == agent_id)
-        .order_by(SubAgent.created_at, SubAgent.id)
-    )
-    return [_view(link, child) for link, child in found]
+    return [_view(link, child) for link, child in await queries.links_of(tx, agent_id)]
 
 
 async def attach(tx: Tx, agent_id: str, data: AttachSubAgent) -> SubAgentView:
@@ -48,13 +38,13 @@ async def attach(tx: Tx, agent_id: str, data: AttachSubAgent) -> SubAgentView:
         raise Conflict("This agent was made for another one alone; it cannot be attached")
     if child.id == parent.id:
         raise SubAgentCycle("An agent cannot hand tasks to itself")
-    await (await tx.raw()).execute(_LOCK, parent.tenant_id)
+    await queries.lock_links(tx, parent.tenant_id)
     if await queries.reaches(tx, parent.tenant_id, child.id, parent.id):
         raise SubAgentCycle(f"{child.name} already hands tasks to {parent.name}, directly or not")
-    if await _link(tx, agent_id, child.id) is not None:
+    if await queries.lock_link(tx, agent_id, child.id) is not None:
         raise Conflict(f"{child.name} is attached already")
     link = await _join(tx, parent, child, "template", data)
-    await telling.tell(tx, parent, "sub_agents")
+    await service.emit_updated(tx, parent, ["sub_agents"])
     return _view(link, child)
 
 
@@ -78,7 +68,7 @@ async def create(
     )
     child = await service.find(tx, made.id)
     link = await _join(tx, parent, child, "direct", data)
-    await telling.tell(tx, parent, "sub_agents")
+    await service.emit_updated(tx, parent, ["sub_agents"])
     return _direct(link, child)
 
 
@@ -110,11 +100,11 @@ async def update_direct(
     parent, link = await _existing(tx, agent_id, child_id)
     if link.relationship_type != "direct":
         raise Conflict("This agent stands on its own; change it with PUT /api/v1/agents/:id")
-    values = bodies.given(data)
-    how = {name: values.pop(name) for name in _LINK if name in values}
-    if how:
-        _set(link, how)
-        await telling.tell(tx, parent, "sub_agents")
+    values = validation.set_fields(data)
+    of_link = {name: values.pop(name) for name in _LINK if name in values}
+    if of_link:
+        _set(link, of_link)
+        await service.emit_updated(tx, parent, ["sub_agents"])
     child = await service.find(tx, child_id, for_update=True)
     await service.change(tx, principal, child, values)
     return _direct(link, child)
@@ -122,42 +112,33 @@ async def update_direct(
 
 async def patch(tx: Tx, agent_id: str, child_id: str, data: PatchSubAgent) -> SubAgentView:
     parent, link = await _existing(tx, agent_id, child_id)
-    _set(link, bodies.given(data))
-    await telling.tell(tx, parent, "sub_agents")
+    _set(link, validation.set_fields(data))
+    await service.emit_updated(tx, parent, ["sub_agents"])
     return _view(link, await service.find(tx, child_id))
 
 
 async def detach(
-    tx: Tx, doorbell: Doorbell, principal: Principal, agent_id: str, child_id: str
+    tx: Tx, services: Services, principal: Principal, agent_id: str, child_id: str
 ) -> None:
     """An attached agent goes on by itself; one that was made for its parent is deleted."""
     parent, link = await _existing(tx, agent_id, child_id)
     if link.relationship_type == "direct":
         principal.require("agents:delete")
         # Which tells of its parents, too.
-        await service.delete(tx, doorbell, child_id)
+        await service.delete(tx, services, child_id)
         return
     session = await tx.session()
     await session.delete(link)
     await session.flush()
-    await telling.tell(tx, parent, "sub_agents")
+    await service.emit_updated(tx, parent, ["sub_agents"])
 
 
 async def _existing(tx: Tx, agent_id: str, child_id: str) -> tuple[Agent, SubAgent]:
     parent = await service.find(tx, agent_id)
-    link = await _link(tx, agent_id, child_id)
+    link = await queries.lock_link(tx, agent_id, child_id)
     if link is None:
         raise SubAgentNotFound(f"This agent has no sub-agent {child_id[:64]}")
     return parent, link
-
-
-async def _link(tx: Tx, agent_id: str, child_id: str) -> SubAgent | None:
-    found: SubAgent | None = await (await tx.session()).scalar(
-        select(SubAgent)
-        .where(SubAgent.agent_id == agent_id, SubAgent.child_id == child_id)
-        .with_for_update()
-    )
-    return found
 
 
 def _set(link: SubAgent, values: dict[str, Any]) -> None:

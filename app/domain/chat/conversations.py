@@ -1,11 +1,9 @@
-"""Conversations and the agents' logs: reading, ending, deleting, forgetting."""
+"""Conversations and the agents' logs: reading, ending, deleting."""
 
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, select
 
-from app.domain.agents import brain as brains
 from app.domain.agents import service as agents
 from app.domain.chat import queries
 from app.domain.chat.errors import ConversationBusy, ConversationNotFound
@@ -19,26 +17,21 @@ from app.domain.chat.schemas import (
     Training,
 )
 from app.domain.events import service as events
-from app.domain.tools import privacy as tools
-from app.http import paging
-from app.http.paging import Page, Paged
-from app.kit import clock
-from app.parts import Parts
+from app.domain.models.service import Models
+from app.domain.tools import service as tools
+from app.kit import clock, paging
+from app.kit.paging import Page, Paged
 from app.security.principal import Principal
+from app.services import Services
 from db.fast import tenant_of
 from db.models import Conversation, ConversationEntry
 from db.session import ALL_TENANTS, Tx
 
 IDLE_SECONDS = 30 * 60
 _BATCH = 500
-_SORTABLE = {
-    "created_at": Conversation.created_at,
-    "last_message_at": Conversation.last_message_at,
-    "message_count": Conversation.message_count,
-}
 
 
-async def page_of(
+async def list_page(
     tx: Tx,
     principal: Principal,
     agent_id: str,
@@ -50,14 +43,9 @@ async def page_of(
 ) -> Paged[ConversationView]:
     """All of the agent's for those who may read them, otherwise one's own."""
     await agents.find(tx, agent_id)
-    wanted = _visible(principal).where(Conversation.agent_id == agent_id)
-    if status:
-        ended = Conversation.ended_at.is_not(None)
-        wanted = wanted.where(ended if status == "ended" else ~ended)
-    if search:
-        wanted = wanted.where(paging.contains(Conversation.title, search))
-    ordering = paging.order(sort, _SORTABLE, "-last_message_at", Conversation.id)
-    rows, total = await paging.fetch(tx, wanted, page, ordering)
+    rows, total = await queries.list_page(
+        tx, principal, agent_id, page, status=status, search=search, sort=sort
+    )
     return paging.paged([_view(row) for row in rows], total, page)
 
 
@@ -65,15 +53,12 @@ async def get(tx: Tx, principal: Principal, conversation_id: str) -> Conversatio
     return _view(await _find(tx, principal, conversation_id, "conversations:read"))
 
 
-async def messages(
+async def list_messages(
     tx: Tx, principal: Principal, conversation_id: str, page: Page
 ) -> Paged[MessageView]:
-    found = await _find(tx, principal, conversation_id, "conversations:read")
-    wanted = select(ConversationEntry).where(
-        ConversationEntry.conversation_id == found.id, ConversationEntry.type == "message"
-    )
-    rows, total = await paging.fetch(tx, wanted, page, [ConversationEntry.seq.asc()])
-    calls = await _calls(tx, found.id, [row.id for row in rows if row.role == "assistant"])
+    conversation = await _find(tx, principal, conversation_id, "conversations:read")
+    rows, total = await queries.list_messages(tx, conversation.id, page)
+    calls = await _calls(tx, conversation.id, [row.id for row in rows if row.role == "assistant"])
     return paging.paged([_message(row, calls.get(row.id, [])) for row in rows], total, page)
 
 
@@ -91,51 +76,46 @@ async def _calls(
 
 async def end(tx: Tx, principal: Principal, conversation_id: str) -> ConversationView:
     """Ending twice is ending once."""
-    found = await _find(tx, principal, conversation_id, "conversations:write")
-    completed = ChatCompleted(found.agent_id, found.id, "ended")
-    packed = events.packed([completed], tenant_id=found.tenant_id)
-    await queries.end(tx, found.tenant_id, found.id, packed)
-    await (await tx.session()).refresh(found)
-    return _view(found)
+    conversation = await _find(tx, principal, conversation_id, "conversations:write")
+    completed = ChatCompleted(conversation.agent_id, conversation.id, "ended")
+    encoded = events.encode_events([completed], tenant_id=conversation.tenant_id)
+    await queries.end(tx, conversation.tenant_id, conversation.id, encoded)
+    await (await tx.session()).refresh(conversation)
+    return _view(conversation)
 
 
 async def delete(tx: Tx, principal: Principal, conversation_id: str) -> None:
-    found = await _find(tx, principal, conversation_id, "conversations:write", for_update=True)
-    if found.turn_until is not None and found.turn_until > clock.now():
+    conversation = await _find(
+        tx, principal, conversation_id, "conversations:write", for_update=True
+    )
+    if conversation.turn_until is not None and conversation.turn_until > clock.now():
         raise ConversationBusy("The agent is still answering here; delete it once it is done")
-    calls = await queries.call_ids(tx, found.tenant_id, found.id)
-    await tools.forget_calls(tx, found.tenant_id, calls)
+    tenant_id = conversation.tenant_id
+    call_ids = await queries.call_ids(tx, tenant_id, conversation.id)
+    await tools.clear_calls(tx, tenant_id, call_ids)
     session = await tx.session()
-    await session.delete(found)
+    await session.delete(conversation)
     await session.flush()
-    began = (found.agent_id, found.id, found.created_at)
-    await events.forget_conversation(tx, found.tenant_id, *began)
-
-
-def _visible(principal: Principal) -> Select[Conversation]:
-    wanted = select(Conversation)
-    if not principal.may("conversations:read"):
-        wanted = wanted.where(Conversation.user_id == principal.user_id)
-    return wanted
+    await events.delete_chat(
+        tx, tenant_id, conversation.agent_id, conversation.id, conversation.created_at
+    )
 
 
 async def _find(
     tx: Tx,
     principal: Principal,
     conversation_id: str,
-    beyond_own: str,
+    permission: str,
     *,
     for_update: bool = False,
 ) -> Conversation:
-    wanted = _visible(principal).where(Conversation.id == conversation_id)
-    if for_update:
-        wanted = wanted.with_for_update()
-    found = await (await tx.session()).scalar(wanted)
-    if found is None:
+    """Somebody else's needs the permission."""
+    conversation = await queries.find(tx, principal, conversation_id, for_update=for_update)
+    if conversation is None:
         raise ConversationNotFound(f"There is no conversation {conversation_id[:64]}")
-    if found.user_id != principal.user_id:
-        principal.require(beyond_own)
-    return found
+    if conversation.user_id != principal.user_id:
+        principal.require(permission)
+    return conversation
 
 
 def _view(row: Conversation) -> ConversationView:
@@ -159,23 +139,23 @@ def _message(row: ConversationEntry, calls: list[ToolCallView]) -> MessageView:
     return MessageView(row.id, role, row.content or "", status, calls, [], row.created_at)
 
 
-# What an agent is doing, and did
+# The agent's status and log
 
 
-async def agent_status(parts: Parts, principal: Principal, agent_id: str) -> AgentStatus:
-    async with parts.db.tx(principal.scope, read_only=True) as tx:
-        brain = await brains.find(tx, parts.keyring, agent_id)
-        talking = await queries.active(tx, tenant_of(tx), agent_id, IDLE_SECONDS)
-    online = brain.status != "archived" and await parts.models.is_ready(brain.target)
-    status: Any = brain.status
-    return AgentStatus(agent_id, status, online, talking, Training())
+async def get_agent_status(services: Services, principal: Principal, agent_id: str) -> AgentStatus:
+    async with services.db.tx(principal.scope, autocommit=True) as tx:
+        runtime = await agents.find_runtime(tx, services.keyring, agent_id)
+        active = await queries.count_active(tx, tenant_of(tx), agent_id, IDLE_SECONDS)
+    is_online = runtime.status != "archived" and await services.get(Models).is_ready(runtime.target)
+    status: Any = runtime.status
+    return AgentStatus(agent_id, status, is_online, active, Training())
 
 
-async def log_of(tx: Tx, agent_id: str, page: Page, filters: tuple[object, ...]) -> Paged[LogEntry]:
+async def list_log(
+    tx: Tx, agent_id: str, page: Page, filters: tuple[object, ...]
+) -> Paged[LogEntry]:
     await agents.find(tx, agent_id)
-    rows, total = await queries.log_page(
-        tx, tenant_of(tx), agent_id, filters, page.per_page, page.offset
-    )
+    rows, total = await queries.list_log(tx, tenant_of(tx), agent_id, filters, page)
     entries = [
         LogEntry(
             row["id"],
@@ -191,16 +171,16 @@ async def log_of(tx: Tx, agent_id: str, page: Page, filters: tuple[object, ...])
     return paging.paged(entries, total, page)
 
 
-async def end_idle(parts: Parts, seconds: float = IDLE_SECONDS) -> int:
-    """End what nobody has written in for half an hour, for as long as there is something."""
+async def end_idle(services: Services, seconds: float = IDLE_SECONDS) -> int:
+    """Ends conversations without a message for half an hour, until none is left."""
     total = 0
     while True:
-        async with parts.db.tx(ALL_TENANTS) as tx:
+        async with services.db.tx(ALL_TENANTS) as tx:
             rows = await queries.idle(tx, seconds, _BATCH)
             for row in rows:
                 completed = ChatCompleted(row["agent_id"], row["id"], "idle")
-                packed = events.packed([completed], tenant_id=row["tenant_id"])
-                await queries.end(tx, row["tenant_id"], row["id"], packed, seconds)
+                encoded = events.encode_events([completed], tenant_id=row["tenant_id"])
+                await queries.end(tx, row["tenant_id"], row["id"], encoded, seconds)
         total += len(rows)
         if len(rows) < _BATCH:
             return total

@@ -1,20 +1,20 @@
-"""Sub-agents as something that a model can call: the child thinks with its own model and prompt."""
+"""Sub-agents as something that a model can call: each answers with its own model and prompt."""
 
 import re
 from contextlib import aclosing
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
-from app.domain.agents import brain as brains
-from app.domain.agents.brain import Brain, Child
-from app.domain.chat.steps import Delta, ToolResult, ToolUse
-from app.domain.chat.think import Mind, Spend, think
-from app.domain.chat.toolbox import Offer, Outcome, Tell, ToolBox
-from app.domain.models.protocol import Function, Message
-from app.domain.tools.toolbox import Tools
-from app.parts import Parts
+from app.domain.agents import service as agents
+from app.domain.agents.service import AgentRuntime, SubAgentInfo
+from app.domain.chat.agent_loop import LoopConfig, TokenBudget, run_loop
+from app.domain.chat.stream_events import TextDelta, ToolResult, ToolUse
+from app.domain.chat.toolbox import Report, Toolbox
+from app.domain.models.service import Function, Message, Models
+from app.domain.tools.service import AgentTools, CallOutcome, ToolOffer
+from app.services import Services
 
-MAX_DEPTH = 3
+MAX_DEPTH: Final = 3
 _NOT_NAME = re.compile(r"[^a-z0-9]+")
 _NAME_CHARS = 40
 _PARAMETERS = {
@@ -27,60 +27,73 @@ _PARAMETERS = {
 
 
 class Delegation:
-    """The children of one agent, at one depth of a turn."""
+    """The sub-agents of one agent, at one depth of a turn."""
 
     def __init__(
-        self, parts: Parts, brain: Brain, spend: Spend, depth: int, *, public: bool
+        self,
+        services: Services,
+        runtime: AgentRuntime,
+        budget: TokenBudget,
+        depth: int,
+        *,
+        is_public: bool,
     ) -> None:
-        self._parts = parts
-        self._tenant_id = brain.tenant_id
-        self._spend = spend
+        self._services = services
+        self._tenant_id = runtime.tenant_id
+        self._budget = budget
         self._depth = depth
-        self._public = public
-        # Visitors of a web site meet nothing that is still a draft.
-        children = [child for child in brain.children if not public or child.status == "published"]
-        self.offers = _offers(children) if depth < MAX_DEPTH else []
+        self._is_public = is_public
+        # Visitors of a web site meet no drafts.
+        visible = [
+            child for child in runtime.sub_agents if not is_public or child.status == "published"
+        ]
+        self.offers = _offers(visible) if depth < MAX_DEPTH else []
 
-    async def run(self, offer: Offer, call_id: str, given: dict[str, Any], tell: Tell) -> Outcome:
-        task = given.get("task")
+    async def run(
+        self, offer: ToolOffer, call_id: str, arguments: dict[str, Any], report: Report
+    ) -> CallOutcome:
+        task = arguments.get("task")
         if not isinstance(task, str) or not task.strip():
-            return Outcome({"error": "say in `task` what is to be done"}, "failed")
-        if self._spend.exhausted:
-            return Outcome({"error": "this turn has used up its tokens"}, "failed")
-        # Counts for itself, besides what the child asks then: of many at once, none slips by.
-        self._spend.asked += 1
-        async with self._parts.db.tx(self._tenant_id, read_only=True) as tx:
-            child = await brains.load(tx, self._parts.keyring, offer.tool_id or "")
-        mind = Mind(
-            models=self._parts.models,
+            return CallOutcome({"error": "say in `task` what is to be done"}, "failed")
+        if self._budget.is_exhausted:
+            return CallOutcome({"error": "this turn has used up its tokens"}, "failed")
+        # Counts for itself, besides the sub-agent's own requests: of many at once, none slips by.
+        self._budget.requests += 1
+        async with self._services.db.tx(self._tenant_id, autocommit=True) as tx:
+            child = await agents.load_runtime(tx, self._services.keyring, offer.tool_id or "")
+        config = LoopConfig(
+            models=self._services.get(Models),
             target=child.target,
             temperature=child.temperature,
             max_tokens=child.max_tokens,
-            boxes=boxes_of(self._parts, child, self._spend, self._depth + 1, public=self._public),
+            toolboxes=toolboxes_for(
+                self._services, child, self._budget, self._depth + 1, is_public=self._is_public
+            ),
             live=False,
         )
         messages = [Message("system", child.system_prompt), Message("user", task)]
-        said = []
-        async with aclosing(think(mind, messages, self._spend)) as steps:
-            async for step in steps:
-                if isinstance(step, Delta):
-                    said.append(step.delta)
+        deltas = []
+        async with aclosing(run_loop(config, messages, self._budget)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    deltas.append(event.delta)
                 else:
-                    tell(_within(step, call_id))
-        return Outcome("".join(said))
+                    report(_nest(event, call_id))
+        return CallOutcome("".join(deltas))
 
 
-def boxes_of(
-    parts: Parts, brain: Brain, spend: Spend, depth: int, *, public: bool
-) -> list[ToolBox]:
-    """Everything that this agent can do. An area that gives agents something to do adds its box."""
-    return [Tools(parts, brain), Delegation(parts, brain, spend, depth, public=public)]
+def toolboxes_for(
+    services: Services, runtime: AgentRuntime, budget: TokenBudget, depth: int, *, is_public: bool
+) -> list[Toolbox]:
+    """Everything that this agent can call. An area that gives agents more to call adds its own."""
+    delegation = Delegation(services, runtime, budget, depth, is_public=is_public)
+    return [AgentTools(services, runtime), delegation]
 
 
-def _offers(children: list[Child]) -> list[Offer]:
-    offers: list[Offer] = []
+def _offers(sub_agents: list[SubAgentInfo]) -> list[ToolOffer]:
+    offers: list[ToolOffer] = []
     taken: set[str] = set()
-    for child in children:
+    for child in sub_agents:
         plain = _NOT_NAME.sub("_", child.name.lower()).strip("_")[:_NAME_CHARS]
         name = f"delegate_to_{plain or 'agent'}"
         for number in count(2):
@@ -88,25 +101,25 @@ def _offers(children: list[Child]) -> list[Offer]:
                 break
             name = f"delegate_to_{plain or 'agent'}_{number}"
         taken.add(name)
-        told = child.delegation_prompt or child.description or f"Hand a task over to {child.name}"
-        # Children who only talk may do so twice.
-        function = Function(name, told, _PARAMETERS)
-        offers.append(Offer(function, child.name, child.id, repeatable=not child.acts))
+        description = child.delegation_prompt or child.description
+        function = Function(name, description or f"Hand a task over to {child.name}", _PARAMETERS)
+        # Sub-agents that only talk may be asked twice.
+        offers.append(ToolOffer(function, child.name, child.id, repeatable=not child.has_tools))
     return offers
 
 
-def _within(step: ToolUse | ToolResult, call_id: str) -> ToolUse | ToolResult:
-    """A step of a child, told as part of the delegation that it belongs to."""
-    inner = f"{call_id}.{step.id}"
-    outer = f"{call_id}.{step.parent_id}" if step.parent_id else call_id
-    if isinstance(step, ToolUse):
-        return ToolUse(inner, step.tool, step.tool_id, step.input, outer)
+def _nest(event: ToolUse | ToolResult, call_id: str) -> ToolUse | ToolResult:
+    """A call of a sub-agent, as part of the delegation that it belongs to."""
+    inner = f"{call_id}.{event.id}"
+    outer = f"{call_id}.{event.parent_id}" if event.parent_id else call_id
+    if isinstance(event, ToolUse):
+        return ToolUse(inner, event.tool, event.tool_id, event.input, outer)
     return ToolResult(
         inner,
-        step.tool,
-        step.tool_id,
-        step.output,
-        step.status,
-        step.execution_time_ms,
+        event.tool,
+        event.tool_id,
+        event.output,
+        event.status,
+        event.execution_time_ms,
         outer,
     )

@@ -1,4 +1,4 @@
-from app.http.errors import Conflict, NotFound
+from app.kit.errors import ApiError, Conflict, NotFound
 
 
 class ConversationNotFound(NotFound):
@@ -15,3 +15,9 @@ class JobNotFound(NotFound):
 
 class JobFinished(Conflict):
     code = "job_finished"
+
+
+class NoOutcome(ApiError):
+    """Every attempt to answer ended without an outcome."""
+
+    status, code = 500, "internal_error"

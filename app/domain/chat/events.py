@@ -1,11 +1,17 @@
 from typing import Any, ClassVar, Literal
 
-from app.domain.events.event import Event
+from app.domain.area import Event
 
 
 class ChatStarted(Event):
     type: ClassVar[str] = "agent.chat.started"
     description: ClassVar[str] = "A conversation with an agent began"
+    example: ClassVar[dict[str, Any]] = {
+        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "conversation_id": "cnv_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "source": "console",
+    }
 
     agent_id: str
     conversation_id: str
@@ -18,6 +24,14 @@ class ChatMessage(Event):
 
     type: ClassVar[str] = "agent.chat.message"
     description: ClassVar[str] = "A message was added to a conversation"
+    example: ClassVar[dict[str, Any]] = {
+        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "conversation_id": "cnv_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "message_id": "msg_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "role": "user",
+        "status": "complete",
+        "content": "What is the weather like?",
+    }
 
     agent_id: str
     conversation_id: str

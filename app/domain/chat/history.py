@@ -1,18 +1,18 @@
-"""What of a conversation the model is shown: the newest part that fits."""
+"""Which part of a conversation the model sees: the newest messages that fit."""
 
 from typing import Any
 
 import msgspec
 
-from app.domain.chat.calls import shown
-from app.domain.models.protocol import Message, Role, ToolCall, most_tokens
+from app.domain.chat.tool_calls import render_output
+from app.domain.models.service import Message, Role, ToolCall, most_tokens
 
 MAX_TOKENS = 32_000
-# For the words around each message.
-_PER_MESSAGE = 4
+# What a provider adds around each message.
+_TOKENS_PER_MESSAGE = 4
 
 
-class Past(msgspec.Struct):
+class PastMessage(msgspec.Struct):
     """A message of the past, with the tool calls that led to it."""
 
     role: str
@@ -27,11 +27,11 @@ def system_message(prompt: str, context: dict[str, Any] | None) -> Message:
     return Message("system", f"{prompt}\n\nContext of this conversation, as JSON:\n{facts}")
 
 
-def fitting(past: list[Past], budget: int, *, with_calls: bool) -> list[Message]:
+def select_history(past: list[PastMessage], budget: int, *, with_calls: bool) -> list[Message]:
     """The newest messages within the budget, the oldest of them first, none cut in two.
 
-    It starts with something that the user said: an answer without its question confuses. Calls of
-    the past are for a model that can call something now.
+    The first is the user's: an answer without its question confuses. Calls of the past are for a
+    model that can call something now.
     """
     kept: list[list[Message]] = []
     for item in reversed(past):
@@ -46,59 +46,62 @@ def fitting(past: list[Past], budget: int, *, with_calls: bool) -> list[Message]
     return [message for messages in reversed(kept) for message in messages]
 
 
-def trimmed(told: list[Message], budget: int) -> list[Message]:
-    """The same for a history that the caller brings along; what it says as the system stays."""
-    if sum(map(_cost, told)) <= budget:
-        return told
-    kept = [message for message in told if message.role == "system"]
-    said = [Past(message.role, message.content) for message in told if message.role != "system"]
-    budget -= sum(map(_cost, kept))
-    return [*kept, *fitting(said, budget, with_calls=False)]
+def trim_history(messages: list[Message], budget: int) -> list[Message]:
+    """The same for a history that the caller sends along; its system messages stay."""
+    if sum(map(_cost, messages)) <= budget:
+        return messages
+    system = [message for message in messages if message.role == "system"]
+    others = [message for message in messages if message.role != "system"]
+    past = [PastMessage(message.role, message.content) for message in others]
+    budget -= sum(map(_cost, system))
+    return [*system, *select_history(past, budget, with_calls=False)]
 
 
 def _cost(message: Message) -> int:
     called = sum(most_tokens(call.arguments) for call in message.tool_calls)
-    return _PER_MESSAGE + most_tokens(message.content) + called
+    return _TOKENS_PER_MESSAGE + most_tokens(message.content) + called
 
 
-def joined(messages: list[Message]) -> list[Message]:
-    """Neighbours of one role as one: a question that got no answer stands beside the next, and
+def merge_neighbours(messages: list[Message]) -> list[Message]:
+    """Joins neighbours of one role: a question without an answer stands beside the next one, and
     some providers refuse two in a row.
     """
-    found: list[Message] = []
+    merged: list[Message] = []
     for message in messages:
-        last = found[-1] if found else None
-        plain = not message.tool_calls and message.tool_call_id is None
+        last = merged[-1] if merged else None
+        is_plain = not message.tool_calls and message.tool_call_id is None
         if (
-            plain
+            is_plain
             and last is not None
             and last.role == message.role
             and not last.tool_calls
             and message.role != "system"
         ):
-            found[-1] = Message(message.role, f"{last.content}\n\n{message.content}".strip())
+            merged[-1] = Message(message.role, f"{last.content}\n\n{message.content}".strip())
         else:
-            found.append(message)
-    return found
+            merged.append(message)
+    return merged
 
 
-def budget_for(window: int, max_tokens: int, *spoken: str) -> int:
+def budget_for(window: int, max_tokens: int, *encode_stream: str) -> int:
     """What is left for the past of a model's window, once the rest has its place."""
     # A model whose window is smaller than the longest reply still has to see the question.
     reserve = min(max_tokens, window // 2)
-    needed = sum(_PER_MESSAGE + most_tokens(text) for text in spoken)
+    needed = sum(_TOKENS_PER_MESSAGE + most_tokens(text) for text in encode_stream)
     return min(MAX_TOKENS, max(0, window - reserve - needed))
 
 
-def _object(given: Any) -> str:
-    return msgspec.json.encode(given if isinstance(given, dict) else {}).decode()
+def _as_object(arguments: Any) -> str:
+    return msgspec.json.encode(arguments if isinstance(arguments, dict) else {}).decode()
 
 
-def _messages(item: Past, *, with_calls: bool) -> list[Message]:
+def _messages(item: PastMessage, *, with_calls: bool) -> list[Message]:
     own = [call for call in item.tool_calls if with_calls and call.get("function")]
     if item.role == "user" or not own:
         role: Role = "user" if item.role == "user" else "assistant"
         return [Message(role, item.content)]
-    calls = tuple(ToolCall(call["id"], call["function"], _object(call["input"])) for call in own)
-    results = [Message("tool", shown(call["output"]), tool_call_id=call["id"]) for call in own]
+    calls = tuple(ToolCall(call["id"], call["function"], _as_object(call["input"])) for call in own)
+    results = [
+        Message("tool", render_output(call["output"]), tool_call_id=call["id"]) for call in own
+    ]
     return [Message("assistant", "", calls), *results, Message("assistant", item.content)]

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from app.http.bodies import NOT_BLANK
+from app.kit.validation import NOT_BLANK
 
 MessageText = Annotated[str, Meta(min_length=1, max_length=200_000, pattern=NOT_BLANK)]
 MessageStatus = Literal["complete", "interrupted"]

@@ -1,5 +1,6 @@
-"""One turn of a conversation: an async generator of typed steps, from the question to the kept
-reply. Sync, streamed, asynchronous, public and OpenAI-compatible chat are thin layers over it.
+"""One turn of a conversation: an async generator of events, from the question to the stored reply.
+
+Sync, streamed, asynchronous, public and OpenAI-compatible chat are thin layers over it.
 """
 
 import asyncio
@@ -7,91 +8,98 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from app.domain.agents.brain import Brain
-from app.domain.chat import history, queries
-from app.domain.chat.calls import forget_unknown
-from app.domain.chat.delegation import boxes_of
-from app.domain.chat.history import Past
-from app.domain.chat.schemas import (
-    ChatReply,
-    Source,
-    ToolCallView,
+from app.domain.agents.service import AgentRuntime
+from app.domain.chat import history, turn_queries
+from app.domain.chat.agent_loop import Journal, LoopConfig, TokenBudget, run_loop
+from app.domain.chat.delegation import toolboxes_for
+from app.domain.chat.history import PastMessage
+from app.domain.chat.schemas import ChatReply, Source, ToolCallView
+from app.domain.chat.stream_events import (
+    LoopEvent,
+    StreamEvent,
+    TextDelta,
+    ToolResult,
+    ToolUse,
+    TurnFinished,
+    TurnStarted,
 )
-from app.domain.chat.steps import Delta, Finished, Started, Step, Thought, ToolResult, ToolUse
-from app.domain.chat.think import Journal, Mind, Spend, think
-from app.domain.models.protocol import Message, ModelFailed
-from app.http import metrics
-from app.kit import background, clock, logs
+from app.domain.chat.tool_calls import fail_unknown_calls
+from app.domain.models.errors import ModelFailed
+from app.domain.models.service import Message, Models
+from app.kit import background, clock, metrics
 from app.kit.renewal import Renewal
-from app.parts import Parts
+from app.services import Services
 
-log = logs.get("chat")
-
-LEASE_SECONDS = 60.0
-TURN_SECONDS = 900.0
+LEASE_SECONDS: Final = 60.0
+TURN_SECONDS: Final = 900.0
 _TOO_LONG = f"The turn took more than {TURN_SECONDS:g} seconds"
 _RENEW_SECONDS = 20.0
 
 
-class Who(msgspec.Struct, frozen=True):
+class Speaker(msgspec.Struct, frozen=True):
     """Whose conversation it is: a user's, or a visitor's under an embed key."""
 
     user_id: str | None = None
     embed_key_id: str | None = None
     session_id: str | None = None
 
+    @property
+    def is_visitor(self) -> bool:
+        return self.embed_key_id is not None
+
 
 class Turn(msgspec.Struct, kw_only=True):
-    brain: Brain
-    who: Who
+    runtime: AgentRuntime
+    speaker: Speaker
     source: Source
     conversation_id: str
     question_id: str
     message_id: str
-    # Nobody was answered in it yet; and whether this very turn began it.
+    # No agent has answered in the conversation yet; and whether this very turn created it.
     is_new: bool
-    is_opened: bool = False
+    created_conversation: bool = False
     text: str
     context: dict[str, Any] | None = None
-    past: list[Past] = []
+    past: list[PastMessage] = []
     asked_at: datetime = msgspec.field(default_factory=clock.now)
-    # An asynchronous chat keeps its question when it is accepted, and holds by its job's id.
-    question_kept: bool = False
+    # An asynchronous chat stores its question when it is accepted, and holds by its job's id.
+    question_stored: bool = False
     holder: str
     # What a caller of the OpenAI-compatible endpoint may ask for, within the agent's own limits.
     temperature: float | None = None
     max_tokens: int | None = None
     response_format: dict[str, Any] | None = None
-    told: list[Message] = []
+    # Messages that the caller sends along instead of the conversation's own past.
+    messages: list[Message] = []
 
 
-class Talk:
-    """What has been said and done so far; half of it is still worth keeping."""
+class Transcript:
+    """What a turn has produced so far; half of it is still worth storing."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.calls: dict[str, ToolCallView] = {}
         self.functions: dict[str, str] = {}
-        self.spend = Spend()
+        self.budget = TokenBudget()
         self.started = time.perf_counter()
 
-    def hear(self, step: Thought) -> None:
-        match step:
-            case Delta(delta):
+    def add(self, event: LoopEvent) -> None:
+        match event:
+            case TextDelta(delta):
                 self.texts.append(delta)
-            case ToolUse():
-                self.functions[step.id] = step.function
-                self.calls[step.id] = ToolCallView(
-                    step.id, step.tool, step.tool_id, step.input, None, "failed", 0, step.parent_id
+            case ToolUse(id=call_id, tool=tool, tool_id=tool_id):
+                self.functions[call_id] = event.function
+                self.calls[call_id] = ToolCallView(
+                    call_id, tool, tool_id, event.input, None, "failed", 0, event.parent_id
                 )
             case ToolResult():
-                call = self.calls[step.id]
-                call.output, call.status = step.output, step.status
-                call.execution_time_ms = step.execution_time_ms
+                call = self.calls[event.id]
+                call.output, call.status = event.output, event.status
+                call.execution_time_ms = event.execution_time_ms
 
     @property
     def content(self) -> str:
@@ -102,101 +110,99 @@ class Talk:
         return not self.texts and not self.calls
 
 
-class Keeper(Protocol):
-    """Where a turn goes when it is over: kept whole, or as far as it came."""
+class TurnStore(Protocol):
+    """Stores a turn when it is over: complete, or as far as it came."""
 
-    async def whole(self, talk: Talk) -> ChatReply: ...
+    async def save_complete(self, transcript: Transcript) -> ChatReply: ...
 
-    async def part(self, talk: Talk) -> None: ...
-
-
-# Running
+    async def save_partial(self, transcript: Transcript) -> None: ...
 
 
 async def run(
-    parts: Parts, turn: Turn, keeper: Keeper, *, live: bool, journal: Journal | None = None
-) -> AsyncGenerator[Step, None]:
-    """The steps of the turn. Whatever ends it early, what was said until then is kept."""
-    talk = Talk()
+    services: Services, turn: Turn, store: TurnStore, *, live: bool, journal: Journal | None = None
+) -> AsyncGenerator[StreamEvent, None]:
+    """The events of the turn. Whatever ends it early, what was said until then is stored."""
+    transcript = Transcript()
     with background.busy():
         try:
-            yield Started(turn.conversation_id, turn.message_id)
+            yield TurnStarted(turn.conversation_id, turn.message_id)
             async with (
-                _renewed(parts, turn),
-                aclosing(_thoughts(parts, turn, talk, journal, live=live)) as steps,
+                _hold_conversation(services, turn),
+                aclosing(_run_loop(services, turn, transcript, journal, live=live)) as events,
             ):
-                async for step in steps:
-                    talk.hear(step)
-                    yield step
-                reply = await keeper.whole(talk)
+                async for event in events:
+                    transcript.add(event)
+                    yield event
+                reply = await store.save_complete(transcript)
         except BaseException:
             metrics.TURNS.labels(turn.source, "interrupted").inc()
-            # In a task of its own: whoever is cancelled here must not take the reply along.
-            await asyncio.shield(background.spawn(keeper.part(talk)))
+            # In a task of its own: a cancelled caller must not take the reply along.
+            await asyncio.shield(background.spawn(store.save_partial(transcript)))
             raise
     metrics.TURNS.labels(turn.source, "answered").inc()
-    yield Finished(reply)
+    yield TurnFinished(reply)
 
 
-async def _thoughts(
-    parts: Parts, turn: Turn, talk: Talk, journal: Journal | None, *, live: bool
-) -> AsyncGenerator[Thought, None]:
-    mind = _mind(parts, turn, talk.spend, live=live)
+async def _run_loop(
+    services: Services, turn: Turn, transcript: Transcript, journal: Journal | None, *, live: bool
+) -> AsyncGenerator[LoopEvent, None]:
+    config = _loop_config(services, turn, transcript.budget, live=live)
     if journal is not None:
-        forget_unknown(journal.rounds, mind.boxes)
-    messages = await _messages(parts, turn, mind)
-    async with aclosing(think(mind, messages, talk.spend, journal)) as steps:
-        async for step in steps:
-            yield step
-            if time.perf_counter() - talk.started > TURN_SECONDS:
-                raise ModelFailed(mind.target.model, "timeout", _TOO_LONG)
+        fail_unknown_calls(journal.rounds, config.toolboxes)
+    messages = await _messages(services, turn, config)
+    async with aclosing(run_loop(config, messages, transcript.budget, journal)) as events:
+        async for event in events:
+            yield event
+            if time.perf_counter() - transcript.started > TURN_SECONDS:
+                raise ModelFailed(config.target.model, "timeout", _TOO_LONG)
 
 
-async def reply_of(steps: AsyncGenerator[Step, None]) -> ChatReply:
-    """For callers who want the end of it only."""
-    async with aclosing(steps):
-        async for step in steps:
-            if isinstance(step, Finished):
-                return step.reply
+async def final_reply(events: AsyncGenerator[StreamEvent, None]) -> ChatReply:
+    """Runs a turn to its end."""
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, TurnFinished):
+                return event.reply
     raise RuntimeError("a turn ended without a reply")
 
 
-def _mind(parts: Parts, turn: Turn, spend: Spend, *, live: bool) -> Mind:
-    brain = turn.brain
-    return Mind(
-        models=parts.models,
-        target=brain.target,
-        temperature=brain.temperature if turn.temperature is None else turn.temperature,
-        max_tokens=min(brain.max_tokens, turn.max_tokens or brain.max_tokens),
-        boxes=boxes_of(parts, brain, spend, 0, public=turn.who.embed_key_id is not None),
+def _loop_config(services: Services, turn: Turn, budget: TokenBudget, *, live: bool) -> LoopConfig:
+    runtime, is_public = turn.runtime, turn.speaker.is_visitor
+    return LoopConfig(
+        models=services.get(Models),
+        target=runtime.target,
+        temperature=runtime.temperature if turn.temperature is None else turn.temperature,
+        max_tokens=min(runtime.max_tokens, turn.max_tokens or runtime.max_tokens),
+        toolboxes=toolboxes_for(services, runtime, budget, 0, is_public=is_public),
         live=live,
         response_format=turn.response_format,
     )
 
 
-async def _messages(parts: Parts, turn: Turn, mind: Mind) -> list[Message]:
-    first = history.system_message(turn.brain.system_prompt, turn.context)
+async def _messages(services: Services, turn: Turn, config: LoopConfig) -> list[Message]:
+    system = history.system_message(turn.runtime.system_prompt, turn.context)
     question = Message("user", turn.text)
-    window = await parts.models.window_of(mind.target)
-    budget = history.budget_for(window, mind.max_tokens, first.content, turn.text)
-    if turn.told:
-        return history.joined([first, *history.trimmed(turn.told, budget), question])
-    with_calls = any(box.offers for box in mind.boxes)
-    past = history.fitting(turn.past, budget, with_calls=with_calls)
-    return history.joined([first, *past, question])
+    window = await services.get(Models).window_of(config.target)
+    budget = history.budget_for(window, config.max_tokens, system.content, turn.text)
+    if turn.messages:
+        past = history.trim_history(turn.messages, budget)
+    else:
+        with_calls = any(toolbox.offers for toolbox in config.toolboxes)
+        past = history.select_history(turn.past, budget, with_calls=with_calls)
+    return history.merge_neighbours([system, *past, question])
 
 
 @asynccontextmanager
-async def _renewed(parts: Parts, turn: Turn) -> AsyncIterator[None]:
-    """Hold the conversation for as long as it takes; a job holds it anyway."""
+async def _hold_conversation(services: Services, turn: Turn) -> AsyncIterator[None]:
+    """Renews the turn's lease of the conversation; a job has one that needs no renewal."""
     if turn.holder != turn.message_id:
         yield
         return
-    held = (turn.brain.tenant_id, turn.conversation_id, turn.holder, LEASE_SECONDS)
+    lease = (turn.runtime.tenant_id, turn.conversation_id, turn.holder, LEASE_SECONDS)
 
     async def renew() -> None:
-        async with parts.db.tx(turn.brain.tenant_id, read_only=True) as tx:
-            await queries.renew(tx, *held)
+        async with services.db.tx(turn.runtime.tenant_id, autocommit=True) as tx:
+            await turn_queries.renew(tx, *lease)
 
     renewal = Renewal(_RENEW_SECONDS, renew)
     try:

@@ -6,11 +6,8 @@ from litestar import Controller, HttpMethod, Response, delete, get, post, route
 from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents import service as agents
-from app.domain.chat import stream, turn
-from app.domain.chat.begin import Question, begin
-from app.domain.chat.keep import WebKeeper
-from app.domain.chat.turn import Turn, Who
-from app.domain.embed import admission, keys
+from app.domain.chat import service as chat
+from app.domain.embed import keys, service
 from app.domain.embed.schemas import (
     AssistantReply,
     CreatedEmbedKey,
@@ -20,20 +17,20 @@ from app.domain.embed.schemas import (
     PublicReply,
     Snippet,
 )
-from app.http import bodies
-from app.http.errors import Invalid
-from app.http.given import HttpRequest, Id, Parts, Tx
+from app.http.authorization import embed_key_of, principal_of
+from app.http.dependencies import HttpRequest, Id, Services, Tx
 from app.http.sse import MEDIA_TYPE, EventStream
-from app.security.principal import embed_key_of, principal_of
+from app.kit import validation
+from app.kit.errors import Invalid
 
 
-class _Named(msgspec.Struct):
+class _KeyId(msgspec.Struct):
     id: str
 
 
 class EmbedKeyController(Controller):
     path = "/api/v1/embed/api-keys"
-    tags = ["Embedding"]  # noqa: RUF012  # litestar's own type
+    tags = ["Embedding"]
 
     @post(summary="Create an embed key", needs="agents:write")
     async def create_key(self, tx: Tx, data: JSONBody[CreateEmbedKey]) -> CreatedEmbedKey:
@@ -48,7 +45,7 @@ class EmbedKeyController(Controller):
             str | None, QueryParameter(max_length=64, description="Only this agent's")
         ] = None,
     ) -> EmbedKeyList:
-        return EmbedKeyList(await keys.every(tx, agent_id))
+        return EmbedKeyList(await keys.list_all(tx, agent_id))
 
     @delete(summary="Revoke an embed key", needs="agents:write")
     async def revoke_key(
@@ -65,7 +62,7 @@ class EmbedKeyController(Controller):
             body = await request.body()
             if not body:
                 raise Invalid.field("id", "is required: say which key")
-            key_id = bodies.decode(body, _Named).id
+            key_id = validation.decode(body, _KeyId).id
         await keys.revoke(tx, key_id)
 
 
@@ -73,24 +70,24 @@ class PublicAgentController(Controller):
     """For web sites: an embed key instead of a sign-in, each route for one agent."""
 
     path = "/api/v1/public/agents/{agent_id:str}"
-    tags = ["Embedding"]  # noqa: RUF012
+    tags = ["Embedding"]
     # Whose key it is was found out before; each handler asks for the agent that it opens.
-    opt = {"public": True, "keyed": "only"}  # noqa: RUF012
+    opt = {"public": True, "keyed": "only"}
 
     @get("/embed", summary="Get the embed snippet", needs="agents:read", keyed="either")
     async def get_snippet(
-        self, tx: Tx, parts: Parts, request: HttpRequest, agent_id: Id
+        self, tx: Tx, services: Services, request: HttpRequest, agent_id: Id
     ) -> Snippet:
         """With a sign-in, or with the agent's embed key, which is then part of the snippet."""
         key = None
-        if admission.keyed(request):
+        if service.has_key(request):
             key = embed_key_of(request)
-            name = admission.admit(request, agent_id).brain.name
+            name = service.agent_of(request, agent_id).runtime.name
         else:
             tx.enter(principal_of(request).scope)
             name = (await agents.find(tx, agent_id)).name
         code = (
-            f'<script async src="{html.escape(parts.settings.public_url)}/embed/widget.js" '
+            f'<script async src="{html.escape(services.settings.public_url)}/embed/widget.js" '
             f'data-agent-id="{html.escape(agent_id)}" '
             f'data-api-key="{html.escape(key or "YOUR_EMBED_KEY")}"></script>'
         )
@@ -106,17 +103,17 @@ class PublicAgentController(Controller):
     )
     async def chat(
         self,
-        parts: Parts,
+        services: Services,
         request: HttpRequest,
         agent_id: Id,
         data: JSONBody[PublicChatRequest],
     ) -> PublicReply:
         """One turn of the visitor's session, answered whole. The agent must be published."""
-        begun = await _begun(parts, request, agent_id, data)
-        steps = turn.run(parts, begun, WebKeeper(parts, begun, live=False), live=False)
-        reply = await turn.reply_of(admission.in_public(steps))
-        said = reply.message
-        answer = AssistantReply(said.id, said.role, said.content, said.created_at)
+        agent = service.agent_of(request, agent_id)
+        question = await service.visitor_question(services, agent, data.session_id, data.message)
+        reply = await chat.answer(services, agent.runtime, question)
+        message = reply.message
+        answer = AssistantReply(message.id, message.role, message.content, message.created_at)
         return PublicReply(data.session_id, reply.conversation_id, answer, reply.sources)
 
     @post(
@@ -129,7 +126,7 @@ class PublicAgentController(Controller):
     )
     async def chat_stream(
         self,
-        parts: Parts,
+        services: Services,
         request: HttpRequest,
         agent_id: Id,
         data: JSONBody[PublicChatRequest],
@@ -137,9 +134,10 @@ class PublicAgentController(Controller):
         """The same events as the console's stream. What tools were given and gave stays inside:
         visitors see their names only.
         """
-        begun = await _begun(parts, request, agent_id, data)
-        steps = turn.run(parts, begun, WebKeeper(parts, begun, live=True), live=True)
-        return EventStream(stream.spoken(admission.in_public(steps), public=True))
+        agent = service.agent_of(request, agent_id)
+        question = await service.visitor_question(services, agent, data.session_id, data.message)
+        events = await chat.stream(services, agent.runtime, question)
+        return EventStream(chat.encode_stream(events, is_public=True))
 
     # By its name the first of this class: litestar answers OPTIONS itself where nobody did before.
     @route(
@@ -150,21 +148,5 @@ class PublicAgentController(Controller):
         keyed=None,
     )
     async def answer_preflight(self, request: HttpRequest, agent_id: Id) -> Response[None]:
-        headers = await admission.preflight(request, agent_id)
+        headers = await service.preflight_headers(request, agent_id)
         return Response(None, status_code=204, headers=headers)
-
-
-async def _begun(
-    parts: Parts, request: HttpRequest, agent_id: str, data: PublicChatRequest
-) -> Turn:
-    admitted = admission.admit(request, agent_id)
-    brain, key_id = admitted.brain, admitted.embed_key_id
-    await admission.check_model(parts, brain)
-    async with parts.db.tx(brain.tenant_id, read_only=True) as tx:
-        question = Question(
-            who=Who(embed_key_id=key_id, session_id=data.session_id),
-            source="embed",
-            text=data.message,
-            conversation_id=admission.conversation_of(key_id, data.session_id),
-        )
-        return await begin(tx, brain, question)

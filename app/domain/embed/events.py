@@ -1,11 +1,17 @@
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from app.domain.events.event import Event
+from app.domain.area import Event
 
 
 class EmbedKeyCreated(Event):
     type: ClassVar[str] = "system.embed_key.created"
     description: ClassVar[str] = "A key was made with which a web site can use an agent"
+    example: ClassVar[dict[str, Any]] = {
+        "key_id": "pvk_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Orders",
+        "allowed_domains": ["https://example.com"],
+    }
 
     key_id: str
     agent_id: str
@@ -16,6 +22,11 @@ class EmbedKeyCreated(Event):
 class EmbedKeyRevoked(Event):
     type: ClassVar[str] = "system.embed_key.revoked"
     description: ClassVar[str] = "An embed key was revoked"
+    example: ClassVar[dict[str, Any]] = {
+        "key_id": "pvk_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Orders",
+    }
 
     key_id: str
     agent_id: str

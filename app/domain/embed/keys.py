@@ -3,14 +3,13 @@
 import hashlib
 import secrets
 
-from sqlalchemy import select
-
 from app.domain.agents import service as agents
-from app.domain.embed import origins
+from app.domain.embed import origins, queries
+from app.domain.embed.errors import EmbedKeyNotFound
 from app.domain.embed.events import EmbedKeyCreated, EmbedKeyRevoked
 from app.domain.embed.schemas import CreatedEmbedKey, CreateEmbedKey, EmbedKeyView
 from app.domain.events import service as events
-from app.http.errors import Invalid, NotFound
+from app.kit.errors import Invalid
 from app.kit.ids import new_id
 from app.security.principal import EMBED_PREFIX
 from db.models import EmbedKey
@@ -19,11 +18,7 @@ from db.session import Tx
 _SHOWN_CHARS = 12
 
 
-class EmbedKeyNotFound(NotFound):
-    code = "embed_key_not_found"
-
-
-def hash_of(api_key: str) -> str:
+def hash_key(api_key: str) -> str:
     """A key is random through and through; a plain hash hides it well enough."""
     return hashlib.sha256(api_key.encode()).hexdigest()
 
@@ -37,8 +32,8 @@ async def create(tx: Tx, data: CreateEmbedKey) -> CreatedEmbedKey:
         agent_id=agent.id,
         name=data.name,
         key_prefix=api_key[:_SHOWN_CHARS],
-        key_hash=hash_of(api_key),
-        allowed_domains=_normal(data.allowed_domains),
+        key_hash=hash_key(api_key),
+        allowed_domains=_normalize(data.allowed_domains),
     )
     session = await tx.session()
     session.add(key)
@@ -56,21 +51,17 @@ async def create(tx: Tx, data: CreateEmbedKey) -> CreatedEmbedKey:
     )
 
 
-def _normal(entries: list[str]) -> list[str]:
-    found: dict[str, None] = {}
+def _normalize(entries: list[str]) -> list[str]:
+    normalized: dict[str, None] = {}
     for index, entry in enumerate(entries):
         try:
-            found[origins.normal(entry)] = None
+            normalized[origins.normalize(entry)] = None
         except ValueError as error:
             raise Invalid.field(f"allowed_domains.{index}", str(error)) from None
-    return list(found)
+    return list(normalized)
 
 
-async def every(tx: Tx, agent_id: str | None) -> list[EmbedKeyView]:
-    wanted = select(EmbedKey).order_by(EmbedKey.created_at.desc(), EmbedKey.id.desc())
-    if agent_id:
-        wanted = wanted.where(EmbedKey.agent_id == agent_id)
-    found = await (await tx.session()).scalars(wanted)
+async def list_all(tx: Tx, agent_id: str | None) -> list[EmbedKeyView]:
     return [
         EmbedKeyView(
             key.id,
@@ -81,7 +72,7 @@ async def every(tx: Tx, agent_id: str | None) -> list[EmbedKeyView]:
             key.created_at,
             key.last_used_at,
         )
-        for key in found
+        for key in await queries.list_all(tx, agent_id)
     ]
 
 

@@ -1,4 +1,4 @@
-"""From which web sites an embed key may be used. Pure: an entry, an origin, do they fit."""
+"""From which web sites an embed key may be used: entries, and the origins that match them."""
 
 import ipaddress
 import re
@@ -18,7 +18,7 @@ _MIN_LABELS = 2
 _MAX_CHARS = 253
 
 
-def normal(entry: str) -> str:
+def normalize(entry: str) -> str:
     """An entry in the one form that is compared; raises a ValueError that says what is wrong."""
     text = entry.strip().lower()
     if text == ANY:
@@ -88,6 +88,6 @@ def matching(origin: str | None) -> set[str]:
     )
 
 
-def allowed(entries: list[str], origin: str | None) -> bool:
+def is_allowed(entries: list[str], origin: str | None) -> bool:
     """No entries: no rule. Otherwise the origin must be there and among them."""
     return not entries or not matching(origin).isdisjoint(entries)

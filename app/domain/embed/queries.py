@@ -1,14 +1,36 @@
+"""The embed keys' SQL."""
+
+from sqlalchemy import select
+
+from db import fast
+from db.models import EmbedKey
 from db.session import Tx
 
-_WELCOME = """
+_ALLOWS_ANY = """
 SELECT EXISTS (
     SELECT 1 FROM embed_keys
     WHERE agent_id = $1
       AND (allowed_domains = '{}' OR allowed_domains && $2::varchar[])
 )
 """
+_MARK_USED = """
+UPDATE embed_keys SET last_used_at = now()
+WHERE tenant_id = $1 AND id = $2
+  AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')
+"""
 
 
-async def is_welcome(tx: Tx, agent_id: str, entries: list[str]) -> bool:
-    """True when some key of the agent may be used by who matches the entries."""
-    return bool(await (await tx.raw()).fetchval(_WELCOME, agent_id, entries))
+async def allows_any(tx: Tx, agent_id: str, entries: list[str]) -> bool:
+    """True when some key of the agent may be used from an origin that matches the entries."""
+    return bool(await (await tx.raw()).fetchval(_ALLOWS_ANY, agent_id, entries))
+
+
+async def mark_used(tx: Tx, tenant: str, key_id: str) -> None:
+    await fast.execute(tx, tenant, _MARK_USED, key_id)
+
+
+async def list_all(tx: Tx, agent_id: str | None) -> list[EmbedKey]:
+    statement = select(EmbedKey).order_by(EmbedKey.created_at.desc(), EmbedKey.id.desc())
+    if agent_id:
+        statement = statement.where(EmbedKey.agent_id == agent_id)
+    return list(await (await tx.session()).scalars(statement))

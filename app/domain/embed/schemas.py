@@ -5,7 +5,7 @@ import msgspec
 from msgspec import Meta
 
 from app.domain.chat.schemas import SourceView
-from app.http.bodies import NOT_BLANK, ONE_LINE
+from app.kit.validation import NOT_BLANK, ONE_LINE
 
 _KEY = {
     "id": "emk_01k9x3m7e8c0v2q4r6t8w0y2a4",

@@ -1,86 +1,91 @@
 """The event log's SQL."""
 
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
-from app.http.paging import Page
-from app.kit.work import KINDS
-from db import counting, fast
-from db.counting import BOUND, Counted
+from app.kit.paging import Page
+from app.kit.work import WorkKind
+from db import counting, fast, ledger
+from db.counting import BOUND, Total
 from db.fast import Row
 from db.session import Tx
 
-DEEPEST = 8
+MAX_DEPTH: Final = 8
+
+# Fans an event out: deliveries and actions, each of them work of its own.
+FAN_OUT: Final = WorkKind("events.fan_out", "deliveries")
+# Runs one action of a subscription.
+RUN_ACTION: Final = WorkKind("events.act", retry_delays=(5, 30, 120, 600))
 
 _COLUMNS_IN = "tenant_id, id, type, correlation_id, parent_id, request_id, actor_id, data"
 
-# How many led to it, one more than to the event `p` that caused it; and the first of them.
-_ORIGIN = (
-    "CASE WHEN p.id IS NULL THEN 0 ELSE least(p.depth + 1, 1000) END",
-    "coalesce(p.root_id, p.id)",
-)
-_PARENT = "LEFT JOIN event_log p ON p.id = {parent} AND p.tenant_id = {tenant}"
+# One more than the depth of the event `p` that caused it; and the first event of the chain.
+_DEPTH = "CASE WHEN p.id IS NULL THEN 0 ELSE least(p.depth + 1, 1000) END"
+_ROOT = "coalesce(p.root_id, p.id)"
 
-# An event that somebody waits for, by a webhook or a subscription, is handed out by a worker. Its
-# work is accepted in the statement that records it: neither is there without the other. Of a chain
-# that is too long, one event more is looked at, to tell that it was stopped.
-_ROUTE = f"""
-INSERT INTO work (tenant_id, id, kind, ref_id, dedupe_key, max_attempts, correlation_id,
-                  cause_event_id, dispatched_at)
-SELECT e.tenant_id, 'wrk_' || substr(e.id, 5), 'events.fan_out', e.id, e.id,
-       {KINDS["events.fan_out"].max_attempts}, e.correlation_id, e.id, now()
-FROM {{emitted}} e
-WHERE e.depth <= {DEEPEST + 1} AND (
+# An event that a webhook or a subscription waits for is fanned out by a worker. That work is
+# accepted in the statement that records the event: neither exists without the other. Of a chain
+# that is too long, one more event is fanned out, so that its end is recorded.
+_ROUTE = ledger.insert_sql(
+    f"""emitted e
+WHERE e.depth <= {MAX_DEPTH + 1} AND (
     EXISTS (SELECT 1 FROM webhooks w
             WHERE w.tenant_id = e.tenant_id AND w.active AND w.subscription_id IS NULL
               AND e.type = ANY(w.events))
     OR EXISTS (SELECT 1 FROM event_subscriptions s
                WHERE s.tenant_id = e.tenant_id AND s.event_type = e.type AND s.active))
-RETURNING id
-"""  # noqa: S608  # our own text
+RETURNING id""",
+    tenant_id="e.tenant_id",
+    id="'wrk_' || substr(e.id, 5)",
+    kind=f"'{FAN_OUT.name}'",
+    ref_id="e.id",
+    dedupe_key="e.id",
+    max_attempts=str(FAN_OUT.max_attempts),
+    correlation_id="e.correlation_id",
+    cause_event_id="e.id",
+    dispatched_at="now()",
+)
 
 _RETURNING = "RETURNING tenant_id, id, type, correlation_id, depth"
 
 _INSERT = f"""
 INSERT INTO event_log ({_COLUMNS_IN}, test, depth, root_id)
-SELECT $1::text, $2, $3, $4, $5::text, $6, $7, $8::jsonb, $9,
-       greatest({_ORIGIN[0]}, $10::int), {_ORIGIN[1]}
-FROM (SELECT 1) one {_PARENT.format(parent="$5::text", tenant="$1::text")}
-"""  # noqa: S608
-_EMIT = f"WITH emitted AS ({_INSERT} {_RETURNING}) {_ROUTE.format(emitted='emitted')}"
-
-_RECORDS = f"""
-SELECT e.tenant_id, e.id, e.type, e.correlation_id, e.parent_id, e.request_id, e.actor_id, e.data,
-       {", ".join(_ORIGIN)}
-FROM jsonb_to_recordset({{parameter}}::jsonb)
-  AS e(tenant_id text, id text, type text, correlation_id text, parent_id text, request_id text,
-       actor_id text, data jsonb)
-{_PARENT.format(parent="e.parent_id", tenant="e.tenant_id")}
-"""  # noqa: S608
+SELECT $1::text, $2, $3, $4, $5::text, $6, $7, $8::jsonb, $9, greatest({_DEPTH}, $10::int), {_ROOT}
+FROM (SELECT 1) one LEFT JOIN event_log p ON p.id = $5::text AND p.tenant_id = $1::text
+"""
+_EMIT = f"WITH emitted AS ({_INSERT} {_RETURNING}) {_ROUTE}"
 
 _COLUMNS = "id, type, correlation_id, parent_id, test, data::text AS data, created_at"
 # Also where rows are only counted: without it, a plan may read the whole table for a few.
 _ORDER = "ORDER BY created_at DESC, id DESC"
-# Each tenant's own index gives its newest rows; whoever reaches all tenants gets the newest of
-# those, at a price that does not grow with the log.
+# Each tenant's own index gives its newest rows; super_admin gets the newest of those, at a price
+# that does not grow with the log.
 _TENANTS = "(SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1) t"
-_ONE = f"SELECT {_COLUMNS} FROM event_log WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"  # noqa: S608
+_FIND = f"SELECT {_COLUMNS} FROM event_log WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
 
 
-def emission(parameter: str, condition: str = "") -> str:
+def emission_sql(parameter: str, condition: str = "") -> str:
     """Two common table expressions, `emitted` and `routed`, for a statement that records events
-    together with its own rows. The events are one JSON parameter; a condition or a join on `e` may
-    be added. `ROUTED` gives what is to be woken for.
+    together with its own rows. The events are one JSON parameter; `condition` is a WHERE or a JOIN
+    on `e`. `ROUTED` selects the ids of the work to wake workers for.
     """
-    records = _RECORDS.format(parameter=parameter)
-    return (
-        f"emitted AS (INSERT INTO event_log ({_COLUMNS_IN}, depth, root_id) {records} {condition}"
-        f" {_RETURNING}), routed AS ({_ROUTE.format(emitted='emitted')})"
-    )
+    return f"""
+emitted AS (
+    INSERT INTO event_log ({_COLUMNS_IN}, depth, root_id)
+    SELECT e.tenant_id, e.id, e.type, e.correlation_id, e.parent_id, e.request_id, e.actor_id,
+           e.data, {_DEPTH}, {_ROOT}
+    FROM jsonb_to_recordset({parameter}::jsonb)
+      AS e(tenant_id text, id text, type text, correlation_id text, parent_id text,
+           request_id text, actor_id text, data jsonb)
+    LEFT JOIN event_log p ON p.id = e.parent_id AND p.tenant_id = e.tenant_id
+    {condition}
+    {_RETURNING}
+), routed AS ({_ROUTE})"""
 
 
-ROUTED = "(SELECT array_agg(id) FROM routed) AS routed"
+ROUTED: Final = "(SELECT array_agg(id) FROM routed) AS routed"
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -91,25 +96,23 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 async def insert(tx: Tx, tenant: str, *values: object) -> None:
-    """Recorded, and handed out to nobody."""
+    """Records an event without fanning it out."""
     await fast.execute(tx, tenant, _INSERT, *values)
 
 
 async def emit(tx: Tx, tenant: str, *values: object) -> str | None:
-    """Recorded; gives the work that hands it out, if anybody waits for it."""
-    routed: str | None = await fast.value(tx, tenant, _EMIT, *values)
-    return routed
+    """Records an event; returns the work that fans it out, if anything waits for the event."""
+    work_id: str | None = await fast.value(tx, tenant, _EMIT, *values)
+    return work_id
 
 
-_FORGET_SAID = """
+_DELETE_CHATS = """
 DELETE FROM event_log
 WHERE type IN ('agent.chat.message', 'agent.chat.completed') AND NOT test
   AND data->>'agent_id' = ANY($2) AND tenant_id = $1
   AND coalesce(data->>'job_id', '') <> ALL($3)
 """
-
-
-_FORGET_CONVERSATION = """
+_DELETE_CHAT = """
 DELETE FROM event_log
 WHERE type IN ('agent.chat.message', 'agent.chat.completed') AND NOT test
   AND data->>'agent_id' = $2 AND created_at >= $4 AND data->>'conversation_id' = $3
@@ -117,116 +120,114 @@ WHERE type IN ('agent.chat.message', 'agent.chat.completed') AND NOT test
 """
 
 
-async def forget_conversation(
+async def delete_chat(
     tx: Tx, tenant: str, agent_id: str, conversation_id: str, since: datetime
 ) -> None:
-    await fast.execute(tx, tenant, _FORGET_CONVERSATION, agent_id, conversation_id, since)
+    await fast.execute(tx, tenant, _DELETE_CHAT, agent_id, conversation_id, since)
 
 
-async def forget_said(tx: Tx, tenant: str, agent_ids: list[str], except_jobs: list[str]) -> None:
-    await fast.execute(tx, tenant, _FORGET_SAID, agent_ids, except_jobs)
+async def delete_chats(tx: Tx, tenant: str, agent_ids: list[str], except_jobs: list[str]) -> None:
+    await fast.execute(tx, tenant, _DELETE_CHATS, agent_ids, except_jobs)
 
 
-async def page_of(
-    tx: Tx, tenant: str | None, wanted: Filter, page: Page
-) -> tuple[list[Row], Counted]:
-    conditions, args = _conditions(wanted)
+async def delete_selected(tx: Tx, tenant: str, ids_sql: str, *args: object) -> None:
+    sql = f"DELETE FROM event_log WHERE tenant_id = $1 AND id IN ({ids_sql})"
+    await fast.execute(tx, tenant, sql, *args)
+
+
+async def list_page(
+    tx: Tx, tenant: str | None, filters: Filter, page: Page
+) -> tuple[list[Row], Total]:
+    conditions, args = _conditions(filters)
     theirs = f"FROM event_log WHERE tenant_id = t.id {conditions}"
     each = f"{theirs} {_ORDER} LIMIT {BOUND + 1}"
     of_all = f"FROM {_TENANTS} CROSS JOIN LATERAL (SELECT 1 {each}) e"
     mine = "tenant_id = $1" if tenant is not None else "$1::text IS NULL"
-    guessed = f"FROM event_log WHERE {mine} {conditions}"
-    total = await counting.rows(tx, tenant, of_all, *args, guessed=guessed)
+    estimated_from = f"FROM event_log WHERE {mine} {conditions}"
+    total = await counting.count_rows(tx, tenant, of_all, *args, estimated_from=estimated_from)
     limit, offset = f"${len(args) + 2}", f"${len(args) + 3}"
-    found = f"""
+    sql = f"""
     SELECT {_COLUMNS} FROM event_log JOIN (
-        SELECT e.id AS wanted FROM {_TENANTS} CROSS JOIN LATERAL (
+        SELECT e.id AS listed_id FROM {_TENANTS} CROSS JOIN LATERAL (
             SELECT id, created_at {theirs}
             {_ORDER} LIMIT {limit}::bigint + {offset}::bigint
         ) e ORDER BY e.created_at DESC, e.id DESC LIMIT {limit} OFFSET {offset}
-    ) p ON p.wanted = id {_ORDER}
-    """  # noqa: S608
-    return await fast.rows(tx, tenant, found, *args, page.per_page, page.offset), total
-
-
-def _conditions(wanted: Filter) -> tuple[str, list[object]]:
-    """Only those that are asked for: a plan that must serve all of them serves none well. Of a type
-    and a correlation id, the second is what few rows have: the first is only looked at.
+    ) p ON p.listed_id = id {_ORDER}
     """
-    narrow = wanted.correlation_id is not None
-    given = (
-        ("type || '' = {}" if narrow else "type = {}", wanted.event_type),
-        ("correlation_id = {}", wanted.correlation_id),
-        ("created_at >= {}", wanted.since),
-        ("created_at <= {}", wanted.until),
+    return await fast.rows(tx, tenant, sql, *args, page.per_page, page.offset), total
+
+
+def _conditions(filters: Filter) -> tuple[str, list[object]]:
+    """Only those that are asked for: a plan that serves all of them serves none well. Of a type and
+    a correlation id, few rows have the second: the first is kept out of any index.
+    """
+    is_narrow = filters.correlation_id is not None
+    columns = (
+        ("type || '' =" if is_narrow else "type =", filters.event_type),
+        ("correlation_id =", filters.correlation_id),
+        ("created_at >=", filters.since),
+        ("created_at <=", filters.until),
     )
-    text = ""
+    sql = ""
     args: list[object] = []
-    for condition, value in given:
+    for condition, value in columns:
         if value is not None:
             args.append(value)
-            text += f" AND {condition.format(f'${len(args) + 1}')}"
-    return text, args
+            sql += f" AND {condition} ${len(args) + 1}"
+    return sql, args
 
 
-async def one(tx: Tx, tenant: str | None, event_id: str) -> Row | None:
-    return await fast.row(tx, tenant, _ONE, event_id)
+async def find(tx: Tx, tenant: str | None, event_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _FIND, event_id)
 
 
-class Trace(msgspec.Struct, frozen=True):
-    events: list[Row]
-    jobs: list[Row]
-    tools: list[Row]
-    models: list[Row]
-    deliveries: list[Row]
-
-
-_MOST = 5000
-_MOST_BYTES = 4 * 1024 * 1024
-_OF_TENANT = "tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)"
-
-# The data of the first ones, as much as one can read.
-_TRACE = f"""
+_MAX_BYTES = 4 * 1024 * 1024
+# The data of the first events, up to a size.
+_OF_CORRELATION = f"""
 SELECT id, type, correlation_id, parent_id, test, created_at, request_id,
-       CASE WHEN sum(octet_length(data)) OVER (ORDER BY id) <= {_MOST_BYTES} THEN data END AS data
+       CASE WHEN sum(octet_length(data)) OVER (ORDER BY id) <= {_MAX_BYTES} THEN data END AS data
 FROM (
     SELECT id, type, correlation_id, parent_id, test, created_at, request_id, data::text AS data
-    FROM event_log WHERE {_OF_TENANT} AND correlation_id = $2 ORDER BY id LIMIT {_MOST}
+    FROM event_log
+    WHERE tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
+      AND correlation_id = $2
+    ORDER BY id LIMIT $3
 ) e ORDER BY id
-"""  # noqa: S608
-
-_JOBS = f"""
-SELECT id, kind, ref_id, state, cause_event_id, created_at, started_at, finished_at FROM work
-WHERE ($1::text IS NULL OR tenant_id = $1) AND correlation_id = $2
-ORDER BY id LIMIT {_MOST}
-"""  # noqa: S608
-
-_TOOLS = f"""
-SELECT e.id, e.work_id, t.name, e.status, e.executed_at, e.execution_time_ms
-FROM tool_executions e JOIN tools t ON t.id = e.tool_id
-WHERE e.{_OF_TENANT} AND e.correlation_id = $2
-ORDER BY e.executed_at, e.id LIMIT {_MOST}
-"""  # noqa: S608
-
-# A turn's time is on the row of the agent's own model.
-_MODELS = f"""
-SELECT message_id AS id, model, response_time_ms, created_at FROM usage
-WHERE {_OF_TENANT} AND correlation_id = $2
-ORDER BY created_at, message_id LIMIT {_MOST}
-"""  # noqa: S608
-
-_DELIVERIES = f"""
-SELECT d.id, d.event_id, d.event_type, d.status, d.created_at, d.finished_at,
-       substring(w.url FROM '://([^/?#]*)') AS host
-FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
-WHERE d.{_OF_TENANT} AND d.correlation_id = $2
-ORDER BY d.id LIMIT {_MOST}
-"""  # noqa: S608
+"""
 
 
-async def trace(tx: Tx, tenant: str | None, correlation_id: str) -> Trace:
-    found = [
-        await fast.rows(tx, tenant, sql, correlation_id)
-        for sql in (_TRACE, _JOBS, _TOOLS, _MODELS, _DELIVERIES)
-    ]
-    return Trace(*found)
+async def of_correlation(tx: Tx, tenant: str | None, correlation_id: str, limit: int) -> list[Row]:
+    return await fast.rows(tx, tenant, _OF_CORRELATION, correlation_id, limit)
+
+
+# The chain that an event belongs to, and how much work has come of it.
+
+_FOR_FAN_OUT = """
+SELECT id AS event_id, type AS event_type, correlation_id, created_at AS emitted_at, depth, root_id,
+       test, data::text AS data
+FROM event_log
+WHERE tenant_id = $1 AND id = $2
+"""
+_DERIVED_WORK = "SELECT offspring FROM event_log WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE"
+_ADD_DERIVED_WORK = """
+UPDATE event_log SET offspring = offspring + $3 WHERE tenant_id = $1 AND id = $2
+"""
+_CAUSE = "SELECT tenant_id = $1 AS own, correlation_id, depth FROM event_log WHERE id = $2"
+
+
+async def for_fan_out(tx: Tx, tenant: str, event_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _FOR_FAN_OUT, event_id)
+
+
+async def derived_work(tx: Tx, tenant: str, root_id: str) -> int:
+    """How much work a chain has made so far. Nobody else adds to it until the transaction ends."""
+    return int(await fast.value(tx, tenant, _DERIVED_WORK, root_id) or 0)
+
+
+async def add_derived_work(tx: Tx, tenant: str, root_id: str, count: int) -> None:
+    await fast.execute(tx, tenant, _ADD_DERIVED_WORK, root_id, count)
+
+
+async def cause(tx: Tx, tenant: str, event_id: str) -> Row | None:
+    """An event of any tenant: of another's, only its depth is used."""
+    return await fast.row(tx, tenant, _CAUSE, event_id)

@@ -1,9 +1,9 @@
 from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import msgspec
 
-SpanKind = Literal["request", "job", "node", "model", "tool", "delivery", "notification"]
+from app.domain.area import Span
 
 _ENTRY = {
     "id": "evt_01k9x3m7e8c0v2q4r6t8w0y2a4",
@@ -16,8 +16,8 @@ _ENTRY = {
 
 
 class Entry(msgspec.Struct, omit_defaults=True):
-    """`test` is there, and true, where nothing happened: somebody tried something out. In a long
-    trace, `omitted` marks entries whose data were left out; each is whole by itself.
+    """`test` is present, and true, on a test event: nothing happened. In a long trace, `omitted`
+    marks entries without their data; `GET /api/v1/event-log/:id` has it.
     """
 
     example: ClassVar[dict[str, Any]] = _ENTRY
@@ -30,16 +30,6 @@ class Entry(msgspec.Struct, omit_defaults=True):
     created_at: datetime
     test: bool = False
     omitted: bool = False
-
-
-class Span(msgspec.Struct):
-    kind: SpanKind
-    id: str
-    parent_id: str | None
-    name: str
-    status: str
-    started_at: datetime
-    duration_ms: float
 
 
 class TraceView(msgspec.Struct):

@@ -1,69 +1,122 @@
 """Emitting events in the caller's transaction, and reading the log."""
 
-from datetime import datetime
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 import msgspec
 
+from app.domain.area import Event
 from app.domain.events import queries
-from app.domain.events.event import Event
+from app.domain.events.catalogue import NO_EVENT_TYPE, check_type
+from app.domain.events.errors import EventNotFound
+from app.domain.events.events import WorkDead
+from app.domain.events.queries import FAN_OUT, MAX_DEPTH, ROUTED, RUN_ACTION, emission_sql
 from app.domain.events.schemas import Entry
-from app.http.errors import NotFound
-from app.http.paging import Flat, Page, flat
 from app.kit import trace
+from app.kit.changes import apply_changes
 from app.kit.ids import new_id
+from app.kit.paging import Flat, Page, flat
 from app.kit.texts import as_json
 from db.fast import Row, tenant_of
+from db.ledger import WorkRow
 from db.session import Tx
 
+__all__ = [
+    "FAN_OUT",
+    "MAX_DEPTH",
+    "MAX_SPANS",
+    "NO_EVENT_TYPE",
+    "ROUTED",
+    "RUN_ACTION",
+    "EmittedEvent",
+    "add_derived_work",
+    "check_type",
+    "delete_chat",
+    "delete_chats",
+    "delete_selected",
+    "derived_work",
+    "emission_sql",
+    "emit",
+    "emit_dead",
+    "emit_test",
+    "encode_events",
+    "find_for_fan_out",
+    "follow_cause",
+    "record",
+    "save_changes",
+    "wake",
+]
 
-class EventNotFound(NotFound):
-    code = "event_not_found"
-
-
+MAX_SPANS: Final = 5000
 _HAPPENED, _TEST = False, True
 
+delete_chat, delete_chats = queries.delete_chat, queries.delete_chats
+delete_selected = queries.delete_selected
+derived_work, add_derived_work = queries.derived_work, queries.add_derived_work
+find_for_fan_out = queries.for_fan_out
 
-class Told(msgspec.Struct, frozen=True):
-    """An event that was recorded."""
 
+class EmittedEvent(msgspec.Struct, frozen=True):
     id: str
     type: str
     correlation_id: str
 
 
 async def emit(tx: Tx, event: Event, *, tenant_id: str, event_id: str | None = None) -> str:
-    """Record what happened; it exists exactly if the caller's transaction does, and so does what
-    webhooks and subscriptions want done about it.
+    """Records what happened. The event exists exactly if the caller's transaction does, and so does
+    the work of the webhooks and subscriptions that wait for it.
     """
     event_id = event_id or new_id("evt")
     columns = _columns(event_id, event.type)
     values = (*columns, as_json(event), _HAPPENED, trace.current().depth)
-    routed = await queries.emit(tx, tenant_id, *values)
-    if routed is not None:
-        tx.wake("events.fan_out", routed)
+    work_id = await queries.emit(tx, tenant_id, *values)
+    if work_id is not None:
+        tx.wake(FAN_OUT.name, work_id)
     return event_id
 
 
 async def record(tx: Tx, event: Event, *, tenant_id: str) -> None:
-    """For the log only: nobody is told."""
+    """For the log only: webhooks and subscriptions do not get it."""
     columns = _columns(new_id("evt"), event.type)
     await queries.insert(tx, tenant_id, *columns, as_json(event), _HAPPENED, trace.current().depth)
 
 
 async def emit_test(
-    tx: Tx, event_type: str, data: dict[str, Any], *, tenant_id: str, routed: bool = True
-) -> Told:
-    """Something that did not happen, marked so. Without `routed` it is for one endpoint only."""
+    tx: Tx, event_type: str, data: dict[str, Any], *, tenant_id: str, is_routed: bool = True
+) -> EmittedEvent:
+    """An event that did not happen, marked so. Without `is_routed` only the caller sends it."""
     event_id = new_id("evt")
     values = (*_columns(event_id, event_type), as_json(data), _TEST, trace.current().depth)
-    if routed:
-        work_id = await queries.emit(tx, tenant_id, *values)
-        if work_id is not None:
-            tx.wake("events.fan_out", work_id)
+    if is_routed:
+        wake(tx, [await queries.emit(tx, tenant_id, *values)])
     else:
         await queries.insert(tx, tenant_id, *values)
-    return Told(event_id, event_type, trace.current().correlation_id)
+    return EmittedEvent(event_id, event_type, trace.current().correlation_id)
+
+
+async def emit_dead(tx: Tx, work: WorkRow, error: str) -> None:
+    """Work of a tenant was given up."""
+    if work.tenant_id is not None:
+        dead = WorkDead(work.id, work.kind, work.ref_id, work.attempt, error)
+        await emit(tx, dead, tenant_id=work.tenant_id)
+
+
+async def save_changes(
+    tx: Tx,
+    row: Any,
+    values: dict[str, Any],
+    event: Callable[[list[str]], Event],
+    *,
+    also_changed: Iterable[str] = (),
+) -> list[str]:
+    """Writes the values that differ from the row's and emits `event` with the names of what
+    changed, `also_changed` included. Emits nothing, and returns [], where nothing did.
+    """
+    changed = [*apply_changes(row, values), *also_changed]
+    if changed:
+        await (await tx.session()).flush()
+        await emit(tx, event(changed), tenant_id=row.tenant_id)
+    return changed
 
 
 def _columns(event_id: str, event_type: str) -> tuple[str | None, ...]:
@@ -89,8 +142,8 @@ class _Record(msgspec.Struct):
     data: Event
 
 
-def packed(events: list[Event], *, tenant_id: str) -> str:
-    """For an area that records events in the same statement as its rows; `emission` reads it."""
+def encode_events(events: list[Event], *, tenant_id: str) -> str:
+    """The JSON parameter of an `emission_sql`, for a statement with rows of its own."""
     current = trace.current()
     records = [
         _Record(
@@ -108,42 +161,26 @@ def packed(events: list[Event], *, tenant_id: str) -> str:
     return as_json(records)
 
 
-emission, ROUTED, DEEPEST = queries.emission, queries.ROUTED, queries.DEEPEST
-
-
-def wake(tx: Tx, routed: list[str] | None) -> None:
-    """What a statement with an `emission` gave as `routed`."""
+def wake(tx: Tx, routed: Iterable[str | None] | None) -> None:
+    """Wakes workers for what a statement with an `emission_sql` returned as `routed`."""
     for work_id in routed or ():
-        tx.wake("events.fan_out", work_id)
+        if work_id is not None:
+            tx.wake(FAN_OUT.name, work_id)
 
 
-async def forget_conversation(
-    tx: Tx, tenant_id: str, agent_id: str, conversation_id: str, since: datetime
-) -> None:
-    """What was said in a conversation that is deleted goes with it; `since` is when it began."""
-    await queries.forget_conversation(tx, tenant_id, agent_id, conversation_id, since)
+async def list_page(tx: Tx, filters: queries.Filter, page: Page) -> Flat[Entry]:
+    rows, total = await queries.list_page(tx, tenant_of(tx), filters, page)
+    return flat([to_entry(row) for row in rows], total, page)
 
 
-async def forget_said(tx: Tx, tenant_id: str, agent_ids: list[str], except_jobs: list[str]) -> None:
-    """What was said to agents that are deleted goes with them; that these jobs of theirs were
-    cancelled by it is still to be told.
-    """
-    await queries.forget_said(tx, tenant_id, agent_ids, except_jobs)
-
-
-async def entries(tx: Tx, wanted: queries.Filter, page: Page) -> Flat[Entry]:
-    rows, total = await queries.page_of(tx, tenant_of(tx), wanted, page)
-    return flat([entry_of(row) for row in rows], total.total, page, exact=total.exact)
-
-
-async def entry(tx: Tx, event_id: str) -> Entry:
-    row = await queries.one(tx, tenant_of(tx), event_id)
+async def get(tx: Tx, event_id: str) -> Entry:
+    row = await queries.find(tx, tenant_of(tx), event_id)
     if row is None:
         raise EventNotFound(f"There is no event {event_id[:64]}")
-    return entry_of(row)
+    return to_entry(row)
 
 
-def entry_of(row: Row) -> Entry:
+def to_entry(row: Row) -> Entry:
     return Entry(
         row["id"],
         row["type"],
@@ -154,3 +191,16 @@ def entry_of(row: Row) -> Entry:
         row["test"],
         omitted=row["data"] is None,
     )
+
+
+async def follow_cause(tx: Tx, tenant_id: str, event_id: str) -> None:
+    """Makes this request part of the chain of an event, which then ends somewhere. Of another
+    tenant's event only the depth counts.
+    """
+    row = await queries.cause(tx, tenant_id, event_id)
+    if row is None:
+        return
+    current = trace.current()
+    current.depth = row["depth"] + 1
+    if row["own"]:
+        current.correlation_id, current.cause_event_id = row["correlation_id"], event_id

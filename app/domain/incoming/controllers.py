@@ -11,55 +11,45 @@ from app.domain.incoming.schemas import (
     Received,
     UpdateIncoming,
 )
-from app.domain.incoming.service import Porch
-from app.domain.webhooks.controllers import Active
-from app.http.given import HttpRequest, Id, Page, Tx
-from app.http.paging import Paged, Sort
-from app.parts import parts_of
-from app.security.principal import principal_of
-from db.session import Tx as _Tx
-
-
-def _porch(request: HttpRequest, tx: _Tx) -> Porch:
-    parts = parts_of(request)
-    return Porch(tx, parts.settings, parts.keyring, principal_of(request))
+from app.http.dependencies import Context, HttpRequest, Id, Page, Tx
+from app.http.paging import Active, Sort
+from app.kit.paging import Paged
 
 
 class IncomingWebhookController(Controller):
     path = "/api/v1/incoming-webhooks"
-    tags = ["Webhooks"]  # noqa: RUF012  # litestar's own type
+    tags = ["Webhooks"]
 
     @get(summary="List incoming webhooks", needs="webhooks:read")
     async def list_incoming(
         self,
-        request: HttpRequest,
-        tx: Tx,
+        context: Context,
         page_in: Page,
         active: Active = None,
         sort: Sort = None,
     ) -> Paged[IncomingView]:
         """Sort by name, slug, created_at or updated_at; the newest first unless told otherwise."""
-        return await service.page_of(_porch(request, tx), page_in, active=active, sort=sort)
+        return await service.list_page(context, page_in, active=active, sort=sort)
 
     @post(summary="Create an incoming webhook", needs="webhooks:write")
     async def create_incoming(
-        self, request: HttpRequest, tx: Tx, data: JSONBody[CreateIncoming]
+        self, context: Context, data: JSONBody[CreateIncoming]
     ) -> IncomingView:
         """`url` is the public address. With `verification`, only payloads signed by its scheme are
         taken; without, whoever knows the address can send.
         """
-        return await service.create(_porch(request, tx), data)
+        return await service.create(context, data)
 
     @get("/{webhook_id:str}", summary="Get an incoming webhook", needs="webhooks:read")
-    async def get_incoming(self, request: HttpRequest, tx: Tx, webhook_id: Id) -> IncomingView:
-        return await service.get(_porch(request, tx), webhook_id)
+    async def get_incoming(self, context: Context, webhook_id: Id) -> IncomingView:
+        return await service.get(context, webhook_id)
 
     @put("/{webhook_id:str}", summary="Change an incoming webhook", needs="webhooks:write")
     async def update_incoming(
-        self, request: HttpRequest, tx: Tx, webhook_id: Id, data: JSONBody[UpdateIncoming]
+        self, context: Context, webhook_id: Id, data: JSONBody[UpdateIncoming]
     ) -> IncomingView:
         """Any subset of the fields; `verification: null` takes everything from everybody again."""
-        return await service.update(_porch(request, tx), webhook_id, data)
+        return await service.update(context, webhook_id, data)
 
     @delete("/{webhook_id:str}", summary="Delete an incoming webhook", needs="webhooks:write")
     async def delete_incoming(self, tx: Tx, webhook_id: Id) -> None:
@@ -69,7 +59,7 @@ class IncomingWebhookController(Controller):
     @get("/{webhook_id:str}/events", summary="List received payloads", needs="webhooks:read")
     async def list_payloads(self, tx: Tx, page_in: Page, webhook_id: Id) -> Paged[PayloadView]:
         """The newest first, as they came in, without headers that open something."""
-        return await payloads.page_of(tx, webhook_id, page_in)
+        return await payloads.list_page(tx, webhook_id, page_in)
 
     @get(
         "/{webhook_id:str}/events/{event_id:str}",
@@ -86,13 +76,11 @@ class IncomingWebhookController(Controller):
         needs="webhooks:write",
         status_code=202,
     )
-    async def replay_payload(
-        self, request: HttpRequest, tx: Tx, webhook_id: Id, event_id: Id
-    ) -> Received:
+    async def replay_payload(self, context: Context, webhook_id: Id, event_id: Id) -> Received:
         """Stored and told of once more, as if it had come in again; also while the webhook is not
         active.
         """
-        again = await receiving.replay(parts_of(request), tx, webhook_id, event_id)
+        again = await receiving.replay(context.services, context.tx, webhook_id, event_id)
         return Received(event_id=again)
 
 

@@ -1,4 +1,4 @@
-from app.http.errors import NotFound, Unauthorized
+from app.kit.errors import NotFound, Unauthorized
 
 
 class IncomingWebhookNotFound(NotFound):

@@ -1,11 +1,15 @@
 from typing import Any, ClassVar
 
-from app.domain.events.event import Event
+from app.domain.area import Event
 
 
 class IncomingWebhookCreated(Event):
     type: ClassVar[str] = "system.incoming_webhook.created"
     description: ClassVar[str] = "An incoming webhook was added"
+    example: ClassVar[dict[str, Any]] = {
+        "incoming_webhook_id": "inh_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Orders",
+    }
 
     incoming_webhook_id: str
     name: str
@@ -14,6 +18,11 @@ class IncomingWebhookCreated(Event):
 class IncomingWebhookUpdated(Event):
     type: ClassVar[str] = "system.incoming_webhook.updated"
     description: ClassVar[str] = "An incoming webhook was changed"
+    example: ClassVar[dict[str, Any]] = {
+        "incoming_webhook_id": "inh_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Orders",
+        "changed": ["name"],
+    }
 
     incoming_webhook_id: str
     name: str
@@ -23,6 +32,10 @@ class IncomingWebhookUpdated(Event):
 class IncomingWebhookDeleted(Event):
     type: ClassVar[str] = "system.incoming_webhook.deleted"
     description: ClassVar[str] = "An incoming webhook was deleted"
+    example: ClassVar[dict[str, Any]] = {
+        "incoming_webhook_id": "inh_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Orders",
+    }
 
     incoming_webhook_id: str
     name: str
@@ -35,6 +48,13 @@ class IncomingWebhookReceived(Event):
 
     type: ClassVar[str] = "system.incoming_webhook.received"
     description: ClassVar[str] = "A payload came in and was stored"
+    example: ClassVar[dict[str, Any]] = {
+        "incoming_webhook_id": "inh_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Orders",
+        "size_bytes": 14,
+        "payload": {"order": 4711},
+        "replay_of": "evt_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    }
 
     incoming_webhook_id: str
     name: str

@@ -10,28 +10,26 @@ from app.domain.incoming.errors import PayloadNotFound
 from app.domain.incoming.queries import LISTED_BYTES
 from app.domain.incoming.schemas import PayloadView
 from app.domain.incoming.service import find
-from app.http import paging
-from app.http.errors import Invalid
-from app.http.paging import Page, Paged
+from app.kit import paging
+from app.kit.errors import Invalid
+from app.kit.paging import Page, Paged
 from app.kit.texts import is_deeper, without_nul
 from db.fast import Row
 from db.session import Tx
-
-__all__ = ["LISTED_BYTES", "PayloadNotFound", "get", "page_of", "read"]
 
 _FORM = "application/x-www-form-urlencoded"
 _DEEPEST = 64
 
 
-async def page_of(tx: Tx, webhook_id: str, page: Page) -> Paged[PayloadView]:
+async def list_page(tx: Tx, webhook_id: str, page: Page) -> Paged[PayloadView]:
     webhook = await find(tx, webhook_id)
-    rows, total = await queries.page_of(tx, webhook.tenant_id, webhook.id, page)
-    return paging.paged([_view(row) for row in rows], total.total, page, exact=total.exact)
+    rows, total = await queries.list_payloads(tx, webhook.tenant_id, webhook.id, page)
+    return paging.paged([_view(row) for row in rows], total, page)
 
 
 async def get(tx: Tx, webhook_id: str, payload_id: str) -> PayloadView:
     webhook = await find(tx, webhook_id)
-    row = await queries.one(tx, webhook.tenant_id, webhook.id, payload_id)
+    row = await queries.find_payload(tx, webhook.tenant_id, webhook.id, payload_id)
     if row is None:
         raise PayloadNotFound(f"This webhook received no payload {payload_id[:64]}")
     return _view(row)

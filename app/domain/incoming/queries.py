@@ -1,10 +1,22 @@
 """The incoming webhooks' SQL: who owns a slug, and what came in."""
 
-from app.http.paging import Page
+from sqlalchemy import select
+
+from app.kit import paging, quota
+from app.kit.paging import Page
 from db import counting, fast
-from db.counting import Counted
+from db.counting import Total
 from db.fast import Row
+from db.models import IncomingWebhook
 from db.session import Tx
+
+MAX_WEBHOOKS = 500
+_SORTABLE = {
+    "name": IncomingWebhook.name,
+    "slug": IncomingWebhook.slug,
+    "created_at": IncomingWebhook.created_at,
+    "updated_at": IncomingWebhook.updated_at,
+}
 
 _BY_SLUG = """
 SELECT w.id, w.tenant_id, w.name, w.workflow_id, w.scheme, w.header, w.secret, t.plan,
@@ -30,18 +42,15 @@ replay_of, created_at
 _OF_WEBHOOK = """
 FROM incoming_payloads WHERE webhook_id = $2 AND tenant_id IS NOT DISTINCT FROM $1
 """
-# A webhook has one tenant. Asked for both, the planner takes them for independent and guesses low.
-_GUESSED = "FROM incoming_payloads WHERE webhook_id = $2 AND $1::text IS NOT NULL"
+# A webhook has one tenant. With both conditions the planner estimates too low.
+_ESTIMATED_FROM = "FROM incoming_payloads WHERE webhook_id = $2 AND $1::text IS NOT NULL"
 _PAGE = f"""
 SELECT {_COLUMNS}, CASE WHEN octet_length(body) <= {LISTED_BYTES} THEN body END AS body
 {_OF_WEBHOOK} ORDER BY created_at DESC, id DESC LIMIT $3 OFFSET $4
 """
 _ONE = f"SELECT {_COLUMNS}, body {_OF_WEBHOOK} AND id = $3"
-_FORGET_EVENTS = """
-DELETE FROM event_log
-WHERE tenant_id = $1 AND id IN (SELECT id FROM incoming_payloads WHERE webhook_id = $2)
-"""
-_EVENT = "SELECT tenant_id = $1 AS own, correlation_id, depth FROM event_log WHERE id = $2"
+# A payload has the id of the event that tells of it.
+PAYLOAD_IDS = "SELECT id FROM incoming_payloads WHERE webhook_id = $2"
 
 
 async def by_slug(tx: Tx, slug: str) -> Row | None:
@@ -63,21 +72,30 @@ async def set_execution(tx: Tx, tenant: str, payload_id: str, execution_id: str)
     await fast.execute(tx, tenant, _EXECUTION, payload_id, execution_id)
 
 
-async def page_of(tx: Tx, tenant: str, webhook_id: str, page: Page) -> tuple[list[Row], Counted]:
-    total = await counting.rows(tx, tenant, _OF_WEBHOOK, webhook_id, guessed=_GUESSED)
+async def list_payloads(
+    tx: Tx, tenant: str, webhook_id: str, page: Page
+) -> tuple[list[Row], Total]:
+    total = await counting.count_rows(
+        tx, tenant, _OF_WEBHOOK, webhook_id, estimated_from=_ESTIMATED_FROM
+    )
     rows = await fast.rows(tx, tenant, _PAGE, webhook_id, page.per_page, page.offset)
     return rows, total
 
 
-async def one(tx: Tx, tenant: str, webhook_id: str, payload_id: str) -> Row | None:
+async def find_payload(tx: Tx, tenant: str, webhook_id: str, payload_id: str) -> Row | None:
     return await fast.row(tx, tenant, _ONE, webhook_id, payload_id)
 
 
-async def cause(tx: Tx, tenant: str, event_id: str) -> Row | None:
-    """An event of any tenant: of another's, nothing but its depth is used."""
-    return await fast.row(tx, tenant, _EVENT, event_id)
+async def list_webhooks(
+    tx: Tx, page: Page, *, active: bool | None, sort: str | None
+) -> tuple[list[IncomingWebhook], Total]:
+    statement = select(IncomingWebhook)
+    if active is not None:
+        statement = statement.where(IncomingWebhook.active == active)
+    ordering = paging.order(sort, _SORTABLE, "-created_at", IncomingWebhook.id)
+    return await paging.fetch(tx, statement, page, ordering)
 
 
-async def forget_events(tx: Tx, tenant: str, webhook_id: str) -> None:
-    """The events that tell of its payloads, which have them inside."""
-    await fast.execute(tx, tenant, _FORGET_EVENTS, webhook_id)
+async def check_quota(tx: Tx, tenant_id: str) -> None:
+    theirs = IncomingWebhook.tenant_id == tenant_id
+    await quota.check(tx, IncomingWebhook, MAX_WEBHOOKS, "incoming webhooks", theirs)

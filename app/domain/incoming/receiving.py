@@ -6,22 +6,23 @@ import asyncpg
 import msgspec
 
 from app.domain.events import service as events
-from app.domain.incoming import queries, trigger, verification
-from app.domain.incoming.errors import BadSignature, IncomingWebhookNotFound
+from app.domain.incoming import queries, verification, workflow_trigger
+from app.domain.incoming.errors import BadSignature, IncomingWebhookNotFound, PayloadNotFound
 from app.domain.incoming.events import IncomingWebhookReceived
-from app.domain.incoming.payloads import LISTED_BYTES, PayloadNotFound, read
-from app.domain.incoming.service import find, opened
+from app.domain.incoming.payloads import read
+from app.domain.incoming.queries import LISTED_BYTES
+from app.domain.incoming.service import find, open_secret
 from app.domain.incoming.verification import Received
-from app.domain.tenants import limited
-from app.domain.webhooks import headers
-from app.http.given import HttpRequest
-from app.http.limits import COSTS, plan_of
-from app.kit import logs, trace
+from app.domain.tenants import service as tenants
+from app.http.authorization import caller_of
+from app.http.costs import COSTS
+from app.http.dependencies import HttpRequest, services_of
+from app.kit import headers, logs
 from app.kit.crypto import CannotOpen
 from app.kit.ids import new_id
+from app.kit.limits import plan_of
 from app.kit.texts import as_json, storable
-from app.parts import Parts, parts_of
-from app.security.principal import caller_of
+from app.services import Services
 from db.fast import Row
 from db.session import Tx
 
@@ -42,43 +43,43 @@ class Payload(msgspec.Struct, frozen=True):
 
 async def receive(request: HttpRequest, slug: str) -> tuple[str, Any]:
     """The id of what was stored, and what it says."""
-    parts, body = parts_of(request), await request.body()
-    async with parts.db.tx(None, read_only=True) as tx:
+    services, body = services_of(request), await request.body()
+    async with services.db.tx(None, autocommit=True) as tx:
         row = await queries.by_slug(tx, slug)
     if row is None:
         raise IncomingWebhookNotFound(_NOTHING_HERE)
     names = {name.lower(): value for name, value in request.headers.items()}
-    _verify(parts, row, Received(names, body))
+    _verify(services, row, Received(names, body))
     plan = plan_of(row["plan"], msgspec.json.decode(row["limits"]))
     charged = ("incoming", row["tenant_id"], plan, COSTS["write"], "Too much is sent here")
-    await limited.charge(request, *charged)
+    await tenants.charge_visitors(request, *charged)
     said = read(body, names.get("content-type", ""))
     if row["scheme"] == "slack" and isinstance(said, dict) and _is_handshake(said):
         return "", said
     payload = Payload(body, _kept(names), caller_of(request).source)
     try:
-        async with parts.db.tx(row["tenant_id"]) as tx:
+        async with services.db.tx(row["tenant_id"]) as tx:
             await _follow(tx, row["tenant_id"], names.get("x-service-event-id"))
-            return await store(parts, tx, row, payload, said), said
+            return await store(services, tx, row, payload, said), said
     except asyncpg.ForeignKeyViolationError:
         # Deleted since it was looked up.
         raise IncomingWebhookNotFound(_NOTHING_HERE) from None
 
 
-async def replay(parts: Parts, tx: Tx, webhook_id: str, payload_id: str) -> str:
+async def replay(services: Services, tx: Tx, webhook_id: str, payload_id: str) -> str:
     """As if it came in once more; who sent it was checked the first time."""
     webhook = await find(tx, webhook_id)
-    row = await queries.one(tx, webhook.tenant_id, webhook_id, payload_id)
+    row = await queries.find_payload(tx, webhook.tenant_id, webhook_id, payload_id)
     if row is None:
         raise PayloadNotFound(f"This webhook received no payload {payload_id[:64]}")
     kept: dict[str, str] = msgspec.json.decode(row["headers"])
     payload = Payload(row["body"], kept, row["source_ip"], payload_id)
     of = {name: getattr(webhook, name) for name in ("id", "tenant_id", "name", "workflow_id")}
-    return await store(parts, tx, of, payload, read(row["body"], kept.get("content-type", "")))
+    return await store(services, tx, of, payload, read(row["body"], kept.get("content-type", "")))
 
 
 async def store(
-    parts: Parts, tx: Tx, webhook: Row | dict[str, Any], payload: Payload, said: Any
+    services: Services, tx: Tx, webhook: Row | dict[str, Any], payload: Payload, said: Any
 ) -> str:
     """All of it together: the bytes, the event that tells of them, and what they set going."""
     event_id, tenant_id = new_id("evt"), webhook["tenant_id"]
@@ -90,7 +91,7 @@ async def store(
     given = (payload.body, as_json(payload.headers), payload.source_ip, payload.replay_of)
     await queries.add(tx, tenant_id, event_id, webhook["id"], *given)
     ids = (tenant_id, webhook["id"], webhook["workflow_id"], event_id)
-    execution_id = await trigger.begin(parts, tx, *ids)
+    execution_id = await workflow_trigger.begin(services, tx, *ids)
     if execution_id is not None:
         await queries.set_execution(tx, tenant_id, event_id, execution_id)
     return event_id
@@ -106,11 +107,11 @@ def _kept(names: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _verify(parts: Parts, row: Row, got: Received) -> None:
+def _verify(services: Services, row: Row, got: Received) -> None:
     if row["scheme"] is None:
         return
     try:
-        secret = opened(parts.keyring, row["tenant_id"], row["id"], row["secret"])
+        secret = open_secret(services.keyring, row["tenant_id"], row["id"], row["secret"])
     except CannotOpen:
         log.warning("a secret does not open", incoming_webhook_id=row["id"])
         secret = None
@@ -129,10 +130,4 @@ async def _follow(tx: Tx, tenant_id: str, event_id: str | None) -> None:
     """
     if not event_id or len(event_id) > _HEADER_CHARS:
         return
-    row = await queries.cause(tx, tenant_id, storable(event_id))
-    if row is None:
-        return
-    current = trace.current()
-    current.depth = row["depth"] + 1
-    if row["own"]:
-        current.correlation_id, current.cause_event_id = row["correlation_id"], event_id
+    await events.follow_cause(tx, tenant_id, storable(event_id))

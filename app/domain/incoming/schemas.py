@@ -5,13 +5,13 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from app.domain.incoming.verification import SchemeName
-from app.http import bodies
-from app.http.bodies import ONE_LINE
+from app.kit import validation
+from app.kit.validation import ONE_LINE
 
 SLUG = r"^(?![\s\S]*\n)[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?$"
-bodies.explain(SLUG, "must be small letters, digits, dashes and underscores")
+validation.describe_pattern(SLUG, "must be small letters, digits, dashes and underscores")
 HEADER = r"^(?![\s\S]*\n)[A-Za-z0-9-]+$"
-bodies.explain(HEADER, "must be the name of a header")
+validation.describe_pattern(HEADER, "must be the name of a header")
 
 _TAIL = "01k9x3m7e8c0v2q4r6t8w0y2a4"
 _WEBHOOK: dict[str, Any] = {

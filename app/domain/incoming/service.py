@@ -5,7 +5,6 @@ import secrets
 from typing import Any
 
 import msgspec
-from sqlalchemy import select
 
 from app.domain.events import service as events
 from app.domain.incoming import queries, verification
@@ -21,66 +20,44 @@ from app.domain.incoming.schemas import (
     UpdateIncoming,
     Verification,
 )
-from app.domain.webhooks.headers import MASK
-from app.http import bodies, paging, quota
-from app.http.errors import Conflict, Invalid
-from app.http.paging import Page, Paged
-from app.kit.crypto import Keyring, Place
+from app.http.context import RequestContext
+from app.kit import paging, validation
+from app.kit.crypto import Keyring, SealContext
+from app.kit.errors import Conflict, Invalid
+from app.kit.headers import MASK
 from app.kit.ids import new_id
-from app.security.principal import Principal
-from app.settings import Settings
+from app.kit.paging import Page, Paged
 from db.models import IncomingWebhook
 from db.session import Tx
 
-MOST = 500
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 _SLUG_CHARS = 40
-_GUESSES = "23456789abcdefghjkmnpqrstvwxyz"
-_UNGUESSED = 16
-_SORTABLE = {
-    "name": IncomingWebhook.name,
-    "slug": IncomingWebhook.slug,
-    "created_at": IncomingWebhook.created_at,
-    "updated_at": IncomingWebhook.updated_at,
-}
+_TAIL_ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"
+_TAIL_CHARS = 16
 
 
-class Porch(msgspec.Struct, frozen=True):
-    """Somebody who sets up addresses, and what is needed for it."""
-
-    tx: Tx
-    settings: Settings
-    keyring: Keyring
-    principal: Principal
-
-
-async def page_of(
-    at: Porch, page: Page, *, active: bool | None, sort: str | None
+async def list_page(
+    context: RequestContext, page: Page, *, active: bool | None, sort: str | None
 ) -> Paged[IncomingView]:
-    wanted = select(IncomingWebhook)
-    if active is not None:
-        wanted = wanted.where(IncomingWebhook.active == active)
-    ordering = paging.order(sort, _SORTABLE, "-created_at", IncomingWebhook.id)
-    rows, total = await paging.fetch(at.tx, wanted, page, ordering)
-    return paging.paged([_view(at, row) for row in rows], total, page)
+    rows, total = await queries.list_webhooks(context.tx, page, active=active, sort=sort)
+    return paging.paged([_view(context, row) for row in rows], total, page)
 
 
 async def find(tx: Tx, webhook_id: str, *, for_update: bool = False) -> IncomingWebhook:
     session = await tx.session()
-    found = await session.get(IncomingWebhook, webhook_id, with_for_update=for_update)
-    if found is None:
+    webhook = await session.get(IncomingWebhook, webhook_id, with_for_update=for_update)
+    if webhook is None:
         raise IncomingWebhookNotFound(f"There is no incoming webhook {webhook_id[:64]}")
-    return found
+    return webhook
 
 
-async def get(at: Porch, webhook_id: str) -> IncomingView:
-    return _view(at, await find(at.tx, webhook_id))
+async def get(context: RequestContext, webhook_id: str) -> IncomingView:
+    return _view(context, await find(context.tx, webhook_id))
 
 
-async def create(at: Porch, data: CreateIncoming) -> IncomingView:
-    tenant_id = at.principal.home
-    theirs = IncomingWebhook.tenant_id == tenant_id
-    await quota.check(at.tx, IncomingWebhook, MOST, "incoming webhooks", theirs)
+async def create(context: RequestContext, data: CreateIncoming) -> IncomingView:
+    tenant_id = context.principal.home
+    await queries.check_quota(context.tx, tenant_id)
     webhook = IncomingWebhook(
         id=new_id("inh"),
         tenant_id=tenant_id,
@@ -89,43 +66,40 @@ async def create(at: Porch, data: CreateIncoming) -> IncomingView:
         workflow_id=data.workflow_id,
         active=data.active,
     )
-    _set_verification(at, webhook, data.verification)
-    await _check_slug(at.tx, webhook.slug)
-    session = await at.tx.session()
+    _set_verification(context, webhook, data.verification)
+    await _check_slug(context.tx, webhook.slug)
+    session = await context.tx.session()
     session.add(webhook)
     await session.flush()
     created = IncomingWebhookCreated(webhook.id, webhook.name)
-    await events.emit(at.tx, created, tenant_id=tenant_id)
-    return _view(at, webhook)
+    await events.emit(context.tx, created, tenant_id=tenant_id)
+    return _view(context, webhook)
 
 
-async def update(at: Porch, webhook_id: str, data: UpdateIncoming) -> IncomingView:
-    webhook = await find(at.tx, webhook_id, for_update=True)
-    values = bodies.given(data)
+async def update(context: RequestContext, webhook_id: str, data: UpdateIncoming) -> IncomingView:
+    webhook = await find(context.tx, webhook_id, for_update=True)
+    values = validation.set_fields(data)
     if values.get("slug", webhook.slug) != webhook.slug:
-        await _check_slug(at.tx, values["slug"])
-    changed = [
-        name
-        for name, value in values.items()
-        if name != "verification" and getattr(webhook, name) != value
-    ]
-    for name in changed:
-        setattr(webhook, name, values[name])
-    wanted = values.get("verification", msgspec.UNSET)
-    if wanted is not msgspec.UNSET and _set_verification(at, webhook, wanted):
-        changed.append("verification")
-    if changed:
-        await (await at.tx.session()).flush()
-        updated = IncomingWebhookUpdated(webhook.id, webhook.name, changed)
-        await events.emit(at.tx, updated, tenant_id=webhook.tenant_id)
-    return _view(at, webhook)
+        await _check_slug(context.tx, values["slug"])
+    wanted = values.pop("verification", msgspec.UNSET)
+    also_changed = []
+    if wanted is not msgspec.UNSET and _set_verification(context, webhook, wanted):
+        also_changed.append("verification")
+    await events.save_changes(
+        context.tx,
+        webhook,
+        values,
+        lambda names: IncomingWebhookUpdated(webhook.id, webhook.name, names),
+        also_changed=also_changed,
+    )
+    return _view(context, webhook)
 
 
 async def delete(tx: Tx, webhook_id: str) -> None:
     """Takes its log along, and the events with its payloads inside."""
     # Locked first: what comes in meanwhile is seen here, or finds nothing to come to.
     webhook = await find(tx, webhook_id, for_update=True)
-    await queries.forget_events(tx, webhook.tenant_id, webhook.id)
+    await events.delete_selected(tx, webhook.tenant_id, queries.PAYLOAD_IDS, webhook.id)
     session = await tx.session()
     await session.delete(webhook)
     await session.flush()
@@ -136,7 +110,7 @@ async def delete(tx: Tx, webhook_id: str) -> None:
 def _slug_of(name: str) -> str:
     """The address is public: its end is what keeps others from finding it."""
     words = _NOT_SLUG.sub("-", name.lower()).strip("-")[:_SLUG_CHARS].strip("-")
-    tail = "".join(secrets.choice(_GUESSES) for _ in range(_UNGUESSED))
+    tail = "".join(secrets.choice(_TAIL_ALPHABET) for _ in range(_TAIL_CHARS))
     return f"{words}-{tail}" if words else tail
 
 
@@ -145,15 +119,17 @@ async def _check_slug(tx: Tx, slug: str) -> None:
         raise Conflict(f"The slug {slug} is taken; choose another, or none")
 
 
-def _place(tenant_id: str, webhook_id: str) -> Place:
-    return Place(tenant=tenant_id, table="incoming_webhooks", record=webhook_id, field="secret")
+def _place(tenant_id: str, webhook_id: str) -> SealContext:
+    return SealContext.of(IncomingWebhook.secret, tenant_id, webhook_id)
 
 
-def opened(keyring: Keyring, tenant_id: str, webhook_id: str, sealed: bytes) -> str:
+def open_secret(keyring: Keyring, tenant_id: str, webhook_id: str, sealed: bytes) -> str:
     return keyring.open(sealed, _place(tenant_id, webhook_id)).decode()
 
 
-def _set_verification(at: Porch, webhook: IncomingWebhook, given: Verification | None) -> bool:
+def _set_verification(
+    context: RequestContext, webhook: IncomingWebhook, given: Verification | None
+) -> bool:
     """True if it is another now."""
     before = (webhook.scheme, webhook.header, webhook.secret)
     if given is None:
@@ -169,12 +145,12 @@ def _set_verification(at: Porch, webhook: IncomingWebhook, given: Verification |
         if problem is not None:
             raise Invalid.field("verification.secret", problem)
         place = _place(webhook.tenant_id, webhook.id)
-        webhook.secret = at.keyring.seal(given.secret.encode(), place)
+        webhook.secret = context.keyring.seal(given.secret.encode(), place)
     webhook.scheme, webhook.header = given.scheme, given.header
     return before != (webhook.scheme, webhook.header, webhook.secret)
 
 
-def _view(at: Porch, webhook: IncomingWebhook) -> IncomingView:
+def _view(context: RequestContext, webhook: IncomingWebhook) -> IncomingView:
     shown: Any = None
     if webhook.scheme is not None:
         scheme: Any = webhook.scheme
@@ -183,7 +159,7 @@ def _view(at: Porch, webhook: IncomingWebhook) -> IncomingView:
         webhook.id,
         webhook.name,
         webhook.slug,
-        f"{at.settings.public_url}/webhooks/in/{webhook.slug}",
+        f"{context.settings.public_url}/webhooks/in/{webhook.slug}",
         webhook.workflow_id,
         webhook.active,
         shown,

@@ -11,9 +11,10 @@ from app.domain.events import service as events
 from app.domain.mfa import queries
 from app.domain.mfa.events import RecoveryCodeUsed
 from app.kit import clock
-from app.kit.crypto import Keyring, Place
+from app.kit.crypto import Keyring, SealContext
 from app.security import passwords, throttle
 from app.security.throttle import Subject
+from db.models import MfaDevice
 from db.session import Tx
 
 SET_SIZE = 10
@@ -49,8 +50,8 @@ def subjects(owner: Owner, address: str) -> list[Subject]:
     return [Subject(throttle.CODE, owner.user_id), Subject(throttle.CODE_ADDRESS, address)]
 
 
-def place_of(tenant_id: str, device_id: str) -> Place:
-    return Place(tenant=tenant_id, table="mfa_devices", record=device_id, field="secret")
+def place_of(tenant_id: str, device_id: str) -> SealContext:
+    return SealContext.of(MfaDevice.secret, tenant_id, device_id)
 
 
 async def devices(tx: Tx, keyring: Keyring, owner: Owner, *, pending: bool = False) -> list[Secret]:

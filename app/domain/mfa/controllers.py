@@ -3,7 +3,8 @@ from typing import Any
 from litestar import Controller, Request, delete, get, post
 from litestar.params import JSONBody
 
-from app.domain.mfa import service
+from app.domain.accounts.schemas import MfaVerify, TokenPair
+from app.domain.mfa import service, sign_in
 from app.domain.mfa.schemas import (
     CodeVerdict,
     Devices,
@@ -15,58 +16,79 @@ from app.domain.mfa.schemas import (
     RecoveryCodes,
     ShowCode,
 )
-from app.http.answers import Done
-from app.http.given import Id, Parts, Principal, Tx
-from app.security.principal import caller_of
+from app.http.authorization import caller_of
+from app.http.dependencies import Id, Principal, Services, Tx
+from app.http.responses import Done
+
+
+class MfaSignInController(Controller):
+    path = "/auth"
+    tags = ["Auth"]
+
+    @post(
+        "/mfa/verify",
+        summary="Sign in with a code",
+        status_code=200,
+        public=True,
+        errors=(401,),
+        idempotent=False,
+    )
+    async def verify_mfa(
+        self, request: Request[Any, Any, Any], services: Services, data: JSONBody[MfaVerify]
+    ) -> TokenPair:
+        """A code of an authenticator, or a recovery code. The mfa_token holds for five minutes and
+        five tries.
+        """
+        return await sign_in.verify_mfa(services, data, caller_of(request).address)
 
 
 class MfaController(Controller):
     path = "/api/v1/mfa"
-    tags = ["MFA"]  # noqa: RUF012  # litestar's own type
-    opt = {"own": True}  # noqa: RUF012
+    tags = ["MFA"]  # litestar's own type
+    opt = {"own": True}
 
     @get("/status", summary="MFA status")
     async def get_status(self, tx: Tx, principal: Principal) -> MfaStatus:
         return await service.status(tx, principal)
 
     @post("/setup", summary="Set up MFA", status_code=200, errors=(403,), idempotent=False)
-    async def setup(self, tx: Tx, parts: Parts, principal: Principal) -> MfaSetup:
+    async def setup(self, tx: Tx, services: Services, principal: Principal) -> MfaSetup:
         """Gives a secret for an authenticator app and ten recovery codes, shown once. They hold
         once `POST /api/v1/mfa/enable` has confirmed them with a code. Also adds another device.
         """
-        return await service.setup(tx, parts, principal)
+        return await service.setup(tx, services, principal)
 
     @post("/enable", summary="Enable MFA", status_code=200, errors=(403,), idempotent=False)
     async def enable(
         self,
         request: Request[Any, Any, Any],
-        parts: Parts,
+        services: Services,
         principal: Principal,
         data: JSONBody[EnableMfa],
     ) -> MfaEnabledView:
-        return await service.enable(parts, principal, data, caller_of(request).address)
+        return await service.enable(services, principal, data, caller_of(request).address)
 
     @post("/disable", summary="Disable MFA", status_code=200, idempotent=False)
     async def disable(
         self,
         request: Request[Any, Any, Any],
-        parts: Parts,
+        services: Services,
         principal: Principal,
         data: JSONBody[ShowCode],
     ) -> Done:
         """Takes a code of any device, or a recovery code."""
-        return await service.disable(parts, principal, data.code, caller_of(request).address)
+        return await service.disable(services, principal, data.code, caller_of(request).address)
 
     @post("/verify", summary="Verify a code", status_code=200, idempotent=False)
     async def verify(
         self,
         request: Request[Any, Any, Any],
-        parts: Parts,
+        services: Services,
         principal: Principal,
         data: JSONBody[ShowCode],
     ) -> CodeVerdict:
         """A code works once, here as everywhere. A right one lets this session change MFA."""
-        valid = await service.verify(parts, principal, data.code, caller_of(request).address)
+        valid = await service.verify(services, principal, data.code, caller_of(request).address)
         return CodeVerdict(valid)
 
     @get("/devices", summary="List MFA devices")
@@ -75,10 +97,10 @@ class MfaController(Controller):
 
     @delete("/devices/{device_id:str}", summary="Remove a device", status_code=200, errors=(403,))
     async def remove_device(
-        self, tx: Tx, parts: Parts, principal: Principal, device_id: Id
+        self, tx: Tx, services: Services, principal: Principal, device_id: Id
     ) -> Done:
         """Removing the last one turns MFA off."""
-        return await service.remove_device(tx, parts, principal, device_id)
+        return await service.remove_device(tx, services, principal, device_id)
 
     @post(
         "/recovery-codes",
@@ -87,13 +109,15 @@ class MfaController(Controller):
         errors=(403,),
         idempotent=False,
     )
-    async def new_recovery_codes(self, tx: Tx, parts: Parts, principal: Principal) -> RecoveryCodes:
-        return await service.new_recovery_codes(tx, parts, principal)
+    async def new_recovery_codes(
+        self, tx: Tx, services: Services, principal: Principal
+    ) -> RecoveryCodes:
+        return await service.new_recovery_codes(tx, services, principal)
 
 
 class MfaResetController(Controller):
     path = "/api/v1/users"
-    tags = ["Users"]  # noqa: RUF012
+    tags = ["Users"]
 
     @post(
         "/{user_id:str}/mfa/reset",
@@ -101,5 +125,7 @@ class MfaResetController(Controller):
         status_code=200,
         needs="admin:users",
     )
-    async def reset(self, tx: Tx, parts: Parts, principal: Principal, user_id: Id) -> MfaResetView:
-        return await service.reset(tx, parts, principal, user_id)
+    async def reset(
+        self, tx: Tx, services: Services, principal: Principal, user_id: Id
+    ) -> MfaResetView:
+        return await service.reset(tx, services, principal, user_id)

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.http.bodies import ONE_LINE
+from app.kit.validation import ONE_LINE
 
 Code = Annotated[str, Meta(min_length=1, max_length=32)]
 

@@ -2,6 +2,7 @@ from litestar import Controller, delete, get, post
 from litestar.params import JSONBody
 
 from app.domain.models import keys, service
+from app.domain.models.gateway import Models
 from app.domain.models.schemas import (
     CreateProviderKey,
     KeyTest,
@@ -9,40 +10,40 @@ from app.domain.models.schemas import (
     ProviderKeyList,
     ProviderKeyView,
 )
-from app.http.given import Id, Parts, Principal, Tx
+from app.http.dependencies import Id, Principal, Services, Tx
 
 
 class ModelController(Controller):
     path = "/api/v1/models"
-    tags = ["Models"]  # noqa: RUF012  # litestar's own type
+    tags = ["Models"]  # litestar's own type
 
     @get(summary="List usable models", needs="models:read")
-    async def list_models(self, parts: Parts, principal: Principal) -> ModelList:
+    async def list_models(self, services: Services, principal: Principal) -> ModelList:
         """What `primary_model` of an agent can be right now: the local model while it runs, and
         the models of each provider that this tenant has a key of.
         """
-        async with parts.db.tx(principal.home, read_only=True) as tx:
-            targets = await keys.defaults(tx, parts.keyring, principal.home)
-        return ModelList(await service.usable(parts.models, targets))
+        async with services.db.tx(principal.home, autocommit=True) as tx:
+            targets = await keys.list_default_targets(tx, services.keyring, principal.home)
+        return ModelList(await service.list_usable(services.get(Models), targets))
 
 
 class ProviderKeyController(Controller):
     path = "/api/v1/api-keys"
-    tags = ["Models"]  # noqa: RUF012
+    tags = ["Models"]
 
     @get(summary="List provider keys", needs="models:read")
     async def list_keys(self, tx: Tx) -> ProviderKeyList:
-        return ProviderKeyList(await keys.every(tx))
+        return ProviderKeyList(await keys.list_all(tx))
 
     @post(summary="Add a provider key", needs="models:write")
     async def create_key(
-        self, tx: Tx, parts: Parts, principal: Principal, data: JSONBody[CreateProviderKey]
+        self, tx: Tx, services: Services, principal: Principal, data: JSONBody[CreateProviderKey]
     ) -> ProviderKeyView:
         """The key is sealed at once and never shown again; `key_hint` has its last characters. It
         only lets this instance call the provider; it opens nothing here.
         """
-        guard = parts.egress.guard
-        return await keys.create(tx, parts.keyring, guard, principal.home, data)
+        guard = services.egress.guard
+        return await keys.create(tx, services.keyring, guard, principal.home, data)
 
     @delete("/{key_id:str}", summary="Delete a provider key", needs="models:write")
     async def delete_key(self, tx: Tx, key_id: Id) -> None:
@@ -56,8 +57,8 @@ class ProviderKeyController(Controller):
         idempotent=False,
         cost="execute",
     )
-    async def test_key(self, parts: Parts, principal: Principal, key_id: Id) -> KeyTest:
+    async def test_key(self, services: Services, principal: Principal, key_id: Id) -> KeyTest:
         """Asks the provider for real. A key that fails is `success: false`, not an error."""
-        async with parts.db.tx(principal.scope, read_only=True) as tx:
-            target = await keys.target_of(tx, parts.keyring, key_id)
-        return await keys.test(parts.models, target)
+        async with services.db.tx(principal.scope, autocommit=True) as tx:
+            target = await keys.target_of(tx, services.keyring, key_id)
+        return await keys.test(services.get(Models), target)

@@ -1,11 +1,16 @@
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from app.domain.events.event import Event
+from app.domain.area import Event
 
 
 class ProviderKeyCreated(Event):
     type: ClassVar[str] = "system.provider_key.created"
     description: ClassVar[str] = "A key of a model provider was added"
+    example: ClassVar[dict[str, Any]] = {
+        "key_id": "pvk_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "provider": "openai",
+        "name": "Orders",
+    }
 
     key_id: str
     provider: str
@@ -15,6 +20,11 @@ class ProviderKeyCreated(Event):
 class ProviderKeyDeleted(Event):
     type: ClassVar[str] = "system.provider_key.deleted"
     description: ClassVar[str] = "A key of a model provider was deleted"
+    example: ClassVar[dict[str, Any]] = {
+        "key_id": "pvk_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "provider": "openai",
+        "name": "Orders",
+    }
 
     key_id: str
     provider: str

@@ -9,23 +9,14 @@ from contextlib import aclosing
 from redis.asyncio import Redis
 
 from app.domain.models import prices
-from app.domain.models.others import Others
-from app.domain.models.protocol import (
-    PASSING,
-    Adapter,
-    Ask,
-    Embeddings,
-    ModelFailed,
-    ModelNotConfigured,
-    Piece,
-    Target,
-)
+from app.domain.models.errors import TRANSIENT, ModelFailed, ModelNotConfigured
+from app.domain.models.litellm_adapter import LiteLLMAdapter
+from app.domain.models.openai_adapter import OpenAIAdapter
+from app.domain.models.protocol import Adapter, Ask, Embeddings, Piece, Target
 from app.domain.models.providers import LOCAL, PROVIDERS
-from app.domain.models.wire import Wire
-from app.http import metrics
-from app.http.errors import Unavailable
-from app.kit import heartbeat, logs
+from app.kit import heartbeat, logs, metrics
 from app.kit.egress import Egress, Guard
+from app.kit.errors import Unavailable
 
 log = logs.get("models")
 
@@ -45,11 +36,11 @@ class Models:
     def __init__(self, guard: Guard, redis: Redis, *, has_local: bool) -> None:
         self._has_local = has_local
         # Many streams at once to one provider are the normal case here.
-        self._wire = Wire(Egress(guard, limit=2000, per_host=1000))
+        self._wire = OpenAIAdapter(Egress(guard, limit=2000, per_host=1000))
         # The local model is the operator's own, at an address that no tenant chose.
         loopback = Guard(("127.0.0.0/8", "::1", "localhost"))
-        self._local = Wire(Egress(loopback, limit=0, per_host=0))
-        self._others = Others()
+        self._local = OpenAIAdapter(Egress(loopback, limit=0, per_host=0))
+        self._others = LiteLLMAdapter()
         self._redis = redis
         self._address: str | None = None
         self._address_at = -_ADDRESS_SECONDS
@@ -169,7 +160,7 @@ class Models:
 
 def _patience(error: ModelFailed, delay: float | None) -> float | None:
     """How long to wait before asking again; None when that makes no sense."""
-    if delay is None or error.reason not in PASSING:
+    if delay is None or error.reason not in TRANSIENT:
         return None
     wait = delay if error.retry_after is None else error.retry_after
     return wait if wait <= _LONGEST_WAIT_SECONDS else None

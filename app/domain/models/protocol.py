@@ -10,40 +10,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from app.http.errors import Conflict, ProviderError
-
 Role = Literal["system", "user", "assistant", "tool"]
-Reason = Literal["timeout", "rate_limited", "unreachable", "unavailable", "refused", "broken"]
-# What may pass when it is asked again a little later.
-# A time-out is not: the answer that nobody waited for is paid all the same.
-PASSING: frozenset[Reason] = frozenset({"rate_limited", "unreachable", "unavailable", "broken"})
-
-
 _MOST_TOKENS = 10_000_000
-
-
-class ModelNotConfigured(Conflict):
-    code = "model_not_configured"
-
-
-class ModelFailed(ProviderError):
-    """The provider did not give a whole answer; `reason` says in which way."""
-
-    def __init__(
-        self,
-        model: str,
-        reason: Reason,
-        message: str,
-        *,
-        status: int | None = None,
-        retry_after: float | None = None,
-    ) -> None:
-        details: dict[str, Any] = {"model": model, "reason": reason}
-        if status is not None:
-            details["provider_status"] = status
-        super().__init__(message, details=details)
-        self.reason = reason
-        self.retry_after = retry_after
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -107,7 +75,7 @@ class Used(msgspec.Struct, frozen=True):
     completion_tokens: int
 
     @classmethod
-    def told(cls, prompt_tokens: int, completion_tokens: int) -> "Used":
+    def reported(cls, prompt_tokens: int, completion_tokens: int) -> "Used":
         """What a provider says, within reason: whatever stands there is added up and stored."""
         bounded = (min(max(0, count), _MOST_TOKENS) for count in (prompt_tokens, completion_tokens))
         return cls(*bounded)

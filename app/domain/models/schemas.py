@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 from msgspec import Meta
 
-from app.http.bodies import ONE_LINE, VISIBLE, WORD
+from app.kit.validation import ONE_LINE, VISIBLE, WORD
 
 _KEY = {
     "id": "pvk_01k9x3m7e8c0v2q4r6t8w0y2a4",

@@ -1,13 +1,45 @@
-"""Which models can be used here and now."""
+"""Which models can be used, and what other areas use of models."""
 
 import asyncio
 
 from app.domain.models import prices
+from app.domain.models.errors import ModelFailed
 from app.domain.models.gateway import LOCAL_MODEL, LOCAL_WINDOW, Models
-from app.domain.models.protocol import ModelFailed, Target
-from app.domain.models.providers import LOCAL
+from app.domain.models.keys import seal_context as key_seal_context
+from app.domain.models.prices import cost_usd
+from app.domain.models.protocol import (
+    Ask,
+    Function,
+    Message,
+    Role,
+    Target,
+    Text,
+    ToolCall,
+    Used,
+    estimated_tokens,
+    most_tokens,
+)
+from app.domain.models.providers import LOCAL, provider_of
 from app.domain.models.schemas import ModelView
 from app.kit import logs
+
+__all__ = [
+    "Ask",
+    "Function",
+    "Message",
+    "Models",
+    "Role",
+    "Target",
+    "Text",
+    "ToolCall",
+    "Used",
+    "cost_usd",
+    "estimated_tokens",
+    "key_seal_context",
+    "list_usable",
+    "most_tokens",
+    "provider_of",
+]
 
 log = logs.get("models")
 
@@ -15,7 +47,7 @@ _MILLION = 1_000_000
 _LIST_SECONDS = 3.0
 
 
-async def usable(models: Models, targets: list[Target]) -> list[ModelView]:
+async def list_usable(models: Models, targets: list[Target]) -> list[ModelView]:
     """The local model while it runs, and those of each provider that the tenant has a key of."""
     table = await prices.table()
     found = []

@@ -9,8 +9,8 @@ from app.domain.profile.schemas import (
     ProfileView,
     UpdateProfile,
 )
-from app.http.answers import Done
-from app.http.given import Id, Parts, Principal, Tx
+from app.http.dependencies import Id, Principal, Services, Tx
+from app.http.responses import Done
 from app.http.uploads import MEGABYTE
 
 _CACHED = "public, max-age=86400, immutable"
@@ -18,12 +18,12 @@ _CACHED = "public, max-age=86400, immutable"
 
 class ProfileController(Controller):
     path = "/api/v1/profile"
-    tags = ["Profile"]  # noqa: RUF012  # litestar's own type
-    opt = {"own": True}  # noqa: RUF012
+    tags = ["Profile"]  # litestar's own type
+    opt = {"own": True}
 
     @get(summary="My profile")
-    async def get_profile(self, tx: Tx, parts: Parts, principal: Principal) -> ProfileView:
-        return await service.get(tx, parts, principal)
+    async def get_profile(self, tx: Tx, services: Services, principal: Principal) -> ProfileView:
+        return await service.get(tx, services, principal)
 
     @put(summary="Change my profile")
     async def update_profile(
@@ -42,28 +42,28 @@ class ProfileController(Controller):
         request_max_body_size=5 * MEGABYTE,
     )
     async def set_avatar(
-        self, tx: Tx, parts: Parts, principal: Principal, data: MultipartBody[AvatarUpload]
+        self, tx: Tx, services: Services, principal: Principal, data: MultipartBody[AvatarUpload]
     ) -> AvatarSet:
         """A PNG, JPEG or WebP of at most 2 MB, told by its content. It is drawn anew, at most 512
         pixels wide and high, without whatever else the file carried.
         """
-        return await service.set_avatar(tx, parts, principal, data.avatar)
+        return await service.set_avatar(tx, services, principal, data.avatar)
 
     @delete("/avatar", summary="Remove my picture", status_code=200)
-    async def remove_avatar(self, tx: Tx, parts: Parts, principal: Principal) -> Done:
-        return await service.remove_avatar(tx, parts, principal)
+    async def remove_avatar(self, tx: Tx, services: Services, principal: Principal) -> Done:
+        return await service.remove_avatar(tx, services, principal)
 
 
 class AvatarController(Controller):
     path = "/api/v1/avatars"
-    tags = ["Profile"]  # noqa: RUF012
+    tags = ["Profile"]
 
     @get("/{key:str}", summary="A picture", public=True, media_type="image/png")
-    async def get_avatar(self, parts: Parts, key: Id) -> Response[bytes]:
+    async def get_avatar(self, services: Services, key: Id) -> Response[bytes]:
         """For whoever has the address, as browsers load pictures without a token. It cannot be
         guessed, and it changes with every new picture.
         """
-        picture = await service.avatar(parts, key)
+        picture = await service.avatar(services, key)
         return Response(
             picture.content,
             media_type=picture.media_type,

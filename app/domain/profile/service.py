@@ -1,49 +1,46 @@
 """One's own profile and picture."""
 
 import zoneinfo
-from functools import cache, partial
+from functools import cache
 
 import langcodes
 from litestar.datastructures import UploadFile
 from msgspec import UNSET, UnsetType
 
+from app.domain.accounts import service as accounts
 from app.domain.accounts.events import UserUpdated
+from app.domain.accounts.service import PICTURE_FOLDER
 from app.domain.events import service as events
-from app.domain.profile import queries
+from app.domain.profile.errors import AvatarNotFound
 from app.domain.profile.schemas import (
     AvatarSet,
     ProfileUpdated,
     ProfileView,
     UpdateProfile,
 )
-from app.http import bodies, uploads
-from app.http.answers import Done
-from app.http.errors import Invalid, NotFound, Unauthorized, UnsupportedFileType
-from app.kit import clock, images
+from app.http import uploads
+from app.http.responses import Done
+from app.kit import clock, images, validation
+from app.kit.errors import Invalid, Unauthorized, UnsupportedFileType
 from app.kit.files import FileNotStored
 from app.kit.images import NotAPicture, Picture
-from app.parts import Parts
 from app.security import tokens
 from app.security.principal import Principal
+from app.services import Services
 from db.session import ALL_TENANTS, Tx
 
 AVATAR_MAX_MB = 2
 _AVATAR_SIDE = 512
-_FOLDER = "avatars/"
 # Some machines' files beside the zones, which mean something else on each.
 _NO_ZONES = {"localtime", "posixrules", "Factory"}
 
 
-class AvatarNotFound(NotFound):
-    code = "avatar_not_found"
-
-
-async def get(tx: Tx, parts: Parts, principal: Principal) -> ProfileView:
-    row = await queries.one(tx, principal.tenant_id, principal.user_id)
+async def get(tx: Tx, services: Services, principal: Principal) -> ProfileView:
+    row = await accounts.find_profile(tx, principal.tenant_id, principal.user_id)
     if row is None:
         raise Unauthorized("This user no longer exists")
     values = {name: row[name] for name in ProfileView.__struct_fields__ if name != "avatar_url"}
-    return ProfileView(**values, avatar_url=_url(parts, row["avatar_key"]))
+    return ProfileView(**values, avatar_url=_url(services, row["avatar_key"]))
 
 
 async def update(tx: Tx, principal: Principal, data: UpdateProfile) -> ProfileUpdated:
@@ -58,12 +55,14 @@ async def update(tx: Tx, principal: Principal, data: UpdateProfile) -> ProfileUp
             problems["language"] = "is not a language tag, like en or pt-BR"
     if problems:
         raise Invalid.fields(problems)
-    given = (_name(data.first_name), _name(data.last_name), data.timezone, language)
-    values = tuple(None if value is UNSET else value for value in given)
-    row = await queries.update(tx, principal.tenant_id, principal.user_id, values, clock.now())
+    values = (_name(data.first_name), _name(data.last_name), data.timezone, language)
+    columns = tuple(None if value is UNSET else value for value in values)
+    row = await accounts.update_profile(
+        tx, principal.tenant_id, principal.user_id, columns, clock.now()
+    )
     if row is None:
         raise Unauthorized("This user no longer exists")
-    await _tell(tx, principal, list(bodies.given(data)))
+    await _emit_updated(tx, principal, list(validation.set_fields(data)))
     return ProfileUpdated(**{name: row[name] for name in ProfileUpdated.__struct_fields__})
 
 
@@ -83,59 +82,55 @@ def _language(text: str) -> str:
     return langcodes.standardize_tag(text)
 
 
-async def set_avatar(tx: Tx, parts: Parts, principal: Principal, upload: UploadFile) -> AvatarSet:
+async def set_avatar(
+    tx: Tx, services: Services, principal: Principal, upload: UploadFile
+) -> AvatarSet:
     """The file is durable before the row names it; the picture before it goes after the commit."""
     picture = await _picture(await uploads.read("avatar", upload, AVATAR_MAX_MB))
     key = tokens.new_secret()
-    await parts.files.put(_FOLDER + key, picture.content)
-    await _replace(tx, parts, principal, key, picture.media_type)
-    return AvatarSet(_url(parts, key) or "", "The picture is stored")
+    await services.files.put(PICTURE_FOLDER + key, picture.content)
+    await _replace(tx, services, principal, key, picture.media_type)
+    return AvatarSet(_url(services, key) or "", "The picture is stored")
 
 
-async def remove_avatar(tx: Tx, parts: Parts, principal: Principal) -> Done:
-    await _replace(tx, parts, principal, None, None)
+async def remove_avatar(tx: Tx, services: Services, principal: Principal) -> Done:
+    await _replace(tx, services, principal, None, None)
     return Done("The picture is removed")
 
 
 async def _replace(
-    tx: Tx, parts: Parts, principal: Principal, key: str | None, media_type: str | None
+    tx: Tx, services: Services, principal: Principal, key: str | None, media_type: str | None
 ) -> None:
-    old = await queries.set_avatar(
+    old = await accounts.set_avatar(
         tx, principal.tenant_id, principal.user_id, key, media_type, clock.now()
     )
-    forget_picture(tx, parts, old)
-    await _tell(tx, principal, ["avatar"])
+    accounts.delete_picture(tx, services, old)
+    await _emit_updated(tx, principal, ["avatar"])
 
 
-async def _tell(tx: Tx, principal: Principal, changed: list[str]) -> None:
+async def _emit_updated(tx: Tx, principal: Principal, changed: list[str]) -> None:
     if changed:
         updated = UserUpdated(principal.user_id, changed)
         await events.emit(tx, updated, tenant_id=principal.tenant_id)
 
 
-def forget_picture(tx: Tx, parts: Parts, key: str | None) -> None:
-    """Nobody finds it once the row is committed; then the file goes, too."""
-    if key is not None:
-        tx.after_commit.append(partial(parts.files.delete, _FOLDER + key))
-
-
 async def _picture(content: bytes) -> Picture:
     try:
-        return await images.redrawn(content, _AVATAR_SIDE)
+        return await images.redraw(content, _AVATAR_SIDE)
     except NotAPicture as problem:
         raise UnsupportedFileType(f"avatar {problem}", details={"avatar": str(problem)}) from None
 
 
-async def avatar(parts: Parts, key: str) -> Picture:
-    async with parts.db.tx(ALL_TENANTS, read_only=True) as tx:
-        media_type = await queries.avatar_type(tx, key)
+async def avatar(services: Services, key: str) -> Picture:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        media_type = await accounts.avatar_type(tx, key)
     if media_type is None:
         raise AvatarNotFound("There is no such picture")
     try:
-        return Picture(await parts.files.read(_FOLDER + key), media_type)
+        return Picture(await services.files.read(PICTURE_FOLDER + key), media_type)
     except FileNotStored:
         raise AvatarNotFound("There is no such picture") from None
 
 
-def _url(parts: Parts, key: str | None) -> str | None:
-    return f"{parts.settings.public_url}/api/v1/avatars/{key}" if key else None
+def _url(services: Services, key: str | None) -> str | None:
+    return f"{services.settings.public_url}/api/v1/avatars/{key}" if key else None

@@ -1,29 +1,35 @@
 from litestar import Controller, get, put
 from litestar.params import JSONBody
 
+from app.domain.area import Areas
 from app.domain.roles import service
 from app.domain.roles.schemas import Permissions, PermissionsSet, RolePermissions, SetPermissions
-from app.http.given import Id, Parts, Principal, Tx
+from app.http.dependencies import Id, Principal, Services, Tx
 
 
 class RoleController(Controller):
-    tags = ["Roles"]  # noqa: RUF012  # litestar's own type
+    tags = ["Roles"]  # litestar's own type
 
     @get("/permissions", summary="List all permissions", needs="admin:users")
-    async def list_permissions(self) -> Permissions:
-        return service.catalogue()
+    async def list_permissions(self, services: Services) -> Permissions:
+        return service.list_permissions(services.get(Areas))
 
     @get("/roles/{role:str}/permissions", summary="What a role may do", needs="admin:users")
     async def get_role(self, tx: Tx, role: Id) -> RolePermissions:
-        return await service.of(tx, role)
+        return await service.get(tx, role)
 
     @put("/roles/{role:str}/permissions", summary="Change what a role may do", needs="admin:roles")
     async def change_role(
-        self, tx: Tx, parts: Parts, principal: Principal, role: Id, data: JSONBody[SetPermissions]
+        self,
+        tx: Tx,
+        services: Services,
+        principal: Principal,
+        role: Id,
+        data: JSONBody[SetPermissions],
     ) -> PermissionsSet:
         """The whole list, for every tenant, effective on the next request of live sessions."""
-        return await service.change(tx, parts, principal, role, data)
+        return await service.change(tx, services, principal, role, data)
 
     @get("/me/permissions", summary="What I may do")
     async def my_permissions(self, principal: Principal) -> RolePermissions:
-        return service.mine(principal)
+        return service.own_permissions(principal)

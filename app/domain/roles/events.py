@@ -1,11 +1,16 @@
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from app.domain.events.event import Event
+from app.domain.area import Event
 
 
 class RolePermissionsChanged(Event):
     type: ClassVar[str] = "system.role.permissions_changed"
     description: ClassVar[str] = "What a role may do was changed, for the whole instance"
+    example: ClassVar[dict[str, Any]] = {
+        "role": "agent_developer",
+        "added": ["agents:write"],
+        "removed": ["agents:delete"],
+    }
 
     role: str
     added: list[str]

@@ -7,7 +7,7 @@ _ADD = "INSERT INTO role_grants (role, permission) SELECT $1, unnest($2::text[])
 _REMOVE = "DELETE FROM role_grants WHERE role = $1 AND permission = ANY($2)"
 
 
-async def of(tx: Tx, role: str) -> set[str]:
+async def permissions_of(tx: Tx, role: str) -> set[str]:
     return {row["permission"] for row in await (await tx.raw()).fetch(_OF, role)}
 
 

@@ -4,8 +4,10 @@ from functools import partial
 from typing import get_args
 
 from app.domain.accounts.schemas import Role
+from app.domain.area import Areas
 from app.domain.events import service as events
 from app.domain.roles import queries
+from app.domain.roles.errors import RoleNotFound
 from app.domain.roles.events import RolePermissionsChanged
 from app.domain.roles.schemas import (
     Permissions,
@@ -14,74 +16,74 @@ from app.domain.roles.schemas import (
     RolePermissions,
     SetPermissions,
 )
-from app.http.errors import Forbidden, Invalid, NotFound
-from app.parts import Parts
-from app.security.permissions import CATALOGUE, INSTANCE_WIDE, KEYS, ROLES
+from app.kit.errors import Forbidden, Invalid
+from app.security.permissions import ROLES
 from app.security.principal import Principal
-from app.security.sessions import bump_grants, require_standing
+from app.security.sessions import bump_grants, require_active_session
+from app.services import Services
 from db.session import Tx
 
 
-class RoleNotFound(NotFound):
-    code = "role_not_found"
+def list_permissions(areas: Areas) -> Permissions:
+    return Permissions(
+        [PermissionView(item.key, item.description, item.category) for item in areas.permissions]
+    )
 
 
-def catalogue() -> Permissions:
-    return Permissions([PermissionView(p.key, p.description, p.category) for p in CATALOGUE])
+def own_permissions(principal: Principal) -> RolePermissions:
+    return RolePermissions(_validate_role(principal.role), sorted(principal.permissions))
 
 
-def mine(principal: Principal) -> RolePermissions:
-    return RolePermissions(_checked(principal.role), sorted(principal.permissions))
-
-
-async def of(tx: Tx, name: str) -> RolePermissions:
-    role = _checked(name)
-    return RolePermissions(role, sorted(await queries.of(tx, role)))
+async def get(tx: Tx, name: str) -> RolePermissions:
+    role = _validate_role(name)
+    return RolePermissions(role, sorted(await queries.permissions_of(tx, role)))
 
 
 async def change(
-    tx: Tx, parts: Parts, principal: Principal, name: str, data: SetPermissions
+    tx: Tx, services: Services, principal: Principal, name: str, data: SetPermissions
 ) -> PermissionsSet:
     """Holds from the next request of every live session on."""
-    role = _checked(name)
+    role = _validate_role(name)
     if not principal.is_super_admin:
         # Grants are of the whole instance: no permission can hand this on.
         raise Forbidden(
             "Only super_admin changes what roles may do",
             details={"required": "role:super_admin", "your_role": principal.role},
         )
-    wanted = _allowed(role, data)
+    areas = services.get(Areas)
+    wanted = _validate_permissions(areas, role, data)
     version = await bump_grants(tx)
-    await require_standing(tx, principal)
-    present = await queries.of(tx, role)
+    await require_active_session(tx, principal)
+    present = await queries.permissions_of(tx, role)
     added, removed = sorted(wanted - present), sorted(present - wanted)
     if added or removed:
         await queries.change(tx, role, added, removed)
         changed = RolePermissionsChanged(role, added, removed)
         await events.emit(tx, changed, tenant_id=principal.tenant_id)
-        tx.after_commit.append(partial(parts.copies.change_grants, version))
+        tx.after_commit.append(partial(services.session_cache.change_grants, version))
     message = "The permissions hold from the next request on"
     return PermissionsSet(role, sorted(wanted), message)
 
 
-def _checked(name: str) -> Role:
+def _validate_role(name: str) -> Role:
     if name not in get_args(Role):
         raise RoleNotFound(f"There is no role {name[:64]}; the roles are {', '.join(ROLES)}")
     return name  # type: ignore[return-value]
 
 
-def _allowed(role: Role, data: SetPermissions) -> set[str]:
+def _validate_permissions(areas: Areas, role: Role, data: SetPermissions) -> set[str]:
     wanted = set(data.permissions)
     problems = {
         f"permissions.{position}": f"there is no permission {key[:64]}; see GET /permissions"
         for position, key in enumerate(data.permissions)
-        if key not in KEYS
+        if key not in areas.permission_keys
     }
     if problems:
         raise Invalid.fields(problems)
-    if role == "super_admin" and wanted != KEYS:
+    if role == "super_admin" and wanted != areas.permission_keys:
         raise Invalid.field("permissions", "super_admin always has every permission")
-    if role != "super_admin" and wanted & INSTANCE_WIDE:
-        keys = " and ".join(sorted(INSTANCE_WIDE))
+    instance_wide = {item.key for item in areas.permissions if item.instance_wide}
+    if role != "super_admin" and wanted & instance_wide:
+        keys = " and ".join(sorted(instance_wide))
         raise Invalid.field("permissions", f"{keys} reach every tenant; only super_admin has them")
     return wanted

@@ -1,5 +1,5 @@
 """What a subscription can do: a registry. Each action says what its config must be; those that do
-more than deliver say what runs. An area that brings an action fills in its `run`.
+more than deliver say what runs. The area that brings an action fills in its `run`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -8,24 +8,24 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from app.domain.accounts import people
-from app.http import bodies
-from app.http.errors import Invalid
+from app.domain.accounts import service as accounts
+from app.kit import validation
+from app.kit.errors import Invalid
 from app.kit.texts import is_deeper
-from app.parts import Parts
 from app.security.permissions import ROLES
+from app.services import Services
 from db.session import Tx
 
 ActionType = Literal["webhook", "workflow", "notification"]
 
 _Id = Annotated[str, Meta(min_length=1, max_length=100)]
-_DEEPEST = 16
-_MOST_BYTES = 64 * 1024
-_MOST_USERS = 100
+_MAX_DEPTH = 16
+_MAX_BYTES = 64 * 1024
+_MAX_USERS = 100
 
 
 class WebhookConfig(msgspec.Struct, forbid_unknown_fields=True):
-    """An address of its own, or a webhook that there is."""
+    """An address of its own, or an existing webhook."""
 
     url: Annotated[str, Meta(min_length=1, max_length=2000)] | None = None
     headers: dict[str, str] | None = None
@@ -41,7 +41,7 @@ class NotificationConfig(msgspec.Struct, forbid_unknown_fields=True):
     title: Annotated[str, Meta(min_length=1, max_length=200)]
     message: Annotated[str, Meta(min_length=1, max_length=10_000)]
     channel_id: _Id | None = None
-    user_ids: Annotated[list[_Id], Meta(min_length=1, max_length=_MOST_USERS)] | None = None
+    user_ids: Annotated[list[_Id], Meta(min_length=1, max_length=_MAX_USERS)] | None = None
     role: str | None = None
 
 
@@ -56,13 +56,13 @@ class Cause(msgspec.Struct, frozen=True):
     data: dict[str, Any]
 
 
-# In the transaction that marks the work done; gives the id of what it began, if anything.
-Run = Callable[[Parts, Tx, Cause, Any], Awaitable[str | None]]
+# Runs in the transaction that marks the work done; returns the id of what it began, if anything.
+Run = Callable[[Services, Tx, Cause, Any], Awaitable[str | None]]
 Check = Callable[[Tx, str, Any], Awaitable[None]]
 
 
 class Action(msgspec.Struct, frozen=True):
-    """`delivers`: it is done by deliveries alone, each of which is work of its own."""
+    """`delivers`: deliveries do all of it, and each of those is work of its own."""
 
     config: type[msgspec.Struct]
     check: Check
@@ -78,20 +78,20 @@ async def _check_webhook(_tx: Tx, _tenant_id: str, config: WebhookConfig) -> Non
 
 
 async def _check_workflow(_tx: Tx, _tenant_id: str, config: WorkflowConfig) -> None:
-    if is_deeper(config.input, _DEEPEST):
+    if is_deeper(config.input, _MAX_DEPTH):
         raise Invalid.field("action_config.input", "is nested too deeply")
-    if len(msgspec.json.encode(config.input)) > _MOST_BYTES:
-        raise Invalid.field("action_config.input", f"must be at most {_MOST_BYTES // 1024} KiB")
+    if len(msgspec.json.encode(config.input)) > _MAX_BYTES:
+        raise Invalid.field("action_config.input", f"must be at most {_MAX_BYTES // 1024} KiB")
 
 
 async def _check_notification(tx: Tx, tenant_id: str, config: NotificationConfig) -> None:
-    named = [config.channel_id, config.user_ids, config.role]
-    if sum(one is not None for one in named) != 1:
+    recipients = [config.channel_id, config.user_ids, config.role]
+    if sum(recipient is not None for recipient in recipients) != 1:
         raise Invalid.field("action_config", "needs one of channel_id, user_ids and role")
     if config.role is not None and config.role not in ROLES:
         raise Invalid.field("action_config.role", f"must be one of {', '.join(ROLES)}")
     if config.user_ids is not None:
-        unknown = await people.unknown(tx, tenant_id, config.user_ids)
+        unknown = await accounts.find_unknown(tx, tenant_id, config.user_ids)
         if unknown:
             raise Invalid.field("action_config.user_ids", f"there is no user {unknown[0]}")
 
@@ -103,15 +103,22 @@ ACTIONS: Final[dict[str, Action]] = {
 }
 
 
-async def checked(tx: Tx, tenant_id: str, action_type: str, given: dict[str, Any]) -> Any:
-    """The config as what its action wants it to be."""
+def is_handled(action: Action) -> bool:
+    """False while no area runs it."""
+    return action.delivers or action.run is not None
+
+
+async def validate_config(tx: Tx, tenant_id: str, action_type: str, config: dict[str, Any]) -> Any:
+    """The config as the struct that its action takes. Refuses actions that nothing handles."""
     action = ACTIONS[action_type]
-    config = bodies.converted(action.config, given, "action_config")
-    await action.check(tx, tenant_id, config)
-    return config
+    if not is_handled(action):
+        raise Invalid.field("action_type", f"nothing handles {action_type} actions yet")
+    validated = validation.convert_field(action.config, config, "action_config")
+    await action.check(tx, tenant_id, validated)
+    return validated
 
 
-def stored(config: msgspec.Struct) -> dict[str, Any]:
-    """Without what was not given."""
+def to_stored(config: msgspec.Struct) -> dict[str, Any]:
+    """The config as it is stored, without the fields that are None."""
     values = msgspec.structs.asdict(config)
     return {name: value for name, value in values.items() if value is not None}

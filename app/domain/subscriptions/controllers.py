@@ -3,6 +3,9 @@ from typing import Annotated
 from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
+from app.domain.deliveries import service as deliveries
+from app.domain.deliveries.schemas import DeliveryView, FullDelivery, Status
+from app.domain.deliveries.service import DeliveryFilter
 from app.domain.subscriptions import service
 from app.domain.subscriptions.actions import ActionType
 from app.domain.subscriptions.schemas import (
@@ -14,21 +17,19 @@ from app.domain.subscriptions.schemas import (
     TestEvent,
     UpdateSubscription,
 )
-from app.domain.webhooks import deliveries
-from app.domain.webhooks.controllers import Active, From, OfStatus, To, desk_of, wanted
-from app.domain.webhooks.schemas import DeliveryView, FullDelivery
-from app.http.answers import filled
-from app.http.given import HttpRequest, Id, Page, Principal, Tx
-from app.http.paging import Flat, Paged, Sort
-from app.parts import parts_of
+from app.http.dependencies import Context, Id, Page, Services, Tx
+from app.http.paging import Active, From, Sort, To, moment
+from app.http.responses import build_view
+from app.kit.paging import Flat, Paged
 
 OfType = Annotated[str | None, QueryParameter(max_length=100, description="Only these")]
 OfAction = Annotated[ActionType | None, QueryParameter(description="Only these")]
+OfStatus = Annotated[Status | None, QueryParameter(description="Only these")]
 
 
 class SubscriptionController(Controller):
     path = "/api/v1/event-subscriptions"
-    tags = ["Events"]  # noqa: RUF012  # litestar's own type
+    tags = ["Events"]
 
     @get(summary="List subscriptions", needs="events:read")
     async def list_subscriptions(
@@ -41,9 +42,9 @@ class SubscriptionController(Controller):
         sort: Sort = None,
     ) -> Paged[SubscriptionView]:
         """Sort by event_type, action_type, trigger_count, last_triggered_at, created_at or
-        updated_at; the newest first unless told otherwise.
+        updated_at; the newest first by default.
         """
-        return await service.page_of(
+        return await service.list_page(
             tx,
             page_in,
             event_type=event_type,
@@ -54,27 +55,26 @@ class SubscriptionController(Controller):
 
     @post(summary="Create a subscription", needs="events:write")
     async def create_subscription(
-        self, request: HttpRequest, tx: Tx, data: JSONBody[CreateSubscription]
+        self, context: Context, data: JSONBody[CreateSubscription]
     ) -> ChangedSubscription:
         """Deliveries to a `url` are signed like those of a webhook; their `secret` is in this
         answer only.
         """
-        return await service.create(desk_of(request, tx), data)
+        return await service.create(context, data)
 
     @get("/{subscription_id:str}", summary="Get a subscription", needs="events:read")
     async def get_subscription(self, tx: Tx, subscription_id: Id) -> SubscriptionView:
-        return filled(SubscriptionView, await service.find(tx, subscription_id))
+        return build_view(SubscriptionView, await service.find(tx, subscription_id))
 
     @put("/{subscription_id:str}", summary="Change a subscription", needs="events:write")
     async def update_subscription(
         self,
-        request: HttpRequest,
-        tx: Tx,
+        context: Context,
         subscription_id: Id,
         data: JSONBody[UpdateSubscription],
     ) -> ChangedSubscription:
         """Any subset of the fields; `action_config` and `filters` are replaced as a whole."""
-        return await service.update(desk_of(request, tx), subscription_id, data)
+        return await service.update(context, subscription_id, data)
 
     @delete("/{subscription_id:str}", summary="Delete a subscription", needs="events:write")
     async def delete_subscription(self, tx: Tx, subscription_id: Id) -> None:
@@ -86,13 +86,11 @@ class SubscriptionController(Controller):
         needs="events:write",
         status_code=200,
     )
-    async def rotate_secret(
-        self, request: HttpRequest, tx: Tx, subscription_id: Id
-    ) -> ChangedSubscription:
+    async def rotate_secret(self, context: Context, subscription_id: Id) -> ChangedSubscription:
         """Of a subscription that delivers to an address of its own. For 24 hours the old secret
         signs as well.
         """
-        return await service.rotate(desk_of(request, tx), subscription_id)
+        return await service.rotate_secret(context, subscription_id)
 
     @get("/{subscription_id:str}/executions", summary="List deliveries", needs="events:read")
     async def list_deliveries(
@@ -106,7 +104,8 @@ class SubscriptionController(Controller):
     ) -> Flat[DeliveryView]:
         """Of a subscription whose action delivers to an address of its own."""
         endpoint = await service.endpoint_of(tx, subscription_id)
-        return await deliveries.page_of(tx, endpoint, wanted(status, since, until), page_in)
+        filters = DeliveryFilter(status, moment("from", since), moment("to", until))
+        return await deliveries.list_page(tx, endpoint, filters, page_in)
 
     @get(
         "/{subscription_id:str}/executions/{delivery_id:str}",
@@ -114,10 +113,10 @@ class SubscriptionController(Controller):
         needs="events:read",
     )
     async def get_delivery(
-        self, request: HttpRequest, tx: Tx, subscription_id: Id, delivery_id: Id
+        self, tx: Tx, services: Services, subscription_id: Id, delivery_id: Id
     ) -> FullDelivery:
         endpoint = await service.endpoint_of(tx, subscription_id)
-        return await deliveries.get(tx, parts_of(request).keyring, endpoint, delivery_id)
+        return await deliveries.get(tx, services.keyring, endpoint, delivery_id)
 
     @post(
         "/{subscription_id:str}/executions/{delivery_id:str}/redeliver",
@@ -126,17 +125,16 @@ class SubscriptionController(Controller):
         status_code=202,
     )
     async def redeliver(
-        self, request: HttpRequest, tx: Tx, subscription_id: Id, delivery_id: Id
+        self, tx: Tx, services: Services, subscription_id: Id, delivery_id: Id
     ) -> DeliveryView:
         endpoint = await service.endpoint_of(tx, subscription_id)
-        settings = parts_of(request).settings
-        return await deliveries.redeliver(tx, settings, endpoint, delivery_id)
+        return await deliveries.redeliver(tx, services.settings, endpoint, delivery_id)
 
 
 class WorkflowSubscriptionController(Controller):
     path = "/api/v1/workflows/{workflow_id:str}/subscriptions"
-    tags = ["Events"]  # noqa: RUF012
-    opt = {"needs": "events:write"}  # noqa: RUF012
+    tags = ["Events"]
+    opt = {"needs": "events:write"}
 
     @post("/activate", summary="Activate a workflow's subscriptions", status_code=200)
     async def activate(self, tx: Tx, workflow_id: Id) -> Switched:
@@ -151,13 +149,11 @@ class WorkflowSubscriptionController(Controller):
 
 class TestEventController(Controller):
     path = "/api/v1/events/test"
-    tags = ["Events"]  # noqa: RUF012
+    tags = ["Events"]
 
     @post(summary="Emit a test event", needs="events:write", status_code=202)
-    async def emit_test_event(
-        self, tx: Tx, principal: Principal, data: JSONBody[TestEvent]
-    ) -> TestEmitted:
+    async def emit_test_event(self, context: Context, data: JSONBody[TestEvent]) -> TestEmitted:
         """Triggers every subscription that it matches, and goes to the webhooks for its type. In
         the event log it is marked as a test.
         """
-        return await service.test(tx, principal.home, data)
+        return await service.emit_test(context, data)

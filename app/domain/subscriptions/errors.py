@@ -1,4 +1,4 @@
-from app.http.errors import NotFound
+from app.kit.errors import NotFound
 
 
 class SubscriptionNotFound(NotFound):
@@ -7,3 +7,7 @@ class SubscriptionNotFound(NotFound):
 
 class WorkflowNotFound(NotFound):
     code = "workflow_not_found"
+
+
+class CannotRunAction(Exception):
+    """It makes no sense to try again; the text says why and holds no secret."""

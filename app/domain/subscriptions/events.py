@@ -1,11 +1,16 @@
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from app.domain.events.event import Event
+from app.domain.area import Event
 
 
 class SubscriptionCreated(Event):
     type: ClassVar[str] = "system.subscription.created"
     description: ClassVar[str] = "A subscription was added"
+    example: ClassVar[dict[str, Any]] = {
+        "subscription_id": "sub_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "event_type": "agent.created",
+        "action_type": "webhook",
+    }
 
     subscription_id: str
     event_type: str
@@ -15,6 +20,12 @@ class SubscriptionCreated(Event):
 class SubscriptionUpdated(Event):
     type: ClassVar[str] = "system.subscription.updated"
     description: ClassVar[str] = "A subscription was changed"
+    example: ClassVar[dict[str, Any]] = {
+        "subscription_id": "sub_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "event_type": "agent.created",
+        "action_type": "webhook",
+        "changed": ["name"],
+    }
 
     subscription_id: str
     event_type: str
@@ -25,6 +36,11 @@ class SubscriptionUpdated(Event):
 class SubscriptionDeleted(Event):
     type: ClassVar[str] = "system.subscription.deleted"
     description: ClassVar[str] = "A subscription was deleted"
+    example: ClassVar[dict[str, Any]] = {
+        "subscription_id": "sub_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "event_type": "agent.created",
+        "action_type": "webhook",
+    }
 
     subscription_id: str
     event_type: str

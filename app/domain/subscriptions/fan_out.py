@@ -1,58 +1,58 @@
-"""An event handed out: a delivery to each endpoint that wants it, and each subscription's action.
+"""Fans an event out: a delivery to each endpoint that waits for it, and each subscription's action.
 
-All of it is written in one transaction as work of its own; handing out the same event twice adds
+All of it is written in one transaction as work of its own; fanning the same event out twice adds
 nothing.
 """
 
 from collections.abc import Callable, Collection
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from app.domain.deliveries import service as deliveries
+from app.domain.deliveries.service import Delivering, DeliveryRequest, Leases
 from app.domain.events import service as events
 from app.domain.events.events import ChainStopped
-from app.domain.events.service import DEEPEST, Told
+from app.domain.events.service import MAX_DEPTH, EmittedEvent
 from app.domain.subscriptions import filters, queries
 from app.domain.subscriptions.actions import ACTIONS
-from app.domain.webhooks import deliveries, parcels
-from app.domain.webhooks.deliveries import Begun, Leases
-from app.domain.webhooks.parcels import Parcel
 from app.kit import logs
 from app.kit.ids import new_id
-from app.parts import Parts
+from app.services import Services
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
 
 log = logs.get("events")
 
-# How much work may come of one event, beyond what it sets going itself.
-WIDEST = 1000
-_TOLD = 1_000_000
-# How many workers are woken for; the others' poller finds the rest.
-_WOKEN = 32
+# How much work may come of one event, beyond what it causes itself.
+MAX_DERIVED_WORK: Final = 1000
+# Added once that is exceeded, so that the end of a chain is recorded once.
+_STOPPED = 1_000_000
+# How many workers are woken; pollers find the other work.
+_MAX_WOKEN = 32
 
 
-class Ready(NamedTuple):
-    """A delivery that is leased already, with all that is needed to send it."""
+class LeasedDelivery(NamedTuple):
+    """A delivery that is leased already, with what is needed to send it."""
 
     work: WorkRow
-    parcel: Parcel
+    request: DeliveryRequest
 
 
-class Begin(NamedTuple):
-    """Deliveries that begin: those to be sent by whoever asked, and how many others there are."""
+class FanOut(NamedTuple):
+    """Deliveries that an event began: those that the caller sends, and how many others wait."""
 
-    ready: Collection[Ready] = ()
+    leased: Collection[LeasedDelivery] = ()
     waiting: int = 0
 
 
-# Of a tenant's endpoints, those that there is room for.
+# Reserves slots for a tenant's endpoints; returns those that there is capacity for.
 Reserve = Callable[[str, list[str]], Collection[str]]
 
 
-class Wanting(msgspec.Struct, frozen=True):
-    """A subscription whose filters let the event through."""
+class Triggered(msgspec.Struct, frozen=True):
+    """A subscription whose filters match the event."""
 
     id: str
     action_type: str
@@ -60,108 +60,121 @@ class Wanting(msgspec.Struct, frozen=True):
 
     @property
     def needs_work(self) -> bool:
-        """Or there is nowhere to deliver to, which its work will say."""
+        """Also where there is nowhere to deliver to, which its work records."""
         return not ACTIONS[self.action_type].delivers or self.endpoint_id is None
 
 
-async def matching(tx: Tx, tenant_id: str, event_type: str, data: Any) -> list[Wanting]:
-    found = []
-    for row in await queries.wanting(tx, tenant_id, event_type):
-        wanted = msgspec.json.decode(row["filters"]) if row["filters"] else None
-        if filters.match(wanted, data):
-            found.append(Wanting(row["id"], row["action_type"], row["endpoint_id"]))
-    return found
+async def find_triggered(tx: Tx, tenant_id: str, event_type: str, data: Any) -> list[Triggered]:
+    triggered = []
+    for row in await queries.triggered_by(tx, tenant_id, event_type):
+        conditions = msgspec.json.decode(row["filters"]) if row["filters"] else None
+        if filters.match(conditions, data):
+            triggered.append(Triggered(row["id"], row["action_type"], row["endpoint_id"]))
+    return triggered
 
 
-async def hand_out(parts: Parts, tx: Tx, tenant_id: str, event_id: str, reserve: Reserve) -> Begin:
-    """Gives the deliveries that begin with it."""
-    row = await queries.event(tx, tenant_id, event_id)
-    if row is None or not await _goes_on(tx, tenant_id, row):
-        # Deleted with what it told of; or too much came of it.
-        return Begin()
-    data = msgspec.json.decode(row["data"])
-    wanting = await matching(tx, tenant_id, row["event_type"], data)
-    begun = await _deliver(parts, tx, tenant_id, row, wanting, reserve)
-    acting = await _act(tx, tenant_id, row, [one.id for one in wanting if one.needs_work])
-    if row["root_id"] is not None:
-        made = len(begun.ready) + begun.waiting + acting
-        await queries.add_offspring(tx, tenant_id, row["root_id"], made)
-    if wanting:
-        await queries.count(tx, tenant_id, [one.id for one in wanting])
+async def fan_out(
+    services: Services, tx: Tx, tenant_id: str, event_id: str, reserve: Reserve
+) -> FanOut:
+    event = await events.find_for_fan_out(tx, tenant_id, event_id)
+    if event is None or not await _may_continue(tx, tenant_id, event):
+        # Deleted since, or the chain was stopped.
+        return FanOut()
+    data = msgspec.json.decode(event["data"])
+    triggered = await find_triggered(tx, tenant_id, event["event_type"], data)
+    begun = await _deliver(services, tx, tenant_id, event, triggered, reserve)
+    actions = await _add_actions(
+        tx, tenant_id, event, [one.id for one in triggered if one.needs_work]
+    )
+    if event["root_id"] is not None:
+        count = len(begun.leased) + begun.waiting + actions
+        await events.add_derived_work(tx, tenant_id, event["root_id"], count)
+    if triggered:
+        await queries.count_triggers(tx, tenant_id, [one.id for one in triggered])
     return begun
 
 
-async def _act(tx: Tx, tenant_id: str, row: Row, subscription_ids: list[str]) -> int:
-    """How many of them have something to do."""
+async def _add_actions(tx: Tx, tenant_id: str, event: Row, subscription_ids: list[str]) -> int:
     if not subscription_ids:
         return 0
-    works = [new_id("wrk") for _ in subscription_ids]
-    made = await queries.add_actions(tx, tenant_id, row, subscription_ids, works, _WOKEN)
-    for work_id in set(works[:_WOKEN]) & set(made):
-        tx.wake("events.act", work_id)
-    return len(made)
+    work_ids = [new_id("wrk") for _ in subscription_ids]
+    added = await queries.add_actions(tx, tenant_id, event, subscription_ids, work_ids, _MAX_WOKEN)
+    for work_id in set(work_ids[:_MAX_WOKEN]) & set(added):
+        tx.wake(events.RUN_ACTION.name, work_id)
+    return len(added)
 
 
 async def _deliver(
-    parts: Parts, tx: Tx, tenant_id: str, row: Row, wanting: list[Wanting], reserve: Reserve
-) -> Begin:
-    named = [one.endpoint_id for one in wanting if one.endpoint_id is not None]
-    endpoints = await deliveries.endpoints(tx, tenant_id, row["event_type"], named)
+    services: Services,
+    tx: Tx,
+    tenant_id: str,
+    row: Row,
+    triggered: list[Triggered],
+    reserve: Reserve,
+) -> FanOut:
+    named = [one.endpoint_id for one in triggered if one.endpoint_id is not None]
+    endpoints = await deliveries.endpoints_for(tx, tenant_id, row["event_type"], named)
     if not endpoints:
-        return Begin()
-    told = Told(row["event_id"], row["event_type"], row["correlation_id"])
-    most, ids = len(parts.settings.webhook_retry_delays), list(endpoints)
+        return FanOut()
+    event = EmittedEvent(row["event_id"], row["event_type"], row["correlation_id"])
+    max_attempts, ids = len(services.settings.webhook_retry_delays), list(endpoints)
     tokens = {webhook_id: new_id("lea") for webhook_id in reserve(tenant_id, ids)}
-    leases = Leases(tokens, parts.settings.lease_seconds)
-    begun = await deliveries.begin(tx, tenant_id, told, ids, most=most, leases=leases)
-    body = parcels.body_of(row)
-    ready = [
-        Ready(
-            _work(one, tenant_id, told, most),
-            parcels.packed(endpoints[one.webhook_id], row, one.delivery_id, body),
+    leases = Leases(tokens, services.settings.lease_seconds)
+    delivering = await deliveries.begin(
+        tx, tenant_id, event, ids, max_attempts=max_attempts, leases=leases
+    )
+    body = deliveries.encode_body(row)
+    leased = [
+        LeasedDelivery(
+            _work_row(one, tenant_id, event, max_attempts),
+            deliveries.new_request(endpoints[one.webhook_id], row, one.delivery_id, body),
         )
-        for one in begun
+        for one in delivering
         if one.lease_token is not None
     ]
-    return Begin(ready, len(begun) - len(ready))
+    return FanOut(leased, len(delivering) - len(leased))
 
 
-def _work(begun: Begun, tenant_id: str, told: Told, most: int) -> WorkRow:
-    """Its row, as it was written."""
+def _work_row(
+    delivering: Delivering, tenant_id: str, event: EmittedEvent, max_attempts: int
+) -> WorkRow:
+    """The row of the ledger, as it was written."""
     return WorkRow(
-        begun.work_id,
-        tenant_id,
-        "webhooks.deliver",
-        begun.delivery_id,
-        1,
-        most,
-        begun.lease_token or "",
-        told.correlation_id,
-        told.id,
-        begun.webhook_id,
+        id=delivering.work_id,
+        tenant_id=tenant_id,
+        kind=deliveries.DELIVER.name,
+        ref_id=delivering.delivery_id,
+        attempt=1,
+        max_attempts=max_attempts,
+        lease_token=delivering.lease_token or "",
+        correlation_id=event.correlation_id,
+        cause_event_id=event.id,
+        lane=delivering.webhook_id,
     )
 
 
-async def _goes_on(tx: Tx, tenant_id: str, row: Row) -> bool:
+async def _may_continue(tx: Tx, tenant_id: str, event: Row) -> bool:
     """A chain ends after so many causes, and after so much work that came of it: neither a loop nor
     an avalanche goes on for ever.
     """
-    if row["depth"] > DEEPEST:
-        await _stop(tx, tenant_id, row, "too_long")
+    if event["depth"] > MAX_DEPTH:
+        await _record_stop(tx, tenant_id, event, "too_long")
         return False
-    if row["root_id"] is None:
+    if event["root_id"] is None:
         return True
-    made = await queries.offspring(tx, tenant_id, row["root_id"])
-    if made < WIDEST:
+    count = await events.derived_work(tx, tenant_id, event["root_id"])
+    if count < MAX_DERIVED_WORK:
         return True
-    if made < _TOLD:
-        await queries.add_offspring(tx, tenant_id, row["root_id"], _TOLD)
-        await _stop(tx, tenant_id, row, "too_wide")
+    if count < _STOPPED:
+        await events.add_derived_work(tx, tenant_id, event["root_id"], _STOPPED)
+        await _record_stop(tx, tenant_id, event, "too_wide")
     return False
 
 
-async def _stop(tx: Tx, tenant_id: str, row: Row, reason: Literal["too_long", "too_wide"]) -> None:
-    event_id, event_type = row["event_id"], row["event_type"]
+async def _record_stop(
+    tx: Tx, tenant_id: str, event: Row, reason: Literal["too_long", "too_wide"]
+) -> None:
+    event_id, event_type = event["event_id"], event["event_type"]
     log.warning("chain of causes stopped", event_id=event_id, type=event_type, reason=reason)
-    stopped = ChainStopped(event_id, event_type, row["depth"], reason)
+    stopped = ChainStopped(event_id, event_type, event["depth"], reason)
     await events.record(tx, stopped, tenant_id=tenant_id)

@@ -1,111 +1,111 @@
-"""Which events a subscription means: conditions on dotted paths in an event's data."""
+"""Which events trigger a subscription: conditions on dotted paths in an event's data."""
 
 from typing import Any, Final
 
 import msgspec
 
-from app.http.errors import Invalid
+from app.kit.errors import Invalid
 from app.kit.texts import is_deeper
 
-MOST: Final = 20
+MAX_FILTERS: Final = 20
 OPERATORS: Final = ("in", "gt", "lt", "exists")
 _PATH_CHARS = 200
-_MOST_BYTES = 8 * 1024
-_DEEPEST = 8
-_INDEX_CHARS = 9
+_MAX_BYTES = 8 * 1024
+_MAX_DEPTH = 8
+_MAX_INDEX_CHARS = 9
 _MISSING: Final = object()
 
 
-def checked(given: dict[str, Any]) -> dict[str, Any]:
-    """As given, or told what is wrong with each."""
-    if len(given) > MOST:
-        raise Invalid.field("filters", f"must be at most {MOST}")
-    if len(msgspec.json.encode(given)) > _MOST_BYTES:
-        raise Invalid.field("filters", f"must be at most {_MOST_BYTES // 1024} KiB")
+def validate(filters: dict[str, Any]) -> None:
+    """Raises Invalid with what is wrong with each condition."""
+    if len(filters) > MAX_FILTERS:
+        raise Invalid.field("filters", f"must be at most {MAX_FILTERS}")
+    if len(msgspec.json.encode(filters)) > _MAX_BYTES:
+        raise Invalid.field("filters", f"must be at most {_MAX_BYTES // 1024} KiB")
     problems = {
         f"filters.{path[:_PATH_CHARS]}": problem
-        for path, wanted in given.items()
-        if (problem := _problem(path, wanted)) is not None
+        for path, condition in filters.items()
+        if (problem := _find_problem(path, condition)) is not None
     }
     if problems:
         raise Invalid.fields(problems)
-    return given
 
 
-def _problem(path: str, wanted: Any) -> str | None:
+def _find_problem(path: str, condition: Any) -> str | None:
     if len(path) > _PATH_CHARS or not all(part.strip() for part in path.split(".")):
         return "must be a path in the event's data, like agent_id or values.email"
-    if is_deeper(wanted, _DEEPEST):
+    if is_deeper(condition, _MAX_DEPTH):
         return "is nested too deeply"
-    if not isinstance(wanted, dict):
+    if not isinstance(condition, dict):
         return None
-    if not wanted or not wanted.keys() <= set(OPERATORS):
+    if not condition or not condition.keys() <= set(OPERATORS):
         return f"must be a value, or an object with {', '.join(OPERATORS)}"
-    if "in" in wanted and not isinstance(wanted["in"], list):
+    if "in" in condition and not isinstance(condition["in"], list):
         return "in must be a list"
-    if "exists" in wanted and not isinstance(wanted["exists"], bool):
+    if "exists" in condition and not isinstance(condition["exists"], bool):
         return "exists must be true or false"
     for operator in ("gt", "lt"):
-        value = wanted.get(operator, 0)
+        value = condition.get(operator, 0)
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             return f"{operator} must be a number or a text"
     return None
 
 
 def match(filters: dict[str, Any] | None, data: Any) -> bool:
-    """All of them hold."""
-    return all(_holds(wanted, _at(data, path)) for path, wanted in (filters or {}).items())
+    """True when all conditions hold."""
+    return all(
+        _holds(condition, _value_at(data, path)) for path, condition in (filters or {}).items()
+    )
 
 
-def _at(data: Any, path: str) -> Any:
-    """A whole path may also be one key that has dots in it; numbers count in lists."""
+def _value_at(data: Any, path: str) -> Any:
+    """The value at a path. A whole path may also be one key with dots; numbers index lists."""
     if isinstance(data, dict) and path in data:
         return data[path]
-    found = data
+    value = data
     for part in path.split("."):
-        if isinstance(found, dict) and part in found:
-            found = found[part]
-        elif isinstance(found, list) and _is_index(part) and int(part) < len(found):
-            found = found[int(part)]
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and _is_index(part) and int(part) < len(value):
+            value = value[int(part)]
         else:
             return _MISSING
-    return found
+    return value
 
 
 def _is_index(part: str) -> bool:
-    return part.isascii() and part.isdecimal() and len(part) <= _INDEX_CHARS
+    return part.isascii() and part.isdecimal() and len(part) <= _MAX_INDEX_CHARS
 
 
-def _holds(wanted: Any, found: Any) -> bool:
-    if not isinstance(wanted, dict):
-        return _same(wanted, found)
-    for operator, value in wanted.items():
-        match operator:
-            case "exists":
-                held = (found is not _MISSING) == value
-            case "in":
-                held = any(_same(one, found) for one in value)
-            case "gt":
-                held = _comparable(found, value) and found > value
-            case _:
-                held = _comparable(found, value) and found < value
-        if not held:
-            return False
-    return True
+def _holds(condition: Any, value: Any) -> bool:
+    if not isinstance(condition, dict):
+        return _is_same(condition, value)
+    return all(_compare(operator, operand, value) for operator, operand in condition.items())
 
 
-def _same(one: Any, other: Any) -> bool:
+def _compare(operator: str, operand: Any, value: Any) -> bool:
+    match operator:
+        case "exists":
+            return bool((value is not _MISSING) == operand)
+        case "in":
+            return any(_is_same(one, value) for one in operand)
+        case "gt":
+            return bool(_are_comparable(value, operand) and value > operand)
+    return bool(_are_comparable(value, operand) and value < operand)
+
+
+def _is_same(one: Any, other: Any) -> bool:
     """As JSON has it: true is not 1, and 1 is 1.0."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(_is_same, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
     return bool(one == other)
 
 
-def _comparable(one: Any, other: Any) -> bool:
+def _are_comparable(one: Any, other: Any) -> bool:
     """Two numbers, or two texts, which covers dates."""
     if isinstance(one, bool) or isinstance(other, bool):
         return False

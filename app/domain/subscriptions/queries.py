@@ -1,22 +1,28 @@
-"""The subscriptions' SQL: who wants an event, and how often each got one."""
+"""The subscriptions' SQL: which of them an event triggers, and how often each was triggered."""
 
-from app.kit.work import KINDS
-from db import fast
+from sqlalchemy import Select, select
+
+from app.domain.events import service as events
+from app.kit import paging, quota
+from app.kit.paging import Page
+from db import fast, ledger
+from db.counting import Total
 from db.fast import Row
+from db.models import EventSubscription, Webhook
 from db.session import Tx
 
-_EVENT = """
-SELECT id AS event_id, type AS event_type, correlation_id, created_at AS told_at, depth, root_id,
-       test, data::text AS data
-FROM event_log
-WHERE tenant_id = $1 AND id = $2
-"""
-_OFFSPRING = "SELECT offspring FROM event_log WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE"
-_ADD_OFFSPRING = """
-UPDATE event_log SET offspring = offspring + $3 WHERE tenant_id = $1 AND id = $2
-"""
-# Who delivers to a webhook that is switched off wants nothing, for as long as it is.
-_WANTING = """
+MAX_SUBSCRIPTIONS = 500
+_SORTABLE = {
+    "event_type": EventSubscription.event_type,
+    "action_type": EventSubscription.action_type,
+    "trigger_count": EventSubscription.trigger_count,
+    "last_triggered_at": EventSubscription.last_triggered_at,
+    "created_at": EventSubscription.created_at,
+    "updated_at": EventSubscription.updated_at,
+}
+
+# A subscription to a webhook that is switched off is not triggered for as long as it is.
+_TRIGGERED_BY = """
 SELECT s.id, s.action_type, s.filters::text AS filters, w.id AS endpoint_id
 FROM event_subscriptions s
 LEFT JOIN webhooks w ON w.tenant_id = s.tenant_id AND (
@@ -25,18 +31,22 @@ LEFT JOIN webhooks w ON w.tenant_id = s.tenant_id AND (
 WHERE s.tenant_id = $1 AND s.event_type = $2 AND s.active AND w.active IS DISTINCT FROM false
 ORDER BY s.id
 """
-# One statement for all of them; an event that is handed out twice adds none.
-_ADD_ACTIONS = f"""
-INSERT INTO work (tenant_id, id, kind, ref_id, dedupe_key, max_attempts, correlation_id,
-                  cause_event_id, dispatched_at)
-SELECT $1::text, g.work_id, 'events.act', g.id, g.id || ':' || $2::text,
-       {KINDS["events.act"].max_attempts}, $3, $2::text,
-       CASE WHEN g.number <= $6 THEN now() END
-FROM unnest($4::text[], $5::text[]) WITH ORDINALITY AS g(id, work_id, number)
+# One statement for all of them; an event that is fanned out twice adds none.
+_ADD_ACTIONS = ledger.insert_sql(
+    """unnest($4::text[], $5::text[]) WITH ORDINALITY AS g(id, work_id, number)
 ON CONFLICT (kind, dedupe_key) DO NOTHING
-RETURNING id
-"""  # noqa: S608  # our own text
-_COUNT = """
+RETURNING id""",
+    tenant_id="$1::text",
+    id="g.work_id",
+    kind=f"'{events.RUN_ACTION.name}'",
+    ref_id="g.id",
+    dedupe_key="g.id || ':' || $2::text",
+    max_attempts=str(events.RUN_ACTION.max_attempts),
+    correlation_id="$3",
+    cause_event_id="$2::text",
+    dispatched_at="CASE WHEN g.number <= $6 THEN now() END",
+)
+_COUNT_TRIGGERS = """
 UPDATE event_subscriptions s SET trigger_count = trigger_count + 1, last_triggered_at = now()
 FROM (SELECT id FROM event_subscriptions WHERE tenant_id = $1 AND id = ANY($2)
       ORDER BY id FOR UPDATE) hit
@@ -56,36 +66,27 @@ _ACTION = """
 SELECT action_type, action_config::text AS action_config FROM event_subscriptions
 WHERE tenant_id = $1 AND id = $2
 """
+_SWITCH_OFF_OF_WEBHOOK = """
+UPDATE event_subscriptions s SET active = false, updated_at = now()
+FROM webhooks w WHERE w.tenant_id = $1 AND w.id = $2 AND s.id = w.subscription_id
+"""
 
 
-async def event(tx: Tx, tenant: str, event_id: str) -> Row | None:
-    return await fast.row(tx, tenant, _EVENT, event_id)
-
-
-async def offspring(tx: Tx, tenant: str, root_id: str) -> int:
-    """How much work a chain has made so far; nobody else adds to it until the transaction ends."""
-    return int(await fast.value(tx, tenant, _OFFSPRING, root_id) or 0)
-
-
-async def add_offspring(tx: Tx, tenant: str, root_id: str, count: int) -> None:
-    await fast.execute(tx, tenant, _ADD_OFFSPRING, root_id, count)
-
-
-async def wanting(tx: Tx, tenant: str, event_type: str) -> list[Row]:
-    return await fast.rows(tx, tenant, _WANTING, event_type)
+async def triggered_by(tx: Tx, tenant: str, event_type: str) -> list[Row]:
+    return await fast.rows(tx, tenant, _TRIGGERED_BY, event_type)
 
 
 async def add_actions(
     tx: Tx, tenant: str, event: Row, ids: list[str], work_ids: list[str], woken: int
 ) -> list[str]:
-    """The work that is new; for the first ones a worker is woken, the others wait for a poller."""
-    given = (event["event_id"], event["correlation_id"], ids, work_ids, woken)
-    made = await fast.rows(tx, tenant, _ADD_ACTIONS, *given)
-    return [row["id"] for row in made]
+    """The work that is new. Workers are woken for the first ones; pollers find the others."""
+    columns = (event["event_id"], event["correlation_id"], ids, work_ids, woken)
+    rows = await fast.rows(tx, tenant, _ADD_ACTIONS, *columns)
+    return [row["id"] for row in rows]
 
 
-async def count(tx: Tx, tenant: str, ids: list[str]) -> None:
-    await fast.execute(tx, tenant, _COUNT, ids)
+async def count_triggers(tx: Tx, tenant: str, ids: list[str]) -> None:
+    await fast.execute(tx, tenant, _COUNT_TRIGGERS, ids)
 
 
 async def of_workflow(tx: Tx, tenant: str | None, workflow_id: str) -> list[Row]:
@@ -96,5 +97,55 @@ async def switch(tx: Tx, tenant: str, ids: list[str], *, active: bool) -> int:
     return await fast.execute(tx, tenant, _SWITCH, ids, active)
 
 
+async def switch_off_of_webhook(tx: Tx, tenant: str, webhook_id: str) -> None:
+    """The subscription whose own address a disabled webhook is."""
+    await fast.execute(tx, tenant, _SWITCH_OFF_OF_WEBHOOK, webhook_id)
+
+
 async def action(tx: Tx, tenant: str, subscription_id: str) -> Row | None:
     return await fast.row(tx, tenant, _ACTION, subscription_id)
+
+
+async def list_page(
+    tx: Tx,
+    page: Page,
+    *,
+    event_type: str | None,
+    action_type: str | None,
+    active: bool | None,
+    sort: str | None,
+) -> tuple[list[EventSubscription], Total]:
+    statement: Select[EventSubscription] = select(EventSubscription)
+    for column, value in (
+        (EventSubscription.event_type, event_type),
+        (EventSubscription.action_type, action_type),
+        (EventSubscription.active, active),
+    ):
+        if value is not None:
+            statement = statement.where(column == value)
+    ordering = paging.order(sort, _SORTABLE, "-created_at", EventSubscription.id)
+    return await paging.fetch(tx, statement, page, ordering)
+
+
+async def find(
+    tx: Tx, subscription_id: str, *, for_update: bool = False
+) -> EventSubscription | None:
+    session = await tx.session()
+    row: EventSubscription | None = await session.get(
+        EventSubscription, subscription_id, with_for_update=for_update
+    )
+    return row
+
+
+async def own_endpoint(tx: Tx, subscription_id: str, *, for_update: bool = False) -> Webhook | None:
+    statement = select(Webhook).where(Webhook.subscription_id == subscription_id)
+    if for_update:
+        # Read again: it may have changed since it was loaded.
+        statement = statement.with_for_update().execution_options(populate_existing=True)
+    endpoint: Webhook | None = await (await tx.session()).scalar(statement)
+    return endpoint
+
+
+async def check_quota(tx: Tx, tenant_id: str) -> None:
+    theirs = EventSubscription.tenant_id == tenant_id
+    await quota.check(tx, EventSubscription, MAX_SUBSCRIPTIONS, "subscriptions", theirs)

@@ -3,16 +3,18 @@ from typing import Annotated
 from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
+from app.domain.area import Areas
 from app.domain.tenants import service
 from app.domain.tenants.schemas import CreateTenant, PlanName, TenantView, UpdateTenant
-from app.http.given import Id, Page, Parts, Principal, Tx
-from app.http.paging import Paged, Search, Sort
+from app.http.dependencies import Id, Page, Principal, Services, Tx
+from app.http.paging import Search, Sort
+from app.kit.paging import Paged
 
 
 class TenantController(Controller):
     path = "/api/v1/tenants"
-    tags = ["Tenants"]  # noqa: RUF012  # litestar's own type
-    opt = {"needs": "admin:tenants"}  # noqa: RUF012
+    tags = ["Tenants"]  # litestar's own type
+    opt = {"needs": "admin:tenants"}
 
     @get(summary="List tenants")
     async def list_tenants(
@@ -24,7 +26,7 @@ class TenantController(Controller):
         sort: Sort = None,
     ) -> Paged[TenantView]:
         """Sort by name, plan or created_at; the newest first unless told otherwise."""
-        return await service.page_of(tx, page_in, search=search, plan=plan, sort=sort)
+        return await service.list_page(tx, page_in, search=search, plan=plan, sort=sort)
 
     @post(summary="Create a tenant")
     async def create_tenant(self, tx: Tx, data: JSONBody[CreateTenant]) -> TenantView:
@@ -36,11 +38,13 @@ class TenantController(Controller):
 
     @put("/{tenant_id:str}", summary="Change a tenant")
     async def update_tenant(
-        self, tx: Tx, parts: Parts, tenant_id: Id, data: JSONBody[UpdateTenant]
+        self, tx: Tx, services: Services, tenant_id: Id, data: JSONBody[UpdateTenant]
     ) -> TenantView:
         """Any subset of the fields. New limits hold from the tenant's next request on."""
-        return await service.update(tx, parts.copies, tenant_id, data)
+        return await service.update(tx, services.session_cache, tenant_id, data)
 
     @delete("/{tenant_id:str}", summary="Delete an empty tenant")
-    async def delete_tenant(self, tx: Tx, principal: Principal, tenant_id: Id) -> None:
-        await service.delete(tx, tenant_id, principal.tenant_id)
+    async def delete_tenant(
+        self, tx: Tx, services: Services, principal: Principal, tenant_id: Id
+    ) -> None:
+        await service.delete(tx, services.get(Areas), tenant_id, principal.tenant_id)

@@ -1,14 +1,26 @@
+"""The tenants' SQL."""
+
+from collections.abc import Iterable
+
+from sqlalchemy import select
+
+from app.kit import paging
+from app.kit.paging import Page
+from db.counting import Total
 from db.fast import Row
+from db.models import Tenant
 from db.session import Tx
 
-_ONE = "SELECT id, name, plan, limits::text AS limits, created_at FROM tenants WHERE id = $1"
+_SORTABLE = {"name": Tenant.name, "plan": Tenant.plan, "created_at": Tenant.created_at}
+
+_FIND = "SELECT id, name, plan, limits::text AS limits, created_at FROM tenants WHERE id = $1"
 
 _HAS_USERS = "SELECT EXISTS (SELECT 1 FROM users WHERE tenant_id = $1)"
 _DEFAULT = "SELECT value FROM instance_state WHERE key = 'default_tenant'"
 
 
-async def one(tx: Tx, tenant_id: str) -> Row | None:
-    found: Row | None = await (await tx.raw()).fetchrow(_ONE, tenant_id)
+async def find(tx: Tx, tenant_id: str) -> Row | None:
+    found: Row | None = await (await tx.raw()).fetchrow(_FIND, tenant_id)
     return found
 
 
@@ -17,11 +29,23 @@ async def has_users(tx: Tx, tenant_id: str) -> bool:
     return bool(await (await tx.raw()).fetchval(_HAS_USERS, tenant_id))
 
 
-async def delete_records(tx: Tx, tenant_id: str) -> None:
-    """What refers to no tenant row, because everything that happens writes it."""
+async def delete_records(tx: Tx, tables: Iterable[str], tenant_id: str) -> None:
+    """Rows that refer to no tenant row, so that writing them takes no lock of it."""
     raw = await tx.raw()
-    for table in ("event_log", "usage"):
-        await raw.execute(f"DELETE FROM {table} WHERE tenant_id = $1", tenant_id)  # noqa: S608
+    for table in tables:
+        await raw.execute(f"DELETE FROM {table} WHERE tenant_id = $1", tenant_id)
+
+
+async def list_page(
+    tx: Tx, page: Page, *, search: str | None, plan: str | None, sort: str | None
+) -> tuple[list[Tenant], Total]:
+    statement = select(Tenant)
+    if search:
+        statement = statement.where(paging.contains(Tenant.name, search))
+    if plan:
+        statement = statement.where(Tenant.plan == plan)
+    ordering = paging.order(sort, _SORTABLE, "-created_at", Tenant.id)
+    return await paging.fetch(tx, statement, page, ordering)
 
 
 async def default_id(tx: Tx) -> str | None:

@@ -2,50 +2,39 @@
 
 from typing import Any
 
-from sqlalchemy import select
-
 from app.domain.agents import service as agents
-from app.domain.agents import telling
-from app.domain.tools import auths, configs, plans, queries, service
+from app.domain.tools import auths, configs, plans, queries, registry
 from app.domain.tools.auths import CredentialAuth
 from app.domain.tools.errors import AttachmentNotFound, ToolNotFound
 from app.domain.tools.schemas import Attachment, AttachTool, NewAttachment, PatchAttachment
-from app.domain.tools.service import Registry
-from app.http import bodies
-from app.http.errors import Conflict, Invalid
+from app.http.context import RequestContext
+from app.kit import validation
+from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
 from app.kit.texts import is_deeper
 from db.models import Agent, AgentTool, Tool
 from db.session import Tx
 
-_MOST = 100
-_DEEPEST = 32
+_MAX_TOOLS = 100
+_MAX_DEPTH = 32
 
 
-async def every(tx: Tx, agent_id: str) -> list[Attachment]:
+async def list_all(tx: Tx, agent_id: str) -> list[Attachment]:
     await agents.find(tx, agent_id)
-    found = await (await tx.session()).execute(
-        select(AgentTool, Tool)
-        .join(Tool, Tool.id == AgentTool.tool_id)
-        .where(AgentTool.agent_id == agent_id)
-        .order_by(AgentTool.display_order, AgentTool.attached_at, AgentTool.id)
-    )
-    return [_view(link, tool) for link, tool in found]
+    return [_view(link, tool) for link, tool in await queries.list_attachments(tx, agent_id)]
 
 
-async def attach(at: Registry, agent_id: str, data: AttachTool) -> NewAttachment:
-    agent = await agents.find(at.tx, agent_id, for_update=True)
-    tool = await service.find(at.tx, data.tool_id)
+async def attach(context: RequestContext, agent_id: str, data: AttachTool) -> NewAttachment:
+    agent = await agents.find(context.tx, agent_id, for_update=True)
+    tool = await registry.find(context.tx, data.tool_id)
     if tool.tenant_id != agent.tenant_id:
         raise ToolNotFound(f"There is no tool {data.tool_id[:64]}")
-    session = await at.tx.session()
-    links = list(
-        await session.scalars(select(AgentTool.tool_id).where(AgentTool.agent_id == agent_id))
-    )
-    if data.tool_id in links:
+    session = await context.tx.session()
+    attached = {other.id for _, other in await queries.list_attachments(context.tx, agent_id)}
+    if data.tool_id in attached:
         raise Conflict(f"{tool.name} is attached already")
-    if len(links) >= _MOST:
-        raise Conflict(f"An agent has at most {_MOST} tools; detach one first")
+    if len(attached) >= _MAX_TOOLS:
+        raise Conflict(f"An agent has at most {_MAX_TOOLS} tools; detach one first")
     link = AgentTool(
         id=new_id("atl"),
         tenant_id=agent.tenant_id,
@@ -56,13 +45,13 @@ async def attach(at: Registry, agent_id: str, data: AttachTool) -> NewAttachment
     link.display_order = (
         data.display_order
         if data.display_order is not None
-        else await queries.next_place(at.tx, agent.tenant_id, agent.id)
+        else await queries.next_place(context.tx, agent.tenant_id, agent.id)
     )
-    await _set_override(at, link, tool, data.config_override)
+    await _set_override(context, link, tool, data.config_override)
     session.add(link)
     await session.flush()
     await session.refresh(link)
-    await telling.tell(at.tx, agent, "tools")
+    await agents.emit_updated(context.tx, agent, ["tools"])
     return NewAttachment(
         agent.id,
         tool.id,
@@ -73,15 +62,17 @@ async def attach(at: Registry, agent_id: str, data: AttachTool) -> NewAttachment
     )
 
 
-async def patch(at: Registry, agent_id: str, tool_id: str, data: PatchAttachment) -> Attachment:
-    agent, link, tool = await _existing(at.tx, agent_id, tool_id)
-    values = bodies.given(data)
+async def patch(
+    context: RequestContext, agent_id: str, tool_id: str, data: PatchAttachment
+) -> Attachment:
+    agent, link, tool = await _existing(context.tx, agent_id, tool_id)
+    values = validation.set_fields(data)
     if "config_override" in values:
-        await _set_override(at, link, tool, values.pop("config_override"))
+        await _set_override(context, link, tool, values.pop("config_override"))
     for name, value in values.items():
         setattr(link, name, value)
-    await (await at.tx.session()).flush()
-    await telling.tell(at.tx, agent, "tools")
+    await (await context.tx.session()).flush()
+    await agents.emit_updated(context.tx, agent, ["tools"])
     return _view(link, tool)
 
 
@@ -90,61 +81,54 @@ async def detach(tx: Tx, agent_id: str, tool_id: str) -> None:
     session = await tx.session()
     await session.delete(link)
     await session.flush()
-    await telling.tell(tx, agent, "tools")
+    await agents.emit_updated(tx, agent, ["tools"])
 
 
 async def _set_override(
-    at: Registry, link: AgentTool, tool: Tool, given: dict[str, Any] | None
+    context: RequestContext, link: AgentTool, tool: Tool, given: dict[str, Any] | None
 ) -> None:
     """Replaces what was there. Its auth is sealed apart from the rest, which is shown."""
     link.config_override = link.override_auth = None
     if given is None:
         return
-    if is_deeper(given, _DEEPEST):
-        raise Invalid.field("config_override", f"is nested deeper than {_DEEPEST} levels")
+    if is_deeper(given, _MAX_DEPTH):
+        raise Invalid.field("config_override", f"is nested deeper than {_MAX_DEPTH} levels")
     override = dict(given)
     auth_given = override.pop("auth_config", None)
     override = configs.kept(tool.tool_type, override)
     whole = configs.merged(tool.config, override)
     plain = tool.auth_type == "none"
     if auth_given is None and not plain:
-        config = plans.overridden(tool.tool_type, tool.config, override, at.guard, plain=True)
-        there = configs.destination(service.as_config(tool.tool_type, tool.config), at.guard)
-        plain = configs.destination(config, at.guard) != there
-    await service.checked_config(at, tool.tool_type, whole, "config_override", plain=plain)
+        config = plans.overridden(tool.tool_type, tool.config, override, context.guard, plain=True)
+        there = configs.destination(registry.as_config(tool.tool_type, tool.config), context.guard)
+        plain = configs.destination(config, context.guard) != there
+    await registry.validate_config(context, tool.tool_type, whole, "config_override", plain=plain)
     link.config_override = override
     if auth_given is not None:
-        link.override_auth = await _sealed_auth(at, link, tool, override, auth_given)
+        link.override_auth = await _sealed_auth(context, link, tool, override, auth_given)
 
 
 async def _sealed_auth(
-    at: Registry, link: AgentTool, tool: Tool, override: dict[str, Any], given: Any
+    context: RequestContext, link: AgentTool, tool: Tool, override: dict[str, Any], given: Any
 ) -> bytes:
     name = "config_override.auth_config"
     if tool.auth_type == "none":
         raise Invalid.field(name, "the tool's auth_type is none")
     if not isinstance(given, dict):
         raise Invalid.field(name, "must be an object")
-    auth = await service.checked_auth(at, tool.tenant_id, tool.auth_type, given, name)
+    auth = await registry.validate_auth(context, tool.tenant_id, tool.auth_type, given, name)
     if isinstance(auth, CredentialAuth):
         # Where a credential is sent is a decision about the credential.
-        at.principal.require("credentials:write")
-    place = plans.override_place(link.tenant_id, link.id)
-    config = plans.overridden(tool.tool_type, tool.config, override, at.guard, plain=True)
-    to = service.destination(tool.tool_type, config, at.guard)
-    return at.keyring.seal(auths.packed(auth, to), place)
+        context.principal.require("credentials:write")
+    seal_context = plans.override_context(link.tenant_id, link.id)
+    config = plans.overridden(tool.tool_type, tool.config, override, context.guard, plain=True)
+    to = registry.destination(tool.tool_type, config, context.guard)
+    return context.keyring.seal(auths.encode(auth, to), seal_context)
 
 
 async def _existing(tx: Tx, agent_id: str, tool_id: str) -> tuple[Agent, AgentTool, Tool]:
     agent = await agents.find(tx, agent_id)
-    found = (
-        await (await tx.session()).execute(
-            select(AgentTool, Tool)
-            .join(Tool, Tool.id == AgentTool.tool_id)
-            .where(AgentTool.agent_id == agent_id, AgentTool.tool_id == tool_id)
-            .with_for_update(of=AgentTool)
-        )
-    ).first()
+    found = await queries.lock_attachment(tx, agent_id, tool_id)
     if found is None:
         raise AttachmentNotFound(f"This agent has no tool {tool_id[:64]}")
     return agent, found[0], found[1]

@@ -6,10 +6,10 @@ import msgspec
 from msgspec import Meta
 
 from app.domain.tools.configs import HeaderMap
-from app.http import bodies
-from app.http.bodies import VISIBLE
-from app.http.errors import Invalid
+from app.kit import validation
 from app.kit.egress import Guard
+from app.kit.errors import Invalid
+from app.kit.validation import VISIBLE
 
 AuthType = Literal["none", "api_key", "oauth2", "basic", "bearer", "custom"]
 Secret = Annotated[str, Meta(min_length=1, max_length=16_384)]
@@ -69,11 +69,11 @@ AUTHS: Final[dict[str, AuthKind]] = {
 }
 
 
-def checked(auth_type: str, given: dict[str, Any], guard: Guard, name: str) -> AuthConfig:
+def validate(auth_type: str, given: dict[str, Any], guard: Guard, name: str) -> AuthConfig:
     if "credential_id" in given:
-        found: AuthConfig = bodies.converted(CredentialAuth, given, name)
+        found: AuthConfig = validation.convert_field(CredentialAuth, given, name)
         return found
-    found = bodies.converted(AUTHS[auth_type].config, given, name)
+    found = validation.convert_field(AUTHS[auth_type].config, given, name)
     if isinstance(found, OAuth2Auth):
         problem = guard.problem_with(found.token_url)
         if problem is not None:
@@ -92,11 +92,11 @@ class _Kept(msgspec.Struct):
     auth: dict[str, Any]
 
 
-def packed(auth: AuthConfig, to: tuple[Any, ...]) -> bytes:
+def encode(auth: AuthConfig, to: tuple[Any, ...]) -> bytes:
     return msgspec.json.encode(_Kept(_place(to), msgspec.to_builtins(auth)))
 
 
-def read(auth_type: str, opened: bytes, to: tuple[Any, ...]) -> AuthConfig:
+def decode(auth_type: str, opened: bytes, to: tuple[Any, ...]) -> AuthConfig:
     kept = msgspec.json.decode(opened, type=_Kept)
     if kept.to != _place(to):
         raise MeantForElsewhere

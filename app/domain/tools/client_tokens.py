@@ -4,9 +4,7 @@ import asyncio
 import hashlib
 
 from app.domain.tools.auths import OAuth2Auth
-from app.domain.vault import oauth
-from app.domain.vault.oauth import Grant
-from app.domain.vault.types import OAuth2Secrets
+from app.domain.vault.service import OAuth2Secrets, TokenGrant, is_expired, request_token
 from app.kit.egress import Egress
 
 _MOST = 1000
@@ -17,17 +15,13 @@ class ClientTokens:
 
     def __init__(self, egress: Egress) -> None:
         self._egress = egress
-        self._grants: dict[str, Grant] = {}
-        self._asking: dict[str, asyncio.Task[Grant]] = {}
+        self._grants: dict[str, TokenGrant] = {}
+        self._asking: dict[str, asyncio.Task[TokenGrant]] = {}
 
     async def fresh(self, auth: OAuth2Auth, *, refused: str | None = None) -> str:
         key = _key(auth)
         known = self._grants.get(key)
-        if (
-            known is not None
-            and known.access_token != refused
-            and not oauth.is_over(known.expires_at)
-        ):
+        if known is not None and known.access_token != refused and not is_expired(known.expires_at):
             return known.access_token
         running = self._asking.get(key)
         if running is None:
@@ -36,14 +30,14 @@ class ClientTokens:
             running.add_done_callback(lambda _: self._asking.pop(key, None))
         return (await asyncio.shield(running)).access_token
 
-    async def _asked(self, key: str, auth: OAuth2Auth) -> Grant:
+    async def _asked(self, key: str, auth: OAuth2Auth) -> TokenGrant:
         secrets = OAuth2Secrets(
             client_id=auth.client_id,
             client_secret=auth.client_secret,
             token_url=auth.token_url,
             scopes=auth.scope.split(),
         )
-        grant = await oauth.ask(self._egress, secrets)
+        grant = await request_token(self._egress, secrets)
         if len(self._grants) >= _MOST:
             self._grants.clear()
         self._grants[key] = grant

@@ -5,11 +5,10 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from app.http import bodies
-from app.http.bodies import VISIBLE
-from app.http.errors import Invalid
-from app.kit import databases
+from app.kit import databases, validation
 from app.kit.egress import Guard
+from app.kit.errors import Invalid
+from app.kit.validation import VISIBLE
 
 ToolType = Literal["rest_api", "function", "webhook", "database", "script", "custom"]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -20,8 +19,10 @@ Operation = Literal[
 # A name that can be nothing but a file beside the others: no path, no option, nothing hidden.
 _FILE = r"^(?![\s\S]*\n)(?![\s\S]*\.\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"
 _PACKAGE = r"^(?![\s\S]*\n)[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$"
-bodies.explain(_FILE, "must be a plain file name: letters, digits, dots, dashes, underscores")
-bodies.explain(_PACKAGE, "must be the name of a package, without a version")
+validation.describe_pattern(
+    _FILE, "must be a plain file name: letters, digits, dots, dashes, underscores"
+)
+validation.describe_pattern(_PACKAGE, "must be the name of a package, without a version")
 
 FileName = Annotated[str, Meta(pattern=_FILE)]
 Packages = Annotated[list[Annotated[str, Meta(pattern=_PACKAGE)]], Meta(max_length=50)]
@@ -114,13 +115,13 @@ Config = (
 )
 
 
-class Kind(msgspec.Struct, frozen=True):
-    """A type of tool. `takes_auth`: it sends something somewhere that may want to know who."""
+class ToolTypeSpec(msgspec.Struct, frozen=True):
+    """A type of tool. `takes_auth`: it sends requests that can be authenticated."""
 
     type: ToolType
     config: Any
     takes_auth: bool
-    takes: dict[str, Any]
+    parameters: dict[str, Any]
     input: Any = None
 
 
@@ -128,15 +129,15 @@ def _object(required: list[str], **properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 
-# What a model is told about the input of a tool that says nothing of it.
-KINDS: Final[dict[str, Kind]] = {
-    kind.type: kind
-    for kind in (
-        Kind(
+# `parameters` describe the input to a model where the tool has no input_schema.
+TOOL_TYPES: Final[dict[str, ToolTypeSpec]] = {
+    spec.type: spec
+    for spec in (
+        ToolTypeSpec(
             "rest_api",
             RestApiConfig,
             takes_auth=True,
-            takes=_object(
+            parameters=_object(
                 [],
                 endpoint={"type": "string", "description": "Which endpoint to call"},
                 params={"type": "object", "description": "For the path and the query"},
@@ -144,30 +145,30 @@ KINDS: Final[dict[str, Kind]] = {
             ),
             input=RestInput,
         ),
-        Kind("webhook", WebhookConfig, takes_auth=True, takes=_object([])),
-        Kind("function", FunctionConfig, takes_auth=False, takes=_object([])),
-        Kind("script", ScriptConfig, takes_auth=False, takes=_object([])),
-        Kind(
+        ToolTypeSpec("webhook", WebhookConfig, takes_auth=True, parameters=_object([])),
+        ToolTypeSpec("function", FunctionConfig, takes_auth=False, parameters=_object([])),
+        ToolTypeSpec("script", ScriptConfig, takes_auth=False, parameters=_object([])),
+        ToolTypeSpec(
             "database",
             DatabaseConfig,
             takes_auth=True,
-            takes=_object(
+            parameters=_object(
                 ["query"],
                 query={"type": "string", "description": "One SQL statement"},
                 params={"type": "array", "description": "Values for its placeholders"},
             ),
             input=DatabaseInput,
         ),
-        Kind("custom", CustomConfig, takes_auth=True, takes=_object([])),
+        ToolTypeSpec("custom", CustomConfig, takes_auth=True, parameters=_object([])),
     )
 }
 
 
-def checked(
+def validate(
     tool_type: str, given: dict[str, Any], guard: Guard, name: str, *, plain: bool
 ) -> Config:
     """The config as its type wants it. `plain`: no secret goes where it leads."""
-    config: Config = bodies.converted(KINDS[tool_type].config, given, name)
+    config: Config = validation.convert_field(TOOL_TYPES[tool_type].config, given, name)
     match config:
         case RestApiConfig():
             _check_url(f"{name}.base_url", config.base_url, guard, plain=plain)
@@ -212,7 +213,7 @@ def _check_database(config: DatabaseConfig, name: str) -> None:
 
 def kept(tool_type: str, given: dict[str, Any]) -> dict[str, Any]:
     """What of a config is stored: the keys that mean something."""
-    known = {field.encode_name for field in msgspec.structs.fields(KINDS[tool_type].config)}
+    known = {field.encode_name for field in msgspec.structs.fields(TOOL_TYPES[tool_type].config)}
     return {key: value for key, value in given.items() if key in known}
 
 

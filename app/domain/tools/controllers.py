@@ -3,7 +3,7 @@ from typing import Annotated
 from litestar import Controller, delete, get, patch, post, put
 from litestar.params import JSONBody, QueryParameter
 
-from app.domain.tools import attachments, discovery, executions, service
+from app.domain.tools import attachments, discovery, executions, registry
 from app.domain.tools.categories import Category
 from app.domain.tools.configs import ToolType
 from app.domain.tools.schemas import (
@@ -27,23 +27,14 @@ from app.domain.tools.schemas import (
     ToolSummary,
     UpdateTool,
 )
-from app.domain.tools.service import Registry
-from app.http.given import HttpRequest, Id, Page, Principal, Tx
-from app.http.paging import MOMENT, Paged, Search, Sort, moment
-from app.parts import parts_of
-from app.security.principal import principal_of
-from db.session import Tx as _Tx
-
-
-def _registry(request: HttpRequest, tx: _Tx) -> Registry:
-    parts = parts_of(request)
-    guard, principal = parts.egress.guard, principal_of(request)
-    return Registry(tx, parts.settings, parts.keyring, guard, principal)
+from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
+from app.http.paging import MOMENT, Search, Sort, moment
+from app.kit.paging import Paged
 
 
 class ToolController(Controller):
     path = "/v1/tools"
-    tags = ["Tools"]  # noqa: RUF012  # litestar's own type
+    tags = ["Tools"]
 
     @get(summary="List tools", needs="tools:read")
     async def list_tools(
@@ -58,42 +49,40 @@ class ToolController(Controller):
         """`search` looks in names and descriptions. Sort by name, slug, category, tool_type,
         usage_count, last_used_at, created_at or updated_at; the newest first unless told otherwise.
         """
-        return await service.page_of(
+        return await registry.list_page(
             tx, page_in, category=category, tool_type=tool_type, search=search, sort=sort
         )
 
     @post(summary="Create a tool", needs="tools:write")
-    async def create_tool(
-        self, request: HttpRequest, tx: Tx, data: JSONBody[CreateTool]
-    ) -> ToolData:
+    async def create_tool(self, context: Context, data: JSONBody[CreateTool]) -> ToolData:
         """`config` and `auth_config` are checked by type; `auth_config` is sealed and never shown
         again. `auth_config.credential_id` uses a credential of the vault, which needs an access
         rule for this tool.
         """
-        return ToolData(await service.create(_registry(request, tx), data))
+        return ToolData(await registry.create(context, data))
 
     @get("/categories", summary="List categories", needs="tools:read")
     async def list_categories(self, tx: Tx) -> CategoryList:
-        return CategoryList(await service.categories(tx))
+        return CategoryList(await registry.categories(tx))
 
     @get("/{tool_id:str}", summary="Get a tool", needs="tools:read")
     async def get_tool(self, tx: Tx, tool_id: Id) -> FullToolData:
-        return FullToolData(await service.get(tx, tool_id))
+        return FullToolData(await registry.get(tx, tool_id))
 
     @put("/{tool_id:str}", summary="Change a tool", needs="tools:write")
     async def update_tool(
-        self, request: HttpRequest, tx: Tx, tool_id: Id, data: JSONBody[UpdateTool]
+        self, context: Context, tool_id: Id, data: JSONBody[UpdateTool]
     ) -> FullToolData:
         """Any subset of the fields. `config` is merged by key (null takes a key away);
         `auth_config` replaces the stored one, and is needed again when the tool leads to another
         host.
         """
-        return FullToolData(await service.update(_registry(request, tx), tool_id, data))
+        return FullToolData(await registry.update(context, tool_id, data))
 
     @delete("/{tool_id:str}", summary="Delete a tool", needs="tools:delete")
     async def delete_tool(self, tx: Tx, tool_id: Id) -> None:
         """Takes its executions along, and leaves every agent that has it."""
-        await service.delete(tx, tool_id)
+        await registry.delete(tx, tool_id)
 
     @post(
         "/{tool_id:str}/execute",
@@ -104,14 +93,14 @@ class ToolController(Controller):
         cost="execute",
     )
     async def execute_tool(
-        self, request: HttpRequest, tool_id: Id, data: JSONBody[Execute]
+        self, services: Services, principal: Principal, tool_id: Id, data: JSONBody[Execute]
     ) -> ExecutionData:
         """Runs on a worker and waits for it. A tool that fails is a normal answer whose `status`
         is `failed` or `timeout`, with an `error`.
         """
-        parts, scope = parts_of(request), principal_of(request).scope
-        done = await executions.execute(parts, scope, tool_id, data.input, data.agent_id)
-        return ExecutionData(done)
+        scope = principal.scope
+        result = await executions.execute(services, scope, tool_id, data.input, data.agent_id)
+        return ExecutionData(result)
 
     @get("/{tool_id:str}/executions", summary="List executions", needs="tools:read")
     async def list_executions(
@@ -127,7 +116,7 @@ class ToolController(Controller):
         """What has ended, the latest first. What agents said to the tool is shown to those who may
         read conversations.
         """
-        return await executions.page_of(
+        return await executions.list_page(
             tx,
             principal,
             tool_id,
@@ -145,7 +134,7 @@ class ToolController(Controller):
     async def get_execution(
         self, tx: Tx, principal: Principal, tool_id: Id, execution_id: Id
     ) -> OneExecution:
-        return OneExecution(await executions.one(tx, principal, tool_id, execution_id))
+        return OneExecution(await executions.get(tx, principal, tool_id, execution_id))
 
     @get("/{tool_id:str}/stats", summary="Get a tool's figures", needs="tools:read")
     async def get_stats(
@@ -154,7 +143,7 @@ class ToolController(Controller):
         tool_id: Id,
         period: Annotated[Period, QueryParameter(description="How far back")] = "7d",
     ) -> StatsData:
-        return StatsData(await executions.stats(tx, tool_id, period))
+        return StatsData(await executions.get_stats(tx, tool_id, period))
 
     @post(
         "/{tool_id:str}/discover",
@@ -165,38 +154,38 @@ class ToolController(Controller):
         cost="execute",
         errors=(502,),
     )
-    async def discover_tools(self, request: HttpRequest, tool_id: Id) -> DiscoveredList:
+    async def discover_tools(
+        self, services: Services, principal: Principal, tool_id: Id
+    ) -> DiscoveredList:
         """For tools of type `custom`: what the server offers, to be put into `config.tool`."""
-        parts, scope = parts_of(request), principal_of(request).scope
-        return DiscoveredList(await discovery.discover(parts, scope, tool_id))
+        return DiscoveredList(await discovery.discover(services, principal.scope, tool_id))
 
 
 class AgentToolController(Controller):
     path = "/v1/agents/{agent_id:str}/tools"
-    tags = ["Tools"]  # noqa: RUF012
+    tags = ["Tools"]
 
     @get(summary="List an agent's tools", needs="agents:read")
     async def list_agent_tools(self, tx: Tx, agent_id: Id) -> AttachmentList:
         """In their `display_order`."""
-        return AttachmentList(await attachments.every(tx, agent_id))
+        return AttachmentList(await attachments.list_all(tx, agent_id))
 
     @post(summary="Attach a tool", needs="agents:write")
     async def attach_tool(
-        self, request: HttpRequest, tx: Tx, agent_id: Id, data: JSONBody[AttachTool]
+        self, context: Context, agent_id: Id, data: JSONBody[AttachTool]
     ) -> AttachedData:
-        return AttachedData(await attachments.attach(_registry(request, tx), agent_id, data))
+        return AttachedData(await attachments.attach(context, agent_id, data))
 
     @patch("/{tool_id:str}", summary="Change an attachment", needs="agents:write")
     async def patch_attachment(
         self,
-        request: HttpRequest,
-        tx: Tx,
+        context: Context,
         agent_id: Id,
         tool_id: Id,
         data: JSONBody[PatchAttachment],
     ) -> AttachmentData:
         """`config_override` replaces the one before; null takes it away."""
-        changed = await attachments.patch(_registry(request, tx), agent_id, tool_id, data)
+        changed = await attachments.patch(context, agent_id, tool_id, data)
         return AttachmentData(changed)
 
     @delete("/{tool_id:str}", summary="Detach a tool", needs="agents:write")

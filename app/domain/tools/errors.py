@@ -1,4 +1,4 @@
-from app.http.errors import ApiError, NotFound
+from app.kit.errors import ApiError, NotFound
 
 
 class ToolNotFound(NotFound):

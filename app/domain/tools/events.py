@@ -1,11 +1,16 @@
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from app.domain.events.event import Event
+from app.domain.area import Event
 
 
 class ToolCreated(Event):
     type: ClassVar[str] = "system.tool.created"
     description: ClassVar[str] = "A tool was added"
+    example: ClassVar[dict[str, Any]] = {
+        "tool_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Orders",
+        "tool_type": "rest_api",
+    }
 
     tool_id: str
     name: str
@@ -15,6 +20,12 @@ class ToolCreated(Event):
 class ToolUpdated(Event):
     type: ClassVar[str] = "system.tool.updated"
     description: ClassVar[str] = "A tool was changed"
+    example: ClassVar[dict[str, Any]] = {
+        "tool_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Orders",
+        "tool_type": "rest_api",
+        "changed": ["name"],
+    }
 
     tool_id: str
     name: str
@@ -25,6 +36,11 @@ class ToolUpdated(Event):
 class ToolDeleted(Event):
     type: ClassVar[str] = "system.tool.deleted"
     description: ClassVar[str] = "A tool was deleted"
+    example: ClassVar[dict[str, Any]] = {
+        "tool_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "name": "Orders",
+        "tool_type": "rest_api",
+    }
 
     tool_id: str
     name: str

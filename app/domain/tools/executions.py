@@ -1,13 +1,13 @@
 """Running tools: accepted with its work in one transaction, run by a worker, waited for here."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from app.domain.agents.errors import AgentNotFound
-from app.domain.tools import json_schema, queries, service
-from app.domain.tools.configs import KINDS
+from app.domain.tools import json_schema, queries, registry
+from app.domain.tools.configs import TOOL_TYPES
 from app.domain.tools.errors import ExecutionNotFound, ToolDisabled, ToolNotFound
 from app.domain.tools.plans import Plan, plan_of, seconds_of
 from app.domain.tools.schemas import (
@@ -19,19 +19,22 @@ from app.domain.tools.schemas import (
     ToolStats,
     TopAgent,
 )
-from app.http import bodies
-from app.http.errors import Invalid, Unavailable
-from app.http.paging import Page, Paged, paged
-from app.kit import trace, work
+from app.kit import trace, validation, work
 from app.kit.egress import Guard
+from app.kit.errors import Invalid, Unavailable
 from app.kit.ids import new_id
+from app.kit.paging import Page, Paged, paged
 from app.kit.texts import as_json, is_deeper
-from app.parts import Parts
+from app.kit.work import WorkKind
 from app.security.principal import Principal
+from app.services import Services
 from db.fast import Row, tenant_of
 from db.session import Scope, Tx
 
-KIND = "tools.run"
+# A run is repeated only where that does no harm, or to record that its outcome is unknown.
+RUN_TOOL: Final = WorkKind(
+    "tools.run", "tools", timeout_seconds=420, retry_delays=(1, 2), awaited=True
+)
 # How long a run may wait for a worker, besides its own time.
 QUEUE_SECONDS = 30.0
 # No tool may take longer.
@@ -42,7 +45,7 @@ _HOURS: dict[Period, int] = {"24h": 24, "7d": 168, "30d": 720, "90d": 2160}
 
 
 async def perform(
-    parts: Parts,
+    services: Services,
     scope: Scope,
     tool_id: str,
     given: dict[str, Any],
@@ -53,7 +56,7 @@ async def perform(
     """Run it and wait. The same `call_id` again waits for the same run, whatever became of the
     tool since.
     """
-    async with parts.db.tx(scope) as tx:
+    async with services.db.tx(scope) as tx:
         row = await queries.to_run(tx, tenant_of(tx), tool_id, agent_id)
         if row is None:
             raise ToolNotFound(f"There is no tool {tool_id[:64]}")
@@ -62,13 +65,13 @@ async def perform(
         if known is not None:
             execution_id, work_id, seconds = known["id"], known["work_id"], _LONGEST_SECONDS
         else:
-            plan = _prepared(row, parts.egress.guard, agent_id, given)
+            plan = _prepared(row, services.egress.guard, agent_id, given)
             seconds = seconds_of(plan.config)
             execution_id, work_id = await _accept(
-                parts, tx, tenant_id, tool_id, agent_id, call_id, given
+                services, tx, tenant_id, tool_id, agent_id, call_id, given
             )
-    await work.wait(parts.db, parts.doorbell, tenant_id, work_id, seconds + QUEUE_SECONDS)
-    return await _outcome(parts, tenant_id, execution_id, work_id)
+    await work.wait(services.db, services.doorbell, tenant_id, work_id, seconds + QUEUE_SECONDS)
+    return await _outcome(services, tenant_id, execution_id, work_id)
 
 
 def _prepared(row: Row, guard: Guard, agent_id: str | None, given: dict[str, Any]) -> Plan:
@@ -88,13 +91,13 @@ def _check_input(row: Row, given: dict[str, Any]) -> None:
         found = json_schema.problems(schema, given, "input")
         if found:
             raise Invalid.fields(found)
-    shape = KINDS[row["tool_type"]].input
+    shape = TOOL_TYPES[row["tool_type"]].input
     if shape is not None:
-        bodies.converted(shape, given, "input")
+        validation.convert_field(shape, given, "input")
 
 
 async def _accept(
-    parts: Parts,
+    services: Services,
     tx: Tx,
     tenant_id: str,
     tool_id: str,
@@ -105,8 +108,8 @@ async def _accept(
     execution_id = new_id("exe")
     work_id = await work.accept(
         tx,
-        parts.doorbell,
-        KIND,
+        services.doorbell,
+        RUN_TOOL,
         tenant_id=tenant_id,
         ref_id=execution_id,
         dedupe_key=execution_id,
@@ -127,15 +130,15 @@ async def _accept(
     return execution_id, work_id
 
 
-async def _outcome(parts: Parts, tenant_id: str, execution_id: str, work_id: str) -> Row:
+async def _outcome(services: Services, tenant_id: str, execution_id: str, work_id: str) -> Row:
     """As it ended; one that no worker got to in time ends here."""
-    async with parts.db.tx(tenant_id) as tx:
-        row = await queries.one(tx, tenant_id, execution_id)
+    async with services.db.tx(tenant_id) as tx:
+        row = await queries.find(tx, tenant_id, execution_id)
         if row is not None and row["finished_at"] is None:
-            if await work.cancel(tx, parts.doorbell, tenant_id, work_id):
+            if await work.cancel(tx, services.doorbell, tenant_id, work_id):
                 error = ("timeout", _LATE)
                 await queries.end(tx, tenant_id, execution_id, "timeout", None, error, 0)
-            row = await queries.one(tx, tenant_id, execution_id)
+            row = await queries.find(tx, tenant_id, execution_id)
     if row is None:
         raise ToolNotFound("The tool was deleted while it ran")
     if row["finished_at"] is None:
@@ -144,9 +147,9 @@ async def _outcome(parts: Parts, tenant_id: str, execution_id: str, work_id: str
 
 
 async def execute(
-    parts: Parts, scope: Scope, tool_id: str, given: dict[str, Any], agent_id: str | None
+    services: Services, scope: Scope, tool_id: str, given: dict[str, Any], agent_id: str | None
 ) -> ExecutionResult:
-    return _result(await perform(parts, scope, tool_id, given, agent_id=agent_id))
+    return _result(await perform(services, scope, tool_id, given, agent_id=agent_id))
 
 
 def _result(row: Row) -> ExecutionResult:
@@ -174,7 +177,7 @@ def failure_of(row: Row) -> Failure | None:
 # Reading
 
 
-async def page_of(
+async def list_page(
     tx: Tx,
     principal: Principal,
     tool_id: str,
@@ -184,14 +187,14 @@ async def page_of(
     after: datetime | None,
     before: datetime | None,
 ) -> Paged[ExecutionView]:
-    await service.find(tx, tool_id)
-    rows, total = await queries.page_of(tx, tenant_of(tx), tool_id, status, after, before, page)
+    await registry.find(tx, tool_id)
+    rows, total = await queries.list_page(tx, tenant_of(tx), tool_id, status, after, before, page)
     return paged([_view(row, principal) for row in rows], total, page)
 
 
-async def one(tx: Tx, principal: Principal, tool_id: str, execution_id: str) -> ExecutionView:
-    tool = await service.find(tx, tool_id)
-    row = await queries.one(tx, tool.tenant_id, execution_id)
+async def get(tx: Tx, principal: Principal, tool_id: str, execution_id: str) -> ExecutionView:
+    tool = await registry.find(tx, tool_id)
+    row = await queries.find(tx, tool.tenant_id, execution_id)
     if row is None or row["tool_id"] != tool_id or row["finished_at"] is None:
         raise ExecutionNotFound(f"There is no finished execution {execution_id[:64]} of this tool")
     return _view(row, principal)
@@ -216,8 +219,8 @@ def _view(row: Row, principal: Principal) -> ExecutionView:
     )
 
 
-async def stats(tx: Tx, tool_id: str, period: Period) -> ToolStats:
-    tool = await service.find(tx, tool_id)
+async def get_stats(tx: Tx, tool_id: str, period: Period) -> ToolStats:
+    tool = await registry.find(tx, tool_id)
     asked = (tx, tool.tenant_id, tool_id, _HOURS[period])
     row = await queries.stats(*asked)
     days, agents = await queries.days(*asked), await queries.top_agents(*asked)
@@ -227,7 +230,7 @@ async def stats(tx: Tx, tool_id: str, period: Period) -> ToolStats:
         row["total"],
         row["successful"],
         row["total"] - row["successful"],
-        service.share(row["successful"], row["total"]),
+        registry.share(row["successful"], row["total"]),
         round(row["average"], 1),
         round(row["p95"], 1),
         round(row["p99"], 1),

@@ -10,29 +10,33 @@ from app.domain.tools.auths import (
     CustomAuth,
     OAuth2Auth,
 )
+from app.domain.tools.client_tokens import ClientTokens
 from app.domain.tools.executors.protocol import Auth, Login, ToolFailed
-from app.domain.vault import types, use
 from app.domain.vault.errors import AccessDenied, TokenRefused
-from app.domain.vault.opened import Opened, User
-from app.domain.vault.types import (
+from app.domain.vault.service import (
     ApiKeySecrets,
     BasicAuthSecrets,
     BearerTokenSecrets,
+    CredentialUser,
     DatabaseSecrets,
+    DecryptedCredential,
     OAuth2Secrets,
+    TokenRefresher,
+    secret_texts,
+    unseal_for,
 )
 from app.kit.http_auth import basic, bearer
-from app.parts import Parts
+from app.services import Services
 
 _PAIR = 2
 
 
 async def auth_of(
-    parts: Parts,
+    services: Services,
     tenant_id: str,
     auth_type: str,
     config: AuthConfig | None,
-    user: User,
+    user: CredentialUser,
     host: str,
 ) -> Auth:
     """`user` is whom a rule of the credential must name, `host` where it is to be shown."""
@@ -42,17 +46,17 @@ async def auth_of(
         raise ToolFailed("auth_failed", "the tool has no auth_config; set it with PUT")
     try:
         if isinstance(config, CredentialAuth):
-            opened = await use.open_for(parts, tenant_id, config.credential_id, user)
+            opened = await unseal_for(services, tenant_id, config.credential_id, user)
             _check_host(opened, host)
-            return await _of_credential(parts, auth_type, config, opened)
-        return await _own(parts, config)
+            return await _of_credential(services, auth_type, config, opened)
+        return await _own(services, config)
     except AccessDenied as error:
         raise ToolFailed("auth_failed", str(error)) from error
     except TokenRefused as error:
         raise ToolFailed("auth_failed", str(error)) from error
 
 
-def _check_host(opened: Opened, host: str) -> None:
+def _check_host(opened: DecryptedCredential, host: str) -> None:
     """A credential may say where it goes; a login of a database says so itself."""
     allowed = opened.metadata.get("allowed_hosts")
     if allowed is None or (not host and isinstance(opened.secrets, DatabaseSecrets)):
@@ -62,7 +66,7 @@ def _check_host(opened: Opened, host: str) -> None:
         raise ToolFailed("auth_failed", said)
 
 
-async def _own(parts: Parts, config: AuthConfig, refused: str | None = None) -> Auth:
+async def _own(services: Services, config: AuthConfig, refused: str | None = None) -> Auth:
     match config:
         case ApiKeyAuth():
             return _api_key(config.api_key_value, config.api_key_header, config.api_key_location)
@@ -73,10 +77,10 @@ async def _own(parts: Parts, config: AuthConfig, refused: str | None = None) -> 
         case CustomAuth():
             return _headers(config.headers)
         case OAuth2Auth():
-            token = await parts.client_tokens.fresh(config, refused=refused)
+            token = await services.get(ClientTokens).fresh(config, refused=refused)
 
             async def again() -> Auth:
-                return await _renewed(_own(parts, config, token))
+                return await _renewed(_own(services, config, token))
 
             return Auth(bearer(token), hidden=[token, config.client_secret], renew=again)
     raise ToolFailed("auth_failed", "the auth_config cannot be used")
@@ -92,12 +96,12 @@ async def _renewed(asked: object) -> Auth:
 
 
 async def _of_credential(
-    parts: Parts, auth_type: str, config: CredentialAuth, opened: Opened
+    services: Services, auth_type: str, config: CredentialAuth, opened: DecryptedCredential
 ) -> Auth:
     if opened.type not in AUTHS[auth_type].credentials:
         said = f"a credential of type {opened.type} does not fit the auth_type {auth_type}"
         raise ToolFailed("auth_failed", said)
-    secrets, hidden = opened.secrets, types.texts_of(opened.secrets)
+    secrets, hidden = opened.secrets, secret_texts(opened.secrets)
     match secrets:
         case ApiKeySecrets():
             return _api_key(secrets.api_key, config.api_key_header, config.api_key_location)
@@ -108,19 +112,19 @@ async def _of_credential(
         case DatabaseSecrets():
             return Auth(hidden=hidden, login=_login(secrets))
         case OAuth2Secrets():
-            return await _token(parts, opened, None)
+            return await _token(services, opened, None)
         case dict():
             return _headers(secrets)
     raise ToolFailed("auth_failed", f"tools cannot use credentials of type {opened.type}")
 
 
-async def _token(parts: Parts, opened: Opened, refused: str | None) -> Auth:
-    fresh = await parts.refresher.fresh(opened, refused=refused)
+async def _token(services: Services, opened: DecryptedCredential, refused: str | None) -> Auth:
+    fresh = await services.get(TokenRefresher).fresh(opened, refused=refused)
 
     async def again() -> Auth:
-        return await _renewed(_token(parts, opened, fresh.access_token))
+        return await _renewed(_token(services, opened, fresh.access_token))
 
-    return Auth(bearer(fresh.access_token), hidden=types.texts_of(fresh), renew=again)
+    return Auth(bearer(fresh.access_token), hidden=secret_texts(fresh), renew=again)
 
 
 def _api_key(value: str, name: str, location: str) -> Auth:

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import jsonschema_rs
 import msgspec
 
-from app.http.errors import Invalid
+from app.kit.errors import Invalid
 from app.kit.texts import is_deeper
 
 _CHARS = 65_536

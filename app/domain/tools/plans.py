@@ -4,13 +4,14 @@ from typing import Any
 
 import msgspec
 
-from app.domain.tools import auths, configs, service
+from app.domain.tools import auths, configs, registry
 from app.domain.tools.auths import AuthConfig
 from app.domain.tools.configs import Config
-from app.domain.vault.opened import User
-from app.kit.crypto import Keyring, Place
+from app.domain.vault.service import CredentialUser
+from app.kit.crypto import Keyring, SealContext
 from app.kit.egress import Guard
 from db.fast import Row
+from db.models import AgentTool
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -19,20 +20,20 @@ class Plan(msgspec.Struct, frozen=True):
     config: Config
     auth_type: str
     sealed: bytes | None
-    place: Place
+    seal_context: SealContext
     # Whom a rule must name before a credential is opened.
-    user: User
+    user: CredentialUser
 
     def auth(self, keyring: Keyring, guard: Guard) -> AuthConfig | None:
         """What was sealed for the very place that this leads to."""
         if self.sealed is None:
             return None
-        to = service.destination(self.tool_type, self.config, guard)
-        return auths.read(self.auth_type, keyring.open(self.sealed, self.place), to)
+        to = registry.destination(self.tool_type, self.config, guard)
+        return auths.decode(self.auth_type, keyring.open(self.sealed, self.seal_context), to)
 
 
-def override_place(tenant_id: str, attachment_id: str) -> Place:
-    return Place(tenant=tenant_id, table="agent_tools", record=attachment_id, field="override_auth")
+def override_context(tenant_id: str, attachment_id: str) -> SealContext:
+    return SealContext.of(AgentTool.override_auth, tenant_id, attachment_id)
 
 
 def plan_of(row: Row, agent_id: str | None, guard: Guard) -> Plan:
@@ -42,11 +43,11 @@ def plan_of(row: Row, agent_id: str | None, guard: Guard) -> Plan:
     own = Plan(
         tool_id,
         tool_type,
-        service.as_config(tool_type, base),
+        registry.as_config(tool_type, base),
         row["auth_type"],
         row["auth_config"],
-        service.place_of(tenant_id, tool_id),
-        User("tool", tool_id),
+        registry.seal_context(tenant_id, tool_id),
+        CredentialUser("tool", tool_id),
     )
     if agent_id is None or row["attachment_id"] is None or row["config_override"] is None:
         return own
@@ -57,8 +58,8 @@ def plan_of(row: Row, agent_id: str | None, guard: Guard) -> Plan:
             own,
             config=config,
             sealed=row["override_auth"],
-            place=override_place(tenant_id, row["attachment_id"]),
-            user=User("agent", agent_id),
+            seal_context=override_context(tenant_id, row["attachment_id"]),
+            user=CredentialUser("agent", agent_id),
         )
     moved = configs.destination(config, guard) != configs.destination(own.config, guard)
     if moved:
@@ -71,7 +72,7 @@ def overridden(
     tool_type: str, base: dict[str, Any], override: dict[str, Any], guard: Guard, *, plain: bool
 ) -> Config:
     whole = configs.kept(tool_type, configs.merged(base, override))
-    return configs.checked(tool_type, whole, guard, "config_override", plain=plain)
+    return configs.validate(tool_type, whole, guard, "config_override", plain=plain)
 
 
 def seconds_of(config: Config) -> float:

@@ -3,10 +3,27 @@
 from datetime import datetime
 from typing import Any
 
-from app.http.paging import Page
-from db import fast
+from sqlalchemy import Row as OrmRow
+from sqlalchemy import select
+
+from app.kit import paging
+from app.kit.paging import Page
+from db import counting, fast
+from db.counting import Total
 from db.fast import Row
+from db.models import Agent, AgentTool, Tool
 from db.session import Tx
+
+_SORTABLE = {
+    "name": Tool.name,
+    "slug": Tool.slug,
+    "category": Tool.category,
+    "tool_type": Tool.tool_type,
+    "usage_count": Tool.usage_count,
+    "last_used_at": Tool.last_used_at,
+    "created_at": Tool.created_at,
+    "updated_at": Tool.updated_at,
+}
 
 _PLAN = """
 t.id AS tool_id, t.tenant_id, t.name, t.tool_type, t.config::text AS config, t.auth_type,
@@ -19,7 +36,7 @@ SELECT {_PLAN}, ($3::text IS NULL OR EXISTS (
     SELECT 1 FROM agents g WHERE g.id = $3 AND g.tenant_id = t.tenant_id)) AS agent_known
 FROM tools t LEFT JOIN agent_tools a ON a.tool_id = t.id AND a.agent_id = $3
 WHERE t.id = $2 AND ($1::text IS NULL OR t.tenant_id = $1)
-"""  # noqa: S608  # our own text
+"""
 
 _ADD = """
 INSERT INTO tool_executions (tenant_id, id, tool_id, agent_id, call_id, work_id, input,
@@ -42,7 +59,7 @@ WITH found AS (
 SELECT begun.input, begun.agent_id, begun.before, {_PLAN}
 FROM begun JOIN tools t ON t.id = begun.tool_id
 LEFT JOIN agent_tools a ON a.tool_id = t.id AND a.agent_id = begun.agent_id
-"""  # noqa: S608
+"""
 _END = """
 WITH ended AS (
     UPDATE tool_executions
@@ -58,17 +75,16 @@ _COLUMNS = """
 id, tenant_id, tool_id, agent_id, call_id, work_id, status, input::text AS input,
 output::text AS output, error_code, error_message, execution_time_ms, executed_at, finished_at
 """
-_ONE = f"SELECT {_COLUMNS} FROM tool_executions WHERE tenant_id = $1 AND id = $2"  # noqa: S608
-_WANTED = """
-tool_id = $2 AND tenant_id IS NOT DISTINCT FROM coalesce($1, tenant_id)
+_ONE = f"SELECT {_COLUMNS} FROM tool_executions WHERE tenant_id = $1 AND id = $2"
+_MATCHING = """
+FROM tool_executions WHERE tool_id = $2 AND tenant_id IS NOT DISTINCT FROM coalesce($1, tenant_id)
 AND finished_at IS NOT NULL AND ($3::text IS NULL OR status = $3)
 AND ($4::timestamptz IS NULL OR executed_at > $4) AND ($5::timestamptz IS NULL OR executed_at < $5)
 """
 _PAGE = f"""
-SELECT {_COLUMNS} FROM tool_executions WHERE {_WANTED}
+SELECT {_COLUMNS} {_MATCHING}
 ORDER BY executed_at DESC, id DESC LIMIT $6 OFFSET $7
-"""  # noqa: S608
-_COUNT = f"SELECT count(*) FROM tool_executions WHERE {_WANTED}"  # noqa: S608
+"""
 
 _STATS = """
 SELECT count(*) AS total, count(*) FILTER (WHERE status = 'completed') AS successful,
@@ -121,18 +137,18 @@ SELECT coalesce(max(display_order) + 1, 0) FROM agent_tools WHERE tenant_id = $1
 """
 
 
-# A run stays for its figures, without what was said.
-_FORGET = "UPDATE tool_executions SET input = '{}', output = NULL, error_message = NULL"
-_FORGET_AGENTS = f"{_FORGET} WHERE tenant_id = $1 AND agent_id = ANY($2)"
-_FORGET_CALLS = f"{_FORGET} WHERE tenant_id = $1 AND call_id = ANY($2)"
+# An execution stays for the statistics, without its content.
+_CLEAR = "UPDATE tool_executions SET input = '{}', output = NULL, error_message = NULL"
+_CLEAR_OF_AGENTS = f"{_CLEAR} WHERE tenant_id = $1 AND agent_id = ANY($2)"
+_CLEAR_OF_CALLS = f"{_CLEAR} WHERE tenant_id = $1 AND call_id = ANY($2)"
 
 
-async def forget_agents(tx: Tx, tenant: str, agent_ids: list[str]) -> None:
-    await fast.execute(tx, tenant, _FORGET_AGENTS, agent_ids)
+async def clear_of_agents(tx: Tx, tenant: str, agent_ids: list[str]) -> None:
+    await fast.execute(tx, tenant, _CLEAR_OF_AGENTS, agent_ids)
 
 
-async def forget_calls(tx: Tx, tenant: str, call_ids: list[str]) -> None:
-    await fast.execute(tx, tenant, _FORGET_CALLS, call_ids)
+async def clear_of_calls(tx: Tx, tenant: str, call_ids: list[str]) -> None:
+    await fast.execute(tx, tenant, _CLEAR_OF_CALLS, call_ids)
 
 
 async def to_run(tx: Tx, tenant: str | None, tool_id: str, agent_id: str | None) -> Row | None:
@@ -165,11 +181,11 @@ async def end(
     await fast.execute(tx, tenant, _END, execution_id, status, output, *error, milliseconds)
 
 
-async def one(tx: Tx, tenant: str, execution_id: str) -> Row | None:
+async def find(tx: Tx, tenant: str, execution_id: str) -> Row | None:
     return await fast.row(tx, tenant, _ONE, execution_id)
 
 
-async def page_of(
+async def list_page(
     tx: Tx,
     tenant: str | None,
     tool_id: str,
@@ -177,10 +193,10 @@ async def page_of(
     after: datetime | None,
     before: datetime | None,
     page: Page,
-) -> tuple[list[Row], int]:
-    wanted = (tool_id, status, after, before)
-    total = await fast.value(tx, tenant, _COUNT, *wanted)
-    rows = await fast.rows(tx, tenant, _PAGE, *wanted, page.per_page, page.offset)
+) -> tuple[list[Row], Total]:
+    filters = (tool_id, status, after, before)
+    total = await counting.count_rows(tx, tenant, _MATCHING, *filters)
+    rows = await fast.rows(tx, tenant, _PAGE, *filters, page.per_page, page.offset)
     return rows, total
 
 
@@ -226,3 +242,75 @@ async def has_rules(tx: Tx, tenant: str, tool_id: str) -> bool:
 async def next_place(tx: Tx, tenant: str, agent_id: str) -> int:
     found: Any = await fast.value(tx, tenant, _NEXT_PLACE, agent_id)
     return int(found)
+
+
+_OF_CORRELATION = """
+SELECT e.id, e.work_id, t.name, e.status, e.executed_at, e.execution_time_ms
+FROM tool_executions e JOIN tools t ON t.id = e.tool_id
+WHERE e.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
+  AND e.correlation_id = $2
+ORDER BY e.executed_at, e.id LIMIT $3
+"""
+
+
+async def of_correlation(tx: Tx, tenant: str | None, correlation_id: str, limit: int) -> list[Row]:
+    return await fast.rows(tx, tenant, _OF_CORRELATION, correlation_id, limit)
+
+
+async def list_tools(
+    tx: Tx,
+    page: Page,
+    *,
+    category: str | None,
+    tool_type: str | None,
+    search: str | None,
+    sort: str | None,
+) -> tuple[list[Tool], Total]:
+    statement = select(Tool)
+    if category:
+        statement = statement.where(Tool.category == category)
+    if tool_type:
+        statement = statement.where(Tool.tool_type == tool_type)
+    if search:
+        statement = statement.where(
+            paging.contains(Tool.name, search) | paging.contains(Tool.description, search)
+        )
+    ordering = paging.order(sort, _SORTABLE, "-created_at", Tool.id)
+    return await paging.fetch(tx, statement, page, ordering)
+
+
+async def list_auth_overrides(tx: Tx, tool_id: str) -> list[AgentTool]:
+    """Attachments of a tool with auth of their own."""
+    statement = select(AgentTool).where(
+        AgentTool.tool_id == tool_id, AgentTool.override_auth.is_not(None)
+    )
+    return list(await (await tx.session()).scalars(statement))
+
+
+async def list_agents_with(tx: Tx, tool_id: str) -> list[Agent]:
+    statement = (
+        select(Agent)
+        .join(AgentTool, AgentTool.agent_id == Agent.id)
+        .where(AgentTool.tool_id == tool_id)
+    )
+    return list(await (await tx.session()).scalars(statement))
+
+
+async def list_attachments(tx: Tx, agent_id: str) -> list[OrmRow[AgentTool, Tool]]:
+    statement = (
+        select(AgentTool, Tool)
+        .join(Tool, Tool.id == AgentTool.tool_id)
+        .where(AgentTool.agent_id == agent_id)
+        .order_by(AgentTool.display_order, AgentTool.attached_at, AgentTool.id)
+    )
+    return list(await (await tx.session()).execute(statement))
+
+
+async def lock_attachment(tx: Tx, agent_id: str, tool_id: str) -> OrmRow[AgentTool, Tool] | None:
+    statement = (
+        select(AgentTool, Tool)
+        .join(Tool, Tool.id == AgentTool.tool_id)
+        .where(AgentTool.agent_id == agent_id, AgentTool.tool_id == tool_id)
+        .with_for_update(of=AgentTool)
+    )
+    return (await (await tx.session()).execute(statement)).first()

@@ -13,12 +13,12 @@ from app.domain.tools.configs import host_of, is_repeatable
 from app.domain.tools.executors.protocol import Auth, Surroundings, Task, ToolFailed, noting
 from app.domain.tools.executors.registry import EXECUTORS
 from app.domain.tools.plans import Plan, plan_of, seconds_of
-from app.http.errors import ApiError
 from app.kit import logs
 from app.kit.crypto import CannotOpen
+from app.kit.errors import ApiError
 from app.kit.redaction import Redactor
 from app.kit.texts import as_json, is_deeper, storable
-from app.parts import Parts
+from app.services import Services
 from db.fast import Row
 
 log = logs.get("tools")
@@ -36,12 +36,12 @@ class Outcome(msgspec.Struct, frozen=True):
     milliseconds: int
 
 
-async def run(parts: Parts, row: Row) -> Outcome:
+async def run(services: Services, row: Row) -> Outcome:
     """Never raises for what a tool did; secrets are taken out of whatever it says."""
     started = time.perf_counter()
     secrets: list[str] = []
     try:
-        value, failed = await _value(parts, row, secrets), None
+        value, failed = await _value(services, row, secrets), None
     except ToolFailed as error:
         # The body of a refusal, say, may be nested as deeply as its sender likes.
         value = None if is_deeper(error.output, _DEEPEST) else error.output
@@ -58,8 +58,8 @@ async def run(parts: Parts, row: Row) -> Outcome:
     return Outcome(status, output, (failed.code, message), took)
 
 
-async def _value(parts: Parts, row: Row, secrets: list[str]) -> Any:
-    plan = _planned(parts, row)
+async def _value(services: Services, row: Row, secrets: list[str]) -> Any:
+    plan = _planned(services, row)
     given: dict[str, Any] = msgspec.json.decode(row["input"])
     if row["before"] == "running" and not is_repeatable(plan.config, given):
         raise ToolFailed("runtime_error", _UNKNOWN)
@@ -67,15 +67,15 @@ async def _value(parts: Parts, row: Row, secrets: list[str]) -> Any:
     try:
         async with asyncio.timeout(seconds):
             auth = await identity.auth_of(
-                parts,
+                services,
                 row["tenant_id"],
                 plan.auth_type,
-                opened(parts, plan),
+                opened(services, plan),
                 plan.user,
-                host_of(plan.config, parts.egress.guard),
+                host_of(plan.config, services.egress.guard),
             )
             secrets += auth.hidden
-            value = await execute(parts, row["tenant_id"], plan, given, noting(auth, secrets))
+            value = await execute(services, row["tenant_id"], plan, given, noting(auth, secrets))
     except TimeoutError as error:
         raise ToolFailed("timeout", f"did not end within {seconds:g} s") from error
     _check_output(row, value)
@@ -83,9 +83,9 @@ async def _value(parts: Parts, row: Row, secrets: list[str]) -> Any:
 
 
 async def execute(
-    parts: Parts, tenant_id: str, plan: Plan, given: dict[str, Any], auth: Auth
+    services: Services, tenant_id: str, plan: Plan, given: dict[str, Any], auth: Auth
 ) -> Any:
-    around = Surroundings(parts.settings, parts.egress, parts.sandbox)
+    around = Surroundings(services.settings, services.egress, services.sandbox)
     task = Task(tenant_id, plan.config, given, auth, seconds_of(plan.config))
     try:
         return await EXECUTORS[plan.tool_type](task, around)
@@ -105,18 +105,18 @@ async def execute(
         raise ToolFailed("runtime_error", said) from error
 
 
-def _planned(parts: Parts, row: Row) -> Plan:
+def _planned(services: Services, row: Row) -> Plan:
     try:
-        return plan_of(row, row["agent_id"], parts.egress.guard)
+        return plan_of(row, row["agent_id"], services.egress.guard)
     except ApiError as error:
         raise ToolFailed("runtime_error", f"the config cannot be used: {error.message}") from error
     except msgspec.ValidationError as error:
         raise ToolFailed("runtime_error", "the stored config cannot be used") from error
 
 
-def opened(parts: Parts, plan: Plan) -> Any:
+def opened(services: Services, plan: Plan) -> Any:
     try:
-        return plan.auth(parts.keyring, parts.egress.guard)
+        return plan.auth(services.keyring, services.egress.guard)
     except MeantForElsewhere as error:
         said = "the auth_config was given for another host; set it again"
         raise ToolFailed("auth_failed", said) from error

@@ -7,14 +7,16 @@ from msgspec import UNSET, Meta, UnsetType
 from app.domain.tools.auths import AuthType
 from app.domain.tools.categories import Category
 from app.domain.tools.configs import ToolType
-from app.http import bodies
-from app.http.bodies import ONE_LINE
+from app.kit import validation
+from app.kit.validation import ONE_LINE
 
 Status = Literal["completed", "failed", "timeout"]
 Period = Literal["24h", "7d", "30d", "90d"]
 
 _SLUG = r"^(?![\s\S]*\n)[a-z0-9]+(-[a-z0-9]+)*$"
-bodies.explain(_SLUG, "must be small letters and digits, with single dashes between them")
+validation.describe_pattern(
+    _SLUG, "must be small letters and digits, with single dashes between them"
+)
 
 Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=ONE_LINE)]
 Slug = Annotated[str, Meta(min_length=1, max_length=100, pattern=_SLUG)]

@@ -38,7 +38,7 @@ SELECT {_SUMS} FROM (
       AND created_at < date_trunc('hour', $3, 'UTC') + interval '1 hour'
       AND date_trunc('hour', $3, 'UTC') < $3
 ) counted
-"""  # noqa: S608  # our own text
+"""
 
 _ROLL = """
 WITH taken AS (
@@ -76,6 +76,42 @@ async def of_agent(tx: Tx, tenant: str | None, agent_id: str, since: datetime | 
     return await fast.row(tx, tenant, _OF_AGENT, agent_id, since)
 
 
-async def roll(tx: Tx, limit: int) -> int:
-    """Add rows to their hours; how many."""
+async def roll_up(tx: Tx, limit: int) -> int:
+    """Adds rows to their hours; returns how many."""
     return int(await (await tx.raw()).fetchval(_ROLL, limit))
+
+
+def insert_sql(source: str, parameter: str, agent_id: str, correlation_id: str) -> str:
+    """An INSERT of a turn's usage, for a statement with rows of its own. The rows are one JSON
+    parameter, as `u`; `source` is a FROM clause that ends where they join.
+    """
+    return f"""
+    INSERT INTO usage (tenant_id, agent_id, conversation_id, message_id, user_id, source, model,
+                       prompt_tokens, completion_tokens, cost_usd, turns, conversations, messages,
+                       response_time_ms, correlation_id)
+    SELECT $1, {agent_id}, u.conversation_id, u.message_id, u.user_id, u.source, u.model,
+           u.prompt_tokens, u.completion_tokens, u.cost_usd, u.turns, u.conversations, u.messages,
+           u.response_time_ms, {correlation_id}
+    {source} jsonb_to_recordset({parameter}::jsonb)
+      AS u(conversation_id text, message_id text, user_id text, source text, model text,
+           prompt_tokens int, completion_tokens int, cost_usd numeric, turns int,
+           conversations int, messages int, response_time_ms int)"""
+
+
+_ADD = insert_sql("FROM", "$3", "$2", "$4") + " ON CONFLICT (message_id, model) DO NOTHING"
+
+# A turn's time is on the row of the agent's own model.
+_OF_CORRELATION = """
+SELECT message_id AS id, model, response_time_ms, created_at FROM usage
+WHERE tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
+  AND correlation_id = $2
+ORDER BY created_at, message_id LIMIT $3
+"""
+
+
+async def add(tx: Tx, tenant: str, agent_id: str, rows: str, correlation_id: str) -> None:
+    await fast.execute(tx, tenant, _ADD, agent_id, rows, correlation_id)
+
+
+async def of_correlation(tx: Tx, tenant: str | None, correlation_id: str, limit: int) -> list[Row]:
+    return await fast.rows(tx, tenant, _OF_CORRELATION, correlation_id, limit)

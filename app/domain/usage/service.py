@@ -1,4 +1,4 @@
-"""What agents were used for, from stored figures."""
+"""Statistics of agents, from stored usage."""
 
 from datetime import timedelta
 from typing import Any, ClassVar, Final, Literal
@@ -7,13 +7,18 @@ import msgspec
 
 from app.domain.agents import service as agents
 from app.domain.usage import queries
+from app.domain.usage.queries import insert_sql
 from app.kit import clock
-from app.parts import Parts
+from app.services import Services
 from db.fast import tenant_of
 from db.session import ALL_TENANTS, Tx
 
+__all__ = ["AgentStats", "Period", "add_usage", "get_agent_stats", "insert_sql", "roll_up"]
+
+add_usage = queries.add
+
 Period = Literal["24h", "7d", "30d", "all_time"]
-_SPANS: Final = {
+_PERIODS: Final = {
     "24h": timedelta(hours=24),
     "7d": timedelta(days=7),
     "30d": timedelta(days=30),
@@ -39,9 +44,9 @@ class AgentStats(msgspec.Struct):
     period: Period
 
 
-async def agent_stats(tx: Tx, agent_id: str, period: Period) -> AgentStats:
+async def get_agent_stats(tx: Tx, agent_id: str, period: Period) -> AgentStats:
     await agents.find(tx, agent_id)
-    since = clock.now() - _SPANS[period] if period in _SPANS else None
+    since = clock.now() - _PERIODS[period] if period in _PERIODS else None
     row: Any = await queries.of_agent(tx, tenant_of(tx), agent_id, since)
     average = row["response_time_ms"] / row["turns"] if row["turns"] else 0.0
     return AgentStats(
@@ -54,12 +59,12 @@ async def agent_stats(tx: Tx, agent_id: str, period: Period) -> AgentStats:
     )
 
 
-async def roll(parts: Parts) -> int:
-    """Add what is new to its hours, for as long as there is something."""
+async def roll_up(services: Services) -> int:
+    """Adds new usage to its hours, until none is left."""
     total = 0
     while True:
-        async with parts.db.tx(ALL_TENANTS) as tx:
-            done = await queries.roll(tx, _BATCH)
+        async with services.db.tx(ALL_TENANTS) as tx:
+            done = await queries.roll_up(tx, _BATCH)
         total += done
         if done < _BATCH:
             return total

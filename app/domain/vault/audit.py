@@ -14,11 +14,12 @@ import msgspec
 
 from app.domain.vault import queries
 from app.domain.vault.schemas import Action, AuditEntry
-from app.http.paging import Page, Paged, paged
 from app.kit import clock
-from app.kit.crypto import CannotOpen, Keyring, Place
+from app.kit.crypto import CannotOpen, Keyring, SealContext
 from app.kit.ids import new_id
+from app.kit.paging import Page, Paged, paged
 from db.fast import Row, tenant_of
+from db.models import CredentialAuditChain
 from db.session import ALL_TENANTS, Database, Tx
 
 _KEY_BYTES = 32
@@ -85,8 +86,8 @@ async def _head(tx: Tx, keyring: Keyring, tenant_id: str) -> Row:
     return found
 
 
-def _place(tenant_id: str, chain_id: str) -> Place:
-    return Place(tenant=tenant_id, table="credential_audit_chains", record=chain_id, field="key")
+def _place(tenant_id: str, chain_id: str) -> SealContext:
+    return SealContext.of(CredentialAuditChain.key, tenant_id, chain_id)
 
 
 def _mac(key: bytes, before: bytes, tenant_id: str, row: dict[str, object] | Row) -> bytes:
@@ -123,7 +124,7 @@ async def entries(tx: Tx, page: Page, credential_id: str | None = None) -> Paged
 
 async def verify(db: Database, keyring: Keyring) -> tuple[int, list[Break]]:
     """How many rows hold, and the first break of each chain that has one."""
-    async with db.tx(ALL_TENANTS, read_only=True) as tx:
+    async with db.tx(ALL_TENANTS, autocommit=True) as tx:
         heads = await queries.audit_heads(tx)
         orphans, unborn = await queries.unchained(tx), await queries.unborn(tx)
     held, breaks = 0, [Break(row["tenant_id"], 0, None, "the chain is missing") for row in orphans]
@@ -145,7 +146,7 @@ async def _verify_one(db: Database, keyring: Keyring, head: Row) -> tuple[int, B
         return 0, Break(tenant_id, 0, None, f"the chain's key does not open: {error}")
     before, expected = _START, 1
     while expected <= head["seq"]:
-        async with db.tx(tenant_id, read_only=True) as tx:
+        async with db.tx(tenant_id, autocommit=True) as tx:
             rows = await queries.audit_between(tx, tenant_id, expected, head["seq"], _BATCH)
         for row in rows:
             if row["seq"] != expected:
@@ -166,7 +167,7 @@ async def _verify_one(db: Database, keyring: Keyring, head: Row) -> tuple[int, B
 
 async def _stray(db: Database, tenant_id: str) -> Break | None:
     """A row that the chain never came to: somebody put it there."""
-    async with db.tx(tenant_id, read_only=True) as tx:
+    async with db.tx(tenant_id, autocommit=True) as tx:
         found = await queries.stray(tx, tenant_id)
     if found is None:
         return None

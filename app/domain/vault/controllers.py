@@ -3,7 +3,7 @@ from typing import Annotated
 from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
-from app.domain.vault import audit, service, trials
+from app.domain.vault import audit, connection_tests, service
 from app.domain.vault.schemas import (
     AccessList,
     AccessRule,
@@ -18,23 +18,16 @@ from app.domain.vault.schemas import (
     UpdateCredential,
     UpdateSecrets,
 )
-from app.domain.vault.service import Vault
 from app.domain.vault.types import Type
-from app.http.given import HttpRequest, Id, Page, Tx
-from app.http.paging import Paged, Search, Sort
-from app.parts import parts_of
-from app.security.principal import caller_of, principal_of
-from db.session import Tx as _Tx
-
-
-def _vault(request: HttpRequest, tx: _Tx) -> Vault:
-    parts, caller = parts_of(request), caller_of(request)
-    return Vault(tx, parts.keyring, parts.egress.guard, principal_of(request), caller.address)
+from app.http.context import RequestContext
+from app.http.dependencies import Address, Context, Id, Page, Principal, Services, Tx
+from app.http.paging import Search, Sort
+from app.kit.paging import Paged
 
 
 class CredentialController(Controller):
     path = "/v1/credentials"
-    tags = ["Credentials"]  # noqa: RUF012  # litestar's own type
+    tags = ["Credentials"]
 
     @get(summary="List credentials", needs="credentials:read")
     async def list_credentials(
@@ -48,19 +41,19 @@ class CredentialController(Controller):
         """`search` looks in names. Sort by name, type, created_at, updated_at, last_used_at or
         last_tested_at; the newest first unless told otherwise.
         """
-        return await service.page_of(tx, page_in, type_=type_, search=search, sort=sort)
+        return await service.list_page(tx, page_in, type_=type_, search=search, sort=sort)
 
     @post(summary="Add a credential", needs="credentials:write")
     async def create_credential(
-        self, request: HttpRequest, tx: Tx, data: JSONBody[CreateCredential]
+        self, context: Context, data: JSONBody[CreateCredential]
     ) -> CredentialView:
         """The secrets are sealed at once; only `reveal` shows them again."""
-        return await service.create(_vault(request, tx), data)
+        return await service.create(context, data)
 
     @get("/types", summary="List the types of credentials", needs="credentials:read")
     async def list_types(self) -> TypeList:
         """Each with the JSON Schema of its secrets, and how a test tries it."""
-        return TypeList(service.every_type())
+        return TypeList(service.list_types())
 
     @get("/audit", summary="Read the audit trail", needs="credentials:read")
     async def list_audit(self, tx: Tx, page_in: Page) -> Paged[AuditEntry]:
@@ -74,17 +67,17 @@ class CredentialController(Controller):
 
     @put("/{credential_id:str}", summary="Change a credential", needs="credentials:write")
     async def update_credential(
-        self, request: HttpRequest, tx: Tx, credential_id: Id, data: JSONBody[UpdateCredential]
+        self, context: Context, credential_id: Id, data: JSONBody[UpdateCredential]
     ) -> CredentialView:
         """Any subset of name, description, metadata and secrets; the type stays. A map that is
         given replaces the stored one.
         """
-        return await service.update(_vault(request, tx), credential_id, data)
+        return await service.update(context, credential_id, data)
 
     @delete("/{credential_id:str}", summary="Delete a credential", needs="credentials:write")
-    async def delete_credential(self, request: HttpRequest, tx: Tx, credential_id: Id) -> None:
+    async def delete_credential(self, context: Context, credential_id: Id) -> None:
         """Tools that use it fail from now on; its audit trail stays."""
-        await service.delete(_vault(request, tx), credential_id)
+        await service.delete(context, credential_id)
 
     @get(
         "/{credential_id:str}/reveal",
@@ -92,28 +85,29 @@ class CredentialController(Controller):
         needs="credentials:reveal",
         judged=True,
     )
-    async def reveal_credential(self, request: HttpRequest, credential_id: Id) -> Revealed:
+    async def reveal_credential(
+        self, services: Services, principal: Principal, address: Address, credential_id: Id
+    ) -> Revealed:
         """Written to the audit trail first, and so is a try without the permission."""
-        principal = principal_of(request)
         refusal = None
-        async with parts_of(request).db.tx(principal.scope) as tx:
-            at = _vault(request, tx)
+        async with services.db.tx(principal.scope) as tx:
+            context = RequestContext(tx, services, principal, address)
             if principal.may("credentials:reveal"):
-                shown = await service.reveal(at, credential_id)
+                revealed = await service.reveal(context, credential_id)
             elif principal.may("credentials:read"):
-                refusal = await service.refuse_reveal(at, credential_id)
+                refusal = await service.refuse_reveal(context, credential_id)
             else:
                 principal.require("credentials:reveal")
         if refusal is not None:
             raise refusal
-        return shown
+        return revealed
 
     @put("/{credential_id:str}/secrets", summary="Replace the secrets", needs="credentials:write")
     async def update_secrets(
-        self, request: HttpRequest, tx: Tx, credential_id: Id, data: JSONBody[UpdateSecrets]
+        self, context: Context, credential_id: Id, data: JSONBody[UpdateSecrets]
     ) -> CredentialView:
         """The whole set: what is left out is no longer there."""
-        return await service.update_secrets(_vault(request, tx), credential_id, data.secrets)
+        return await service.update_secrets(context, credential_id, data.secrets)
 
     @post(
         "/{credential_id:str}/test",
@@ -123,12 +117,13 @@ class CredentialController(Controller):
         idempotent=False,
         cost="execute",
     )
-    async def test_credential(self, request: HttpRequest, credential_id: Id) -> TestResult:
+    async def test_credential(
+        self, services: Services, principal: Principal, address: Address, credential_id: Id
+    ) -> TestResult:
         """Opens a real connection, as `tested_by` of its type says. What fails is
         `success: false`, and the credential is no longer valid.
         """
-        parts, principal = parts_of(request), principal_of(request)
-        return await trials.run(parts, principal, caller_of(request).address, credential_id)
+        return await connection_tests.run(services, principal, address, credential_id)
 
     @get(
         "/{credential_id:str}/audit", summary="Read a credential's audit", needs="credentials:read"
@@ -143,17 +138,15 @@ class CredentialController(Controller):
 
     @post("/{credential_id:str}/access", summary="Grant access", needs="credentials:write")
     async def grant_access(
-        self, request: HttpRequest, tx: Tx, credential_id: Id, data: JSONBody[GrantAccess]
+        self, context: Context, credential_id: Id, data: JSONBody[GrantAccess]
     ) -> AccessRule:
         """Lets one agent, tool, workflow or channel use the credential; checked at every use."""
-        return await service.grant(_vault(request, tx), credential_id, data)
+        return await service.grant(context, credential_id, data)
 
     @delete(
         "/{credential_id:str}/access/{access_id:str}",
         summary="Revoke access",
         needs="credentials:write",
     )
-    async def revoke_access(
-        self, request: HttpRequest, tx: Tx, credential_id: Id, access_id: Id
-    ) -> None:
-        await service.revoke(_vault(request, tx), credential_id, access_id)
+    async def revoke_access(self, context: Context, credential_id: Id, access_id: Id) -> None:
+        await service.revoke(context, credential_id, access_id)

@@ -1,4 +1,4 @@
-from app.http.errors import NotFound
+from app.kit.errors import NotFound
 
 
 class CredentialNotFound(NotFound):

@@ -13,10 +13,10 @@ import msgspec
 
 from app.domain.events import service as events
 from app.domain.vault import queries
+from app.domain.vault.decrypted import DecryptedCredential, decrypt_secrets, seal_context
 from app.domain.vault.errors import TokenRefused
 from app.domain.vault.events import CredentialInvalid
-from app.domain.vault.opened import Opened, place_of, unsealed
-from app.domain.vault.types import OAuth2Secrets, texts_of
+from app.domain.vault.types import OAuth2Secrets, secret_texts
 from app.kit import clock
 from app.kit.crypto import Keyring
 from app.kit.egress import Egress, EgressError
@@ -36,7 +36,7 @@ _LONGEST_LIFE = 10 * 365 * 86400
 _OK, _UNAUTHORIZED, _SERVER_ERROR, _TOO_MANY = 200, 401, 500, 429
 
 
-class Grant(msgspec.Struct, frozen=True):
+class TokenGrant(msgspec.Struct, frozen=True):
     """What a token endpoint gave."""
 
     access_token: str
@@ -51,7 +51,7 @@ class _Answer(msgspec.Struct):
     error: str | None = None
 
 
-async def ask(egress: Egress, secrets: OAuth2Secrets) -> Grant:
+async def request_token(egress: Egress, secrets: OAuth2Secrets) -> TokenGrant:
     """A refresh where there is a refresh token, else a token for the client itself."""
     form = {"grant_type": "client_credentials"}
     if secrets.refresh_token:
@@ -68,12 +68,12 @@ async def ask(egress: Egress, secrets: OAuth2Secrets) -> Grant:
     if status != _OK or not answer.access_token:
         passing = status >= _SERVER_ERROR or status == _TOO_MANY
         # Some servers repeat what they were sent.
-        said = Redactor(texts_of(secrets)).text(answer.error or "")
+        said = Redactor(secret_texts(secrets)).text(answer.error or "")
         why = f" ({said[:80]})" if said else ""
         raise TokenRefused(f"the token endpoint answered {status}{why}", final=not passing)
     if max(len(answer.access_token), len(answer.refresh_token or "")) > _TOKEN_CHARS:
         raise TokenRefused("the token endpoint gave a token that is too long", final=False)
-    return Grant(answer.access_token, answer.refresh_token, _end_of(answer.expires_in))
+    return TokenGrant(answer.access_token, answer.refresh_token, _end_of(answer.expires_in))
 
 
 async def _post(
@@ -109,11 +109,11 @@ def _end_of(expires_in: float | str | None) -> datetime | None:
     return clock.now() + timedelta(seconds=seconds)
 
 
-def is_over(expires_at: datetime | None) -> bool:
+def is_expired(expires_at: datetime | None) -> bool:
     return expires_at is not None and expires_at - _MARGIN <= clock.now()
 
 
-class Refresher:
+class TokenRefresher:
     """Fresh tokens of oauth2 credentials. One per process."""
 
     def __init__(self, db: Database, keyring: Keyring, egress: Egress) -> None:
@@ -122,12 +122,14 @@ class Refresher:
         self._egress = egress
         self._running: dict[str, asyncio.Task[OAuth2Secrets]] = {}
 
-    async def fresh(self, opened: Opened, *, refused: str | None = None) -> OAuth2Secrets:
+    async def fresh(
+        self, opened: DecryptedCredential, *, refused: str | None = None
+    ) -> OAuth2Secrets:
         """The secrets with a token that should work. `refused` is one that did not."""
         secrets = opened.secrets
         assert isinstance(secrets, OAuth2Secrets)  # noqa: S101  # for the type alone
         usable = secrets.access_token and secrets.access_token != refused
-        if usable and not is_over(opened.token_expires_at):
+        if usable and not is_expired(opened.token_expires_at):
             return secrets
         return await self.renew(opened.tenant_id, opened.id, secrets.access_token)
 
@@ -152,7 +154,7 @@ class Refresher:
             if seen is None:
                 raise TokenRefused("the credential does not exist any more", final=True)
             secrets = self._opened(tenant_id, credential_id, seen)
-            newer = secrets.access_token != stale and not is_over(seen["token_expires_at"])
+            newer = secrets.access_token != stale and not is_expired(seen["token_expires_at"])
             if secrets.access_token and newer:
                 if row is not None:
                     await self._let_go(tenant_id, credential_id, holder)
@@ -167,7 +169,7 @@ class Refresher:
         self, tenant_id: str, credential_id: str, holder: str, row: Row, secrets: OAuth2Secrets
     ) -> OAuth2Secrets:
         try:
-            grant = await ask(self._egress, secrets)
+            grant = await request_token(self._egress, secrets)
         except TokenRefused as error:
             await self._refused(tenant_id, credential_id, holder, row, error)
             raise
@@ -186,7 +188,7 @@ class Refresher:
                 tenant_id,
                 credential_id,
                 holder,
-                self._keyring.seal(packed, place_of(tenant_id, credential_id)),
+                self._keyring.seal(packed, seal_context(tenant_id, credential_id)),
                 sorted(msgspec.to_builtins(fresh)),
                 grant.expires_at,
                 row["secrets_version"],
@@ -203,14 +205,14 @@ class Refresher:
                     tx, tenant_id, credential_id, row["secrets_version"]
                 )
                 if gone is not None:
-                    told = CredentialInvalid(credential_id, gone["name"], "oauth2", str(error))
-                    await events.emit(tx, told, tenant_id=tenant_id)
+                    invalid = CredentialInvalid(credential_id, gone["name"], "oauth2", str(error))
+                    await events.emit(tx, invalid, tenant_id=tenant_id)
 
     async def _let_go(self, tenant_id: str, credential_id: str, holder: str) -> None:
         async with self._db.tx(tenant_id) as tx:
             await queries.let_go(tx, tenant_id, credential_id, holder)
 
     def _opened(self, tenant_id: str, credential_id: str, row: Row) -> OAuth2Secrets:
-        found = unsealed(self._keyring, tenant_id, credential_id, "oauth2", row["secrets"])
+        found = decrypt_secrets(self._keyring, tenant_id, credential_id, "oauth2", row["secrets"])
         assert isinstance(found, OAuth2Secrets)  # noqa: S101
         return found

@@ -3,10 +3,25 @@
 from datetime import datetime
 from typing import Any
 
-from app.http.paging import Page
-from db import fast
+from sqlalchemy import delete, select
+
+from app.domain.vault.schemas import Integration
+from app.kit import paging
+from app.kit.paging import Page
+from db import counting, fast
+from db.counting import Total
 from db.fast import Row
+from db.models import Credential, CredentialAccess
 from db.session import Tx
+
+_SORTABLE = {
+    "name": Credential.name,
+    "type": Credential.type,
+    "created_at": Credential.created_at,
+    "updated_at": Credential.updated_at,
+    "last_used_at": Credential.last_used_at,
+    "last_tested_at": Credential.last_tested_at,
+}
 
 _AUDIT = (
     "id, tenant_id, seq, credential_id, action, actor_id, actor_type, integration, ip_address, "
@@ -21,18 +36,18 @@ _BEGIN = """
 INSERT INTO credential_audit_chains (tenant_id, id, key, seq, mac, seal)
 VALUES ($1, $2, $3, 0, $4, $5) ON CONFLICT (tenant_id) DO NOTHING
 """
-_APPEND = f"""
+_APPEND = """
 WITH row AS (
     INSERT INTO credential_audit (tenant_id, id, seq, credential_id, action, actor_id, actor_type,
                                   integration, ip_address, success, created_at, mac)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 )
 UPDATE credential_audit_chains SET seq = $3, mac = $12, seal = $13 WHERE tenant_id = $1
-"""  # noqa: F541
+"""
 _BETWEEN = f"""
 SELECT {_AUDIT} FROM credential_audit WHERE tenant_id = $1 AND seq BETWEEN $2 AND $3
 ORDER BY seq LIMIT $4
-"""  # noqa: S608
+"""
 # In one statement: what is written meanwhile moves the chain's end along with it.
 _STRAY = """
 SELECT a.id, a.seq FROM credential_audit a JOIN credential_audit_chains c USING (tenant_id)
@@ -52,16 +67,18 @@ WHERE NOT EXISTS (SELECT 1 FROM credential_audit a WHERE a.tenant_id = c.tenant_
   AND EXISTS (SELECT 1 FROM credential_audit_chains h WHERE h.tenant_id = c.tenant_id)
 ORDER BY c.id
 """
-_WANTED = "($1::text IS NULL OR tenant_id = $1) AND ($2::text IS NULL OR credential_id = $2)"
+_OF_CREDENTIAL = """
+FROM credential_audit
+WHERE ($1::text IS NULL OR tenant_id = $1) AND ($2::text IS NULL OR credential_id = $2)
+"""
 # Numbers are a tenant's own; only who sees them all needs another order.
 _PAGES = {
     order: f"""
-    SELECT {_AUDIT} FROM credential_audit WHERE {_WANTED}
+    SELECT {_AUDIT} {_OF_CREDENTIAL}
     ORDER BY {order} DESC LIMIT $3 OFFSET $4
-    """  # noqa: S608
+    """
     for order in ("seq", "id")
 }
-_COUNT = f"SELECT count(*) FROM credential_audit WHERE {_WANTED}"  # noqa: S608
 
 _USED = """
 SELECT c.id, c.name, c.type, c.secrets, c.secrets_version, c.token_expires_at, c.metadata::text,
@@ -83,7 +100,9 @@ UPDATE credentials SET refresh_holder = $3, refresh_until = now() + $4 * interva
 WHERE tenant_id = $1 AND id = $2 AND (refresh_until IS NULL OR refresh_until < now())
 RETURNING name, secrets, secrets_version, token_expires_at
 """
-_CURRENT = "SELECT secrets, secrets_version, token_expires_at FROM credentials WHERE tenant_id = $1 AND id = $2"  # noqa: E501
+_CURRENT = """
+SELECT secrets, secrets_version, token_expires_at FROM credentials WHERE tenant_id = $1 AND id = $2
+"""
 _STORE_FRESH = """
 UPDATE credentials
 SET secrets = $4, secret_keys = $5, token_expires_at = $6, secrets_version = secrets_version + 1,
@@ -139,10 +158,10 @@ async def stray(tx: Tx, tenant: str) -> Row | None:
 
 async def audit_page(
     tx: Tx, tenant: str | None, credential_id: str | None, page: Page
-) -> tuple[list[Row], int]:
-    total = await fast.value(tx, tenant, _COUNT, credential_id)
-    wanted = _PAGES["id" if tenant is None and credential_id is None else "seq"]
-    rows = await fast.rows(tx, tenant, wanted, credential_id, page.per_page, page.offset)
+) -> tuple[list[Row], Total]:
+    total = await counting.count_rows(tx, tenant, _OF_CREDENTIAL, credential_id)
+    sql = _PAGES["id" if tenant is None and credential_id is None else "seq"]
+    rows = await fast.rows(tx, tenant, sql, credential_id, page.per_page, page.offset)
     return rows, total
 
 
@@ -195,3 +214,45 @@ async def let_go(tx: Tx, tenant: str, credential_id: str, holder: str) -> None:
 async def invalidate(tx: Tx, tenant: str, credential_id: str, version: int) -> Row | None:
     """Its row if it was valid until now and still holds the secrets that failed."""
     return await fast.row(tx, tenant, _INVALIDATE, credential_id, version)
+
+
+async def list_page(
+    tx: Tx, page: Page, *, type_: str | None, search: str | None, sort: str | None
+) -> tuple[list[Credential], Total]:
+    statement = select(Credential)
+    if type_:
+        statement = statement.where(Credential.type == type_)
+    if search:
+        statement = statement.where(paging.contains(Credential.name, search))
+    ordering = paging.order(sort, _SORTABLE, "-created_at", Credential.id)
+    return await paging.fetch(tx, statement, page, ordering)
+
+
+async def list_rules(tx: Tx, credential_id: str) -> list[CredentialAccess]:
+    statement = (
+        select(CredentialAccess)
+        .where(CredentialAccess.credential_id == credential_id)
+        .order_by(CredentialAccess.created_at, CredentialAccess.id)
+    )
+    return list(await (await tx.session()).scalars(statement))
+
+
+async def delete_rules(
+    tx: Tx, tenant_id: str, integration: Integration, integration_ids: list[str]
+) -> None:
+    """Deletes the access rules of integrations that are being deleted."""
+    statement = delete(CredentialAccess).where(
+        CredentialAccess.tenant_id == tenant_id,
+        CredentialAccess.integration_type == integration,
+        CredentialAccess.integration_id.in_(integration_ids),
+    )
+    await (await tx.session()).execute(statement)
+
+
+async def credential_type(tx: Tx, tenant_id: str, credential_id: str) -> str | None:
+    """The type of a credential of this tenant; None where there is none."""
+    statement = select(Credential.type).where(
+        Credential.tenant_id == tenant_id, Credential.id == credential_id
+    )
+    found: str | None = await (await tx.session()).scalar(statement)
+    return found

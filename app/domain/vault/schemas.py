@@ -5,7 +5,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from app.domain.vault.types import Type
-from app.http.bodies import ONE_LINE, VISIBLE
+from app.kit.validation import ONE_LINE, VISIBLE
 
 Integration = Literal["agent", "tool", "workflow", "channel"]
 Action = Literal[

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from app.http import bodies
-from app.http.errors import Invalid
+from app.kit import validation
 from app.kit.egress import Guard
+from app.kit.errors import Invalid
 
 Type = Literal[
     "api_key", "oauth2", "basic_auth", "bearer_token", "database", "ssh", "smtp", "custom"
@@ -159,9 +159,9 @@ def schema_of(kind: CredentialType) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name != "title"}
 
 
-def checked(type_: str, given: dict[str, Any], guard: Guard) -> Secrets:
+def validate(type_: str, given: dict[str, Any], guard: Guard) -> Secrets:
     """The secrets as their type wants them; what is wrong is named, never shown."""
-    secrets: Secrets = bodies.converted(TYPES[type_].secrets, given, "secrets")
+    secrets: Secrets = validation.convert_field(TYPES[type_].secrets, given, "secrets")
     if isinstance(secrets, OAuth2Secrets):
         problem = guard.problem_with(secrets.token_url)
         if problem is not None:
@@ -174,7 +174,7 @@ def read(type_: str, opened: bytes) -> Secrets:
     return found
 
 
-def texts_of(secrets: Secrets) -> list[str]:
+def secret_texts(secrets: Secrets) -> list[str]:
     """What must never be seen anywhere else."""
     hidden = {
         "api_key",

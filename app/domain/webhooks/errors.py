@@ -1,13 +1,5 @@
-from app.http.errors import Conflict, NotFound
+from app.kit.errors import NotFound
 
 
 class WebhookNotFound(NotFound):
     code = "webhook_not_found"
-
-
-class DeliveryNotFound(NotFound):
-    code = "delivery_not_found"
-
-
-class WebhookInactive(Conflict):
-    code = "webhook_inactive"

@@ -1,6 +1,6 @@
-from typing import ClassVar, Literal
+from typing import Any, ClassVar
 
-from app.domain.events.event import Event
+from app.domain.area import Event
 
 # In each of them `url` is where the endpoint is, without the path, which is often a key to it.
 
@@ -8,6 +8,11 @@ from app.domain.events.event import Event
 class WebhookCreated(Event):
     type: ClassVar[str] = "system.webhook.created"
     description: ClassVar[str] = "An outgoing webhook was added"
+    example: ClassVar[dict[str, Any]] = {
+        "webhook_id": "whk_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "url": "https://example.com",
+        "events": ["agent.created"],
+    }
 
     webhook_id: str
     url: str
@@ -17,6 +22,11 @@ class WebhookCreated(Event):
 class WebhookUpdated(Event):
     type: ClassVar[str] = "system.webhook.updated"
     description: ClassVar[str] = "An outgoing webhook was changed, or its secret rotated"
+    example: ClassVar[dict[str, Any]] = {
+        "webhook_id": "whk_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "url": "https://example.com",
+        "changed": ["name"],
+    }
 
     webhook_id: str
     url: str
@@ -26,20 +36,10 @@ class WebhookUpdated(Event):
 class WebhookDeleted(Event):
     type: ClassVar[str] = "system.webhook.deleted"
     description: ClassVar[str] = "An outgoing webhook was deleted"
+    example: ClassVar[dict[str, Any]] = {
+        "webhook_id": "whk_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "url": "https://example.com",
+    }
 
     webhook_id: str
     url: str
-
-
-class WebhookDisabled(Event):
-    """`subscription_id` names the subscription whose address it was."""
-
-    type: ClassVar[str] = "system.webhook.disabled"
-    description: ClassVar[str] = (
-        "An endpoint gets no more deliveries: it answered 410, or failed for five days"
-    )
-
-    webhook_id: str
-    url: str
-    reason: Literal["gone", "failing"]
-    subscription_id: str | None = None

@@ -1,285 +1,41 @@
-"""The SQL of deliveries: what every one of them runs, and their log."""
+"""The webhooks' SQL. Subscriptions' own addresses are in the same table and are left out."""
 
-from datetime import datetime
+from sqlalchemy import Select, select
 
-import asyncpg
-
-from app.http.paging import Page
-from db import counting, fast
-from db.counting import BOUND, Counted
-from db.fast import Row
+from app.kit import paging, quota
+from app.kit.paging import Page
+from db.counting import Total
+from db.models import Webhook
 from db.session import Tx
 
-_TO_SEND = """
-SELECT d.id, d.id AS delivery_id, d.tenant_id, d.webhook_id, w.url, w.active, w.keys,
-       w.previous_until, d.event_id, d.event_type, d.attempt AS attempts, e.test
-FROM deliveries d
-JOIN webhooks w ON w.id = d.webhook_id AND w.tenant_id = d.tenant_id
-JOIN event_log e ON e.id = d.event_id AND e.tenant_id = d.tenant_id
-WHERE d.id = ANY($1) AND d.status = 'pending'
-"""
-_EVENTS = """
-SELECT e.id AS event_id, e.type AS event_type, e.created_at AS told_at, e.correlation_id,
-       e.data::text AS data
-FROM event_log e WHERE e.id = ANY($1)
-"""
-
-# Each event and endpoint once, however often the same event is handed out.
-# Who sends them right away has their leases from the start.
-_ADD = """
-WITH given AS (
-    SELECT * FROM unnest($5::text[], $6::text[], $7::text[], $9::text[])
-      AS g(id, webhook_id, work_id, token)
-), made AS (
-    INSERT INTO deliveries (tenant_id, id, webhook_id, event_id, event_type, work_id,
-                            correlation_id)
-    SELECT $1::text, g.id, g.webhook_id, $2::text, $3, g.work_id, $4::text FROM given g
-    ON CONFLICT (event_id, webhook_id) DO NOTHING
-    RETURNING id
-)
-INSERT INTO work (tenant_id, id, kind, ref_id, lane, max_attempts, correlation_id, cause_event_id,
-                  dispatched_at, state, lease_token, lease_until, attempt, started_at)
-SELECT $1::text, g.work_id, 'webhooks.deliver', g.id, g.webhook_id, $8, $4::text, $2::text, now(),
-       CASE WHEN g.token IS NULL THEN 'pending' ELSE 'leased' END, g.token,
-       CASE WHEN g.token IS NOT NULL THEN now() + $10 * interval '1 second' END,
-       CASE WHEN g.token IS NULL THEN 0 ELSE 1 END,
-       CASE WHEN g.token IS NOT NULL THEN now() END
-FROM made JOIN given g ON g.id = made.id
-RETURNING id, ref_id, lane, lease_token
-"""
-
-# Locked against being deleted until their deliveries are written.
-_ENDPOINTS = """
-SELECT id AS webhook_id, tenant_id, url, active, keys, previous_until FROM webhooks
-WHERE tenant_id = $1 AND active
-  AND (subscription_id IS NULL AND $2 = ANY(events) OR id = ANY($3))
-ORDER BY id FOR KEY SHARE
-"""
-
-_AGAIN = """
-WITH again AS (
-    UPDATE deliveries SET status = 'pending', work_id = $3::text, finished_at = NULL,
-                          next_attempt_at = now()
-    WHERE tenant_id = $1::text AND id = $2
-    RETURNING id, webhook_id, event_id, correlation_id
-)
-INSERT INTO work (tenant_id, id, kind, ref_id, lane, max_attempts, correlation_id, cause_event_id,
-                  dispatched_at)
-SELECT $1::text, $3::text, 'webhooks.deliver', id, webhook_id, $4, correlation_id, event_id, now()
-FROM again
-"""
-# One that runs just now is as quick as can be. It is not waited for: who writes its outcome locks
-# it first and its delivery then, which is locked here already.
-_LOCK_WORK = "SELECT 1 FROM work WHERE tenant_id = $1 AND id = $2 FOR UPDATE"
-_HURRY = """
-WITH hurried AS (
-    UPDATE work w SET run_at = now()
-    FROM (SELECT id FROM work WHERE tenant_id = $1 AND id = $2 AND state = 'pending'
-          FOR UPDATE SKIP LOCKED) free
-    WHERE w.id = free.id
-)
-SELECT 1 FROM work WHERE tenant_id = $1 AND id = $2 AND state IN ('pending', 'leased')
-"""
-
-# The outcomes of many attempts, each only under the lease that it was made with. Rows that others
-# may want are locked in one order.
-_SETTLE = """
-WITH o AS (
-    SELECT * FROM jsonb_to_recordset($1::jsonb) AS o(
-        work_id text, lease_token text, state text, after float8, error text, tenant_id text,
-        delivery_id text, webhook_id text, number int, status text, code int, ms int, body text,
-        url text, at timestamptz, healthy boolean)
-), ours AS (
-    SELECT w.id FROM work w JOIN o ON w.id = o.work_id
-    WHERE w.lease_token = o.lease_token AND w.state = 'leased'
-    ORDER BY w.id FOR UPDATE OF w {patience}
-), kept AS (
-    UPDATE work w
-    SET state = o.state, last_error = o.error, lease_token = NULL, lease_until = NULL,
-        dispatched_at = NULL,
-        run_at = CASE WHEN o.state = 'pending' THEN now() + o.after * interval '1 second'
-                      ELSE w.run_at END,
-        finished_at = CASE WHEN o.state = 'pending' THEN NULL ELSE now() END
-    FROM ours JOIN o ON o.work_id = ours.id WHERE w.id = ours.id
-    RETURNING w.id, w.run_at
-), told AS (
-    UPDATE deliveries d
-    SET status = o.status, attempt = greatest(d.attempt, coalesce(o.number, 0)), error = o.error,
-        response_code = CASE WHEN o.number IS NULL THEN d.response_code ELSE o.code END,
-        response_time_ms = CASE WHEN o.number IS NULL THEN d.response_time_ms ELSE o.ms END,
-        next_attempt_at = CASE WHEN o.state = 'pending' THEN kept.run_at END,
-        finished_at = CASE WHEN o.state = 'pending' THEN NULL ELSE now() END
-    FROM o JOIN kept ON kept.id = o.work_id
-    WHERE d.id = o.delivery_id AND d.work_id = o.work_id
-    RETURNING d.id
-), noted AS (
-    INSERT INTO delivery_attempts (tenant_id, delivery_id, number, url, response_code,
-                                   response_time_ms, response_body, error, created_at)
-    SELECT o.tenant_id, o.delivery_id, o.number, o.url, o.code, o.ms, o.body, o.error, o.at
-    FROM o JOIN told ON told.id = o.delivery_id WHERE o.number IS NOT NULL
-    ON CONFLICT (delivery_id, number) DO NOTHING
-), turned AS (
-    SELECT h.id, x.healthy
-    FROM webhooks h JOIN (
-        SELECT o.webhook_id, bool_or(o.healthy) AS healthy FROM o JOIN told ON told.id = o.delivery_id
-        WHERE o.healthy IS NOT NULL GROUP BY o.webhook_id
-    ) x ON x.webhook_id = h.id
-    WHERE x.healthy = (h.failing_since IS NOT NULL)
-    ORDER BY h.id FOR UPDATE OF h
-), health AS (
-    UPDATE webhooks h SET failing_since = CASE WHEN turned.healthy THEN NULL ELSE now() END
-    FROM turned WHERE h.id = turned.id
-)
-SELECT id FROM kept
-"""  # noqa: E501
-
-_SETTLE_THEM = _SETTLE.format(patience="SKIP LOCKED")
-_SETTLE_ONE = _SETTLE.format(patience="")
-
-_FAILING = """
-SELECT id FROM webhooks
-WHERE id = ANY($1) AND active AND failing_since < now() - $2 * interval '1 second'
-"""
-# A subscription whose own address it is rests with it.
-_DISABLE = """
-WITH off AS (
-    UPDATE webhooks SET active = false, disabled_reason = $3, updated_at = now()
-    WHERE tenant_id = $1 AND id = $2 AND active
-    RETURNING url, subscription_id, created_by
-), rests AS (
-    UPDATE event_subscriptions s SET active = false, updated_at = now()
-    FROM off WHERE s.id = off.subscription_id
-)
-SELECT * FROM off
-"""
-
-_BURY = """
-UPDATE deliveries SET status = 'failed', error = $3, finished_at = now(), next_attempt_at = NULL
-WHERE tenant_id = $1 AND id = $2 AND status = 'pending'
-"""
-
-_COLUMNS = """
-id, tenant_id, webhook_id, event_id, event_type, status, attempt, response_code, response_time_ms,
-error, work_id, correlation_id, created_at, next_attempt_at, finished_at
-"""
-# Also where rows are only counted: without it, a plan may read the whole table for a few.
-_ORDER = "ORDER BY created_at DESC, id DESC"
-_STATUSES = ("pending", "delivered", "failed")
-_OF_WEBHOOK = "FROM deliveries WHERE webhook_id = $2 AND tenant_id IS NOT DISTINCT FROM $1"
-# A webhook has one tenant. Asked for both, the planner takes them for independent and guesses low.
-_GUESSED = "FROM deliveries WHERE webhook_id = $2 AND $1::text IS NOT NULL"
-_ONE = f"""
-SELECT {_COLUMNS} FROM deliveries
-WHERE tenant_id = $1 AND webhook_id = $2 AND id = $3
-"""  # noqa: S608
-_LOCKED = _ONE + " FOR UPDATE"
-_ATTEMPTS = """
-SELECT number, url, response_code, response_time_ms, response_body, error, created_at
-FROM delivery_attempts WHERE tenant_id = $1 AND delivery_id = $2 ORDER BY number DESC LIMIT 100
-"""
-_EVENT = _EVENTS.replace("e.id = ANY($1)", "e.tenant_id = $1 AND e.id = $2")
+MAX_WEBHOOKS = 500
+_SORTABLE = {
+    "url": Webhook.url,
+    "created_at": Webhook.created_at,
+    "updated_at": Webhook.updated_at,
+}
 
 
-async def to_send(tx: Tx, delivery_ids: list[str]) -> tuple[list[Row], list[Row]]:
-    """The deliveries, and each of their events once."""
-    raw = await tx.raw()
-    deliveries = await raw.fetch(_TO_SEND, delivery_ids)
-    events = await raw.fetch(_EVENTS, list({row["event_id"] for row in deliveries}))
-    return list(deliveries), list(events)
+def _webhooks() -> Select[Webhook]:
+    return select(Webhook).where(Webhook.subscription_id.is_(None))
 
 
-async def add(tx: Tx, tenant: str, *values: object) -> list[Row]:
-    return await fast.rows(tx, tenant, _ADD, *values)
+async def list_page(
+    tx: Tx, page: Page, *, active: bool | None, sort: str | None
+) -> tuple[list[Webhook], Total]:
+    statement = _webhooks()
+    if active is not None:
+        statement = statement.where(Webhook.active == active)
+    ordering = paging.order(sort, _SORTABLE, "-created_at", Webhook.id)
+    return await paging.fetch(tx, statement, page, ordering)
 
 
-async def endpoints(tx: Tx, tenant: str, event_type: str, named: list[str]) -> list[Row]:
-    return await fast.rows(tx, tenant, _ENDPOINTS, event_type, named)
+async def find(tx: Tx, webhook_id: str, *, for_update: bool = False) -> Webhook | None:
+    session = await tx.session()
+    webhook = await session.get(Webhook, webhook_id, with_for_update=for_update)
+    return webhook if webhook is not None and webhook.subscription_id is None else None
 
 
-async def again(tx: Tx, tenant: str, delivery_id: str, work_id: str, most: int) -> None:
-    await fast.execute(tx, tenant, _AGAIN, delivery_id, work_id, most)
-
-
-async def lock_work(tx: Tx, tenant: str, work_id: str) -> None:
-    """Before its delivery, as whoever records an outcome does."""
-    await fast.execute(tx, tenant, _LOCK_WORK, work_id)
-
-
-async def hurry(tx: Tx, tenant: str, work_id: str) -> bool:
-    """False where it is over already."""
-    return await fast.value(tx, tenant, _HURRY, work_id) is not None
-
-
-async def settle(
-    connection: asyncpg.Connection, outcomes: str, *, together: bool = True
-) -> set[str]:
-    """The work whose lease still held. `together` waits for nobody's lock."""
-    sql = _SETTLE_THEM if together else _SETTLE_ONE
-    return {row["id"] for row in await connection.fetch(sql, outcomes)}
-
-
-async def failing(
-    connection: asyncpg.Connection, webhook_ids: list[str], seconds: float
-) -> list[str]:
-    return [row["id"] for row in await connection.fetch(_FAILING, webhook_ids, seconds)]
-
-
-async def disable(tx: Tx, tenant: str, webhook_id: str, reason: str) -> Row | None:
-    return await fast.row(tx, tenant, _DISABLE, webhook_id, reason)
-
-
-async def bury(tx: Tx, tenant: str, delivery_id: str, error: str) -> None:
-    await fast.execute(tx, tenant, _BURY, delivery_id, error)
-
-
-async def page_of(
-    tx: Tx,
-    tenant: str,
-    webhook_id: str,
-    status: str | None,
-    since: datetime | None,
-    until: datetime | None,
-    page: Page,
-) -> tuple[list[Row], Counted]:
-    """The newest of each status, and of those the newest: one index gives them in order, whatever
-    is asked for.
-    """
-    args: list[object] = [webhook_id, [status] if status else list(_STATUSES)]
-    times = ""
-    for condition, value in (("created_at >=", since), ("created_at <=", until)):
-        if value is not None:
-            args.append(value)
-            times += f" AND {condition} ${len(args) + 1}"
-    theirs = f"{_OF_WEBHOOK} AND status = s.status{times}"
-    each = "FROM unnest($3::text[]) AS s(status) CROSS JOIN LATERAL"
-    total = await counting.rows(
-        tx,
-        tenant,
-        f"{each} (SELECT 1 {theirs} {_ORDER} LIMIT {BOUND + 1}) d",
-        *args,
-        guessed=f"{_GUESSED} AND status = ANY($3){times}",
-    )
-    limit, offset = f"${len(args) + 2}", f"${len(args) + 3}"
-    sql = f"""
-    SELECT {_COLUMNS} FROM deliveries JOIN (
-        SELECT d.id AS wanted {each} (
-            SELECT id, created_at {theirs}
-            {_ORDER} LIMIT {limit}::bigint + {offset}::bigint
-        ) d ORDER BY d.created_at DESC, d.id DESC LIMIT {limit} OFFSET {offset}
-    ) p ON p.wanted = id {_ORDER}
-    """  # noqa: S608
-    return await fast.rows(tx, tenant, sql, *args, page.per_page, page.offset), total
-
-
-async def one(
-    tx: Tx, tenant: str, webhook_id: str, delivery_id: str, *, for_update: bool = False
-) -> Row | None:
-    return await fast.row(tx, tenant, _LOCKED if for_update else _ONE, webhook_id, delivery_id)
-
-
-async def attempts(tx: Tx, tenant: str, delivery_id: str) -> list[Row]:
-    return await fast.rows(tx, tenant, _ATTEMPTS, delivery_id)
-
-
-async def event(tx: Tx, tenant: str, event_id: str) -> Row | None:
-    return await fast.row(tx, tenant, _EVENT, event_id)
+async def check_quota(tx: Tx, tenant_id: str) -> None:
+    theirs = (Webhook.tenant_id == tenant_id, Webhook.subscription_id.is_(None))
+    await quota.check(tx, Webhook, MAX_WEBHOOKS, "webhooks", *theirs)

@@ -13,7 +13,7 @@ from app.domain.tools.configs import DatabaseConfig
 from app.domain.tools.executors.protocol import Surroundings, Task, ToolFailed
 from app.domain.tools.executors.rows import result
 from app.domain.tools.executors.sql import Statement
-from app.kit import limited
+from app.kit import child_process
 
 _CHILD = Path(__file__).with_name("sqlite_child.py")
 _FILE_MIB = 256
@@ -52,14 +52,14 @@ async def run(
         "max_rows": config.max_rows,
     }
     try:
-        told = await limited.run(
+        told = await child_process.run(
             _CHILD,
             msgspec.json.encode(asked),
             cpu_seconds=int(task.seconds) + 1,
             memory_mib=_MEMORY_MIB,
             file_mib=_FILE_MIB,
         )
-    except limited.Ended as error:
+    except child_process.Ended as error:
         raise ToolFailed("runtime_error", "the statement took more than it may") from error
     answer = msgspec.json.decode(told, type=_Answer)
     if answer.code is not None:

@@ -1,0 +1,44 @@
+"""The areas of this instance, in order. A new area adds its line here."""
+
+from typing import Final
+
+from app.domain.accounts.area import AREA as ACCOUNTS
+from app.domain.agents.area import AREA as AGENTS
+from app.domain.area import Areas
+from app.domain.chat.area import AREA as CHAT
+from app.domain.deliveries.area import AREA as DELIVERIES
+from app.domain.embed.area import AREA as EMBED
+from app.domain.events.area import AREA as EVENTS
+from app.domain.incoming.area import AREA as INCOMING
+from app.domain.mail.area import AREA as MAIL
+from app.domain.mfa.area import AREA as MFA
+from app.domain.models.area import AREA as MODELS
+from app.domain.roles.area import AREA as ROLES
+from app.domain.subscriptions.area import AREA as SUBSCRIPTIONS
+from app.domain.tenants.area import AREA as TENANTS
+from app.domain.tools.area import AREA as TOOLS
+from app.domain.usage.area import AREA as USAGE
+from app.domain.vault.area import AREA as VAULT
+from app.domain.webhooks.area import AREA as WEBHOOKS
+
+AREAS: Final = Areas(
+    [
+        TENANTS,
+        ACCOUNTS,
+        MFA,
+        ROLES,
+        MAIL,
+        AGENTS,
+        CHAT,
+        USAGE,
+        EMBED,
+        MODELS,
+        VAULT,
+        TOOLS,
+        EVENTS,
+        DELIVERIES,
+        WEBHOOKS,
+        INCOMING,
+        SUBSCRIPTIONS,
+    ]
+)

@@ -1,0 +1,46 @@
+"""Puts together what one process shares, with the objects that each area brings."""
+
+from app.areas import AREAS
+from app.domain.area import Areas
+from app.kit import keys
+from app.kit.batches import Batches
+from app.kit.concurrency import ConcurrencyLimit
+from app.kit.egress import Egress, Guard
+from app.kit.files import Files
+from app.kit.redis import connect
+from app.kit.sandbox.box import Sandbox
+from app.kit.work import Doorbell
+from app.security.sessions import Grants, SessionCache
+from app.security.tokens import Tokens
+from app.services import Services
+from app.settings import Settings
+from db.session import Database
+
+
+def build(settings: Settings, areas: Areas = AREAS) -> Services:
+    """Opens no connection, so that it can be used before Postgres and Redis run."""
+    keyring = keys.load(settings)
+    db = Database(settings.sqlalchemy_url, pool_size=settings.pool_size)
+    redis = connect(settings.redis_address)
+    doorbell = Doorbell(settings.redis_address, areas.work_kinds)
+    db.ring = doorbell.wake
+    services = Services(
+        settings=settings,
+        db=db,
+        redis=redis,
+        keyring=keyring,
+        tokens=Tokens(keyring),
+        grants=Grants(db),
+        session_cache=SessionCache(redis),
+        doorbell=doorbell,
+        egress=Egress(Guard(settings.egress_allow)),
+        files=Files.at(settings.files_uri, settings.data_dir),
+        batches=Batches(),
+        sandbox=Sandbox(settings),
+        outbound_limit=ConcurrencyLimit(),
+    )
+    services.add(areas)
+    for area in areas:
+        for shared in area.shared(services):
+            services.add(shared)
+    return services

@@ -1,0 +1,49 @@
+from typing import Final
+
+from app.domain.accounts.events import (
+    EmailVerified,
+    InvitationRevoked,
+    PasswordChanged,
+    PasswordResetRequested,
+    RoleChanged,
+    SessionRevoked,
+    SignInBlocked,
+    UserDeactivated,
+    UserDeleted,
+    UserInvited,
+    UserReactivated,
+    UserRegistered,
+    UserSignedIn,
+    UserSignedOut,
+    UserUpdated,
+)
+from app.domain.area import Area
+from app.security.permissions import Permission
+from db.retention import RetentionRule
+
+AREA: Final = Area(
+    name="accounts",
+    events=(
+        UserInvited,
+        InvitationRevoked,
+        UserRegistered,
+        EmailVerified,
+        UserSignedIn,
+        SignInBlocked,
+        UserSignedOut,
+        SessionRevoked,
+        PasswordResetRequested,
+        PasswordChanged,
+        RoleChanged,
+        UserUpdated,
+        UserDeactivated,
+        UserReactivated,
+        UserDeleted,
+    ),
+    permissions=(Permission("admin:users", "Manage users"),),
+    retention=(
+        RetentionRule("sessions", "t.expires_at < now() - interval '30 days'"),
+        RetentionRule("invitations", "t.expires_at < now() - interval '90 days'"),
+        RetentionRule("one_time_tokens", "t.expires_at < now() - interval '1 day'"),
+    ),
+)

@@ -1,0 +1,115 @@
+"""An agent's runtime configuration: what a turn needs to know of it, in one read."""
+
+from typing import Any
+
+import msgspec
+
+from app.domain.agents import queries
+from app.domain.agents.errors import AgentArchived, AgentNotFound
+from app.domain.models.service import Target, key_seal_context
+from app.kit.crypto import Keyring
+from app.kit.limits import Plan, plan_of
+from db.fast import Row, tenant_of
+from db.session import Tx
+
+
+class SubAgentInfo(msgspec.Struct, frozen=True):
+    """A sub-agent that tasks can be delegated to."""
+
+    id: str
+    name: str
+    status: str
+    description: str
+    delegation_prompt: str
+    # It, or an agent that it may delegate to, has tools: asking twice may do something twice.
+    has_tools: bool = False
+
+
+class AttachedToolInfo(msgspec.Struct, frozen=True):
+    """A tool that the agent may call."""
+
+    id: str
+    name: str
+    slug: str
+    description: str
+    tool_type: str
+    input_schema: dict[str, Any] | None
+
+
+class AgentRuntime(msgspec.Struct, frozen=True, kw_only=True):
+    agent_id: str
+    tenant_id: str
+    name: str
+    status: str
+    target: Target
+    system_prompt: str
+    temperature: float
+    max_tokens: int
+    log_messages: bool
+    log_tool_calls: bool
+    log_token_usage: bool
+    sub_agents: list[SubAgentInfo]
+    tools: list[AttachedToolInfo]
+
+
+class EmbeddedAgent(msgspec.Struct, frozen=True):
+    """The agent of an embed key, the origins that may use it, and the tenant's plan."""
+
+    runtime: AgentRuntime
+    embed_key_id: str
+    allowed_domains: list[str]
+    plan: Plan
+    # Its last use was written more than a minute ago, or never.
+    is_use_stale: bool
+
+
+_sub_agents = msgspec.json.Decoder(list[SubAgentInfo])
+_tools = msgspec.json.Decoder(list[AttachedToolInfo])
+
+
+async def find_runtime(tx: Tx, keyring: Keyring, agent_id: str) -> AgentRuntime:
+    row = await queries.find_runtime(tx, tenant_of(tx), agent_id)
+    if row is None:
+        raise AgentNotFound(f"There is no agent {agent_id[:64]}")
+    return _runtime(row, keyring)
+
+
+async def load_runtime(tx: Tx, keyring: Keyring, agent_id: str) -> AgentRuntime:
+    """The agent, ready to answer; an archived one is refused."""
+    runtime = await find_runtime(tx, keyring, agent_id)
+    if runtime.status == "archived":
+        raise AgentArchived("This agent is archived; change its status to chat with it")
+    return runtime
+
+
+async def find_by_embed_key(tx: Tx, keyring: Keyring, key_hash: str) -> EmbeddedAgent | None:
+    row = await queries.find_runtime_by_embed_key(tx, key_hash)
+    if row is None:
+        return None
+    plan = plan_of(row["plan"], msgspec.json.decode(row["limits"]))
+    domains = list(row["allowed_domains"])
+    return EmbeddedAgent(
+        _runtime(row, keyring), row["embed_key_id"], domains, plan, row["is_use_stale"]
+    )
+
+
+def _runtime(row: Row, keyring: Keyring) -> AgentRuntime:
+    api_key = ""
+    if row["key_id"] is not None:
+        context = key_seal_context(row["tenant_id"], row["key_id"])
+        api_key = keyring.open(row["api_key"], context).decode()
+    return AgentRuntime(
+        agent_id=row["id"],
+        tenant_id=row["tenant_id"],
+        name=row["name"],
+        status=row["status"],
+        target=Target(row["primary_model"], row["provider"], api_key, row["base_url"]),
+        system_prompt=row["system_prompt"],
+        temperature=row["temperature"],
+        max_tokens=row["max_tokens"],
+        log_messages=row["log_messages"],
+        log_tool_calls=row["log_tool_calls"],
+        log_token_usage=row["log_token_usage"],
+        sub_agents=_sub_agents.decode(row["sub_agents"]) if row["sub_agents"] else [],
+        tools=_tools.decode(row["tools"]) if row["tools"] else [],
+    )

@@ -1,0 +1,155 @@
+"""What an area declares: its events, permissions, work, retention, spans and reactions.
+
+Each area has an `area.py` with one `Area`; `app/areas.py` lists them. Event log, permission table,
+workers and clean-up read that list, so that a new area edits no file of another.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import Any, ClassVar, Final, Literal
+
+import msgspec
+
+from app.kit.work import WorkKind
+from app.security.permissions import ROLES, Permission
+from app.services import Services
+from db.retention import RetentionRule
+from db.session import Tx
+
+SpanKind = Literal["request", "job", "node", "model", "tool", "delivery", "notification"]
+
+
+class Event(msgspec.Struct):
+    """A typed payload. Never a secret: payloads are stored, shown and delivered as they are."""
+
+    type: ClassVar[str]
+    description: ClassVar[str]
+    example: ClassVar[dict[str, Any]]
+
+
+class Span(msgspec.Struct):
+    kind: SpanKind
+    id: str
+    parent_id: str | None
+    name: str
+    status: str
+    started_at: datetime
+    duration_ms: float
+
+
+# Reads an area's spans of one correlation id. The tenant is None for all tenants; the spans of
+# requests and jobs come along, for those that belong inside them.
+SpanSource = Callable[[Tx, str | None, str, Sequence[Span]], Awaitable[list[Span]]]
+
+
+class AgentDeletion(msgspec.Struct, frozen=True):
+    """Agents that are being deleted, in the transaction that deletes them."""
+
+    tx: Tx
+    services: Services
+    tenant_id: str
+    agent_ids: list[str]
+    # Jobs that were cancelled by it; the events that tell of their end are kept.
+    cancelled_job_ids: list[str]
+
+
+class Chore(msgspec.Struct, frozen=True):
+    """What every worker does now and then. Two workers doing it at once do no harm."""
+
+    every_seconds: float
+    run: Callable[[Services], Awaitable[object]]
+
+
+class Area(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    events: tuple[type[Event], ...] = ()
+    permissions: tuple[Permission, ...] = ()
+    work_kinds: tuple[WorkKind, ...] = ()
+    retention: tuple[RetentionRule, ...] = ()
+    chores: tuple[Chore, ...] = ()
+    spans: SpanSource | None = None
+    # Objects that all processes share; `Services.get` finds them by their class.
+    shared: Callable[[Services], Iterable[object]] = lambda _services: ()
+    # Tables whose rows name a tenant without a foreign key; they are emptied with the tenant.
+    tenant_tables: tuple[str, ...] = ()
+    # Runs twice: before the agents are locked, and again once they are.
+    before_agents_deleted: Callable[[AgentDeletion], Awaitable[None]] | None = None
+    after_agents_deleted: Callable[[AgentDeletion], Awaitable[None]] | None = None
+    # Receives the tenant and the webhook that gets no more deliveries.
+    on_webhook_disabled: Callable[[Tx, str, str], Awaitable[None]] | None = None
+
+
+# Ends of paths in the catalogue, in the order in which they are listed.
+CATEGORIES: Final = {
+    "agent": "Agents and conversations with them",
+    "workflow": "Workflows and their executions",
+    "form": "Forms and what was submitted",
+    "approval": "Decisions that somebody was asked for",
+    "data_table": "Data tables and their rows",
+    "system": "Users, tools, credentials, webhooks and this instance itself",
+}
+
+
+class Areas:
+    """All areas of this instance, and the tables that are made from their declarations."""
+
+    def __init__(self, areas: Sequence[Area]) -> None:
+        self._areas = tuple(areas)
+
+    def __iter__(self) -> Iterator[Area]:
+        return iter(self._areas)
+
+    @cached_property
+    def event_types(self) -> dict[str, type[Event]]:
+        return {event.type: event for area in self._areas for event in area.events}
+
+    @cached_property
+    def permissions(self) -> tuple[Permission, ...]:
+        return tuple(permission for area in self._areas for permission in area.permissions)
+
+    @cached_property
+    def permission_keys(self) -> frozenset[str]:
+        return frozenset(permission.key for permission in self.permissions)
+
+    @cached_property
+    def default_grants(self) -> dict[str, frozenset[str]]:
+        return {
+            role: frozenset(item.key for item in self.permissions if item.is_granted_to(role))
+            for role in ROLES
+        }
+
+    @cached_property
+    def work_kinds(self) -> dict[str, WorkKind]:
+        return {kind.name: kind for area in self._areas for kind in area.work_kinds}
+
+    @cached_property
+    def retention(self) -> tuple[RetentionRule, ...]:
+        return tuple(rule for area in self._areas for rule in area.retention)
+
+    @cached_property
+    def chores(self) -> tuple[Chore, ...]:
+        return tuple(chore for area in self._areas for chore in area.chores)
+
+    @cached_property
+    def span_sources(self) -> tuple[SpanSource, ...]:
+        return tuple(area.spans for area in self._areas if area.spans is not None)
+
+    @cached_property
+    def tenant_tables(self) -> tuple[str, ...]:
+        return tuple(table for area in self._areas for table in area.tenant_tables)
+
+    async def before_agents_deleted(self, deletion: AgentDeletion) -> None:
+        for area in self._areas:
+            if area.before_agents_deleted is not None:
+                await area.before_agents_deleted(deletion)
+
+    async def after_agents_deleted(self, deletion: AgentDeletion) -> None:
+        for area in self._areas:
+            if area.after_agents_deleted is not None:
+                await area.after_agents_deleted(deletion)
+
+    async def on_webhook_disabled(self, tx: Tx, tenant_id: str, webhook_id: str) -> None:
+        for area in self._areas:
+            if area.on_webhook_disabled is not None:
+                await area.on_webhook_disabled(tx, tenant_id, webhook_id)

@@ -1,0 +1,67 @@
+from typing import Final
+
+from app.domain.area import AgentDeletion, Area, Chore
+from app.domain.chat import conversations, jobs
+from app.domain.chat.events import ChatCompleted, ChatMessage, ChatStarted
+from app.domain.events import service as events
+from app.security.permissions import DEVELOPERS, Permission
+from db.retention import RetentionRule
+
+# What people said is kept for as long as the agent's log settings say.
+_AGENT = "JOIN agents a ON a.id = t.agent_id AND a.tenant_id = t.tenant_id"
+_EXPIRED_BEFORE = "now() - a.retention_days * interval '1 day'"
+
+
+async def _cancel_jobs(deletion: AgentDeletion) -> None:
+    ids = (deletion.tenant_id, deletion.agent_ids)
+    cancelled = await jobs.cancel_all(deletion.tx, deletion.services.doorbell, *ids)
+    deletion.cancelled_job_ids.extend(cancelled)
+
+
+async def _delete_chat_events(deletion: AgentDeletion) -> None:
+    """What was said to the agents; that their jobs were cancelled is still delivered."""
+    ids = (deletion.tenant_id, deletion.agent_ids, deletion.cancelled_job_ids)
+    await events.delete_chats(deletion.tx, *ids)
+
+
+AREA: Final = Area(
+    name="chat",
+    events=(ChatStarted, ChatMessage, ChatCompleted),
+    permissions=(
+        Permission("conversations:read", "Read other people's conversations", DEVELOPERS),
+        Permission(
+            "conversations:write", "End and delete other people's conversations", DEVELOPERS
+        ),
+    ),
+    work_kinds=(jobs.CHAT_TURN,),
+    retention=(
+        RetentionRule(
+            "chat_jobs",
+            "t.finished_at < now() - least(a.retention_days, 30) * interval '1 day'",
+            _AGENT,
+        ),
+        RetentionRule("conversation_entries", f"t.created_at < {_EXPIRED_BEFORE}", _AGENT),
+        RetentionRule(
+            "conversations",
+            f"t.last_message_at < {_EXPIRED_BEFORE}"
+            " AND (t.turn_until IS NULL OR t.turn_until < now())",
+            _AGENT,
+        ),
+        RetentionRule(
+            "event_log",
+            "t.type IN ('agent.chat.message', 'agent.chat.completed') AND NOT t.test"
+            f" AND t.created_at < {_EXPIRED_BEFORE}",
+            "JOIN agents a ON a.id = t.data->>'agent_id' AND a.tenant_id = t.tenant_id",
+        ),
+        RetentionRule(
+            "conversations",
+            "t.agent_id = a.id AND t.tenant_id = a.tenant_id AND t.title <> ''"
+            f" AND t.created_at < {_EXPIRED_BEFORE}",
+            join="FROM agents a",
+            clears="title = ''",
+        ),
+    ),
+    chores=(Chore(30.0, conversations.end_idle),),
+    before_agents_deleted=_cancel_jobs,
+    after_agents_deleted=_delete_chat_events,
+)

@@ -1,0 +1,113 @@
+"""Chatting with an agent: `answer` waits for the reply, `stream` yields it, `accept` queues it.
+
+The console, web sites, the OpenAI-compatible endpoint, workflows and forms all come in here.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from functools import partial
+from typing import NamedTuple
+
+from app.domain.agents import service as agents
+from app.domain.agents.service import AgentRuntime
+from app.domain.chat import turn as turns
+from app.domain.chat.jobs import accept
+from app.domain.chat.persistence import TurnWriter
+from app.domain.chat.schemas import ChatReply
+from app.domain.chat.sse_encoding import encode_stream, error_body
+from app.domain.chat.start_turn import Question, resume_many, start_turn
+from app.domain.chat.stream_events import StreamEvent, TextDelta, TurnFinished, TurnStarted
+from app.domain.chat.turn import Speaker, Turn
+from app.domain.models.errors import ModelNotConfigured
+from app.domain.models.service import Message, Models
+from app.kit import logs
+from app.kit.errors import ProviderError, Unavailable
+from app.services import Services
+from db.session import Scope
+
+__all__ = [
+    "AgentId",
+    "Message",
+    "Question",
+    "Speaker",
+    "StreamEvent",
+    "TextDelta",
+    "TurnFinished",
+    "TurnStarted",
+    "accept",
+    "answer",
+    "encode_stream",
+    "error_body",
+    "stream",
+]
+
+log = logs.get("chat")
+
+_CANNOT_ANSWER = "The agent cannot answer right now; try again later"
+
+
+class AgentId(NamedTuple):
+    """An agent that is not loaded yet, within the scope of whoever asks it."""
+
+    scope: Scope
+    agent_id: str
+
+
+async def answer(
+    services: Services, agent: AgentRuntime | AgentId, question: Question
+) -> ChatReply:
+    """One turn, run to its end."""
+    turn = await _start(services, agent, question)
+    return await turns.final_reply(_run(services, turn, live=False))
+
+
+async def stream(
+    services: Services, agent: AgentRuntime | AgentId, question: Question
+) -> AsyncGenerator[StreamEvent, None]:
+    """The events of one turn. What refuses it is raised before there is a stream."""
+    turn = await _start(services, agent, question)
+    return _run(services, turn, live=True)
+
+
+def _run(services: Services, turn: Turn, *, live: bool) -> AsyncGenerator[StreamEvent, None]:
+    events = turns.run(services, turn, TurnWriter(services, turn, live=live), live=live)
+    return _hide_provider_errors(events) if turn.speaker.is_visitor else events
+
+
+async def _start(services: Services, agent: AgentRuntime | AgentId, question: Question) -> Turn:
+    if isinstance(agent, AgentRuntime):
+        await _check_model(services, agent, question.speaker)
+        async with services.db.tx(agent.tenant_id, autocommit=True) as tx:
+            return await start_turn(tx, agent, question)
+    if question.conversation_id is not None:
+        together = partial(resume_many, services, agent.scope, agent.agent_id)
+        turn = await services.batches.join(("resume", *agent), question, together)
+        if turn is not None:
+            return turn
+    async with services.db.tx(agent.scope, autocommit=True) as tx:
+        runtime = await agents.load_runtime(tx, services.keyring, agent.agent_id)
+        await services.get(Models).check(runtime.target)
+        return await start_turn(tx, runtime, question)
+
+
+async def _check_model(services: Services, runtime: AgentRuntime, speaker: Speaker) -> None:
+    try:
+        await services.get(Models).check(runtime.target)
+    except ModelNotConfigured as error:
+        if not speaker.is_visitor:
+            raise
+        log.warning("a visitor got no answer", agent_id=runtime.agent_id, reason=error.message)
+        raise Unavailable(_CANNOT_ANSWER, 60) from error
+
+
+async def _hide_provider_errors(
+    events: AsyncGenerator[StreamEvent, None],
+) -> AsyncGenerator[StreamEvent, None]:
+    """A provider's error may name keys, accounts and models: visitors do not see it."""
+    try:
+        async with aclosing(events):
+            async for event in events:
+                yield event
+    except ProviderError as error:
+        log.warning("a visitor got no answer", reason=error.message)
+        raise ProviderError(_CANNOT_ANSWER) from error

@@ -1,0 +1,48 @@
+"""What happens in a turn, in order. Every way of chatting is made from these."""
+
+from typing import Any
+
+import msgspec
+
+from app.domain.chat.schemas import ChatReply
+from app.domain.tools.service import CallStatus
+
+
+class TurnStarted(msgspec.Struct, frozen=True):
+    conversation_id: str
+    message_id: str
+
+
+class TextDelta(msgspec.Struct, frozen=True):
+    delta: str
+
+
+class ToolUse(msgspec.Struct, frozen=True):
+    """`parent_id` is the call within which a sub-agent made this one; `function` the tool's name
+    for the model.
+    """
+
+    id: str
+    tool: str
+    tool_id: str | None
+    input: Any
+    parent_id: str | None = None
+    function: str = ""
+
+
+class ToolResult(msgspec.Struct, frozen=True):
+    id: str
+    tool: str
+    tool_id: str | None
+    output: Any
+    status: CallStatus
+    execution_time_ms: int
+    parent_id: str | None = None
+
+
+class TurnFinished(msgspec.Struct, frozen=True):
+    reply: ChatReply
+
+
+LoopEvent = TextDelta | ToolUse | ToolResult
+StreamEvent = TurnStarted | LoopEvent | TurnFinished

@@ -1,0 +1,46 @@
+from collections.abc import Sequence
+from typing import Final
+
+from app.domain.area import Area, Span
+from app.domain.deliveries import queries
+from app.domain.deliveries.events import WebhookDisabled
+from app.domain.deliveries.queries import DELIVER
+from app.domain.deliveries.sending import DeliveryEgress
+from app.domain.events.service import MAX_SPANS
+from app.kit import clock
+from db.retention import RetentionRule
+from db.session import Tx
+
+
+async def read_spans(
+    tx: Tx, tenant: str | None, correlation_id: str, _outer: Sequence[Span]
+) -> list[Span]:
+    """A delivery lasts from when it was written until it is finished, all attempts included."""
+    rows = await queries.of_correlation(tx, tenant, correlation_id, MAX_SPANS)
+    return [
+        Span(
+            "delivery",
+            row["id"],
+            row["event_id"],
+            f"{row['event_type']} to {row['host']}",
+            row["status"],
+            row["created_at"],
+            clock.milliseconds(row["created_at"], row["finished_at"] or clock.now()),
+        )
+        for row in rows
+    ]
+
+
+AREA: Final = Area(
+    name="deliveries",
+    events=(WebhookDisabled,),
+    work_kinds=(DELIVER,),
+    retention=(
+        # With their attempts. A delivery that is still pending is never that old.
+        RetentionRule(
+            "deliveries", "t.created_at < now() - interval '90 days' AND t.status <> 'pending'"
+        ),
+    ),
+    spans=read_spans,
+    shared=lambda services: (DeliveryEgress(services.egress.guard),),
+)

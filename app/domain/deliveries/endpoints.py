@@ -1,0 +1,114 @@
+"""Endpoints: an address, its sealed secrets and headers, and whether it is healthy.
+
+A webhook is one, and so is a subscription's own address.
+"""
+
+from datetime import timedelta
+
+import msgspec
+from yarl import URL
+
+from app.domain.deliveries import endpoint_keys, signing
+from app.domain.deliveries.endpoint_keys import EndpointKeys
+from app.http.context import RequestContext
+from app.kit import clock, headers
+from app.kit.crypto import CannotOpen, Keyring
+from app.kit.egress import Guard
+from app.kit.errors import Conflict, Invalid
+from app.kit.ids import new_id
+from db.models import Webhook
+
+SECRET_OVERLAP = timedelta(hours=24)
+
+
+def new_endpoint(
+    context: RequestContext, tenant_id: str, url: str, custom_headers: dict[str, str], field: str
+) -> tuple[Webhook, str]:
+    """An endpoint that is not stored yet, and its secret, which is shown once."""
+    sent = headers.unmask(custom_headers, {}, field)
+    headers.validate(sent, field)
+    webhook_id, secret = new_id("whk"), signing.new_secret()
+    keys = EndpointKeys(secret, headers=sent)
+    endpoint = Webhook(
+        id=webhook_id,
+        tenant_id=tenant_id,
+        url=url,
+        events=[],
+        keys=endpoint_keys.seal(context.keyring, tenant_id, webhook_id, keys),
+        created_by=context.principal.user_id,
+    )
+    return endpoint, secret
+
+
+def check_url(guard: Guard, url: str, field: str) -> None:
+    problem = guard.problem_with(url)
+    if problem is None and (" " in url or not url.isprintable()):
+        # The client would drop them: the request would go elsewhere than the text says.
+        problem = "must not contain spaces or control characters"
+    if problem is not None:
+        raise Invalid.field(field, problem)
+
+
+def check_move(
+    keyring: Keyring, endpoint: Webhook, url: str, changed: dict[str, str] | None, field: str
+) -> None:
+    """Refuses to send stored secret headers to another host."""
+    if _host_of(url) != _host_of(endpoint.url):
+        headers.check_move(_keys_to_change(keyring, endpoint).headers, changed, field)
+
+
+def _host_of(url: str) -> tuple[str, str | None, int | None]:
+    """With its port, also where the URL leaves out the usual one."""
+    parsed = URL(url)
+    return parsed.scheme, parsed.host, parsed.port
+
+
+def change_headers(
+    keyring: Keyring, endpoint: Webhook, custom_headers: dict[str, str], field: str
+) -> bool:
+    """Seals them with the same secrets. True when they differ from the stored ones."""
+    stored = _keys_to_change(keyring, endpoint)
+    sent = headers.unmask(custom_headers, stored.headers, field)
+    headers.validate(sent, field)
+    if sent == stored.headers:
+        return False
+    changed = msgspec.structs.replace(stored, headers=sent)
+    endpoint.keys = endpoint_keys.seal(keyring, endpoint.tenant_id, endpoint.id, changed)
+    return True
+
+
+async def renew_secret(context: RequestContext, endpoint: Webhook) -> str:
+    """The old secret signs beside the new one for a day, so that receivers have time to change."""
+    stored, secret = open_keys(context.keyring, endpoint), signing.new_secret()
+    renewed = EndpointKeys(secret)
+    if stored is not None:
+        renewed = EndpointKeys(secret, stored.secret, stored.headers)
+    endpoint.keys = endpoint_keys.seal(context.keyring, endpoint.tenant_id, endpoint.id, renewed)
+    endpoint.previous_until = clock.now() + SECRET_OVERLAP
+    await (await context.tx.session()).flush()
+    return secret
+
+
+def reset_health(endpoint: Webhook) -> None:
+    """Switched on or off by hand: why it was disabled, and since when it failed, is over."""
+    endpoint.failing_since = endpoint.disabled_reason = None
+
+
+def open_keys(keyring: Keyring, endpoint: Webhook) -> EndpointKeys | None:
+    """None where the root key that sealed it is lost; then only a new secret helps."""
+    try:
+        return endpoint_keys.unseal(keyring, endpoint.tenant_id, endpoint.id, endpoint.keys)
+    except CannotOpen:
+        return None
+
+
+def _keys_to_change(keyring: Keyring, endpoint: Webhook) -> EndpointKeys:
+    keys = open_keys(keyring, endpoint)
+    if keys is None:
+        raise Conflict("Its secret cannot be opened with this instance's keys; rotate it first")
+    return keys
+
+
+def origin_of(url: str) -> str:
+    """Paths and queries are often secret, and events go to others."""
+    return str(URL(url).origin())

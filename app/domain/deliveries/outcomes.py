@@ -1,0 +1,219 @@
+"""Records the outcomes of attempts: many in one statement, each under its own lease."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Final, Literal
+
+import asyncpg
+import msgspec
+
+from app.domain.accounts import service as accounts
+from app.domain.area import Areas
+from app.domain.deliveries import queries
+from app.domain.deliveries.endpoints import origin_of
+from app.domain.deliveries.events import WebhookDisabled
+from app.domain.deliveries.requests import DeliveryRequest
+from app.domain.deliveries.sending import Attempt, NextStep
+from app.domain.events import service as events
+from app.domain.mail import service as mail
+from app.kit import logs, trace
+from app.kit.texts import as_json
+from app.kit.trace import Trace
+from app.services import Services
+from db import fast
+from db.ledger import WorkRow
+from db.session import ALL_TENANTS, Tx
+
+log = logs.get("deliveries")
+
+FAILING_SECONDS: Final = 5 * 24 * 3600
+_STATES = {"delivered": "done", "pending": "pending", "failed": "dead"}
+
+
+class OutcomeRow(msgspec.Struct, frozen=True):
+    """The columns of the statement; `number` is None where nothing was sent."""
+
+    work_id: str
+    lease_token: str
+    state: str
+    after: float | None
+    error: str | None
+    tenant_id: str
+    delivery_id: str
+    webhook_id: str
+    number: int | None
+    status: str
+    code: int | None
+    ms: int | None
+    body: str | None
+    url: str
+    at: datetime | None
+    healthy: bool | None
+
+
+class AttemptOutcome(msgspec.Struct, frozen=True):
+    """What is written of an attempt, and the work that it was made for."""
+
+    work: WorkRow
+    row: OutcomeRow
+    is_gone: bool = False
+
+
+def is_test_delivery(work: WorkRow, request: DeliveryRequest) -> bool:
+    """A request of the API waits for the response to this one attempt."""
+    return request.test and work.max_attempts == 1
+
+
+def of_attempt(
+    work: WorkRow, request: DeliveryRequest, attempt: Attempt, step: NextStep
+) -> AttemptOutcome:
+    row = OutcomeRow(
+        work.id,
+        work.lease_token,
+        # Who tests an endpoint reads its response; no event tells others that it failed.
+        "done" if is_test_delivery(work, request) else _STATES[step.status],
+        step.after_seconds,
+        attempt.error,
+        request.tenant_id,
+        request.delivery_id,
+        request.webhook_id,
+        request.attempts + 1,
+        step.status,
+        attempt.code,
+        attempt.milliseconds,
+        attempt.body,
+        request.url,
+        attempt.at,
+        # A test says nothing about the endpoint's health.
+        None if request.test else attempt.error is None,
+    )
+    return AttemptOutcome(work, row, attempt.is_gone and not request.test)
+
+
+def not_sent(work: WorkRow, request: DeliveryRequest, reason: str) -> AttemptOutcome:
+    """Its endpoint is not active; the delivery can still be redelivered."""
+    row = OutcomeRow(
+        work_id=work.id,
+        lease_token=work.lease_token,
+        state="cancelled",
+        after=None,
+        error=reason,
+        tenant_id=request.tenant_id,
+        delivery_id=request.delivery_id,
+        webhook_id=request.webhook_id,
+        number=None,
+        status="failed",
+        code=None,
+        ms=None,
+        body=None,
+        url=request.url,
+        at=None,
+        healthy=None,
+    )
+    return AttemptOutcome(work, row)
+
+
+async def record(services: Services, outcomes: list[AttemptOutcome]) -> list[bool | Exception]:
+    """True for each whose lease still held. One that cannot be written does not stop the others."""
+    try:
+        return list(await _record(services, outcomes))
+    except asyncpg.PostgresError as error:
+        if len(outcomes) == 1 or not fast.was_refused(error):
+            raise
+    results: list[bool | Exception] = []
+    for outcome in outcomes:
+        try:
+            results += await _record(services, [outcome])
+        except Exception as error:  # noqa: BLE001  # raised by whoever joined with this outcome
+            results.append(error)
+    return results
+
+
+async def record_alone(services: Services, outcome: AttemptOutcome) -> bool:
+    """For one whose row was locked by somebody else; waits for that lock."""
+    (was_written,) = await _record(services, [outcome], skip_locked=False)
+    return was_written
+
+
+async def _record(
+    services: Services, outcomes: list[AttemptOutcome], *, skip_locked: bool = True
+) -> list[bool]:
+    """One transaction, whatever tenants they belong to."""
+    async with services.db.tx(ALL_TENANTS) as tx:
+        rows = as_json([outcome.row for outcome in outcomes])
+        written = await queries.record(await tx.raw(), rows, skip_locked=skip_locked)
+        ours = [outcome for outcome in outcomes if outcome.work.id in written]
+        for outcome in ours:
+            if outcome.row.state == "dead":
+                with _chain_of(outcome.work):
+                    await events.emit_dead(tx, outcome.work, outcome.row.error or "")
+        await _disable_failing(services, tx, ours)
+    return [outcome.work.id in written for outcome in outcomes]
+
+
+async def _disable_failing(services: Services, tx: Tx, outcomes: list[AttemptOutcome]) -> None:
+    failed = [outcome for outcome in outcomes if outcome.row.healthy is False]
+    if not failed:
+        return
+    ids = [outcome.row.webhook_id for outcome in failed]
+    failing = set(await queries.failing(await tx.raw(), ids, FAILING_SECONDS))
+    for outcome in sorted(failed, key=lambda failed_one: failed_one.row.webhook_id):
+        if outcome.is_gone or outcome.row.webhook_id in failing:
+            with _chain_of(outcome.work):
+                await _disable(services, tx, outcome)
+
+
+async def _disable(services: Services, tx: Tx, outcome: AttemptOutcome) -> None:
+    tenant_id, webhook_id = outcome.row.tenant_id, outcome.row.webhook_id
+    reason: Literal["gone", "failing"] = "gone" if outcome.is_gone else "failing"
+    webhook = await queries.disable(tx, tenant_id, webhook_id, reason)
+    if webhook is None:
+        return
+    await services.get(Areas).on_webhook_disabled(tx, tenant_id, webhook_id)
+    log.warning("webhook disabled", webhook_id=webhook_id, reason=reason)
+    url = origin_of(webhook["url"])
+    disabled = WebhookDisabled(webhook_id, url, reason, webhook["subscription_id"])
+    event_id = await events.emit(tx, disabled, tenant_id=tenant_id)
+    address = await accounts.address_of(tx, tenant_id, webhook["created_by"])
+    if address is not None:
+        await mail.queue(
+            tx,
+            services.keyring,
+            services.doorbell,
+            tenant_id=tenant_id,
+            recipient=address,
+            subject="A webhook of yours was switched off",
+            text=_mail_text(disabled),
+            cause_event_id=event_id,
+        )
+
+
+def _mail_text(disabled: WebhookDisabled) -> str:
+    """About the webhook, or the subscription whose own address it was."""
+    kind, name, path = "webhook", disabled.webhook_id, "/api/v1/webhooks"
+    if disabled.subscription_id is not None:
+        kind, name = "subscription", disabled.subscription_id
+        path = "/api/v1/event-subscriptions"
+    reason = (
+        "The endpoint answered 410 Gone, which says that it wants no more deliveries."
+        if disabled.reason == "gone"
+        else "Every delivery to it has failed for five days."
+    )
+    return (
+        f"The {kind} {name} delivers no more events:\n\n    {disabled.url}\n\n{reason}\n\n"
+        f"Once the endpoint works again, set `active` to true by PUT {path}/{name}. What could "
+        f"not be delivered is listed at {path}/{name}/executions and can be redelivered there.\n"
+    )
+
+
+@contextmanager
+def _chain_of(work: WorkRow) -> Iterator[None]:
+    """What is emitted inside belongs to the chain of this work, not to that of its neighbours."""
+    before = trace.known()
+    trace.begin(Trace(work.correlation_id, cause_event_id=work.cause_event_id))
+    try:
+        yield
+    finally:
+        if before is not None:
+            trace.begin(before)

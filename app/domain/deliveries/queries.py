@@ -1,0 +1,286 @@
+"""The SQL of deliveries: what every one of them runs, and their log."""
+
+from datetime import datetime
+from typing import Final
+
+import asyncpg
+
+from app.kit.paging import Page
+from app.kit.work import WorkKind
+from db import counting, fast, ledger
+from db.counting import BOUND, Total
+from db.fast import Row
+from db.session import Tx
+
+# When it is tried again is a setting; this is the longest it can wait for an answer.
+DELIVER: Final = WorkKind("webhooks.deliver", "deliveries", timeout_seconds=45, in_bulk=True)
+
+_TO_SEND = """
+SELECT d.id, d.id AS delivery_id, d.tenant_id, d.webhook_id, w.url, w.active, w.keys,
+       w.previous_until, d.event_id, d.event_type, d.attempt AS attempts, e.test
+FROM deliveries d
+JOIN webhooks w ON w.id = d.webhook_id AND w.tenant_id = d.tenant_id
+JOIN event_log e ON e.id = d.event_id AND e.tenant_id = d.tenant_id
+WHERE d.id = ANY($1) AND d.status = 'pending'
+"""
+_EVENTS = """
+SELECT e.id AS event_id, e.type AS event_type, e.created_at AS emitted_at, e.correlation_id,
+       e.data::text AS data
+FROM event_log e WHERE e.id = ANY($1)
+"""
+
+# Each event and endpoint once, however often the same event is fanned out. Deliveries that the
+# caller sends right away are leased from the start.
+_ADD_WORK = ledger.insert_sql(
+    "added JOIN wanted g ON g.id = added.id",
+    tenant_id="$1::text",
+    id="g.work_id",
+    kind=f"'{DELIVER.name}'",
+    ref_id="g.id",
+    lane="g.webhook_id",
+    max_attempts="$8",
+    correlation_id="$4::text",
+    cause_event_id="$2::text",
+    dispatched_at="now()",
+    state="CASE WHEN g.token IS NULL THEN 'pending' ELSE 'leased' END",
+    lease_token="g.token",  # noqa: S106
+    lease_until="CASE WHEN g.token IS NOT NULL THEN now() + $10 * interval '1 second' END",
+    attempt="CASE WHEN g.token IS NULL THEN 0 ELSE 1 END",
+    started_at="CASE WHEN g.token IS NOT NULL THEN now() END",
+)
+_ADD = f"""
+WITH wanted AS (
+    SELECT * FROM unnest($5::text[], $6::text[], $7::text[], $9::text[])
+      AS g(id, webhook_id, work_id, token)
+), added AS (
+    INSERT INTO deliveries (tenant_id, id, webhook_id, event_id, event_type, work_id,
+                            correlation_id)
+    SELECT $1::text, g.id, g.webhook_id, $2::text, $3, g.work_id, $4::text FROM wanted g
+    ON CONFLICT (event_id, webhook_id) DO NOTHING
+    RETURNING id
+)
+{_ADD_WORK}
+RETURNING id, ref_id, lane, lease_token
+"""
+
+# Locked against being deleted until their deliveries are written.
+_ENDPOINTS = """
+SELECT id AS webhook_id, tenant_id, url, active, keys, previous_until FROM webhooks
+WHERE tenant_id = $1 AND active
+  AND (subscription_id IS NULL AND $2 = ANY(events) OR id = ANY($3))
+ORDER BY id FOR KEY SHARE
+"""
+
+_ADD_WORK_AGAIN = ledger.insert_sql(
+    "again",
+    tenant_id="$1::text",
+    id="$3::text",
+    kind=f"'{DELIVER.name}'",
+    ref_id="id",
+    lane="webhook_id",
+    max_attempts="$4",
+    correlation_id="correlation_id",
+    cause_event_id="event_id",
+    dispatched_at="now()",
+)
+_AGAIN = f"""
+WITH again AS (
+    UPDATE deliveries SET status = 'pending', work_id = $3::text, finished_at = NULL,
+                          next_attempt_at = now()
+    WHERE tenant_id = $1::text AND id = $2
+    RETURNING id, webhook_id, event_id, correlation_id
+)
+{_ADD_WORK_AGAIN}
+"""
+
+
+def _record_sql(*, skip_locked: bool) -> str:
+    """Writes the outcomes of many attempts: work, deliveries, attempts and the endpoints' health.
+    Endpoints are locked in the order of their ids.
+    """
+    return f"""
+WITH o AS (
+    SELECT * FROM jsonb_to_recordset($1::jsonb) AS o(
+        work_id text, lease_token text, state text, after float8, error text, tenant_id text,
+        delivery_id text, webhook_id text, number int, status text, code int, ms int, body text,
+        url text, at timestamptz, healthy boolean)
+), {ledger.outcomes_sql("o", skip_locked=skip_locked)}, delivery AS (
+    UPDATE deliveries d
+    SET status = o.status, attempt = greatest(d.attempt, coalesce(o.number, 0)), error = o.error,
+        response_code = CASE WHEN o.number IS NULL THEN d.response_code ELSE o.code END,
+        response_time_ms = CASE WHEN o.number IS NULL THEN d.response_time_ms ELSE o.ms END,
+        next_attempt_at = CASE WHEN o.state = 'pending' THEN recorded.run_at END,
+        finished_at = CASE WHEN o.state = 'pending' THEN NULL ELSE now() END
+    FROM o JOIN recorded ON recorded.id = o.work_id
+    WHERE d.id = o.delivery_id AND d.work_id = o.work_id
+    RETURNING d.id
+), attempt AS (
+    INSERT INTO delivery_attempts (tenant_id, delivery_id, number, url, response_code,
+                                   response_time_ms, response_body, error, created_at)
+    SELECT o.tenant_id, o.delivery_id, o.number, o.url, o.code, o.ms, o.body, o.error, o.at
+    FROM o JOIN delivery ON delivery.id = o.delivery_id WHERE o.number IS NOT NULL
+    ON CONFLICT (delivery_id, number) DO NOTHING
+), turned AS (
+    SELECT h.id, x.healthy
+    FROM webhooks h JOIN (
+        SELECT o.webhook_id, bool_or(o.healthy) AS healthy
+        FROM o JOIN delivery ON delivery.id = o.delivery_id
+        WHERE o.healthy IS NOT NULL GROUP BY o.webhook_id
+    ) x ON x.webhook_id = h.id
+    WHERE x.healthy = (h.failing_since IS NOT NULL)
+    ORDER BY h.id FOR UPDATE OF h
+), health AS (
+    UPDATE webhooks h SET failing_since = CASE WHEN turned.healthy THEN NULL ELSE now() END
+    FROM turned WHERE h.id = turned.id
+)
+SELECT id FROM recorded
+"""
+
+
+_RECORD_MANY = _record_sql(skip_locked=True)
+_RECORD_ONE = _record_sql(skip_locked=False)
+
+_FAILING = """
+SELECT id FROM webhooks
+WHERE id = ANY($1) AND active AND failing_since < now() - $2 * interval '1 second'
+"""
+_DISABLE = """
+UPDATE webhooks SET active = false, disabled_reason = $3, updated_at = now()
+WHERE tenant_id = $1 AND id = $2 AND active
+RETURNING url, subscription_id, created_by
+"""
+
+_FAIL = """
+UPDATE deliveries SET status = 'failed', error = $3, finished_at = now(), next_attempt_at = NULL
+WHERE tenant_id = $1 AND id = $2 AND status = 'pending'
+"""
+
+_COLUMNS = """
+id, tenant_id, webhook_id, event_id, event_type, status, attempt, response_code, response_time_ms,
+error, work_id, correlation_id, created_at, next_attempt_at, finished_at
+"""
+# Also where rows are only counted: without it, a plan may read the whole table for a few.
+_ORDER = "ORDER BY created_at DESC, id DESC"
+_STATUSES = ("pending", "delivered", "failed")
+_OF_WEBHOOK = "FROM deliveries WHERE webhook_id = $2 AND tenant_id IS NOT DISTINCT FROM $1"
+# A webhook has one tenant. With both conditions the planner estimates too low.
+_ESTIMATED_FROM = "FROM deliveries WHERE webhook_id = $2 AND $1::text IS NOT NULL"
+_ONE = f"""
+SELECT {_COLUMNS} FROM deliveries
+WHERE tenant_id = $1 AND webhook_id = $2 AND id = $3
+"""
+_LOCKED = _ONE + " FOR UPDATE"
+_ATTEMPTS = """
+SELECT number, url, response_code, response_time_ms, response_body, error, created_at
+FROM delivery_attempts WHERE tenant_id = $1 AND delivery_id = $2 ORDER BY number DESC LIMIT 100
+"""
+_EVENT = _EVENTS.replace("e.id = ANY($1)", "e.tenant_id = $1 AND e.id = $2")
+
+
+async def to_send(tx: Tx, delivery_ids: list[str]) -> tuple[list[Row], list[Row]]:
+    """The deliveries, and each of their events once."""
+    raw = await tx.raw()
+    deliveries = await raw.fetch(_TO_SEND, delivery_ids)
+    events = await raw.fetch(_EVENTS, list({row["event_id"] for row in deliveries}))
+    return list(deliveries), list(events)
+
+
+async def add(tx: Tx, tenant: str, *values: object) -> list[Row]:
+    return await fast.rows(tx, tenant, _ADD, *values)
+
+
+async def endpoints(tx: Tx, tenant: str, event_type: str, webhook_ids: list[str]) -> list[Row]:
+    return await fast.rows(tx, tenant, _ENDPOINTS, event_type, webhook_ids)
+
+
+async def again(tx: Tx, tenant: str, delivery_id: str, work_id: str, max_attempts: int) -> None:
+    await fast.execute(tx, tenant, _AGAIN, delivery_id, work_id, max_attempts)
+
+
+async def record(
+    connection: asyncpg.Connection, outcomes: str, *, skip_locked: bool = True
+) -> set[str]:
+    """The work whose lease still held. `skip_locked` waits for no lock of others."""
+    sql = _RECORD_MANY if skip_locked else _RECORD_ONE
+    return {row["id"] for row in await connection.fetch(sql, outcomes)}
+
+
+async def failing(
+    connection: asyncpg.Connection, webhook_ids: list[str], seconds: float
+) -> list[str]:
+    return [row["id"] for row in await connection.fetch(_FAILING, webhook_ids, seconds)]
+
+
+async def disable(tx: Tx, tenant: str, webhook_id: str, reason: str) -> Row | None:
+    return await fast.row(tx, tenant, _DISABLE, webhook_id, reason)
+
+
+async def fail(tx: Tx, tenant: str, delivery_id: str, error: str) -> None:
+    await fast.execute(tx, tenant, _FAIL, delivery_id, error)
+
+
+async def list_page(
+    tx: Tx,
+    tenant: str,
+    webhook_id: str,
+    status: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    page: Page,
+) -> tuple[list[Row], Total]:
+    """The newest of each status, and of those the newest: one index gives them in order, whatever
+    is asked for.
+    """
+    args: list[object] = [webhook_id, [status] if status else list(_STATUSES)]
+    times = ""
+    for condition, value in (("created_at >=", since), ("created_at <=", until)):
+        if value is not None:
+            args.append(value)
+            times += f" AND {condition} ${len(args) + 1}"
+    theirs = f"{_OF_WEBHOOK} AND status = s.status{times}"
+    each = "FROM unnest($3::text[]) AS s(status) CROSS JOIN LATERAL"
+    total = await counting.count_rows(
+        tx,
+        tenant,
+        f"{each} (SELECT 1 {theirs} {_ORDER} LIMIT {BOUND + 1}) d",
+        *args,
+        estimated_from=f"{_ESTIMATED_FROM} AND status = ANY($3){times}",
+    )
+    limit, offset = f"${len(args) + 2}", f"${len(args) + 3}"
+    sql = f"""
+    SELECT {_COLUMNS} FROM deliveries JOIN (
+        SELECT d.id AS wanted {each} (
+            SELECT id, created_at {theirs}
+            {_ORDER} LIMIT {limit}::bigint + {offset}::bigint
+        ) d ORDER BY d.created_at DESC, d.id DESC LIMIT {limit} OFFSET {offset}
+    ) p ON p.wanted = id {_ORDER}
+    """
+    return await fast.rows(tx, tenant, sql, *args, page.per_page, page.offset), total
+
+
+async def find(
+    tx: Tx, tenant: str, webhook_id: str, delivery_id: str, *, for_update: bool = False
+) -> Row | None:
+    return await fast.row(tx, tenant, _LOCKED if for_update else _ONE, webhook_id, delivery_id)
+
+
+async def attempts(tx: Tx, tenant: str, delivery_id: str) -> list[Row]:
+    return await fast.rows(tx, tenant, _ATTEMPTS, delivery_id)
+
+
+async def event(tx: Tx, tenant: str, event_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _EVENT, event_id)
+
+
+_SPANS = """
+SELECT d.id, d.event_id, d.event_type, d.status, d.created_at, d.finished_at,
+       substring(w.url FROM '://([^/?#]*)') AS host
+FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
+WHERE d.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
+  AND d.correlation_id = $2
+ORDER BY d.id LIMIT $3
+"""
+
+
+async def of_correlation(tx: Tx, tenant: str | None, correlation_id: str, limit: int) -> list[Row]:
+    return await fast.rows(tx, tenant, _SPANS, correlation_id, limit)

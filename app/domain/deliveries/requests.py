@@ -1,0 +1,77 @@
+"""What is needed to send an event to an endpoint, read for many deliveries at once."""
+
+from datetime import datetime
+
+import msgspec
+
+from app.domain.deliveries import queries
+from db.fast import Row
+from db.session import Tx
+
+
+class DeliveryRequest(msgspec.Struct, frozen=True):
+    """`body` is the same object for all endpoints of one event: it is encoded once."""
+
+    delivery_id: str
+    tenant_id: str
+    webhook_id: str
+    url: str
+    active: bool
+    keys: bytes
+    previous_until: datetime | None
+    event_id: str
+    event_type: str
+    test: bool
+    attempts: int
+    body: bytes
+
+
+class _Body(msgspec.Struct, frozen=True):
+    id: str
+    type: str
+    created_at: datetime
+    correlation_id: str
+    data: msgspec.Raw
+
+
+def encode_body(event: Row) -> bytes:
+    """The same bytes whenever it is encoded: the log keeps its data in one order."""
+    body = _Body(
+        event["event_id"],
+        event["event_type"],
+        event["emitted_at"],
+        event["correlation_id"],
+        msgspec.Raw(event["data"].encode()),
+    )
+    return msgspec.json.encode(body)
+
+
+def new_request(endpoint: Row, event: Row, delivery_id: str, body: bytes) -> DeliveryRequest:
+    """For a delivery that was written just now."""
+    return DeliveryRequest(
+        delivery_id,
+        endpoint["tenant_id"],
+        endpoint["webhook_id"],
+        endpoint["url"],
+        endpoint["active"],
+        endpoint["keys"],
+        endpoint["previous_until"],
+        event["event_id"],
+        event["event_type"],
+        event["test"],
+        0,
+        body,
+    )
+
+
+async def load(tx: Tx, delivery_ids: list[str]) -> dict[str, DeliveryRequest]:
+    """By delivery id; those that are finished or deleted are left out."""
+    deliveries, events = await queries.to_send(tx, delivery_ids)
+    bodies = {event["event_id"]: encode_body(event) for event in events}
+    requests: dict[str, DeliveryRequest] = {}
+    for row in deliveries:
+        if row["event_id"] in bodies:
+            fields = (name for name in DeliveryRequest.__struct_fields__ if name != "body")
+            values = {name: row[name] for name in fields}
+            requests[row["id"]] = DeliveryRequest(**values, body=bodies[row["event_id"]])
+    return requests

@@ -1,0 +1,183 @@
+"""One attempt at a delivery: the request, and what its response means for the next attempt."""
+
+import time
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from typing import Final, Literal
+
+import aiohttp
+import msgspec
+from multidict import CIMultiDict
+
+from app.domain.deliveries import endpoint_keys, signing
+from app.domain.deliveries.endpoint_keys import EndpointKeys
+from app.domain.deliveries.requests import DeliveryRequest
+from app.kit import clock, headers
+from app.kit.crypto import CannotOpen, Keyring
+from app.kit.egress import BlockedAddress, Egress, EgressError, Guard, custom_headers
+from app.kit.redaction import Redactor
+from app.kit.texts import storable
+
+TIMEOUT_SECONDS: Final = 15.0
+BODY_BYTES: Final = 16 * 1024
+_OK, _REDIRECT, _BAD, _GONE = 200, 300, 400, 410
+_MAX_HIDDEN_CHARS = 20_000
+_USER_AGENT = "Parley-Webhooks/1"
+# The most bytes that any encoding the redactor knows uses for one character.
+_MAX_ENCODED_BYTES = 12
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """`code` is None where no response came; `error` is None where the event was delivered."""
+
+    at: datetime
+    code: int | None
+    milliseconds: int
+    error: str | None
+    body: str | None = None
+    retry_after: float | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        return self.code == _GONE
+
+
+class NextStep(msgspec.Struct, frozen=True):
+    status: Literal["delivered", "pending", "failed"]
+    after_seconds: float | None = None
+
+
+def next_step(
+    attempt: Attempt, number: int, delays: tuple[int, ...], *, max_attempts: int
+) -> NextStep:
+    """`delays` holds the wait before each attempt, the first included."""
+    if attempt.error is None:
+        return NextStep("delivered")
+    if attempt.is_gone or number >= min(max_attempts, len(delays)):
+        return NextStep("failed")
+    wait = float(delays[number])
+    if attempt.retry_after is not None:
+        # Not earlier than asked for, and never later than the schedule's longest wait.
+        wait = max(wait, min(attempt.retry_after, float(max(delays))))
+    return NextStep("pending", wait)
+
+
+async def send(egress: Egress, keyring: Keyring, request: DeliveryRequest, retries: int) -> Attempt:
+    at, started = clock.now(), time.perf_counter()
+    code, body, retry_after = None, None, None
+    try:
+        keys = endpoint_keys.unseal(keyring, request.tenant_id, request.webhook_id, request.keys)
+        problem = egress.guard.problem_with(request.url)
+        if problem is not None:
+            raise BlockedAddress(problem)  # noqa: TRY301
+        async with egress.open(
+            "POST",
+            request.url,
+            headers=_headers(request, keys, int(at.timestamp()), retries),
+            body=request.body,
+            timeout_seconds=TIMEOUT_SECONDS,
+        ) as response:
+            code = response.status
+            retry_after = _retry_after(response.headers.get("Retry-After"))
+            body = await _read_redacted(keys, response)
+        error = _status_error(code)
+    except CannotOpen:
+        error = "its secret cannot be opened with this instance's keys"
+    except BlockedAddress as blocked:
+        error = f"the address is not allowed: {blocked}"
+    except EgressError as failed:
+        error = str(failed)
+    spent = round((time.perf_counter() - started) * 1000)
+    return Attempt(at, code, spent, error, body, retry_after)
+
+
+def _status_error(code: int) -> str | None:
+    if _OK <= code < _REDIRECT:
+        return None
+    where = "; redirects are not followed" if _REDIRECT <= code < _BAD else ""
+    return f"the endpoint answered {code}{where}"
+
+
+def _headers(
+    request: DeliveryRequest, keys: EndpointKeys, timestamp: int, retries: int
+) -> CIMultiDict[str]:
+    secrets = keys.signing_secrets(request.previous_until)
+    kept = {name: value for name, value in keys.headers.items() if not headers.is_reserved(name)}
+    sent = custom_headers(kept)
+    sent.setdefault("User-Agent", _USER_AGENT)
+    sent["Content-Type"] = "application/json"
+    sent["Accept-Encoding"] = "identity"
+    sent.update(
+        signing.headers(secrets, request.event_id, request.event_type, timestamp, request.body)
+    )
+    if retries:
+        sent["X-Service-Retry-Count"] = str(retries)
+    if request.test:
+        sent["X-Service-Test"] = "true"
+    return sent
+
+
+async def _read_redacted(keys: EndpointKeys, response: aiohttp.ClientResponse) -> str | None:
+    """The part of a body that is stored. An endpoint that echoes its request must not show our
+    secrets, nor the beginning of one where the body is cut.
+    """
+    secrets = _secrets(keys)
+    if sum(map(len, secrets)) > _MAX_HIDDEN_CHARS:
+        # Searching for all of them would take too long.
+        return None
+    overlap = _MAX_ENCODED_BYTES * max(map(len, secrets))
+    body = await _read(response, BODY_BYTES + overlap)
+    if not body:
+        return None
+    text = _redactor(secrets).text(storable(body.decode(errors="replace"))).encode()
+    if len(body) == BODY_BYTES + overlap:
+        text = text[:-overlap]
+    return text[:BODY_BYTES].decode(errors="ignore")
+
+
+async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+    content = bytearray()
+    async for chunk in response.content.iter_chunked(max_bytes):
+        content += chunk
+        if len(content) >= max_bytes:
+            # Reading the rest could take for ever; the connection is not reused.
+            response.close()
+            break
+    return bytes(content[:max_bytes])
+
+
+def _secrets(keys: EndpointKeys) -> tuple[str, ...]:
+    """Its signing secrets and secret headers, with and without a scheme like Bearer."""
+    values = [value for name, value in keys.headers.items() if headers.is_secret(name)]
+    bare = [value.partition(" ")[2] for value in values]
+    return (keys.secret, keys.previous or "", *values, *bare)
+
+
+@lru_cache(maxsize=256)
+def _redactor(secrets: tuple[str, ...]) -> Redactor:
+    return Redactor(secrets)
+
+
+def _retry_after(value: str | None) -> float | None:
+    """Seconds, or a date; one without a zone is in GMT, as all dates of HTTP are."""
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        until = parsedate_to_datetime(text)
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
+        return max(0.0, until.timestamp() - clock.epoch())
+    except (ValueError, OverflowError, TypeError):
+        return None
+
+
+class DeliveryEgress(Egress):
+    """The courier limits how many deliveries are under way and to whom. Bodies of responses are
+    stored in part and never unpacked.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        super().__init__(guard, limit=0, per_host=0, decompress=False)

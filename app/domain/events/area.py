@@ -1,0 +1,17 @@
+from typing import Final
+
+from app.domain.area import Area
+from app.domain.events.events import ChainStopped, RateLimitExceeded, SystemTest, WorkDead
+from app.domain.events.queries import FAN_OUT, RUN_ACTION
+from app.security.permissions import DEVELOPERS, Permission
+
+AREA: Final = Area(
+    name="events",
+    events=(SystemTest, WorkDead, ChainStopped, RateLimitExceeded),
+    permissions=(
+        Permission("events:read", "Read the event log, event types and subscriptions", DEVELOPERS),
+        Permission("events:write", "Manage subscriptions and emit test events", DEVELOPERS),
+    ),
+    work_kinds=(FAN_OUT, RUN_ACTION),
+    tenant_tables=("event_log",),
+)

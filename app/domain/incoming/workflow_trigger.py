@@ -1,0 +1,30 @@
+"""What a received payload sets going: the workflow that its webhook is linked to."""
+
+from app.domain.events import service as events
+from app.kit import work
+from app.services import Services
+from db.session import Tx
+
+
+async def begin(
+    services: Services,
+    tx: Tx,
+    tenant_id: str,
+    webhook_id: str,
+    workflow_id: str | None,
+    event_id: str,
+) -> str | None:
+    """Returns the id of the workflow's execution, once an area runs workflows. Until then it is
+    accepted as work that ends `dead` and says why.
+    """
+    if workflow_id is not None:
+        await work.accept(
+            tx,
+            services.doorbell,
+            events.RUN_ACTION,
+            tenant_id=tenant_id,
+            ref_id=webhook_id,
+            dedupe_key=f"{webhook_id}:{event_id}",
+            cause_event_id=event_id,
+        )
+    return None

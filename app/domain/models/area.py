@@ -1,0 +1,23 @@
+from typing import Final
+
+from app.domain.area import Area
+from app.domain.models.events import ProviderKeyCreated, ProviderKeyDeleted
+from app.domain.models.gateway import Models
+from app.security.permissions import DEVELOPERS, Permission
+from app.services import Services
+
+
+def _models(services: Services) -> tuple[Models]:
+    guard, has_local = services.egress.guard, services.settings.local_model
+    return (Models(guard, services.redis, has_local=has_local),)
+
+
+AREA: Final = Area(
+    name="models",
+    events=(ProviderKeyCreated, ProviderKeyDeleted),
+    permissions=(
+        Permission("models:read", "See usable models", DEVELOPERS),
+        Permission("models:write", "Manage the keys of model providers"),
+    ),
+    shared=_models,
+)

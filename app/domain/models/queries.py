@@ -1,0 +1,77 @@
+"""The provider keys' SQL."""
+
+from sqlalchemy import func, select, update
+
+from db import fast
+from db.models import ProviderKey
+from db.session import Tx
+
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('provider_keys:' || $1, 0))"
+
+
+async def lock_defaults(tx: Tx, tenant_id: str) -> None:
+    """Requests decide one after the other which key is the default."""
+    await fast.execute(tx, tenant_id, _LOCK)
+
+
+async def count(tx: Tx, tenant_id: str) -> int:
+    statement = (
+        select(func.count()).select_from(ProviderKey).where(ProviderKey.tenant_id == tenant_id)
+    )
+    return await (await tx.session()).scalar(statement) or 0
+
+
+async def has_default(tx: Tx, tenant_id: str, provider: str) -> bool:
+    statement = (
+        select(ProviderKey.id)
+        .where(
+            ProviderKey.tenant_id == tenant_id,
+            ProviderKey.provider == provider,
+            ProviderKey.is_default,
+        )
+        .with_for_update()
+    )
+    return await (await tx.session()).scalar(statement) is not None
+
+
+async def clear_default(tx: Tx, tenant_id: str, provider: str) -> None:
+    statement = (
+        update(ProviderKey)
+        .where(ProviderKey.tenant_id == tenant_id, ProviderKey.provider == provider)
+        .values(is_default=False)
+    )
+    await (await tx.session()).execute(statement)
+
+
+async def list_all(tx: Tx) -> list[ProviderKey]:
+    statement = select(ProviderKey).order_by(
+        ProviderKey.provider, ProviderKey.created_at, ProviderKey.id
+    )
+    return list(await (await tx.session()).scalars(statement))
+
+
+async def find(tx: Tx, key_id: str, *, for_update: bool = False) -> ProviderKey | None:
+    session = await tx.session()
+    if not for_update:
+        return await session.get(ProviderKey, key_id)
+    return await session.get(ProviderKey, key_id, with_for_update=True, populate_existing=True)
+
+
+async def lock_newest(tx: Tx, tenant_id: str, provider: str) -> ProviderKey | None:
+    """Locks the provider's keys: deleting a tenant does not take the lock of this module."""
+    statement = (
+        select(ProviderKey)
+        .where(ProviderKey.tenant_id == tenant_id, ProviderKey.provider == provider)
+        .order_by(ProviderKey.created_at.desc(), ProviderKey.id.desc())
+        .with_for_update()
+    )
+    return (await (await tx.session()).scalars(statement)).first()
+
+
+async def list_defaults(tx: Tx, tenant_id: str) -> list[ProviderKey]:
+    statement = (
+        select(ProviderKey)
+        .where(ProviderKey.tenant_id == tenant_id, ProviderKey.is_default)
+        .order_by(ProviderKey.provider)
+    )
+    return list(await (await tx.session()).scalars(statement))

@@ -1,0 +1,5 @@
+from app.kit.errors import NotFound
+
+
+class AvatarNotFound(NotFound):
+    code = "avatar_not_found"

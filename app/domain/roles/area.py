@@ -1,0 +1,37 @@
+from typing import Final
+
+from app.domain.area import Area
+from app.domain.roles.events import RolePermissionsChanged
+from app.security.permissions import DEVELOPERS, EVERYBODY, USERS, Permission
+
+# Permissions that the interface has already, until their areas bring them.
+_RESERVED: Final = (
+    Permission("workflows:read", "See workflows and their executions", EVERYBODY),
+    Permission("workflows:write", "Create and change workflows", DEVELOPERS),
+    Permission("workflows:delete", "Delete workflows", DEVELOPERS),
+    Permission("workflows:execute", "Run workflows", DEVELOPERS),
+    Permission("forms:read", "See forms and submissions", EVERYBODY),
+    Permission("forms:write", "Create and change forms", DEVELOPERS),
+    Permission("forms:delete", "Delete forms", DEVELOPERS),
+    Permission("forms:submit", "Submit forms", USERS),
+    Permission("data_tables:read", "Read data tables", EVERYBODY),
+    Permission("data_tables:write", "Create, change and delete data tables and rows", DEVELOPERS),
+    Permission("notifications:read", "See notification channels", DEVELOPERS),
+    Permission(
+        "notifications:write", "Manage notification channels and send notifications", DEVELOPERS
+    ),
+    Permission("notifications:reveal", "Read the secrets of notification channels"),
+    Permission("approvals:read", "See all approvals", DEVELOPERS),
+    Permission("approvals:decide", "Decide approvals that one is asked for", USERS),
+    Permission("files:read", "Read stored files", DEVELOPERS),
+    Permission("files:write", "Store and delete files", DEVELOPERS),
+)
+
+AREA: Final = Area(
+    name="roles",
+    events=(RolePermissionsChanged,),
+    permissions=(
+        Permission("admin:roles", "Change what roles may do", instance_wide=True),
+        *_RESERVED,
+    ),
+)

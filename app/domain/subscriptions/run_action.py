@@ -1,0 +1,51 @@
+"""Runs the action of a subscription, or of an incoming webhook with a workflow."""
+
+from typing import Any
+
+import msgspec
+
+from app.domain.events import service as events
+from app.domain.incoming import service as incoming
+from app.domain.incoming.errors import IncomingWebhookNotFound
+from app.domain.subscriptions import queries
+from app.domain.subscriptions.actions import ACTIONS, Cause
+from app.domain.subscriptions.errors import CannotRunAction
+from app.services import Services
+from db.session import Tx
+
+
+async def run_action(
+    services: Services, tx: Tx, tenant_id: str, ref_id: str, event_id: str
+) -> None:
+    event = await events.find_for_fan_out(tx, tenant_id, event_id)
+    configured = await _find_action(tx, tenant_id, ref_id)
+    if event is None or configured is None:
+        # Deleted since.
+        return
+    action_type, config = configured
+    action = ACTIONS[action_type]
+    if action.delivers:
+        raise CannotRunAction("the webhook that this subscription names does not exist any more")
+    if action.run is None:
+        raise CannotRunAction(f"no part of this instance runs {action_type} actions yet")
+    cause = Cause(
+        tenant_id,
+        event["event_id"],
+        event["event_type"],
+        event["correlation_id"],
+        event["test"],
+        msgspec.json.decode(event["data"]),
+    )
+    await action.run(services, tx, cause, msgspec.convert(config, action.config))
+
+
+async def _find_action(tx: Tx, tenant_id: str, ref_id: str) -> tuple[str, dict[str, Any]] | None:
+    """The type and the config."""
+    if ref_id.startswith("inh_"):
+        try:
+            webhook = await incoming.find(tx, ref_id)
+        except IncomingWebhookNotFound:
+            return None
+        return ("workflow", {"workflow_id": webhook.workflow_id}) if webhook.workflow_id else None
+    row = await queries.action(tx, tenant_id, ref_id)
+    return (row["action_type"], msgspec.json.decode(row["action_config"])) if row else None

@@ -1,0 +1,65 @@
+from collections.abc import Sequence
+from typing import Final
+
+from app.domain.area import AgentDeletion, Area, Span
+from app.domain.events.service import MAX_SPANS
+from app.domain.tools import queries
+from app.domain.tools.client_tokens import ClientTokens
+from app.domain.tools.events import ToolCreated, ToolDeleted, ToolUpdated
+from app.domain.tools.executions import RUN_TOOL
+from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
+from db.retention import RetentionRule
+from db.session import Tx
+
+
+async def _clear_executions(deletion: AgentDeletion) -> None:
+    """What the agents sent to tools is deleted; that a tool ran is still known."""
+    await queries.clear_of_agents(deletion.tx, deletion.tenant_id, deletion.agent_ids)
+
+
+async def _read_spans(
+    tx: Tx, tenant: str | None, correlation_id: str, _outer: Sequence[Span]
+) -> list[Span]:
+    """An execution is part of the job that ran it."""
+    rows = await queries.of_correlation(tx, tenant, correlation_id, MAX_SPANS)
+    return [
+        Span(
+            "tool",
+            row["id"],
+            row["work_id"],
+            row["name"],
+            row["status"],
+            row["executed_at"],
+            float(row["execution_time_ms"]),
+        )
+        for row in rows
+    ]
+
+
+AREA: Final = Area(
+    name="tools",
+    events=(ToolCreated, ToolUpdated, ToolDeleted),
+    permissions=(
+        Permission("tools:read", "See tools and their executions", EVERYBODY),
+        Permission("tools:write", "Create and change tools", DEVELOPERS),
+        Permission("tools:delete", "Delete tools", DEVELOPERS),
+        Permission("tools:execute", "Run tools", DEVELOPERS),
+    ),
+    work_kinds=(RUN_TOOL,),
+    retention=(
+        # As long as the longest period of the statistics.
+        RetentionRule("tool_executions", "t.executed_at < now() - interval '90 days'"),
+        # An execution stays for the statistics; its content goes with the agent's log.
+        RetentionRule(
+            "tool_executions",
+            "t.agent_id = a.id AND t.tenant_id = a.tenant_id AND a.retention_days < 90"
+            " AND (t.input::text <> '{}' OR t.output IS NOT NULL OR t.error_message IS NOT NULL)"
+            " AND t.executed_at < now() - a.retention_days * interval '1 day'",
+            join="FROM agents a",
+            clears="input = '{}', output = NULL, error_message = NULL",
+        ),
+    ),
+    spans=_read_spans,
+    shared=lambda services: (ClientTokens(services.egress),),
+    before_agents_deleted=_clear_executions,
+)

@@ -1,0 +1,52 @@
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from app.domain.area import Area, Chore, Span
+from app.domain.events.service import MAX_SPANS
+from app.domain.usage import queries, service
+from app.security.permissions import DEVELOPERS, Permission
+from db.fast import Row
+from db.retention import RetentionRule
+from db.session import Tx
+
+_CHAT_JOB = "chat.turn"
+
+
+async def _read_spans(
+    tx: Tx, tenant: str | None, correlation_id: str, outer: Sequence[Span]
+) -> list[Span]:
+    rows = await queries.of_correlation(tx, tenant, correlation_id, MAX_SPANS)
+    return [_model_span(row, outer) for row in rows]
+
+
+def _model_span(row: Row, outer: Sequence[Span]) -> Span:
+    """A model answered within the job that asked it, or else within the request."""
+    milliseconds, ended = row["response_time_ms"], row["created_at"]
+    jobs = [
+        span
+        for span in outer
+        if span.name == _CHAT_JOB
+        and span.kind == "job"
+        and span.started_at <= ended <= span.started_at + timedelta(milliseconds=span.duration_ms)
+    ]
+    within = (jobs or [span for span in outer if span.kind == "request"])[:1]
+    return Span(
+        "model",
+        f"{row['id']}:{row['model']}",
+        within[0].id if within else None,
+        row["model"],
+        "completed",
+        ended - timedelta(milliseconds=milliseconds),
+        float(milliseconds),
+    )
+
+
+AREA: Final = Area(
+    name="usage",
+    permissions=(Permission("usage:read", "See usage and cost", DEVELOPERS),),
+    retention=(RetentionRule("usage", "t.rolled AND t.created_at < now() - interval '400 days'"),),
+    chores=(Chore(30.0, service.roll_up),),
+    spans=_read_spans,
+    tenant_tables=("usage",),
+)

@@ -1,0 +1,34 @@
+from typing import Final
+
+from app.domain.area import AgentDeletion, Area
+from app.domain.vault import queries
+from app.domain.vault.events import (
+    CredentialCreated,
+    CredentialDeleted,
+    CredentialInvalid,
+    CredentialUpdated,
+)
+from app.domain.vault.oauth import TokenRefresher
+from app.security.permissions import DEVELOPERS, Permission
+from app.services import Services
+
+
+def _token_refresher(services: Services) -> tuple[TokenRefresher]:
+    return (TokenRefresher(services.db, services.keyring, services.egress),)
+
+
+async def _delete_access_rules(deletion: AgentDeletion) -> None:
+    await queries.delete_rules(deletion.tx, deletion.tenant_id, "agent", deletion.agent_ids)
+
+
+AREA: Final = Area(
+    name="vault",
+    events=(CredentialCreated, CredentialUpdated, CredentialDeleted, CredentialInvalid),
+    permissions=(
+        Permission("credentials:read", "See credentials, without their secrets", DEVELOPERS),
+        Permission("credentials:write", "Create, change and delete credentials", DEVELOPERS),
+        Permission("credentials:reveal", "Read the secrets of credentials"),
+    ),
+    shared=_token_refresher,
+    before_agents_deleted=_delete_access_rules,
+)

@@ -1,0 +1,30 @@
+"""What a service function needs to know of the request that it serves."""
+
+import msgspec
+
+from app.kit.crypto import Keyring
+from app.kit.egress import Guard
+from app.security.principal import Principal
+from app.services import Services
+from app.settings import Settings
+from db.session import Tx
+
+
+class RequestContext(msgspec.Struct, frozen=True):
+    tx: Tx
+    services: Services
+    principal: Principal
+    # The client's network address.
+    address: str = "unknown"
+
+    @property
+    def keyring(self) -> Keyring:
+        return self.services.keyring
+
+    @property
+    def guard(self) -> Guard:
+        return self.services.egress.guard
+
+    @property
+    def settings(self) -> Settings:
+        return self.services.settings

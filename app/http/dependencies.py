@@ -1,0 +1,33 @@
+"""What a handler may ask for: its transaction, the services, the caller, the page, an id.
+
+`context` has transaction, services and caller together. Litestar starts a task for each dependency
+where there are several, so the hottest handlers ask for that one alone.
+"""
+
+from typing import Any
+
+from litestar import Request
+from litestar.connection import ASGIConnection
+from litestar.di import NamedDependency
+from litestar.params import FromPath
+
+from app.http.context import RequestContext
+from app.kit.paging import Page as _Page
+from app.security.principal import Principal as _Principal
+from app.services import Services as _Services
+from db.session import Tx as _Tx
+
+Tx = NamedDependency[_Tx]
+Services = NamedDependency[_Services]
+Principal = NamedDependency[_Principal]
+Context = NamedDependency[RequestContext]
+Page = NamedDependency[_Page]
+# The client's network address.
+Address = NamedDependency[str]
+Id = FromPath[str]
+HttpRequest = Request[Any, Any, Any]
+
+
+def services_of(connection: ASGIConnection[Any, Any, Any, Any]) -> _Services:
+    services: _Services = connection.app.state.services
+    return services

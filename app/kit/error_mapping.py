@@ -1,0 +1,77 @@
+"""Maps any exception to the error that the caller sees, and writes our own failures to the log."""
+
+from typing import Any
+
+import asyncpg
+import msgspec
+from redis.exceptions import RedisError
+from sqlalchemy.exc import (
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from app.kit import logs, trace
+from app.kit.errors import ApiError, Conflict, Invalid, Unavailable
+
+log = logs.get("http")
+
+HTTP_SERVER_ERROR = 500
+
+_AWAY = "A dependency is unavailable; try again in 5 seconds"
+# Two transactions conflicted; the same request succeeds when it is sent again.
+_CONFLICT_STATES = frozenset({"40001", "40P01", "55P03"})
+_DEPENDENCY_ERRORS = (
+    asyncpg.InsufficientResourcesError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.OperatorInterventionError,
+    InterfaceError,
+    OperationalError,
+    PoolTimeout,
+    RedisError,
+    ConnectionError,
+)
+
+
+class ErrorBody(msgspec.Struct, omit_defaults=True):
+    code: str
+    message: str
+    details: dict[str, Any] | None = None
+
+
+def to_api_error(error: BaseException) -> ApiError:
+    """The error that the caller sees. It repeats the exception's text only for our own classes."""
+    match error:
+        case ApiError():
+            return error
+        case _ if _sqlstate(error) in _CONFLICT_STATES:
+            return Unavailable("This met another change at the same moment; try again", 1)
+        case IntegrityError() | asyncpg.IntegrityConstraintViolationError():
+            return Conflict("This conflicts with something that already exists")
+        case DataError() | asyncpg.DataError():
+            return Invalid("A value is outside what can be stored")
+        case DBAPIError() if error.connection_invalidated:
+            return Unavailable(_AWAY)
+        case _ if isinstance(error, _DEPENDENCY_ERRORS):
+            return Unavailable(_AWAY)
+    return ApiError(f"Something went wrong on our side; quote request {trace.current().request_id}")
+
+
+def _sqlstate(error: BaseException) -> str | None:
+    """Postgres' own code, whichever library raised the error."""
+    state = getattr(getattr(error, "orig", error), "sqlstate", None)
+    return state if isinstance(state, str) else None
+
+
+def report(api_error: ApiError, error: BaseException, path: str) -> None:
+    """Logs a failure of ours: with its traceback, unless a dependency is merely unavailable."""
+    if isinstance(api_error, Unavailable):
+        reason = f"{type(error).__name__}: {error}"[:200]
+        log.warning("a dependency is unavailable", path=path, reason=reason)
+    elif not isinstance(error, ApiError):
+        log.error("request failed", path=path, exc_info=error)

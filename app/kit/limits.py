@@ -1,0 +1,100 @@
+"""Rate limits: the plans as a table, and the limiter's answer with its headers."""
+
+from typing import Any, Final
+
+import msgspec
+
+from app.kit import clock
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+_NAMES = {MINUTE: "minute", HOUR: "hour", DAY: "day"}
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One plan's numbers; 0 stands for no limit."""
+
+    requests_per_minute: int
+    requests_per_hour: int
+    requests_per_day: int
+    workflow_executions_per_minute: int
+    concurrent_executions: int
+    burst_multiplier: int
+    burst_seconds: int
+
+    def to_script_argument(self) -> str:
+        """The plan as the gate's script reads it."""
+        return (
+            f"{self.requests_per_minute},{self.requests_per_hour},{self.requests_per_day},"
+            f"{self.burst_multiplier},{self.burst_seconds}"
+        )
+
+
+def _plan(
+    per_minute: int, per_hour: int, per_day: int, workflows: int, concurrent: int, burst: str
+) -> Plan:
+    multiplier, _, seconds = burst.partition("x")
+    return Plan(
+        requests_per_minute=per_minute,
+        requests_per_hour=per_hour,
+        requests_per_day=per_day,
+        workflow_executions_per_minute=workflows,
+        concurrent_executions=concurrent,
+        burst_multiplier=int(multiplier),
+        burst_seconds=int(seconds),
+    )
+
+
+#                       minute  hour    day      workflows concurrent burst
+PLANS: Final = {
+    "free": _plan(60, 1_000, 10_000, 5, 1, "2x10"),
+    "pro": _plan(300, 10_000, 100_000, 30, 5, "3x30"),
+    "team": _plan(600, 30_000, 300_000, 60, 10, "5x60"),
+    "enterprise": _plan(1_200, 0, 0, 300, 50, "5x60"),
+}
+
+
+def plan_of(name: str, limits: dict[str, Any]) -> Plan:
+    """A tenant's numbers: those of its plan; an enterprise tenant's own limits win."""
+    plan = PLANS[name]
+    if name != "enterprise" or not limits:
+        return plan
+    known = {key: value for key, value in limits.items() if key in Plan.__struct_fields__ and value}
+    return msgspec.structs.replace(plan, **known)
+
+
+def anonymous(per_minute: int) -> Plan:
+    """Callers without login, by address."""
+    return _plan(per_minute, 0, 0, 0, 0, "1x0")
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What the limiter said of one request."""
+
+    allowed: bool
+    window: int
+    limit: int
+    remaining: int
+    reset: int
+    retry_after: int
+
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        name = _NAMES[self.window]
+        wait = max(0, self.reset - int(clock.epoch()))
+        found = [
+            (b"x-ratelimit-limit", b"%d" % self.limit),
+            (b"x-ratelimit-remaining", b"%d" % self.remaining),
+            (b"x-ratelimit-reset", b"%d" % self.reset),
+            (b"x-ratelimit-window", b"%d" % self.window),
+            (b"ratelimit", f'"{name}";r={self.remaining};t={wait}'.encode()),
+            (b"ratelimit-policy", f'"{name}";q={self.limit};w={self.window}'.encode()),
+        ]
+        if not self.allowed:
+            found.append((b"retry-after", b"%d" % max(1, self.retry_after)))
+        return found
+
+
+def untouched(plan: Plan) -> Verdict:
+    """What the headers say where nothing is counted."""
+    limit = plan.requests_per_minute
+    reset = int(clock.epoch()) + MINUTE
+    return Verdict(True, MINUTE, limit, limit, reset, 0)  # noqa: FBT003

@@ -1,0 +1,130 @@
+"""Seeing and taking back invitations."""
+
+from typing import Any
+
+import pytest
+
+from app.kit import clock
+from db.session import ALL_TENANTS
+from tests.world import Client, World
+
+NEW = "Battery9Staple"
+KEYS = {
+    "id",
+    "email",
+    "role",
+    "tenant_id",
+    "invited_by",
+    "status",
+    "created_at",
+    "expires_at",
+}
+
+
+async def _invite(admin: Client, role: str = "viewer") -> dict[str, Any]:
+    email = f"invited.{clock.epoch()}@example.com"
+    made: dict[str, Any] = (
+        await admin.post("/users/invite", {"email": email, "role": role})
+    ).json()
+    return made
+
+
+async def _list(admin: Client, **query: object) -> list[dict[str, Any]]:
+    answer = await admin.get("/users/invitations", params=query)
+    found: list[dict[str, Any]] = answer.json()["data"]
+    return found
+
+
+async def _join(client: Client, made: dict[str, Any]) -> int:
+    body = {
+        "email": made["email"],
+        "password": NEW,
+        "first_name": "A",
+        "last_name": "B",
+        "invitation_token": made["invitation_token"],
+    }
+    return (await client.post("/auth/register", body)).status_code
+
+
+async def test_an_invitation_is_listed_without_its_token(admin: Client) -> None:
+    made = await _invite(admin)
+    (entry,) = await _list(admin)
+    assert set(entry) == KEYS
+    assert (entry["id"], entry["status"], entry["invited_by"]) == (
+        made["id"],
+        "pending",
+        admin.user_id,
+    )
+
+
+async def test_a_used_invitation_is_listed_as_used(admin: Client, anonymous: Client) -> None:
+    await _join(anonymous, await _invite(admin))
+    assert [entry["status"] for entry in await _list(admin)] == ["used"]
+
+
+async def test_an_expired_invitation_is_listed_as_expired(world: World, admin: Client) -> None:
+    made = await _invite(admin)
+    async with world.services.db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute(
+            "UPDATE invitations SET expires_at = now() WHERE id = $1", made["id"]
+        )
+    assert [entry["status"] for entry in await _list(admin)] == ["expired"]
+
+
+async def test_the_newest_invitation_comes_first(admin: Client) -> None:
+    made = [(await _invite(admin))["id"] for _ in range(3)]
+    assert [entry["id"] for entry in await _list(admin)] == made[::-1]
+
+
+async def test_invitations_come_in_pages(admin: Client) -> None:
+    made = [(await _invite(admin))["id"] for _ in range(3)]
+    found = await _list(admin, page=2, per_page=2, sort="created_at")
+    assert [entry["id"] for entry in found] == made[2:]
+
+
+async def test_an_unknown_sort_is_refused(admin: Client) -> None:
+    answer = await admin.get("/users/invitations", params={"sort": "token_hash"})
+    assert answer.status_code == 422
+
+
+async def test_a_revoked_invitation_lets_nobody_in(admin: Client, anonymous: Client) -> None:
+    made = await _invite(admin)
+    answer = await admin.delete(f"/users/invitations/{made['id']}")
+    assert (answer.status_code, set(answer.json())) == (200, {"message"})
+    assert await _join(anonymous, made) == 422
+
+
+async def test_a_revoked_invitation_is_gone(admin: Client) -> None:
+    made = await _invite(admin)
+    await admin.delete(f"/users/invitations/{made['id']}")
+    answer = await admin.delete(f"/users/invitations/{made['id']}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "invitation_not_found")
+
+
+async def test_a_used_invitation_cannot_be_revoked(admin: Client, anonymous: Client) -> None:
+    made = await _invite(admin)
+    await _join(anonymous, made)
+    assert (await admin.delete(f"/users/invitations/{made['id']}")).status_code == 409
+
+
+async def test_an_invitation_above_ones_role_cannot_be_revoked(world: World, admin: Client) -> None:
+    above = await world.user("super_admin", admin.tenant_id)
+    made = await _invite(above, "super_admin")
+    answer = await admin.delete(f"/users/invitations/{made['id']}")
+    assert (answer.status_code, answer.json()["error"]["details"]["your_role"]) == (
+        403,
+        "tenant_admin",
+    )
+
+
+async def test_revoking_is_told_in_the_log(admin: Client) -> None:
+    made = await _invite(admin)
+    await admin.delete(f"/users/invitations/{made['id']}")
+    entry = (await admin.get("/api/v1/event-log")).json()["data"][0]
+    assert entry["type"] == "system.user.invitation_revoked"
+    assert entry["data"] == {"invitation_id": made["id"], "email": made["email"]}
+
+
+@pytest.mark.parametrize("role", ["agent_developer", "agent_user", "viewer"])
+async def test_only_administrators_see_invitations(world: World, role: str) -> None:
+    assert (await (await world.user(role)).get("/users/invitations")).status_code == 403
