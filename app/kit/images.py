@@ -14,7 +14,7 @@ from app.kit import logs
 
 log = logs.get("images")
 
-_PROGRAM = Path(__file__).with_name("redraw.py")
+_PROGRAM = Path(__file__).with_name("image_child.py")
 _SECONDS = 15.0
 # A few at a time, so that pictures never take all of a machine.
 _turn = asyncio.Semaphore(2)

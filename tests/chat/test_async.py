@@ -339,7 +339,7 @@ async def test_one_turn_is_used_once(talk: Talker, services: Services) -> None:
 async def test_super_admin_asks_any_tenants_agent_later(
     talk: Talker, services: Services, super_admin: Client
 ) -> None:
-    job = await _accept(talk, speaker=super_admin)
+    job = await _accept(talk, who=super_admin)
     await _run(services, job)
     assert (await _job(talk, job))["status"] == "completed"
 
@@ -803,7 +803,7 @@ async def test_who_may_see_conversations_sees_and_cancels_other_peoples_jobs(
     talk: Talker, world: World, role: str, method: str
 ) -> None:
     user = await world.user("agent_user", talk.client.tenant_id)
-    job = await _accept(talk, speaker=user)
+    job = await _accept(talk, who=user)
     other = await world.user(role, None if role == "super_admin" else talk.client.tenant_id)
     assert (await other(method, _path(talk, job))).status_code == 200
 
@@ -811,7 +811,7 @@ async def test_who_may_see_conversations_sees_and_cancels_other_peoples_jobs(
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 async def test_ones_own_job_needs_no_permission(talk: Talker, world: World, method: str) -> None:
     user = await world.user("agent_user", talk.client.tenant_id)
-    job = await _accept(talk, speaker=user)
+    job = await _accept(talk, who=user)
     assert (await user(method, _path(talk, job))).status_code == 200
 
 

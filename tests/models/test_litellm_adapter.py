@@ -349,7 +349,7 @@ async def main():
         reply = await talk.say("Hello")
         listed = (await talk.client.get("/api/v1/models")).json()["data"]
         print(reply["message"]["content"], len(listed), "litellm" in sys.modules)
-    await app.state.parts.close()
+    await app.state.services.close()
 
 asyncio.run(main())
 """

@@ -47,7 +47,7 @@ async def test_what_is_already_so_is_not_counted_and_not_told(
 
 async def test_each_one_that_is_switched_is_told(developer: Client, services: Services) -> None:
     made = [
-        await subscribe(developer, event_type=name) for name in ("agent.created", "form.created")
+        await subscribe(developer, event_type=name) for name in ("agent.created", "agent.deleted")
     ]
     await _switch(developer, "wfl_1", "deactivate")
     found = await log_of(services, developer.tenant_id, "system.subscription.updated")

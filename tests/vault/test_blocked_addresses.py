@@ -106,7 +106,8 @@ async def test_an_inner_address_is_refused_before_anybody_is_dialled(
 def _behind(services: Services, guard: Guard) -> Services:
     egress = Egress(guard)
     refresher = TokenRefresher(services.db, services.keyring, egress)
-    return msgspec.structs.replace(services, egress=egress, refresher=refresher)
+    replaced = {**services.of_areas, TokenRefresher: refresher}
+    return msgspec.structs.replace(services, egress=egress, of_areas=replaced)
 
 
 async def _run(services: Services, admin: Client, credential_id: str) -> schemas.TestResult:

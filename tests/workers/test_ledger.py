@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from app.areas import AREAS
+from app.domain.events.service import emit_dead
 from app.kit import trace, work
 from app.kit.trace import Trace
 from app.kit.work import WorkKind
@@ -55,7 +56,8 @@ async def _sql(services: Services, sql: str, *args: object) -> None:
 
 
 def _runner(services: Services, function: JobFunction) -> Runner:
-    return Runner(services, {QUICK.name: function, BRIEF.name: function})
+    functions = {QUICK.name: function, BRIEF.name: function}
+    return Runner(services, functions, on_any_dead=emit_dead)
 
 
 async def _eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 10) -> None:

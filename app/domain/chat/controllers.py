@@ -4,6 +4,7 @@ from litestar import Controller, Response, delete, get, post
 from litestar.params import JSONBody, QueryParameter
 
 from app.domain.chat import conversations, jobs, service
+from app.domain.chat.queries import ConversationFilter
 from app.domain.chat.schemas import (
     AgentStatus,
     ChatReply,
@@ -149,9 +150,8 @@ class ChatController(Controller):
         """One's own; with conversations:read everybody's. `search` looks in titles. Sort by
         created_at, last_message_at or message_count; the latest first by default.
         """
-        return await conversations.list_page(
-            tx, principal, agent_id, page_in, status=status, search=search, sort=sort
-        )
+        filters = ConversationFilter(status, search, sort)
+        return await conversations.list_page(tx, principal, agent_id, page_in, filters)
 
 
 def _question(

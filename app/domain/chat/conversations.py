@@ -8,6 +8,7 @@ from app.domain.agents import service as agents
 from app.domain.chat import queries
 from app.domain.chat.errors import ConversationBusy, ConversationNotFound
 from app.domain.chat.events import ChatCompleted
+from app.domain.chat.queries import ConversationFilter
 from app.domain.chat.schemas import (
     AgentStatus,
     ConversationView,
@@ -32,20 +33,11 @@ _BATCH = 500
 
 
 async def list_page(
-    tx: Tx,
-    principal: Principal,
-    agent_id: str,
-    page: Page,
-    *,
-    status: str | None,
-    search: str | None,
-    sort: str | None,
+    tx: Tx, principal: Principal, agent_id: str, page: Page, filters: ConversationFilter
 ) -> Paged[ConversationView]:
     """All of the agent's for those who may read them, otherwise one's own."""
     await agents.find(tx, agent_id)
-    rows, total = await queries.list_page(
-        tx, principal, agent_id, page, status=status, search=search, sort=sort
-    )
+    rows, total = await queries.list_page(tx, principal, agent_id, page, filters)
     return paging.paged([_view(row) for row in rows], total, page)
 
 

@@ -1,5 +1,6 @@
 """The SQL of asynchronous chat, conversations and the agents' logs."""
 
+import msgspec
 from sqlalchemy import Select, select
 
 from app.domain.events import service as events
@@ -215,23 +216,22 @@ def _visible(principal: Principal) -> Select[Conversation]:
     return statement
 
 
+class ConversationFilter(msgspec.Struct, frozen=True):
+    status: str | None = None
+    search: str | None = None
+    sort: str | None = None
+
+
 async def list_page(
-    tx: Tx,
-    principal: Principal,
-    agent_id: str,
-    page: Page,
-    *,
-    status: str | None,
-    search: str | None,
-    sort: str | None,
+    tx: Tx, principal: Principal, agent_id: str, page: Page, filters: ConversationFilter
 ) -> tuple[list[Conversation], Total]:
     statement = _visible(principal).where(Conversation.agent_id == agent_id)
-    if status:
+    if filters.status:
         is_ended = Conversation.ended_at.is_not(None)
-        statement = statement.where(is_ended if status == "ended" else ~is_ended)
-    if search:
-        statement = statement.where(paging.contains(Conversation.title, search))
-    ordering = paging.order(sort, _SORTABLE, "-last_message_at", Conversation.id)
+        statement = statement.where(is_ended if filters.status == "ended" else ~is_ended)
+    if filters.search:
+        statement = statement.where(paging.contains(Conversation.title, filters.search))
+    ordering = paging.order(filters.sort, _SORTABLE, "-last_message_at", Conversation.id)
     return await paging.fetch(tx, statement, page, ordering)
 
 
