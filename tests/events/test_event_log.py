@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.kit import clock
+from app.domain.mail.service import SEND_MAIL
+from app.kit import clock, trace, work
 from app.kit.ids import new_id
+from app.kit.trace import Trace
 from app.services import Services
 from db.session import ALL_TENANTS
 from tests.world import Client, World
@@ -369,11 +371,19 @@ async def test_a_job_is_a_span_under_the_event_that_caused_it(
     chain = new_id("cor")
     await _invite(admin, x_correlation_id=chain)
     event_id = (await admin.get(PATH)).json()["data"][0]["id"]
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        work_id = await (await tx.raw()).fetchval(
-            "SELECT id FROM work WHERE correlation_id = $1", chain
+    trace.begin(Trace(chain))
+    async with services.db.tx(admin.tenant_id) as tx:
+        # Due in an hour, so that no worker takes it.
+        later = clock.now() + timedelta(hours=1)
+        work_id = await work.accept(
+            tx,
+            services.doorbell,
+            SEND_MAIL,
+            tenant_id=admin.tenant_id,
+            run_at=later,
+            cause_event_id=event_id,
         )
-    (span,) = await _spans(admin, chain, "job")
+    (span,) = [span for span in await _spans(admin, chain, "job") if span["id"] == work_id]
     span.pop("started_at")
     assert span == {
         "kind": "job",
