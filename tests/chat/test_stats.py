@@ -1,0 +1,231 @@
+"""An agent's statistics."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from app.areas import AREAS
+from app.domain.usage import service as usage
+from app.kit import clock
+from app.services import Services
+from db.session import ALL_TENANTS
+from tests.asking import refused
+from tests.chat.log_helpers import get_stats, run_sql, talk_with_sub_agent
+from tests.model_server import Reply
+from tests.talk import Talker
+from tests.world import Client, World
+
+PERIODS = ("24h", "7d", "30d", "all_time")
+
+
+async def read_row(services: Services, sql: str, *args: object) -> Any:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        return await (await tx.raw()).fetchrow(sql, *args)
+
+
+async def test_the_figures_of_a_new_agent_are_zero(talk: Talker) -> None:
+    assert await get_stats(talk) == {
+        "agent_id": talk.agent_id,
+        "total_conversations": 0,
+        "total_messages": 0,
+        "total_tokens_used": 0,
+        "avg_response_time_ms": 0.0,
+        "period": "all_time",
+    }
+
+
+async def test_the_figures_add_up(talk: Talker, services: Services) -> None:
+    talk.script(Reply(usage=(10, 1)), Reply(usage=(20, 2)), Reply(usage=(30, 3)))
+    first = await talk.say("One")
+    await talk.say("Two", conversation_id=first["conversation_id"])
+    await talk.say("Three")
+    for milliseconds, tokens in ((100, 10), (200, 20), (450, 30)):
+        await run_sql(
+            services,
+            "UPDATE usage SET response_time_ms = $3 WHERE agent_id = $1 AND prompt_tokens = $2",
+            talk.agent_id,
+            tokens,
+            milliseconds,
+        )
+    assert await get_stats(talk) == {
+        "agent_id": talk.agent_id,
+        "total_conversations": 2,
+        "total_messages": 6,
+        "total_tokens_used": 66,
+        "avg_response_time_ms": 250.0,
+        "period": "all_time",
+    }
+
+
+async def test_the_response_time_is_how_long_the_reply_took(talk: Talker) -> None:
+    talk.script(Reply(first_delay=0.3))
+    await talk.say("Hi")
+    assert 300 <= (await get_stats(talk))["avg_response_time_ms"] < 3000
+
+
+async def test_a_turn_with_helpers_is_one_turn_with_all_its_tokens(talk: Talker) -> None:
+    helper = await talk_with_sub_agent(talk)
+    await talk.say("When?")
+    stats = await get_stats(talk)
+    assert (stats["total_conversations"], stats["total_messages"]) == (1, 2)
+    assert stats["total_tokens_used"] == 125
+    assert (await get_stats(helper))["total_tokens_used"] == 0
+
+
+async def test_without_a_period_the_figures_are_of_all_time(talk: Talker) -> None:
+    await talk.say("Hi")
+    answer = await talk.client.get(f"{talk.path}/stats")
+    assert answer.json() == await get_stats(talk, "all_time")
+
+
+@pytest.mark.parametrize("period", ["1h", "", "ALL_TIME", "365d"])
+async def test_an_unknown_period_is_refused(talk: Talker, period: str) -> None:
+    answer = await talk.client.get(f"{talk.path}/stats", params={"period": period})
+    assert list(refused(answer, 422, "validation_error")["details"]) == ["period"]
+
+
+@pytest.mark.parametrize("role", ["viewer", "agent_user", "agent_developer"])
+async def test_everybody_who_sees_the_agent_sees_its_figures(
+    talk: Talker, world: World, role: str
+) -> None:
+    await talk.say("Hi")
+    who = await world.user(role, talk.client.tenant_id)
+    assert (await who.get(f"{talk.path}/stats")).json()["total_messages"] == 2
+
+
+async def test_super_admin_sees_any_agents_figures(talk: Talker, super_admin: Client) -> None:
+    await talk.say("Hi")
+    assert (await super_admin.get(f"{talk.path}/stats")).json() == await get_stats(talk)
+
+
+async def spread_usage(talk: Talker, services: Services) -> None:
+    """A turn today, in this week, in this month and long ago: 1, 10, 100 and 1000 tokens."""
+    for tokens, days in ((1, 0.5), (10, 5), (100, 20), (1000, 60)):
+        talk.script(Reply(usage=(tokens, 0)))
+        await talk.say("Hi")
+        await run_sql(
+            services,
+            "UPDATE usage SET created_at = now() - $3 * interval '1 day'"
+            " WHERE agent_id = $1 AND prompt_tokens = $2",
+            talk.agent_id,
+            tokens,
+            days,
+        )
+
+
+async def test_a_period_reaches_back_as_far_as_it_says(talk: Talker, services: Services) -> None:
+    await spread_usage(talk, services)
+    tokens = {period: (await get_stats(talk, period))["total_tokens_used"] for period in PERIODS}
+    assert tokens == {"24h": 1, "7d": 11, "30d": 111, "all_time": 1111}
+    assert (await get_stats(talk, "7d"))["period"] == "7d"
+
+
+async def test_the_figures_are_the_same_before_and_after_they_are_added_up(
+    talk: Talker, services: Services
+) -> None:
+    await spread_usage(talk, services)
+    before = [await get_stats(talk, period) for period in PERIODS]
+    await usage.roll_up(services)
+    assert [await get_stats(talk, period) for period in PERIODS] == before
+    row = await read_row(
+        services,
+        "SELECT count(*) AS n FROM usage WHERE agent_id = $1 AND NOT rolled",
+        talk.agent_id,
+    )
+    assert row["n"] == 0
+    await usage.roll_up(services)
+    assert [await get_stats(talk, period) for period in PERIODS] == before
+    # What comes afterwards is added to it.
+    talk.script(Reply(usage=(5, 5)))
+    await talk.say("More")
+    assert (await get_stats(talk))["total_tokens_used"] == 1121
+    await usage.roll_up(services)
+    assert (await get_stats(talk))["total_tokens_used"] == 1121
+
+
+@pytest.mark.parametrize(("period", "days"), [("24h", 1), ("7d", 7), ("30d", 30)])
+async def test_what_was_just_before_a_period_does_not_enter_it_by_being_added_up(
+    talk: Talker, services: Services, period: str, days: int
+) -> None:
+    await talk.say("Hi")
+    begins = clock.now() - timedelta(days=days)
+    # In the same hour as the period's beginning, but before it.
+    just_before = begins.replace(minute=0, second=0, microsecond=0)
+    assert just_before < begins
+    await run_sql(
+        services, "UPDATE usage SET created_at = $2 WHERE agent_id = $1", talk.agent_id, just_before
+    )
+    assert (await get_stats(talk, period))["total_messages"] == 0
+    await usage.roll_up(services)
+    assert (await get_stats(talk, period))["total_messages"] == 0
+
+
+async def test_two_workers_who_add_up_at_once_count_everything_once(
+    talk: Talker, services: Services
+) -> None:
+    await asyncio.gather(*(talk.say("Hi") for _ in range(20)))
+    before = await get_stats(talk)
+    await asyncio.gather(*(usage.roll_up(services) for _ in range(8)))
+    await usage.roll_up(services)
+    assert await get_stats(talk) == before
+    hours = await read_row(
+        services,
+        "SELECT sum(turns)::int AS turns, sum(messages)::int AS messages,"
+        " sum(conversations)::int AS conversations,"
+        " sum(prompt_tokens + completion_tokens)::int AS tokens"
+        " FROM usage_hours WHERE agent_id = $1",
+        talk.agent_id,
+    )
+    assert tuple(hours) == (20, 40, 20, 360)
+
+
+async def test_figures_asked_for_while_they_are_added_up_never_waver(
+    talk: Talker, services: Services
+) -> None:
+    await asyncio.gather(*(talk.say("Hi") for _ in range(10)))
+    seen: set[int] = set()
+
+    async def watch() -> None:
+        while True:
+            seen.add((await get_stats(talk))["total_messages"])
+
+    for _ in range(10):
+        await run_sql(services, "DELETE FROM usage_hours WHERE agent_id = $1", talk.agent_id)
+        await run_sql(
+            services, "UPDATE usage SET rolled = false WHERE agent_id = $1", talk.agent_id
+        )
+        watching = asyncio.create_task(watch())
+        await usage.roll_up(services)
+        seen.add((await get_stats(talk))["total_messages"])
+        watching.cancel()
+        await asyncio.wait([watching])
+    assert seen == {20}
+
+
+async def test_the_figures_survive_the_conversation(talk: Talker, services: Services) -> None:
+    replies = [await talk.say("Hi"), await talk.say("Ho")]
+    before = await get_stats(talk)
+    for number, reply in enumerate(replies):
+        path = f"/api/v1/conversations/{reply['conversation_id']}"
+        assert (await talk.client.delete(path)).status_code == 204
+        if number == 0:
+            await usage.roll_up(services)
+    assert await get_stats(talk) == before
+    await usage.roll_up(services)
+    assert await get_stats(talk) == before
+
+
+async def test_a_failed_turn_is_not_in_the_figures(talk: Talker) -> None:
+    talk.script(Reply(status=400), Reply())
+    answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hi"})
+    assert answer.status_code == 502
+    assert (await get_stats(talk))["total_messages"] == 0
+    await talk.say("Hi")
+    stats = await get_stats(talk)
+    assert (stats["total_conversations"], stats["total_messages"]) == (1, 2)
+
+
+def test_workers_add_up_by_themselves() -> None:
+    assert usage.roll_up in [chore.run for chore in AREAS.chores]
