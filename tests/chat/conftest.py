@@ -7,7 +7,7 @@ from tests.chat.stream_helpers import SilentModel
 
 @pytest.fixture
 async def silent() -> AsyncIterator[SilentModel]:
-    made = SilentModel()
-    await made.start()
-    yield made
-    await made.close()
+    model = SilentModel()
+    await model.start()
+    yield model
+    await model.close()

@@ -29,19 +29,19 @@ async def list_completed_events(talk: Talker) -> list[dict[str, Any]]:
 
 
 async def test_ending_is_told_once_however_often_it_is_asked_for(talk: Talker) -> None:
-    made = await begin_conversation(talk)
+    conversation_id = await begin_conversation(talk)
     answers = await asyncio.gather(
-        *(talk.client.post(f"{conversation_path(made)}/end") for _ in range(4))
+        *(talk.client.post(f"{conversation_path(conversation_id)}/end") for _ in range(4))
     )
     assert {answer.status_code for answer in answers} == {200}
-    shown = await get_conversation(talk, made)
+    shown = await get_conversation(talk, conversation_id)
     assert shown["status"] == "ended"
     assert shown["ended_at"]
-    assert (await talk.client.post(f"{conversation_path(made)}/end")).json() == shown
+    assert (await talk.client.post(f"{conversation_path(conversation_id)}/end")).json() == shown
     assert await list_completed_events(talk) == [
         {
             "agent_id": talk.agent_id,
-            "conversation_id": made,
+            "conversation_id": conversation_id,
             "reason": "ended",
             "job_id": None,
             "status": None,
@@ -52,21 +52,21 @@ async def test_ending_is_told_once_however_often_it_is_asked_for(talk: Talker) -
 
 
 async def test_writing_in_an_ended_conversation_opens_it_again(talk: Talker) -> None:
-    made = await begin_conversation(talk)
-    await talk.client.post(f"{conversation_path(made)}/end")
-    await talk.say("One more thing", conversation_id=made)
-    shown = await get_conversation(talk, made)
+    conversation_id = await begin_conversation(talk)
+    await talk.client.post(f"{conversation_path(conversation_id)}/end")
+    await talk.say("One more thing", conversation_id=conversation_id)
+    shown = await get_conversation(talk, conversation_id)
     assert (shown["status"], shown["ended_at"]) == ("active", None)
-    await talk.client.post(f"{conversation_path(made)}/end")
+    await talk.client.post(f"{conversation_path(conversation_id)}/end")
     assert [data["reason"] for data in await list_completed_events(talk)] == ["ended", "ended"]
 
 
 async def test_an_ended_conversation_counts_as_active_no_more(talk: Talker) -> None:
-    made = await begin_conversation(talk)
+    conversation_id = await begin_conversation(talk)
     await begin_conversation(talk)
     status = (await talk.client.get(f"{talk.path}/status")).json()
     assert status["active_conversations"] == 2
-    await talk.client.post(f"{conversation_path(made)}/end")
+    await talk.client.post(f"{conversation_path(conversation_id)}/end")
     status = (await talk.client.get(f"{talk.path}/status")).json()
     assert status["active_conversations"] == 1
 
@@ -118,13 +118,13 @@ async def test_half_an_hour_of_silence_ends_a_conversation(
 async def test_silence_is_told_once_even_by_two_workers_at_once(
     talk: Talker, services: Services
 ) -> None:
-    made = [await begin_conversation(talk) for _ in range(5)]
-    for conversation_id in made:
+    conversation_ids = [await begin_conversation(talk) for _ in range(5)]
+    for conversation_id in conversation_ids:
         await age_conversation(services, conversation_id, 60)
     await asyncio.gather(*(conversations.end_idle(services) for _ in range(4)))
     await conversations.end_idle(services)
     told = [data["conversation_id"] for data in await list_completed_events(talk)]
-    assert sorted(told) == sorted(made)
+    assert sorted(told) == sorted(conversation_ids)
 
 
 async def test_an_idle_conversation_that_is_being_answered_does_not_end(
@@ -141,13 +141,13 @@ async def test_an_idle_conversation_that_is_being_answered_does_not_end(
 async def test_writing_after_an_idle_end_opens_the_conversation_again(
     talk: Talker, services: Services
 ) -> None:
-    made = await begin_conversation(talk)
-    await age_conversation(services, made, 31)
+    conversation_id = await begin_conversation(talk)
+    await age_conversation(services, conversation_id, 31)
     await conversations.end_idle(services)
-    await talk.say("I am back", conversation_id=made)
-    assert (await get_conversation(talk, made))["status"] == "active"
+    await talk.say("I am back", conversation_id=conversation_id)
+    assert (await get_conversation(talk, conversation_id))["status"] == "active"
     await conversations.end_idle(services)
-    assert (await get_conversation(talk, made))["status"] == "active"
+    assert (await get_conversation(talk, conversation_id))["status"] == "active"
 
 
 async def test_the_idle_are_ended_across_tenants(
@@ -167,17 +167,22 @@ def test_workers_look_for_the_idle_by_themselves() -> None:
 
 
 async def test_a_deleted_conversation_takes_its_messages_and_its_log_along(talk: Talker) -> None:
-    made, other = (
+    conversation_id, other = (
         await begin_conversation(talk, "Forget me"),
         await begin_conversation(talk, "Keep me"),
     )
-    answer = await talk.client.delete(conversation_path(made))
+    answer = await talk.client.delete(conversation_path(conversation_id))
     assert answer.status_code == 204
     assert answer.content == b""
-    for path in (conversation_path(made), f"{conversation_path(made)}/messages"):
+    for path in (
+        conversation_path(conversation_id),
+        f"{conversation_path(conversation_id)}/messages",
+    ):
         refused(await talk.client.get(path), 404, "conversation_not_found")
-    refused(await talk.client.delete(conversation_path(made)), 404, "conversation_not_found")
-    body = {"message": "Still there?", "conversation_id": made}
+    refused(
+        await talk.client.delete(conversation_path(conversation_id)), 404, "conversation_not_found"
+    )
+    body = {"message": "Still there?", "conversation_id": conversation_id}
     refused(await talk.client.post(f"{talk.path}/chat", body), 404, "conversation_not_found")
     assert await list_ids(talk) == [other]
     log = (await talk.client.get(f"{talk.path}/logs", params={"per_page": 100})).json()["data"]
@@ -185,19 +190,21 @@ async def test_a_deleted_conversation_takes_its_messages_and_its_log_along(talk:
 
 
 async def test_a_conversation_that_is_being_answered_cannot_be_deleted(talk: Talker) -> None:
-    made, hold = await begin_conversation(talk), asyncio.Event()
+    conversation_id, hold = await begin_conversation(talk), asyncio.Event()
     talk.script(Reply(hold=hold))
     before = len(talk.asked)
-    answering = asyncio.create_task(talk.say("Slowly", conversation_id=made))
+    answering = asyncio.create_task(talk.say("Slowly", conversation_id=conversation_id))
     try:
         async with asyncio.timeout(10):
             while len(talk.asked) == before:  # noqa: ASYNC110  # the model is a server of its own
                 await asyncio.sleep(0.005)
-        refused(await talk.client.delete(conversation_path(made)), 409, "conversation_busy")
+        refused(
+            await talk.client.delete(conversation_path(conversation_id)), 409, "conversation_busy"
+        )
     finally:
         hold.set()
         await answering
-    assert (await talk.client.delete(conversation_path(made))).status_code == 204
+    assert (await talk.client.delete(conversation_path(conversation_id))).status_code == 204
 
 
 async def test_a_conversation_with_a_pending_job_cannot_be_deleted_until_it_is_cancelled(
@@ -211,9 +218,11 @@ async def test_a_conversation_with_a_pending_job_cannot_be_deleted_until_it_is_c
 
 
 async def test_a_deleted_agent_takes_its_conversations_along(talk: Talker) -> None:
-    made = await begin_conversation(talk)
+    conversation_id = await begin_conversation(talk)
     assert (await talk.client.delete(talk.path)).status_code == 204
-    refused(await talk.client.get(conversation_path(made)), 404, "conversation_not_found")
+    refused(
+        await talk.client.get(conversation_path(conversation_id)), 404, "conversation_not_found"
+    )
 
 
 async def test_what_was_said_in_a_deleted_conversation_leaves_the_event_log(talk: Talker) -> None:

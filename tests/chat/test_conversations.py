@@ -35,12 +35,12 @@ KEYS = {
 
 
 async def test_a_conversation_shows_what_it_is(talk: Talker) -> None:
-    made = await begin_conversation(talk, "  When does\n\nthe shop   open? ")
+    conversation_id = await begin_conversation(talk, "  When does\n\nthe shop   open? ")
     listed = await list_conversations(talk)
     assert listed["pagination"] == {"page": 1, "per_page": 20, "total": 1, "total_pages": 1}
     [item] = listed["data"]
     assert set(item) == KEYS
-    assert item["id"] == made
+    assert item["id"] == conversation_id
     assert item["agent_id"] == talk.agent_id
     assert item["user_id"] == talk.client.user_id
     assert item["source"] == "console"
@@ -51,19 +51,19 @@ async def test_a_conversation_shows_what_it_is(talk: Talker) -> None:
     assert datetime.fromisoformat(item["created_at"]) <= datetime.fromisoformat(
         item["last_message_at"]
     )
-    assert await get_conversation(talk, made) == item
+    assert await get_conversation(talk, conversation_id) == item
 
 
 async def test_a_title_is_the_beginning_of_the_first_message(talk: Talker) -> None:
-    made = await begin_conversation(talk, "ä" * 200)
-    await talk.say("Another", conversation_id=made)
-    shown = await get_conversation(talk, made)
+    conversation_id = await begin_conversation(talk, "ä" * 200)
+    await talk.say("Another", conversation_id=conversation_id)
+    shown = await get_conversation(talk, conversation_id)
     assert shown["title"] == "ä" * 80
     assert shown["message_count"] == 4
 
 
 async def test_pages_follow_each_other_without_overlap(talk: Talker, services: Services) -> None:
-    made = [await begin_conversation(talk, str(number)) for number in range(5)]
+    conversation_ids = [await begin_conversation(talk, str(number)) for number in range(5)]
     # All at the very same moment: ties are broken by id.
     await run_sql(
         services,
@@ -73,7 +73,7 @@ async def test_pages_follow_each_other_without_overlap(talk: Talker, services: S
     for sort in ("last_message_at", "-last_message_at", "created_at", "message_count"):
         pages = [await list_ids(talk, page=page, per_page=2, sort=sort) for page in (1, 2, 3, 4)]
         assert [len(page) for page in pages] == [2, 2, 1, 0]
-        assert sorted(found for page in pages for found in page) == sorted(made)
+        assert sorted(found for page in pages for found in page) == sorted(conversation_ids)
     listed = await list_conversations(talk, page=2, per_page=2)
     assert listed["pagination"] == {"page": 2, "per_page": 2, "total": 5, "total_pages": 3}
 
@@ -189,13 +189,17 @@ async def test_everybody_sees_their_own_and_readers_see_all(
 async def test_another_tenants_conversation_is_not_found(
     talk: Talker, admin: Client, anonymous: Client, method: str, tail: str
 ) -> None:
-    made = await begin_conversation(talk)
-    refused(await admin(method, conversation_path(made) + tail), 404, "conversation_not_found")
+    conversation_id = await begin_conversation(talk)
+    refused(
+        await admin(method, conversation_path(conversation_id) + tail),
+        404,
+        "conversation_not_found",
+    )
     refused(
         await admin(method, conversation_path("cnv_none") + tail), 404, "conversation_not_found"
     )
-    refused(await anonymous(method, conversation_path(made) + tail), 401, "unauthorized")
-    assert (await get_conversation(talk, made))["status"] == "active"
+    refused(await anonymous(method, conversation_path(conversation_id) + tail), 401, "unauthorized")
+    assert (await get_conversation(talk, conversation_id))["status"] == "active"
 
 
 @pytest.mark.parametrize(("method", "tail"), [("POST", "/end"), ("DELETE", "")])
@@ -203,28 +207,34 @@ async def test_another_tenants_conversation_is_not_found(
 async def test_who_cannot_read_a_conversation_cannot_change_it(
     talk: Talker, world: World, role: str, method: str, tail: str
 ) -> None:
-    made = await begin_conversation(talk)
+    conversation_id = await begin_conversation(talk)
     who = await world.user(role, talk.client.tenant_id)
-    refused(await who(method, conversation_path(made) + tail), 404, "conversation_not_found")
-    assert (await get_conversation(talk, made))["status"] == "active"
+    refused(
+        await who(method, conversation_path(conversation_id) + tail), 404, "conversation_not_found"
+    )
+    assert (await get_conversation(talk, conversation_id))["status"] == "active"
 
 
 @pytest.mark.parametrize("role", ["agent_developer", "tenant_admin", "super_admin"])
 async def test_who_may_write_conversations_ends_and_deletes_other_peoples(
     talk: Talker, world: World, role: str
 ) -> None:
-    made = await begin_conversation(talk)
+    conversation_id = await begin_conversation(talk)
     who = await world.user(role, None if role == "super_admin" else talk.client.tenant_id)
-    assert (await who.post(f"{conversation_path(made)}/end")).json()["status"] == "ended"
-    assert (await who.delete(conversation_path(made))).status_code == 204
-    refused(await talk.client.get(conversation_path(made)), 404, "conversation_not_found")
+    assert (await who.post(f"{conversation_path(conversation_id)}/end")).json()["status"] == "ended"
+    assert (await who.delete(conversation_path(conversation_id))).status_code == 204
+    refused(
+        await talk.client.get(conversation_path(conversation_id)), 404, "conversation_not_found"
+    )
 
 
 async def test_everybody_ends_and_deletes_their_own(talk: Talker, world: World) -> None:
     user = await world.user("agent_user", talk.client.tenant_id)
-    made = await begin_conversation(talk, who=user)
-    assert (await user.post(f"{conversation_path(made)}/end")).json()["status"] == "ended"
-    assert (await user.delete(conversation_path(made))).status_code == 204
+    conversation_id = await begin_conversation(talk, who=user)
+    assert (await user.post(f"{conversation_path(conversation_id)}/end")).json()[
+        "status"
+    ] == "ended"
+    assert (await user.delete(conversation_path(conversation_id))).status_code == 204
     assert await list_ids(talk, user) == []
 
 
@@ -232,14 +242,14 @@ async def test_everybody_ends_and_deletes_their_own(talk: Talker, world: World) 
 async def test_who_may_only_read_a_conversation_is_told_what_is_missing(
     talk: Talker, world: World, super_admin: Client, method: str, tail: str
 ) -> None:
-    made = await begin_conversation(talk)
+    conversation_id = await begin_conversation(talk)
     reader = await world.user("agent_user", talk.client.tenant_id)
     path, before = "/roles/agent_user/permissions", sorted(AREAS.default_grants["agent_user"])
     changed = await super_admin.put(path, {"permissions": [*before, "conversations:read"]})
     assert changed.status_code == 200, changed.text
     try:
-        assert (await reader.get(conversation_path(made))).status_code == 200
-        answer = await reader(method, conversation_path(made) + tail)
+        assert (await reader.get(conversation_path(conversation_id))).status_code == 200
+        answer = await reader(method, conversation_path(conversation_id) + tail)
     finally:
         await super_admin.put(path, {"permissions": before})
     error = refused(answer, 403, "forbidden")
@@ -248,10 +258,10 @@ async def test_who_may_only_read_a_conversation_is_told_what_is_missing(
 
 async def test_messages_come_oldest_first(talk: Talker) -> None:
     talk.script(Reply(texts=["a"]), Reply(texts=["b"]), Reply(texts=["c"]))
-    made = await begin_conversation(talk, "1")
-    await talk.say("2", conversation_id=made)
-    await talk.say("3", conversation_id=made)
-    answer = (await talk.client.get(f"{conversation_path(made)}/messages")).json()
+    conversation_id = await begin_conversation(talk, "1")
+    await talk.say("2", conversation_id=conversation_id)
+    await talk.say("3", conversation_id=conversation_id)
+    answer = (await talk.client.get(f"{conversation_path(conversation_id)}/messages")).json()
     assert answer["pagination"] == {"page": 1, "per_page": 20, "total": 6, "total_pages": 1}
     assert [item["content"] for item in answer["data"]] == ["1", "a", "2", "b", "3", "c"]
     assert [item["role"] for item in answer["data"]] == ["user", "assistant"] * 3
@@ -271,13 +281,15 @@ async def test_messages_come_oldest_first(talk: Talker) -> None:
 
 
 async def test_messages_come_in_pages(talk: Talker) -> None:
-    made = await begin_conversation(talk, "1")
+    conversation_id = await begin_conversation(talk, "1")
     for word in ("2", "3"):
-        await talk.say(word, conversation_id=made)
+        await talk.say(word, conversation_id=conversation_id)
     seen = []
     for page, size in ((1, 4), (2, 2), (3, 0)):
         params: dict[str, Any] = {"page": page, "per_page": 4}
-        answer = await talk.client.get(f"{conversation_path(made)}/messages", params=params)
+        answer = await talk.client.get(
+            f"{conversation_path(conversation_id)}/messages", params=params
+        )
         assert len(answer.json()["data"]) == size
         assert answer.json()["pagination"]["total_pages"] == 2
         seen += [item["id"] for item in answer.json()["data"]]
@@ -286,8 +298,8 @@ async def test_messages_come_in_pages(talk: Talker) -> None:
 
 @pytest.mark.parametrize("params", [{"page": 0}, {"per_page": 101}, {"per_page": 0}])
 async def test_a_wrong_page_of_messages_is_refused(talk: Talker, params: dict[str, Any]) -> None:
-    made = await begin_conversation(talk)
-    answer = await talk.client.get(f"{conversation_path(made)}/messages", params=params)
+    conversation_id = await begin_conversation(talk)
+    answer = await talk.client.get(f"{conversation_path(conversation_id)}/messages", params=params)
     assert list(refused(answer, 422, "validation_error")["details"]) == list(params)
 
 

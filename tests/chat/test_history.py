@@ -263,9 +263,9 @@ async def _told(talk: Talker, conversation_id: str) -> list[dict[str, Any]]:
 
 
 async def test_at_most_two_hundred_entries_are_shown(talk: Talker, services: Services) -> None:
-    made = (await talk.say("Hi"))["conversation_id"]
-    await _fill(services, talk, made, [str(number) for number in range(300)])
-    past = await _told(talk, made)
+    conversation_id = (await talk.say("Hi"))["conversation_id"]
+    await _fill(services, talk, conversation_id, [str(number) for number in range(300)])
+    past = await _told(talk, conversation_id)
     assert [message["content"] for message in past] == [str(number) for number in range(100, 300)]
     assert past[0]["role"] == "user"
 
@@ -273,9 +273,9 @@ async def test_at_most_two_hundred_entries_are_shown(talk: Talker, services: Ser
 async def test_a_cut_in_the_middle_of_a_turn_starts_with_the_next_question(
     talk: Talker, services: Services
 ) -> None:
-    made = (await talk.say("Hi"))["conversation_id"]
-    await _fill(services, talk, made, [str(number) for number in range(301)])
-    past = await _told(talk, made)
+    conversation_id = (await talk.say("Hi"))["conversation_id"]
+    await _fill(services, talk, conversation_id, [str(number) for number in range(301)])
+    past = await _told(talk, conversation_id)
     assert past[0] == {"role": "user", "content": "102"}
     assert len(past) == 198
     # The last of them had no answer: it is asked together with the question.
@@ -283,9 +283,11 @@ async def test_a_cut_in_the_middle_of_a_turn_starts_with_the_next_question(
 
 
 async def test_a_long_conversation_fits_the_models_window(talk: Talker, services: Services) -> None:
-    made = (await talk.say("Hi"))["conversation_id"]
-    await _fill(services, talk, made, [f"{number} " + "x" * 7000 for number in range(20)])
-    past = await _told(talk, made)
+    conversation_id = (await talk.say("Hi"))["conversation_id"]
+    await _fill(
+        services, talk, conversation_id, [f"{number} " + "x" * 7000 for number in range(20)]
+    )
+    past = await _told(talk, conversation_id)
     numbers = [int(message["content"].split()[0]) for message in past]
     assert numbers == list(range(20 - len(past), 20))
     assert past[0]["role"] == "user"
@@ -308,8 +310,8 @@ async def _with_call(talk: Talker, helper: Talker) -> str:
     call = ("delegate_to_helper", {"task": "hours"})
     talk.script(Reply(texts=[], calls=[call]), Reply(texts=["It opens at 9."]), Reply())
     reply = await talk.say("When?")
-    made: str = reply["conversation_id"]
-    return made
+    conversation_id: str = reply["conversation_id"]
+    return conversation_id
 
 
 async def test_calls_of_earlier_turns_are_shown_again(talk: Talker) -> None:
@@ -327,9 +329,9 @@ async def test_calls_of_earlier_turns_are_left_out_once_nothing_can_be_called(
     talk: Talker,
 ) -> None:
     helper = await talk.with_helper()
-    made = await _with_call(talk, helper)
+    conversation_id = await _with_call(talk, helper)
     await talk.client.delete(f"{talk.path}/sub-agents/{helper.agent_id}")
-    past = await _told(talk, made)
+    past = await _told(talk, conversation_id)
     assert [message["content"] for message in past] == ["When?", "It opens at 9."]
     assert "tools" not in talk.asked[-1]
 
@@ -349,10 +351,10 @@ async def test_a_sub_agent_sees_its_task_and_nothing_of_the_conversation(talk: T
 
 async def test_a_turn_that_follows_another_at_once_sees_all_of_it(talk: Talker) -> None:
     """Many want the conversation; whoever gets it next knows what was said until then."""
-    made = (await talk.say("First"))["conversation_id"]
+    conversation_id = (await talk.say("First"))["conversation_id"]
 
     async def one(name: str) -> None:
-        body = {"message": name, "conversation_id": made}
+        body = {"message": name, "conversation_id": conversation_id}
         async with asyncio.timeout(30):
             while (await talk.client.post(f"{talk.path}/chat", body)).status_code != 200:
                 pass

@@ -57,13 +57,13 @@ async def list_messages(
 async def _calls(
     tx: Tx, conversation_id: str, message_ids: list[str]
 ) -> dict[str, list[ToolCallView]]:
-    found: dict[str, list[ToolCallView]] = {}
+    calls: dict[str, list[ToolCallView]] = {}
     if message_ids:
         for row in await queries.calls_of(tx, tenant_of(tx), conversation_id, message_ids):
             data = msgspec.json.decode(row["data"])
             view = msgspec.convert(data, ToolCallView)
-            found.setdefault(data["message_id"], []).append(view)
-    return found
+            calls.setdefault(data["message_id"], []).append(view)
+    return calls
 
 
 async def end(tx: Tx, principal: Principal, conversation_id: str) -> ConversationView:

@@ -33,17 +33,17 @@ def select_history(past: list[PastMessage], budget: int, *, with_calls: bool) ->
     The first is the user's: an answer without its question confuses. Calls of the past are for a
     model that can call something now.
     """
-    kept: list[list[Message]] = []
+    selected: list[list[Message]] = []
     for item in reversed(past):
         messages = _messages(item, with_calls=with_calls)
         cost = sum(map(_cost, messages))
         if cost > budget:
             break
         budget -= cost
-        kept.append(messages)
-    while kept and kept[-1][0].role != "user":
-        kept.pop()
-    return [message for messages in reversed(kept) for message in messages]
+        selected.append(messages)
+    while selected and selected[-1][0].role != "user":
+        selected.pop()
+    return [message for messages in reversed(selected) for message in messages]
 
 
 def trim_history(messages: list[Message], budget: int) -> list[Message]:

@@ -71,7 +71,7 @@ async def resume_many(
         turns = [_new_turn(runtime, question, None) for question in questions]
         try:
             rows = await _take(tx, turns, LEASE_SECONDS, together=True)
-            taken = {holder: list(found) for holder, found in _by_holder(rows)}
+            taken = {holder: list(entries) for holder, entries in _by_holder(rows)}
             return [
                 await _with_past(tx, turn, taken[turn.holder]) if turn.holder in taken else None
                 for turn in turns
@@ -119,10 +119,10 @@ async def _take(
     tx: Tx, turns: list[Turn], seconds: float, *, with_job: bool = False, together: bool = False
 ) -> list[Row]:
     runtime = turns[0].runtime
-    wanted = [(turn.conversation_id, turn.holder, turn.speaker.user_id) for turn in turns]
+    requests = [(turn.conversation_id, turn.holder, turn.speaker.user_id) for turn in turns]
     ids = (runtime.tenant_id, runtime.agent_id)
     return await turn_queries.resume(
-        tx, *ids, wanted, seconds, with_job=with_job, together=together
+        tx, *ids, requests, seconds, with_job=with_job, together=together
     )
 
 

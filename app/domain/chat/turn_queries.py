@@ -164,17 +164,17 @@ _STORE_TOGETHER = _store_sql(_unlocked(_FINISHED))
 
 async def open_new(tx: Tx, tenant: str, *values: object) -> list[Row]:
     """Creates a conversation, or takes a visitor's; no row while another turn is running."""
-    found = await fast.rows(tx, tenant, _OPEN, *values)
-    if found:
-        events.wake(tx, found[0]["routed"])
-    return found
+    rows = await fast.rows(tx, tenant, _OPEN, *values)
+    if rows:
+        events.wake(tx, rows[0]["routed"])
+    return rows
 
 
 async def resume(
     tx: Tx,
     tenant: str,
     agent_id: str,
-    wanted: list[tuple[str, str, str | None]],
+    requests: list[tuple[str, str, str | None]],
     seconds: float,
     *,
     with_job: bool = False,
@@ -184,7 +184,7 @@ async def resume(
     `together` waits for no lock.
     """
     # In one order: two processes that take the same ones must not wait for each other.
-    ids, holders, users = zip(*sorted(wanted), strict=True)
+    ids, holders, users = zip(*sorted(requests), strict=True)
     sql = _RESUME_TOGETHER if together else _RESUME_FOR_JOB if with_job else _RESUME
     return await fast.rows(tx, tenant, sql, agent_id, ids, holders, users, seconds)
 
@@ -233,7 +233,7 @@ async def store(
     `together` waits for no lock.
     """
     columns, sql = zip(*sorted(finished), strict=True), _STORE_TOGETHER if together else _STORE
-    found = await fast.rows(tx, tenant, sql, *columns, *rows)
-    if found:
-        events.wake(tx, found[0]["routed"])
-    return {row["holder"] for row in found}
+    stored = await fast.rows(tx, tenant, sql, *columns, *rows)
+    if stored:
+        events.wake(tx, stored[0]["routed"])
+    return {row["holder"] for row in stored}
