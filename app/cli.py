@@ -89,11 +89,11 @@ def up() -> None:
 
     Parts that a setting points elsewhere (PARLEY_DATABASE_URL, PARLEY_REDIS_URL) are not started.
     """
-    from app.local.up import Up, in_terminal
+    from app.local.up import Up, terminal_report
 
     settings = _settings(default_plan="enterprise")
     with _clear_errors():
-        asyncio.run(Up(settings, in_terminal(time.monotonic())).run())
+        asyncio.run(Up(settings, terminal_report(time.monotonic())).run())
 
 
 @main.command()

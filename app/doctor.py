@@ -143,7 +143,7 @@ async def _workers(settings: Settings) -> Finding:
     running = [beat for beat in await _beats(settings) if beat.part == "worker"]
     names = ", ".join(f"{beat.name} ({beat.sandbox})" for beat in running)
     mend = "start one with `parley worker`; accepted work waits until then"
-    left = heartbeat.untaken(running, AREAS.work_kinds.values()) if running else []
+    left = heartbeat.find_unserved_queues(running, AREAS.work_kinds.values()) if running else []
     if left:
         names += f"; nobody takes: {', '.join(left)}"
     return Finding("workers", _state(bool(running) and not left), names or "none running", mend)
@@ -194,7 +194,7 @@ async def _sandbox(settings: Settings) -> Finding:
 async def _optional(feature: Feature) -> Finding:
     if optional.is_installed(feature):
         return Finding(feature.group, "ok", f"the package for {feature.name} is installed")
-    return Finding(feature.group, "off", f"{feature.name}: {optional.why_missing(feature)}")
+    return Finding(feature.group, "off", f"{feature.name}: {optional.read_missing_reason(feature)}")
 
 
 def _state(fine: bool) -> State:  # noqa: FBT001  # a check's outcome

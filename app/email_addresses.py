@@ -1,15 +1,15 @@
-"""E-mail addresses: the one form in which they are kept, and when two of them are the same."""
+"""E-mail addresses: their stored form, and the form for comparisons."""
 
 import email_validator
 
-# An instance of one's own may well mail to `localhost` or `.local`.
+# A self-hosted instance may send mail to `localhost` or `.local`.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
 
 def normalize(text: str) -> str:
-    """An address that a mail can be sent to; whether somebody reads it, only a mail can tell.
+    """Returns the normalized address. Raises ValueError with a message for the user.
 
-    Raises ValueError, with a message for the one who wrote it.
+    It checks the syntax only, not whether the mailbox exists.
     """
     return email_validator.validate_email(
         text,
@@ -21,7 +21,7 @@ def normalize(text: str) -> str:
 
 
 def comparable(text: str) -> str:
-    """How an address is looked up and counted, however somebody wrote it."""
+    """Returns the form in which addresses are looked up, counted and compared."""
     try:
         return normalize(text.strip()).lower()
     except ValueError:

@@ -15,10 +15,10 @@ import msgspec
 from app import email_addresses
 
 PREFIX = "PARLEY_"
-# macOS has room for 103 characters; the longest name that follows is /.s.PGSQL.5432.
-_SOCKET_PATH_LIMIT = 85
+# A socket's path has at most 103 characters on macOS; /.s.PGSQL.5432 is the longest name.
+_MAX_RUN_DIR_BYTES = 85
 
-_NEED_HOST = {"http", "https", "redis", "rediss", "smtp", "smtps"}
+_SCHEMES_WITH_HOST = {"http", "https", "redis", "rediss", "smtp", "smtps"}
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_-]+)*\.?\Z")
 
 Plan = Literal["free", "pro", "team", "enterprise"]
@@ -62,8 +62,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sandbox_home(self) -> Path:
-        """Where the interpreters for user code stand. Such code runs as nobody in particular, who
-        must be able to get there: root's data directory often is not.
+        """The folder of the interpreters for user code. The unprivileged user that runs such code
+        must be able to reach it, which root's data directory often prevents.
         """
         if self.sandbox_dir is not None:
             return self.sandbox_dir
@@ -71,11 +71,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def run_dir(self) -> Path:
-        """Where sockets and pid files live: in the data directory while the path is short enough
-        for a socket, else in a folder of the temporary directory named after it.
+        """The folder of sockets and pid files: in the data directory if the path is short enough
+        for a socket, else in the temporary directory, named by a hash of the path.
         """
         run = self.data_dir / "run"
-        if len(os.fsencode(run)) <= _SOCKET_PATH_LIMIT:
+        if len(os.fsencode(run)) <= _MAX_RUN_DIR_BYTES:
             return run
         name = hashlib.sha256(str(run).encode()).hexdigest()[:16]
         return Path(tempfile.gettempdir()) / f"parley-{os.getuid()}-{name}"
@@ -130,7 +130,7 @@ def _flag(value: str) -> bool:
 
 
 def _int(low: int, high: int) -> Callable[[str], int]:
-    def read(value: str) -> int:
+    def parse(value: str) -> int:
         try:
             number = int(value)
         except ValueError:
@@ -139,7 +139,7 @@ def _int(low: int, high: int) -> Callable[[str], int]:
             raise ValueError(f"must be from {low} to {high}")
         return number
 
-    return read
+    return parse
 
 
 def _seconds(value: str) -> float:
@@ -150,12 +150,12 @@ def _seconds(value: str) -> float:
 
 
 def _one_of(*words: str) -> Callable[[str], str]:
-    def read(value: str) -> str:
+    def parse(value: str) -> str:
         if value.lower() not in words:
             raise ValueError(f"must be one of {', '.join(words)}")
         return value.lower()
 
-    return read
+    return parse
 
 
 def _list(value: str) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ def _delays(value: str) -> tuple[int, ...]:
 
 
 def _url(*schemes: str) -> Callable[[str], str]:
-    def read(value: str) -> str:
+    def parse(value: str) -> str:
         try:
             url = urlsplit(value)
             _ = url.port
@@ -203,14 +203,14 @@ def _url(*schemes: str) -> Callable[[str], str]:
             raise ValueError("is not a valid URL") from None
         if url.scheme not in schemes:
             raise ValueError(f"must start with {' or '.join(s + '://' for s in schemes)}")
-        if not url.hostname and url.scheme in _NEED_HOST:
+        if not url.hostname and url.scheme in _SCHEMES_WITH_HOST:
             raise ValueError("names no host")
         return value
 
-    return read
+    return parse
 
 
-_READERS: dict[str, Callable[[str], Any]] = {
+_PARSERS: dict[str, Callable[[str], Any]] = {
     "data_dir": _path,
     "host": _text,
     "port": _int(1, 65535),
@@ -244,27 +244,27 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 
 def load(env: Mapping[str, str] | None = None, **defaults: Any) -> Settings:
-    """Read the environment. `defaults` stand in for variables that are not set."""
+    """Reads the environment. `defaults` replace variables that are not set."""
     env = os.environ if env is None else env
     values: dict[str, Any] = {"data_dir": _path("data"), **defaults}
-    for name, read in _READERS.items():
+    for name, parse in _PARSERS.items():
         variable = PREFIX + name.upper()
-        given = env.get(variable, "").strip()
-        if not given:
+        text = env.get(variable, "").strip()
+        if not text:
             continue
         try:
-            values[name] = read(given)
+            values[name] = parse(text)
         except ValueError as error:
-            secret = variable.endswith(("_PASSWORD", "_KEYS", "_URL", "_URI"))
-            shown = "" if secret else f"={given!r}"
-            raise SettingsError(f"{variable}{shown}: {error}") from None
+            is_secret = variable.endswith(("_PASSWORD", "_KEYS", "_URL", "_URI"))
+            value = "" if is_secret else f"={text!r}"
+            raise SettingsError(f"{variable}{value}: {error}") from None
     return Settings(**values)
 
 
 def as_env(settings: Settings) -> dict[str, str]:
-    """The variables that make a child process load the very same settings."""
+    """Returns the variables with which a child process loads the same settings."""
     env = {}
-    for name in _READERS:
+    for name in _PARSERS:
         value = getattr(settings, name)
         if isinstance(value, tuple):
             value = ",".join(map(str, value))

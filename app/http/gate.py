@@ -82,7 +82,7 @@ class Gate:
         self._grants = grants
         self._costs = costs
         self._on_limited = on_limited
-        self._anonymous = limits.anonymous(settings.anonymous_per_minute)
+        self._anonymous = limits.anonymous_plan(settings.anonymous_per_minute)
         self._addresses = ClientAddresses(settings.trusted_proxies)
         self._headers = list(_STANDING_HEADERS)
         if settings.public_url.startswith("https://"):
@@ -139,7 +139,7 @@ class Gate:
         caller: Caller,
     ) -> None:
         if is_uncounted(scope["method"], scope["path"]):
-            answer.limit_headers = limits.untouched(self._anonymous).headers()
+            answer.limit_headers = limits.uncounted_verdict(self._anonymous).headers()
             await self._app(scope, receive, answer.send)
             return
         costs = self._costs.of(scope["method"], scope["path"])
@@ -211,7 +211,7 @@ class Gate:
             caller.problem = "This session has ended; sign in again"
         else:
             await self._recognise(caller, claims, status.grants_version)
-        return limits.untouched(self._anonymous)
+        return limits.uncounted_verdict(self._anonymous)
 
     def _claims(self, request_headers: dict[bytes, bytes], caller: Caller) -> Claims | None:
         scheme, _, token = (
@@ -248,7 +248,7 @@ class Gate:
 
     async def _charge_address(self, caller: Caller, units: int) -> Verdict:
         reply = await self._ask(units, address=caller.address)
-        return limits.untouched(self._anonymous) if reply is None else _verdict(reply)
+        return limits.uncounted_verdict(self._anonymous) if reply is None else _verdict(reply)
 
     async def _ask(
         self,

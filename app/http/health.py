@@ -148,7 +148,7 @@ async def check(services: Services) -> Ready:
 def _workers(services: Services, running: list[heartbeat.Beat]) -> PartState:
     if not running:
         return PartState("away", "no worker has reported in the last 30 seconds")
-    left = heartbeat.untaken(running, services.doorbell.kinds.values())
+    left = heartbeat.find_unserved_queues(running, services.doorbell.kinds.values())
     if left:
         return PartState("away", f"{len(running)} running, but nobody takes: {', '.join(left)}")
     return PartState("ok", f"{len(running)} running")

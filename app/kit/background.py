@@ -1,4 +1,4 @@
-"""Small tasks that must end although whoever began them is gone, like keeping half a reply."""
+"""Background tasks that finish after their request has ended, like storing a partial reply."""
 
 import asyncio
 from collections.abc import Coroutine, Iterator
@@ -16,22 +16,22 @@ _running: set[asyncio.Task[Any]] = set()
 _busy: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
 
 
-def spawn(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    task = asyncio.create_task(work)
+def spawn(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    task = asyncio.create_task(coroutine)
     _running.add(task)
-    task.add_done_callback(_ended)
+    task.add_done_callback(_finish)
     return task
 
 
-def _ended(task: asyncio.Task[Any]) -> None:
+def _finish(task: asyncio.Task[Any]) -> None:
     _running.discard(task)
     if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("a task in the background failed", exc_info=error)
+        log.error("a background task failed", exc_info=error)
 
 
 @contextmanager
 def busy() -> Iterator[None]:
-    """Something is going on that leaves a task behind should it be cut off: a turn, say."""
+    """Makes `drain` wait: the block, for example a turn, spawns a task when it is cancelled."""
     loop = asyncio.get_running_loop()
     _busy[loop] = _busy.get(loop, 0) + 1
     try:
@@ -41,13 +41,13 @@ def busy() -> Iterator[None]:
 
 
 async def drain() -> None:
-    """Before the parts are closed: wait for what still runs on this loop."""
+    """Waits for the background tasks of this loop; to be called before services are closed."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _DRAIN_SECONDS
     while loop.time() < deadline:
-        mine = [task for task in _running if task.get_loop() is loop]
-        if mine:
-            await asyncio.wait(mine, timeout=max(0, deadline - loop.time()))
+        tasks = [task for task in _running if task.get_loop() is loop]
+        if tasks:
+            await asyncio.wait(tasks, timeout=max(0, deadline - loop.time()))
         elif _busy.get(loop):
             await asyncio.sleep(0.02)
         else:

@@ -1,7 +1,7 @@
-"""Many small writes of one kind as few larger ones, without making anybody wait for company.
+"""Combines many small writes into few larger ones, without a delay for single writes.
 
-The first to come goes at once, alone. Who comes while it is on its way waits for its end, and goes
-together with everybody else who did. The busier it gets, the larger the batches.
+The first item of a lane runs at once, alone. Items that arrive while a batch runs form the next
+batch. Batches grow with the load.
 """
 
 import asyncio
@@ -12,10 +12,10 @@ from app.kit import background
 
 T = TypeVar("T")
 R = TypeVar("R")
-# An answer for each item, in their order; an exception is for the one in whose place it is.
+# Returns a result or an exception for each item, in the order of the items.
 Run = Callable[[list[T]], Awaitable[list[R | Exception]]]
 
-MOST = 32
+MAX_BATCH = 32
 
 
 class Batches:
@@ -23,8 +23,8 @@ class Batches:
         self._lanes: dict[Hashable, list[tuple[Any, asyncio.Future[Any]]]] = {}
 
     async def join(self, lane: Hashable, item: T, run: Run[T, R]) -> R:
-        """`run` gets the items of one lane only. Who stops waiting is left out, if it has not
-        begun.
+        """Returns the result of one item. `run` receives items of this lane only; an item whose
+        caller is cancelled before its batch starts is left out.
         """
         waiting = self._lanes.get(lane)
         if waiting is not None:
@@ -33,42 +33,42 @@ class Batches:
             return await future
         self._lanes[lane] = []
         try:
-            (found,) = await run([item])
+            (result,) = await run([item])
         finally:
             if self._lanes[lane]:
-                background.spawn(self._serve(lane, run))
+                background.spawn(self._run_batches(lane, run))
             else:
                 del self._lanes[lane]
-        if isinstance(found, Exception):
-            raise found
-        return found
+        if isinstance(result, Exception):
+            raise result
+        return result
 
-    async def _serve(self, lane: Hashable, run: Run[Any, Any]) -> None:
-        """Batch after batch, until nobody waits any more."""
+    async def _run_batches(self, lane: Hashable, run: Run[Any, Any]) -> None:
+        """Runs batches until no item of the lane waits."""
         try:
-            while waiting := [some for some in self._lanes[lane] if not some[1].done()]:
-                self._lanes[lane] = waiting[MOST:]
-                await _answer(waiting[:MOST], run)
+            while waiting := [entry for entry in self._lanes[lane] if not entry[1].done()]:
+                self._lanes[lane] = waiting[MAX_BATCH:]
+                await _run_batch(waiting[:MAX_BATCH], run)
         finally:
-            _refuse(self._lanes.pop(lane), "nobody is left to serve it")
+            _fail(self._lanes.pop(lane), "its lane was closed")
 
 
-async def _answer(batch: list[tuple[Any, asyncio.Future[Any]]], run: Run[Any, Any]) -> None:
+async def _run_batch(batch: list[tuple[Any, asyncio.Future[Any]]], run: Run[Any, Any]) -> None:
     try:
-        answers = await run([item for item, _ in batch])
-    except Exception as error:  # noqa: BLE001  # passed on to everybody in it
-        answers = [error] * len(batch)
+        results = await run([item for item, _ in batch])
+    except Exception as error:  # noqa: BLE001  # passed on to every caller
+        results = [error] * len(batch)
     except BaseException:
-        _refuse(batch, "it was cut off")
+        _fail(batch, "it was cancelled")
         raise
-    for (_, future), answer in zip(batch, answers, strict=True):
-        if isinstance(answer, Exception) and not future.done():
-            future.set_exception(answer)
+    for (_, future), result in zip(batch, results, strict=True):
+        if isinstance(result, Exception) and not future.done():
+            future.set_exception(result)
         elif not future.done():
-            future.set_result(answer)
+            future.set_result(result)
 
 
-def _refuse(batch: list[tuple[Any, asyncio.Future[Any]]], why: str) -> None:
+def _fail(batch: list[tuple[Any, asyncio.Future[Any]]], reason: str) -> None:
     for _, future in batch:
         if not future.done():
-            future.set_exception(RuntimeError(f"a batch ended early: {why}"))
+            future.set_exception(RuntimeError(f"a batch ended early: {reason}"))

@@ -1,7 +1,6 @@
-"""Small programs of ours in a process of their own, for what cannot be stopped otherwise.
+"""Runs a Python script in a child process with limits, for library calls that cannot be stopped.
 
-A library call that holds a thread for as long as its input likes ends with its process: by the
-kernel's limits, by its time, or because whoever waits for it is cancelled.
+The process ends by the kernel's limits, when its script ends, or when the caller is cancelled.
 """
 
 import asyncio
@@ -9,14 +8,18 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-_START = """
-import resource, runpy, sys
-script, cpu, memory, file = sys.argv[1], *map(int, sys.argv[2:5])
+_BOOTSTRAP = """
+import os, resource, runpy, sys
+script = sys.argv[1]
+cpu, memory, file, open_files, niceness = map(int, sys.argv[2:7])
+sys.argv[:] = [script, *sys.argv[7:]]
+os.nice(niceness)
 for limit, value in (
     (resource.RLIMIT_CPU, cpu),
     # macOS refuses any limit of address space.
     *([(resource.RLIMIT_AS, memory)] if sys.platform != "darwin" else []),
     (resource.RLIMIT_FSIZE, file),
+    *([(resource.RLIMIT_NOFILE, open_files)] if open_files else []),
     (resource.RLIMIT_CORE, 0),
 ):
     hard = resource.getrlimit(limit)[1]
@@ -27,29 +30,35 @@ runpy.run_path(script, run_name="__main__")
 _MIB = 1024 * 1024
 
 
-class Ended(Exception):
-    """It gave no answer: a limit or an error ended it."""
+class ProcessFailed(Exception):
+    """The process returned no output: a limit or an error ended it."""
+
+    def __init__(self, message: str, exit_code: int | None = None) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 async def run(
     script: Path,
-    given: bytes,
-    *,
+    content: bytes,
+    *arguments: str,
     cpu_seconds: int,
     memory_mib: int = 1024,
     file_mib: int = 1,
-    answer_bytes: int = 8 * _MIB,
+    output_bytes: int = 8 * _MIB,
+    open_files: int = 0,
+    niceness: int = 0,
 ) -> bytes:
-    """What the script prints, given its input on standard input. It sees no environment."""
+    """Returns what the script writes to standard output; `content` is its standard input.
+
+    The script has no environment variables. `open_files` 0 keeps the inherited limit. Raises
+    ProcessFailed when the script fails or writes more than `output_bytes`.
+    """
+    limits = (cpu_seconds, memory_mib * _MIB, file_mib * _MIB, open_files, niceness)
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        "-c",
-        _START,
-        str(script),
-        str(cpu_seconds),
-        str(memory_mib * _MIB),
-        str(file_mib * _MIB),
+        *(sys.executable, "-I", "-c", _BOOTSTRAP, str(script)),
+        *map(str, limits),
+        *arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -57,27 +66,27 @@ async def run(
         start_new_session=True,
     )
     try:
-        answer = await _talked(process, given, answer_bytes)
+        output = await _communicate(process, content, output_bytes)
         if await process.wait() != 0:
-            raise Ended(f"ended with {process.returncode}")
-        return answer
+            raise ProcessFailed(f"ended with {process.returncode}", process.returncode)
+        return output
     finally:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
 
 
-async def _talked(process: asyncio.subprocess.Process, given: bytes, limit: int) -> bytes:
+async def _communicate(process: asyncio.subprocess.Process, content: bytes, limit: int) -> bytes:
     stdin, stdout = process.stdin, process.stdout
     if stdin is None or stdout is None:
-        raise Ended("no pipes")
+        raise ProcessFailed("has no pipes")
     with suppress(ConnectionError):
-        stdin.write(given)
+        stdin.write(content)
         await stdin.drain()
     stdin.close()
-    answer = bytearray()
+    output = bytearray()
     while chunk := await stdout.read(64 * 1024):
-        answer += chunk
-        if len(answer) > limit:
-            raise Ended("said too much")
-    return bytes(answer)
+        output += chunk
+        if len(output) > limit:
+            raise ProcessFailed(f"wrote more than {limit} bytes")
+    return bytes(output)

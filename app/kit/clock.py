@@ -1,4 +1,4 @@
-"""The time of day, in one place, so that a test can hold it still."""
+"""The current time, in one place, so that tests can freeze it."""
 
 import time
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ def epoch() -> float:
 
 @contextmanager
 def frozen(at: datetime) -> Iterator[None]:
-    """Hold the clock at a moment, for tests."""
+    """Freezes the clock at a time, for tests."""
     _frozen.append(at)
     try:
         yield

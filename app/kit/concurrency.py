@@ -1,4 +1,4 @@
-"""No tenant has more than a few requests wait for somebody outside at the same time."""
+"""Limits how many requests of one tenant wait for external servers at the same time."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -8,23 +8,23 @@ from app.kit.errors import RateLimited
 
 
 class ConcurrencyLimit:
-    """One per process. What hangs on a peer of one tenant leaves the connections to the others."""
+    """One per process. A slow server of one tenant does not use up the connections of others."""
 
-    def __init__(self, most: int = 10) -> None:
-        self._most = most
-        self._inside: Counter[str] = Counter()
+    def __init__(self, max_requests: int = 10) -> None:
+        self._max_requests = max_requests
+        self._running: Counter[str] = Counter()
 
     @asynccontextmanager
     async def hold(self, tenant_id: str) -> AsyncIterator[None]:
-        if self._inside[tenant_id] >= self._most:
+        if self._running[tenant_id] >= self._max_requests:
             raise RateLimited(
-                f"At most {self._most} of these run at a time; try again shortly",
+                f"At most {self._max_requests} of these run at a time; try again shortly",
                 headers={"Retry-After": "5"},
             )
-        self._inside[tenant_id] += 1
+        self._running[tenant_id] += 1
         try:
             yield
         finally:
-            self._inside[tenant_id] -= 1
-            if not self._inside[tenant_id]:
-                del self._inside[tenant_id]
+            self._running[tenant_id] -= 1
+            if not self._running[tenant_id]:
+                del self._running[tenant_id]

@@ -1,9 +1,9 @@
 """Secrets at rest: AES-256-GCM in two layers.
 
-Each sealed value has a random data key of its own, and that key is wrapped by a tenant key derived
-from a root key. Both layers authenticate where the value belongs (tenant, table, record, field,
-version), so a ciphertext that is moved elsewhere does not open. The root key's name is part of the
-wrap alone, so that rotation re-wraps 32 bytes and never touches the content.
+Each sealed value has a random data key, which a tenant key wraps; the tenant key is derived from a
+root key. Both layers authenticate the context of the value (tenant, table, record, field, version),
+so a ciphertext that is copied elsewhere does not open. Only the wrap depends on the root key's
+name, so that rotation re-wraps 32 bytes and leaves the content unchanged.
 """
 
 import base64
@@ -31,11 +31,11 @@ class KeyProblem(ValueError):
 
 
 class CannotOpen(ValueError):
-    """Not sealed by these keys for this place, or altered since."""
+    """The value was sealed by other keys or for another context, or it was altered."""
 
 
 class SealContext(msgspec.Struct, frozen=True):
-    """Where a sealed value belongs."""
+    """The row and column that a sealed value belongs to."""
 
     tenant: str
     table: str
@@ -47,40 +47,42 @@ class SealContext(msgspec.Struct, frozen=True):
     def of(
         cls, column: InstrumentedAttribute[Any], tenant_id: str, record_id: str
     ) -> "SealContext":
-        """The context of a mapped column's value in one row."""
-        table, field = _names_of(column)
+        """Returns the context of a mapped column in one row."""
+        table, field = _column_names(column)
         return cls(tenant=tenant_id, table=table, record=record_id, field=field)
 
 
 @cache
-def _names_of(column: InstrumentedAttribute[Any]) -> tuple[str, str]:
+def _column_names(column: InstrumentedAttribute[Any]) -> tuple[str, str]:
     mapped = column.property.columns[0]
     return str(mapped.table.name), str(mapped.name)
 
 
-Newer = Callable[[], str | None]
+ReadChangedKeys = Callable[[], str | None]
 
 
 class Keyring:
-    """Root keys by name. The first is active: it seals; the others only open.
+    """Root keys by name. The first key is active: it seals; the others only open.
 
-    `newer` gives the keys' text again if it has changed since; it is asked when a value names a key
-    that is not known, so that a rotation reaches processes that are already running.
+    `read_changed` returns the text of the keys if it has changed. The keyring calls it when a value
+    names an unknown key, so that a rotation reaches running processes.
     """
 
-    def __init__(self, keys: Mapping[str, bytes], newer: Newer | None = None) -> None:
-        self._keys = _checked(keys)
-        self._newer = newer
+    def __init__(
+        self, keys: Mapping[str, bytes], read_changed: ReadChangedKeys | None = None
+    ) -> None:
+        self._keys = _validate_keys(keys)
+        self._read_changed = read_changed
         self.active = next(iter(self._keys))
         self.derive = lru_cache(maxsize=4096)(self._derive)
 
     @classmethod
-    def parse(cls, text: str, newer: Newer | None = None) -> "Keyring":
-        """Read `kid:base64,kid:base64`."""
-        return cls(cls._read(text), newer)
+    def parse(cls, text: str, read_changed: ReadChangedKeys | None = None) -> "Keyring":
+        """Parses `kid:base64,kid:base64`."""
+        return cls(cls._parse_keys(text), read_changed)
 
     @staticmethod
-    def _read(text: str) -> dict[str, bytes]:
+    def _parse_keys(text: str) -> dict[str, bytes]:
         keys: dict[str, bytes] = {}
         for part in filter(None, (item.strip() for item in text.split(","))):
             kid, colon, encoded = part.partition(":")
@@ -101,65 +103,69 @@ class Keyring:
         return list(self._keys)
 
     def _derive(self, kid: str, purpose: str, subject: str) -> bytes:
-        """A key for one purpose and subject; the root key itself encrypts nothing."""
+        """Returns the key for one purpose and subject; the root key itself encrypts nothing."""
         if kid not in self._keys:
-            self._renew()
+            self._reload()
         if kid not in self._keys:
             raise CannotOpen(f"root key {kid!r} is not among the configured ones")
-        info = _joined(b"parley", purpose.encode(), subject.encode())
+        info = _join(b"parley", purpose.encode(), subject.encode())
         return HKDF(SHA256(), _KEY_BYTES, salt=None, info=info).derive(self._keys[kid])
 
-    def _renew(self) -> None:
-        """Take newer keys if there are any, and if they are whole; else keep what we have."""
-        text = self._newer() if self._newer is not None else None
+    def _reload(self) -> None:
+        """Replaces the keys if their text has changed and is valid."""
+        text = self._read_changed() if self._read_changed is not None else None
         if text is None:
             return
         try:
-            self._keys = _checked(self._read(text))
+            self._keys = _validate_keys(self._parse_keys(text))
         except KeyProblem:
             return
         self.active = next(iter(self._keys))
 
-    def seal(self, plaintext: bytes, place: SealContext) -> bytes:
+    def seal(self, plaintext: bytes, context: SealContext) -> bytes:
         data_key, nonce = os.urandom(_KEY_BYTES), os.urandom(_NONCE_BYTES)
-        content = AESGCM(data_key).encrypt(nonce, plaintext, _bound(b"data", place))
-        return _header(self.active) + self._wrap(data_key, self.active, place) + nonce + content
+        content = AESGCM(data_key).encrypt(nonce, plaintext, _associated_data(b"data", context))
+        return _header(self.active) + self._wrap(data_key, self.active, context) + nonce + content
 
-    def open(self, sealed: bytes, place: SealContext) -> bytes:
+    def open(self, sealed: bytes, context: SealContext) -> bytes:
         kid, wrapped, rest = _split(sealed)
-        data_key = self._unwrap(wrapped, kid, place)
+        data_key = self._unwrap(wrapped, kid, context)
         try:
             return AESGCM(data_key).decrypt(
-                rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], _bound(b"data", place)
+                rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], _associated_data(b"data", context)
             )
         except InvalidTag as error:
             raise CannotOpen("the content does not open here") from error
 
-    def rewrap(self, sealed: bytes, place: SealContext) -> bytes:
-        """The same value under the active key; unchanged when it already is."""
+    def rewrap(self, sealed: bytes, context: SealContext) -> bytes:
+        """Returns the value wrapped by the active key, unchanged when that key wraps it already."""
         kid, wrapped, rest = _split(sealed)
         if kid == self.active:
             return sealed
-        data_key = self._unwrap(wrapped, kid, place)
-        return _header(self.active) + self._wrap(data_key, self.active, place) + rest
+        data_key = self._unwrap(wrapped, kid, context)
+        return _header(self.active) + self._wrap(data_key, self.active, context) + rest
 
-    def _wrap(self, data_key: bytes, kid: str, place: SealContext) -> bytes:
+    def _wrap(self, data_key: bytes, kid: str, context: SealContext) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
-        key = self.derive(kid, "tenant", place.tenant)
-        return nonce + AESGCM(key).encrypt(nonce, data_key, _bound(b"wrap", place, kid.encode()))
+        key = self.derive(kid, "tenant", context.tenant)
+        return nonce + AESGCM(key).encrypt(
+            nonce, data_key, _associated_data(b"wrap", context, kid.encode())
+        )
 
-    def _unwrap(self, wrapped: bytes, kid: str, place: SealContext) -> bytes:
-        key = self.derive(kid, "tenant", place.tenant)
-        nonce, box = wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:]
+    def _unwrap(self, wrapped: bytes, kid: str, context: SealContext) -> bytes:
+        key = self.derive(kid, "tenant", context.tenant)
+        nonce, encrypted_key = wrapped[:_NONCE_BYTES], wrapped[_NONCE_BYTES:]
         try:
-            return AESGCM(key).decrypt(nonce, box, _bound(b"wrap", place, kid.encode()))
+            return AESGCM(key).decrypt(
+                nonce, encrypted_key, _associated_data(b"wrap", context, kid.encode())
+            )
         except InvalidTag as error:
             raise CannotOpen("the data key does not open here") from error
 
 
-def _checked(keys: Mapping[str, bytes]) -> dict[str, bytes]:
+def _validate_keys(keys: Mapping[str, bytes]) -> dict[str, bytes]:
     if not keys:
-        raise KeyProblem("no root key is given")
+        raise KeyProblem("no root key is configured")
     for kid, key in keys.items():
         if len(key) < _KEY_BYTES:
             raise KeyProblem(f"root key {kid!r} has {len(key)} bytes; it needs {_KEY_BYTES}")
@@ -181,7 +187,7 @@ def _split(sealed: bytes) -> tuple[str, bytes, bytes]:
     start = 2 + sealed[1]
     end = start + _WRAPPED_BYTES
     if len(sealed) < end + _NONCE_BYTES + 16:
-        raise CannotOpen("the sealed value is cut short")
+        raise CannotOpen("the sealed value is truncated")
     try:
         kid = sealed[2:start].decode()
     except UnicodeDecodeError as error:
@@ -190,19 +196,19 @@ def _split(sealed: bytes) -> tuple[str, bytes, bytes]:
 
 
 @lru_cache(maxsize=4096)
-def _bound(layer: bytes, place: SealContext, *more: bytes) -> bytes:
-    return _joined(
+def _associated_data(layer: bytes, context: SealContext, *extra: bytes) -> bytes:
+    return _join(
         _FORMAT,
         layer,
-        place.tenant.encode(),
-        place.table.encode(),
-        place.record.encode(),
-        place.field.encode(),
-        str(place.version).encode(),
-        *more,
+        context.tenant.encode(),
+        context.table.encode(),
+        context.record.encode(),
+        context.field.encode(),
+        str(context.version).encode(),
+        *extra,
     )
 
 
-def _joined(*parts: bytes) -> bytes:
-    """Length-prefixed, so that no two lists of parts give the same bytes."""
+def _join(*parts: bytes) -> bytes:
+    """Joins the parts with length prefixes, so that different lists give different bytes."""
     return b"".join(struct.pack(">I", len(part)) + part for part in parts)

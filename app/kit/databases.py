@@ -1,4 +1,4 @@
-"""Logging in to databases whose host a tenant chose: to an address that the guard has checked."""
+"""Connects to databases whose host a tenant chose, at an address that the guard has checked."""
 
 import asyncio
 import ssl
@@ -12,14 +12,14 @@ import asyncpg
 import msgspec
 
 from app.kit.egress import Guard
-from app.kit.postgres_relay import TlsRefused, TooMuchSaid, relayed
+from app.kit.postgres_relay import SessionTooLarge, TlsRefused, open_relay
 
 Engine = Literal["postgresql", "mysql"]
 SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 PORTS = {"postgresql": 5432, "mysql": 3306}
 _VERIFIED = {"verify-ca", "verify-full"}
-# What the clients stumble over when something else answers than a server of their kind.
-_GARBLED = (
+# What the clients raise when the peer is no server of their kind.
+_PROTOCOL_ERRORS = (
     struct.error,
     ValueError,
     LookupError,
@@ -47,7 +47,7 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _NamedContext(ssl.SSLContext):
-    """Checks the certificate for a name although the connection goes to an address."""
+    """Verifies the certificate for a host name although the connection goes to an address."""
 
     name = ""
 
@@ -68,15 +68,15 @@ def named_context(host: str, *, verified: bool = True) -> ssl.SSLContext:
 
 
 @contextmanager
-def _understood() -> Iterator[None]:
+def _translate_protocol_errors() -> Iterator[None]:
     try:
         yield
-    except _GARBLED as error:
+    except _PROTOCOL_ERRORS as error:
         raise ConnectionError(f"the server cannot be understood: {error!r:.200}") from error
 
 
-def _tls(login: Login) -> tuple[ssl.SSLContext | None, bool]:
-    """How to speak TLS to the server, and whether nothing else will do."""
+def _tls_options(login: Login) -> tuple[ssl.SSLContext | None, bool]:
+    """Returns the TLS context, None for no TLS, and whether TLS is required."""
     if login.ssl_mode == "disable":
         return None, False
     context = named_context(login.host, verified=login.ssl_mode in _VERIFIED)
@@ -87,22 +87,22 @@ def _tls(login: Login) -> tuple[ssl.SSLContext | None, bool]:
 async def postgres(
     guard: Guard, login: Login, seconds: float, **settings: str
 ) -> AsyncIterator[asyncpg.Connection]:
-    """A connection that is cut, not merely closed, when something goes wrong."""
-    address = await guard.host(login.host, login.real_port)
-    context, must = _tls(login)
+    """Yields a connection; after an error it is terminated without waiting for the server."""
+    address = await guard.resolve_host(login.host, login.real_port)
+    context, is_required = _tls_options(login)
     async with AsyncExitStack() as stack:
         async with asyncio.timeout(seconds):
             relay = await stack.enter_async_context(
-                relayed(address, login.real_port, login.host, context, must=must)
+                open_relay(address, login.real_port, login.host, context, tls_required=is_required)
             )
-        with _understood():
+        with _translate_protocol_errors():
             connection = await asyncpg.connect(
                 host=relay.folder,
                 user=login.username,
                 password=login.password,
                 database=login.database,
                 ssl="disable",
-                # Nothing of ours: no passwords from this machine's files.
+                # No passwords from this machine's files.
                 passfile="/dev/null",
                 timeout=seconds,
                 statement_cache_size=0,
@@ -113,19 +113,19 @@ async def postgres(
             await connection.close(timeout=2)
         except Exception as error:
             if relay.is_cut_off:
-                raise TooMuchSaid("the server says too much") from error
+                raise SessionTooLarge("the server sent too much") from error
             raise
         finally:
             connection.terminate()
 
 
 class _StrictMySql(aiomysql.Connection):  # type: ignore[misc]
-    """Where TLS must be, a server without it is not even told a scrambled password."""
+    """Sends no password, not even a hashed one, to a server without TLS when TLS is required."""
 
-    must_be_secret = False
+    tls_required = False
 
     async def _request_authentication(self) -> None:
-        if self.must_be_secret and not self.server_capabilities & _MYSQL_TLS:
+        if self.tls_required and not self.server_capabilities & _MYSQL_TLS:
             raise TlsRefused("the server speaks no TLS")
         await super()._request_authentication()
 
@@ -135,8 +135,8 @@ _MYSQL_TLS = 0x800
 
 @asynccontextmanager
 async def mysql(guard: Guard, login: Login, seconds: float) -> AsyncIterator[Any]:
-    address = await guard.host(login.host, login.real_port)
-    context, must = _tls(login)
+    address = await guard.resolve_host(login.host, login.real_port)
+    context, is_required = _tls_options(login)
     connection = _StrictMySql(
         host=address,
         port=login.real_port,
@@ -149,18 +149,18 @@ async def mysql(guard: Guard, login: Login, seconds: float) -> AsyncIterator[Any
         autocommit=False,
         charset="utf8mb4",
     )
-    connection.must_be_secret = must
+    connection.tls_required = is_required
     try:
-        with _understood():
+        with _translate_protocol_errors():
             await connection._connect()  # noqa: SLF001  # as the library's own `connect` does
         yield connection
     finally:
         connection.close()
 
 
-async def greet(guard: Guard, login: Login, seconds: float) -> str:
-    """Which server answers to this login."""
-    with _understood():
+async def read_server_version(guard: Guard, login: Login, seconds: float) -> str:
+    """Logs in and returns the name and version of the server."""
+    with _translate_protocol_errors():
         if login.engine == "postgresql":
             async with postgres(guard, login, seconds) as connection:
                 return f"PostgreSQL {await connection.fetchval('SHOW server_version')}"

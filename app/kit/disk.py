@@ -1,14 +1,14 @@
-"""Making sure that what was written survives the machine, not only the process."""
+"""Makes written files durable across a crash of the machine."""
 
 import os
 from pathlib import Path
 
 
 def fsync(path: Path) -> None:
-    """The file and the folder that names it reach the disk before this returns."""
+    """Returns once the file and its folder's entry are on disk."""
     for target in (path, path.parent):
-        opened = os.open(target, os.O_RDONLY)
+        descriptor = os.open(target, os.O_RDONLY)
         try:
-            os.fsync(opened)
+            os.fsync(descriptor)
         finally:
-            os.close(opened)
+            os.close(descriptor)

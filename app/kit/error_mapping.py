@@ -1,4 +1,4 @@
-"""Maps any exception to the error that the caller sees, and writes our own failures to the log."""
+"""Maps any exception to the error that the caller sees, and logs internal failures."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ log = logs.get("http")
 
 HTTP_SERVER_ERROR = 500
 
-_AWAY = "A dependency is unavailable; try again in 5 seconds"
+_UNAVAILABLE = "A dependency is unavailable; try again in 5 seconds"
 # Two transactions conflicted; the same request succeeds when it is sent again.
 _CONFLICT_STATES = frozenset({"40001", "40P01", "55P03"})
 _DEPENDENCY_ERRORS = (
@@ -45,31 +45,31 @@ class ErrorBody(msgspec.Struct, omit_defaults=True):
 
 
 def to_api_error(error: BaseException) -> ApiError:
-    """The error that the caller sees. It repeats the exception's text only for our own classes."""
+    """Returns the error that the caller sees; only an ApiError keeps its text."""
     match error:
         case ApiError():
             return error
         case _ if _sqlstate(error) in _CONFLICT_STATES:
-            return Unavailable("This met another change at the same moment; try again", 1)
+            return Unavailable("This conflicts with a simultaneous change; try again", 1)
         case IntegrityError() | asyncpg.IntegrityConstraintViolationError():
             return Conflict("This conflicts with something that already exists")
         case DataError() | asyncpg.DataError():
             return Invalid("A value is outside what can be stored")
         case DBAPIError() if error.connection_invalidated:
-            return Unavailable(_AWAY)
+            return Unavailable(_UNAVAILABLE)
         case _ if isinstance(error, _DEPENDENCY_ERRORS):
-            return Unavailable(_AWAY)
+            return Unavailable(_UNAVAILABLE)
     return ApiError(f"Something went wrong on our side; quote request {trace.current().request_id}")
 
 
 def _sqlstate(error: BaseException) -> str | None:
-    """Postgres' own code, whichever library raised the error."""
+    """Returns the SQLSTATE of an error of asyncpg or SQLAlchemy."""
     state = getattr(getattr(error, "orig", error), "sqlstate", None)
     return state if isinstance(state, str) else None
 
 
 def report(api_error: ApiError, error: BaseException, path: str) -> None:
-    """Logs a failure of ours: with its traceback, unless a dependency is merely unavailable."""
+    """Logs an internal failure, with its traceback unless a dependency is unavailable."""
     if isinstance(api_error, Unavailable):
         reason = f"{type(error).__name__}: {error}"[:200]
         log.warning("a dependency is unavailable", path=path, reason=reason)

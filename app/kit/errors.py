@@ -1,4 +1,4 @@
-"""Errors that a caller sees: one class per case, each with a status and a stable code.
+"""Errors that an API caller sees: one class per case, each with a status and a stable code.
 
 An area defines its own in its `errors.py`; these belong to no area.
 """
@@ -32,7 +32,7 @@ class Forbidden(ApiError):
 
 
 class NotFound(ApiError):
-    """A missing thing. Each area's subclass has the code `<thing>_not_found`."""
+    """A missing resource. Each area's subclass has the code `<resource>_not_found`."""
 
     status, code = 404, "not_found"
 
@@ -97,6 +97,6 @@ class Unavailable(ApiError):
 
 
 class ClientGone(ApiError):
-    """The caller went away in the middle of its request; nobody reads this answer."""
+    """The caller closed its connection during the request."""
 
     status, code = 499, "client_closed_request"

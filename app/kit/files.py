@@ -1,4 +1,4 @@
-"""Stored files, on a local folder or an object store. Names are opaque ids, never a user's."""
+"""Stored files, in a local folder or an object store. Keys are ids, never names from users."""
 
 import asyncio
 import hashlib
@@ -14,7 +14,7 @@ from obstore.store import LocalStore, from_url
 from app.kit import disk
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredFile(msgspec.Struct, frozen=True):
     key: str
     size_bytes: int
     sha256: str
@@ -38,16 +38,16 @@ class Files:
         return cls(LocalStore(folder), folder)
 
     async def check(self) -> None:
-        """Raise unless the store can be asked."""
+        """Raises unless the store responds."""
         with suppress(FileNotFoundError):
             await obstore.head_async(self._store, "check")
 
-    async def put(self, key: str, content: bytes) -> Stored:
-        """Durable once this returns; the caller commits the row that names it afterwards."""
+    async def put(self, key: str, content: bytes) -> StoredFile:
+        """Stores a file durably. The caller commits the row with its key afterwards."""
         await obstore.put_async(self._store, key, content)
         if self._folder is not None:
             await asyncio.to_thread(disk.fsync, self._folder / key)
-        return Stored(key, len(content), hashlib.sha256(content).hexdigest())
+        return StoredFile(key, len(content), hashlib.sha256(content).hexdigest())
 
     async def read(self, key: str) -> bytes:
         try:

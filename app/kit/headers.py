@@ -7,9 +7,9 @@ from app.kit.errors import Invalid
 
 MASK: Final = "********"
 MAX_HEADERS: Final = 20
-_VALUE_CHARS = 4096
-_VALUES_CHARS = 8192
-_NAME_CHARS = 100
+_MAX_VALUE_CHARS = 4096
+_MAX_TOTAL_CHARS = 8192
+_MAX_NAME_CHARS = 100
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+\Z")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*\Z")
 _RESERVED = frozenset(
@@ -41,29 +41,29 @@ def is_reserved(name: str) -> bool:
 
 
 def is_secret(name: str) -> bool:
-    """True when the name tells that the value is a secret."""
+    """True when the name indicates a secret value."""
     return _SECRET.search(name) is not None
 
 
 def validate(headers: dict[str, str], field: str = "headers") -> None:
-    """Raises Invalid with what is wrong with each header."""
+    """Raises Invalid with the problem of each invalid header."""
     problems: dict[str, str] = {}
     if len(headers) > MAX_HEADERS:
         raise Invalid.field(field, f"must be at most {MAX_HEADERS}")
-    if sum(map(len, headers.values())) > _VALUES_CHARS:
-        raise Invalid.field(field, f"must have at most {_VALUES_CHARS} characters together")
-    seen: set[str] = set()
+    if sum(map(len, headers.values())) > _MAX_TOTAL_CHARS:
+        raise Invalid.field(field, f"must have at most {_MAX_TOTAL_CHARS} characters together")
+    names: set[str] = set()
     for name, value in headers.items():
-        at = f"{field}.{name[:_NAME_CHARS]}"
-        if not _TOKEN.match(name) or len(name) > _NAME_CHARS:
+        at = f"{field}.{name[:_MAX_NAME_CHARS]}"
+        if not _TOKEN.match(name) or len(name) > _MAX_NAME_CHARS:
             problems[at] = "is not the name of a header"
         elif is_reserved(name):
             problems[at] = "is set by the service and cannot be replaced"
-        elif name.lower() in seen:
+        elif name.lower() in names:
             problems[at] = "is given twice"
-        elif not _VALUE.match(value) or len(value) > _VALUE_CHARS or value != value.strip():
-            problems[at] = f"must be one line of at most {_VALUE_CHARS} printable characters"
-        seen.add(name.lower())
+        elif not _VALUE.match(value) or len(value) > _MAX_VALUE_CHARS or value != value.strip():
+            problems[at] = f"must be one line of at most {_MAX_VALUE_CHARS} printable characters"
+        names.add(name.lower())
     if problems:
         raise Invalid.fields(problems)
 
@@ -73,21 +73,21 @@ def mask(headers: dict[str, str]) -> dict[str, str]:
 
 
 def unmask(headers: dict[str, str], stored: dict[str, str], field: str) -> dict[str, str]:
-    """Replaces each mask by the stored value: a client that sends a mask back changes nothing."""
-    known = {name.lower(): value for name, value in stored.items()}
+    """Replaces each mask by the stored value, so that sending a mask back changes nothing."""
+    stored_values = {name.lower(): value for name, value in stored.items()}
     unmasked = {}
     for name, value in headers.items():
         if value == MASK and is_secret(name):
-            if name.lower() not in known:
+            if name.lower() not in stored_values:
                 raise Invalid.field(f"{field}.{name}", "has no stored value to keep")
-            unmasked[name] = known[name.lower()]
+            unmasked[name] = stored_values[name.lower()]
         else:
             unmasked[name] = value
     return unmasked
 
 
 def check_move(stored: dict[str, str], headers: dict[str, str] | None, field: str) -> None:
-    """Refuses to send stored secrets to another host; `headers` None keeps the stored ones."""
+    """Raises Invalid if stored secrets would go to another host. `headers` None keeps them all."""
     for name, value in (stored if headers is None else headers).items():
         if is_secret(name) and (headers is None or value == MASK):
             raise Invalid.field(f"{field}.{name}", "is needed again: this leads to another host")

@@ -1,4 +1,4 @@
-"""Who is running: each process that is not the web tier says so in Redis every ten seconds."""
+"""Heartbeats: each worker and model process writes one to Redis every ten seconds."""
 
 import asyncio
 import os
@@ -13,8 +13,8 @@ from redis.exceptions import RedisError
 from app.kit.work import WorkKind
 
 _PREFIX = "parley:alive:"
-_EVERY_SECONDS = 10
-_KEPT_SECONDS = 30
+_INTERVAL_SECONDS = 10
+_EXPIRY_SECONDS = 30
 
 
 class Beat(msgspec.Struct):
@@ -25,10 +25,10 @@ class Beat(msgspec.Struct):
     address: str = ""
 
 
-def untaken(workers: list[Beat], kinds: Iterable[WorkKind]) -> list[str]:
-    """The queues that work may be on and that none of these takes."""
-    taken = {queue for beat in workers for queue in beat.queues}
-    return sorted({kind.queue for kind in kinds} - taken)
+def find_unserved_queues(workers: list[Beat], kinds: Iterable[WorkKind]) -> list[str]:
+    """Returns the queues of the given kinds of work that no worker serves."""
+    served = {queue for beat in workers for queue in beat.queues}
+    return sorted({kind.queue for kind in kinds} - served)
 
 
 def name_of(pid: int) -> str:
@@ -43,8 +43,8 @@ async def send_forever(redis: Redis, beat: Beat) -> None:
     key = f"{_PREFIX}{beat.part}:{beat.name}"
     while True:
         try:
-            await redis.set(key, msgspec.json.encode(beat), ex=_KEPT_SECONDS)
-            pause = float(_EVERY_SECONDS)
+            await redis.set(key, msgspec.json.encode(beat), ex=_EXPIRY_SECONDS)
+            pause = float(_INTERVAL_SECONDS)
         except (RedisError, OSError, TimeoutError):
             pause = 1.0
         await asyncio.sleep(pause)

@@ -1,4 +1,4 @@
-"""Time-ordered ids: a prefix that tells the kind, and a UUIDv7 in Crockford's base 32."""
+"""Time-ordered ids: a prefix for the kind, and a UUIDv7 in Crockford's base 32."""
 
 import os
 import random
@@ -12,14 +12,14 @@ _COUNTER_BITS = 12
 _LETTERS = 26
 _lock = threading.Lock()
 _last = 0
-# Ids need to be unlike each other, not secret; what must be secret comes from `secrets`.
+# Ids must be unique, not secret; secrets come from the `secrets` module.
 _random = random.Random()  # noqa: S311
 os.register_at_fork(after_in_child=_random.seed)
 
 
 def _ticks() -> int:
-    """Milliseconds with a counter below them, strictly rising within this process."""
-    global _last  # noqa: PLW0603  # one counter per process is the point
+    """Returns milliseconds and a counter as one number that rises with every call."""
+    global _last  # noqa: PLW0603  # one counter per process
     now = (time.time_ns() // 1_000_000) << _COUNTER_BITS
     with _lock:
         _last = now if now > _last else _last + 1
@@ -38,9 +38,9 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{''.join(pairs)}"
 
 
-def moment_of(made: str) -> datetime | None:
-    """When an id was made, to the millisecond; None if it is none of ours."""
-    letters = made.rpartition("_")[2]
+def moment_of(id_: str) -> datetime | None:
+    """Returns the creation time of an id to the millisecond; None for text that is no id."""
+    letters = id_.rpartition("_")[2]
     if len(letters) != _LETTERS or any(letter not in _ALPHABET for letter in letters):
         return None
     number = 0

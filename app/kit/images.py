@@ -1,27 +1,33 @@
-"""Pictures from outside: what is kept is a new picture, made from the pixels of the one sent.
+"""Redraws uploaded pictures: the stored picture is a new file with the pixels of the uploaded one.
 
-Nothing else of the file survives: no metadata, no trailing bytes, no second format hidden inside.
-Decoders are large and the files are strangers', so they run in a child with little time and memory.
+No metadata, trailing bytes or second format of the upload remains. The decoders are large and the
+files untrusted, so they run in a child process with little time and memory.
 """
 
 import asyncio
-import sys
+import signal
 from pathlib import Path
 
 import msgspec
 
-from app.kit import logs
+from app.kit import child_process, logs
 
 log = logs.get("images")
 
-_PROGRAM = Path(__file__).with_name("image_child.py")
+_SCRIPT = Path(__file__).with_name("image_child.py")
 _SECONDS = 15.0
-# A few at a time, so that pictures never take all of a machine.
-_turn = asyncio.Semaphore(2)
+_CPU_SECONDS = 3
+_MEMORY_MIB = 768
+_OPEN_FILES = 32
+_NICENESS = 10
+# More than the largest picture that the script accepts takes without compression.
+_MAX_OUTPUT_BYTES = 128 * 1024 * 1024
+# Bounds the share of the machine that pictures take.
+_slots = asyncio.Semaphore(2)
 
 
 class NotAPicture(ValueError):
-    """The message says why, for the one who sent it."""
+    """The message tells the uploader what is wrong with the file."""
 
 
 class Picture(msgspec.Struct, frozen=True):
@@ -30,38 +36,34 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 async def redraw(content: bytes, max_side: int) -> Picture:
-    """A PNG, JPEG or WebP, told by its content, at most `max_side` pixels wide and high."""
-    async with _turn:
-        head, newline, picture = (await _run(content, max_side)).partition(b"\n")
+    """Returns a PNG, JPEG or WebP, as the content is, at most `max_side` pixels wide and high."""
+    async with _slots:
+        head, newline, picture = (await _run_script(content, max_side)).partition(b"\n")
     if not newline:
-        # Out of time or memory, or worse: killed, and nothing else is harmed.
         raise NotAPicture("takes too much time or memory to read")
     if head.startswith(b"!"):
         raise NotAPicture(head[1:].decode())
     return Picture(picture, head.decode())
 
 
-async def _run(content: bytes, max_side: int) -> bytes:
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        str(_PROGRAM),
-        str(max_side),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={},
-    )
+async def _run_script(content: bytes, max_side: int) -> bytes:
+    """Returns the script's output, or nothing when it was ended."""
     try:
         async with asyncio.timeout(_SECONDS):
-            out, _ = await child.communicate(content)
+            return await child_process.run(
+                _SCRIPT,
+                content,
+                str(max_side),
+                cpu_seconds=_CPU_SECONDS,
+                memory_mib=_MEMORY_MIB,
+                file_mib=0,
+                output_bytes=_MAX_OUTPUT_BYTES,
+                open_files=_OPEN_FILES,
+                niceness=_NICENESS,
+            )
     except TimeoutError:
-        out = b""
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-    if child.returncode:
-        log.info("a picture was given up", code=child.returncode)
-        return b""
-    return out
+        exit_code: int | None = -signal.SIGKILL
+    except child_process.ProcessFailed as error:
+        exit_code = error.exit_code
+    log.info("a picture could not be decoded", code=exit_code)
+    return b""

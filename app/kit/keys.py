@@ -1,4 +1,4 @@
-"""Where the root keys come from: PARLEY_MASTER_KEYS, or a 0600 file that the embedded mode made."""
+"""Loads the root keys from PARLEY_MASTER_KEYS, or from the 0600 key file of embedded mode."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from app.kit.crypto import KeyProblem, Keyring
 from app.settings import Settings
 
-_OTHERS = 0o077
+_GROUP_AND_OTHERS = 0o077
 
 
 def key_file(settings: Settings) -> Path:
@@ -23,37 +23,37 @@ def load(settings: Settings) -> Keyring:
     if not path.exists():
         raise KeyProblem(
             f"there is no root key: set PARLEY_MASTER_KEYS (kid:base64 of 32 bytes), or run "
-            f"`parley up` once, which makes {path}"
+            f"`parley up` once, which creates {path}"
         )
-    if path.stat().st_mode & _OTHERS:
+    if path.stat().st_mode & _GROUP_AND_OTHERS:
         raise KeyProblem(f"{path} can be read by others: chmod 600 it")
-    watched = _Watched(path)
+    file = _KeyFile(path)
     try:
-        return Keyring.parse(watched.text(), watched.newer)
+        return Keyring.parse(file.read(), file.read_changed)
     except (KeyProblem, UnicodeDecodeError) as error:
         raise KeyProblem(f"{path}: {error}") from None
 
 
-class _Watched:
-    """The key file, and whether it has changed since it was last read."""
+class _KeyFile:
+    """Reads the key file and detects changes by its modification time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen = 0
+        self._modified_at = 0
 
-    def text(self) -> str:
-        self._seen = self._path.stat().st_mtime_ns
+    def read(self) -> str:
+        self._modified_at = self._path.stat().st_mtime_ns
         return self._path.read_text(encoding="ascii").replace("\n", ",")
 
-    def newer(self) -> str | None:
+    def read_changed(self) -> str | None:
         try:
-            return self.text() if self._path.stat().st_mtime_ns != self._seen else None
+            return self.read() if self._path.stat().st_mtime_ns != self._modified_at else None
         except (OSError, UnicodeDecodeError):
             return None
 
 
 def ensure(settings: Settings, *, data_exists: bool) -> None:
-    """Make the embedded key file on the very first start. Never beside data that it cannot open."""
+    """Creates the embedded key file on the first start, never for data that older keys sealed."""
     path = key_file(settings)
     if settings.master_keys or path.exists():
         return
@@ -63,7 +63,7 @@ def ensure(settings: Settings, *, data_exists: bool) -> None:
 
 
 def write(settings: Settings, entries: list[str]) -> None:
-    """Replace the key file as a whole: a crash leaves the old one or the new one."""
+    """Replaces the key file atomically: a crash leaves the old or the new one."""
     path = key_file(settings)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_suffix(".new")

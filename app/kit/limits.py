@@ -1,4 +1,4 @@
-"""Rate limits: the plans as a table, and the limiter's answer with its headers."""
+"""Rate limits: the table of plans, and the limiter's verdict with its headers."""
 
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ _NAMES = {MINUTE: "minute", HOUR: "hour", DAY: "day"}
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """One plan's numbers; 0 stands for no limit."""
+    """The limits of one plan; 0 means no limit."""
 
     requests_per_minute: int
     requests_per_hour: int
@@ -22,7 +22,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     burst_seconds: int
 
     def to_script_argument(self) -> str:
-        """The plan as the gate's script reads it."""
+        """Returns the plan in the format of the gate's Lua script."""
         return (
             f"{self.requests_per_minute},{self.requests_per_hour},{self.requests_per_day},"
             f"{self.burst_multiplier},{self.burst_seconds}"
@@ -54,21 +54,21 @@ PLANS: Final = {
 
 
 def plan_of(name: str, limits: dict[str, Any]) -> Plan:
-    """A tenant's numbers: those of its plan; an enterprise tenant's own limits win."""
+    """Returns a tenant's plan; an enterprise tenant's own limits replace those of the plan."""
     plan = PLANS[name]
     if name != "enterprise" or not limits:
         return plan
-    known = {key: value for key, value in limits.items() if key in Plan.__struct_fields__ and value}
-    return msgspec.structs.replace(plan, **known)
+    own = {key: value for key, value in limits.items() if key in Plan.__struct_fields__ and value}
+    return msgspec.structs.replace(plan, **own)
 
 
-def anonymous(per_minute: int) -> Plan:
-    """Callers without login, by address."""
+def anonymous_plan(per_minute: int) -> Plan:
+    """Returns the plan of callers without login, who are counted by address."""
     return _plan(per_minute, 0, 0, 0, 0, "1x0")
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What the limiter said of one request."""
+    """The limiter's decision on one request."""
 
     allowed: bool
     window: int
@@ -80,7 +80,7 @@ class Verdict(msgspec.Struct, frozen=True):
     def headers(self) -> list[tuple[bytes, bytes]]:
         name = _NAMES[self.window]
         wait = max(0, self.reset - int(clock.epoch()))
-        found = [
+        headers = [
             (b"x-ratelimit-limit", b"%d" % self.limit),
             (b"x-ratelimit-remaining", b"%d" % self.remaining),
             (b"x-ratelimit-reset", b"%d" % self.reset),
@@ -89,12 +89,12 @@ class Verdict(msgspec.Struct, frozen=True):
             (b"ratelimit-policy", f'"{name}";q={self.limit};w={self.window}'.encode()),
         ]
         if not self.allowed:
-            found.append((b"retry-after", b"%d" % max(1, self.retry_after)))
-        return found
+            headers.append((b"retry-after", b"%d" % max(1, self.retry_after)))
+        return headers
 
 
-def untouched(plan: Plan) -> Verdict:
-    """What the headers say where nothing is counted."""
+def uncounted_verdict(plan: Plan) -> Verdict:
+    """Returns the verdict on a request that the limiter does not count."""
     limit = plan.requests_per_minute
     reset = int(clock.epoch()) + MINUTE
     return Verdict(True, MINUTE, limit, limit, reset, 0)  # noqa: FBT003

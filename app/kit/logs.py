@@ -1,7 +1,7 @@
-"""Structured logs: one line an event, console or JSON, with the ids that tie a story together.
+"""Structured logs: one line per event, for the console or as JSON, with correlation ids.
 
-Secrets are kept out by construction (nothing logs a body, a header or a query string), and a last
-filter blanks the values of keys that name a secret.
+No caller logs a body, a header or a query string. As a second defence, a processor masks the values
+of keys that name a secret.
 """
 
 import io
@@ -25,56 +25,57 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 
 
 def _add_trace(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
-    known = trace.known()
-    if known is not None:
-        event.setdefault("correlation_id", known.correlation_id)
-        if known.request_id:
-            event.setdefault("request_id", known.request_id)
+    current = trace.current_or_none()
+    if current is not None:
+        event.setdefault("correlation_id", current.correlation_id)
+        if current.request_id:
+            event.setdefault("request_id", current.request_id)
     return event
 
 
 def _hide_secrets(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
     for key, value in event.items():
-        event[key] = _shown(key, value)
+        event[key] = _mask_value(key, value)
     return event
 
 
-def _plain(text: str, key: str) -> str:
-    """No control characters: they would forge lines or drive somebody's terminal."""
+def _escape_controls(text: str, key: str) -> str:
+    """Escapes control characters, which could forge log lines or control a terminal."""
     if text.isprintable():
         return text
-    kept = "\n" if key == "exception" else ""
-    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
+    allowed = "\n" if key == "exception" else ""
+    return "".join(c if c.isprintable() or c in allowed else ascii(c)[1:-1] for c in text)
 
 
 @lru_cache(maxsize=1024)
-def _names_a_secret(key: str) -> bool:
+def _is_secret_key(key: str) -> bool:
     return _SECRET_KEY.search(key) is not None
 
 
-def _shown(key: str, value: Any) -> Any:
-    if _names_a_secret(key):
+def _mask_value(key: str, value: Any) -> Any:
+    if _is_secret_key(key):
         return "********"
     match value:
         case str():
-            return _plain(_SECRET_TEXT.sub(r"\1********", value) if "=" in value else value, key)
+            masked = _SECRET_TEXT.sub(r"\1********", value) if "=" in value else value
+            return _escape_controls(masked, key)
         case dict():
-            return {name: _shown(str(name), item) for name, item in value.items()}
+            return {name: _mask_value(str(name), item) for name, item in value.items()}
         case list() | tuple():
-            return [_shown("", item) for item in value]
+            return [_mask_value("", item) for item in value]
     return value
 
 
-def _json(_logger: WrappedLogger, _name: str, event: EventDict) -> str:
+def _render_json(_logger: WrappedLogger, _name: str, event: EventDict) -> str:
     try:
         return _encoder.encode(event).decode()
     except UnicodeEncodeError:
-        # A lone surrogate from somebody's input must not lose the line.
+        # The input contains a lone surrogate: log the escaped text.
         return _encoder.encode({key: ascii(value) for key, value in event.items()}).decode()
 
 
 class _StandardError(io.TextIOBase):
-    """Whatever standard error is at the moment, not what it was when logging was set up."""
+    """Writes to the current `sys.stderr`, not to the one at configuration time."""
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)
@@ -85,50 +86,59 @@ class _StandardError(io.TextIOBase):
 
 _STDERR = cast("TextIO", _StandardError())
 _loggers: list[Any] = []
+_LIBRARY_LEVELS = {
+    # SAQ warns of every idle loop that it cancels at shutdown.
+    "saq": logging.ERROR,
+    **dict.fromkeys(("sqlalchemy", "alembic", "aiohttp", "asyncio"), logging.WARNING),
+    "uvicorn.access": logging.WARNING,
+    # These log URLs and responses, which may contain credentials.
+    **dict.fromkeys(("mcp", "httpx", "httpx2", "httpcore", "httpcore2"), logging.CRITICAL),
+    **dict.fromkeys(("asyncssh", "aiomysql"), logging.CRITICAL),
+}
 
 
 def configure(level: str, log_format: str) -> None:
+    """Sets up structlog and the standard library's logging with the same format and level."""
     shared: list[Any] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _add_trace,
-        # Tracebacks as plain text: prettier ones show local variables, and those may be secrets.
+        # Plain tracebacks: the rich ones show local variables, which may be secrets.
         structlog.processors.format_exc_info,
         _hide_secrets,
     ]
-    tail: list[Any] = [
-        _json if log_format == "json" else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    ]
+    renderer: Any = (
+        _render_json
+        if log_format == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
     threshold = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
-        processors=[*shared, *tail],
+        processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=structlog.PrintLoggerFactory(_STDERR),
         cache_logger_on_first_use=True,
     )
     for logger in _loggers:
-        # Bound at its first use, with the settings of that moment.
+        # A logger caches its configuration at its first use.
         vars(logger).pop("bind", None)
+    _configure_standard_logging(threshold, shared, renderer)
+
+
+def _configure_standard_logging(threshold: int, shared: list[Any], renderer: Any) -> None:
     handler = logging.StreamHandler(_STDERR)
+    formatter = structlog.stdlib.ProcessorFormatter
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *tail],
-        )
+        formatter(foreign_pre_chain=shared, processors=[formatter.remove_processors_meta, renderer])
     )
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(threshold)
-    # SAQ warns of every idle loop that it cancels at the end.
-    logging.getLogger("saq").setLevel(logging.ERROR)
-    for noisy in ("sqlalchemy", "alembic", "aiohttp", "uvicorn.access", "asyncio"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
-    # These repeat addresses and answers, and both may hold somebody's key.
-    for telltale in ("mcp", "httpx", "httpx2", "httpcore", "httpcore2", "asyncssh", "aiomysql"):
-        logging.getLogger(telltale).setLevel(logging.CRITICAL)
-    for own in ("uvicorn", "uvicorn.error", "uvicorn.access"):
-        logging.getLogger(own).handlers = []
-        logging.getLogger(own).propagate = True
+    for name, library_level in _LIBRARY_LEVELS.items():
+        logging.getLogger(name).setLevel(library_level)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).handlers = []
+        logging.getLogger(name).propagate = True
 
 
 def get(name: str) -> Any:  # structlog's loggers are typed as Any

@@ -1,4 +1,4 @@
-"""What is counted. `/metrics` shows it in Prometheus' text format."""
+"""The Prometheus metrics that `/metrics` shows."""
 
 from functools import lru_cache
 

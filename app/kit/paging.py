@@ -1,4 +1,4 @@
-"""Lists: pages in both of the interface's shapes, stable sorting, searching."""
+"""Lists: pages in the API's two shapes, stable sorting, searching."""
 
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
@@ -68,31 +68,31 @@ Columns = Mapping[str, InstrumentedAttribute[Any]]
 def order(
     sort: str | None, columns: Columns, default: str, tie: InstrumentedAttribute[str]
 ) -> list[ColumnElement[Any]]:
-    """The ORDER BY of a `sort` parameter; ties are broken by id, so pages never overlap."""
-    wanted = sort or default
-    name = wanted.removeprefix("-")
+    """Returns the ORDER BY of a `sort` parameter. The id breaks ties, so pages never overlap."""
+    sort = sort or default
+    name = sort.removeprefix("-")
     if name not in columns:
         raise Invalid.field(
             "sort", f"must be one of {', '.join(sorted(columns))}, with or without -"
         )
     column = columns[name]
-    down = wanted.startswith("-")
-    first = column.desc() if down else column.asc()
+    is_descending = sort.startswith("-")
+    first = column.desc() if is_descending else column.asc()
     if column.property.columns[0].nullable:
-        # What has no value comes last either way; an index serves the other columns as it is.
+        # NULLs come last in both directions; other columns keep the form that an index serves.
         first = first.nulls_last()
-    return [first, tie.desc() if down else tie.asc()]
+    return [first, tie.desc() if is_descending else tie.asc()]
 
 
 def contains(column: InstrumentedAttribute[str], text: str) -> ColumnElement[bool]:
-    """Case-blind search for text as it is: % and _ are no wildcards."""
+    """Returns a case-insensitive condition; % and _ in the text are no wildcards."""
     return column.icontains(text, autoescape=True)
 
 
 async def fetch(
     tx: Tx, statement: Select[T], page: Page, ordering: list[ColumnElement[Any]]
 ) -> tuple[list[T], Total]:
-    """One page and the total: two statements, whatever the size of the page."""
+    """Returns the rows of one page and the total, with two statements."""
     total = await count_statement(tx, statement)
     rows = await (await tx.session()).scalars(
         statement.order_by(*ordering).limit(page.per_page).offset(page.offset)

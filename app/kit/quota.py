@@ -1,4 +1,4 @@
-"""How many of a kind a tenant may have."""
+"""Limits how many resources of one type a tenant has."""
 
 from typing import Any
 
@@ -8,8 +8,10 @@ from app.kit.errors import Conflict
 from db.session import Tx
 
 
-async def check(tx: Tx, model: Any, most: int, what: str, *theirs: ColumnElement[bool]) -> None:
-    """Refuses one more than `most` of the rows that `theirs` names."""
-    count = select(func.count()).select_from(model).where(*theirs)
-    if (await (await tx.session()).scalar(count) or 0) >= most:
-        raise Conflict(f"A tenant has at most {most} {what}; delete one first")
+async def check(
+    tx: Tx, model: Any, limit: int, plural: str, *conditions: ColumnElement[bool]
+) -> None:
+    """Raises Conflict when `limit` rows meet the conditions already."""
+    count = select(func.count()).select_from(model).where(*conditions)
+    if (await (await tx.session()).scalar(count) or 0) >= limit:
+        raise Conflict(f"A tenant has at most {limit} {plural}; delete one first")

@@ -1,7 +1,7 @@
-"""Keeping secrets out of what others said: an echo of what we sent must not be stored or shown.
+"""Removes secrets from responses: a server may echo a secret that Parley sent to it.
 
-Everything here takes time in proportion to the text, whatever the secret: a peer chooses the one,
-a tenant perhaps the other, and no time-out reaches into a search.
+All searches take linear time in the length of the text, for any secret: the server chooses the
+text, a tenant may choose the secret, and no timeout interrupts a search.
 """
 
 import base64
@@ -12,91 +12,93 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-_SHORTEST = 4
-_SHOWN = "[redacted]"
-# A part that every encoding leaves alone gives a secret away, however many were used.
-_RUN = re.compile(r"[A-Za-z0-9_.-]{12,}")
+_MIN_CHARS = 4
+_REPLACEMENT = "[redacted]"
+# Characters that no encoding changes: such a part identifies a secret behind any encodings.
+_STABLE_PART = re.compile(r"[A-Za-z0-9_.-]{12,}")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))")
-_ROUNDS = 3
-_MOST_WRITINGS = 16
+_MAX_DECODING_ROUNDS = 3
+_MAX_DECODED_TEXTS = 16
 
 
 class Redactor:
-    """Replaces secrets, and the common ways of writing them, wherever they turn up.
+    """Replaces secrets and their common encodings in texts and JSON values.
 
-    One that is written in several ways at once takes its whole text along.
+    A text that contains a secret behind several encodings is replaced as a whole.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        known = {secret for secret in secrets if len(secret) >= _SHORTEST}
-        known |= {run for secret in known for run in _RUN.findall(secret)}
-        self._forms = sorted({form for secret in known for form in _forms(secret)})
-        # What is left to find once a text is decoded.
-        self._plain = sorted({form for secret in known for form in _undecodable(secret)})
+        parts = {secret for secret in secrets if len(secret) >= _MIN_CHARS}
+        parts |= {part for secret in parts for part in _STABLE_PART.findall(secret)}
+        self._forms = sorted({form for part in parts for form in _encoded_forms(part)})
+        # The forms to search for in a decoded text.
+        self._basic_forms = sorted({form for part in parts for form in _basic_forms(part)})
 
     def text(self, text: str) -> str:
-        shown, at = [], 0
-        for start, end in _joined(self._spans(text)):
-            shown += [text[at:start], _SHOWN]
-            at = end
-        rest = "".join([*shown, text[at:]]) if shown else text
-        return _SHOWN if self._hides(rest) else rest
+        pieces, position = [], 0
+        for start, end in _merge(self._find_spans(text)):
+            pieces += [text[position:start], _REPLACEMENT]
+            position = end
+        redacted = "".join([*pieces, text[position:]]) if pieces else text
+        return _REPLACEMENT if self._has_encoded_secret(redacted) else redacted
 
     def value(self, value: Any) -> Any:
-        """Of what JSON can hold. Mostly there is nothing to hide, which one look tells."""
+        """Redacts a JSON value. One search over all its texts handles the usual case, no secret."""
         if not self._forms:
             return value
-        together = "\n".join(_texts(value))
-        seen = any(form in together for form in self._forms) or self._hides(together)
-        return self._hidden(value) if seen else value
+        text = "\n".join(_texts(value))
+        has_secret = any(form in text for form in self._forms) or self._has_encoded_secret(text)
+        return self._redact_value(value) if has_secret else value
 
-    def _hides(self, text: str) -> bool:
-        """A secret is in it, behind one encoding or several."""
-        return any(form in decoded for decoded in _decoded(text) for form in self._plain)
+    def _has_encoded_secret(self, text: str) -> bool:
+        """True when the text contains a secret behind one or several encodings."""
+        return any(
+            form in decoded for decoded in _decode_variants(text) for form in self._basic_forms
+        )
 
-    def _hidden(self, value: Any) -> Any:
+    def _redact_value(self, value: Any) -> Any:
         match value:
             case bool():
                 return value
             case str():
                 return self.text(value)
             case list():
-                return [self._hidden(item) for item in value]
+                return [self._redact_value(item) for item in value]
             case {"base64": str()} if len(value) == 1:
-                inside = _inside(value)
-                seen = self.text(inside) != inside
-                return {"base64": _SHOWN if seen else value["base64"]}
+                text = _decode_binary(value)
+                has_secret = self.text(text) != text
+                return {"base64": _REPLACEMENT if has_secret else value["base64"]}
             case dict():
-                return {self.text(key): self._hidden(item) for key, item in value.items()}
+                return {self.text(key): self._redact_value(item) for key, item in value.items()}
             case int() if str(value) in self._forms:
-                return _SHOWN
+                return _REPLACEMENT
         return value
 
-    def _spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Also where one begins within another, so that no part of either is left standing."""
+    def _find_spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yields the position of every form, overlapping ones included."""
         for form in self._forms:
-            found = text.find(form)
-            while found >= 0:
-                yield found, found + len(form)
-                found = text.find(form, found + 1)
+            start = text.find(form)
+            while start >= 0:
+                yield start, start + len(form)
+                start = text.find(form, start + 1)
 
 
 def _texts(value: Any) -> Iterator[str]:
-    left = [value]
-    while left:
-        match left.pop():
-            case str() | int() as one:
-                yield str(one)
+    remaining = [value]
+    while remaining:
+        match remaining.pop():
+            case str() | int() as scalar:
+                yield str(scalar)
             case list() as items:
-                left += items
+                remaining += items
             case {"base64": str()} as binary if len(binary) == 1:
-                yield _inside(binary)
+                yield _decode_binary(binary)
             case dict() as pairs:
-                left += [*pairs, *pairs.values()]
+                remaining += [*pairs, *pairs.values()]
 
 
-def _inside(binary: dict[str, str]) -> str:
-    """What we wrote in base 64 ourselves because it is no text: it may still hold some."""
+def _decode_binary(binary: dict[str, str]) -> str:
+    """Returns the texts in a binary value that Parley encoded as base 64, and its encoding."""
     try:
         content = base64.b64decode(binary["base64"])
     except ValueError:
@@ -105,74 +107,81 @@ def _inside(binary: dict[str, str]) -> str:
     return "\n".join(texts)
 
 
-def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    joined: list[tuple[int, int]] = []
+def _merge(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Returns the spans in order, with overlapping ones joined."""
+    merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        if joined and start < joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
-            joined.append((start, end))
-    return joined
+            merged.append((start, end))
+    return merged
 
 
-def _forms(secret: str) -> set[str]:
-    """As texts, URLs, JSON and HTML write it, each throughout; and in base 64 and hex."""
-    texts = _undecodable(secret)
+def _encoded_forms(secret: str) -> set[str]:
+    """Returns the secret and its basic forms as URLs, JSON and HTML encode them."""
+    texts = _basic_forms(secret)
     forms = set(texts)
     for text in texts:
         escaped = json.dumps(text)[1:-1]
         forms |= {escaped, json.dumps(text, ensure_ascii=False)[1:-1], html.escape(text)}
         forms |= {escaped.replace("/", "\\/"), html.escape(text, quote=False)}
-        for write in (quote, quote_plus):
+        for encode in (quote, quote_plus):
             for safe in ("", "/", "/:?@!$'()*,;"):
-                encoded = write(text, safe=safe, errors="surrogatepass")
-                forms |= {encoded, re.sub("%..", lambda found: found[0].lower(), encoded)}
-    return {form for form in forms if len(form) >= _SHORTEST}
+                encoded = encode(text, safe=safe, errors="surrogatepass")
+                forms |= {encoded, re.sub("%..", lambda match: match[0].lower(), encoded)}
+    return {form for form in forms if len(form) >= _MIN_CHARS}
 
 
-def _undecodable(secret: str) -> set[str]:
-    """Itself, and what no decoding of texts leads back from."""
+def _basic_forms(secret: str) -> set[str]:
+    """Returns the secret and its forms in hex, Latin-1 and base 64, which no decoder undoes."""
     raw = secret.encode("utf-8", "surrogatepass")
     forms = {secret, raw.hex(), raw.hex().upper(), raw.decode("latin-1")}
-    # Each way to sit in a longer text that was encoded as a whole: what its neighbours leave alone.
+    # Inside a longer text in base 64: the characters that do not depend on the neighbouring bytes.
     for shift in range(3):
         whole = base64.b64encode(b"\0" * shift + raw).decode()
-        known = whole[-(-8 * shift // 6) : 8 * (shift + len(raw)) // 6]
-        forms |= {known, known.translate(_FOR_URLS)}
+        stable = whole[-(-8 * shift // 6) : 8 * (shift + len(raw)) // 6]
+        forms |= {stable, stable.translate(_URL_SAFE)}
     encoded = base64.b64encode(raw).decode()
-    forms |= {encoded, encoded.translate(_FOR_URLS), encoded.rstrip("=")}
-    return {form for form in forms if len(form) >= _SHORTEST}
+    forms |= {encoded, encoded.translate(_URL_SAFE), encoded.rstrip("=")}
+    return {form for form in forms if len(form) >= _MIN_CHARS}
 
 
-_FOR_URLS: Final = str.maketrans("+/", "-_")
+_URL_SAFE: Final = str.maketrans("+/", "-_")
 
 
-def _decoded(text: str) -> Iterator[str]:
-    """The text as it reads behind a few encodings, in any order; itself not again."""
-    seen, layer = {text}, [text]
-    for _ in range(_ROUNDS):
-        fresh: list[str] = []
-        for one in layer:
+def _decode_variants(text: str) -> Iterator[str]:
+    """Yields the text after up to three decodings in any order, without the text itself."""
+    variants, layer = {text}, [text]
+    for _ in range(_MAX_DECODING_ROUNDS):
+        next_layer: list[str] = []
+        for encoded in layer:
             for mark, decode in _DECODERS:
-                if mark in one and len(seen) < _MOST_WRITINGS and (read := decode(one)) not in seen:
-                    seen.add(read)
-                    fresh.append(read)
-                    yield read
-        layer = fresh
+                if mark not in encoded or len(variants) >= _MAX_DECODED_TEXTS:
+                    continue
+                if (decoded := decode(encoded)) not in variants:
+                    variants.add(decoded)
+                    next_layer.append(decoded)
+                    yield decoded
+        layer = next_layer
 
 
-def _unescaped(text: str) -> str:
-    def read(found: re.Match[str]) -> str:
-        code = found[1] or found[2]
-        return chr(int(code, 16)) if code else found[3] or ""
+def _unescape(text: str) -> str:
+    def unescape_match(match: re.Match[str]) -> str:
+        code = match[1] or match[2]
+        return chr(int(code, 16)) if code else match[3] or ""
 
-    # Two escapes make one character where it is a rare one.
-    return _ESCAPE.sub(read, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    # UTF-16 joins two escapes of a surrogate pair into one character.
+    return (
+        _ESCAPE.sub(unescape_match, text)
+        .encode("utf-16", "surrogatepass")
+        .decode("utf-16", "replace")
+    )
 
 
 _DECODERS: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     ("%", unquote),
     ("&", html.unescape),
-    ("\\", _unescaped),
+    ("\\", _unescape),
     ("+", unquote_plus),
 )

@@ -1,7 +1,7 @@
-"""Redis: the ordinary client, and a line for the one script that every request runs.
+"""Redis: the ordinary client, and a faster one for the Lua script that every request runs.
 
-The line is a single connection that many requests share: calls are written as they come, several in
-one packet, and answers arrive in order. It costs about a fifth of a call through the client's pool.
+The script client has one connection that all requests share: it sends several calls in one packet,
+and replies arrive in order. A call costs about a fifth of one through the ordinary client's pool.
 """
 
 import asyncio
@@ -22,23 +22,23 @@ _CONNECT_SECONDS = 0.5
 
 
 def connect(url: str, *, wait_seconds: float | None = 1.0) -> Redis:
-    """`wait_seconds` None is for clients that block on purpose, like a queue's."""
+    """`wait_seconds` None is for clients that block on purpose, like those of a queue."""
     return Redis.from_url(
         url,
         socket_timeout=wait_seconds,
         socket_connect_timeout=_CONNECT_SECONDS,
-        # One quick retry, for a connection that a restart left dead.
+        # One immediate retry, because a restart of Redis leaves dead connections.
         retry=Retry(NoBackoff(), 1),
         health_check_interval=0,
     )
 
 
 class ScriptFailed(RedisError):
-    """Redis answers, but the script did not run to its end: a fault of ours."""
+    """Redis replied with an error of the script, which is a bug in Parley."""
 
 
-class _Link(asyncio.Protocol):
-    """One open connection: what is asked, in order, and who waits for each answer."""
+class _Connection(asyncio.Protocol):
+    """One connection with the callers that wait for replies, in the order of their calls."""
 
     def __init__(self) -> None:
         self._reader = hiredis.Reader()
@@ -46,26 +46,26 @@ class _Link(asyncio.Protocol):
         self._unsent: list[bytes] = []
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self.open = True
+        self.is_open = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
-        while (answer := self._reader.gets()) is not False:
+        while (reply := self._reader.gets()) is not False:
             waiter = self._waiting.popleft()
             if not waiter.done():
-                waiter.set_result(answer)
+                waiter.set_result(reply)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.open = False
+        self.is_open = False
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_exception(RedisConnectionError(f"the connection was lost: {exc}"))
         self._waiting.clear()
 
-    def ask(self, *words: str | int | bytes) -> asyncio.Future[Any]:
+    def call(self, *words: str | int | bytes) -> asyncio.Future[Any]:
         waiter: asyncio.Future[Any] = self._loop.create_future()
         self._waiting.append(waiter)
         if not self._unsent:
@@ -74,7 +74,7 @@ class _Link(asyncio.Protocol):
         return waiter
 
     def _flush(self) -> None:
-        if self._transport is not None and self.open:
+        if self._transport is not None and self.is_open:
             self._transport.write(b"".join(self._unsent))
         self._unsent.clear()
 
@@ -87,76 +87,80 @@ class LuaScriptClient:
     """Runs one Lua script over one shared connection, opened when needed."""
 
     def __init__(self, url: str, script: str) -> None:
-        self._where: dict[str, Any] = dict(parse_url(url))
+        self._options: dict[str, Any] = dict(parse_url(url))
         self._script = script
         self._script_id = ""
-        self._link: _Link | None = None
-        self._opening: asyncio.Task[_Link] | None = None
+        self._connection: _Connection | None = None
+        self._opening: asyncio.Task[_Connection] | None = None
 
     async def run(self, keys: tuple[str, ...], args: tuple[str | int, ...]) -> list[Any]:
-        """The script's answer. Raises a RedisError, an OSError or a TimeoutError within seconds."""
-        link = self._link
-        if link is None or not link.open:
-            link = await self._connected()
-        answer = await self._ask(link, "EVALSHA", self._script_id, len(keys), *keys, *args)
-        if isinstance(answer, hiredis.ReplyError) and str(answer).startswith("NOSCRIPT"):
-            await self._ask(link, "SCRIPT", "LOAD", self._script)
-            answer = await self._ask(link, "EVALSHA", self._script_id, len(keys), *keys, *args)
-        if isinstance(answer, Exception):
-            raise ScriptFailed(str(answer))
-        found: list[Any] = answer
-        return found
+        """Returns the script's reply. Raises RedisError, OSError or TimeoutError within seconds."""
+        connection = self._connection
+        if connection is None or not connection.is_open:
+            connection = await self._connect_once()
+        reply = await self._call(connection, "EVALSHA", self._script_id, len(keys), *keys, *args)
+        if isinstance(reply, hiredis.ReplyError) and str(reply).startswith("NOSCRIPT"):
+            await self._call(connection, "SCRIPT", "LOAD", self._script)
+            reply = await self._call(
+                connection, "EVALSHA", self._script_id, len(keys), *keys, *args
+            )
+        if isinstance(reply, Exception):
+            raise ScriptFailed(str(reply))
+        values: list[Any] = reply
+        return values
 
-    async def _ask(self, link: _Link, *words: str | int | bytes) -> Any:
+    async def _call(self, connection: _Connection, *words: str | int | bytes) -> Any:
         try:
             async with asyncio.timeout(_CALL_SECONDS):
-                return await link.ask(*words)
+                return await connection.call(*words)
         except TimeoutError:
-            # Answers come in order: one that is late holds up all behind it.
-            link.close()
+            # Replies come in order: a late one delays all that follow.
+            connection.close()
             raise
 
-    async def _connected(self) -> _Link:
-        """One attempt that all who wait share: nobody queues behind the failures of others."""
+    async def _connect_once(self) -> _Connection:
+        """Connects; concurrent callers share one attempt instead of queueing their own."""
         if self._opening is None or self._opening.done():
             self._opening = asyncio.create_task(self._connect())
         return await asyncio.shield(self._opening)
 
-    async def _connect(self) -> _Link:
+    async def _connect(self) -> _Connection:
         async with asyncio.timeout(_CONNECT_SECONDS):
-            link = await self._open()
-        where = self._where
-        if "password" in where:
-            login = [where["username"]] if where.get("username") else []
-            await self._must(link, "AUTH", *login, where["password"])
-        if where.get("db"):
-            await self._must(link, "SELECT", where["db"])
-        self._script_id = (await self._must(link, "SCRIPT", "LOAD", self._script)).decode()
-        self._link = link
-        return link
+            connection = await self._open()
+        options = self._options
+        if "password" in options:
+            login = [options["username"]] if options.get("username") else []
+            await self._call_or_raise(connection, "AUTH", *login, options["password"])
+        if options.get("db"):
+            await self._call_or_raise(connection, "SELECT", options["db"])
+        self._script_id = (
+            await self._call_or_raise(connection, "SCRIPT", "LOAD", self._script)
+        ).decode()
+        self._connection = connection
+        return connection
 
-    async def _open(self) -> _Link:
-        loop, where = asyncio.get_running_loop(), self._where
-        if "path" in where:
-            _, link = await loop.create_unix_connection(_Link, where["path"])
-            return link
-        secure = where.get("connection_class") is SSLConnection
-        _, link = await loop.create_connection(
-            _Link,
-            where.get("host", "localhost"),
-            where.get("port", 6379),
-            ssl=ssl.create_default_context() if secure else None,
+    async def _open(self) -> _Connection:
+        loop, options = asyncio.get_running_loop(), self._options
+        if "path" in options:
+            _, connection = await loop.create_unix_connection(_Connection, options["path"])
+            return connection
+        is_secure = options.get("connection_class") is SSLConnection
+        _, connection = await loop.create_connection(
+            _Connection,
+            options.get("host", "localhost"),
+            options.get("port", 6379),
+            ssl=ssl.create_default_context() if is_secure else None,
         )
-        return link
+        return connection
 
-    async def _must(self, link: _Link, *words: str | int) -> Any:
-        answer = await self._ask(link, *words)
-        if isinstance(answer, Exception):
-            link.close()
-            raise RedisError(str(answer))
-        return answer
+    async def _call_or_raise(self, connection: _Connection, *words: str | int) -> Any:
+        reply = await self._call(connection, *words)
+        if isinstance(reply, Exception):
+            connection.close()
+            raise RedisError(str(reply))
+        return reply
 
     def close(self) -> None:
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -1,4 +1,4 @@
-"""Saying "still here" for as long as something takes. Most things end before the first time."""
+"""Renews a lease while a task runs. Most tasks end before the first renewal."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,7 @@ log = logs.get("renewal")
 
 
 class Renewal:
-    """Calls `renew` every so many seconds from the first interval on, until it is stopped."""
+    """Calls `renew` at the end of every interval until it is stopped."""
 
     def __init__(self, seconds: float, renew: Callable[[], Awaitable[object]]) -> None:
         self._seconds = seconds
@@ -18,13 +18,13 @@ class Renewal:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._start)
 
     def _start(self) -> None:
-        self._task = asyncio.create_task(self._forever())
+        self._task = asyncio.create_task(self._renew_forever())
 
-    async def _forever(self) -> None:
+    async def _renew_forever(self) -> None:
         while True:
             try:
                 await self._renew()
-            except Exception as error:  # noqa: BLE001  # a database that is away comes back
+            except Exception as error:  # noqa: BLE001  # an unavailable database comes back
                 log.warning("not renewed", reason=str(error)[:200])
             await asyncio.sleep(self._seconds)
 

@@ -1,4 +1,4 @@
-"""Rotating the root key: every sealed column of the schema, in batches, while serving."""
+"""Rotates the root key: re-wraps every sealed column in batches, while Parley serves requests."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -33,29 +33,29 @@ class SealedColumn(msgspec.Struct, frozen=True):
     @property
     def select(self) -> str:
         tenant = "tenant_id, " if self.has_tenant else ""
-        return f"SELECT id, {tenant}{self.field} AS sealed FROM {self.table}"  # noqa: S608  # our own names
+        return f"SELECT id, {tenant}{self.field} AS sealed FROM {self.table}"  # noqa: S608  # names from the schema
 
-    def place(self, row: Row) -> SealContext:
+    def context(self, row: Row) -> SealContext:
         tenant = row["tenant_id"] if self.has_tenant else ""
         return SealContext(tenant=tenant, table=self.table, record=row["id"], field=self.field)
 
 
 def sealed_columns() -> list[SealedColumn]:
-    found = []
+    columns = []
     for table in Base.metadata.sorted_tables:
-        found += [
+        columns += [
             SealedColumn(table.name, column.name, "tenant_id" in table.c)
-            for column in _sealed(table)
+            for column in _sealed_columns_of(table)
         ]
-    return found
+    return columns
 
 
-def _sealed(table: Table) -> list[Column[Any]]:
+def _sealed_columns_of(table: Table) -> list[Column[Any]]:
     return [column for column in table.c if isinstance(column.type, Sealed)]
 
 
 def new_active_key(settings: Settings, keyring: Keyring) -> Keyring:
-    """Embedded, make a key and put it first; otherwise the operator has done so already."""
+    """Adds a new first key to the key file. With PARLEY_MASTER_KEYS, the operator has added it."""
     if settings.master_keys:
         return keyring
     entries = keys.key_file(settings).read_text(encoding="ascii").split()
@@ -76,53 +76,55 @@ async def _batches(db: Database, column: SealedColumn) -> AsyncIterator[list[Row
         last = rows[-1]["id"]
 
 
-async def rotate(db: Database, keyring: Keyring, say: Callable[[str], object]) -> Counts:
-    """Re-wrap whatever is under an older key; count per key what is there now."""
+async def rotate(db: Database, keyring: Keyring, report: Callable[[str], object]) -> Counts:
+    """Re-wraps all values of older keys. Returns the number of values per column and key."""
     counts: Counts = {}
     for column in sealed_columns():
-        done: Counter[str] = Counter()
+        column_counts: Counter[str] = Counter()
         async for rows in _batches(db, column):
             async with db.tx(ALL_TENANTS) as tx:
-                done += await _rewrap(await tx.raw(), keyring, column, [row["id"] for row in rows])
-            say(f"{column.name}: {done.total()} rows")
-        counts[column.name] = dict(done)
+                column_counts += await _rewrap(
+                    await tx.raw(), keyring, column, [row["id"] for row in rows]
+                )
+            report(f"{column.name}: {column_counts.total()} rows")
+        counts[column.name] = dict(column_counts)
     return counts
 
 
 async def _rewrap(
     raw: asyncpg.Connection, keyring: Keyring, column: SealedColumn, ids: list[str]
 ) -> Counter[str]:
-    """Under a lock on the rows, so that a change made meanwhile is seen and kept."""
+    """Re-wraps rows that it locks, so that no concurrent change is overwritten."""
     select = (
         f"{column.select} WHERE id = ANY($1) AND {column.field} IS NOT NULL ORDER BY id FOR UPDATE"
     )
-    update = f"UPDATE {column.table} SET {column.field} = $2 WHERE id = $1"  # noqa: S608  # our own names
-    done: Counter[str] = Counter()
+    update = f"UPDATE {column.table} SET {column.field} = $2 WHERE id = $1"  # noqa: S608  # names from the schema
+    counts: Counter[str] = Counter()
     changes = []
     for row in await raw.fetch(select, ids):
         try:
-            fresh = keyring.rewrap(row["sealed"], column.place(row))
+            rewrapped = keyring.rewrap(row["sealed"], column.context(row))
         except CannotOpen:
-            done["cannot open"] += 1
+            counts["cannot open"] += 1
             continue
-        if fresh != row["sealed"]:
-            changes.append((row["id"], fresh))
-        done[keyring.active] += 1
+        if rewrapped != row["sealed"]:
+            changes.append((row["id"], rewrapped))
+        counts[keyring.active] += 1
     await raw.executemany(update, changes)
-    return done
+    return counts
 
 
 async def verify(db: Database, keyring: Keyring) -> Counts:
-    """Open everything; count per key, and what does not open under `cannot open`."""
+    """Opens every value. Returns the number per column and key, failures as `cannot open`."""
     counts: Counts = {}
     for column in sealed_columns():
-        seen: Counter[str] = Counter()
+        column_counts: Counter[str] = Counter()
         async for rows in _batches(db, column):
             for row in rows:
                 try:
-                    keyring.open(row["sealed"], column.place(row))
-                    seen[kid_of(row["sealed"])] += 1
+                    keyring.open(row["sealed"], column.context(row))
+                    column_counts[kid_of(row["sealed"])] += 1
                 except CannotOpen:
-                    seen["cannot open"] += 1
-        counts[column.name] = dict(seen)
+                    column_counts["cannot open"] += 1
+        counts[column.name] = dict(column_counts)
     return counts

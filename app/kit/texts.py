@@ -1,4 +1,4 @@
-"""Texts on their way into Postgres, which holds no NUL character, not even an escaped one."""
+"""Prepares texts and JSON for Postgres, which stores no NUL character, not even an escaped one."""
 
 import re
 from itertools import accumulate
@@ -8,7 +8,7 @@ import msgspec
 
 
 def as_json(value: Any) -> str:
-    """JSON that can be stored, whatever a model or a tool put into it."""
+    """Returns a value as JSON without NUL characters."""
     text = msgspec.json.encode(value).decode()
     if "\\u0000" in text:
         text = msgspec.json.encode(without_nul(msgspec.to_builtins(value))).decode()
@@ -16,7 +16,7 @@ def as_json(value: Any) -> str:
 
 
 def storable(text: str) -> str:
-    """Without NUL, and without halves of characters, which some decoders of JSON let through."""
+    """Removes NUL and replaces lone surrogates, which some JSON decoders accept, by `?`."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
@@ -31,22 +31,22 @@ def without_nul(value: Any) -> Any:
     return value
 
 
-# A string, or the beginning of one that does not end: read once, whatever is in it.
+# A JSON string, also an unterminated one; possessive, so that it matches in linear time.
 _JSON_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in _STEPS)
+_DEPTH_CHANGES = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in _DEPTH_CHANGES)
 
 
 def nests_deeper(raw: bytes, levels: int) -> bool:
-    """Whether JSON text is nested further than this. Every Python ends a decoder elsewhere."""
+    """True when JSON text nests deeper; decoders differ in their own limit between Pythons."""
     if raw.count(b"[") + raw.count(b"{") <= levels:
         return False
     brackets = _JSON_STRING.sub(b"", raw).translate(None, _NO_BRACKETS)
-    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > levels
+    return max(accumulate(map(_DEPTH_CHANGES.__getitem__, brackets)), default=0) > levels
 
 
 def is_deeper(value: Any, levels: int) -> bool:
-    """Nothing that people mean is nested so far; what decodes may still be too deep to encode."""
+    """True when a decoded value nests deeper; it may be too deep to encode again."""
     layer = [value]
     for _ in range(levels):
         layer = [

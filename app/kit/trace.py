@@ -1,4 +1,4 @@
-"""What ties a chain of causes together: one correlation id through requests, jobs and events."""
+"""The trace of a request or job: one correlation id for all requests, jobs and events it causes."""
 
 import re
 from contextvars import ContextVar
@@ -15,7 +15,7 @@ class Trace(msgspec.Struct):
     request_id: str | None = None
     cause_event_id: str | None = None
     actor_id: str | None = None
-    # How many events, of whatever tenant, led here at least.
+    # The length of the chain of events that led here, across tenants.
     depth: int = 0
 
 
@@ -23,7 +23,7 @@ _current: ContextVar[Trace | None] = ContextVar("trace", default=None)
 
 
 def current() -> Trace:
-    """The trace of this request or job; outside both, a new one."""
+    """Returns the trace of this request or job; outside both, a new one."""
     trace = _current.get()
     if trace is None:
         trace = Trace(correlation_id=new_id("cor"))
@@ -31,7 +31,7 @@ def current() -> Trace:
     return trace
 
 
-def known() -> Trace | None:
+def current_or_none() -> Trace | None:
     return _current.get()
 
 
@@ -39,6 +39,6 @@ def begin(trace: Trace) -> None:
     _current.set(trace)
 
 
-def safe_id(given: str | None, prefix: str) -> str:
-    """The caller's own id when it is plain enough for a header and a log, else a new one."""
-    return given if given and _SAFE.match(given) else new_id(prefix)
+def safe_id(caller_id: str | None, prefix: str) -> str:
+    """Returns the caller's id if it is safe in headers and logs, else a new one."""
+    return caller_id if caller_id and _SAFE.match(caller_id) else new_id(prefix)

@@ -1,4 +1,4 @@
-"""Reading request bodies strictly, with every wrong field told at once."""
+"""Decodes request bodies strictly and reports all invalid fields at once."""
 
 import re
 from functools import lru_cache
@@ -12,9 +12,9 @@ from app.kit.texts import nests_deeper
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOT_JSON = "is not valid JSON"
-_MOST_SHOWN = 100
-_MOST_LEVELS = 600
-# Patterns for texts in bodies; people are told what is meant, not the pattern.
+_MAX_LIST_ITEMS = 100
+_MAX_DEPTH = 600
+# Patterns for texts in bodies; error messages state the meaning instead of the pattern.
 NOT_BLANK = r"\S"
 ONE_LINE = r"^(?![\s\S]*\n)[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
 WORD = r"^(?![\s\S]*\n)[a-z0-9][a-z0-9_.-]{0,63}$"
@@ -28,11 +28,11 @@ _MEANINGS = {
 
 
 def describe_pattern(pattern: str, meaning: str) -> None:
-    """What people are told where a text does not match a pattern of some area."""
+    """Sets the error message for texts that do not match a pattern."""
     _MEANINGS[f"matching regex {pattern!r}"] = meaning
 
 
-_AT = re.compile(r" - at `\$?(.*)`\Z")
+_PATH = re.compile(r" - at `\$?(.*)`\Z")
 
 
 @lru_cache(maxsize=1024)
@@ -41,13 +41,13 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def decode(body: bytes, kind: Any) -> Any:
-    if nests_deeper(body, _MOST_LEVELS):
+    if nests_deeper(body, _MAX_DEPTH):
         raise Invalid.field("body", "is nested too deeply")
     try:
         value = _decoder(kind).decode(body)
         has_nul = b"\\u0000" in body and _has_nul(msgspec.to_builtins(value))
     except msgspec.ValidationError as error:
-        raise Invalid.fields(_problems(body, kind, error)) from None
+        raise Invalid.fields(_find_body_problems(body, kind, error)) from None
     except _UNREADABLE:
         raise Invalid.field("body", _NOT_JSON) from None
     if has_nul:
@@ -55,90 +55,96 @@ def decode(body: bytes, kind: Any) -> Any:
     return value
 
 
-def _problems(body: bytes, kind: Any, error: msgspec.ValidationError) -> dict[str, str]:
+def _find_body_problems(body: bytes, kind: Any, error: msgspec.ValidationError) -> dict[str, str]:
     try:
         value = msgspec.json.decode(body)
     except _UNREADABLE:
         return {"body": _NOT_JSON}
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and not isinstance(value, dict):
         return {"body": "must be a JSON object"}
-    return _wrong(kind, value, "") or {"body": _split(error)[1]}
+    return _find_problems(kind, value, "") or {"body": _split_error(error)[1]}
 
 
 def set_fields(data: msgspec.Struct) -> dict[str, Any]:
-    """The fields that a partial update names."""
+    """Returns the fields that a partial update sets."""
     fields = msgspec.structs.asdict(data)
     return {name: value for name, value in fields.items() if value is not msgspec.UNSET}
 
 
 def convert_field(kind: Any, value: dict[str, Any], name: str) -> Any:
-    """A map within a body as what it must be; every wrong key is named, no value repeated."""
+    """Converts a map within a body. Raises Invalid with all invalid keys, without their values."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise Invalid.fields(_wrong(kind, value, name) or {name: _split(error)[1]}) from None
+        raise Invalid.fields(
+            _find_problems(kind, value, name) or {name: _split_error(error)[1]}
+        ) from None
 
 
-def _wrong(kind: Any, value: Any, path: str) -> dict[str, str]:
-    """What is wrong with a value, by where it is wrong, as deep as one can tell."""
+def _find_problems(kind: Any, value: Any, path: str) -> dict[str, str]:
+    """Returns the problems of a value by their path."""
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        bare = _bare(kind)
-        found: dict[str, str] = {}
+        bare = _strip_optional(kind)
+        problems: dict[str, str] = {}
         if isinstance(bare, type) and issubclass(bare, msgspec.Struct) and isinstance(value, dict):
-            found = _wrong_fields(bare, value, path)
+            problems = _find_field_problems(bare, value, path)
         elif get_origin(bare) is dict and isinstance(value, dict):
             keys, items = get_args(bare)
             for key, item in value.items():
-                found |= _wrong(keys, key, _at(path, key)) | _wrong(items, item, _at(path, key))
+                problems |= _find_problems(keys, key, _join_path(path, key)) | _find_problems(
+                    items, item, _join_path(path, key)
+                )
         elif get_origin(bare) is list and isinstance(value, list):
-            for index, item in enumerate(value[:_MOST_SHOWN]):
-                found |= _wrong(get_args(bare)[0], item, _at(path, index))
+            for index, item in enumerate(value[:_MAX_LIST_ITEMS]):
+                problems |= _find_problems(get_args(bare)[0], item, _join_path(path, index))
         elif get_origin(bare) is Literal:
-            found[path or "body"] = f"must be one of {', '.join(map(str, get_args(bare)))}"
-        return found or {path or "body": _split(error)[1]}
+            problems[path or "body"] = f"must be one of {', '.join(map(str, get_args(bare)))}"
+        return problems or {path or "body": _split_error(error)[1]}
     except RecursionError:
         return {path or "body": "is nested too deeply"}
     return {}
 
 
-def _wrong_fields(kind: type[msgspec.Struct], value: dict[str, Any], path: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _find_field_problems(
+    kind: type[msgspec.Struct], value: dict[str, Any], path: str
+) -> dict[str, str]:
+    problems: dict[str, str] = {}
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     if kind.__struct_config__.forbid_unknown_fields:
         for key in value.keys() - fields.keys():
-            found[_at(path, key)] = f"is not known here; there are {', '.join(fields)}"
+            problems[_join_path(path, key)] = f"is not known here; there are {', '.join(fields)}"
     for key, field in fields.items():
         if key in value:
-            found |= _wrong(field.type, value[key], _at(path, key))
+            problems |= _find_problems(field.type, value[key], _join_path(path, key))
         elif field.required:
-            found[_at(path, key)] = "is required"
-    return found
+            problems[_join_path(path, key)] = "is required"
+    return problems
 
 
-def _at(path: str, key: object) -> str:
+def _join_path(path: str, key: object) -> str:
     return (f"{path}.{key}" if path else str(key))[:200]
 
 
-def _bare(kind: Any) -> Any:
-    """Without what is said about a type, and without the nothing that may stand in its place."""
+def _strip_optional(kind: Any) -> Any:
+    """Strips Annotated, Optional and UNSET from a type."""
     while get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     if get_origin(kind) in {Union, UnionType}:
-        real = [one for one in get_args(kind) if one not in {NoneType, msgspec.UnsetType}]
-        if len(real) == 1:
-            return _bare(real[0])
+        members = [arg for arg in get_args(kind) if arg not in {NoneType, msgspec.UnsetType}]
+        if len(members) == 1:
+            return _strip_optional(members[0])
     return kind
 
 
-def _split(error: msgspec.ValidationError) -> tuple[str, str]:
+def _split_error(error: msgspec.ValidationError) -> tuple[str, str]:
     text = str(error)
-    found = _AT.search(text)
-    path = found.group(1).replace("[", ".").replace("]", "") if found else ""
-    message = text[: found.start()] if found else text
-    meant = (said for known, said in _MEANINGS.items() if message.endswith(known))
-    return path, next(meant, message)
+    match = _PATH.search(text)
+    path = match.group(1).replace("[", ".").replace("]", "") if match else ""
+    message = text[: match.start()] if match else text
+    meanings = (meaning for suffix, meaning in _MEANINGS.items() if message.endswith(suffix))
+    return path, next(meanings, message)
 
 
 def _has_nul(value: Any) -> bool:

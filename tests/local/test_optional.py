@@ -20,14 +20,14 @@ def test_the_reason_is_the_one_that_setup_noted(
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     (tmp_path / ".unavailable-planted").write_text("planted-module==1 has no usable wheels\n")
     assert not optional.is_installed(MISSING)
-    assert optional.why_missing(MISSING) == "planted-module==1 has no usable wheels"
+    assert optional.read_missing_reason(MISSING) == "planted-module==1 has no usable wheels"
 
 
 def test_without_a_note_the_package_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    assert optional.why_missing(MISSING) == "planted-module is not installed"
+    assert optional.read_missing_reason(MISSING) == "planted-module is not installed"
 
 
 def test_every_feature_has_a_lock_file_that_setup_tries() -> None:

@@ -912,7 +912,7 @@ async def test_a_rotation_takes_provider_keys_along(admin: Client, services: Ser
     made = await _create(admin)
     row = await _row(services, made["id"])
     (column,) = [c for c in rotation.sealed_columns() if c.table == "provider_keys"]
-    place = column.place({"id": row.id, "tenant_id": row.tenant_id})
+    place = column.context({"id": row.id, "tenant_id": row.tenant_id})
     newer = Keyring.parse(f"{Keyring.generate('newer')},{services.settings.master_keys}")
     again = newer.rewrap(row.api_key, place)
     assert newer.open(again, keys.seal_context(admin.tenant_id, made["id"])) == SECRET.encode()

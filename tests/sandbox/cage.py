@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from app.kit.sandbox import seccomp
 from app.kit.sandbox.box import Sandbox
-from app.kit.sandbox.program import Language, Program, Ran
+from app.kit.sandbox.program import Language, Program, RunResult
 
 _PRELUDES = {
     "python": """
@@ -79,7 +79,7 @@ class Attack(NamedTuple):
 
 
 class Watched(NamedTuple):
-    ran: Ran
+    ran: RunResult
     seconds: float
     most_processes: int
 
@@ -100,14 +100,14 @@ class Cage:
         given: bytes = b"",
         seconds: float = 10,
         *arguments: str,
-        apart: bool = False,
-    ) -> Ran:
+        result_on_fd3: bool = False,
+    ) -> RunResult:
         program = Program(
             language=language,
             files={"main": code},
             entry="main",
             arguments=arguments,
-            apart=apart,
+            result_on_fd3=result_on_fd3,
         )
         return await self.sandbox.run(program, given, seconds)
 

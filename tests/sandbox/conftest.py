@@ -58,7 +58,7 @@ def secret() -> str:
 def same_user(cage: Cage, monkeypatch: pytest.MonkeyPatch) -> int:
     """The user whom every run of this test is, where it is not whoever runs the tests."""
     monkeypatch.setattr(cage.sandbox, "_uids", repeat(7))
-    return cage.sandbox._uid() or os.geteuid()
+    return cage.sandbox._next_uid() or os.geteuid()
 
 
 @pytest.fixture

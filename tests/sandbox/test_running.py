@@ -52,7 +52,7 @@ _APART = Attack(
 async def test_a_result_apart_is_not_mixed_with_what_is_printed(
     cage: Cage, language: Language
 ) -> None:
-    ran = await cage.run(language, _APART.code(language, {}), apart=True)
+    ran = await cage.run(language, _APART.code(language, {}), result_on_fd3=True)
     assert ran.output == b"result"
     assert ran.log.split() == [b"log", b"tried"]
 

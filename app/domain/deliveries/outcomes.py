@@ -210,7 +210,7 @@ def _mail_text(disabled: WebhookDisabled) -> str:
 @contextmanager
 def _chain_of(work: WorkRow) -> Iterator[None]:
     """What is emitted inside belongs to the chain of this work, not to that of its neighbours."""
-    before = trace.known()
+    before = trace.current_or_none()
     trace.begin(Trace(work.correlation_id, cause_event_id=work.cause_event_id))
     try:
         yield

@@ -31,7 +31,7 @@ from app.domain.vault.types import (
     SshSecrets,
 )
 from app.kit import child_process, clock, databases
-from app.kit.child_process import Ended
+from app.kit.child_process import ProcessFailed
 from app.kit.egress import EgressError, custom_headers
 from app.kit.errors import Invalid
 from app.kit.http_auth import basic, bearer
@@ -171,14 +171,15 @@ async def _database(test: ConnectionTest) -> str:
         ssl_mode=secrets.ssl_mode,
     )
     try:
-        return f"Logged in: {await databases.greet(test.services.egress.guard, login, _SECONDS)}"
+        guard = test.services.egress.guard
+        return f"Logged in: {await databases.read_server_version(guard, login, _SECONDS)}"
     except (asyncpg.PostgresError, aiomysql.Error, OSError) as error:
         raise ConnectionTestFailed(f"the login failed: {type(error).__name__}") from error
 
 
 async def _smtp(test: ConnectionTest) -> str:
     secrets: SmtpSecrets = test.secrets
-    address = await test.services.egress.guard.host(secrets.host, secrets.port)
+    address = await test.services.egress.guard.resolve_host(secrets.host, secrets.port)
     implicit = secrets.use_tls and secrets.port == 465  # noqa: PLR2004  # SMTP over TLS
     client = aiosmtplib.SMTP(
         hostname=address,
@@ -206,12 +207,17 @@ async def _ssh(test: ConnectionTest) -> str:
     # Large, and seldom needed: loading it takes a second that nobody else should wait for.
     asyncssh = await asyncio.to_thread(importlib.import_module, "asyncssh")
     secrets: SshSecrets = test.secrets
-    address = await test.services.egress.guard.host(secrets.host, secrets.port)
+    address = await test.services.egress.guard.resolve_host(secrets.host, secrets.port)
     try:
         # A locked key says itself how much work it is to unlock.
         plain = await _unlocked(secrets) if secrets.passphrase else secrets.private_key
         key = asyncssh.import_private_key(plain)
-    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, ValueError, Ended) as error:
+    except (
+        asyncssh.KeyImportError,
+        asyncssh.KeyEncryptionError,
+        ValueError,
+        ProcessFailed,
+    ) as error:
         raise ConnectionTestFailed(
             "the private key cannot be read; is the passphrase right?"
         ) from error

@@ -1,5 +1,5 @@
-"""Where user code runs: one killable process per run, in the strongest cage this machine has.
+"""Runs user code: one process per run, in the strongest sandbox tier that this machine has.
 
-`box.Sandbox` is what others use. `bubblewrap` and `landlock` are the two tiers, `seccomp` the
-system calls that both refuse, `runtimes` the interpreters that code may run on.
+`box.Sandbox` is the interface. `bubblewrap` and `landlock` are the two tiers, `seccomp` has the
+system calls that both refuse, `runtimes` the interpreters, `supervisor` the limits at run time.
 """

@@ -1,4 +1,4 @@
-"""Running user code. Fail-closed: where no tier passes its test, nothing runs."""
+"""Runs user code in the sandbox. When no tier passes its self-test, no code runs."""
 
 import asyncio
 import os
@@ -16,43 +16,49 @@ from typing import Any, Final, Literal
 import msgspec
 
 from app.kit import logs
-from app.kit.sandbox import bubblewrap, landlock, prisoner, runtimes, seccomp, watch
+from app.kit.sandbox import bubblewrap, landlock, runtimes, seccomp, self_test, supervisor
 from app.kit.sandbox.limits import Limits
-from app.kit.sandbox.program import Language, Program, Ran
+from app.kit.sandbox.program import Language, Program, RunResult
 from app.kit.sandbox.runtimes import Runtimes
-from app.kit.sandbox.watch import Watch
+from app.kit.sandbox.supervisor import Supervisor
 from app.settings import Settings
 
 log = logs.get("sandbox")
 
 Tier = Literal["bubblewrap", "landlock", "none"]
 
-# No run lasts as long.
+# Longer than any run takes.
 _STALE_SECONDS = 900
 _TEST_SECONDS = 10.0
 _LANGUAGES: Final[tuple[Language, ...]] = ("python", "node", "bash")
-# Users that no Debian package and nobody else has; one for each run of the weaker tier.
+# User ids that neither Debian packages nor people have; each run of the Landlock tier gets one.
 _UIDS = range(65000, 65500)
+# The first version of Landlock that scopes signals.
 _SCOPED_SIGNALS = 6
+_LANDLOCK_READABLE = (
+    *("/usr", "/bin", "/lib", "/lib64", "/etc/alternatives", "/etc/ld.so.cache"),
+    # Read-only: a writable mapping of /dev/zero is shared memory that no limit counts.
+    *("/dev/zero", "/dev/urandom", "/dev/random"),
+)
 
 
 class SandboxUnavailable(Exception):
-    """There is no cage on this machine that user code could run in."""
+    """No sandbox on this machine can run the program."""
 
 
 class Sandbox:
-    """One per process; `start` finds the tier."""
+    """One per process; `start` selects the tier."""
 
     def __init__(self, settings: Settings) -> None:
         self._folder = settings.sandbox_home
         self._runtimes: Runtimes | None = None
-        # Several workers begin in different places: who shares a user shares its limits.
+        # A random start per worker: runs that share a user id share its limits.
         self._uids = count(secrets.randbelow(len(_UIDS)))
         self.limits = Limits()
         self.tier: Tier = "none"
 
     async def start(self, allowed: tuple[Tier, ...] = ("bubblewrap", "landlock")) -> Tier:
-        """Try the tiers, the strongest first; the first that keeps a prisoner is used."""
+        """Selects the first allowed tier that passes the self-test."""
         self.tier = "none"
         if sys.platform != "linux":
             log.info(
@@ -67,7 +73,7 @@ class Sandbox:
             return self.tier
         for tier in allowed:
             self.tier = tier
-            problem = await self._tested()
+            problem = await self._find_problem()
             if problem is None:
                 return tier
             log.info("sandbox tier not usable", tier=tier, reason=problem)
@@ -80,25 +86,26 @@ class Sandbox:
             return _LANGUAGES
         return ("python", "bash")
 
-    async def _tested(self) -> str | None:
-        """What is wrong with the present tier, found by locking somebody in."""
+    async def _find_problem(self) -> str | None:
+        """Runs the self-test in the current tier. Returns what it could do, None for nothing."""
         canary = self._folder / "runs" / f"canary-{os.getpid()}"
         canary.write_text("seen", encoding="ascii")
         canary.chmod(0o644)
-        code = prisoner.CODE.replace("CANARY", repr(str(canary)))
+        code = self_test.CODE.replace("CANARY", repr(str(canary)))
         program = Program(language="python", files={"main.py": code}, entry="main.py")
         try:
-            ran = await self.run(program, b"x" * 16, _TEST_SECONDS)
+            result = await self.run(program, b"x" * 16, _TEST_SECONDS)
         except (SandboxUnavailable, OSError, seccomp.NoFilter) as error:
             return str(error) or type(error).__name__
         finally:
             canary.unlink(missing_ok=True)
-        if ran.ending != "exited" or ran.output.strip() != b"[]":
-            return (ran.output + ran.log).decode(errors="replace").strip()[-300:] or ran.ending
+        if result.ending != "exited" or result.output.strip() != b"[]":
+            text = (result.output + result.log).decode(errors="replace").strip()
+            return text[-300:] or result.ending
         return None
 
     async def tidy(self) -> None:
-        """End and remove what a killed worker left behind, once it is old enough to be that."""
+        """Ends and removes runs that a killed worker left, once they are older than any run."""
         await asyncio.to_thread(self._tidy)
 
     def _tidy(self) -> None:
@@ -110,31 +117,32 @@ class Sandbox:
                 with suppress(OSError):
                     age = time.time() - entry.stat(follow_symlinks=False).st_mtime
                     if entry.is_dir(follow_symlinks=False) and age > _STALE_SECONDS:
-                        watch.end_users_of(entry.path)
+                        supervisor.kill_processes_of(entry.path)
                         _remove(Path(entry.path))
 
-    async def run(self, program: Program, given: bytes, timeout_seconds: float) -> Ran:
+    async def run(self, program: Program, content: bytes, timeout_seconds: float) -> RunResult:
+        """Runs a program with `content` as its standard input."""
         if self.tier == "none" or self._runtimes is None:
             raise SandboxUnavailable("this worker has no sandbox; see `parley doctor`")
         if program.language not in self.languages:
             raise SandboxUnavailable(f"this worker has no {program.language}")
-        uid = self._uid()
-        folder = await asyncio.to_thread(self._written, program, uid)
+        uid = self._next_uid()
+        folder = await asyncio.to_thread(self._write_files, program, uid)
         try:
-            async with self._started(program, folder, uid, timeout_seconds) as process:
-                return await Watch(process, self.limits).until_over(given, timeout_seconds)
+            async with self._start_process(program, folder, uid, timeout_seconds) as process:
+                return await Supervisor(process, self.limits).wait(content, timeout_seconds)
         finally:
             await asyncio.to_thread(_remove, folder)
 
-    def _uid(self) -> int:
-        """The user to become; 0 where we are nobody special ourselves."""
+    def _next_uid(self) -> int:
+        """Returns the user id to switch to; 0 when this process is not root and cannot switch."""
         if os.geteuid() != 0:
             return 0
         if self.tier == "bubblewrap":
             return bubblewrap.UID
         return _UIDS[next(self._uids) % len(_UIDS)]
 
-    def _written(self, program: Program, uid: int) -> Path:
+    def _write_files(self, program: Program, uid: int) -> Path:
         folder = Path(tempfile.mkdtemp(dir=self._folder / "runs"))
         try:
             for name, text in program.files.items():
@@ -151,11 +159,11 @@ class Sandbox:
         return folder
 
     @asynccontextmanager
-    async def _started(
+    async def _start_process(
         self, program: Program, folder: Path, uid: int, timeout_seconds: float
     ) -> AsyncIterator[asyncio.subprocess.Process]:
         cpu = int(timeout_seconds) + 2
-        spawn: dict[str, Any] = {
+        options: dict[str, Any] = {
             "stdin": asyncio.subprocess.PIPE,
             "stdout": asyncio.subprocess.PIPE,
             "stderr": asyncio.subprocess.PIPE,
@@ -164,17 +172,17 @@ class Sandbox:
             "start_new_session": True,
         }
         if self.tier == "bubblewrap":
-            command, descriptor = self._in_bubblewrap(program, folder, cpu)
+            command, descriptor = self._bubblewrap_command(program, folder, cpu)
             close = bubblewrap.without_inherited(descriptor)
             command = [*close, *(bubblewrap.as_nobody() if uid else []), *command]
         else:
-            command, descriptor = self._in_landlock(program, folder, uid, cpu), None
-            # The launcher still is who we are, and knows as little as what follows it.
+            command, descriptor = self._landlock_command(program, folder, uid, cpu), None
+            # The launcher runs as this user and gets no more environment than the code.
             home = str(self._runtimes.python) if self._runtimes else ""
-            spawn["env"] = {"PYTHONHOME": home, "LD_LIBRARY_PATH": f"{home}/lib"}
+            options["env"] = {"PYTHONHOME": home, "LD_LIBRARY_PATH": f"{home}/lib"}
         try:
             process = await asyncio.create_subprocess_exec(
-                *command, pass_fds=() if descriptor is None else (descriptor,), **spawn
+                *command, pass_fds=() if descriptor is None else (descriptor,), **options
             )
         finally:
             if descriptor is not None:
@@ -182,12 +190,15 @@ class Sandbox:
         try:
             yield process
         finally:
-            watch.end(process)
-            await watch.closed(process)
+            supervisor.kill(process)
+            await supervisor.wait_closed(process)
 
-    def _in_bubblewrap(self, program: Program, folder: Path, cpu: int) -> tuple[list[str], int]:
-        found = bubblewrap.find()
-        if found is None or self._runtimes is None:
+    def _bubblewrap_command(
+        self, program: Program, folder: Path, cpu: int
+    ) -> tuple[list[str], int]:
+        """Returns the command and the descriptor of the seccomp filter that it reads."""
+        bwrap = bubblewrap.find()
+        if bwrap is None or self._runtimes is None:
             raise SandboxUnavailable("bubblewrap is not installed")
         places = bubblewrap.places()
         environment = _environment(places)
@@ -195,18 +206,18 @@ class Sandbox:
         descriptor = os.memfd_create("seccomp", 0)
         os.write(descriptor, filter_)
         os.lseek(descriptor, 0, os.SEEK_SET)
-        outer = bubblewrap.command(found, self._runtimes, folder, descriptor, environment)
-        inner = bubblewrap.entered(
-            _interpreter(program, places), self.limits, cpu, apart=program.apart
+        outer = bubblewrap.command(bwrap, self._runtimes, folder, descriptor, environment)
+        inner = bubblewrap.with_limits(
+            _interpreter(program, places), self.limits, cpu, result_on_fd3=program.result_on_fd3
         )
         return [*outer, "--", *inner], descriptor
 
-    def _in_landlock(self, program: Program, folder: Path, uid: int, cpu: int) -> list[str]:
-        known = landlock.version()
-        if not known or self._runtimes is None:
+    def _landlock_command(self, program: Program, folder: Path, uid: int, cpu: int) -> list[str]:
+        version = landlock.version()
+        if not version or self._runtimes is None:
             raise SandboxUnavailable("this kernel has no Landlock")
-        if not uid and known < _SCOPED_SIGNALS:
-            # As the same user, nothing would keep code from signalling us.
+        if not uid and version < _SCOPED_SIGNALS:
+            # Code of the same user could send signals to this process.
             raise SandboxUnavailable("this kernel's Landlock does not scope signals")
         places = {
             "python": str(self._runtimes.python),
@@ -215,33 +226,33 @@ class Sandbox:
             "code": str(folder),
             "home": str(folder),
         }
-        limits = self.limits
-        orders = {
+        config = {
             "uid": uid,
-            "limits": {
-                "RLIMIT_CORE": 0,
-                "RLIMIT_NPROC": limits.processes + (0 if uid else _own_processes()),
-                "RLIMIT_DATA": limits.process_bytes,
-                "RLIMIT_FSIZE": 0,
-                "RLIMIT_NOFILE": limits.open_files,
-                "RLIMIT_CPU": cpu,
-            },
+            "limits": self._resource_limits(uid, cpu),
             "readable": [
-                *("/usr", "/bin", "/lib", "/lib64", "/etc/alternatives", "/etc/ld.so.cache"),
+                *_LANDLOCK_READABLE,
                 *(places["packages"], str(self._runtimes.home), places["code"]),
-                # Who could write to zero could map and share it: memory that no limit counts.
-                *("/dev/zero", "/dev/urandom", "/dev/random"),
             ],
             "devices": ["/dev/null"],
             "seccomp": seccomp.program(namespaces=False).hex(),
-            "apart": program.apart,
+            "result_on_fd3": program.result_on_fd3,
             "code": places["code"],
             "command": _interpreter(program, places),
             "environment": _environment(places),
         }
         python = str(self._runtimes.python / "bin" / "python3")
         script = str(Path(landlock.__file__))
-        return [python, "-s", "-S", "-B", script, msgspec.json.encode(orders).decode()]
+        return [python, "-s", "-S", "-B", script, msgspec.json.encode(config).decode()]
+
+    def _resource_limits(self, uid: int, cpu: int) -> dict[str, int]:
+        return {
+            "RLIMIT_CORE": 0,
+            "RLIMIT_NPROC": self.limits.processes + (0 if uid else _count_own_threads()),
+            "RLIMIT_DATA": self.limits.process_bytes,
+            "RLIMIT_FSIZE": 0,
+            "RLIMIT_NOFILE": self.limits.open_files,
+            "RLIMIT_CPU": cpu,
+        }
 
 
 def _interpreter(program: Program, places: Mapping[str, str]) -> list[str]:
@@ -262,7 +273,7 @@ def _environment(places: Mapping[str, str]) -> dict[str, str]:
         "PATH": f"/usr/bin:/bin:{places['python']}/bin:{os.path.dirname(places['node'])}",  # noqa: PTH120
         "HOME": places["home"],
         "LANG": "C.UTF-8",
-        # Node looks for this in /etc, where it may not.
+        # Node otherwise reads its configuration from /etc, which it may not.
         "OPENSSL_CONF": "/dev/null",
         "LD_LIBRARY_PATH": f"{places['python']}/lib",
         "PYTHONHOME": places["python"],
@@ -272,17 +283,17 @@ def _environment(places: Mapping[str, str]) -> dict[str, str]:
 
 def _remove(folder: Path) -> None:
     with suppress(OSError):
-        # Its owner may not write to it either.
+        # The folder is read-only for its owner as well.
         folder.chmod(0o700)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _own_processes() -> int:
-    """How many processes and threads we, as this user, have already: the limit counts them all."""
-    mine, found = os.geteuid(), 0
+def _count_own_threads() -> int:
+    """Returns how many threads run as this user: RLIMIT_NPROC counts all of them."""
+    own_uid, threads = os.geteuid(), 0
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             with suppress(OSError):
-                if process.stat().st_uid == mine:
-                    found += sum(1 for _ in (process / "task").iterdir())
-    return found
+                if process.stat().st_uid == own_uid:
+                    threads += sum(1 for _ in (process / "task").iterdir())
+    return threads

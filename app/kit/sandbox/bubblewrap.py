@@ -1,7 +1,7 @@
-"""The stronger tier: namespaces of its own, made by bubblewrap.
+"""The stronger tier: each run has namespaces of its own, created by bubblewrap.
 
-Nothing of the machine is there but a read-only /usr, the copied interpreters and the code itself:
-no /proc, no network, no other process, no environment. /tmp is a small file system in memory.
+A run sees only a read-only /usr, the copied interpreters and its code: no /proc, no network, no
+other process, no environment. /tmp is a small file system in memory.
 """
 
 import shutil
@@ -13,20 +13,20 @@ from app.kit.sandbox.runtimes import Runtimes
 UID = 65534
 _CODE = "/code"
 
-# Without its files: with a socket as its input, as uvloop gives it, bash would read them.
+# Bash reads its start-up files when its input is a socket, as with uvloop.
 _BASH = ("/usr/bin/bash", "--noprofile", "--norc", "-c")
 
-# Limits are set within the namespaces, where processes are counted apart from everybody else's.
-# What a function returns leaves by descriptor 3; what it prints is its log.
+# The limits are set inside the namespaces, where only the run's own processes count.
+# With `fd3`, the code writes its result to descriptor 3, and what it prints is its log.
 _ENTER = """
 ulimit -c 0 -u "$1" -d "$2" -f "$3" -n "$4" -t "$5" || exit 125
-if [ "$6" = apart ]; then exec 3>&1 1>&2; fi
+if [ "$6" = fd3 ]; then exec 3>&1 1>&2; fi
 shift 6
 exec "$@"
 """
 
 
-# The worker's event loop leaves open whatever is inheritable; only the filter is passed on.
+# The worker's event loop leaves inheritable descriptors open; only the filter's is passed on.
 _CLOSE = """
 for path in /proc/self/fd/*; do
   number=${path##*/}
@@ -42,12 +42,12 @@ def find() -> str | None:
 
 
 def without_inherited(seccomp_fd: int) -> list[str]:
-    """Put before a command: it has no descriptor but the usual three and the filter's."""
+    """Returns a command prefix that closes all descriptors but 0 to 2 and the filter's."""
     return [*_BASH, _CLOSE, "close", str(seccomp_fd)]
 
 
 def as_nobody() -> list[str]:
-    """Root gives up being root before anything else happens."""
+    """Returns a command prefix that switches from root to an unprivileged user."""
     program = shutil.which("setpriv")
     if program is None:
         raise FileNotFoundError("setpriv is not installed")
@@ -63,7 +63,7 @@ def command(
         str(runtimes.packages): "/packages",
         str(code): _CODE,
     }
-    words = [
+    arguments = [
         program,
         "--unshare-all",
         "--unshare-user",
@@ -80,23 +80,25 @@ def command(
         "sandbox",
     ]
     for source, target in binds.items():
-        words += ["--ro-bind", source, target]
+        arguments += ["--ro-bind", source, target]
     for name in ("bin", "lib", "lib64"):
-        words += ["--symlink", f"usr/{name}", f"/{name}"]
-    words += ["--ro-bind-try", "/etc/alternatives", "/etc/alternatives"]
-    # Not zero: mapped and shared, it is memory that no limit counts.
+        arguments += ["--symlink", f"usr/{name}", f"/{name}"]
+    arguments += ["--ro-bind-try", "/etc/alternatives", "/etc/alternatives"]
+    # Without /dev/zero: a shared mapping of it is memory that no limit counts.
     for name in ("null", "random", "urandom"):
-        words += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
-    words += ["--size", str(Limits().scratch_bytes), "--tmpfs", "/tmp"]  # noqa: S108  # inside
-    words += ["--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108
-    words += ["--seccomp", str(seccomp_fd)]
+        arguments += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    arguments += ["--size", str(Limits().scratch_bytes), "--tmpfs", "/tmp"]  # noqa: S108  # inside
+    arguments += ["--remount-ro", "/", "--chdir", "/tmp"]  # noqa: S108
+    arguments += ["--seccomp", str(seccomp_fd)]
     for name, value in environment.items():
-        words += ["--setenv", name, value]
-    return words
+        arguments += ["--setenv", name, value]
+    return arguments
 
 
-def entered(inner: list[str], limits: Limits, cpu_seconds: int, *, apart: bool) -> list[str]:
-    """The command within, behind its limits."""
+def with_limits(
+    inner: list[str], limits: Limits, cpu_seconds: int, *, result_on_fd3: bool
+) -> list[str]:
+    """Returns the command that sets the limits inside the namespaces and runs `inner`."""
     kib = 1024
     numbers = (
         limits.processes,
@@ -105,12 +107,12 @@ def entered(inner: list[str], limits: Limits, cpu_seconds: int, *, apart: bool) 
         limits.open_files,
         cpu_seconds,
     )
-    given = [str(number) for number in numbers]
-    return [*_BASH, _ENTER, "enter", *given, "apart" if apart else "-", *inner]
+    mode = "fd3" if result_on_fd3 else "-"
+    return [*_BASH, _ENTER, "enter", *map(str, numbers), mode, *inner]
 
 
 def places() -> dict[str, str]:
-    """Where code finds things within."""
+    """Returns the paths inside the namespaces."""
     return {
         "python": "/runtime/python",
         "node": "/runtime/node/node",

@@ -1,4 +1,4 @@
-"""What a run may use."""
+"""The resource limits of a run."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ MIB = 1024 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a whole run, except `process_bytes`, which holds for each of its processes."""
+    """Limits of a whole run, except `process_bytes`, which applies to each of its processes."""
 
     processes: int = 48
     process_bytes: int = 1024 * MIB

@@ -1,4 +1,4 @@
-"""Python packages that the operator put within reach of user code: wheels, never at run time."""
+"""Python packages for user code, which the operator installs from wheels before any run."""
 
 import re
 import shutil
@@ -9,64 +9,64 @@ from pathlib import Path
 
 from app.kit.sandbox import runtimes
 
-_NOT_NAME = re.compile(r"[-_.]+")
+_SEPARATORS = re.compile(r"[-_.]+")
 
 
 class CannotInstall(Exception):
-    """The installer's own words."""
+    """The message is the installer's own."""
 
 
-def normal(name: str) -> str:
-    return _NOT_NAME.sub("-", name).lower()
+def normalize_name(name: str) -> str:
+    return _SEPARATORS.sub("-", name).lower()
 
 
 def installed(sandbox_dir: Path) -> dict[str, str]:
-    """Names and versions."""
+    """Returns the version of each installed package by its normalized name."""
     folder = runtimes.packages_dir(sandbox_dir)
     if not folder.is_dir():
         return {}
-    found: dict[str, str] = {}
-    every: list[Distribution] = list(distributions(path=[str(folder)]))
-    for one in every:
-        found[normal(one.metadata["Name"])] = one.version
-    return dict(sorted(found.items()))
+    packages: list[Distribution] = list(distributions(path=[str(folder)]))
+    versions = {normalize_name(package.metadata["Name"]): package.version for package in packages}
+    return dict(sorted(versions.items()))
 
 
-def missing(sandbox_dir: Path, wanted: list[str]) -> list[str]:
-    if not wanted:
+def missing(sandbox_dir: Path, names: list[str]) -> list[str]:
+    """Returns those of the names that are not installed."""
+    if not names:
         return []
-    have = installed(sandbox_dir)
-    return [name for name in wanted if normal(name) not in have]
+    versions = installed(sandbox_dir)
+    return [name for name in names if normalize_name(name) not in versions]
 
 
-def add(sandbox_dir: Path, wanted: list[str]) -> None:
+def add(sandbox_dir: Path, requirements: list[str]) -> None:
     folder = runtimes.packages_dir(sandbox_dir)
-    runtimes.open_folder(sandbox_dir)
-    runtimes.open_folder(folder)
-    # A name like --index-url would be an option.
-    options = [name for name in wanted if name.startswith("-")]
-    if options:
-        raise CannotInstall(f"{options[0]} is no package")
-    command = [*_installer(), "--only-binary", ":all:", "--target", str(folder), "--", *wanted]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode != 0:
-        raise CannotInstall(done.stderr.strip()[-1000:])
+    runtimes.make_readable_folder(sandbox_dir)
+    runtimes.make_readable_folder(folder)
+    # The installer would read a name like --index-url as an option.
+    for requirement in requirements:
+        if requirement.startswith("-"):
+            raise CannotInstall(f"{requirement} is no package")
+    options = ["--only-binary", ":all:", "--target", str(folder)]
+    command = [*_installer(), *options, "--", *requirements]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if result.returncode != 0:
+        raise CannotInstall(result.stderr.strip()[-1000:])
     for path in folder.rglob("*"):
         path.chmod(path.stat().st_mode | 0o444 | (0o111 if path.is_dir() else 0))
 
 
 def remove(sandbox_dir: Path, name: str) -> bool:
-    """With the files that came with it; False if it was not there."""
+    """Removes a package and its files. Returns False when it is not installed."""
     folder = runtimes.packages_dir(sandbox_dir).resolve()
-    for one in distributions(path=[str(folder)]):
-        if normal(one.metadata["Name"]) != normal(name):
+    for package in distributions(path=[str(folder)]):
+        if normalize_name(package.metadata["Name"]) != normalize_name(name):
             continue
-        for file in one.files or []:
-            path = Path(str(one.locate_file(file))).resolve()
+        for file in package.files or []:
+            path = Path(str(package.locate_file(file))).resolve()
             if path.is_relative_to(folder):
                 path.unlink(missing_ok=True)
         for path in folder.glob("*.dist-info"):
-            if normal(path.name.partition("-")[0]) == normal(name):
+            if normalize_name(path.name.partition("-")[0]) == normalize_name(name):
                 shutil.rmtree(path)
         return True
     return False

@@ -1,4 +1,4 @@
-"""What is run, and what came of it."""
+"""The program of a run, and the result of the run."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -10,19 +10,19 @@ Ending = Literal["exited", "timeout", "output", "memory"]
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """Code to run: files by name, and which of them is where to begin.
+    """Code to run: files by name, and the name of the file to start.
 
-    `apart`: what the code has to say leaves by descriptor 3, and what it prints is its log.
+    With `result_on_fd3` the code writes its result to descriptor 3, and what it prints is its log.
     """
 
     language: Language
     files: Mapping[str, str]
     entry: str
     arguments: tuple[str, ...] = ()
-    apart: bool = False
+    result_on_fd3: bool = False
 
 
-class Ran(msgspec.Struct, frozen=True):
+class RunResult(msgspec.Struct, frozen=True):
     ending: Ending
     exit_code: int
     output: bytes

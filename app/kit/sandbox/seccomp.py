@@ -1,7 +1,7 @@
-"""The system calls that no user code makes: a seccomp program, assembled without any library.
+"""The system calls that user code may not make: a seccomp program, assembled without a library.
 
-Everything that ordinary programs do is let through; what reaches other processes, the network, the
-kernel's rarely used corners or memory that no limit counts fails with EPERM.
+Calls of ordinary programs are allowed. Calls that reach other processes, the network, rarely used
+parts of the kernel or memory that no limit counts fail with EPERM.
 """
 
 import errno
@@ -23,24 +23,24 @@ _REFUSE = 0x00050000
 _NUMBER, _ARCH, _FIRST_ARG = 0, 4, 16
 _X32 = 0x40000000
 
-# What makes a process part of other namespaces: CLONE_NEW* flags of clone and unshare.
+# The CLONE_NEW* flags of clone and unshare, which create namespaces.
 _NEW_NAMESPACES = 0x7E020000
-# Shared memory that belongs to no file is counted by no limit.
-_SHARED_NOWHERE = 0x21
+# MAP_SHARED | MAP_ANONYMOUS: memory that no limit counts.
+_SHARED_ANONYMOUS = 0x21
 
 _ARCHS: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 # name: (x86_64, aarch64); None where the processor has no such call.
 _Calls = dict[str, tuple[int | None, int | None]]
 _REFUSED: Final[_Calls] = {
-    # The network; pairs of connected sockets are pipes, and event loops want them.
+    # The network. Socket pairs stay allowed: event loops use them as pipes.
     "socket": (41, 198),
     "connect": (42, 203),
     "bind": (49, 200),
     "listen": (50, 201),
     "accept": (43, 202),
     "accept4": (288, 242),
-    # These open what seccomp does not see, or start work in the kernel.
+    # These do work in the kernel that seccomp does not see.
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
@@ -123,12 +123,12 @@ _REFUSED: Final[_Calls] = {
     "move_pages": (279, 239),
     "mbind": (237, 235),
 }
-# Only where there are no namespaces: what reaches the machine's files and processes all the same.
+# Without namespaces: calls that reach files and processes of the machine despite Landlock.
 _REFUSED_WITHOUT_NAMESPACES: Final[_Calls] = {
-    # Who leaves its process group is not ended with it.
+    # A process that leaves its process group is not killed with it.
     "setsid": (112, 157),
     "setpgid": (109, 154),
-    # Landlock lets the owner of a file change what is written about it.
+    # Landlock lets the owner of a file change its metadata.
     "chmod": (90, None),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
@@ -150,11 +150,11 @@ _REFUSED_WITHOUT_NAMESPACES: Final[_Calls] = {
     "fremovexattr": (199, 16),
     "removexattrat": (466, 466),
     "file_setattr": (469, 469),
-    # Nor does it keep anybody from watching what others name their files.
+    # Landlock lets a process watch the file names of others.
     "inotify_init": (253, None),
     "inotify_init1": (294, 26),
     "inotify_add_watch": (254, 27),
-    # The pace of any process of the same user.
+    # The priority of other processes of the same user.
     "setpriority": (141, 140),
     "ioprio_set": (251, 30),
     "sched_setparam": (142, 118),
@@ -170,22 +170,22 @@ _BY_ARGUMENTS: Final[_Calls] = {
     "prlimit64": (302, 261),
     "socketpair": (53, 199),
 }
-_ONESELF, _UNIX = 0, 1
+_OWN_PID, _AF_UNIX = 0, 1
 # A bit of SOCK_DGRAM and SOCK_RAW: such a socket, even one of a pair, sends to any address.
-_SENDS_ANYWHERE = 2
+_DATAGRAM_BIT = 2
 
 
 class NoFilter(Exception):
-    """The calls of this processor are not known."""
+    """There is no system call table for this processor."""
 
 
 def refused_calls(machine: str, *, namespaces: bool) -> dict[str, int]:
-    """The calls that are refused whatever their arguments: numbers by name."""
+    """Returns the calls that are refused with any arguments: numbers by name."""
     return _numbers(machine, _REFUSED if namespaces else _REFUSED | _REFUSED_WITHOUT_NAMESPACES)
 
 
 def known_calls(machine: str) -> dict[str, int]:
-    """Every call that a filter looks at: numbers by name."""
+    """Returns every call that the filters name: numbers by name."""
     return _numbers(machine, _REFUSED | _REFUSED_WITHOUT_NAMESPACES | _BY_ARGUMENTS)
 
 
@@ -197,7 +197,7 @@ def _numbers(machine: str, calls: _Calls) -> dict[str, int]:
 
 
 def program(*, namespaces: bool, machine: str | None = None) -> bytes:
-    """The filter as `seccomp(2)` and bubblewrap take it, for this processor or the one named."""
+    """Returns the filter in the format of `seccomp(2)` and bubblewrap."""
     machine = machine or platform.machine()
     refused = refused_calls(machine, namespaces=namespaces)
     by_arguments = _numbers(machine, _BY_ARGUMENTS)
@@ -208,46 +208,46 @@ def program(*, namespaces: bool, machine: str | None = None) -> bytes:
         _op(_LOAD, _NUMBER),
     ]
     if machine == "x86_64":
-        # The x32 calls are the same ones under other numbers.
+        # The x32 calls are the same calls under other numbers.
         code += [_op(_JUMP_GREATER_EQUAL, _X32, 0, 1), _op(_RETURN, _KILL)]
     for number in sorted(refused.values()):
         code += [_op(_JUMP_EQUAL, number, 0, 1), _op(_RETURN, _REFUSE | errno.EPERM)]
-    # Its flags lie in memory, where a filter cannot look; the C library then uses clone.
+    # A filter cannot read clone3's flags in memory; after ENOSYS the C library uses clone.
     code += [
         _op(_JUMP_EQUAL, by_arguments["clone3"], 0, 1),
         _op(_RETURN, _REFUSE | errno.ENOSYS),
     ]
-    code += _with_bits(by_arguments["clone"], 0, _NEW_NAMESPACES, any_of=True)
-    code += _with_bits(by_arguments["mmap"], 3, _SHARED_NOWHERE, any_of=False)
-    code += _unless(by_arguments["prlimit64"], 0, _ONESELF)
-    code += _unless(by_arguments["socketpair"], 0, _UNIX)
-    code += _with_bits(by_arguments["socketpair"], 1, _SENDS_ANYWHERE, any_of=True)
+    code += _refuse_with_bits(by_arguments["clone"], 0, _NEW_NAMESPACES, any_of=True)
+    code += _refuse_with_bits(by_arguments["mmap"], 3, _SHARED_ANONYMOUS, any_of=False)
+    code += _refuse_unless(by_arguments["prlimit64"], 0, _OWN_PID)
+    code += _refuse_unless(by_arguments["socketpair"], 0, _AF_UNIX)
+    code += _refuse_with_bits(by_arguments["socketpair"], 1, _DATAGRAM_BIT, any_of=True)
     code.append(_op(_RETURN, _ALLOW))
     return b"".join(code)
 
 
-def _with_bits(number: int, argument: int, bits: int, *, any_of: bool) -> list[bytes]:
-    """Refuse a call whose argument has some, or all, of these bits."""
-    look = [_op(_LOAD, _FIRST_ARG + 8 * argument)]
-    look += (
+def _refuse_with_bits(number: int, argument: int, bits: int, *, any_of: bool) -> list[bytes]:
+    """Refuses a call whose argument has any, or all, of these bits."""
+    check = [_op(_LOAD, _FIRST_ARG + 8 * argument)]
+    check += (
         [_op(_JUMP_ANY_BIT, bits, 0, 1)]
         if any_of
         else [_op(_AND, bits), _op(_JUMP_EQUAL, bits, 0, 1)]
     )
-    return _refused_after(number, look)
+    return _refuse_after(number, check)
 
 
-def _unless(number: int, argument: int, value: int) -> list[bytes]:
-    """Refuse a call whose argument is anything else."""
-    look = [_op(_LOAD, _FIRST_ARG + 8 * argument), _op(_JUMP_EQUAL, value, 1, 0)]
-    return _refused_after(number, look)
+def _refuse_unless(number: int, argument: int, value: int) -> list[bytes]:
+    """Refuses a call whose argument has another value."""
+    check = [_op(_LOAD, _FIRST_ARG + 8 * argument), _op(_JUMP_EQUAL, value, 1, 0)]
+    return _refuse_after(number, check)
 
 
-def _refused_after(number: int, look: list[bytes]) -> list[bytes]:
-    look = [*look, _op(_RETURN, _REFUSE | errno.EPERM)]
-    # Back to the number, for the next comparison.
-    look.append(_op(_LOAD, _NUMBER))
-    return [_op(_JUMP_EQUAL, number, 0, len(look)), *look]
+def _refuse_after(number: int, check: list[bytes]) -> list[bytes]:
+    check = [*check, _op(_RETURN, _REFUSE | errno.EPERM)]
+    # Loads the call's number again for the next comparison.
+    check.append(_op(_LOAD, _NUMBER))
+    return [_op(_JUMP_EQUAL, number, 0, len(check)), *check]
 
 
 def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

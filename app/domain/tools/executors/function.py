@@ -86,7 +86,7 @@ async def run(task: Task[FunctionConfig], around: Surroundings) -> Any:
         language=language,  # type: ignore[arg-type]
         files={start: starter, code: task.config.code},
         entry=start,
-        apart=True,
+        result_on_fd3=True,
     )
     given = msgspec.json.encode(task.input)
     ran = await sandboxed.run(around, program, given, task.seconds, task.config.packages)

@@ -15,7 +15,7 @@ from app.domain.tools.executors.protocol import Surroundings, Task, ToolFailed
 from app.domain.tools.executors.rows import result
 from app.domain.tools.executors.sql import Statement
 from app.kit import databases
-from app.kit.postgres_relay import TooMuchSaid
+from app.kit.postgres_relay import SessionTooLarge
 
 
 async def run(
@@ -44,7 +44,7 @@ async def run(
             connection.transaction(readonly=reads),
         ):
             return await _in_postgres(connection, statement, params, task.config.max_rows)
-    except TooMuchSaid as error:
+    except SessionTooLarge as error:
         raise ToolFailed(
             "output_too_large", "the rows are more than 1 MiB; ask for less"
         ) from error

@@ -3,14 +3,14 @@
 from app.domain.tools.executors.protocol import Surroundings, ToolFailed
 from app.kit.sandbox import packages
 from app.kit.sandbox.box import SandboxUnavailable
-from app.kit.sandbox.program import Program, Ran
+from app.kit.sandbox.program import Program, RunResult
 
 _LOG_CHARS = 2000
 
 
 async def run(
     around: Surroundings, program: Program, given: bytes, seconds: float, wanted: list[str]
-) -> Ran:
+) -> RunResult:
     """What came of it, if it came to an end by itself."""
     missing = packages.missing(around.settings.sandbox_home, wanted)
     if missing:
@@ -30,6 +30,6 @@ async def run(
             return ran
 
 
-def log_of(ran: Ran) -> str:
+def log_of(ran: RunResult) -> str:
     """The end of what it printed, where errors stand."""
     return ran.log.decode(errors="replace").strip()[-_LOG_CHARS:]

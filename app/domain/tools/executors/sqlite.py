@@ -59,7 +59,7 @@ async def run(
             memory_mib=_MEMORY_MIB,
             file_mib=_FILE_MIB,
         )
-    except child_process.Ended as error:
+    except child_process.ProcessFailed as error:
         raise ToolFailed("runtime_error", "the statement took more than it may") from error
     answer = msgspec.json.decode(told, type=_Answer)
     if answer.code is not None:

@@ -12,12 +12,12 @@ KINDS = AREAS.work_kinds.values()
 
 def test_queues_that_no_worker_takes_are_named() -> None:
     workers = [Beat("worker", "a", ["chat"]), Beat("worker", "b", ["tools", "default"])]
-    assert heartbeat.untaken(workers, KINDS) == ["deliveries"]
+    assert heartbeat.find_unserved_queues(workers, KINDS) == ["deliveries"]
 
 
 def test_workers_that_take_all_queues_leave_none(services: Services) -> None:
     workers = [Beat("worker", "a", list(QUEUES))]
-    assert heartbeat.untaken(workers, KINDS) == []
+    assert heartbeat.find_unserved_queues(workers, KINDS) == []
     assert health._workers(services, workers).state == "ok"
 
 

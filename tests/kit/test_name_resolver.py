@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.kit import egress
-from app.kit.egress import Names
+from app.kit import egress_guard
+from app.kit.egress_guard import NameResolver
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Any:
 async def test_others_names_are_found_meanwhile(
     monkeypatch: pytest.MonkeyPatch, stuck: threading.Event
 ) -> None:
-    names = Names()
+    names = NameResolver()
     hanging = [asyncio.create_task(names.resolve(f"h{n}.slow.test", 80)) for n in range(150)]
     await asyncio.sleep(0)
     assert await names.resolve("localhost", 80)
@@ -42,8 +42,8 @@ async def test_others_names_are_found_meanwhile(
 async def test_who_gives_up_waiting_leaves_no_trace(
     monkeypatch: pytest.MonkeyPatch, stuck: threading.Event
 ) -> None:
-    monkeypatch.setattr(egress, "LOOKUP_SECONDS", 0.05)
-    names = Names()
+    monkeypatch.setattr(egress_guard, "LOOKUP_SECONDS", 0.05)
+    names = NameResolver()
     asked = [names.resolve(f"h{n}.slow.test", 80) for n in range(20)]
     outcomes = await asyncio.gather(*asked, return_exceptions=True)
     assert all("in time" in str(outcome) for outcome in outcomes)
@@ -64,4 +64,4 @@ async def test_who_gives_up_waiting_leaves_no_trace(
     ],
 )
 def test_a_domain_is_what_somebody_registered(host: str, domain: str) -> None:
-    assert egress._domain_of(host) == domain
+    assert egress_guard._registered_domain(host) == domain

@@ -1,0 +1,324 @@
+"""The egress guard: which addresses, hosts and URLs a request of a tenant may reach."""
+
+import ipaddress
+import socket
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from yarl import URL
+
+from app.kit.egress import AllowList, BlockedAddress, EgressError, Guard, is_public
+from tests.kit.egress_servers import LOOPBACK, METADATA, PUBLIC, FakeResolver
+
+# Which addresses are public
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        pytest.param("127.0.0.1", id="loopback"),
+        pytest.param("127.255.255.254", id="the end of loopback"),
+        pytest.param("10.0.0.1", id="private 10"),
+        pytest.param("172.16.0.1", id="private 172.16"),
+        pytest.param("172.31.255.255", id="private 172.31"),
+        pytest.param("192.168.1.1", id="private 192.168"),
+        pytest.param(METADATA, id="metadata"),
+        pytest.param("169.254.0.1", id="link-local"),
+        pytest.param("0.0.0.0", id="unspecified"),
+        pytest.param("0.1.2.3", id="this network"),
+        pytest.param("100.64.0.1", id="CGNAT"),
+        pytest.param("100.127.255.254", id="the end of CGNAT"),
+        pytest.param("192.0.0.1", id="protocol assignments"),
+        pytest.param("192.0.0.170", id="NAT64 discovery"),
+        pytest.param("192.0.2.1", id="documentation 1"),
+        pytest.param("198.51.100.1", id="documentation 2"),
+        pytest.param("203.0.113.1", id="documentation 3"),
+        pytest.param("192.88.99.1", id="6to4 relay"),
+        pytest.param("198.18.0.1", id="benchmarks"),
+        pytest.param("224.0.0.1", id="multicast"),
+        pytest.param("239.255.255.250", id="SSDP"),
+        pytest.param("240.0.0.1", id="reserved"),
+        pytest.param("255.255.255.255", id="broadcast"),
+        pytest.param("::", id="unspecified 6"),
+        pytest.param("::1", id="loopback 6"),
+        pytest.param("::127.0.0.1", id="IPv4-compatible"),
+        pytest.param("::ffff:127.0.0.1", id="mapped loopback"),
+        pytest.param("::ffff:7f00:1", id="mapped loopback in hex"),
+        pytest.param("::ffff:10.0.0.1", id="mapped private"),
+        pytest.param(f"::ffff:{METADATA}", id="mapped metadata"),
+        pytest.param("64:ff9b::127.0.0.1", id="NAT64 of loopback"),
+        pytest.param("64:ff9b::8.8.8.8", id="NAT64 of a public address"),
+        pytest.param("64:ff9b:1::1", id="local NAT64"),
+        pytest.param("64:ff9b:1:ffff::a9fe:a9fe", id="local NAT64 of metadata"),
+        pytest.param("100::1", id="discard"),
+        pytest.param("2001::1", id="Teredo"),
+        pytest.param("2001:0:4136:e378:8000:63bf:3fff:fdd2", id="Teredo of a client"),
+        pytest.param("2001:10::1", id="ORCHID"),
+        pytest.param("2001:20::1", id="ORCHIDv2"),
+        pytest.param("2001:db8::1", id="documentation 6"),
+        pytest.param("3fff::1", id="new documentation 6"),
+        pytest.param("2002:7f00:1::", id="6to4 of loopback"),
+        pytest.param("2002:5db8:d822::1", id="6to4 of a public address"),
+        pytest.param("5f00::1", id="segment routing"),
+        pytest.param("fc00::1", id="unique-local"),
+        pytest.param("fd12:3456:789a::1", id="unique-local in use"),
+        pytest.param("fd00:ec2::254", id="metadata 6"),
+        pytest.param("fe80::1", id="link-local 6"),
+        pytest.param("fec0::1", id="site-local"),
+        pytest.param("ff02::1", id="multicast 6"),
+        pytest.param("fe80::1%eth0", id="link-local with a zone"),
+        pytest.param("2606:4700::1111%eth0", id="public with a zone"),
+    ],
+)
+def test_an_address_that_is_not_global_is_refused(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        pytest.param("::ffff:0:127.0.0.1", id="IPv4-translated loopback"),
+        pytest.param("::ffff:0:169.254.169.254", id="IPv4-translated metadata"),
+        pytest.param("1::1", id="reserved, below"),
+        pytest.param("4000::1", id="reserved, above"),
+        pytest.param("c000::1", id="reserved, far above"),
+    ],
+)
+def test_ipv6_outside_of_the_global_unicast_range_is_refused(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "localhost",
+        "example.com",
+        "2130706433",
+        "0177.0.0.1",
+        "0x7f.0.0.1",
+        "127.1",
+        "8.8.8",
+        "8.8.8.8 ",
+        "8.8.8.8/32",
+        "8.8.8.8:80",
+        "[2606:4700::1111]",
+        "8.8.8.256",
+    ],
+)
+def test_text_that_is_no_address_is_not_public(text: str) -> None:
+    assert not is_public(text)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        PUBLIC,
+        "1.1.1.1",
+        "8.8.8.8",
+        "100.63.255.255",
+        "100.128.0.1",
+        "172.32.0.1",
+        "223.255.255.254",
+        "2606:4700::1111",
+        "2001:4860:4860::8888",
+        f"::ffff:{PUBLIC}",
+    ],
+)
+def test_a_global_address_is_public(address: str) -> None:
+    assert is_public(address)
+
+
+@given(st.ip_addresses(v=4))
+@settings(max_examples=100, deadline=None)
+def test_a_mapped_address_is_as_public_as_the_one_inside(address: ipaddress.IPv4Address) -> None:
+    assert is_public(f"::ffff:{address}") == is_public(str(address))
+
+
+@given(st.ip_addresses(v=4))
+@settings(max_examples=100, deadline=None)
+def test_no_tunnel_to_an_ipv4_address_is_public(address: ipaddress.IPv4Address) -> None:
+    high, low = int(address) >> 16, int(address) & 0xFFFF
+    tunnels = [f"64:ff9b::{address}", f"2002:{high:x}:{low:x}::1", f"::{address}"]
+    assert not any(is_public(tunnel) for tunnel in tunnels)
+
+
+# The operator's allow list
+
+
+@pytest.mark.parametrize(
+    ("items", "host", "admitted"),
+    [
+        (["models.internal"], "models.internal", True),
+        (["models.internal"], "MODELS.Internal.", True),
+        (["Models.Internal."], "models.internal", True),
+        (["models.internal"], "a.models.internal", False),
+        (["models.internal"], "models.internal.evil.com", False),
+        (["*.example.com"], "api.example.com", True),
+        (["*.example.com"], "a.b.example.com", True),
+        (["*.example.com"], "API.EXAMPLE.COM.", True),
+        (["*.example.com"], "example.com", False),
+        (["*.example.com"], "evil-example.com", False),
+        (["*.example.com"], "evilexample.com", False),
+        (["*.example.com"], "api.example.com.evil.com", False),
+        ([], "localhost", False),
+        ([LOOPBACK], "localhost", False),
+    ],
+)
+def test_the_allow_list_admits_hosts_by_their_whole_name(
+    items: list[str], host: str, *, admitted: bool
+) -> None:
+    assert AllowList(items).allows_host(host) is admitted
+
+
+@pytest.mark.parametrize(
+    ("items", "address", "admitted"),
+    [
+        (["10.1.0.0/16"], "10.1.2.3", True),
+        (["10.1.0.0/16"], "10.2.0.1", False),
+        (["10.1.2.3/16"], "10.1.9.9", True),
+        (["127.0.0.1"], "127.0.0.1", True),
+        (["127.0.0.1"], "127.0.0.2", False),
+        (["fd00::/8"], "fd12::1", True),
+        (["fd00::/8"], "10.0.0.1", False),
+        (["0.0.0.0/0"], "::1", False),
+        (["models.internal"], "10.0.0.1", False),
+        ([LOOPBACK], "not an address", False),
+    ],
+)
+def test_the_allow_list_admits_addresses_by_network(
+    items: list[str], address: str, *, admitted: bool
+) -> None:
+    assert AllowList(items).allows_address(address) is admitted
+
+
+@pytest.mark.parametrize(
+    ("allow", "url", "allowed"),
+    [
+        (["models.internal"], "http://models.internal/", True),
+        ([LOOPBACK], "http://127.0.0.1/", True),
+        ([], "http://example.com/", False),
+        ([], f"http://{PUBLIC}/", False),
+    ],
+)
+def test_plain_http_is_allowed_only_where_the_operator_says_so(
+    allow: list[str], url: str, *, allowed: bool
+) -> None:
+    assert Guard(allow).plain_http_allowed(URL(url)) is allowed
+
+
+# Name resolution
+
+
+async def test_a_name_with_only_public_addresses_is_resolved() -> None:
+    resolver = FakeResolver({"example.com": [[PUBLIC, "2606:4700::1111"]]})
+    assert await Guard([], resolver).resolve_addresses("example.com", 443) == [
+        PUBLIC,
+        "2606:4700::1111",
+    ]
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        ["10.0.0.1"],
+        [METADATA],
+        ["::1"],
+        ["::ffff:127.0.0.1"],
+        ["64:ff9b::7f00:1"],
+        ["fe80::1%eth0"],
+        [PUBLIC, "10.0.0.1"],
+        ["10.0.0.1", PUBLIC],
+        [PUBLIC, "::1"],
+        ["not an address"],
+    ],
+)
+async def test_one_address_that_is_not_public_refuses_the_name(addresses: list[str]) -> None:
+    guard = Guard([], FakeResolver({"mixed.test": [addresses]}))
+    with pytest.raises(BlockedAddress):
+        await guard.resolve_addresses("mixed.test", 443)
+
+
+async def test_an_allowed_network_admits_only_its_own_addresses() -> None:
+    guard = Guard([LOOPBACK], FakeResolver({"mixed.test": [["127.0.0.1", "10.0.0.1"]]}))
+    with pytest.raises(BlockedAddress):
+        await guard.resolve_addresses("mixed.test", 443)
+
+
+async def test_an_allowed_host_is_admitted_wherever_it_leads() -> None:
+    guard = Guard(["models.internal"], FakeResolver({"models.internal": [["10.0.0.1"]]}))
+    assert await guard.resolve_addresses("models.internal", 443) == ["10.0.0.1"]
+
+
+async def test_a_name_without_an_address_is_a_connection_error() -> None:
+    guard = Guard([], FakeResolver({"empty.test": [[]]}))
+    with pytest.raises(EgressError) as raised:
+        await guard.resolve_addresses("empty.test", 443)
+    assert raised.value.code == "connection_error"
+
+
+@pytest.mark.parametrize("error", [socket.gaierror(-2, "unknown"), UnicodeError("label too long")])
+async def test_a_name_that_does_not_resolve_is_a_connection_error(error: Exception) -> None:
+    async def fail(host: str, port: int) -> list[str]:
+        raise error
+
+    with pytest.raises(EgressError) as raised:
+        await Guard([], fail).resolve_addresses("nowhere.test", 443)
+    assert raised.value.code == "connection_error"
+
+
+# URLs
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://user:password@example.com/",
+        "http://user@example.com/",
+        "http://:password@example.com/",
+        "https://127.0.0.1:80@example.com/",
+    ],
+)
+def test_a_url_with_a_user_or_password_is_refused(url: str) -> None:
+    with pytest.raises(BlockedAddress, match="user name or password"):
+        Guard([]).check_url(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://example.com/",
+        "file:///etc/passwd",
+        "gopher://example.com/",
+        "ws://example.com/",
+        "unix:///run/docker.sock",
+        "javascript:alert(1)",
+        "data:text/plain,hello",
+        "//example.com/",
+        "example.com",
+        "/path",
+        "http:",
+        "http://",
+        "http:///path",
+        "http:example.com",
+        "",
+    ],
+)
+def test_a_url_of_another_scheme_or_without_a_host_is_refused(url: str) -> None:
+    with pytest.raises(BlockedAddress, match="must start with http"):
+        Guard([]).check_url(url)
+
+
+@pytest.mark.parametrize("url", ["http://[::1/", "http://example.com:99999/", "http://a:b:c/"])
+def test_a_url_that_cannot_be_read_is_refused(url: str) -> None:
+    with pytest.raises(BlockedAddress):
+        Guard([]).check_url(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://example.com/", "HTTPS://example.com:8443/a?b=c", f"http://{PUBLIC}/"]
+)
+def test_a_plain_url_is_accepted(url: str) -> None:
+    assert Guard([]).check_url(url) == URL(url)
