@@ -1,4 +1,4 @@
-"""Settings: what holds when nothing is set, and what a wrong value says."""
+"""Settings: defaults, parsing, error messages and their transfer to child processes."""
 
 import base64
 import os
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from app.settings import Settings, SettingsError, as_env, load
 
-# What macOS leaves of a socket's address for its path; Linux has a little more.
-SOCKET_BYTES = 103
+# The longest path of a socket on macOS; Linux allows a little more.
+MAX_SOCKET_BYTES = 103
 POSTGRES_SOCKET = ".s.PGSQL.5432"
 
 # Defaults
@@ -48,7 +48,7 @@ POSTGRES_SOCKET = ".s.PGSQL.5432"
         ("embedded_redis", True),
     ],
 )
-def test_what_holds_when_nothing_is_set(name: str, value: object) -> None:
+def test_the_default_of_a_setting(name: str, value: object) -> None:
     assert getattr(load({}), name) == value
 
 
@@ -56,19 +56,19 @@ def test_the_data_directory_is_beside_the_caller_unless_set() -> None:
     assert load({}).data_dir == Path.cwd() / "data"
 
 
-def test_an_empty_variable_is_like_none() -> None:
+def test_an_empty_variable_counts_as_unset() -> None:
     assert load({"PARLEY_PORT": "", "PARLEY_LOG_LEVEL": "  "}) == load({})
 
 
-def test_variables_without_the_prefix_do_not_count() -> None:
+def test_variables_without_the_prefix_are_ignored() -> None:
     assert load({"PORT": "9000", "DATABASE_URL": "postgresql://elsewhere/x"}) == load({})
 
 
-def test_a_default_of_the_caller_stands_in_for_what_is_not_set() -> None:
+def test_a_default_of_the_caller_applies_to_an_unset_variable() -> None:
     assert load({}, default_plan="enterprise").default_plan == "enterprise"
 
 
-def test_a_variable_counts_more_than_a_default_of_the_caller() -> None:
+def test_a_variable_overrides_a_default_of_the_caller() -> None:
     assert load({"PARLEY_DEFAULT_PLAN": "pro"}, default_plan="enterprise").default_plan == "pro"
 
 
@@ -120,7 +120,7 @@ def test_a_value_is_read(name: str, text: str, value: object) -> None:
     assert getattr(load({f"PARLEY_{name.upper()}": text}), name) == value
 
 
-WRONG = [
+INVALID_VALUES = [
     ("PORT", "http"),
     ("PORT", "80.5"),
     ("PORT", "0"),
@@ -162,13 +162,13 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), WRONG)
+@pytest.mark.parametrize(("name", "value"), INVALID_VALUES)
 def test_a_wrong_value_is_refused_by_the_name_of_its_variable(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=f"^PARLEY_{name}\\b"):
         load({f"PARLEY_{name}": value})
 
 
-@pytest.mark.parametrize(("name", "value"), WRONG)
+@pytest.mark.parametrize(("name", "value"), INVALID_VALUES)
 def test_a_refusal_is_one_line(name: str, value: str) -> None:
     with pytest.raises(SettingsError) as raised:
         load({f"PARLEY_{name}": value})
@@ -227,7 +227,7 @@ def test_a_refusal_shows_a_value_that_is_no_secret() -> None:
         load({"PARLEY_DEFAULT_PLAN": "gold"})
 
 
-# What follows from the values
+# Derived values
 
 
 @pytest.mark.parametrize(
@@ -244,13 +244,13 @@ def test_the_public_url_is_the_base_or_the_address(env: dict[str, str], url: str
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+asyncpg"])
-def test_a_database_elsewhere_is_reached_by_our_driver(scheme: str) -> None:
+def test_an_external_database_is_reached_by_asyncpg(scheme: str) -> None:
     loaded = load({"PARLEY_DATABASE_URL": f"{scheme}://parley:p%40ss@db:5433/x"})
     assert loaded.sqlalchemy_url == "postgresql+asyncpg://parley:p%40ss@db:5433/x"
     assert not loaded.embedded_postgres
 
 
-def test_a_redis_elsewhere_is_reached_by_its_address() -> None:
+def test_an_external_redis_is_reached_by_its_url() -> None:
     loaded = load({"PARLEY_REDIS_URL": "redis://cache:6379/1"})
     assert loaded.redis_address == "redis://cache:6379/1"
     assert not loaded.embedded_redis
@@ -272,16 +272,16 @@ def test_sockets_are_in_the_data_directory_while_its_path_is_short() -> None:
 @pytest.mark.parametrize("length", [1, 60, 80, 85, 86, 90, 95, 100, 500])
 def test_a_socket_fits_however_long_the_data_directory(length: int) -> None:
     run_dir = Settings(data_dir=Path("/") / ("d" * length)).run_dir
-    assert len(os.fsencode(run_dir / POSTGRES_SOCKET)) <= SOCKET_BYTES
+    assert len(os.fsencode(run_dir / POSTGRES_SOCKET)) <= MAX_SOCKET_BYTES
 
 
 @pytest.mark.parametrize("letter", ["\u00e9", "\u6587", "\U0001f600"])
 def test_a_socket_fits_whatever_the_letters_of_the_data_directory(letter: str) -> None:
     run_dir = Settings(data_dir=Path("/") / (letter * 60)).run_dir
-    assert len(os.fsencode(run_dir / POSTGRES_SOCKET)) <= SOCKET_BYTES
+    assert len(os.fsencode(run_dir / POSTGRES_SOCKET)) <= MAX_SOCKET_BYTES
 
 
-def test_a_socket_can_be_made_for_a_long_data_directory(tmp_path: Path) -> None:
+def test_a_socket_can_be_created_for_a_long_data_directory(tmp_path: Path) -> None:
     run_dir = Settings(data_dir=tmp_path / ("d" * 200)).run_dir
     run_dir.mkdir()
     try:
@@ -310,7 +310,7 @@ def test_the_fallback_is_the_same_each_time() -> None:
     assert first.run_dir == second.run_dir
 
 
-# Handing settings to a child
+# Settings of a child process
 
 
 FULL = Settings(
@@ -384,6 +384,6 @@ def test_only_texts_are_handed_on() -> None:
     )
 )
 @settings(max_examples=50, deadline=None)
-def test_a_child_loads_what_its_parent_was_given(changes: dict[str, Any]) -> None:
+def test_a_child_loads_any_settings_of_its_parent(changes: dict[str, Any]) -> None:
     parent = msgspec.structs.replace(load({}), **changes)
     assert load(as_env(parent)) == parent

@@ -1,4 +1,4 @@
-"""Few larger writes instead of many small ones: who goes with whom, who pays for whose fault."""
+"""Batches: which items run together, and which callers receive an error."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from app.kit.batches import MAX_BATCH, Batches
 
 
 class Writer:
-    """Writes numbers, one batch at a time, when it is let."""
+    """Writes batches of numbers and waits for an event before each result."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
@@ -21,62 +21,62 @@ class Writer:
         return [ValueError(f"{item}") if item < 0 else item * 10 for item in items]
 
 
-async def _turns() -> None:
-    """Everything that can run without news has run."""
+async def _run_ready_tasks() -> None:
+    """Runs all tasks that wait for no event."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
-async def test_the_first_goes_at_once_and_the_others_together() -> None:
+async def test_the_first_item_runs_at_once_and_the_others_together() -> None:
     batches, writer = Batches(), Writer()
     tasks = [asyncio.create_task(batches.join("a", number, writer.run)) for number in range(6)]
-    await _turns()
+    await _run_ready_tasks()
     assert writer.batches == [[0]]
     writer.go_on.set()
     assert await asyncio.gather(*tasks) == [0, 10, 20, 30, 40, 50]
     assert writer.batches == [[0], [1, 2, 3, 4, 5]]
 
 
-async def test_each_lane_goes_its_own_way() -> None:
+async def test_lanes_are_independent() -> None:
     batches, slow, quick = Batches(), Writer(), Writer()
     quick.go_on.set()
     waiting = asyncio.create_task(batches.join("slow", 1, slow.run))
-    await _turns()
+    await _run_ready_tasks()
     assert await batches.join("quick", 2, quick.run) == 20
     slow.go_on.set()
     assert await waiting == 10
 
 
-async def test_a_batch_has_a_size_and_nobody_is_left_behind() -> None:
+async def test_batches_have_a_maximal_size_and_all_items_run() -> None:
     batches, writer = Batches(), Writer()
     count = 2 * MAX_BATCH + 5
     tasks = [asyncio.create_task(batches.join("a", number, writer.run)) for number in range(count)]
-    await _turns()
+    await _run_ready_tasks()
     writer.go_on.set()
     assert await asyncio.gather(*tasks) == [number * 10 for number in range(count)]
     assert max(map(len, writer.batches)) == MAX_BATCH
     assert [item for batch in writer.batches for item in batch] == list(range(count))
 
 
-async def test_what_is_wrong_with_one_is_told_to_that_one() -> None:
+async def test_an_error_of_an_item_goes_to_its_caller() -> None:
     batches, writer = Batches(), Writer()
     tasks = [asyncio.create_task(batches.join("a", number, writer.run)) for number in (-1, 2, -3)]
-    await _turns()
+    await _run_ready_tasks()
     writer.go_on.set()
-    found = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [repr(item) for item in found] == ["ValueError('-1')", "20", "ValueError('-3')"]
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [repr(item) for item in results] == ["ValueError('-1')", "20", "ValueError('-3')"]
 
 
-async def test_a_batch_that_fails_as_a_whole_fails_for_everybody_in_it_and_nobody_after() -> None:
+async def test_a_failed_batch_fails_for_all_its_callers_and_no_later_ones() -> None:
     batches, writer = Batches(), Writer()
 
     async def fail(items: list[int]) -> list[int | Exception]:
         writer.batches.append(items)
         await writer.go_on.wait()
-        raise ConnectionError("away")
+        raise ConnectionError("unavailable")
 
     tasks = [asyncio.create_task(batches.join("a", number, fail)) for number in range(3)]
-    await _turns()
+    await _run_ready_tasks()
     writer.go_on.set()
     for task in tasks:
         with pytest.raises(ConnectionError):
@@ -84,23 +84,23 @@ async def test_a_batch_that_fails_as_a_whole_fails_for_everybody_in_it_and_nobod
     assert await batches.join("a", 7, writer.run) == 70
 
 
-async def test_who_stops_waiting_is_left_out_and_holds_up_nobody() -> None:
+async def test_a_cancelled_item_is_left_out_of_its_batch() -> None:
     batches, writer = Batches(), Writer()
     tasks = [asyncio.create_task(batches.join("a", number, writer.run)) for number in range(4)]
-    await _turns()
+    await _run_ready_tasks()
     tasks[2].cancel()
-    await _turns()
+    await _run_ready_tasks()
     writer.go_on.set()
     assert [await tasks[0], await tasks[1], await tasks[3]] == [0, 10, 30]
     assert writer.batches == [[0], [1, 3]]
 
 
-async def test_who_was_cancelled_on_the_way_hands_the_lane_on() -> None:
+async def test_the_next_batch_runs_after_the_first_caller_is_cancelled() -> None:
     batches, writer = Batches(), Writer()
     first = asyncio.create_task(batches.join("a", 1, writer.run))
-    await _turns()
+    await _run_ready_tasks()
     second = asyncio.create_task(batches.join("a", 2, writer.run))
-    await _turns()
+    await _run_ready_tasks()
     first.cancel()
     writer.go_on.set()
     assert await second == 20

@@ -1,4 +1,4 @@
-"""Small programs in a process of their own: whatever they do, they end."""
+"""Scripts in a child process end by their limits, whatever they do."""
 
 import asyncio
 from pathlib import Path
@@ -11,20 +11,22 @@ from app.kit.child_process import ProcessFailed
 from tests.asking import until
 
 
-def _script(folder: Path, code: str) -> Path:
+def _write_script(folder: Path, code: str) -> Path:
     path = folder / "script.py"
     path.write_text(code, encoding="utf-8")
     return path
 
 
-async def test_what_it_prints_is_the_answer(tmp_path: Path) -> None:
-    script = _script(tmp_path, "import sys; print(sys.stdin.read() * 2, end='')")
+async def test_the_output_of_the_script_is_returned(tmp_path: Path) -> None:
+    script = _write_script(tmp_path, "import sys; print(sys.stdin.read() * 2, end='')")
     assert await child_process.run(script, b"ab", cpu_seconds=5) == b"abab"
 
 
-async def test_it_sees_no_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_script_has_no_environment_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PLANTED", "secret")
-    script = _script(tmp_path, "import os; print(os.environ.get('PLANTED'), end='')")
+    script = _write_script(tmp_path, "import os; print(os.environ.get('PLANTED'), end='')")
     assert await child_process.run(script, b"", cpu_seconds=5) == b"None"
 
 
@@ -38,20 +40,20 @@ async def test_it_sees_no_environment(tmp_path: Path, monkeypatch: pytest.Monkey
         "import tempfile; tempfile.TemporaryFile().write(bytes(8 << 20))",
     ],
 )
-async def test_whoever_takes_too_much_gives_no_answer(tmp_path: Path, code: str) -> None:
+async def test_a_script_that_exceeds_a_limit_fails(tmp_path: Path, code: str) -> None:
     with pytest.raises(ProcessFailed):
-        await child_process.run(_script(tmp_path, code), b"", cpu_seconds=1)
+        await child_process.run(_write_script(tmp_path, code), b"", cpu_seconds=1)
 
 
-async def test_it_ends_with_whoever_waits_for_it(tmp_path: Path) -> None:
-    script = _script(tmp_path, "import time; time.sleep(60)")
-    asked = asyncio.create_task(child_process.run(script, b"", cpu_seconds=5))
-    ours = psutil.Process()
-    await until(lambda: _running(ours, script))
-    asked.cancel()
-    await asyncio.wait([asked])
-    assert not _running(ours, script)
+async def test_the_process_ends_when_its_caller_is_cancelled(tmp_path: Path) -> None:
+    script = _write_script(tmp_path, "import time; time.sleep(60)")
+    task = asyncio.create_task(child_process.run(script, b"", cpu_seconds=5))
+    parent = psutil.Process()
+    await until(lambda: _is_running(parent, script))
+    task.cancel()
+    await asyncio.wait([task])
+    assert not _is_running(parent, script)
 
 
-def _running(parent: psutil.Process, script: Path) -> bool:
-    return any(str(script) in one.cmdline() for one in parent.children())
+def _is_running(parent: psutil.Process, script: Path) -> bool:
+    return any(str(script) in child.cmdline() for child in parent.children())

@@ -1,4 +1,4 @@
-"""Sealed values: they open where they belong, with the right key, unaltered, and nowhere else."""
+"""Sealed values open only in their own context, with the right key and unaltered."""
 
 import base64
 from collections.abc import Callable
@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 
 from app.kit.crypto import CannotOpen, KeyProblem, Keyring, SealContext, kid_of
 
-HERE = SealContext(tenant="ten_1", table="credentials", record="crd_1", field="secret", version=3)
+CONTEXT = SealContext(
+    tenant="ten_1", table="credentials", record="crd_1", field="secret", version=3
+)
 SECRET = b"hunter2"
 K1 = "k1:" + base64.b64encode(b"a" * 32).decode()
 K2 = "k2:" + base64.b64encode(b"b" * 32).decode()
 HEAD = len(b"\x01\x02k1")
 WRAPPED = 12 + 32 + 16
 
-places = st.builds(
+contexts = st.builds(
     SealContext,
     tenant=st.text(max_size=40),
     table=st.text(max_size=40),
@@ -35,19 +37,19 @@ def keyring() -> Keyring:
 # Sealing and opening
 
 
-@given(content=st.binary(max_size=2000), place=places)
+@given(content=st.binary(max_size=2000), context=contexts)
 @settings(max_examples=100, deadline=None)
-def test_what_was_sealed_opens_as_it_was(content: bytes, place: SealContext) -> None:
+def test_a_sealed_value_opens_unchanged(content: bytes, context: SealContext) -> None:
     keyring = Keyring.parse(K1)
-    assert keyring.open(keyring.seal(content, place), place) == content
+    assert keyring.open(keyring.seal(content, context), context) == content
 
 
 def test_an_empty_value_can_be_sealed(keyring: Keyring) -> None:
-    assert keyring.open(keyring.seal(b"", HERE), HERE) == b""
+    assert keyring.open(keyring.seal(b"", CONTEXT), CONTEXT) == b""
 
 
 def test_two_seals_of_one_value_share_nothing(keyring: Keyring) -> None:
-    first, second = keyring.seal(SECRET, HERE), keyring.seal(SECRET, HERE)
+    first, second = keyring.seal(SECRET, CONTEXT), keyring.seal(SECRET, CONTEXT)
     assert not set(_windows(first[HEAD:])) & set(_windows(second[HEAD:]))
 
 
@@ -55,23 +57,23 @@ def _windows(data: bytes) -> list[bytes]:
     return [data[start : start + 8] for start in range(len(data) - 7)]
 
 
-def test_the_value_is_not_readable_in_what_was_sealed(keyring: Keyring) -> None:
-    assert SECRET not in keyring.seal(SECRET, HERE)
+def test_a_sealed_value_does_not_contain_the_plaintext(keyring: Keyring) -> None:
+    assert SECRET not in keyring.seal(SECRET, CONTEXT)
 
 
 def test_the_first_key_seals(keyring: Keyring) -> None:
-    assert kid_of(Keyring.parse(f"{K2},{K1}").seal(SECRET, HERE)) == "k2"
+    assert kid_of(Keyring.parse(f"{K2},{K1}").seal(SECRET, CONTEXT)) == "k2"
 
 
 def test_an_older_key_still_opens(keyring: Keyring) -> None:
-    assert Keyring.parse(f"{K2},{K1}").open(keyring.seal(SECRET, HERE), HERE) == SECRET
+    assert Keyring.parse(f"{K2},{K1}").open(keyring.seal(SECRET, CONTEXT), CONTEXT) == SECRET
 
 
 # Moved
 
 
 @pytest.mark.parametrize(
-    "elsewhere",
+    "change",
     [
         {"tenant": "ten_2"},
         {"table": "tools"},
@@ -82,45 +84,43 @@ def test_an_older_key_still_opens(keyring: Keyring) -> None:
         {"tenant": "TEN_1"},
     ],
 )
-def test_a_moved_value_does_not_open(keyring: Keyring, elsewhere: dict[str, str | int]) -> None:
-    sealed = keyring.seal(SECRET, HERE)
+def test_a_moved_value_does_not_open(keyring: Keyring, change: dict[str, str | int]) -> None:
+    sealed = keyring.seal(SECRET, CONTEXT)
     with pytest.raises(CannotOpen):
-        keyring.open(sealed, msgspec.structs.replace(HERE, **elsewhere))
+        keyring.open(sealed, msgspec.structs.replace(CONTEXT, **change))
 
 
-def test_places_that_read_alike_when_joined_are_not_the_same(keyring: Keyring) -> None:
+def test_contexts_with_the_same_concatenation_differ(keyring: Keyring) -> None:
     sealed = keyring.seal(SECRET, SealContext(tenant="t", table="ab", record="c", field="d"))
     with pytest.raises(CannotOpen):
         keyring.open(sealed, SealContext(tenant="t", table="a", record="bc", field="d"))
 
 
-@given(first=places, second=places)
+@given(first=contexts, second=contexts)
 @settings(max_examples=50, deadline=None)
-def test_a_value_opens_in_another_place_only_if_it_is_the_same(
-    first: SealContext, second: SealContext
-) -> None:
+def test_a_value_opens_only_in_an_equal_context(first: SealContext, second: SealContext) -> None:
     keyring = Keyring.parse(K1)
     sealed = keyring.seal(SECRET, first)
     try:
-        opened = keyring.open(sealed, second) == SECRET
+        is_open = keyring.open(sealed, second) == SECRET
     except CannotOpen:
-        opened = False
-    assert opened is (first == second)
+        is_open = False
+    assert is_open is (first == second)
 
 
 def test_the_content_of_one_value_does_not_open_under_the_data_key_of_another(
     keyring: Keyring,
 ) -> None:
-    first, second = keyring.seal(b"first", HERE), keyring.seal(b"second", HERE)
+    first, second = keyring.seal(b"first", CONTEXT), keyring.seal(b"second", CONTEXT)
     cut = HEAD + WRAPPED
     with pytest.raises(CannotOpen):
-        keyring.open(first[:cut] + second[cut:], HERE)
+        keyring.open(first[:cut] + second[cut:], CONTEXT)
 
 
 # Altered
 
 
-def _flipped(sealed: bytes) -> list[bytes]:
+def _flip_each_bit(sealed: bytes) -> list[bytes]:
     return [
         sealed[:at] + bytes([sealed[at] ^ 1 << bit]) + sealed[at + 1 :]
         for at in range(len(sealed))
@@ -129,26 +129,30 @@ def _flipped(sealed: bytes) -> list[bytes]:
 
 
 def _opens(attempt: Callable[[bytes, SealContext], bytes], sealed: bytes) -> bool:
-    """False for a refusal; any other error than that is the test's to fail by."""
+    """Returns False for CannotOpen; any other error fails the test."""
     try:
-        attempt(sealed, HERE)
+        attempt(sealed, CONTEXT)
     except CannotOpen:
         return False
     return True
 
 
 def test_no_flipped_bit_goes_unnoticed(keyring: Keyring) -> None:
-    assert not any(_opens(keyring.open, bad) for bad in _flipped(keyring.seal(SECRET, HERE)))
+    assert not any(
+        _opens(keyring.open, bad) for bad in _flip_each_bit(keyring.seal(SECRET, CONTEXT))
+    )
 
 
 def test_no_flipped_bit_goes_unnoticed_where_it_names_another_known_key() -> None:
     keyring = Keyring.parse(f"{K1},{K2},k0:{K1[3:]},kq:{K2[3:]}")
-    assert not any(_opens(keyring.open, bad) for bad in _flipped(keyring.seal(SECRET, HERE)))
+    assert not any(
+        _opens(keyring.open, bad) for bad in _flip_each_bit(keyring.seal(SECRET, CONTEXT))
+    )
 
 
 @pytest.mark.parametrize("byte", [0x00, 0xFF])
 def test_no_replaced_byte_goes_unnoticed(keyring: Keyring, byte: int) -> None:
-    sealed = keyring.seal(SECRET, HERE)
+    sealed = keyring.seal(SECRET, CONTEXT)
     replaced = [
         sealed[:at] + bytes([byte]) + sealed[at + 1 :]
         for at in range(len(sealed))
@@ -158,13 +162,13 @@ def test_no_replaced_byte_goes_unnoticed(keyring: Keyring, byte: int) -> None:
 
 
 def test_no_truncated_value_opens(keyring: Keyring) -> None:
-    sealed = keyring.seal(SECRET, HERE)
+    sealed = keyring.seal(SECRET, CONTEXT)
     assert not any(_opens(keyring.open, sealed[:length]) for length in range(len(sealed)))
 
 
 def test_a_value_with_bytes_added_does_not_open(keyring: Keyring) -> None:
     with pytest.raises(CannotOpen):
-        keyring.open(keyring.seal(SECRET, HERE) + b"\0", HERE)
+        keyring.open(keyring.seal(SECRET, CONTEXT) + b"\0", CONTEXT)
 
 
 @given(st.binary(max_size=300))
@@ -187,73 +191,77 @@ def test_noise_names_no_key_or_a_text(noise: bytes) -> None:
 
 def test_an_unknown_key_does_not_open(keyring: Keyring) -> None:
     with pytest.raises(CannotOpen, match="k1"):
-        Keyring.parse(K2).open(keyring.seal(SECRET, HERE), HERE)
+        Keyring.parse(K2).open(keyring.seal(SECRET, CONTEXT), CONTEXT)
 
 
 def test_another_key_of_the_same_name_does_not_open(keyring: Keyring) -> None:
     impostor = Keyring.parse(f"k1:{K2[3:]}")
     with pytest.raises(CannotOpen):
-        impostor.open(keyring.seal(SECRET, HERE), HERE)
+        impostor.open(keyring.seal(SECRET, CONTEXT), CONTEXT)
 
 
-def test_a_refusal_tells_nothing_of_the_value(keyring: Keyring) -> None:
+def test_an_error_does_not_contain_the_value(keyring: Keyring) -> None:
     with pytest.raises(CannotOpen) as raised:
-        keyring.open(keyring.seal(SECRET, HERE), msgspec.structs.replace(HERE, record="crd_2"))
+        keyring.open(
+            keyring.seal(SECRET, CONTEXT), msgspec.structs.replace(CONTEXT, record="crd_2")
+        )
     assert SECRET.decode() not in str(raised.value)
 
 
 # Rotation
 
 
-@given(content=st.binary(max_size=500), place=places)
+@given(content=st.binary(max_size=500), context=contexts)
 @settings(max_examples=50, deadline=None)
-def test_a_rewrapped_value_opens_as_it_was(content: bytes, place: SealContext) -> None:
-    sealed = Keyring.parse(K1).seal(content, place)
-    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(sealed, place)
-    assert Keyring.parse(K2).open(rewrapped, place) == content
+def test_a_rewrapped_value_opens_unchanged(content: bytes, context: SealContext) -> None:
+    sealed = Keyring.parse(K1).seal(content, context)
+    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(sealed, context)
+    assert Keyring.parse(K2).open(rewrapped, context) == content
 
 
 def test_a_rewrapped_value_names_the_active_key(keyring: Keyring) -> None:
-    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(keyring.seal(SECRET, HERE), HERE)
+    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(keyring.seal(SECRET, CONTEXT), CONTEXT)
     assert kid_of(rewrapped) == "k2"
 
 
-def test_rewrapping_leaves_the_content_as_it_is(keyring: Keyring) -> None:
-    sealed = keyring.seal(SECRET, HERE)
-    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(sealed, HERE)
+def test_rewrapping_does_not_change_the_content(keyring: Keyring) -> None:
+    sealed = keyring.seal(SECRET, CONTEXT)
+    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(sealed, CONTEXT)
     cut = HEAD + WRAPPED
     assert rewrapped[cut:] == sealed[cut:]
 
 
 def test_rewrapping_changes_the_whole_wrap(keyring: Keyring) -> None:
-    sealed = keyring.seal(SECRET, HERE)
-    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(sealed, HERE)
+    sealed = keyring.seal(SECRET, CONTEXT)
+    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(sealed, CONTEXT)
     cut = HEAD + WRAPPED
     assert not set(_windows(rewrapped[HEAD:cut])) & set(_windows(sealed[HEAD:cut]))
 
 
 def test_the_old_key_alone_does_not_open_a_rewrapped_value(keyring: Keyring) -> None:
-    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(keyring.seal(SECRET, HERE), HERE)
+    rewrapped = Keyring.parse(f"{K2},{K1}").rewrap(keyring.seal(SECRET, CONTEXT), CONTEXT)
     with pytest.raises(CannotOpen):
-        keyring.open(rewrapped, HERE)
+        keyring.open(rewrapped, CONTEXT)
 
 
-def test_a_value_under_the_active_key_is_left_untouched(keyring: Keyring) -> None:
-    sealed = keyring.seal(SECRET, HERE)
-    assert keyring.rewrap(sealed, HERE) == sealed
+def test_a_value_of_the_active_key_does_not_change(keyring: Keyring) -> None:
+    sealed = keyring.seal(SECRET, CONTEXT)
+    assert keyring.rewrap(sealed, CONTEXT) == sealed
 
 
 def test_a_moved_value_cannot_be_rewrapped(keyring: Keyring) -> None:
-    sealed = keyring.seal(SECRET, HERE)
+    sealed = keyring.seal(SECRET, CONTEXT)
     with pytest.raises(CannotOpen):
-        Keyring.parse(f"{K2},{K1}").rewrap(sealed, msgspec.structs.replace(HERE, tenant="ten_2"))
+        Keyring.parse(f"{K2},{K1}").rewrap(sealed, msgspec.structs.replace(CONTEXT, tenant="ten_2"))
 
 
 def test_no_flipped_bit_in_the_wrap_survives_rewrapping(keyring: Keyring) -> None:
-    both = Keyring.parse(f"{K2},{K1}")
-    flipped = _flipped(keyring.seal(SECRET, HERE))[: 8 * (HEAD + WRAPPED)]
-    # A name flipped into the active key's is left alone, and then does not open.
-    assert not any(_opens(both.rewrap, bad) and _opens(both.open, bad) for bad in flipped)
+    new_keyring = Keyring.parse(f"{K2},{K1}")
+    flipped = _flip_each_bit(keyring.seal(SECRET, CONTEXT))[: 8 * (HEAD + WRAPPED)]
+    # If a flipped name is the active key's, rewrap returns the value, which then does not open.
+    assert not any(
+        _opens(new_keyring.rewrap, bad) and _opens(new_keyring.open, bad) for bad in flipped
+    )
 
 
 # Derived keys
@@ -275,7 +283,7 @@ def test_a_derived_key_is_the_same_in_every_process() -> None:
     assert first.derive("k1", "tenant", "a") == second.derive("k1", "tenant", "a")
 
 
-def test_purpose_and_subject_do_not_run_into_each_other(keyring: Keyring) -> None:
+def test_purpose_and_subject_are_separated(keyring: Keyring) -> None:
     assert keyring.derive("k1", "ab", "c") != keyring.derive("k1", "a", "bc")
 
 

@@ -23,7 +23,7 @@ from tests.kit.pictures import (
     plain_picture,
 )
 
-# What is taken
+# Accepted pictures
 
 
 @pytest.mark.parametrize(

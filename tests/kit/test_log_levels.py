@@ -1,4 +1,4 @@
-"""Log lines follow the level that holds now."""
+"""Loggers follow a change of the level."""
 
 import pytest
 

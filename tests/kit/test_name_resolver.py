@@ -1,4 +1,4 @@
-"""Looking up names: one domain whose nameserver never answers is in nobody's way."""
+"""Name resolution: a domain whose nameserver never answers does not delay others."""
 
 import asyncio
 import socket
@@ -13,43 +13,43 @@ from app.kit.egress_guard import NameResolver
 
 @pytest.fixture
 def stuck(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Names under `slow.test` are not found before this is set."""
+    """An event; names under `slow.test` do not resolve before it is set."""
     released, real = threading.Event(), socket.getaddrinfo
 
-    def look(host: str, port: int, *rest: Any, **more: Any) -> Any:
+    def look_up(host: str, port: int, *rest: Any, **more: Any) -> Any:
         if host.endswith("slow.test"):
             released.wait(30)
-            raise socket.gaierror("nobody knows")
+            raise socket.gaierror("unknown name")
         return real(host, port, *rest, **more)
 
-    monkeypatch.setattr(socket, "getaddrinfo", look)
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
     yield released
     released.set()
 
 
-async def test_others_names_are_found_meanwhile(
+async def test_names_of_other_domains_resolve_meanwhile(
     monkeypatch: pytest.MonkeyPatch, stuck: threading.Event
 ) -> None:
-    names = NameResolver()
-    hanging = [asyncio.create_task(names.resolve(f"h{n}.slow.test", 80)) for n in range(150)]
+    resolver = NameResolver()
+    tasks = [asyncio.create_task(resolver.resolve(f"h{n}.slow.test", 80)) for n in range(150)]
     await asyncio.sleep(0)
-    assert await names.resolve("localhost", 80)
+    assert await resolver.resolve("localhost", 80)
     stuck.set()
-    outcomes = await asyncio.gather(*hanging, return_exceptions=True)
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert all(isinstance(outcome, OSError) for outcome in outcomes)
 
 
-async def test_who_gives_up_waiting_leaves_no_trace(
+async def test_a_lookup_that_times_out_blocks_no_later_one(
     monkeypatch: pytest.MonkeyPatch, stuck: threading.Event
 ) -> None:
     monkeypatch.setattr(egress_guard, "LOOKUP_SECONDS", 0.05)
-    names = NameResolver()
-    asked = [names.resolve(f"h{n}.slow.test", 80) for n in range(20)]
-    outcomes = await asyncio.gather(*asked, return_exceptions=True)
+    resolver = NameResolver()
+    lookups = [resolver.resolve(f"h{n}.slow.test", 80) for n in range(20)]
+    outcomes = await asyncio.gather(*lookups, return_exceptions=True)
     assert all("in time" in str(outcome) for outcome in outcomes)
     stuck.set()
     monkeypatch.undo()
-    assert await names.resolve("localhost", 80)
+    assert await resolver.resolve("localhost", 80)
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,5 @@ async def test_who_gives_up_waiting_leaves_no_trace(
         ("a.example.de", "example.de"),
     ],
 )
-def test_a_domain_is_what_somebody_registered(host: str, domain: str) -> None:
+def test_the_registered_domain_of_a_host(host: str, domain: str) -> None:
     assert egress_guard._registered_domain(host) == domain

@@ -1,9 +1,9 @@
-"""How deep JSON text is nested, told without decoding it: the same on every Python."""
+"""The nesting depth of JSON text is the same on every Python, without decoding."""
 
 import msgspec
 import pytest
 from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import strategies as st
 
 from app.kit.texts import nests_deeper
 
@@ -27,15 +27,15 @@ from app.kit.texts import nests_deeper
         (b"[" * 5000, 5000),
     ],
 )
-def test_the_depth_of_a_text(raw: bytes, depth: int) -> None:
+def test_the_depth_of_a_json_text(raw: bytes, depth: int) -> None:
     assert not nests_deeper(raw, depth)
     if depth:
         assert nests_deeper(raw, depth - 1)
 
 
-_values = some.recursive(
-    some.none() | some.text(alphabet='[]{}"\\a'),
-    lambda inner: some.lists(inner) | some.dictionaries(some.text(alphabet='[]{}"\\'), inner),
+_values = st.recursive(
+    st.none() | st.text(alphabet='[]{}"\\a'),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='[]{}"\\'), inner),
 )
 
 
@@ -46,7 +46,7 @@ def _depth(value: object) -> int:
 
 
 @given(_values)
-def test_it_is_the_depth_of_the_value(value: object) -> None:
+def test_the_depth_of_a_text_is_the_depth_of_its_value(value: object) -> None:
     raw, depth = msgspec.json.encode(value), _depth(value)
     assert not nests_deeper(raw, depth)
     assert depth == 0 or nests_deeper(raw, depth - 1)
@@ -57,7 +57,7 @@ def test_it_is_the_depth_of_the_value(value: object) -> None:
     [b'"' + b'\\"' * 500_000, b'"' + b'\\"' * 500_000 + b"\\", b'"[' * 500_000, b"[]," * 330_000],
     ids=["no end", "no end of an escape", "many strings", "flat"],
 )
-def test_a_hostile_text_is_read_once(raw: bytes) -> None:
-    """Read again from each of its characters, it would take longer than a test may."""
+def test_a_hostile_text_takes_linear_time(raw: bytes) -> None:
+    """In quadratic time, the test would exceed its timeout."""
     assert not nests_deeper(raw, len(raw) - 1)
     assert nests_deeper(b"[" * 20 + raw, 10)

@@ -1,4 +1,4 @@
-"""Keeping secrets out of what others said, however they wrote them."""
+"""Redaction of secrets in responses, in any encoding."""
 
 import base64
 import json
@@ -15,11 +15,11 @@ from yarl import URL
 
 from app.kit.redaction import Redactor
 
-# Everything that some encoding writes differently.
+# Characters that at least one encoding changes.
 AWKWARD = 'p@ss w/rd+"quo\'te"&<é>🌍=%\\:;?#~'
 
 
-def _writings(secret: str) -> dict[str, str]:
+def _encodings(secret: str) -> dict[str, str]:
     raw = secret.encode()
     html = escape(secret, quote=True)
     return {
@@ -45,14 +45,14 @@ def _writings(secret: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("secret", [AWKWARD, "plain-secret-0123456789", "ключ-от-двери", "a b c d"])
-@pytest.mark.parametrize("writing", list(_writings("")))
-def test_a_secret_is_hidden_in_every_usual_writing(secret: str, writing: str) -> None:
-    if "path" in writing and secret == AWKWARD:
+@pytest.mark.parametrize("encoding", list(_encodings("")))
+def test_a_secret_is_redacted_in_every_usual_encoding(secret: str, encoding: str) -> None:
+    if "path" in encoding and secret == AWKWARD:
         secret = secret.replace("/", "")
-    written = _writings(secret)[writing]
-    # What is written in several ways at once takes its neighbours along.
-    found = Redactor([secret]).text(f"before {written} after")
-    assert found in {"before [redacted] after", "[redacted]"}
+    encoded = _encodings(secret)[encoding]
+    # A secret behind several encodings replaces the whole text.
+    redacted = Redactor([secret]).text(f"before {encoded} after")
+    assert redacted in {"before [redacted] after", "[redacted]"}
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_secret_is_hidden_in_every_usual_writing(secret: str, writing: str) ->
         ("a" * 8000 + "b", "a" * 500_000),
     ],
 )
-def test_no_secret_and_no_echo_takes_long(secret: str, text: str) -> None:
-    """A search that goes back and forth would not come back from these."""
+def test_no_secret_and_no_text_takes_long(secret: str, text: str) -> None:
+    """A backtracking search would not finish on these."""
     assert Redactor([secret]).text(text) == text
 
 
@@ -79,11 +79,11 @@ def test_a_secret_is_hidden_in_a_text_that_was_encoded_as_a_whole(
 ) -> None:
     assert callable(encode)
     whole = encode(f"{before}{secret}{after}".encode()).decode()
-    shown = Redactor([secret]).text(whole)
-    assert "[redacted]" in shown
-    # What stands beside it is not enough to guess it.
-    left = len(shown.replace("[redacted]", "")) * 3 // 4 - len(before) - len(after)
-    assert left <= 6
+    redacted = Redactor([secret]).text(whole)
+    assert "[redacted]" in redacted
+    # The remaining characters do not reveal the secret.
+    remaining = len(redacted.replace("[redacted]", "")) * 3 // 4 - len(before) - len(after)
+    assert remaining <= 6
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_secret_is_hidden_in_a_text_that_was_encoded_as_a_whole(
         lambda text: escape(quote(text)),
     ],
 )
-def test_the_greater_part_of_a_secret_is_hidden_under_several_encodings(
+def test_a_secret_behind_several_encodings_is_redacted(
     encode: Callable[[str], str],
 ) -> None:
     assert "[redacted]" in Redactor(["Abc123-def456_ghi/é&=x"]).text(
@@ -104,7 +104,7 @@ def test_the_greater_part_of_a_secret_is_hidden_under_several_encodings(
     )
 
 
-def test_what_is_binary_is_hidden_as_a_whole_where_a_secret_is_in_it() -> None:
+def test_a_binary_value_with_a_secret_is_redacted_as_a_whole() -> None:
     redactor = Redactor(["some-secret"])
     secret = base64.b64encode(b"\xff" + b"some-secret".hex().encode() + b"\xfe").decode()
     other = base64.b64encode(b"\xff\xfe").decode()
@@ -118,11 +118,11 @@ def test_a_text_without_secrets_stays_as_it_is() -> None:
     assert Redactor(["some-secret"]).text(text) == text
 
 
-def test_nothing_is_hidden_where_there_are_no_secrets() -> None:
+def test_without_secrets_nothing_is_redacted() -> None:
     assert Redactor([]).value({"a": ["b", 1, None]}) == {"a": ["b", 1, None]}
 
 
-def test_what_is_too_short_to_be_told_apart_is_not_hidden() -> None:
+def test_a_secret_of_three_characters_is_not_redacted() -> None:
     assert Redactor(["abc", ""]).text("abc abcd") == "abc abcd"
 
 
@@ -138,17 +138,17 @@ def test_a_number_that_only_contains_a_secret_is_a_number() -> None:
     assert Redactor(["1234"]).value([1234, 512345]) == ["[redacted]", 512345]
 
 
-def test_secrets_that_overlap_leave_nothing_standing() -> None:
+def test_secrets_that_overlap_are_redacted_completely() -> None:
     redactor = Redactor(["abcdefgh", "efghijkl"])
     assert redactor.text("xabcdefghijklx") == "x[redacted]x"
 
 
-def test_a_secret_within_another_leaves_nothing_standing() -> None:
+def test_a_secret_within_another_is_redacted_completely() -> None:
     redactor = Redactor(["secret", "my-secret-token"])
     assert redactor.text("my-secret-token, secret") == "[redacted], [redacted]"
 
 
-def test_a_secret_that_overlaps_itself_leaves_nothing_standing() -> None:
+def test_a_secret_that_overlaps_itself_is_redacted_completely() -> None:
     assert Redactor(["abab"]).text("ababab") == "[redacted]"
 
 
@@ -158,7 +158,7 @@ def test_each_of_several_secrets_is_hidden() -> None:
     )
 
 
-def test_characters_of_patterns_are_only_characters() -> None:
+def test_regex_characters_in_a_secret_are_literal() -> None:
     assert Redactor(["a.*b(c|d)[e]"]).text("axxb a.*b(c|d)[e]") == "axxb [redacted]"
 
 
@@ -169,8 +169,8 @@ def test_characters_of_patterns_are_only_characters() -> None:
 )
 @settings(max_examples=200, deadline=None)
 def test_no_secret_survives_as_it_is(secret: str, before: str, after: str) -> None:
-    shown = Redactor([secret]).text(f"{before}{secret}{after}")
-    assert secret not in shown.replace("[redacted]", "\0" * 50)
+    redacted = Redactor([secret]).text(f"{before}{secret}{after}")
+    assert secret not in redacted.replace("[redacted]", "\0" * 50)
 
 
 @given(secret=st.text(st.characters(codec="utf-8"), min_size=4, max_size=30))
@@ -183,6 +183,6 @@ def test_no_secret_survives_in_json_in_json(secret: str) -> None:
 def test_a_long_secret_and_a_long_text_are_searched_in_time() -> None:
     secret = "0123456789abcdef/+=&" * 800
     started = time.process_time()
-    shown = Redactor([secret, "other-secret"]).text("x" * 1_000_000 + secret + "other-secret")
-    assert shown == "x" * 1_000_000 + "[redacted][redacted]"
+    redacted = Redactor([secret, "other-secret"]).text("x" * 1_000_000 + secret + "other-secret")
+    assert redacted == "x" * 1_000_000 + "[redacted][redacted]"
     assert time.process_time() - started < 5

@@ -1,4 +1,4 @@
-"""Work that nobody takes is noticed before somebody misses it."""
+"""Queues that no worker serves are reported."""
 
 from app.areas import AREAS
 from app.http import health
@@ -10,18 +10,18 @@ from app.services import Services
 KINDS = AREAS.work_kinds.values()
 
 
-def test_queues_that_no_worker_takes_are_named() -> None:
+def test_queues_that_no_worker_serves_are_found() -> None:
     workers = [Beat("worker", "a", ["chat"]), Beat("worker", "b", ["tools", "default"])]
     assert heartbeat.find_unserved_queues(workers, KINDS) == ["deliveries"]
 
 
-def test_workers_that_take_all_queues_leave_none(services: Services) -> None:
+def test_workers_that_serve_all_queues_leave_none(services: Services) -> None:
     workers = [Beat("worker", "a", list(QUEUES))]
     assert heartbeat.find_unserved_queues(workers, KINDS) == []
     assert health._workers(services, workers).state == "ok"
 
 
-def test_readiness_says_which_queues_nobody_takes(services: Services) -> None:
+def test_readiness_names_unserved_queues(services: Services) -> None:
     state = health._workers(services, [Beat("worker", "a", ["chat", "tools", "default"])])
     assert state.state == "away"
     assert state.detail is not None

@@ -1,4 +1,4 @@
-"""One `parley up`, as a person runs it, and what it printed."""
+"""A running `parley up` and its output."""
 
 import re
 import signal
@@ -45,9 +45,9 @@ class Instance:
             seconds,
             f"{pattern!r} in {self.text[-2000:]}",
         )
-        found = re.search(pattern, self.text)
-        assert found is not None, self.text
-        return found
+        match = re.search(pattern, self.text)
+        assert match is not None, self.text
+        return match
 
     def wait_ready(self, seconds: float = 60) -> None:
         self.wait_printed(r"Stop with Ctrl-C", seconds)
@@ -67,10 +67,10 @@ class Instance:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.ended()
+        return self.wait_ended()
 
-    def ended(self) -> int:
-        """Its exit code, once it has ended and all it printed is read."""
+    def wait_ended(self) -> int:
+        """Waits for the end of the process and of its output; returns the exit code."""
         code = self.process.wait(60)
         self._reader.join(10)
         if self.process.stdout is not None:
@@ -78,15 +78,15 @@ class Instance:
         return code
 
 
-def agent_on_local_model(client: httpx.Client) -> str:
-    """The id of an agent that knows when the shop opens, once the model has loaded."""
+def create_agent_on_local_model(client: httpx.Client) -> str:
+    """Waits for the model, creates an agent that knows when the shop opens, returns its id."""
 
     def is_served() -> bool:
-        listed = client.get("/api/v1/models").json()["data"]
-        return any(model["id"] == "local/smollm2" for model in listed)
+        models = client.get("/api/v1/models").json()["data"]
+        return any(model["id"] == "local/smollm2" for model in models)
 
     wait_for(is_served, 60, "the model")
-    answer = client.post(
+    response = client.post(
         "/api/v1/agents",
         json={
             "name": "Shop assistant",
@@ -96,5 +96,5 @@ def agent_on_local_model(client: httpx.Client) -> str:
             "max_tokens": 40,
         },
     )
-    agent_id: str = answer.json()["id"]
+    agent_id: str = response.json()["id"]
     return agent_id

@@ -1,4 +1,4 @@
-"""`./scripts/up` where there is nothing but Python: it installs itself, gets ready and answers."""
+"""`./scripts/up` on a machine with nothing but Python installs Parley, starts and answers."""
 
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.local import bare_machine
-from tests.local.instance import QUESTION, Instance, agent_on_local_model
+from tests.local.instance import QUESTION, Instance, create_agent_on_local_model
 from tests.packages import locked, source
 from tests.ports import free_port
 from tests.processes import ROOT
@@ -19,16 +19,16 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("up")]
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="parley-bare-", dir="/var/tmp"))
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
+    path = Path(tempfile.mkdtemp(prefix="parley-bare-", dir="/var/tmp"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _cache() -> Path:
-    """The installer's, so that a test run downloads everything once."""
+    """Returns the installer's cache, so that packages are downloaded once."""
     uv = Path(shutil.which("uv", path=str(ROOT / ".venv" / "bin")) or "uv")
-    done = subprocess.run([uv, "cache", "dir"], capture_output=True, text=True, check=True)
-    folder = Path(done.stdout.strip())
+    completed = subprocess.run([uv, "cache", "dir"], capture_output=True, text=True, check=True)
+    folder = Path(completed.stdout.strip())
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -37,7 +37,7 @@ def test_up_needs_nothing_but_python(folder: Path) -> None:
     checkout = folder / "checkout"
     checkout.mkdir()
     bare_machine.copy_checkout(ROOT, checkout)
-    # No machine has everything: here a package of an optional feature has no wheel.
+    # A package of an optional feature has no wheel for this machine.
     package = source(folder, "planted-optional", "1.0", folder / "something-was-built")
     (checkout / "requirements-speech.lock").write_text(locked(package), encoding="utf-8")
     shutil.copy(package, checkout)
@@ -51,12 +51,12 @@ def test_up_needs_nothing_but_python(folder: Path) -> None:
         instance.wait_ready(400)
         assert "speech recognition: off, planted-optional==1.0 has no" in instance.text
         with instance.client() as client:
-            agent_id = agent_on_local_model(client)
+            agent_id = create_agent_on_local_model(client)
             reply = client.post(f"/api/v1/agents/{agent_id}/chat", json=QUESTION).json()
             parts = client.get("/health/ready").json()["parts"]
     finally:
         instance.process.kill()
-        instance.ended()
+        instance.wait_ended()
     assert "9" in reply["message"]["content"]
     assert {part["state"] for part in parts.values()} == {"ok"}
     assert not (folder / "something-was-built").exists()

@@ -1,4 +1,4 @@
-"""What a machine has to do without is named, with the reason; everything else works."""
+"""Missing optional features are reported with the reason; everything else works."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.stores import Stores
 MISSING = Feature("planting", group="planted", module="planted_module")
 
 
-def test_the_reason_is_the_one_that_setup_noted(
+def test_the_reason_is_the_one_that_setup_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
@@ -23,7 +23,7 @@ def test_the_reason_is_the_one_that_setup_noted(
     assert optional.read_missing_reason(MISSING) == "planted-module==1 has no usable wheels"
 
 
-def test_without_a_note_the_package_is_named(
+def test_without_a_recorded_reason_the_package_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
@@ -39,11 +39,11 @@ def test_every_feature_has_a_lock_file_that_setup_tries() -> None:
         assert (root / f"requirements-{group}.lock").exists()
 
 
-async def test_the_doctor_names_what_is_off_and_does_not_call_it_a_problem(
+async def test_the_doctor_reports_a_missing_feature_as_off_and_not_as_a_problem(
     services: Services, stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = Feature("reading", group="present", module="msgspec")
-    monkeypatch.setattr(optional, "FEATURES", (MISSING, there))
+    installed = Feature("reading", group="present", module="msgspec")
+    monkeypatch.setattr(optional, "FEATURES", (MISSING, installed))
     findings = {finding.part: finding for finding in await doctor.examine(stores.settings)}
     assert findings["planted"].state == "off"
     assert findings["planted"].text == "planting: planted-module is not installed"
@@ -59,6 +59,8 @@ async def test_the_doctor_names_what_is_off_and_does_not_call_it_a_problem(
         ({"redis_version": "7.2.4", "valkey_version": "9.1.2"}, "Valkey 9.1.2", False),
     ],
 )
-def test_redis_and_valkey_are_told_apart(info: dict[str, str], name: str, *, is_old: bool) -> None:
+def test_redis_and_valkey_are_distinguished(
+    info: dict[str, str], name: str, *, is_old: bool
+) -> None:
     assert doctor.server_name(info) == name
     assert doctor.is_too_old(info) == is_old

@@ -1,4 +1,4 @@
-"""`parley up` as a person runs it: one command, real processes, nothing else on the machine."""
+"""`parley up` with real processes, as an operator runs it."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from app.settings import Settings
-from tests.local.instance import QUESTION, Instance, agent_on_local_model
+from tests.local.instance import QUESTION, Instance, create_agent_on_local_model
 from tests.ports import free_port
 from tests.processes import ROOT
 from tests.stores import wait_for
@@ -24,28 +24,28 @@ pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
 
 
 class Up(Instance):
-    """From this checkout, with this Python."""
+    """`parley up` of this checkout with this Python."""
 
-    def __init__(self, data_dir: Path, port: int, **more: str) -> None:
-        plain = {name: value for name, value in os.environ.items() if "PARLEY" not in name}
+    def __init__(self, data_dir: Path, port: int, **extra: str) -> None:
+        inherited = {name: value for name, value in os.environ.items() if "PARLEY" not in name}
         self.env = {
-            **plain,
+            **inherited,
             "PARLEY_DATA_DIR": str(data_dir),
             "PARLEY_PORT": str(port),
-            **more,
+            **extra,
         }
         super().__init__([sys.executable, "-m", "app.cli", "up"], self.env, ROOT, port)
 
-    def child(self, word: str) -> psutil.Process:
+    def find_child(self, word: str) -> psutil.Process:
         for process in psutil.Process(self.process.pid).children():
             if word in process.cmdline():
                 return process
         raise AssertionError(f"no child runs {word}")
 
-    def cli(self, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
+    def cli(self, *command: str, **extra: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "app.cli", *command],
-            env={**self.env, **more},
+            env={**self.env, **extra},
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -85,17 +85,17 @@ def test_the_printed_curl_command_works_as_it_is(instance: Up) -> None:
     assert "access_token" in answer.stdout
 
 
-def test_the_default_tenant_has_the_widest_plan(instance: Up) -> None:
+def test_the_default_tenant_has_the_enterprise_plan(instance: Up) -> None:
     answer = instance.cli("tenants")
     assert "enterprise" in answer.stdout, answer.stderr
 
 
 def test_every_part_gets_ready_and_the_doctor_agrees(instance: Up) -> None:
-    def ready() -> bool:
+    def is_ready() -> bool:
         report = httpx.get(f"{instance.url}/health/ready").json()
         return all(part["state"] == "ok" for part in report["parts"].values())
 
-    wait_for(ready, 60, "every part ok")
+    wait_for(is_ready, 60, "every part ok")
     report = httpx.get(f"{instance.url}/health/ready").json()
     assert report["status"] == "ok"
     assert report["sandbox"] in {"bubblewrap", "landlock", "none"}
@@ -105,9 +105,9 @@ def test_every_part_gets_ready_and_the_doctor_agrees(instance: Up) -> None:
 
 @pytest.fixture(scope="module")
 def agent(instance: Up) -> Iterator[tuple[httpx.Client, str]]:
-    """An agent on the real local model, once that has loaded, and who may talk to it."""
+    """A client, and the id of its agent on the real local model."""
     client = instance.client()
-    yield client, agent_on_local_model(client)
+    yield client, create_agent_on_local_model(client)
     client.close()
 
 
@@ -137,9 +137,9 @@ def test_the_local_model_answers_later_through_a_worker(agent: tuple[httpx.Clien
     client, agent_id = agent
     job = client.post(f"/api/v1/agents/{agent_id}/chat/async", json=QUESTION).json()
     path = f"/api/v1/agents/{agent_id}/chat/jobs/{job['job_id']}"
-    done = client.get(path, params={"wait": 30}).json()
-    assert done["status"] == "completed"
-    assert "9" in done["reply"]["message"]["content"]
+    job = client.get(path, params={"wait": 30}).json()
+    assert job["status"] == "completed"
+    assert "9" in job["reply"]["message"]["content"]
 
 
 def test_the_local_model_keeps_to_a_json_schema(agent: tuple[httpx.Client, str]) -> None:
@@ -150,18 +150,18 @@ def test_the_local_model_keeps_to_a_json_schema(agent: tuple[httpx.Client, str])
         "required": ["hour"],
         "additionalProperties": False,
     }
-    wanted = {"type": "json_schema", "json_schema": {"name": "hours", "schema": schema}}
+    response_format = {"type": "json_schema", "json_schema": {"name": "hours", "schema": schema}}
     body = {
         "model": agent_id,
         "messages": [{"role": "user", "content": "When does the shop open? Answer in JSON."}],
-        "response_format": wanted,
+        "response_format": response_format,
     }
     answer = client.post("/v1/chat/completions", json=body).json()
-    said = json.loads(answer["choices"][0]["message"]["content"])
-    assert isinstance(said["hour"], int)
+    content = json.loads(answer["choices"][0]["message"]["content"])
+    assert isinstance(content["hour"], int)
 
 
-def test_mail_lands_in_the_mailbox(instance: Up) -> None:
+def test_mail_is_stored_in_the_mailbox(instance: Up) -> None:
     token = instance.login(instance.password).json()["access_token"]
     invited = httpx.post(
         f"{instance.url}/users/invite",
@@ -188,41 +188,39 @@ def test_the_root_key_rotates_while_serving_and_the_old_one_can_go(
     assert again.json() == first.json()
     entries = (data_dir / "keys" / "master.keys").read_text(encoding="ascii").split()
     assert len(entries) == 2
-    for entry, fine in ((entries[0], True), (entries[1], False)):
-        done = instance.cli("migrate", PARLEY_MASTER_KEYS=entry)
-        assert (done.returncode == 0) == fine, done.stderr
+    for entry, is_active in ((entries[0], True), (entries[1], False)):
+        migrated = instance.cli("migrate", PARLEY_MASTER_KEYS=entry)
+        assert (migrated.returncode == 0) == is_active, migrated.stderr
 
 
-def test_a_second_up_on_the_same_data_says_so_and_does_nothing(
-    instance: Up, data_dir: Path
-) -> None:
+def test_a_second_up_on_the_same_data_is_refused(instance: Up, data_dir: Path) -> None:
     second = Up(data_dir, free_port())
-    assert second.ended() == 1
+    assert second.wait_ended() == 1
     assert len(second.lines) == 1
     assert "already running" in second.text
     assert httpx.get(f"{instance.url}/health/live").status_code == 200
 
 
 @pytest.mark.parametrize(("part", "word"), [("worker", "worker"), ("web", "serve")])
-def test_a_part_that_dies_is_started_again(instance: Up, part: str, word: str) -> None:
-    instance.child(word).kill()
+def test_a_part_that_ends_is_restarted(instance: Up, part: str, word: str) -> None:
+    instance.find_child(word).kill()
     instance.wait_printed(rf"{part}: ended with code -9")
-    instance.wait_printed(rf"{part}: back")
-    wait_for(lambda: _alive(instance), 30, "web")
+    instance.wait_printed(rf"{part}: restarted")
+    wait_for(lambda: _is_ready(instance), 30, "web")
 
 
-def test_a_killed_redis_comes_back_with_its_data(instance: Up) -> None:
+def test_a_killed_redis_is_restarted(instance: Up) -> None:
     next(
         process
         for process in psutil.Process(instance.process.pid).children()
         if process.name().startswith("valkey-server")
     ).kill()
     instance.wait_printed(r"redis: ended with code -9, see \S+/logs/redis.log;")
-    instance.wait_printed(r"redis: back")
-    wait_for(lambda: _alive(instance), 30, "web")
+    instance.wait_printed(r"redis: restarted")
+    wait_for(lambda: _is_ready(instance), 30, "web")
 
 
-def _alive(instance: Up) -> bool:
+def _is_ready(instance: Up) -> bool:
     try:
         return httpx.get(f"{instance.url}/health/ready").status_code == 200
     except httpx.TransportError:
@@ -250,7 +248,7 @@ def test_children_end_when_up_itself_is_killed(data_dir: Path) -> None:
     started.wait_ready()
     children = psutil.Process(started.process.pid).children(recursive=True)
     started.process.kill()
-    started.ended()
+    started.wait_ended()
     wait_for(
         lambda: not [c for c in children if c.is_running() and c.status() != "zombie"],
         40,
@@ -258,13 +256,13 @@ def test_children_end_when_up_itself_is_killed(data_dir: Path) -> None:
     )
 
 
-def test_a_taken_port_is_one_clear_line(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
         started = Up(tmp_path / "data", port)
-        assert started.ended() == 1
+        assert started.wait_ended() == 1
     problem = [line for line in started.lines if line.startswith("parley:")]
     assert len(problem) == 1
     assert str(port) in problem[0]
@@ -284,19 +282,19 @@ def test_a_wrong_setting_stops_the_start_with_one_line_that_names_it(
     tmp_path: Path, variable: str, value: str
 ) -> None:
     started = Up(tmp_path / "data", free_port(), **{variable: value})
-    assert started.ended() == 1
+    assert started.wait_ended() == 1
     problem = [line for line in started.lines if line.startswith("parley:")]
     assert len(problem) == 1
     assert variable in problem[0]
 
 
-def test_losing_the_key_file_beside_data_refuses_to_start(data_dir: Path) -> None:
+def test_up_refuses_to_start_with_data_but_without_its_key_file(data_dir: Path) -> None:
     keys = data_dir / "keys" / "master.keys"
-    kept = keys.read_text(encoding="ascii")
+    content = keys.read_text(encoding="ascii")
     keys.unlink()
     started = Up(data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
-    code = started.ended()
-    keys.write_text(kept, encoding="ascii")
+    code = started.wait_ended()
+    keys.write_text(content, encoding="ascii")
     keys.chmod(0o600)
     assert code == 1
     assert "root key" in started.text
@@ -309,7 +307,7 @@ def test_a_socket_folder_that_others_can_enter_is_refused(tmp_path: Path) -> Non
     run_dir.mkdir(mode=0o755)
     run_dir.chmod(0o755)
     started = Up(data_dir, free_port())
-    code = started.ended()
+    code = started.wait_ended()
     run_dir.rmdir()
     assert code == 1
     assert str(run_dir) in started.text

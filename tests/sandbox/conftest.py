@@ -11,12 +11,12 @@ import pytest
 from app.kit.sandbox.box import Sandbox, Tier
 from app.kit.sandbox.program import Language
 from app.settings import Settings
-from tests.sandbox.cage import Cage
+from tests.sandbox.sandbox_runner import SandboxRunner
 
 
 @pytest.fixture(scope="session")
 def sandbox_home() -> Iterator[Path]:
-    """Where somebody without rights gets to, unlike root's folders."""
+    """A folder that an unprivileged user can reach, unlike root's folders."""
     folder = Path(tempfile.mkdtemp(prefix="parley-sandbox-", dir="/var/tmp"))
     folder.chmod(0o755)
     yield folder
@@ -29,10 +29,10 @@ def sandbox_settings(sandbox_home: Path) -> Settings:
 
 
 @pytest.fixture(scope="session", params=["bubblewrap", "landlock"])
-async def cage(
+async def runner(
     request: pytest.FixtureRequest, sandbox_home: Path, sandbox_settings: Settings
-) -> Cage:
-    """Each test with a cage is done in both tiers."""
+) -> SandboxRunner:
+    """Runs each test in both tiers."""
     tier: Tier = request.param
     sandbox = Sandbox(sandbox_settings)
     if await sandbox.start((tier,)) != tier:
@@ -40,13 +40,13 @@ async def cage(
             f"the tier {tier} does not start on this machine (Debian: apt-get install bubblewrap); "
             "`./scripts/test --ignore tests/sandbox` leaves these tests out"
         )
-    return Cage(sandbox, sandbox_home)
+    return SandboxRunner(sandbox, sandbox_home)
 
 
 @pytest.fixture(params=["python", "node", "bash"])
 def language(request: pytest.FixtureRequest) -> Language:
-    chosen: Language = request.param
-    return chosen
+    name: Language = request.param
+    return name
 
 
 @pytest.fixture
@@ -55,15 +55,15 @@ def secret() -> str:
 
 
 @pytest.fixture
-def same_user(cage: Cage, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The user whom every run of this test is, where it is not whoever runs the tests."""
-    monkeypatch.setattr(cage.sandbox, "_uids", repeat(7))
-    return cage.sandbox._next_uid() or os.geteuid()
+def same_user(runner: SandboxRunner, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Gives all runs of a test the same user and returns its id."""
+    monkeypatch.setattr(runner.sandbox, "_uids", repeat(7))
+    return runner.sandbox._next_uid() or os.geteuid()
 
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Of the machine, and open to every user of it."""
+    """A folder outside the sandbox that every user may write to."""
     folder = Path(tempfile.mkdtemp(prefix="parley-open-", dir="/var/tmp"))
     folder.chmod(0o777)
     yield folder

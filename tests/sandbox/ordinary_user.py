@@ -1,7 +1,7 @@
-"""A worker that is not root, as in the container: a program, started with a folder and a tier.
+"""Script that runs a sandbox as an ordinary user, as in the container: `FOLDER TIER`.
 
-Started by root it first does everything once, so that all it needs is loaded, and becomes an
-ordinary user then. It prints what it saw as JSON.
+As root it first runs everything once, so that all modules are loaded, and then switches to an
+ordinary user. It prints its observations as JSON.
 """
 
 import asyncio
@@ -55,32 +55,32 @@ async def main(home: Path, tier: Tier) -> dict[str, object]:
     file = home / "of-the-worker"
     file.write_text("planted", encoding="utf-8")
     file.chmod(0o600)
-    seen: dict[str, object] = {"tier": started, "uid": os.getuid()}
+    outcome: dict[str, object] = {"tier": started, "uid": os.getuid()}
     if started == tier:
         code = _CODE.replace("@worker@", str(os.getpid())).replace("@file@", str(file))
         program = Program(language="python", files={"main": code}, entry="main")
-        ran = await sandbox.run(program, b"", 10)
-        seen["said"], seen["ending"] = ran.output.decode().split(), ran.ending
-    about = file.stat()
-    seen["file"] = [oct(about.st_mode & 0o7777), about.st_mtime > 1, file.read_text("utf-8")]
-    seen["left"] = os.listdir(home / "runs")  # noqa: PTH208
+        result = await sandbox.run(program, b"", 10)
+        outcome["output"], outcome["ending"] = result.output.decode().split(), result.ending
+    stats = file.stat()
+    outcome["file"] = [oct(stats.st_mode & 0o7777), stats.st_mtime > 1, file.read_text("utf-8")]
+    outcome["remaining_runs"] = os.listdir(home / "runs")  # noqa: PTH208
     file.unlink()
-    return seen
+    return outcome
 
 
-def become_ordinary(home: Path) -> None:
+def become_ordinary_user(home: Path) -> None:
     for path in (home, *home.rglob("*")):
         os.chown(path, _UID, _UID, follow_symlinks=False)
     os.setgroups([])
     os.setresgid(_UID, _UID, _UID)
     os.setresuid(_UID, _UID, _UID)
-    # As with every process that was this user from its start.
+    # A process that starts as this user is dumpable; setresuid clears the flag.
     ctypes.CDLL(None).prctl(_DUMPABLE, 1, 0, 0, 0)
 
 
 if __name__ == "__main__":
-    folder, wanted = Path(sys.argv[1]), sys.argv[2]
+    folder, tier_name = Path(sys.argv[1]), sys.argv[2]
     if os.geteuid() == 0:
-        asyncio.run(main(folder, wanted))  # type: ignore[arg-type]
-        become_ordinary(folder)
-    sys.stdout.write(json.dumps(asyncio.run(main(folder, wanted))))  # type: ignore[arg-type]
+        asyncio.run(main(folder, tier_name))  # type: ignore[arg-type]
+        become_ordinary_user(folder)
+    sys.stdout.write(json.dumps(asyncio.run(main(folder, tier_name))))  # type: ignore[arg-type]

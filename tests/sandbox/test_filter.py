@@ -1,6 +1,6 @@
-"""The seccomp filter: the numbers it knows, what it decides, and that the kernel does as it says.
+"""The seccomp filter: its system call numbers, its decisions, and that the kernel applies them.
 
-The filter is a short program, so it is judged here for both processors on either of them.
+The tests interpret the filter program, so they cover both processors on either machine.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ ARCHS = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 OTHER_ARCHS = {"i386": 0x40000003, "arm": 0x40000028, "riscv64": 0xC00000F3}
 ALLOW, KILL, REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
 PERMISSION, NO_SUCH_CALL = REFUSE | errno.EPERM, REFUSE | errno.ENOSYS
-# Since this number every processor gives a new call the same one.
+# From this number on, a call has the same number on every processor.
 SAME_EVERYWHERE = 424
 NEWEST = 480
 
@@ -34,7 +34,7 @@ CASES = [
 
 
 class Kernel:
-    """The system call tables, as libseccomp has them: nothing of ours decides what is right."""
+    """The system call tables of libseccomp, as a reference that is independent of Parley."""
 
     def __init__(self) -> None:
         try:
@@ -44,8 +44,8 @@ class Kernel:
         self._resolve = library.seccomp_syscall_resolve_name_arch
         self._resolve.argtypes = [ctypes.c_uint32, ctypes.c_char_p]
 
-    def number(self, machine: str, name: str) -> int | None:
-        """None where the processor has no such call; -1 where the library is too old to know."""
+    def find_number(self, machine: str, name: str) -> int | None:
+        """Returns None if the processor has no such call, -1 if the library does not know it."""
         number: int = self._resolve(ARCHS[machine], name.encode())
         return number if number >= -1 else None
 
@@ -56,7 +56,7 @@ def kernel() -> Kernel:
 
 
 def decide(program: bytes, arch: int, number: int, *arguments: int) -> int:
-    """What the kernel's interpreter makes of a call."""
+    """Returns the filter's decision on a call, interpreted as the kernel does."""
     words = [*arguments, 0, 0, 0, 0, 0, 0][:6]
     data = struct.pack("<IIQ6Q", number, arch, 0, *words)
     accumulator = position = 0
@@ -82,17 +82,17 @@ def decide(program: bytes, arch: int, number: int, *arguments: int) -> int:
 
 @pytest.mark.parametrize("machine", ARCHS)
 def test_every_number_is_the_one_of_its_processor(kernel: Kernel, machine: str) -> None:
-    known, other = seccomp.known_calls(machine), seccomp.known_calls(_other(machine))
-    for name in known | other:
-        expected = kernel.number(machine, name)
+    numbers, other = seccomp.known_calls(machine), seccomp.known_calls(_other_machine(machine))
+    for name in numbers | other:
+        expected = kernel.find_number(machine, name)
         if expected == -1:
             # Newer than this libseccomp.
-            assert known[name] == other[name] >= SAME_EVERYWHERE, name
+            assert numbers[name] == other[name] >= SAME_EVERYWHERE, name
         else:
-            assert known.get(name) == expected, name
+            assert numbers.get(name) == expected, name
 
 
-def _other(machine: str) -> str:
+def _other_machine(machine: str) -> str:
     return next(name for name in ARCHS if name != machine)
 
 
@@ -116,7 +116,7 @@ def test_what_ordinary_programs_do_is_allowed(kernel: Kernel, machine: str) -> N
         *("read", "write", "openat", "close", "execve", "exit_group", "futex", "wait4", "brk"),
         *("munmap", "mprotect", "rt_sigaction", "pipe2", "dup3", "epoll_ctl", "getrandom", "kill"),
     ):
-        number = kernel.number(machine, name)
+        number = kernel.find_number(machine, name)
         assert number is not None
         assert decide(program, ARCHS[machine], number) == ALLOW, name
 
@@ -161,7 +161,7 @@ def test_some_calls_are_decided_by_their_arguments(
 
 @pytest.mark.parametrize("machine", ARCHS)
 def test_calls_of_another_processor_end_the_process(machine: str) -> None:
-    """Under its numbers, what is refused here might be something else."""
+    """The same number may be another call on another processor."""
     program = seccomp.program(namespaces=True, machine=machine)
     others = {**ARCHS, **OTHER_ARCHS}
     del others[machine]
@@ -179,9 +179,9 @@ def test_there_is_no_filter_for_an_unknown_processor() -> None:
         seccomp.program(namespaces=True, machine="sparc64")
 
 
-# The kernel refuses many calls to an ordinary user with EPERM, too. So the filter, with another
-# error in the same places, is what a child process loads; then it makes every call there is in it.
-_ODD = errno.ENOTNAM
+# The kernel itself refuses many calls of an ordinary user with EPERM. So a child process loads the
+# filter with another error code and makes every refused call.
+_OTHER_ERROR = errno.ENOTNAM
 _CALLER = """
 import ctypes, json, os, sys
 from app.kit.sandbox import landlock
@@ -205,8 +205,8 @@ def _with_another_error(program: bytes) -> bytes:
     def instructions() -> Iterator[bytes]:
         for at in range(0, len(program), 8):
             code, if_true, if_false, value = struct.unpack_from("=HBBI", program, at)
-            odd = REFUSE | _ODD if (code, value) == (0x06, PERMISSION) else value
-            yield struct.pack("=HBBI", code, if_true, if_false, odd)
+            new_value = REFUSE | _OTHER_ERROR if (code, value) == (0x06, PERMISSION) else value
+            yield struct.pack("=HBBI", code, if_true, if_false, new_value)
 
     return b"".join(instructions())
 
@@ -217,10 +217,10 @@ def test_the_kernel_refuses_every_call_of_the_table_on_this_processor(
 ) -> None:
     numbers = seccomp.refused_calls(platform.machine(), namespaces=namespaces)
     program = _with_another_error(seccomp.program(namespaces=namespaces))
-    orders = json.dumps([65534 if os.geteuid() == 0 else 0, program.hex(), numbers])
-    done = subprocess.run(
-        [sys.executable, "-c", _CALLER, orders],
+    arguments = json.dumps([65534 if os.geteuid() == 0 else 0, program.hex(), numbers])
+    completed = subprocess.run(
+        [sys.executable, "-c", _CALLER, arguments],
         cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == dict.fromkeys(numbers, _ODD)
+    assert completed.returncode == 0, completed.stderr
+    assert json.loads(completed.stdout) == dict.fromkeys(numbers, _OTHER_ERROR)

@@ -1,4 +1,4 @@
-"""No packet leaves, and nobody on the machine is spoken to."""
+"""Code in the sandbox has no network and reaches no socket of the machine."""
 
 import os
 import re
@@ -11,16 +11,16 @@ from uuid import uuid4
 import pytest
 
 from app.kit.sandbox.program import Language
-from tests.sandbox.cage import Attack, Cage
+from tests.sandbox.sandbox_runner import Attack, SandboxRunner
 
 
 class Listeners:
-    """One of each kind on this machine, all open to everybody."""
+    """Sockets of each kind on this machine, open to every user."""
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
         self.stream, self.datagram = str(folder / "stream"), str(folder / "datagram")
         self.name = f"parley-{uuid4().hex}"
-        places: list[tuple[int, int, object]] = [
+        addresses: list[tuple[int, int, object]] = [
             (socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)),
             (socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)),
             (socket.AF_UNIX, socket.SOCK_STREAM, self.stream),
@@ -29,30 +29,32 @@ class Listeners:
             (socket.AF_UNIX, socket.SOCK_DGRAM, f"\0{self.name}-datagram"),
         ]
         self.all: list[socket.socket] = []
-        for family, kind, place in places:
-            made = stack.enter_context(socket.socket(family, kind))
-            made.bind(place)  # type: ignore[arg-type]
-            made.settimeout(0)
+        for family, kind, address in addresses:
+            listener = stack.enter_context(socket.socket(family, kind))
+            listener.bind(address)  # type: ignore[arg-type]
+            listener.settimeout(0)
             if kind == socket.SOCK_STREAM:
-                made.listen()
-            self.all.append(made)
+                listener.listen()
+            self.all.append(listener)
         for path in (self.stream, self.datagram):
             os.chmod(path, 0o777)  # noqa: PTH101
         self.tcp: int = self.all[0].getsockname()[1]
         self.udp: int = self.all[1].getsockname()[1]
 
-    def heard(self) -> list[str]:
-        found = []
-        for one in self.all:
+    def find_reached(self) -> list[str]:
+        """Returns the sockets that received a connection or a datagram."""
+        reached = []
+        for listener in self.all:
             try:
-                if one.type == socket.SOCK_STREAM:
-                    one.accept()[0].close()
+                if listener.type == socket.SOCK_STREAM:
+                    listener.accept()[0].close()
                 else:
-                    one.recv(100)
+                    listener.recv(100)
             except BlockingIOError:
                 continue
-            found.append(f"{one.family.name} {one.type.name} {one.getsockname()!r}")
-        return found
+            name = f"{listener.family.name} {listener.type.name} {listener.getsockname()!r}"
+            reached.append(name)
+        return reached
 
     def values(self) -> dict[str, object]:
         return {
@@ -135,18 +137,18 @@ for place in ("@stream@", chr(0) + "@name@"):
 )
 
 
-async def test_nobody_who_listens_is_reached(
-    cage: Cage, language: Language, listeners: Listeners
+async def test_no_listening_socket_is_reached(
+    runner: SandboxRunner, language: Language, listeners: Listeners
 ) -> None:
-    said = await cage.attack(language, _SPEAKING, **listeners.values())
-    assert listeners.heard() == []
-    assert "reached" not in said
+    output = await runner.run_attack(language, _SPEAKING, **listeners.values())
+    assert listeners.find_reached() == []
+    assert "reached" not in output
 
 
-async def test_one_of_a_pair_of_sockets_does_not_send_elsewhere(
-    cage: Cage, listeners: Listeners
+async def test_a_socket_of_a_pair_sends_to_no_other_address(
+    runner: SandboxRunner, listeners: Listeners
 ) -> None:
-    """A datagram socket takes an address with each message, even when it has a partner."""
+    """A datagram socket accepts an address per message, even as part of a pair."""
     attack = Attack(
         python="""
 import socket
@@ -159,22 +161,24 @@ for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET, socket.S
         node="",
         bash="",
     )
-    await cage.attack("python", attack, **listeners.values())
-    assert listeners.heard() == []
+    await runner.run_attack("python", attack, **listeners.values())
+    assert listeners.find_reached() == []
 
 
-async def test_pairs_of_sockets_serve_as_pipes(cage: Cage) -> None:
-    """Event loops wake themselves by one."""
+async def test_pairs_of_sockets_serve_as_pipes(runner: SandboxRunner) -> None:
+    """Event loops use socket pairs to wake up."""
     code = """
 import socket
 one, other = socket.socketpair()
 one.send(b"between us")
 print(other.recv(100))
 """
-    assert b"between us" in (await cage.run("python", code)).output
+    assert b"between us" in (await runner.run("python", code)).output
 
 
-async def test_no_name_is_looked_up(cage: Cage, language: Language, listeners: Listeners) -> None:
+async def test_no_host_name_is_resolved(
+    runner: SandboxRunner, language: Language, listeners: Listeners
+) -> None:
     attack = Attack(
         python="""
 import socket
@@ -196,9 +200,9 @@ for name in localhost parley-planted.invalid; do attempt name getent hosts $name
 attempt name getent ahosts localhost
 """,
     )
-    said = await cage.attack(language, attack, **listeners.values())
-    assert listeners.heard() == []
-    assert "name could" not in said
+    output = await runner.run_attack(language, attack, **listeners.values())
+    assert listeners.find_reached() == []
+    assert "name could" not in output
 
 
 _RAW = Attack(
@@ -229,7 +233,7 @@ attempt sockets ss -x
 )
 
 
-async def test_no_socket_of_any_family_is_opened(cage: Cage, language: Language) -> None:
-    said = await cage.attack(language, _RAW)
-    assert not re.search(r"^(AF_\w+|interfaces|ring|server|ping) could", said, re.MULTILINE)
-    assert "127.0.0.1" not in said
+async def test_no_socket_of_any_family_is_opened(runner: SandboxRunner, language: Language) -> None:
+    output = await runner.run_attack(language, _RAW)
+    assert not re.search(r"^(AF_\w+|interfaces|ring|server|ping) could", output, re.MULTILINE)
+    assert "127.0.0.1" not in output

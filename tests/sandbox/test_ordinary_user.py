@@ -1,4 +1,4 @@
-"""A worker that is not root: in the weaker tier its code is the same user as itself."""
+"""A worker that is not root: in the Landlock tier its code runs as the worker's own user."""
 
 import json
 import shutil
@@ -12,36 +12,36 @@ from typing import Any
 import pytest
 
 from tests.processes import ROOT
-from tests.sandbox.cage import Cage
+from tests.sandbox.sandbox_runner import SandboxRunner
 
 
 @pytest.fixture(scope="module")
-def seen(cage: Cage) -> Iterator[dict[str, Any]]:
+def outcome(runner: SandboxRunner) -> Iterator[dict[str, Any]]:
     folder = Path(tempfile.mkdtemp(prefix="parley-ordinary-", dir="/var/tmp"))
     folder.chmod(0o755)
-    command = [sys.executable, "-m", "tests.sandbox.ordinary_user", str(folder), cage.tier]
+    command = [sys.executable, "-m", "tests.sandbox.ordinary_user", str(folder), runner.tier]
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
         )
-        assert done.returncode == 0, done.stderr
-        yield json.loads(done.stdout)
+        assert completed.returncode == 0, completed.stderr
+        yield json.loads(completed.stdout)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_the_tier_starts_without_root(cage: Cage, seen: dict[str, Any]) -> None:
-    assert seen["uid"] != 0
-    assert seen["tier"] == cage.tier
+def test_the_tier_starts_without_root(runner: SandboxRunner, outcome: dict[str, Any]) -> None:
+    assert outcome["uid"] != 0
+    assert outcome["tier"] == runner.tier
 
 
-def test_code_does_nothing_to_its_own_user(seen: dict[str, Any]) -> None:
-    assert (seen["ending"], seen["said"]) == ("exited", ["bounded"])
+def test_code_cannot_affect_processes_and_files_of_its_own_user(outcome: dict[str, Any]) -> None:
+    assert (outcome["ending"], outcome["output"]) == ("exited", ["bounded"])
 
 
-def test_the_file_of_the_worker_is_as_it_was(seen: dict[str, Any]) -> None:
-    assert seen["file"] == ["0o600", True, "planted"]
+def test_the_file_of_the_worker_does_not_change(outcome: dict[str, Any]) -> None:
+    assert outcome["file"] == ["0o600", True, "planted"]
 
 
-def test_no_folder_of_a_run_is_left(seen: dict[str, Any]) -> None:
-    assert seen["left"] == []
+def test_no_folder_of_a_run_is_left(outcome: dict[str, Any]) -> None:
+    assert outcome["remaining_runs"] == []

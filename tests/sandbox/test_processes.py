@@ -1,4 +1,4 @@
-"""Reaching for other processes, for the machine, and for a life after the run."""
+"""Code cannot affect other processes or the machine, and no process outlives its run."""
 
 import asyncio
 import os
@@ -13,7 +13,14 @@ import pytest
 
 from app.kit.sandbox.program import Language
 from tests.processes import ROOT
-from tests.sandbox.cage import Attack, Cage, gone, holds, neighbour, with_mark
+from tests.sandbox.sandbox_runner import (
+    Attack,
+    SandboxRunner,
+    find_marked_processes,
+    run_neighbour,
+    wait_until,
+    wait_until_gone,
+)
 
 _SIGNALS = Attack(
     python="""
@@ -52,14 +59,16 @@ def _state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
 
 
-async def test_signals_reach_nobody_else(cage: Cage, language: Language, same_user: int) -> None:
-    with neighbour(same_user, Path("/")) as other:
+async def test_signals_reach_no_other_process(
+    runner: SandboxRunner, language: Language, same_user: int
+) -> None:
+    with run_neighbour(same_user, Path("/")) as other:
         code = _SIGNALS.code(language, {"other": other.pid, "tests": os.getpid()})
-        ran = await cage.run(language, code, seconds=5)
-        assert "tried" in ran.output.decode().split(), ran.log
+        result = await runner.run(language, code, seconds=5)
+        assert "tried" in result.output.decode().split(), result.log
         assert other.poll() is None
         assert _state(other.pid) == "S"
-        assert f"could {other.pid}" not in ran.output.decode()
+        assert f"could {other.pid}" not in result.output.decode()
 
 
 _TRACING = Attack(
@@ -100,28 +109,28 @@ attempt mem dd if=/proc/@other@/mem bs=1 skip=@address@ count=64
 
 
 async def test_a_process_of_the_same_user_is_neither_traced_nor_slowed(
-    cage: Cage, language: Language, same_user: int, secret: str
+    runner: SandboxRunner, language: Language, same_user: int, secret: str
 ) -> None:
-    with neighbour(same_user, Path("/"), PARLEY_PLANTED=secret) as other:
-        about = Path(f"/proc/{other.pid}")
-        # Where its environment lies, as the kernel tells those who may know.
-        address = int((about / "stat").read_text().rpartition(")")[2].split()[47])
-        before = (about / "limits").read_text(), os.getpriority(os.PRIO_PROCESS, other.pid)
-        said = await cage.attack(language, _TRACING, other=other.pid, address=address)
-        assert secret not in said
-        assert "TracerPid:\t0" in (about / "status").read_text()
+    with run_neighbour(same_user, Path("/"), PARLEY_PLANTED=secret) as other:
+        proc = Path(f"/proc/{other.pid}")
+        # The address of its environment, which the kernel shows to privileged users.
+        address = int((proc / "stat").read_text().rpartition(")")[2].split()[47])
+        before = (proc / "limits").read_text(), os.getpriority(os.PRIO_PROCESS, other.pid)
+        output = await runner.run_attack(language, _TRACING, other=other.pid, address=address)
+        assert secret not in output
+        assert "TracerPid:\t0" in (proc / "status").read_text()
         assert before == (
-            (about / "limits").read_text(),
+            (proc / "limits").read_text(),
             os.getpriority(os.PRIO_PROCESS, other.pid),
         )
         assert os.sched_getaffinity(other.pid) == os.sched_getaffinity(0)
         assert os.sched_getscheduler(other.pid) == os.SCHED_OTHER
         assert not re.search(
-            r"^(attach|seize|read|mem|limits|affinity|policy|debug) could", said, re.MULTILINE
+            r"^(attach|seize|read|mem|limits|affinity|policy|debug) could", output, re.MULTILINE
         )
 
 
-_WORLDS = Attack(
+_NAMESPACES = Attack(
     python="""
 import ctypes, stat
 for flag in (0x10000000, 0x00020000, 0x20000000, 0x40000000, 0x04000000, 0x08000000, 0x02000000):
@@ -174,10 +183,12 @@ attempt bwrap bwrap --ro-bind / / true
 )
 
 
-async def test_no_other_world_is_made_or_entered(cage: Cage, language: Language) -> None:
+async def test_no_namespace_is_created_or_entered(
+    runner: SandboxRunner, language: Language
+) -> None:
     name = os.uname().nodename
-    said = await cage.attack(language, _WORLDS)
-    assert " could" not in said
+    output = await runner.run_attack(language, _NAMESPACES)
+    assert " could" not in output
     assert os.uname().nodename == name
 
 
@@ -207,12 +218,12 @@ disown -a
 )
 
 
-async def test_what_is_left_behind_neither_lives_on_nor_keeps_the_run_open(
-    cage: Cage, language: Language
+async def test_background_processes_end_with_the_run_and_do_not_prolong_it(
+    runner: SandboxRunner, language: Language
 ) -> None:
-    seen = await cage.bomb(language, _LEFT_BEHIND, seconds=10)
-    assert (seen.ran.ending, seen.ran.exit_code) == ("exited", 0)
-    assert seen.seconds < 3
+    outcome = await runner.run_bomb(language, _LEFT_BEHIND, seconds=10)
+    assert (outcome.result.ending, outcome.result.exit_code) == ("exited", 0)
+    assert outcome.seconds < 3
 
 
 _WAITING = Attack(
@@ -233,24 +244,24 @@ wait
 )
 
 
-async def test_the_end_of_its_time_ends_all_of_its_processes(
-    cage: Cage, language: Language
+async def test_a_timeout_ends_all_processes_of_the_run(
+    runner: SandboxRunner, language: Language
 ) -> None:
-    seen = await cage.bomb(language, _WAITING, seconds=0.7)
-    assert seen.ran.ending == "timeout"
-    assert seen.most_processes >= 6
-    assert seen.seconds < 3
+    outcome = await runner.run_bomb(language, _WAITING, seconds=0.7)
+    assert outcome.result.ending == "timeout"
+    assert outcome.max_processes >= 6
+    assert outcome.seconds < 3
 
 
-async def test_a_cancelled_run_ends_all_of_its_processes(cage: Cage) -> None:
+async def test_a_cancelled_run_ends_all_of_its_processes(runner: SandboxRunner) -> None:
     mark = f"mark-{uuid4().hex}"
     code = _WAITING.code("bash", {"mark": mark})
-    running = asyncio.create_task(cage.run("bash", code, b"", 30, mark))
-    assert await holds(lambda: len(with_mark(mark)) >= 6)
-    running.cancel()
+    task = asyncio.create_task(runner.run("bash", code, b"", 30, mark))
+    assert await wait_until(lambda: len(find_marked_processes(mark)) >= 6)
+    task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await running
-    await gone(mark)
+        await task
+    await wait_until_gone(mark)
 
 
 _WORKER = """
@@ -270,30 +281,30 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-async def test_no_run_outlives_a_worker_that_is_killed(cage: Cage) -> None:
+async def test_no_run_outlives_a_worker_that_is_killed(runner: SandboxRunner) -> None:
     mark = f"mark-{uuid4().hex}"
     code = _WAITING.code("bash", {"mark": "@mark@"}).replace("@mark@", "waiting")
-    command = [sys.executable, "-c", _WORKER, str(cage.home), cage.tier, mark, code]
+    command = [sys.executable, "-c", _WORKER, str(runner.home), runner.tier, mark, code]
     worker = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
     try:
         # The worker itself, the run's starters, the code and its five children.
-        assert await holds(lambda: len(with_mark(mark)) >= 7, 20)
+        assert await wait_until(lambda: len(find_marked_processes(mark)) >= 7, 20)
     finally:
         with suppress(ProcessLookupError):
             worker.kill()
         await worker.wait()
-    await gone(mark)
+    await wait_until_gone(mark)
 
 
-async def test_exit_codes_and_signals_are_told_alike_in_both_tiers(cage: Cage) -> None:
+async def test_exit_codes_and_signals_are_the_same_in_both_tiers(runner: SandboxRunner) -> None:
     for code, expected in (("exit 7", 7), ("kill -SEGV $$", 139), ("kill -KILL $$", 137)):
-        ran = await cage.run("bash", code)
-        assert (ran.ending, ran.exit_code) == ("exited", expected)
+        result = await runner.run("bash", code)
+        assert (result.ending, result.exit_code) == ("exited", expected)
 
 
-async def test_time_on_the_processor_is_bounded_without_anybody_watching(cage: Cage) -> None:
-    """Two seconds more than the run may last, should its watcher have stopped."""
+async def test_cpu_time_is_limited_by_the_kernel_as_well(runner: SandboxRunner) -> None:
+    """The limit is two seconds above the timeout, in case the supervisor has stopped."""
     before = time.monotonic()
-    ran = await cage.run("bash", "ulimit -t; ulimit -c; ulimit -n", seconds=5)
-    assert ran.output.split() == [b"7", b"0", b"256"]
+    result = await runner.run("bash", "ulimit -t; ulimit -c; ulimit -n", seconds=5)
+    assert result.output.split() == [b"7", b"0", b"256"]
     assert time.monotonic() - before < 3

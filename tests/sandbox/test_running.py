@@ -1,4 +1,4 @@
-"""What a run is given and gives back, many at once, and when there is no cage at all."""
+"""Input and output of runs, concurrent runs, clean-up, and machines without a sandbox."""
 
 import asyncio
 import os
@@ -14,52 +14,54 @@ from app.kit.sandbox.box import Sandbox, SandboxUnavailable
 from app.kit.sandbox.program import Language, Program
 from app.settings import Settings
 from tests.processes import ROOT
-from tests.sandbox.cage import Attack, Cage, names_in
+from tests.sandbox.sandbox_runner import Attack, SandboxRunner, list_names
 
-_COUNTING = Attack(
+_COUNT_INPUT = Attack(
     python="print(len(sys.stdin.buffer.read()))",
     node="console.log(fs.readFileSync(0).length);",
     bash="wc -c",
 )
 
 
-async def test_more_input_than_a_pipe_holds_arrives(cage: Cage, language: Language) -> None:
-    given = b"x" * 3_000_001
-    ran = await cage.run(language, _COUNTING.code(language, {}), given)
-    assert ran.output.split() == [b"3000001", b"tried"]
+async def test_more_input_than_a_pipe_holds_arrives(
+    runner: SandboxRunner, language: Language
+) -> None:
+    content = b"x" * 3_000_001
+    result = await runner.run(language, _COUNT_INPUT.code(language, {}), content)
+    assert result.output.split() == [b"3000001", b"tried"]
 
 
-_DEAF = Attack(
+_CLOSE_INPUT = Attack(
     python="os.close(0)\nprint('deaf')",
     node='fs.closeSync(0);\nconsole.log("deaf");',
     bash="exec 0<&-\necho deaf",
 )
 
 
-async def test_a_program_need_not_listen(cage: Cage, language: Language) -> None:
-    ran = await cage.run(language, _DEAF.code(language, {}), b"x" * 3_000_001)
-    assert (ran.ending, ran.exit_code) == ("exited", 0)
-    assert ran.output.split() == [b"deaf", b"tried"]
+async def test_a_program_may_close_its_input(runner: SandboxRunner, language: Language) -> None:
+    result = await runner.run(language, _CLOSE_INPUT.code(language, {}), b"x" * 3_000_001)
+    assert (result.ending, result.exit_code) == ("exited", 0)
+    assert result.output.split() == [b"deaf", b"tried"]
 
 
-_APART = Attack(
+_RESULT_ON_FD3 = Attack(
     python="print('log'); os.write(3, b'result')",
     node='console.log("log"); fs.writeSync(3, "result");',
     bash="echo log; echo -n result >&3",
 )
 
 
-async def test_a_result_apart_is_not_mixed_with_what_is_printed(
-    cage: Cage, language: Language
+async def test_a_result_on_descriptor_3_is_separate_from_the_log(
+    runner: SandboxRunner, language: Language
 ) -> None:
-    ran = await cage.run(language, _APART.code(language, {}), result_on_fd3=True)
-    assert ran.output == b"result"
-    assert ran.log.split() == [b"log", b"tried"]
+    result = await runner.run(language, _RESULT_ON_FD3.code(language, {}), result_on_fd3=True)
+    assert result.output == b"result"
+    assert result.log.split() == [b"log", b"tried"]
 
 
-async def test_without_a_result_apart_there_is_no_third_descriptor(cage: Cage) -> None:
-    ran = await cage.run("bash", "echo no >&3 || echo closed")
-    assert ran.output == b"closed\n"
+async def test_without_a_result_on_descriptor_3_it_is_closed(runner: SandboxRunner) -> None:
+    result = await runner.run("bash", "echo no >&3 || echo closed")
+    assert result.output == b"closed\n"
 
 
 _DESCRIPTORS = """
@@ -74,16 +76,18 @@ print("tried")
 """
 
 
-async def test_a_run_inherits_no_descriptor(cage: Cage, open_folder: Path, secret: str) -> None:
+async def test_a_run_inherits_no_descriptor(
+    runner: SandboxRunner, open_folder: Path, secret: str
+) -> None:
     planted = open_folder / "planted"
     planted.write_text(secret)
     descriptor = os.open(planted, os.O_RDONLY)
     os.set_inheritable(descriptor, True)  # noqa: FBT003
     try:
-        ran = await cage.run("python", _DESCRIPTORS)
+        result = await runner.run("python", _DESCRIPTORS)
     finally:
         os.close(descriptor)
-    assert ran.output == b"tried\n"
+    assert result.output == b"tried\n"
 
 
 _WORKER = """
@@ -108,18 +112,18 @@ uvloop.run(main(*sys.argv[1:]))
 
 
 async def test_a_run_of_a_worker_inherits_no_descriptor(
-    cage: Cage, open_folder: Path, secret: str
+    runner: SandboxRunner, open_folder: Path, secret: str
 ) -> None:
-    """Workers run on uvloop, which closes none by itself."""
+    """Workers run on uvloop, which leaves inheritable descriptors open."""
     (open_folder / "planted").write_text(secret)
-    words = [str(cage.home), cage.tier, str(open_folder / "planted"), _DESCRIPTORS]
+    arguments = [str(runner.home), runner.tier, str(open_folder / "planted"), _DESCRIPTORS]
     worker = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _WORKER, *words, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-c", _WORKER, *arguments, cwd=ROOT, stdout=asyncio.subprocess.PIPE
     )
     assert (await worker.communicate())[0] == b"tried\n"
 
 
-async def test_sixteen_at_once_do_not_see_each_other(cage: Cage) -> None:
+async def test_sixteen_concurrent_runs_do_not_see_each_other(runner: SandboxRunner) -> None:
     code = """
 import os, sys, time
 own = sys.stdin.read()
@@ -144,42 +148,44 @@ for pid in range(2, 400):
         pass
 time.sleep(0.5)
 print(*found)
-""".replace("@runs@", str(cage.home / "runs"))
+""".replace("@runs@", str(runner.home / "runs"))
     before = time.monotonic()
-    runs = [cage.run("python", code, f"run-{number}".encode(), 20) for number in range(16)]
-    ran = await asyncio.gather(*runs)
-    assert [one.output.decode().split() for one in ran] == [[f"run-{n}"] for n in range(16)]
+    runs = [runner.run("python", code, f"run-{number}".encode(), 20) for number in range(16)]
+    results = await asyncio.gather(*runs)
+    assert [result.output.decode().split() for result in results] == [
+        [f"run-{n}"] for n in range(16)
+    ]
     assert time.monotonic() - before < 10
 
 
-def test_two_workers_do_not_begin_with_the_same_user(sandbox_settings: Settings) -> None:
-    """The kernel counts processes by user: one worker's fork bomb would be felt by the other."""
+def test_workers_start_with_different_users(sandbox_settings: Settings) -> None:
+    """The kernel counts processes per user: a fork bomb would use up another worker's limit."""
     first = {next(Sandbox(sandbox_settings)._uids) for _ in range(10)}
     assert len(first) > 5
 
 
-async def test_nothing_of_a_run_is_left_on_disk(cage: Cage) -> None:
-    before = names_in(cage.home / "runs")
-    await cage.run("bash", "echo one > /tmp/left; exit 1")
-    await cage.run("bash", "sleep 30", seconds=0.2)
-    assert names_in(cage.home / "runs") == before
+async def test_nothing_of_a_run_is_left_on_disk(runner: SandboxRunner) -> None:
+    before = list_names(runner.home / "runs")
+    await runner.run("bash", "echo one > /tmp/left; exit 1")
+    await runner.run("bash", "sleep 30", seconds=0.2)
+    assert list_names(runner.home / "runs") == before
 
 
-async def test_each_run_finds_its_scratch_space_empty(cage: Cage) -> None:
-    await cage.run("bash", "echo one > /tmp/left-behind")
-    ran = await cage.run("bash", "cat /tmp/left-behind || echo nothing")
-    assert ran.output == b"nothing\n"
+async def test_each_run_finds_its_scratch_space_empty(runner: SandboxRunner) -> None:
+    await runner.run("bash", "echo one > /tmp/left-behind")
+    result = await runner.run("bash", "cat /tmp/left-behind || echo nothing")
+    assert result.output == b"nothing\n"
 
 
-async def test_code_cannot_change_itself(cage: Cage) -> None:
+async def test_code_cannot_change_itself(runner: SandboxRunner) -> None:
     code = """
 chmod 700 "$(dirname "$0")" "$0"
 echo changed >> "$0" || echo refused
 rm -f "$0"
 test -e "$0" && echo there
 """
-    ran = await cage.run("bash", code)
-    assert ran.output == b"refused\nthere\n"
+    result = await runner.run("bash", code)
+    assert result.output == b"refused\nthere\n"
 
 
 async def test_without_any_tier_nothing_runs(
@@ -194,37 +200,37 @@ async def test_without_any_tier_nothing_runs(
         await sandbox.run(program, b"", 5)
 
 
-async def test_nothing_runs_before_the_cage_was_tested(sandbox_settings: Settings) -> None:
+async def test_nothing_runs_before_the_self_test(sandbox_settings: Settings) -> None:
     program = Program(language="bash", files={"main": "echo ran"}, entry="main")
     with pytest.raises(SandboxUnavailable):
         await Sandbox(sandbox_settings).run(program, b"", 5)
 
 
-async def test_a_tier_that_shows_the_machine_is_refused(
-    cage: Cage, sandbox_settings: Settings, monkeypatch: pytest.MonkeyPatch
+async def test_a_tier_that_fails_the_self_test_is_refused(
+    runner: SandboxRunner, sandbox_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The real one with a hole in it."""
+    """Uses the real tier with one restriction removed."""
     command = bubblewrap.command
 
-    def leaky(*words: object) -> list[str]:
-        return [*command(*words), "--ro-bind", "/var", "/var"]  # type: ignore[arg-type]
+    def leaky(*arguments: object) -> list[str]:
+        return [*command(*arguments), "--ro-bind", "/var", "/var"]  # type: ignore[arg-type]
 
     monkeypatch.setattr(bubblewrap, "command", leaky)
     sandbox = Sandbox(sandbox_settings)
-    if cage.tier == "landlock":
+    if runner.tier == "landlock":
         monkeypatch.setattr("app.kit.sandbox.seccomp._REFUSED", {})
-    assert await sandbox.start((cage.sandbox.tier,)) == "none"
+    assert await sandbox.start((runner.sandbox.tier,)) == "none"
 
 
-@pytest.mark.parametrize("cage", ["landlock"], indirect=True)
-async def test_a_tier_whose_program_is_missing_is_passed_over(
-    cage: Cage, sandbox_settings: Settings, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("runner", ["landlock"], indirect=True)
+async def test_a_tier_whose_program_is_missing_is_skipped(
+    runner: SandboxRunner, sandbox_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bubblewrap, "find", lambda: None)
     assert await Sandbox(sandbox_settings).start() == "landlock"
 
 
-async def test_what_a_killed_worker_left_on_disk_is_removed_in_time(
+async def test_old_folders_of_a_killed_worker_are_removed(
     sandbox_home: Path, sandbox_settings: Settings
 ) -> None:
     runs = sandbox_home / "runs"
@@ -233,9 +239,9 @@ async def test_what_a_killed_worker_left_on_disk_is_removed_in_time(
         (runs / name).mkdir()
         (runs / name / "main").write_text("x")
         (runs / name).chmod(0o500)
-        then = time.time() - age
-        os.utime(runs / name, (then, then))
-    # Nobody has worked here since.
+        modified_at = time.time() - age
+        os.utime(runs / name, (modified_at, modified_at))
+    # No run has used the folder since.
     os.utime(runs, (time.time() - 7200,) * 2)
     await Sandbox(sandbox_settings).start(())
     assert not (runs / "abandoned").exists()
@@ -245,17 +251,17 @@ async def test_what_a_killed_worker_left_on_disk_is_removed_in_time(
     (runs / "in-use").rmdir()
 
 
-async def test_what_a_killed_worker_left_running_is_ended_in_time(
+async def test_old_processes_of_a_killed_worker_are_killed(
     sandbox_home: Path, sandbox_settings: Settings
 ) -> None:
     runs = sandbox_home / "runs"
     runs.mkdir(exist_ok=True)
-    left = runs / "left-running"
-    left.mkdir()
-    os.utime(left, (time.time() - 7200,) * 2)
+    stale = runs / "left-running"
+    stale.mkdir()
+    os.utime(stale, (time.time() - 7200,) * 2)
     code = "import time; time.sleep(60)"
-    orphan = await asyncio.create_subprocess_exec(sys.executable, "-c", code, str(left / "main"))
+    orphan = await asyncio.create_subprocess_exec(sys.executable, "-c", code, str(stale / "main"))
     await Sandbox(sandbox_settings).start(())
     async with asyncio.timeout(10):
         assert await orphan.wait() == -signal.SIGKILL
-    assert not left.exists()
+    assert not stale.exists()

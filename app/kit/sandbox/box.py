@@ -200,15 +200,15 @@ class Sandbox:
         bwrap = bubblewrap.find()
         if bwrap is None or self._runtimes is None:
             raise SandboxUnavailable("bubblewrap is not installed")
-        places = bubblewrap.places()
-        environment = _environment(places)
+        paths = bubblewrap.paths()
+        environment = _environment(paths)
         filter_ = seccomp.program(namespaces=True)
         descriptor = os.memfd_create("seccomp", 0)
         os.write(descriptor, filter_)
         os.lseek(descriptor, 0, os.SEEK_SET)
         outer = bubblewrap.command(bwrap, self._runtimes, folder, descriptor, environment)
         inner = bubblewrap.with_limits(
-            _interpreter(program, places), self.limits, cpu, result_on_fd3=program.result_on_fd3
+            _interpreter(program, paths), self.limits, cpu, result_on_fd3=program.result_on_fd3
         )
         return [*outer, "--", *inner], descriptor
 
@@ -219,7 +219,7 @@ class Sandbox:
         if not uid and version < _SCOPED_SIGNALS:
             # Code of the same user could send signals to this process.
             raise SandboxUnavailable("this kernel's Landlock does not scope signals")
-        places = {
+        paths = {
             "python": str(self._runtimes.python),
             "node": str(self._runtimes.node / "node"),
             "packages": str(self._runtimes.packages),
@@ -231,14 +231,14 @@ class Sandbox:
             "limits": self._resource_limits(uid, cpu),
             "readable": [
                 *_LANDLOCK_READABLE,
-                *(places["packages"], str(self._runtimes.home), places["code"]),
+                *(paths["packages"], str(self._runtimes.home), paths["code"]),
             ],
             "devices": ["/dev/null"],
             "seccomp": seccomp.program(namespaces=False).hex(),
             "result_on_fd3": program.result_on_fd3,
-            "code": places["code"],
-            "command": _interpreter(program, places),
-            "environment": _environment(places),
+            "code": paths["code"],
+            "command": _interpreter(program, paths),
+            "environment": _environment(paths),
         }
         python = str(self._runtimes.python / "bin" / "python3")
         script = str(Path(landlock.__file__))
@@ -255,29 +255,29 @@ class Sandbox:
         }
 
 
-def _interpreter(program: Program, places: Mapping[str, str]) -> list[str]:
-    file = f"{places['code']}/{program.entry}"
+def _interpreter(program: Program, paths: Mapping[str, str]) -> list[str]:
+    file = f"{paths['code']}/{program.entry}"
     match program.language:
         case "python":
-            python = f"{places['python']}/bin/python3"
+            python = f"{paths['python']}/bin/python3"
             return [python, "-s", "-S", "-B", "-X", "utf8", file, *program.arguments]
         case "node":
             heap = "--max-old-space-size=256"
-            return [places["node"], heap, "--no-warnings", file, *program.arguments]
+            return [paths["node"], heap, "--no-warnings", file, *program.arguments]
         case "bash":
             return ["/usr/bin/bash", "--noprofile", "--norc", file, *program.arguments]
 
 
-def _environment(places: Mapping[str, str]) -> dict[str, str]:
+def _environment(paths: Mapping[str, str]) -> dict[str, str]:
     return {
-        "PATH": f"/usr/bin:/bin:{places['python']}/bin:{os.path.dirname(places['node'])}",  # noqa: PTH120
-        "HOME": places["home"],
+        "PATH": f"/usr/bin:/bin:{paths['python']}/bin:{os.path.dirname(paths['node'])}",  # noqa: PTH120
+        "HOME": paths["home"],
         "LANG": "C.UTF-8",
         # Node otherwise reads its configuration from /etc, which it may not.
         "OPENSSL_CONF": "/dev/null",
-        "LD_LIBRARY_PATH": f"{places['python']}/lib",
-        "PYTHONHOME": places["python"],
-        "PYTHONPATH": places["packages"],
+        "LD_LIBRARY_PATH": f"{paths['python']}/lib",
+        "PYTHONHOME": paths["python"],
+        "PYTHONPATH": paths["packages"],
     }
 
 

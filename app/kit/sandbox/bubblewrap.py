@@ -111,7 +111,7 @@ def with_limits(
     return [*_BASH, _ENTER, "enter", *map(str, numbers), mode, *inner]
 
 
-def places() -> dict[str, str]:
+def paths() -> dict[str, str]:
     """Returns the paths inside the namespaces."""
     return {
         "python": "/runtime/python",

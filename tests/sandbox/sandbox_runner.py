@@ -1,7 +1,7 @@
-"""What these tests share: a sandbox held to one tier, and attacks in three languages.
+"""Runs programs and attacks in a sandbox of one tier; attacks have code in three languages.
 
-Attacks in Python make system calls by name, `call("mount", …)`: each processor numbers them in its
-own way.
+Attacks in Python make system calls by name, `call("mount", ...)`: the numbers differ between
+processors.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ _ENDS = {
 
 
 class Attack(NamedTuple):
-    """The same in each language. `@name@` stands for a value that the test knows."""
+    """The same attack in each language. The test replaces `@name@` by a value."""
 
     python: str
     node: str
@@ -78,13 +78,13 @@ class Attack(NamedTuple):
         return _PRELUDES[language] + text + _ENDS[language]
 
 
-class Watched(NamedTuple):
-    ran: RunResult
+class BombResult(NamedTuple):
+    result: RunResult
     seconds: float
-    most_processes: int
+    max_processes: int
 
 
-class Cage:
+class SandboxRunner:
     def __init__(self, sandbox: Sandbox, home: Path) -> None:
         self.sandbox = sandbox
         self.home = home
@@ -97,7 +97,7 @@ class Cage:
         self,
         language: Language,
         code: str,
-        given: bytes = b"",
+        content: bytes = b"",
         seconds: float = 10,
         *arguments: str,
         result_on_fd3: bool = False,
@@ -109,34 +109,34 @@ class Cage:
             arguments=arguments,
             result_on_fd3=result_on_fd3,
         )
-        return await self.sandbox.run(program, given, seconds)
+        return await self.sandbox.run(program, content, seconds)
 
-    async def attack(self, language: Language, attack: Attack, **values: object) -> str:
-        """All that it said, once it came to its end: an attack that broke off proves nothing."""
-        ran = await self.run(language, attack.code(language, values))
-        said = (ran.output + ran.log).decode(errors="replace")
-        assert ran.ending == "exited", said
-        assert "tried" in ran.output.decode(errors="replace").split(), said
-        return said
+    async def run_attack(self, language: Language, attack: Attack, **values: object) -> str:
+        """Returns the output and log. Fails unless the attack ran to its end."""
+        result = await self.run(language, attack.code(language, values))
+        output = (result.output + result.log).decode(errors="replace")
+        assert result.ending == "exited", output
+        assert "tried" in result.output.decode(errors="replace").split(), output
+        return output
 
-    async def bomb(
+    async def run_bomb(
         self, language: Language, attack: Attack, seconds: float, **values: object
-    ) -> Watched:
-        """Its end, how long that took, how many processes there were, and that none is left."""
+    ) -> BombResult:
+        """Returns the result, the duration and the number of processes. Fails if one is left."""
         mark = f"mark-{uuid4().hex}"
         code = attack.code(language, {"mark": mark, **values})
         before = time.monotonic()
-        running = asyncio.create_task(self.run(language, code, b"", seconds, mark))
-        most = 0
-        while not running.done():
-            most = max(most, len(with_mark(mark)))
-            await asyncio.wait([running], timeout=0.1)
-        took = time.monotonic() - before
-        await gone(mark)
-        return Watched(running.result(), took, most)
+        task = asyncio.create_task(self.run(language, code, b"", seconds, mark))
+        max_processes = 0
+        while not task.done():
+            max_processes = max(max_processes, len(find_marked_processes(mark)))
+            await asyncio.wait([task], timeout=0.1)
+        elapsed = time.monotonic() - before
+        await wait_until_gone(mark)
+        return BombResult(task.result(), elapsed, max_processes)
 
 
-def names_in(folder: Path) -> list[str]:
+def list_names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -144,9 +144,9 @@ def exists(path: str) -> bool:
     return Path(path).exists()
 
 
-def with_mark(mark: str) -> list[int]:
-    """Processes that have this among their arguments."""
-    found = []
+def find_marked_processes(mark: str) -> list[int]:
+    """Returns the ids of the processes that have the mark among their arguments."""
+    pids = []
     for process in Path("/proc").iterdir():
         if process.name.isdigit() and int(process.name) != os.getpid():
             try:
@@ -154,11 +154,11 @@ def with_mark(mark: str) -> list[int]:
             except OSError:
                 continue
             if mark.encode() in words:
-                found.append(int(process.name))
-    return found
+                pids.append(int(process.name))
+    return pids
 
 
-async def holds(condition: Callable[[], object], seconds: float = 5) -> bool:
+async def wait_until(condition: Callable[[], object], seconds: float = 5) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -167,13 +167,14 @@ async def holds(condition: Callable[[], object], seconds: float = 5) -> bool:
     return True
 
 
-async def gone(mark: str) -> None:
-    assert await holds(lambda: not with_mark(mark)), f"left running: {with_mark(mark)}"
+async def wait_until_gone(mark: str) -> None:
+    is_gone = await wait_until(lambda: not find_marked_processes(mark))
+    assert is_gone, f"left running: {find_marked_processes(mark)}"
 
 
 @contextmanager
-def neighbour(uid: int, folder: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of the machine that belongs to the very user whom the code runs as."""
+def run_neighbour(uid: int, folder: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs a process outside the sandbox as the user that the code runs as."""
     user = uid if os.geteuid() == 0 else None
     process = subprocess.Popen(
         ["/usr/bin/sleep", "300"],

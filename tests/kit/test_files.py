@@ -1,0 +1,101 @@
+"""Stored files."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from app.kit.files import FileNotStored, Files, StoredFile
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files.at("", tmp_path)
+
+
+async def test_a_stored_file_is_read_as_it_was(files: Files) -> None:
+    await files.put("fil_1", b"content")
+    assert await files.read("fil_1") == b"content"
+
+
+async def test_storing_returns_size_and_hash(files: Files) -> None:
+    sha256 = "ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73"
+    assert await files.put("fil_1", b"content") == StoredFile("fil_1", 7, sha256)
+
+
+async def test_a_file_may_be_empty(files: Files) -> None:
+    await files.put("fil_1", b"")
+    assert await files.read("fil_1") == b""
+
+
+async def test_a_file_may_be_replaced(files: Files) -> None:
+    await files.put("fil_1", b"first")
+    await files.put("fil_1", b"second")
+    assert await files.read("fil_1") == b"second"
+
+
+async def test_a_key_may_have_folders(files: Files, tmp_path: Path) -> None:
+    await files.put("ten_1/fil_1", b"content")
+    assert (tmp_path / "files" / "ten_1" / "fil_1").read_bytes() == b"content"
+
+
+async def test_files_outlast_the_process_that_stored_them(files: Files, tmp_path: Path) -> None:
+    await files.put("fil_1", b"content")
+    assert await Files.at("", tmp_path).read("fil_1") == b"content"
+
+
+async def test_files_can_be_stored_at_a_url(tmp_path: Path) -> None:
+    await Files.at(tmp_path.as_uri(), tmp_path / "unused").put("fil_1", b"content")
+    assert (tmp_path / "fil_1").read_bytes() == b"content"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "part"),
+    [(0, 3, b"012"), (3, 7, b"3456"), (9, 10, b"9"), (5, 100, b"56789")],
+)
+async def test_a_range_of_a_file_is_read(files: Files, start: int, end: int, part: bytes) -> None:
+    await files.put("fil_1", b"0123456789")
+    assert await files.read_range("fil_1", start, end) == part
+
+
+async def test_a_streamed_file_is_whole(files: Files) -> None:
+    content = os.urandom(1_000_000)
+    await files.put("fil_1", content)
+    assert b"".join([chunk async for chunk in files.stream("fil_1")]) == content
+
+
+async def test_a_large_file_is_streamed_in_parts(files: Files) -> None:
+    await files.put("fil_1", bytes(10_000_000))
+    assert len([chunk async for chunk in files.stream("fil_1")]) > 1
+
+
+async def test_a_deleted_file_is_gone(files: Files) -> None:
+    await files.put("fil_1", b"content")
+    await files.delete("fil_1")
+    with pytest.raises(FileNotStored):
+        await files.read("fil_1")
+
+
+async def test_deleting_a_missing_file_succeeds(files: Files) -> None:
+    await files.delete("fil_1")
+
+
+async def test_reading_a_missing_file_is_an_error(files: Files) -> None:
+    with pytest.raises(FileNotStored):
+        await files.read("fil_1")
+
+
+async def test_reading_a_range_of_a_missing_file_is_an_error(files: Files) -> None:
+    with pytest.raises(FileNotStored):
+        await files.read_range("fil_1", 0, 1)
+
+
+async def test_streaming_a_missing_file_is_an_error(files: Files) -> None:
+    with pytest.raises(FileNotStored):
+        await anext(files.stream("fil_1"))
+
+
+async def test_no_key_leads_out_of_the_folder(files: Files, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"\.\."):
+        await files.put("../evil", b"content")
+    assert not (tmp_path / "evil").exists()

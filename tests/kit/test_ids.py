@@ -1,0 +1,53 @@
+"""Ids are unique, sorted by time and safe to read."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from app.kit import clock, ids
+
+
+def test_an_id_is_its_prefix_and_26_characters() -> None:
+    prefix, _, rest = ids.new_id("usr").partition("_")
+    assert (prefix, len(rest)) == ("usr", 26)
+
+
+def test_an_id_has_only_characters_that_are_hard_to_confuse() -> None:
+    used = set("".join(ids.new_id("x")[2:] for _ in range(1_000)))
+    assert used <= set("0123456789abcdefghjkmnpqrstvwxyz")
+
+
+def test_ids_sort_by_their_creation() -> None:
+    new_ids = [ids.new_id("x") for _ in range(100_000)]
+    assert new_ids == sorted(new_ids)
+
+
+def test_no_two_of_many_ids_are_the_same() -> None:
+    assert len({ids.new_id("x") for _ in range(100_000)}) == 100_000
+
+
+def test_no_two_ids_of_several_threads_are_the_same() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        batches = list(pool.map(lambda _: [ids.new_id("x") for _ in range(5_000)], range(8)))
+    assert len({new_id for batch in batches for new_id in batch}) == 40_000
+
+
+def test_a_forked_process_creates_different_ids() -> None:
+    code = (
+        "import os; from app.kit import ids; ids.new_id('x'); child = os.fork();"
+        "os.write(1, (ids.new_id('x')[-12:] + '\\n').encode()); child and os.wait()"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert len(set(result.stdout.split())) == 2
+
+
+def test_a_uuid_says_its_version_and_variant() -> None:
+    number = ids.uuid7()
+    assert (number >> 76 & 0xF, number >> 62 & 0b11) == (7, 0b10)
+
+
+def test_a_uuid_starts_with_the_time() -> None:
+    before = clock.epoch()
+    millis = ids.uuid7() >> 80
+    # The counter below the milliseconds may have run a little ahead of the clock.
+    assert before * 1000 - 1 <= millis <= clock.epoch() * 1000 + 1_000

@@ -1,0 +1,215 @@
+"""The root keys: where they come from, and how running processes learn of a new one."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app.domain.mail import service as mail
+from app.kit import keys, rotation
+from app.kit.crypto import CannotOpen, KeyProblem, Keyring, kid_of
+from app.settings import Settings
+from tests.kit.root_keys import CONTEXT, LOST_ONLY, NEW, NEW_AND_OLD, OLD, OLD_ONLY
+
+# The key file
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings of embedded mode: the keys are in a file."""
+    return Settings(data_dir=tmp_path / "data")
+
+
+def _mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_a_written_key_file_is_for_its_owner_alone(settings: Settings) -> None:
+    keys.write(settings, [NEW])
+    path = keys.key_file(settings)
+    assert (_mode(path), _mode(path.parent)) == (0o600, 0o700)
+
+
+def test_rewriting_a_key_file_that_was_open_to_others_closes_it(settings: Settings) -> None:
+    keys.write(settings, [OLD])
+    keys.key_file(settings).chmod(0o644)
+    keys.write(settings, [NEW])
+    assert _mode(keys.key_file(settings)) == 0o600
+
+
+def test_writing_leaves_nothing_but_the_key_file(settings: Settings) -> None:
+    keys.write(settings, [OLD])
+    keys.write(settings, [NEW, OLD])
+    path = keys.key_file(settings)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_written_key_file_is_read_in_order(settings: Settings) -> None:
+    keys.write(settings, [NEW, OLD])
+    assert keys.load(settings).kids == ["new", "old"]
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o620, 0o604, 0o644, 0o666, 0o601])
+def test_a_key_file_open_to_others_is_refused(settings: Settings, mode: int) -> None:
+    keys.write(settings, [NEW])
+    keys.key_file(settings).chmod(mode)
+    with pytest.raises(KeyProblem, match="chmod 600"):
+        keys.load(settings)
+
+
+def test_a_missing_key_names_the_variable_and_the_file(settings: Settings) -> None:
+    with pytest.raises(KeyProblem) as raised:
+        keys.load(settings)
+    assert "PARLEY_MASTER_KEYS" in str(raised.value)
+    assert str(keys.key_file(settings)) in str(raised.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"k1", b"k1:YWJj\n", b"k1:\xc3\xa9\n", b"\xff"])
+def test_a_damaged_key_file_is_refused_by_name(settings: Settings, content: bytes) -> None:
+    keys.write(settings, [NEW])
+    keys.key_file(settings).write_bytes(content)
+    with pytest.raises(KeyProblem, match=r"master\.keys"):
+        keys.load(settings)
+
+
+def test_the_variable_comes_before_the_file(settings: Settings) -> None:
+    keys.write(settings, [OLD])
+    settings_with_keys = msgspec.structs.replace(settings, master_keys=NEW)
+    assert keys.load(settings_with_keys).kids == ["new"]
+
+
+@pytest.mark.parametrize(
+    "value", ["k1", "k1:aHVudGVyMg==", "k1:hunter2!", pytest.param(f"{NEW},{NEW}", id="twice")]
+)
+def test_an_error_names_the_variable_and_not_its_value(settings: Settings, value: str) -> None:
+    settings_with_keys = msgspec.structs.replace(settings, master_keys=value)
+    with pytest.raises(KeyProblem, match="PARLEY_MASTER_KEYS") as raised:
+        keys.load(settings_with_keys)
+    assert value.rpartition(":")[2] not in str(raised.value).replace("PARLEY_MASTER_KEYS", "")
+
+
+def test_the_first_start_creates_a_key(settings: Settings) -> None:
+    keys.ensure(settings, data_exists=False)
+    assert keys.load(settings).kids == ["k1"]
+
+
+def test_later_starts_keep_the_key(settings: Settings) -> None:
+    keys.ensure(settings, data_exists=False)
+    first = keys.key_file(settings).read_text()
+    keys.ensure(settings, data_exists=True)
+    assert keys.key_file(settings).read_text() == first
+
+
+def test_no_key_is_created_for_data_that_it_cannot_open(settings: Settings) -> None:
+    with pytest.raises(KeyProblem):
+        keys.ensure(settings, data_exists=True)
+    assert not keys.key_file(settings).exists()
+
+
+def test_no_key_is_created_for_an_external_database(settings: Settings) -> None:
+    outside = msgspec.structs.replace(settings, database_url="postgresql://db.test/parley")
+    with pytest.raises(KeyProblem):
+        keys.ensure(outside, data_exists=False)
+    assert not keys.key_file(outside).exists()
+
+
+def test_no_key_is_created_when_the_variable_has_one(settings: Settings) -> None:
+    settings_with_keys = msgspec.structs.replace(settings, master_keys=NEW)
+    keys.ensure(settings_with_keys, data_exists=False)
+    assert not keys.key_file(settings_with_keys).exists()
+
+
+# A new active key
+
+
+def test_in_embedded_mode_a_new_key_is_put_before_the_old_ones(settings: Settings) -> None:
+    keys.write(settings, [OLD])
+    rotated = rotation.new_active_key(settings, OLD_ONLY)
+    assert rotated.active != "old"
+    assert rotated.kids[1:] == ["old"]
+
+
+def test_in_embedded_mode_the_new_key_is_in_the_file(settings: Settings) -> None:
+    keys.write(settings, [OLD])
+    rotated = rotation.new_active_key(settings, OLD_ONLY)
+    assert keys.load(settings).kids == rotated.kids
+
+
+def test_two_new_keys_can_be_created_at_once(settings: Settings) -> None:
+    keys.write(settings, [OLD])
+    first = rotation.new_active_key(settings, OLD_ONLY)
+    assert len(rotation.new_active_key(settings, first).kids) == 3
+
+
+def test_with_the_variable_the_operator_has_put_the_new_key_first(settings: Settings) -> None:
+    settings_with_keys = msgspec.structs.replace(settings, master_keys=f"{NEW},{OLD}")
+    assert rotation.new_active_key(settings_with_keys, NEW_AND_OLD) is NEW_AND_OLD
+
+
+# A process that serves requests while `parley keys rotate` runs
+
+
+@pytest.fixture
+def serving(settings: Settings) -> Keyring:
+    """A keyring that was read from the file before the test."""
+    keys.write(settings, [OLD])
+    os.utime(keys.key_file(settings), (1, 1))
+    return keys.load(settings)
+
+
+def test_a_running_process_opens_values_that_another_sealed_with_a_new_key(
+    settings: Settings, serving: Keyring
+) -> None:
+    sealed = serving.seal(b"text", CONTEXT)
+    rotated = rotation.new_active_key(settings, keys.load(settings)).rewrap(sealed, CONTEXT)
+    assert serving.open(rotated, CONTEXT) == b"text"
+
+
+def test_a_process_that_has_read_the_new_key_seals_with_it(
+    settings: Settings, serving: Keyring
+) -> None:
+    rotated = rotation.new_active_key(settings, keys.load(settings))
+    serving.open(rotated.seal(b"text", CONTEXT), CONTEXT)
+    assert kid_of(serving.seal(b"text", CONTEXT)) == rotated.active
+
+
+def test_a_process_that_has_read_the_new_key_still_opens_with_the_old_one(
+    settings: Settings, serving: Keyring
+) -> None:
+    sealed = serving.seal(b"old", CONTEXT)
+    rotated = rotation.new_active_key(settings, keys.load(settings))
+    serving.open(rotated.seal(b"new", CONTEXT), CONTEXT)
+    assert serving.open(sealed, CONTEXT) == b"old"
+
+
+DAMAGED = [b"", b"\n", b"nothing", b"lost:YWJj\n", b"lost:!!!\n", b"\xff"]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_an_unknown_key_with_a_damaged_file_cannot_be_opened(
+    settings: Settings, serving: Keyring, content: bytes
+) -> None:
+    keys.key_file(settings).write_bytes(content)
+    with pytest.raises(CannotOpen):
+        serving.open(LOST_ONLY.seal(b"text", CONTEXT), CONTEXT)
+
+
+@pytest.mark.parametrize("content", DAMAGED)
+def test_a_damaged_file_removes_no_key_from_a_running_process(
+    settings: Settings, serving: Keyring, content: bytes
+) -> None:
+    keys.key_file(settings).write_bytes(content)
+    with suppress(Exception):
+        serving.open(LOST_ONLY.seal(b"text", CONTEXT), CONTEXT)
+    other = mail.seal_context("ten_2", "mal_2")
+    assert serving.open(OLD_ONLY.seal(b"text", other), other) == b"text"
+
+
+def test_a_process_keeps_its_keys_when_the_key_file_is_deleted(
+    settings: Settings, serving: Keyring
+) -> None:
+    keys.key_file(settings).unlink()
+    with pytest.raises(CannotOpen):
+        serving.open(LOST_ONLY.seal(b"text", CONTEXT), CONTEXT)

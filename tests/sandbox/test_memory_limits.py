@@ -1,0 +1,213 @@
+"""Limits of memory: all processes of a run count together, whatever kind of memory they use."""
+
+import pytest
+
+from app.kit.sandbox.program import Language
+from tests.sandbox.sandbox_runner import Attack, BombResult, SandboxRunner, exists
+
+
+def _assert_memory_limit(outcome: BombResult) -> None:
+    assert outcome.result.ending == "memory", (outcome.result.output, outcome.result.log)
+    assert b"kept" not in outcome.result.output
+
+
+_PRIVATE = Attack(
+    python="""
+kept = []
+for _ in range(30):
+    kept.append(b"x" * (64 << 20))
+print("kept", len(kept))
+import time; time.sleep(30)
+""",
+    node="""
+const kept = [];
+for (let i = 0; i < 30; i++) {
+  kept.push(Buffer.alloc(64 << 20, "x"));
+  await new Promise((resolve) => setTimeout(resolve, 10));
+}
+console.log("kept", kept.length);
+await new Promise((resolve) => setTimeout(resolve, 30000));
+""",
+    bash="""
+text=xxxxxxxxxxxxxxxx
+for i in {1..24}; do text=$text$text; done
+more=$text$text
+echo kept ${#more}
+sleep 30
+""",
+)
+
+
+async def test_memory_of_one_process_is_bounded(runner: SandboxRunner, language: Language) -> None:
+    """The supervisor kills the run, or the kernel refuses memory, whichever comes first."""
+    outcome = await runner.run_bomb(language, _PRIVATE, seconds=20)
+    assert b"kept" not in outcome.result.output
+    assert outcome.result.ending in {"memory", "exited"}
+    assert outcome.result.exit_code != 0
+
+
+_CHILDREN = Attack(
+    python="""
+import time
+for _ in range(10):
+    if os.fork() == 0:
+        kept = b"x" * (100 << 20)
+        time.sleep(30)
+        os._exit(0)
+time.sleep(15)
+print("kept")
+""",
+    node="""
+const code = "const kept = Buffer.alloc(100 << 20, 'x'); setTimeout(() => kept, 30000)";
+for (let i = 0; i < 6; i++) child.spawn(process.execPath, ["-e", code, "@mark@"]);
+await new Promise((resolve) => setTimeout(resolve, 15000));
+console.log("kept");
+""",
+    bash="""
+for i in {1..10}; do
+  (text=xxxxxxxxxxxxxxxx; for i in {1..22}; do text=$text$text; done; sleep 30; : @mark@) &
+done
+sleep 15
+echo kept
+""",
+)
+
+
+async def test_memory_of_many_children_is_counted_together(
+    runner: SandboxRunner, language: Language
+) -> None:
+    _assert_memory_limit(await runner.run_bomb(language, _CHILDREN, seconds=20))
+
+
+_ORPHANS = Attack(
+    python="""
+import time
+for _ in range(10):
+    if os.fork() == 0:
+        if os.fork() == 0:
+            kept = b"x" * (100 << 20)
+            time.sleep(30)
+            os._exit(0)
+        os._exit(0)
+    os.wait()
+time.sleep(15)
+print("kept")
+""",
+    node="""
+const code = "const kept = Buffer.alloc(100 << 20, 'x'); setTimeout(() => kept, 30000)";
+for (let i = 0; i < 6; i++) {
+  child.spawnSync("/usr/bin/bash", ["-c", '"$0" -e "$1" @mark@ >/dev/null 2>&1 &',
+    process.execPath, code]);
+}
+await new Promise((resolve) => setTimeout(resolve, 15000));
+console.log("kept");
+""",
+    bash="""
+for i in {1..10}; do
+  (
+    (text=xxxxxxxxxxxxxxxx; for i in {1..22}; do text=$text$text; done; sleep 30; : @mark@) &
+  )
+done
+sleep 15
+echo kept
+""",
+)
+
+
+async def test_memory_of_orphaned_children_is_counted(
+    runner: SandboxRunner, language: Language
+) -> None:
+    _assert_memory_limit(await runner.run_bomb(language, _ORPHANS, seconds=20))
+
+
+async def test_memory_that_no_limit_counts_cannot_be_allocated(runner: SandboxRunner) -> None:
+    """Shared anonymous memory survives unmapping, and no process's size includes it."""
+    attack = Attack(
+        python="""
+import ctypes, mmap
+size = 64 << 20
+attempt("shared", lambda: mmap.mmap(-1, size))
+attempt("shared", lambda: mmap.mmap(-1, size, flags=mmap.MAP_SHARED | 2, prot=mmap.PROT_READ))
+attempt("memfd", lambda: os.memfd_create("planted"))
+attempt("secret", lambda: call("memfd_secret", 0))
+attempt("segment", lambda: call("shmget", 0, ctypes.c_size_t(size), 0o1600))
+attempt("zero", lambda: mmap.mmap(os.open("/dev/zero", os.O_RDWR), size))
+attempt("shm", lambda: open("/dev/shm/planted", "wb").write(b"x"))
+from multiprocessing import shared_memory
+attempt("shm", lambda: shared_memory.SharedMemory(create=True, size=size))
+""",
+        node="",
+        bash="",
+    )
+    output = await runner.run_attack("python", attack)
+    assert " could" not in output
+    assert not exists("/dev/shm/planted")
+
+
+@pytest.mark.parametrize("language", ["node", "bash"])
+async def test_there_is_no_folder_for_shared_memory(
+    runner: SandboxRunner, language: Language
+) -> None:
+    attack = Attack(
+        python="",
+        node="""
+attempt("shm", () => fs.writeFileSync("/dev/shm/planted", "x"));
+attempt("shm", () => fs.writeFileSync("/run/shm/planted", "x"));
+""",
+        bash="""
+attempt shm sh -c "echo x > /dev/shm/planted"
+attempt shm sh -c "echo x > /run/shm/planted"
+""",
+    )
+    assert " could" not in await runner.run_attack(language, attack)
+    assert not exists("/dev/shm/planted")
+
+
+async def test_page_tables_count_as_memory(runner: SandboxRunner) -> None:
+    """Reading one byte of every 2 MiB costs a page table each, but no resident memory."""
+    attack = Attack(
+        python="""
+import mmap, time
+private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+kept = mmap.mmap(-1, 4 << 40, flags=private, prot=mmap.PROT_READ)
+for number in range(250_000):
+    kept[number << 21]
+print("kept")
+time.sleep(30)
+""",
+        node="",
+        bash="",
+    )
+    _assert_memory_limit(await runner.run_bomb("python", attack, seconds=20))
+
+
+async def test_socket_buffers_count_as_memory(runner: SandboxRunner) -> None:
+    attack = Attack(
+        python="""
+import socket, time
+def fill():
+    kept = []
+    try:
+        while True:
+            kept.append(socket.socketpair())
+            for one in kept[-1]:
+                one.setblocking(False)
+                try:
+                    while True:
+                        one.send(b"x" * 65536)
+                except BlockingIOError:
+                    pass
+    except OSError:
+        return kept
+for _ in range(20):
+    if os.fork() == 0:
+        kept = fill()
+        time.sleep(30)
+        os._exit(0)
+time.sleep(15)
+print("kept")
+""",
+        node="",
+        bash="",
+    )
+    _assert_memory_limit(await runner.run_bomb("python", attack, seconds=20))
