@@ -8,9 +8,9 @@ from typing import Any
 import aiohttp
 
 from app import settings as configuration
-from app.domain.tools import queries, running
+from app.domain.tools import execute, queries
 from app.domain.tools.executors.protocol import Auth
-from app.domain.tools.plans import plan_of
+from app.domain.tools.run_plan import build_plan
 from tests.world import Client, World
 from workers.main import main as worker_main
 
@@ -70,10 +70,10 @@ async def _through(http: aiohttp.ClientSession, port: int, user: Client, tool_id
 async def _within(world: World, user: Client, tool_id: str) -> float:
     services = world.services
     async with services.db.tx(user.tenant_id, autocommit=True) as tx:
-        found = await queries.to_run(tx, user.tenant_id, tool_id, None)
+        found = await queries.load_tool(tx, user.tenant_id, tool_id, None)
     if found is None:
         raise RuntimeError("the tool is gone")
-    plan = plan_of(found, None, services.egress.guard)
+    plan = build_plan(found, None, services.egress.guard)
     started = time.perf_counter()
-    await running.execute(services, user.tenant_id, plan, dict(_INPUT), Auth())
+    await execute.run_executor(services, user.tenant_id, plan, dict(_INPUT), Auth())
     return (time.perf_counter() - started) * 1000

@@ -1,6 +1,6 @@
 """Executions of tools. Each is marked before it starts, so that no other worker repeats it."""
 
-from app.domain.tools import queries, running
+from app.domain.tools import execute, queries
 from db.ledger import WorkRow
 from db.session import Tx
 from workers.runner import Job
@@ -8,14 +8,14 @@ from workers.runner import Job
 
 async def run_tool(job: Job) -> None:
     async with job.checkpoint() as tx:
-        row = await queries.begin(tx, job.tenant_id, job.ref_id)
+        row = await queries.start_execution(tx, job.tenant_id, job.ref_id)
     if row is None:
         # Finished already, or deleted with its tool.
         return
-    outcome = await running.run(job.services, row)
+    outcome = await execute.execute_tool(job.services, row)
     async with job.finish() as tx:
         await job.hold(tx)
-        await queries.end(
+        await queries.finish_execution(
             tx,
             job.tenant_id,
             job.ref_id,
@@ -28,4 +28,6 @@ async def run_tool(job: Job) -> None:
 
 async def on_dead_tool(tx: Tx, row: WorkRow, error: str) -> None:
     failed = ("runtime_error", f"It could not be run: {error}")
-    await queries.end(tx, row.tenant_id or "", row.ref_id or "", "failed", None, failed, 0)
+    await queries.finish_execution(
+        tx, row.tenant_id or "", row.ref_id or "", "failed", None, failed, 0
+    )

@@ -392,12 +392,13 @@ async def test_the_same_call_asked_for_twice_is_one_run(
 ) -> None:
     tool_id, tenant_id = await bench.create("webhook", {"url": site.url}), talk.client.tenant_id
     asked = [
-        executions.perform(services, tenant_id, tool_id, {}, call_id="call_one") for _ in range(2)
+        executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_one")
+        for _ in range(2)
     ]
     first = await asked[0]
     second = await asked[1]
     assert first["id"] == second["id"]
-    await executions.perform(services, tenant_id, tool_id, {}, call_id="call_two")
+    await executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_two")
     assert len(site.seen) == 2
 
 
@@ -406,8 +407,8 @@ async def test_a_call_that_ran_is_told_as_it_ended_although_its_tool_is_disabled
 ) -> None:
     """Asked for again after a crash; told otherwise, the model might try another way."""
     tool_id, tenant_id = await bench.create("webhook", {"url": site.url}), talk.client.tenant_id
-    first = await executions.perform(services, tenant_id, tool_id, {}, call_id="call_one")
+    first = await executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_one")
     await talk.client.put(f"/v1/tools/{tool_id}", {"is_enabled": False})
-    again = await executions.perform(services, tenant_id, tool_id, {}, call_id="call_one")
+    again = await executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_one")
     assert (again["id"], again["status"]) == (first["id"], "completed")
     assert len(site.seen) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.tools import configs
 from app.domain.tools.configs import TOOL_TYPES, Config, is_repeatable
-from app.domain.tools.registry import as_config
+from app.domain.tools.registry import parse_config
 from app.kit.egress import Guard
 from app.kit.errors import Invalid
 from tests.asking import refused
@@ -82,15 +82,15 @@ def _body(tool_type: str, config: Any) -> dict[str, Any]:
     }
 
 
-def _details(tool_type: str, config: dict[str, Any], *, plain: bool = False) -> set[str]:
+def _details(tool_type: str, config: dict[str, Any], *, allow_http: bool = False) -> set[str]:
     """The keys that are refused."""
     with pytest.raises(Invalid) as caught:
-        configs.validate(tool_type, config, GUARD, "config", plain=plain)
+        configs.validate(tool_type, config, GUARD, "config", allow_http=allow_http)
     return set(caught.value.details or {})
 
 
-def _ok(tool_type: str, config: dict[str, Any], *, plain: bool = False) -> Config:
-    return configs.validate(tool_type, config, GUARD, "config", plain=plain)
+def _ok(tool_type: str, config: dict[str, Any], *, allow_http: bool = False) -> Config:
+    return configs.validate(tool_type, config, GUARD, "config", allow_http=allow_http)
 
 
 def test_there_is_a_good_config_of_every_type() -> None:
@@ -226,7 +226,7 @@ def test_plain_http_is_only_for_where_no_secret_goes(tool_type: str) -> None:
     key = "base_url" if tool_type == "rest_api" else "url"
     config = {**GOOD[tool_type], key: "http://example.com"}
     assert _details(tool_type, config) == {f"config.{key}"}
-    _ok(tool_type, config, plain=True)
+    _ok(tool_type, config, allow_http=True)
 
 
 async def test_plain_http_is_refused_once_a_tool_has_auth(developer: Client) -> None:
@@ -396,7 +396,7 @@ async def test_a_body_that_is_too_large_is_refused(developer: Client) -> None:
 def test_only_what_has_no_effects_is_repeatable(
     tool_type: str, change: dict[str, Any], given: dict[str, Any], *, repeatable: bool
 ) -> None:
-    config = as_config(tool_type, {**GOOD[tool_type], **change})
+    config = parse_config(tool_type, {**GOOD[tool_type], **change})
     assert is_repeatable(config, given) is repeatable
 
 
@@ -427,7 +427,7 @@ def test_only_what_has_no_effects_is_repeatable(
 def test_another_destination_is_told_from_the_same(
     tool_type: str, change: dict[str, Any], *, same: bool
 ) -> None:
-    before = as_config(tool_type, GOOD[tool_type])
-    after = as_config(tool_type, {**GOOD[tool_type], **change})
+    before = parse_config(tool_type, GOOD[tool_type])
+    after = parse_config(tool_type, {**GOOD[tool_type], **change})
     found = configs.destination(before, GUARD) == configs.destination(after, GUARD)
     assert found is same

@@ -703,7 +703,7 @@ async def _die_in_the_middle(
     """As a worker leaves it that took the run, began it and was killed."""
     async with services.db.tx(ALL_TENANTS) as tx:
         assert await ledger.claim(await tx.raw(), work_id, "lea_dead", 0.0) is not None
-        assert await queries.begin(tx, bench.client.tenant_id, execution_id) is not None
+        assert await queries.start_execution(tx, bench.client.tenant_id, execution_id) is not None
 
 
 async def _after_a_death(

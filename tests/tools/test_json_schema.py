@@ -17,7 +17,7 @@ SOON_SECONDS = 3.0
 def _problem(schema: dict[str, Any]) -> str:
     """Why a schema is refused."""
     with pytest.raises(Invalid) as caught:
-        json_schema.check("input_schema", schema)
+        json_schema.validate_schema("input_schema", schema)
     details = caught.value.details or {}
     assert set(details) == {"input_schema"}
     return str(details["input_schema"])
@@ -25,9 +25,9 @@ def _problem(schema: dict[str, Any]) -> str:
 
 def _problems(schema: dict[str, Any], value: Any) -> dict[str, str]:
     """What is wrong with a value, found soon."""
-    json_schema.check("input_schema", schema)
+    json_schema.validate_schema("input_schema", schema)
     started = time.monotonic()
-    found = json_schema.problems(schema, value, "input")
+    found = json_schema.find_problems(schema, value, "input")
     assert time.monotonic() - started < SOON_SECONDS
     return found
 
@@ -192,7 +192,7 @@ def test_a_pattern_that_only_backtracking_can_follow_is_refused() -> None:
     ],
 )
 def test_an_ordinary_schema_is_taken(schema: dict[str, Any]) -> None:
-    json_schema.check("input_schema", schema)
+    json_schema.validate_schema("input_schema", schema)
 
 
 # Cheap in use
@@ -280,7 +280,7 @@ def test_a_schema_of_many_patterns_is_refused() -> None:
     """Each is compiled, and takes memory for as long as its tool is used."""
     many = {"allOf": [{"pattern": f"^[ab]{{{n}}}$"} for n in range(51)]}
     with pytest.raises(Invalid, match="more than 50 patterns"):
-        json_schema.check("input_schema", many)
+        json_schema.validate_schema("input_schema", many)
 
 
 def test_many_divisions_of_huge_numbers_are_not_tried() -> None:

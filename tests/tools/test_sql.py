@@ -10,7 +10,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from app.domain.tools.executors.sql import Rejected, judged
+from app.domain.tools.errors import StatementRejected
+from app.domain.tools.executors.sql import validate_statement
 from tests.tools.outside import OutsidePostgres, running
 
 EVERYTHING = [
@@ -62,8 +63,8 @@ _NOT_READING = _lines("""
 
 @pytest.mark.parametrize("query", _NOT_READING)
 def test_what_writes_is_refused_where_only_reading_is_allowed(query: str) -> None:
-    with pytest.raises(Rejected):
-        judged(query, "postgresql", READS)
+    with pytest.raises(StatementRejected):
+        validate_statement(query, "postgresql", READS)
 
 
 # What is refused whatever is allowed
@@ -432,20 +433,20 @@ _SQLITE = _lines(r"""
 
 @pytest.mark.parametrize("query", _POSTGRES)
 def test_an_attack_on_postgres_is_refused_whatever_is_allowed(query: str) -> None:
-    with pytest.raises(Rejected):
-        judged(query, "postgresql", EVERYTHING)
+    with pytest.raises(StatementRejected):
+        validate_statement(query, "postgresql", EVERYTHING)
 
 
 @pytest.mark.parametrize("query", _MYSQL)
 def test_an_attack_on_mysql_is_refused_whatever_is_allowed(query: str) -> None:
-    with pytest.raises(Rejected):
-        judged(query, "mysql", EVERYTHING)
+    with pytest.raises(StatementRejected):
+        validate_statement(query, "mysql", EVERYTHING)
 
 
 @pytest.mark.parametrize("query", _SQLITE)
 def test_an_attack_on_sqlite_is_refused_whatever_is_allowed(query: str) -> None:
-    with pytest.raises(Rejected):
-        judged(query, "sqlite", EVERYTHING)
+    with pytest.raises(StatementRejected):
+        validate_statement(query, "sqlite", EVERYTHING)
 
 
 @pytest.mark.parametrize(
@@ -462,8 +463,8 @@ def test_an_attack_on_sqlite_is_refused_whatever_is_allowed(query: str) -> None:
     ],
 )
 def test_inserting_is_not_a_way_to_change_what_is_there(query: str, db_type: str) -> None:
-    with pytest.raises(Rejected):
-        judged(query, db_type, ["select", "insert"])
+    with pytest.raises(StatementRejected):
+        validate_statement(query, db_type, ["select", "insert"])
 
 
 @pytest.mark.parametrize(
@@ -472,9 +473,9 @@ def test_inserting_is_not_a_way_to_change_what_is_there(query: str, db_type: str
 def test_merging_does_only_what_is_allowed_besides(then: str) -> None:
     matched = "NOT MATCHED" if then.startswith("INSERT") else "MATCHED"
     query = f"MERGE INTO t USING s ON t.a = s.a WHEN {matched} THEN {then}"
-    with pytest.raises(Rejected):
-        judged(query, "postgresql", ["select", "merge"])
-    assert "merge" in judged(query, "postgresql", EVERYTHING).kinds
+    with pytest.raises(StatementRejected):
+        validate_statement(query, "postgresql", ["select", "merge"])
+    assert "merge" in validate_statement(query, "postgresql", EVERYTHING).operations
 
 
 @pytest.mark.parametrize("db_type", ["postgresql", "mysql", "sqlite"])
@@ -494,8 +495,8 @@ def test_merging_does_only_what_is_allowed_besides(then: str) -> None:
     ],
 )
 def test_what_is_no_statement_is_refused(query: str, db_type: str) -> None:
-    with pytest.raises(Rejected):
-        judged(query, db_type, EVERYTHING)
+    with pytest.raises(StatementRejected):
+        validate_statement(query, db_type, EVERYTHING)
 
 
 @pytest.mark.parametrize("db_type", ["postgresql", "mysql", "sqlite"])
@@ -522,25 +523,25 @@ def test_deep_nesting_is_judged_in_a_bounded_time(
     begin: str, end: str, levels: int, db_type: str
 ) -> None:
     started = time.process_time()
-    with suppress(Rejected):
-        judged(f"SELECT {begin * levels}1{end * levels}", db_type, READS)
+    with suppress(StatementRejected):
+        validate_statement(f"SELECT {begin * levels}1{end * levels}", db_type, READS)
     assert time.process_time() - started < 5
 
 
 def test_a_comment_is_not_sent_on() -> None:
     query = "SELECT 1 /* a */ + /* b */ 2 -- c\n, 3 /* /* d */ e */"
-    assert judged(query, "postgresql", READS).sql == "SELECT 1 + 2, 3"
+    assert validate_statement(query, "postgresql", READS).sql == "SELECT 1 + 2, 3"
 
 
 def test_a_text_that_looks_like_a_placeholder_is_no_place_for_a_parameter() -> None:
     """MySQL's driver writes parameters into the text: what is quoted must stay as it is."""
-    first = judged("SELECT 'a%s', ? , '?'", "mysql", READS).sql
+    first = validate_statement("SELECT 'a%s', ? , '?'", "mysql", READS).sql
     assert first == "SELECT 'a%%s', %s, '?'"
 
 
 def test_nobody_can_guess_what_stands_for_a_placeholder() -> None:
     query = "SELECT 'parley_placeholder_7f3a', `placeholder` FROM t WHERE a = ?"
-    assert judged(query, "mysql", READS).sql.count("%s") == 1
+    assert validate_statement(query, "mysql", READS).sql.count("%s") == 1
 
 
 # What is harmless stays as it is
@@ -724,8 +725,8 @@ def _rows(found: Any) -> list[Any]:
 async def test_an_ordinary_query_says_the_same_to_postgres(
     shop: asyncpg.Connection, query: str
 ) -> None:
-    statement = judged(query, "postgresql", READS)
-    assert statement.only_reads
+    statement = validate_statement(query, "postgresql", READS)
+    assert statement.is_read_only
     assert _rows(await shop.fetch(statement.sql)) == _rows(await shop.fetch(query))
 
 
@@ -733,8 +734,8 @@ async def test_an_ordinary_query_says_the_same_to_postgres(
 def test_an_ordinary_query_says_the_same_to_sqlite(file: sqlite3.Connection, query: str) -> None:
     if "AS x(a, b)" in query:
         query = query.replace("AS x(a, b)", "AS x").replace("a < 3 ORDER BY a", "id < 3")
-    statement = judged(query, "sqlite", READS)
-    assert statement.only_reads
+    statement = validate_statement(query, "sqlite", READS)
+    assert statement.is_read_only
     assert _rows(file.execute(statement.sql)) == _rows(file.execute(query))
 
 
@@ -751,7 +752,7 @@ def test_an_ordinary_query_says_the_same_to_sqlite(file: sqlite3.Connection, que
 async def test_placeholders_of_postgres_stay_in_their_places(
     shop: asyncpg.Connection, query: str, params: list[Any]
 ) -> None:
-    written = judged(query, "postgresql", READS).sql
+    written = validate_statement(query, "postgresql", READS).sql
     assert _rows(await shop.fetch(written, *params)) == _rows(await shop.fetch(query, *params))
 
 
@@ -765,7 +766,7 @@ async def test_placeholders_of_postgres_stay_in_their_places(
 def test_placeholders_of_sqlite_stay_in_their_places(
     file: sqlite3.Connection, query: str, params: list[Any]
 ) -> None:
-    written = judged(query, "sqlite", READS).sql
+    written = validate_statement(query, "sqlite", READS).sql
     assert _rows(file.execute(written, params)) == _rows(file.execute(query, params))
 
 
@@ -782,7 +783,7 @@ def test_placeholders_of_sqlite_stay_in_their_places(
     ],
 )
 async def test_what_is_quoted_stays_quoted(shop: asyncpg.Connection, query: str) -> None:
-    written = judged(query, "postgresql", READS).sql
+    written = validate_statement(query, "postgresql", READS).sql
     before = await shop.fetch(query)
     assert _rows(await shop.fetch(written)) == _rows(before)
     assert [list(row.keys()) for row in before] == [

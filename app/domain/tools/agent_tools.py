@@ -1,7 +1,7 @@
-"""Attached tools as something that a model can call."""
+"""The tools of an agent as functions that a model can call."""
 
 import re
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 from app.domain.agents.service import AgentRuntime, AttachedToolInfo
@@ -13,25 +13,25 @@ from app.services import Services
 from db.fast import Row
 
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_]+")
-_NAME_CHARS = 60
-_STORED_CHARS = 32_768
+_MAX_NAME_CHARS = 60
+_MAX_OUTPUT_CHARS = 32_768
 
 
 class AgentTools:
-    """The tools of one agent. Each call is an execution that is known by the call's id: after a
-    crash it is not run again.
+    """The tools of one agent. Each call is an execution with the call's id, so that the same call
+    does not run twice after a crash.
     """
 
     def __init__(self, services: Services, runtime: AgentRuntime) -> None:
         self._services = services
         self._tenant_id = runtime.tenant_id
         self._agent_id = runtime.agent_id
-        self.offers = _offers(runtime.tools)
+        self.offers = _build_offers(runtime.tools)
 
     async def run(
         self, offer: ToolOffer, call_id: str, arguments: dict[str, Any], _report: object
     ) -> CallOutcome:
-        row = await executions.perform(
+        row = await executions.run_and_wait(
             self._services,
             self._tenant_id,
             offer.tool_id or "",
@@ -39,7 +39,7 @@ class AgentTools:
             agent_id=self._agent_id,
             call_id=call_id,
         )
-        output, error = _shortened(row), executions.failure_of(row)
+        output, error = _truncate_output(row), executions.build_failure(row)
         if error is None:
             return CallOutcome(output)
         failure: dict[str, Any] = {"error": error.message, "code": error.code}
@@ -48,27 +48,20 @@ class AgentTools:
         return CallOutcome(failure, row["status"])
 
 
-def _shortened(row: Row) -> Any:
-    """The output as a conversation stores it; the execution has all of it."""
+def _truncate_output(row: Row) -> Any:
+    """Returns the output as a conversation stores it. The execution has the whole output."""
     text = row["output"]
-    if text is None or len(text) <= _STORED_CHARS:
-        return executions.output_of(row)
-    return {"truncated": True, "execution_id": row["id"], "beginning": text[:_STORED_CHARS]}
+    if text is None or len(text) <= _MAX_OUTPUT_CHARS:
+        return executions.decode_output(row)
+    return {"truncated": True, "execution_id": row["id"], "beginning": text[:_MAX_OUTPUT_CHARS]}
 
 
-def _offers(tools: list[AttachedToolInfo]) -> list[ToolOffer]:
+def _build_offers(tools: list[AttachedToolInfo]) -> list[ToolOffer]:
     offers: list[ToolOffer] = []
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for tool in tools:
-        plain = _NOT_NAME.sub("_", tool.slug).strip("_")[:_NAME_CHARS] or "tool"
-        # Names with that prefix belong to sub-agents.
-        plain = plain if not plain.startswith("delegate_to_") else f"tool_{plain}"[:_NAME_CHARS]
-        name = next(
-            name
-            for number in count(1)
-            if (name := plain if number == 1 else f"{plain[:_NAME_CHARS]}_{number}") not in taken
-        )
-        taken.add(name)
+        name = _function_name(tool.slug, used_names)
+        used_names.add(name)
         # Providers refuse parameters without a type.
         parameters = {
             "type": "object",
@@ -77,3 +70,13 @@ def _offers(tools: list[AttachedToolInfo]) -> list[ToolOffer]:
         function = Function(name, tool.description or tool.name, parameters)
         offers.append(ToolOffer(function, tool.name, tool.id, repeatable=True))
     return offers
+
+
+def _function_name(slug: str, used_names: set[str]) -> str:
+    """Returns a valid function name for a slug that is not among `used_names`."""
+    base = _NOT_NAME.sub("_", slug).strip("_")[:_MAX_NAME_CHARS] or "tool"
+    if base.startswith("delegate_to_"):
+        # Names with that prefix belong to sub-agents.
+        base = f"tool_{base}"[:_MAX_NAME_CHARS]
+    numbered = (f"{base}_{number}" for number in count(2))
+    return next(name for name in chain([base], numbered) if name not in used_names)

@@ -13,15 +13,15 @@ from db.session import Tx
 
 
 async def _clear_executions(deletion: AgentDeletion) -> None:
-    """What the agents sent to tools is deleted; that a tool ran is still known."""
-    await queries.clear_of_agents(deletion.tx, deletion.tenant_id, deletion.agent_ids)
+    """Deletes the content of the agents' executions, and keeps the executions for statistics."""
+    await queries.clear_executions_of_agents(deletion.tx, deletion.tenant_id, deletion.agent_ids)
 
 
 async def _read_spans(
     tx: Tx, tenant: str | None, correlation_id: str, _outer: Sequence[Span]
 ) -> list[Span]:
-    """An execution is part of the job that ran it."""
-    rows = await queries.of_correlation(tx, tenant, correlation_id, MAX_SPANS)
+    """Returns one span per execution, as a child of the work that ran it."""
+    rows = await queries.list_executions_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
     return [
         Span(
             "tool",
@@ -47,9 +47,9 @@ AREA: Final = Area(
     ),
     work_kinds=(RUN_TOOL,),
     retention=(
-        # As long as the longest period of the statistics.
+        # The longest period of the statistics.
         RetentionRule("tool_executions", "t.executed_at < now() - interval '90 days'"),
-        # An execution stays for the statistics; its content goes with the agent's log.
+        # The execution stays for the statistics. Its content has the agent's retention period.
         RetentionRule(
             "tool_executions",
             "t.agent_id = a.id AND t.tenant_id = a.tenant_id AND a.retention_days < 90"

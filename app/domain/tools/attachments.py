@@ -1,10 +1,10 @@
-"""The tools of an agent: attached, ordered, switched, and given settings of their own."""
+"""Attachments: the tools of an agent, their order, and the agent's overrides of their configs."""
 
 from typing import Any
 
 from app.domain.agents import service as agents
-from app.domain.tools import auths, configs, plans, queries, registry
-from app.domain.tools.auths import CredentialAuth
+from app.domain.tools import auth_configs, configs, queries, registry, run_plan
+from app.domain.tools.auth_configs import CredentialAuth
 from app.domain.tools.errors import AttachmentNotFound, ToolNotFound
 from app.domain.tools.schemas import Attachment, AttachTool, NewAttachment, PatchAttachment
 from app.http.context import RequestContext
@@ -21,7 +21,7 @@ _MAX_DEPTH = 32
 
 async def list_all(tx: Tx, agent_id: str) -> list[Attachment]:
     await agents.find(tx, agent_id)
-    return [_view(link, tool) for link, tool in await queries.list_attachments(tx, agent_id)]
+    return [_build_view(link, tool) for link, tool in await queries.list_attachments(tx, agent_id)]
 
 
 async def attach(context: RequestContext, agent_id: str, data: AttachTool) -> NewAttachment:
@@ -30,10 +30,11 @@ async def attach(context: RequestContext, agent_id: str, data: AttachTool) -> Ne
     if tool.tenant_id != agent.tenant_id:
         raise ToolNotFound(f"There is no tool {data.tool_id[:64]}")
     session = await context.tx.session()
-    attached = {other.id for _, other in await queries.list_attachments(context.tx, agent_id)}
-    if data.tool_id in attached:
+    attachments = await queries.list_attachments(context.tx, agent_id)
+    attached_ids = {attached_tool.id for _, attached_tool in attachments}
+    if data.tool_id in attached_ids:
         raise Conflict(f"{tool.name} is attached already")
-    if len(attached) >= _MAX_TOOLS:
+    if len(attached_ids) >= _MAX_TOOLS:
         raise Conflict(f"An agent has at most {_MAX_TOOLS} tools; detach one first")
     link = AgentTool(
         id=new_id("atl"),
@@ -45,7 +46,7 @@ async def attach(context: RequestContext, agent_id: str, data: AttachTool) -> Ne
     link.display_order = (
         data.display_order
         if data.display_order is not None
-        else await queries.next_place(context.tx, agent.tenant_id, agent.id)
+        else await queries.next_display_order(context.tx, agent.tenant_id, agent.id)
     )
     await _set_override(context, link, tool, data.config_override)
     session.add(link)
@@ -65,7 +66,7 @@ async def attach(context: RequestContext, agent_id: str, data: AttachTool) -> Ne
 async def patch(
     context: RequestContext, agent_id: str, tool_id: str, data: PatchAttachment
 ) -> Attachment:
-    agent, link, tool = await _existing(context.tx, agent_id, tool_id)
+    agent, link, tool = await _find_attachment(context.tx, agent_id, tool_id)
     values = validation.set_fields(data)
     if "config_override" in values:
         await _set_override(context, link, tool, values.pop("config_override"))
@@ -73,11 +74,11 @@ async def patch(
         setattr(link, name, value)
     await (await context.tx.session()).flush()
     await agents.emit_updated(context.tx, agent, ["tools"])
-    return _view(link, tool)
+    return _build_view(link, tool)
 
 
 async def detach(tx: Tx, agent_id: str, tool_id: str) -> None:
-    agent, link, _ = await _existing(tx, agent_id, tool_id)
+    agent, link, _ = await _find_attachment(tx, agent_id, tool_id)
     session = await tx.session()
     await session.delete(link)
     await session.flush()
@@ -85,56 +86,71 @@ async def detach(tx: Tx, agent_id: str, tool_id: str) -> None:
 
 
 async def _set_override(
-    context: RequestContext, link: AgentTool, tool: Tool, given: dict[str, Any] | None
+    context: RequestContext, link: AgentTool, tool: Tool, value: dict[str, Any] | None
 ) -> None:
-    """Replaces what was there. Its auth is sealed apart from the rest, which is shown."""
+    """Replaces the override. Its `auth_config` is encrypted and stored apart from the rest, which
+    the API shows.
+    """
     link.config_override = link.override_auth = None
-    if given is None:
+    if value is None:
         return
-    if is_deeper(given, _MAX_DEPTH):
+    if is_deeper(value, _MAX_DEPTH):
         raise Invalid.field("config_override", f"is nested deeper than {_MAX_DEPTH} levels")
-    override = dict(given)
-    auth_given = override.pop("auth_config", None)
-    override = configs.kept(tool.tool_type, override)
-    whole = configs.merged(tool.config, override)
-    plain = tool.auth_type == "none"
-    if auth_given is None and not plain:
-        config = plans.overridden(tool.tool_type, tool.config, override, context.guard, plain=True)
-        there = configs.destination(registry.as_config(tool.tool_type, tool.config), context.guard)
-        plain = configs.destination(config, context.guard) != there
-    await registry.validate_config(context, tool.tool_type, whole, "config_override", plain=plain)
+    override = dict(value)
+    auth_config = override.pop("auth_config", None)
+    override = configs.select_known_keys(tool.tool_type, override)
+    merged = configs.merge(tool.config, override)
+    sends_no_auth = tool.auth_type == "none" or (
+        auth_config is None and _is_moved(context, tool, override)
+    )
+    await registry.validate_config(
+        context, tool.tool_type, merged, "config_override", allow_http=sends_no_auth
+    )
     link.config_override = override
-    if auth_given is not None:
-        link.override_auth = await _sealed_auth(context, link, tool, override, auth_given)
+    if auth_config is not None:
+        link.override_auth = await _seal_auth(context, link, tool, override, auth_config)
 
 
-async def _sealed_auth(
-    context: RequestContext, link: AgentTool, tool: Tool, override: dict[str, Any], given: Any
+def _is_moved(context: RequestContext, tool: Tool, override: dict[str, Any]) -> bool:
+    """True when the override has another destination than the tool, whose auth it then loses."""
+    config = run_plan.apply_override(tool.tool_type, tool.config, override, context.guard)
+    tool_config = registry.parse_config(tool.tool_type, tool.config)
+    return configs.destination(config, context.guard) != (
+        configs.destination(tool_config, context.guard)
+    )
+
+
+async def _seal_auth(
+    context: RequestContext,
+    link: AgentTool,
+    tool: Tool,
+    override: dict[str, Any],
+    auth_config: Any,
 ) -> bytes:
     name = "config_override.auth_config"
     if tool.auth_type == "none":
         raise Invalid.field(name, "the tool's auth_type is none")
-    if not isinstance(given, dict):
+    if not isinstance(auth_config, dict):
         raise Invalid.field(name, "must be an object")
-    auth = await registry.validate_auth(context, tool.tenant_id, tool.auth_type, given, name)
+    auth = await registry.validate_auth(context, tool.tenant_id, tool.auth_type, auth_config, name)
     if isinstance(auth, CredentialAuth):
-        # Where a credential is sent is a decision about the credential.
+        # The choice of where a credential is sent needs the permission to change credentials.
         context.principal.require("credentials:write")
-    seal_context = plans.override_context(link.tenant_id, link.id)
-    config = plans.overridden(tool.tool_type, tool.config, override, context.guard, plain=True)
-    to = registry.destination(tool.tool_type, config, context.guard)
-    return context.keyring.seal(auths.encode(auth, to), seal_context)
+    seal_context = run_plan.override_seal_context(link.tenant_id, link.id)
+    config = run_plan.apply_override(tool.tool_type, tool.config, override, context.guard)
+    destination = registry.destination(tool.tool_type, config, context.guard)
+    return context.keyring.seal(auth_configs.encode(auth, destination), seal_context)
 
 
-async def _existing(tx: Tx, agent_id: str, tool_id: str) -> tuple[Agent, AgentTool, Tool]:
+async def _find_attachment(tx: Tx, agent_id: str, tool_id: str) -> tuple[Agent, AgentTool, Tool]:
     agent = await agents.find(tx, agent_id)
-    found = await queries.lock_attachment(tx, agent_id, tool_id)
-    if found is None:
+    row = await queries.lock_attachment(tx, agent_id, tool_id)
+    if row is None:
         raise AttachmentNotFound(f"This agent has no tool {tool_id[:64]}")
-    return agent, found[0], found[1]
+    return agent, row[0], row[1]
 
 
-def _view(link: AgentTool, tool: Tool) -> Attachment:
+def _build_view(link: AgentTool, tool: Tool) -> Attachment:
     return Attachment(
         tool.id,
         tool.name,

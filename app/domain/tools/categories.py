@@ -1,4 +1,4 @@
-"""What a tool is for. Its slug is what a tool names."""
+"""The categories of tools. A tool stores the slug of its category."""
 
 from typing import Final, Literal
 
@@ -19,7 +19,7 @@ Category = Literal[
 ]
 
 
-class About(msgspec.Struct, frozen=True):
+class CategoryInfo(msgspec.Struct, frozen=True):
     slug: Category
     name: str
     description: str
@@ -27,15 +27,15 @@ class About(msgspec.Struct, frozen=True):
 
 
 CATEGORIES: Final = (
-    About("crm", "CRM", "Customers, contacts and deals", "users"),
-    About("email", "E-mail", "Sending and reading mail", "mail"),
-    About("database", "Databases", "Asking and changing databases", "database"),
-    About("analytics", "Analytics", "Figures, reports and tracking", "bar-chart"),
-    About("automation", "Automation", "Moving work between systems", "zap"),
-    About("payment", "Payments", "Invoices, charges and refunds", "credit-card"),
-    About("storage", "Storage", "Files and documents", "hard-drive"),
-    About("social", "Social media", "Posting and listening", "share"),
-    About("development", "Development", "Code, issues and builds", "code"),
-    About("webhook", "Webhooks", "Calling out to other systems", "link"),
-    About("custom", "Custom", "Everything else", "puzzle"),
+    CategoryInfo("crm", "CRM", "Customers, contacts and deals", "users"),
+    CategoryInfo("email", "E-mail", "Sending and reading mail", "mail"),
+    CategoryInfo("database", "Databases", "Asking and changing databases", "database"),
+    CategoryInfo("analytics", "Analytics", "Figures, reports and tracking", "bar-chart"),
+    CategoryInfo("automation", "Automation", "Moving work between systems", "zap"),
+    CategoryInfo("payment", "Payments", "Invoices, charges and refunds", "credit-card"),
+    CategoryInfo("storage", "Storage", "Files and documents", "hard-drive"),
+    CategoryInfo("social", "Social media", "Posting and listening", "share"),
+    CategoryInfo("development", "Development", "Code, issues and builds", "code"),
+    CategoryInfo("webhook", "Webhooks", "Calling out to other systems", "link"),
+    CategoryInfo("custom", "Custom", "Everything else", "puzzle"),
 )

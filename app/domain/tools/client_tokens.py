@@ -1,36 +1,41 @@
-"""Tokens that tools get with client secrets of their own; kept in memory while they last."""
+"""OAuth 2 tokens for tools with client secrets of their own, cached in memory until they expire."""
 
 import asyncio
 import hashlib
 
-from app.domain.tools.auths import OAuth2Auth
+from app.domain.tools.auth_configs import OAuth2Auth
 from app.domain.vault.service import OAuth2Secrets, TokenGrant, is_expired, request_token
 from app.kit.egress import Egress
 
-_MOST = 1000
+_MAX_GRANTS = 1000
 
 
 class ClientTokens:
-    """One per process. Whoever needs the same token at the same time shares one request."""
+    """One per process. Concurrent calls that need the same token share one request."""
 
     def __init__(self, egress: Egress) -> None:
         self._egress = egress
         self._grants: dict[str, TokenGrant] = {}
-        self._asking: dict[str, asyncio.Task[TokenGrant]] = {}
+        self._requests: dict[str, asyncio.Task[TokenGrant]] = {}
 
-    async def fresh(self, auth: OAuth2Auth, *, refused: str | None = None) -> str:
-        key = _key(auth)
-        known = self._grants.get(key)
-        if known is not None and known.access_token != refused and not is_expired(known.expires_at):
-            return known.access_token
-        running = self._asking.get(key)
-        if running is None:
-            running = asyncio.create_task(self._asked(key, auth))
-            self._asking[key] = running
-            running.add_done_callback(lambda _: self._asking.pop(key, None))
-        return (await asyncio.shield(running)).access_token
+    async def get_token(self, auth: OAuth2Auth, *, rejected: str | None = None) -> str:
+        """Returns a valid access token other than `rejected`, which a server did not accept."""
+        key = _cache_key(auth)
+        grant = self._grants.get(key)
+        if (
+            grant is not None
+            and grant.access_token != rejected
+            and not is_expired(grant.expires_at)
+        ):
+            return grant.access_token
+        request = self._requests.get(key)
+        if request is None:
+            request = asyncio.create_task(self._request_grant(key, auth))
+            self._requests[key] = request
+            request.add_done_callback(lambda _: self._requests.pop(key, None))
+        return (await asyncio.shield(request)).access_token
 
-    async def _asked(self, key: str, auth: OAuth2Auth) -> TokenGrant:
+    async def _request_grant(self, key: str, auth: OAuth2Auth) -> TokenGrant:
         secrets = OAuth2Secrets(
             client_id=auth.client_id,
             client_secret=auth.client_secret,
@@ -38,12 +43,12 @@ class ClientTokens:
             scopes=auth.scope.split(),
         )
         grant = await request_token(self._egress, secrets)
-        if len(self._grants) >= _MOST:
+        if len(self._grants) >= _MAX_GRANTS:
             self._grants.clear()
         self._grants[key] = grant
         return grant
 
 
-def _key(auth: OAuth2Auth) -> str:
+def _cache_key(auth: OAuth2Auth) -> str:
     parts = (auth.token_url, auth.client_id, auth.client_secret, auth.scope)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,4 +1,6 @@
-"""What each type of tool wants to know, where it leads, and what it takes. One row per type."""
+"""The config of each type of tool: its fields, validation, destination and input. TOOL_TYPES has
+one row per type.
+"""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -16,7 +18,7 @@ Operation = Literal[
     "select", "insert", "update", "delete", "merge", "create", "alter", "drop", "truncate"
 ]
 
-# A name that can be nothing but a file beside the others: no path, no option, nothing hidden.
+# A plain file name: no path, no command-line option, no hidden file.
 _FILE = r"^(?![\s\S]*\n)(?![\s\S]*\.\.)[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"
 _PACKAGE = r"^(?![\s\S]*\n)[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$"
 validation.describe_pattern(
@@ -116,7 +118,9 @@ Config = (
 
 
 class ToolTypeSpec(msgspec.Struct, frozen=True):
-    """A type of tool. `takes_auth`: it sends requests that can be authenticated."""
+    """A type of tool. `takes_auth`: its requests can be authenticated. `parameters` is the JSON
+    Schema of the input that a model sees when the tool has no input_schema.
+    """
 
     type: ToolType
     config: Any
@@ -129,7 +133,6 @@ def _object(required: list[str], **properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 
-# `parameters` describe the input to a model where the tool has no input_schema.
 TOOL_TYPES: Final[dict[str, ToolTypeSpec]] = {
     spec.type: spec
     for spec in (
@@ -165,17 +168,19 @@ TOOL_TYPES: Final[dict[str, ToolTypeSpec]] = {
 
 
 def validate(
-    tool_type: str, given: dict[str, Any], guard: Guard, name: str, *, plain: bool
+    tool_type: str, value: dict[str, Any], guard: Guard, name: str, *, allow_http: bool
 ) -> Config:
-    """The config as its type wants it. `plain`: no secret goes where it leads."""
-    config: Config = validation.convert_field(TOOL_TYPES[tool_type].config, given, name)
+    """Returns the config as the struct of its type. Raises Invalid for the field `name`.
+    `allow_http` accepts plain HTTP, for requests that carry no secret.
+    """
+    config: Config = validation.convert_field(TOOL_TYPES[tool_type].config, value, name)
     match config:
         case RestApiConfig():
-            _check_url(f"{name}.base_url", config.base_url, guard, plain=plain)
+            _check_url(f"{name}.base_url", config.base_url, guard, allow_http=allow_http)
             for key, endpoint in config.endpoints.items():
                 _check_path(f"{name}.endpoints.{key}.path", endpoint.path)
         case WebhookConfig() | CustomConfig():
-            _check_url(f"{name}.url", config.url, guard, plain=plain)
+            _check_url(f"{name}.url", config.url, guard, allow_http=allow_http)
         case ScriptConfig():
             if config.entrypoint not in config.files:
                 raise Invalid.field(f"{name}.entrypoint", "must be one of the names in files")
@@ -186,8 +191,8 @@ def validate(
     return config
 
 
-def _check_url(name: str, text: str, guard: Guard, *, plain: bool) -> None:
-    problem = guard.problem_with(text, plain=plain)
+def _check_url(name: str, text: str, guard: Guard, *, allow_http: bool) -> None:
+    problem = guard.problem_with(text, plain=allow_http)
     if problem is not None:
         raise Invalid.field(name, problem)
     if guard.check_url(text).fragment:
@@ -211,20 +216,19 @@ def _check_database(config: DatabaseConfig, name: str) -> None:
             raise Invalid.field(f"{name}.database", "must be a plain file name") from None
 
 
-def kept(tool_type: str, given: dict[str, Any]) -> dict[str, Any]:
-    """What of a config is stored: the keys that mean something."""
-    known = {field.encode_name for field in msgspec.structs.fields(TOOL_TYPES[tool_type].config)}
-    return {key: value for key, value in given.items() if key in known}
+def select_known_keys(tool_type: str, config: dict[str, Any]) -> dict[str, Any]:
+    """Returns the keys of a config that its type has. Only these are stored."""
+    fields = {field.encode_name for field in msgspec.structs.fields(TOOL_TYPES[tool_type].config)}
+    return {key: value for key, value in config.items() if key in fields}
 
 
-def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """By key, the changes winning; null takes a key away."""
-    both = base | changes
-    return {key: value for key, value in both.items() if value is not None}
+def merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Merges by key. `changes` has priority, and a null in it removes the key."""
+    return {key: value for key, value in (base | changes).items() if value is not None}
 
 
 def destination(config: Config, guard: Guard) -> tuple[Any, ...]:
-    """Where a tool's secrets are sent: a tool that leads elsewhere is not given them again."""
+    """Returns the server that receives a tool's secrets. They are not sent to any other."""
     match config:
         case RestApiConfig():
             return (str(guard.check_url(config.base_url).origin()),)
@@ -237,8 +241,8 @@ def destination(config: Config, guard: Guard) -> tuple[Any, ...]:
             return ()
 
 
-def host_of(config: Config, guard: Guard) -> str:
-    """Whom a tool shows itself to."""
+def destination_host(config: Config, guard: Guard) -> str:
+    """Returns the host name that a tool connects to, empty when it connects to none."""
     match config:
         case RestApiConfig():
             return (guard.check_url(config.base_url).host or "").lower().rstrip(".")
@@ -250,17 +254,17 @@ def host_of(config: Config, guard: Guard) -> str:
             return ""
 
 
-def is_repeatable(config: Config, given: dict[str, Any]) -> bool:
-    """Nothing bad comes of running it twice, so that it may run again when a worker died."""
+def is_repeatable(config: Config, arguments: dict[str, Any]) -> bool:
+    """True when the run has no side effects, so that it may run again after a worker died."""
     match config:
         case FunctionConfig() | ScriptConfig():
-            # Nothing leaves the sandbox but the answer.
+            # Code in the sandbox can change nothing outside it.
             return True
         case DatabaseConfig():
             return config.allowed_operations == ["select"]
         case RestApiConfig():
-            wanted = given.get("endpoint") or next(iter(config.endpoints))
-            endpoint = config.endpoints.get(wanted) if isinstance(wanted, str) else None
+            name = arguments.get("endpoint") or next(iter(config.endpoints))
+            endpoint = config.endpoints.get(name) if isinstance(name, str) else None
             return endpoint is not None and endpoint.method == "GET"
         case WebhookConfig():
             return config.method == "GET"

@@ -6,6 +6,15 @@ from litestar.params import JSONBody, QueryParameter
 from app.domain.tools import attachments, discovery, executions, registry
 from app.domain.tools.categories import Category
 from app.domain.tools.configs import ToolType
+from app.domain.tools.execution_schemas import (
+    Execute,
+    ExecutionData,
+    ExecutionView,
+    OneExecution,
+    Period,
+    StatsData,
+    Status,
+)
 from app.domain.tools.schemas import (
     AttachedData,
     AttachmentData,
@@ -14,15 +23,8 @@ from app.domain.tools.schemas import (
     CategoryList,
     CreateTool,
     DiscoveredList,
-    Execute,
-    ExecutionData,
-    ExecutionView,
     FullToolData,
-    OneExecution,
     PatchAttachment,
-    Period,
-    StatsData,
-    Status,
     ToolData,
     ToolSummary,
     UpdateTool,
@@ -47,7 +49,7 @@ class ToolController(Controller):
         sort: Sort = None,
     ) -> Paged[ToolSummary]:
         """`search` looks in names and descriptions. Sort by name, slug, category, tool_type,
-        usage_count, last_used_at, created_at or updated_at; the newest first unless told otherwise.
+        usage_count, last_used_at, created_at or updated_at; by default the newest come first.
         """
         return await registry.list_page(
             tx, page_in, category=category, tool_type=tool_type, search=search, sort=sort
@@ -55,15 +57,15 @@ class ToolController(Controller):
 
     @post(summary="Create a tool", needs="tools:write")
     async def create_tool(self, context: Context, data: JSONBody[CreateTool]) -> ToolData:
-        """`config` and `auth_config` are checked by type; `auth_config` is sealed and never shown
-        again. `auth_config.credential_id` uses a credential of the vault, which needs an access
-        rule for this tool.
+        """The keys of `config` depend on `tool_type`, those of `auth_config` on `auth_type`.
+        `auth_config` is encrypted and never shown again. `auth_config.credential_id` uses a
+        credential of the vault, which needs an access rule for this tool.
         """
         return ToolData(await registry.create(context, data))
 
     @get("/categories", summary="List categories", needs="tools:read")
     async def list_categories(self, tx: Tx) -> CategoryList:
-        return CategoryList(await registry.categories(tx))
+        return CategoryList(await registry.list_categories(tx))
 
     @get("/{tool_id:str}", summary="Get a tool", needs="tools:read")
     async def get_tool(self, tx: Tx, tool_id: Id) -> FullToolData:
@@ -73,15 +75,15 @@ class ToolController(Controller):
     async def update_tool(
         self, context: Context, tool_id: Id, data: JSONBody[UpdateTool]
     ) -> FullToolData:
-        """Any subset of the fields. `config` is merged by key (null takes a key away);
-        `auth_config` replaces the stored one, and is needed again when the tool leads to another
+        """Any subset of the fields. `config` is merged by key (null removes a key);
+        `auth_config` replaces the stored one, and is needed again when the tool gets another
         host.
         """
         return FullToolData(await registry.update(context, tool_id, data))
 
     @delete("/{tool_id:str}", summary="Delete a tool", needs="tools:delete")
     async def delete_tool(self, tx: Tx, tool_id: Id) -> None:
-        """Takes its executions along, and leaves every agent that has it."""
+        """Deletes its executions too, and detaches it from every agent."""
         await registry.delete(tx, tool_id)
 
     @post(
@@ -95,8 +97,8 @@ class ToolController(Controller):
     async def execute_tool(
         self, services: Services, principal: Principal, tool_id: Id, data: JSONBody[Execute]
     ) -> ExecutionData:
-        """Runs on a worker and waits for it. A tool that fails is a normal answer whose `status`
-        is `failed` or `timeout`, with an `error`.
+        """Runs the tool on a worker and waits for it. When the tool fails, the response is a normal
+        one whose `status` is `failed` or `timeout`, with an `error`.
         """
         scope = principal.scope
         result = await executions.execute(services, scope, tool_id, data.input, data.agent_id)
@@ -113,8 +115,8 @@ class ToolController(Controller):
         after: Annotated[str | None, QueryParameter(schema_extra=MOMENT)] = None,
         before: Annotated[str | None, QueryParameter(schema_extra=MOMENT)] = None,
     ) -> Paged[ExecutionView]:
-        """What has ended, the latest first. What agents said to the tool is shown to those who may
-        read conversations.
+        """Finished executions, the latest first. Input and output of calls by agents are shown to
+        callers with `conversations:read`.
         """
         return await executions.list_page(
             tx,
@@ -157,7 +159,7 @@ class ToolController(Controller):
     async def discover_tools(
         self, services: Services, principal: Principal, tool_id: Id
     ) -> DiscoveredList:
-        """For tools of type `custom`: what the server offers, to be put into `config.tool`."""
+        """For tools of type `custom`: the names that `config.tool` can have."""
         return DiscoveredList(await discovery.discover(services, principal.scope, tool_id))
 
 
@@ -184,9 +186,8 @@ class AgentToolController(Controller):
         tool_id: Id,
         data: JSONBody[PatchAttachment],
     ) -> AttachmentData:
-        """`config_override` replaces the one before; null takes it away."""
-        changed = await attachments.patch(context, agent_id, tool_id, data)
-        return AttachmentData(changed)
+        """`config_override` replaces the previous one; null removes it."""
+        return AttachmentData(await attachments.patch(context, agent_id, tool_id, data))
 
     @delete("/{tool_id:str}", summary="Detach a tool", needs="agents:write")
     async def detach_tool(self, tx: Tx, agent_id: Id, tool_id: Id) -> None:

@@ -1,13 +1,12 @@
-"""Asking an MCP server what it offers."""
+"""Lists the tools of an MCP server."""
 
 import asyncio
 
-from app.domain.tools import identity, queries, running
-from app.domain.tools.configs import CustomConfig, host_of
-from app.domain.tools.errors import ToolNotFound
+from app.domain.tools import authentication, queries
+from app.domain.tools.configs import CustomConfig
+from app.domain.tools.errors import ToolFailed, ToolNotFound
 from app.domain.tools.executors import custom
-from app.domain.tools.executors.protocol import ToolFailed
-from app.domain.tools.plans import plan_of, seconds_of
+from app.domain.tools.run_plan import build_plan, timeout_seconds
 from app.domain.tools.schemas import Discovered
 from app.kit.errors import Conflict, ProviderError
 from app.kit.redaction import Redactor
@@ -15,36 +14,33 @@ from app.services import Services
 from db.fast import tenant_of
 from db.session import Scope
 
-_LONGEST_SECONDS = 20.0
+_MAX_SECONDS = 20.0
 
 
 async def discover(services: Services, scope: Scope, tool_id: str) -> list[Discovered]:
     async with services.db.tx(scope, autocommit=True) as tx:
-        row = await queries.to_run(tx, tenant_of(tx), tool_id, None)
+        row = await queries.load_tool(tx, tenant_of(tx), tool_id, None)
     if row is None:
         raise ToolNotFound(f"There is no tool {tool_id[:64]}")
-    plan = plan_of(row, None, services.egress.guard)
+    plan = build_plan(row, None, services.egress.guard)
     if not isinstance(plan.config, CustomConfig):
-        raise Conflict("Only a tool of type custom has a server to ask")
-    hidden: list[str] = []
-    seconds = min(seconds_of(plan.config), _LONGEST_SECONDS)
+        raise Conflict("Only a tool of type custom has an MCP server")
+    secrets: list[str] = []
+    seconds = min(timeout_seconds(plan.config), _MAX_SECONDS)
     try:
         async with services.outbound_limit.hold(row["tenant_id"]), asyncio.timeout(seconds):
-            auth = await identity.auth_of(
-                services,
-                row["tenant_id"],
-                plan.auth_type,
-                running.opened(services, plan),
-                plan.user,
-                host_of(plan.config, services.egress.guard),
-            )
-            hidden += auth.hidden
-            found = await custom.discover(services.egress, plan.config, auth, seconds)
+            auth = await authentication.resolve_auth(services, row["tenant_id"], plan)
+            secrets += auth.secrets
+            tools = await custom.list_tools(services.egress, plan.config, auth, seconds)
     except TimeoutError as error:
         raise ProviderError(f"The server did not answer within {seconds:g} s") from error
     except ToolFailed as error:
-        said = Redactor(hidden).text(error.message)[:1000]
+        reason = Redactor(secrets).text(error.message)[:1000]
         details = {"code": error.code}
-        raise ProviderError(f"The server cannot be asked: {said}", details=details) from error
-    shown = Redactor(hidden).value(found)
-    return [Discovered(one["name"], one["description"], one["input_schema"]) for one in shown]
+        raise ProviderError(
+            f"The server did not list its tools: {reason}", details=details
+        ) from error
+    redacted = Redactor(secrets).value(tools)
+    return [
+        Discovered(tool["name"], tool["description"], tool["input_schema"]) for tool in redacted
+    ]

@@ -1,4 +1,4 @@
-"""Running tools: accepted with its work in one transaction, run by a worker, waited for here."""
+"""Executions of tools: stored together with their work, run by a worker, and waited for here."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -9,8 +9,7 @@ from app.domain.agents.errors import AgentNotFound
 from app.domain.tools import json_schema, queries, registry
 from app.domain.tools.configs import TOOL_TYPES
 from app.domain.tools.errors import ExecutionNotFound, ToolDisabled, ToolNotFound
-from app.domain.tools.plans import Plan, plan_of, seconds_of
-from app.domain.tools.schemas import (
+from app.domain.tools.execution_schemas import (
     Day,
     ExecutionResult,
     ExecutionView,
@@ -19,6 +18,7 @@ from app.domain.tools.schemas import (
     ToolStats,
     TopAgent,
 )
+from app.domain.tools.run_plan import RunPlan, build_plan, timeout_seconds
 from app.kit import trace, validation, work
 from app.kit.egress import Guard
 from app.kit.errors import Invalid, Unavailable
@@ -31,80 +31,83 @@ from app.services import Services
 from db.fast import Row, tenant_of
 from db.session import Scope, Tx
 
-# A run is repeated only where that does no harm, or to record that its outcome is unknown.
+# A retry runs a tool only when that does no harm; else it records that the outcome is unknown.
 RUN_TOOL: Final = WorkKind(
     "tools.run", "tools", timeout_seconds=420, retry_delays=(1, 2), awaited=True
 )
-# How long a run may wait for a worker, besides its own time.
+# How long a run may wait for a worker, in addition to its own timeout.
 QUEUE_SECONDS = 30.0
-# No tool may take longer.
-_LONGEST_SECONDS = 300.0
-_LATE = "no worker ran it in time; is one running that takes the queue `tools`?"
-_DEEPEST = 64
-_HOURS: dict[Period, int] = {"24h": 24, "7d": 168, "30d": 720, "90d": 2160}
+# The longest timeout that a config can have.
+_MAX_SECONDS = 300.0
+_NO_WORKER = "no worker ran it in time; is one running that takes the queue `tools`?"
+_MAX_DEPTH = 64
+_PERIOD_HOURS: dict[Period, int] = {"24h": 24, "7d": 168, "30d": 720, "90d": 2160}
 
 
-async def perform(
+async def run_and_wait(
     services: Services,
     scope: Scope,
     tool_id: str,
-    given: dict[str, Any],
+    arguments: dict[str, Any],
     *,
     agent_id: str | None = None,
     call_id: str | None = None,
 ) -> Row:
-    """Run it and wait. The same `call_id` again waits for the same run, whatever became of the
-    tool since.
+    """Runs a tool and returns its finished execution. A second call with the same `call_id` waits
+    for the first run, also when the tool has changed since.
     """
     async with services.db.tx(scope) as tx:
-        row = await queries.to_run(tx, tenant_of(tx), tool_id, agent_id)
+        row = await queries.load_tool(tx, tenant_of(tx), tool_id, agent_id)
         if row is None:
             raise ToolNotFound(f"There is no tool {tool_id[:64]}")
         tenant_id = row["tenant_id"]
-        known = await queries.by_call(tx, tenant_id, call_id) if call_id else None
-        if known is not None:
-            execution_id, work_id, seconds = known["id"], known["work_id"], _LONGEST_SECONDS
+        earlier = await queries.find_execution_by_call(tx, tenant_id, call_id) if call_id else None
+        if earlier is not None:
+            execution_id, work_id, seconds = earlier["id"], earlier["work_id"], _MAX_SECONDS
         else:
-            plan = _prepared(row, services.egress.guard, agent_id, given)
-            seconds = seconds_of(plan.config)
-            execution_id, work_id = await _accept(
-                services, tx, tenant_id, tool_id, agent_id, call_id, given
+            plan = _prepare_plan(row, services.egress.guard, agent_id, arguments)
+            seconds = timeout_seconds(plan.config)
+            execution_id, work_id = await _accept_execution(
+                services, tx, tenant_id, tool_id, agent_id, call_id, arguments
             )
     await work.wait(services.db, services.doorbell, tenant_id, work_id, seconds + QUEUE_SECONDS)
-    return await _outcome(services, tenant_id, execution_id, work_id)
+    return await _load_finished(services, tenant_id, execution_id, work_id)
 
 
-def _prepared(row: Row, guard: Guard, agent_id: str | None, given: dict[str, Any]) -> Plan:
-    if not row["agent_known"]:
+def _prepare_plan(
+    row: Row, guard: Guard, agent_id: str | None, arguments: dict[str, Any]
+) -> RunPlan:
+    if not row["agent_exists"]:
         raise AgentNotFound(f"There is no agent {(agent_id or '')[:64]}")
     if not row["is_enabled"] or row["attachment_enabled"] is False:
         raise ToolDisabled(f"The tool {row['name']} is disabled")
-    _check_input(row, given)
-    return plan_of(row, agent_id, guard)
+    _check_input(row, arguments)
+    return build_plan(row, agent_id, guard)
 
 
-def _check_input(row: Row, given: dict[str, Any]) -> None:
-    if is_deeper(given, _DEEPEST):
-        raise Invalid.field("input", f"is nested deeper than {_DEEPEST} levels")
+def _check_input(row: Row, arguments: dict[str, Any]) -> None:
+    if is_deeper(arguments, _MAX_DEPTH):
+        raise Invalid.field("input", f"is nested deeper than {_MAX_DEPTH} levels")
     if row["input_schema"] is not None:
         schema = msgspec.json.decode(row["input_schema"])
-        found = json_schema.problems(schema, given, "input")
-        if found:
-            raise Invalid.fields(found)
-    shape = TOOL_TYPES[row["tool_type"]].input
-    if shape is not None:
-        validation.convert_field(shape, given, "input")
+        problems = json_schema.find_problems(schema, arguments, "input")
+        if problems:
+            raise Invalid.fields(problems)
+    struct = TOOL_TYPES[row["tool_type"]].input
+    if struct is not None:
+        validation.convert_field(struct, arguments, "input")
 
 
-async def _accept(
+async def _accept_execution(
     services: Services,
     tx: Tx,
     tenant_id: str,
     tool_id: str,
     agent_id: str | None,
     call_id: str | None,
-    given: dict[str, Any],
+    arguments: dict[str, Any],
 ) -> tuple[str, str]:
+    """Returns the ids of the stored execution and of its work."""
     execution_id = new_id("exe")
     work_id = await work.accept(
         tx,
@@ -114,7 +117,7 @@ async def _accept(
         ref_id=execution_id,
         dedupe_key=execution_id,
     )
-    added = await queries.add(
+    inserted = await queries.insert_execution(
         tx,
         tenant_id,
         execution_id,
@@ -122,53 +125,54 @@ async def _accept(
         agent_id,
         call_id,
         work_id,
-        as_json(given),
+        as_json(arguments),
         trace.current().correlation_id,
     )
-    if not added:
+    if not inserted:
         raise Unavailable("This call is being started already", 1)
     return execution_id, work_id
 
 
-async def _outcome(services: Services, tenant_id: str, execution_id: str, work_id: str) -> Row:
-    """As it ended; one that no worker got to in time ends here."""
+async def _load_finished(
+    services: Services, tenant_id: str, execution_id: str, work_id: str
+) -> Row:
+    """Returns the finished execution. One that no worker has started ends here as a timeout."""
     async with services.db.tx(tenant_id) as tx:
-        row = await queries.find(tx, tenant_id, execution_id)
+        row = await queries.find_execution(tx, tenant_id, execution_id)
         if row is not None and row["finished_at"] is None:
             if await work.cancel(tx, services.doorbell, tenant_id, work_id):
-                error = ("timeout", _LATE)
-                await queries.end(tx, tenant_id, execution_id, "timeout", None, error, 0)
-            row = await queries.find(tx, tenant_id, execution_id)
+                error = ("timeout", _NO_WORKER)
+                await queries.finish_execution(
+                    tx, tenant_id, execution_id, "timeout", None, error, 0
+                )
+            row = await queries.find_execution(tx, tenant_id, execution_id)
     if row is None:
         raise ToolNotFound("The tool was deleted while it ran")
     if row["finished_at"] is None:
-        raise Unavailable("The outcome of this run is not known yet; look at its executions")
+        raise Unavailable("The outcome of this run is not known yet; see the tool's executions")
     return row
 
 
 async def execute(
-    services: Services, scope: Scope, tool_id: str, given: dict[str, Any], agent_id: str | None
+    services: Services, scope: Scope, tool_id: str, arguments: dict[str, Any], agent_id: str | None
 ) -> ExecutionResult:
-    return _result(await perform(services, scope, tool_id, given, agent_id=agent_id))
-
-
-def _result(row: Row) -> ExecutionResult:
-    error = failure_of(row)
+    row = await run_and_wait(services, scope, tool_id, arguments, agent_id=agent_id)
+    error = build_failure(row)
     return ExecutionResult(
         execution_id=row["id"],
         status=row["status"],
-        output=msgspec.UNSET if error else output_of(row),
+        output=msgspec.UNSET if error else decode_output(row),
         error=error or msgspec.UNSET,
         execution_time_ms=row["execution_time_ms"],
         executed_at=row["executed_at"],
     )
 
 
-def output_of(row: Row) -> Any:
+def decode_output(row: Row) -> Any:
     return msgspec.json.decode(row["output"]) if row["output"] is not None else None
 
 
-def failure_of(row: Row) -> Failure | None:
+def build_failure(row: Row) -> Failure | None:
     if row["error_code"] is None:
         return None
     return Failure(row["error_code"], row["error_message"] or "")
@@ -188,32 +192,34 @@ async def list_page(
     before: datetime | None,
 ) -> Paged[ExecutionView]:
     await registry.find(tx, tool_id)
-    rows, total = await queries.list_page(tx, tenant_of(tx), tool_id, status, after, before, page)
-    return paged([_view(row, principal) for row in rows], total, page)
+    rows, total = await queries.list_executions(
+        tx, tenant_of(tx), tool_id, status, after, before, page
+    )
+    return paged([_build_view(row, principal) for row in rows], total, page)
 
 
 async def get(tx: Tx, principal: Principal, tool_id: str, execution_id: str) -> ExecutionView:
     tool = await registry.find(tx, tool_id)
-    row = await queries.find(tx, tool.tenant_id, execution_id)
+    row = await queries.find_execution(tx, tool.tenant_id, execution_id)
     if row is None or row["tool_id"] != tool_id or row["finished_at"] is None:
         raise ExecutionNotFound(f"There is no finished execution {execution_id[:64]} of this tool")
-    return _view(row, principal)
+    return _build_view(row, principal)
 
 
-def _view(row: Row, principal: Principal) -> ExecutionView:
-    """What was said in a conversation is for those who may read conversations, and what somebody
-    ran for those who run tools themselves.
+def _build_view(row: Row, principal: Principal) -> ExecutionView:
+    """Hides input, output and message from a principal who lacks the permission for them:
+    `conversations:read` for a call within a conversation, `tools:execute` for any other run.
     """
-    needed = "tools:execute" if row["call_id"] is None else "conversations:read"
-    hidden = not principal.may(needed)
+    permission = "tools:execute" if row["call_id"] is None else "conversations:read"
+    is_hidden = not principal.may(permission)
     return ExecutionView(
         row["id"],
         row["tool_id"],
         row["agent_id"],
         row["status"],
-        {} if hidden else msgspec.json.decode(row["input"]),
-        None if hidden else output_of(row),
-        Failure(row["error_code"], "") if hidden and row["error_code"] else failure_of(row),
+        {} if is_hidden else msgspec.json.decode(row["input"]),
+        None if is_hidden else decode_output(row),
+        Failure(row["error_code"], "") if is_hidden and row["error_code"] else build_failure(row),
         row["execution_time_ms"],
         row["executed_at"],
     )
@@ -221,19 +227,20 @@ def _view(row: Row, principal: Principal) -> ExecutionView:
 
 async def get_stats(tx: Tx, tool_id: str, period: Period) -> ToolStats:
     tool = await registry.find(tx, tool_id)
-    asked = (tx, tool.tenant_id, tool_id, _HOURS[period])
-    row = await queries.stats(*asked)
-    days, agents = await queries.days(*asked), await queries.top_agents(*asked)
+    hours = _PERIOD_HOURS[period]
+    row = await queries.load_stats(tx, tool.tenant_id, tool_id, hours)
+    days = await queries.count_by_day(tx, tool.tenant_id, tool_id, hours)
+    agents = await queries.list_top_agents(tx, tool.tenant_id, tool_id, hours)
     return ToolStats(
         tool_id,
         period,
         row["total"],
         row["successful"],
         row["total"] - row["successful"],
-        registry.share(row["successful"], row["total"]),
+        registry.percentage(row["successful"], row["total"]),
         round(row["average"], 1),
         round(row["p95"], 1),
         round(row["p99"], 1),
         [Day(day["date"], day["executions"], day["failures"]) for day in days],
-        [TopAgent(one["agent_id"], one["agent_name"], one["executions"]) for one in agents],
+        [TopAgent(agent["agent_id"], agent["agent_name"], agent["executions"]) for agent in agents],
     )

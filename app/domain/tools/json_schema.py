@@ -1,7 +1,7 @@
-"""JSON Schemas that tenants wrote: checked when they are stored, cheap when they are used.
+"""JSON Schemas that tenants write: validated when they are stored, with a bounded cost in use.
 
-Nothing is fetched, patterns run in linear time, and what would take long is refused: schemas that
-refer to themselves, and those that unfold to too much for the input at hand.
+References are never fetched, and patterns run in linear time. Rejected are schemas that refer to
+themselves, and schemas that expand to more parts than can be evaluated for the input.
 """
 
 from collections.abc import Iterator
@@ -12,207 +12,204 @@ from urllib.parse import unquote
 import jsonschema_rs
 import msgspec
 
+from app.domain.tools.errors import SchemaRejected
 from app.kit.errors import Invalid
 from app.kit.texts import is_deeper
 
-_CHARS = 65_536
-_DEEPEST = 32
-_MOST_NODES = 5_000
-_MOST_STEPS = 20_000_000
-# The library gathers all errors before it gives the first: so many that it may not be asked.
-_MOST_TOLD = 20_000
-_MOST_MATCHING = 500_000
-_MOST_PATTERNS = 50
-_DIVIDING = 1_000
-_SHOWN = 10
-# How large a pattern may become, in bytes, and about how much longer one of that size takes.
+_MAX_BYTES = 65_536
+_MAX_DEPTH = 32
+_MAX_NODES = 5_000
+_MAX_STEPS = 20_000_000
+# The library collects all errors before it returns the first: above this cost none are listed.
+_MAX_STEPS_WITH_DETAILS = 20_000
+_MAX_PATTERN_STEPS = 500_000
+_MAX_PATTERNS = 50
+# `multipleOf` divides numbers of any length, which costs as much as this many nodes.
+_MULTIPLE_OF_NODES = 1_000
+_MAX_PROBLEMS = 10
+# The size limits of a compiled pattern in bytes, each with the relative time such a pattern takes.
 _PATTERN_SIZES = {1 << 14: 1, 1 << 16: 6, 1 << 18: 12, 1 << 20: 24}
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 
 
-class _Unfolds(Exception):
-    pass
-
-
-class _Extent(NamedTuple):
-    """How much a schema is once every reference in it is followed."""
+class _SchemaCost(NamedTuple):
+    """The number of nodes and patterns of a schema after every reference is expanded."""
 
     nodes: int
     patterns: int
 
 
-def check(name: str, schema: dict[str, Any]) -> None:
-    """Refuse what is no usable schema of an object's shape."""
-    if is_deeper(schema, _DEEPEST):
-        raise Invalid.field(name, f"is nested deeper than {_DEEPEST} levels")
-    packed = msgspec.json.encode(schema, order="sorted")
-    if len(packed) > _CHARS:
-        raise Invalid.field(name, f"must have at most {_CHARS} bytes")
+def validate_schema(name: str, schema: dict[str, Any]) -> None:
+    """Raises Invalid for the field `name` when the schema is invalid or too expensive."""
+    if is_deeper(schema, _MAX_DEPTH):
+        raise Invalid.field(name, f"is nested deeper than {_MAX_DEPTH} levels")
+    encoded = msgspec.json.encode(schema, order="sorted")
+    if len(encoded) > _MAX_BYTES:
+        raise Invalid.field(name, f"must have at most {_MAX_BYTES} bytes")
     try:
-        _extent(packed)
-        _validator(packed)
-    except _Unfolds as error:
+        _measure_cost(encoded)
+        _build_validator(encoded)
+    except SchemaRejected as error:
         raise Invalid.field(name, str(error)) from None
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        said = getattr(error, "message", None) or str(error).partition("\n")[0]
-        raise Invalid.field(name, f"is no valid JSON Schema: {said[:200]}") from None
+        reason = getattr(error, "message", None) or str(error).partition("\n")[0]
+        raise Invalid.field(name, f"is no valid JSON Schema: {reason[:200]}") from None
 
 
-def problems(schema: dict[str, Any], value: Any, name: str) -> dict[str, str]:
-    """What is wrong with a value, by where it is wrong; nothing when it conforms."""
-    packed = msgspec.json.encode(schema, order="sorted")
-    extent, (items, chars) = _extent(packed), _size(value)
-    validator, weight = _validator(packed)
-    steps, matching = extent.nodes * items, extent.patterns * weight * chars
-    if steps > _MOST_STEPS or matching > _MOST_MATCHING:
+def find_problems(schema: dict[str, Any], value: Any, name: str) -> dict[str, str]:
+    """Returns messages by the path of the value that is wrong, empty when `value` conforms."""
+    encoded = msgspec.json.encode(schema, order="sorted")
+    cost, (items, chars) = _measure_cost(encoded), _measure_value(value)
+    validator, weight = _build_validator(encoded)
+    steps, pattern_steps = cost.nodes * items, cost.patterns * weight * chars
+    if steps > _MAX_STEPS or pattern_steps > _MAX_PATTERN_STEPS:
         return {name: "is too large to be checked against the schema"}
     if validator.is_valid(value):
         return {}
-    if steps + matching > _MOST_TOLD:
+    if steps + pattern_steps > _MAX_STEPS_WITH_DETAILS:
         return {name: "does not conform to the schema"}
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for error in validator.iter_errors(value):
-        where = ".".join(map(str, (name, *error.instance_path)))
-        # What was given is not repeated: it may be long, or nobody's business.
-        masked = getattr(error, "message", "does not conform to the schema")
-        found.setdefault(where[:200], masked[:300])
-        if len(found) >= _SHOWN:
+        path = ".".join(map(str, (name, *error.instance_path)))
+        # The validator masks the value: it can be long or secret.
+        message = getattr(error, "message", "does not conform to the schema")
+        problems.setdefault(path[:200], message[:300])
+        if len(problems) >= _MAX_PROBLEMS:
             break
-    return found
+    return problems
 
 
 @lru_cache(maxsize=64)
-def _validator(packed: bytes) -> tuple[Any, int]:
-    """With how long its largest pattern may take."""
-    *smaller, (largest, most) = _PATTERN_SIZES.items()
+def _build_validator(encoded: bytes) -> tuple[Any, int]:
+    """Returns the validator and the relative time that its largest pattern takes."""
+    *smaller, (largest, max_weight) = _PATTERN_SIZES.items()
     for size, weight in smaller:
         try:
-            return _compiled(packed, size), weight
+            return _compile(encoded, size), weight
         except jsonschema_rs.ValidationError:
             continue
-    return _compiled(packed, largest), most
+    return _compile(encoded, largest), max_weight
 
 
-def _compiled(packed: bytes, size: int) -> Any:
+def _compile(encoded: bytes, pattern_size: int) -> Any:
     return jsonschema_rs.validator_for(
-        msgspec.json.decode(packed),
+        msgspec.json.decode(encoded),
         offline=True,
-        pattern_options=jsonschema_rs.RegexOptions(size_limit=size),
+        pattern_options=jsonschema_rs.RegexOptions(size_limit=pattern_size),
         mask="it",
     )
 
 
 @lru_cache(maxsize=512)
-def _extent(packed: bytes) -> _Extent:
-    return _Unfolding(msgspec.json.decode(packed)).extent()
+def _measure_cost(encoded: bytes) -> _SchemaCost:
+    return _CostMeter(msgspec.json.decode(encoded)).measure()
 
 
-class _Unfolding:
+class _CostMeter:
     def __init__(self, schema: dict[str, Any]) -> None:
         self._schema = schema
-        self._id = "id" if "draft-04" in str(schema.get("$schema")) else "$id"
+        self._id_key = "id" if "draft-04" in str(schema.get("$schema")) else "$id"
         self._anchors: dict[str, Any] = {}
-        self._extents: dict[int, _Extent] = {}
-        self._open: set[int] = set()
+        self._costs: dict[int, _SchemaCost] = {}
+        self._in_progress: set[int] = set()
 
-    def extent(self) -> _Extent:
-        self._find_anchors(self._schema)
-        return self._of(self._schema)
+    def measure(self) -> _SchemaCost:
+        self._collect_anchors(self._schema)
+        return self._measure_part(self._schema)
 
-    def _find_anchors(self, value: Any) -> None:
+    def _collect_anchors(self, value: Any) -> None:
         if isinstance(value, dict):
             if value is not self._schema:
-                self._note_names(value)
+                self._add_anchors_of(value)
             for item in value.values():
-                self._find_anchors(item)
+                self._collect_anchors(item)
         elif isinstance(value, list):
             for item in value:
-                self._find_anchors(item)
+                self._collect_anchors(item)
 
-    def _note_names(self, value: dict[str, Any]) -> None:
-        own = value.get(self._id)
-        if isinstance(own, str):
-            if not own.startswith("#"):
-                # Within a part that has an address, every reference means something else.
-                raise _Unfolds(f"must have no {self._id} within")
-            self._add_anchor(own.removeprefix("#"), value)
+    def _add_anchors_of(self, value: dict[str, Any]) -> None:
+        schema_id = value.get(self._id_key)
+        if isinstance(schema_id, str):
+            if not schema_id.startswith("#"):
+                # A part with a URI of its own changes the base of every reference in it.
+                raise SchemaRejected(f"must have no {self._id_key} within")
+            self._add_anchor(schema_id.removeprefix("#"), value)
         for key in ("$anchor", "$dynamicAnchor"):
             if isinstance(value.get(key), str):
                 self._add_anchor(value[key], value)
 
     def _add_anchor(self, name: str, value: Any) -> None:
         if self._anchors.get(f"#{name}", value) is not value:
-            raise _Unfolds(f"has two parts of the name {name[:80]}")
+            raise SchemaRejected(f"has two parts of the name {name[:80]}")
         self._anchors[f"#{name}"] = value
 
-    def _of(self, value: Any) -> _Extent:
+    def _measure_part(self, value: Any) -> _SchemaCost:
         if not isinstance(value, dict | list):
-            return _Extent(1, 0)
-        if id(value) in self._open:
-            raise _Unfolds("must not refer to itself")
-        if id(value) in self._extents:
-            return self._extents[id(value)]
-        self._open.add(id(value))
+            return _SchemaCost(1, 0)
+        if id(value) in self._in_progress:
+            raise SchemaRejected("must not refer to itself")
+        if id(value) in self._costs:
+            return self._costs[id(value)]
+        self._in_progress.add(id(value))
         nodes, patterns = 1, 0
-        for part in value if isinstance(value, list) else self._parts(value):
-            within = self._of(part)
-            nodes, patterns = nodes + within.nodes, patterns + within.patterns
+        for part in value if isinstance(value, list) else self._expand_parts(value):
+            cost = self._measure_part(part)
+            nodes, patterns = nodes + cost.nodes, patterns + cost.patterns
         if isinstance(value, dict):
-            # Whether something was evaluated is found by evaluating all of it again, and again.
+            # The library evaluates all parts again to know which properties were evaluated.
             nodes *= 3 if _UNEVALUATED & value.keys() else 1
-            patterns += _patterns_in(value)
-            # Such a division is done with numbers of any length.
-            nodes += _DIVIDING if "multipleOf" in value else 0
-        if patterns > _MOST_PATTERNS:
-            raise _Unfolds(f"has more than {_MOST_PATTERNS} patterns")
-        if nodes > _MOST_NODES:
-            raise _Unfolds(f"unfolds to more than {_MOST_NODES} parts")
-        self._open.discard(id(value))
-        self._extents[id(value)] = _Extent(nodes, patterns)
-        return self._extents[id(value)]
+            patterns += _count_patterns(value)
+            nodes += _MULTIPLE_OF_NODES if "multipleOf" in value else 0
+        if patterns > _MAX_PATTERNS:
+            raise SchemaRejected(f"has more than {_MAX_PATTERNS} patterns")
+        if nodes > _MAX_NODES:
+            raise SchemaRejected(f"unfolds to more than {_MAX_NODES} parts")
+        self._in_progress.discard(id(value))
+        self._costs[id(value)] = _SchemaCost(nodes, patterns)
+        return self._costs[id(value)]
 
-    def _parts(self, value: dict[str, Any]) -> Iterator[Any]:
+    def _expand_parts(self, value: dict[str, Any]) -> Iterator[Any]:
         for key, item in value.items():
-            follows = key in _REFERENCES and isinstance(item, str)
-            yield self._target(item) if follows else item
+            is_reference = key in _REFERENCES and isinstance(item, str)
+            yield self._resolve(item) if is_reference else item
 
-    def _target(self, reference: str) -> Any:
+    def _resolve(self, reference: str) -> Any:
         if reference in {"#", ""}:
             return self._schema
         if reference in self._anchors:
             return self._anchors[reference]
         if not reference.startswith("#/"):
-            raise _Unfolds(f"refers to {reference[:80]}, which is not part of it")
-        found: Any = self._schema
+            raise SchemaRejected(f"refers to {reference[:80]}, which is not part of it")
+        target: Any = self._schema
         for part in unquote(reference[2:]).split("/"):
             key = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, dict) and key in found:
-                found = found[key]
-            elif isinstance(found, list) and key.isdigit() and int(key) < len(found):
-                found = found[int(key)]
+            if isinstance(target, dict) and key in target:
+                target = target[key]
+            elif isinstance(target, list) and key.isdigit() and int(key) < len(target):
+                target = target[int(key)]
             else:
-                raise _Unfolds(f"refers to {reference[:80]}, which is not part of it")
-        return found
+                raise SchemaRejected(f"refers to {reference[:80]}, which is not part of it")
+        return target
 
 
-def _patterns_in(value: dict[str, Any]) -> int:
-    by_name = value.get("patternProperties")
-    own = len(by_name) if isinstance(by_name, dict) else 0
-    return own + isinstance(value.get("pattern"), str) + isinstance(value.get("format"), str)
+def _count_patterns(value: dict[str, Any]) -> int:
+    properties = value.get("patternProperties")
+    count = len(properties) if isinstance(properties, dict) else 0
+    return count + isinstance(value.get("pattern"), str) + isinstance(value.get("format"), str)
 
 
-def _size(value: Any) -> tuple[int, int]:
-    """How many values there are in it, and how many characters of text."""
-    count, chars, left = 0, 0, [value]
-    while left:
-        one = left.pop()
+def _measure_value(value: Any) -> tuple[int, int]:
+    """Returns the number of values in `value` and the number of characters of its texts."""
+    count, chars, remaining = 0, 0, [value]
+    while remaining:
+        item = remaining.pop()
         count += 1
-        if isinstance(one, str):
-            chars += len(one)
-        elif isinstance(one, dict):
-            left += one.values()
-            chars += sum(map(len, one))
-        elif isinstance(one, list):
-            left += one
+        if isinstance(item, str):
+            chars += len(item)
+        elif isinstance(item, dict):
+            remaining += item.values()
+            chars += sum(map(len, item))
+        elif isinstance(item, list):
+            remaining += item
     return count, chars

@@ -1,4 +1,4 @@
-"""What a model may call, whoever provides it."""
+"""Functions that a model may call, and the outcome of a call."""
 
 from typing import Any, Literal
 
@@ -10,10 +10,10 @@ CallStatus = Literal["completed", "failed", "timeout"]
 
 
 class ToolOffer(msgspec.Struct, frozen=True):
-    """A function that the model may call, and the tool's name for people.
+    """A function that the model may call. `tool` is the tool's name for people.
 
-    `repeatable`: running the same call twice does no harm, so it may run again when a worker died
-    in the middle of it.
+    `repeatable`: running the same call twice does no harm, so it may run again after a worker died
+    during the call.
     """
 
     function: Function

@@ -1,4 +1,4 @@
-"""The registry of tools: their fields, their config by type, and their sealed auth."""
+"""Creates, reads, changes and deletes tools, with the config and the encrypted auth of each."""
 
 import asyncio
 import re
@@ -9,8 +9,8 @@ import msgspec
 
 from app.domain.agents import service as agents
 from app.domain.events import service as events
-from app.domain.tools import auths, configs, json_schema, queries
-from app.domain.tools.auths import AUTHS, AuthConfig, CredentialAuth
+from app.domain.tools import auth_configs, configs, json_schema, queries
+from app.domain.tools.auth_configs import AUTH_TYPES, AuthConfig, CredentialAuth
 from app.domain.tools.categories import CATEGORIES
 from app.domain.tools.configs import TOOL_TYPES, Config, FunctionConfig, ScriptConfig
 from app.domain.tools.errors import ToolNotFound
@@ -40,9 +40,9 @@ from db.models import Tool
 from db.session import Tx
 
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
-_SLUG_CHARS = 80
-_CONFIG_CHARS = 600_000
-_DEEPEST = 32
+_MAX_SLUG_CHARS = 80
+_MAX_CONFIG_CHARS = 600_000
+_MAX_DEPTH = 32
 _STATS_HOURS = 30 * 24
 
 
@@ -61,11 +61,17 @@ async def list_page(
     return paging.paged([build_view(ToolSummary, row) for row in rows], total, page)
 
 
-async def categories(tx: Tx) -> list[CategoryView]:
-    counts = await queries.categories(tx, tenant_of(tx))
+async def list_categories(tx: Tx) -> list[CategoryView]:
+    counts = await queries.count_by_category(tx, tenant_of(tx))
     return [
-        CategoryView(one.slug, one.name, one.description, one.icon, counts.get(one.slug, 0))
-        for one in CATEGORIES
+        CategoryView(
+            category.slug,
+            category.name,
+            category.description,
+            category.icon,
+            counts.get(category.slug, 0),
+        )
+        for category in CATEGORIES
     ]
 
 
@@ -77,23 +83,23 @@ async def find(tx: Tx, tool_id: str, *, for_update: bool = False) -> Tool:
 
 
 async def get(tx: Tx, tool_id: str) -> FullTool:
-    return await _full(tx, await find(tx, tool_id))
+    return await _load_full_view(tx, await find(tx, tool_id))
 
 
-async def _full(tx: Tx, tool: Tool) -> FullTool:
-    row = await queries.totals(tx, tool.tenant_id, tool.id, _STATS_HOURS)
-    used = UsageStats(
+async def _load_full_view(tx: Tx, tool: Tool) -> FullTool:
+    row = await queries.load_totals(tx, tool.tenant_id, tool.id, _STATS_HOURS)
+    stats = UsageStats(
         row["total"],
         row["successful"],
         row["total"] - row["successful"],
-        share(row["successful"], row["total"]),
+        percentage(row["successful"], row["total"]),
         round(row["average"], 1),
     )
-    return build_view(FullTool, tool, usage_stats=used)
+    return build_view(FullTool, tool, usage_stats=stats)
 
 
-def share(part: int, whole: int) -> float:
-    """Percent, two places."""
+def percentage(part: int, whole: int) -> float:
+    """Returns `part` of `whole` in percent, with two decimal places."""
     return round(100 * part / whole, 2) if whole else 0.0
 
 
@@ -101,7 +107,7 @@ async def create(context: RequestContext, data: CreateTool) -> ToolView:
     tool_id, tenant_id = new_id("tool"), context.principal.home
     _check_auth_type(data.tool_type, data.auth_type)
     config = await _validate_config(
-        context, data.tool_type, data.config, plain=data.auth_type == "none"
+        context, data.tool_type, data.config, allow_http=data.auth_type == "none"
     )
     auth = None
     if data.auth_config and data.auth_type != "none":
@@ -114,13 +120,13 @@ async def create(context: RequestContext, data: CreateTool) -> ToolView:
         id=tool_id,
         tenant_id=tenant_id,
         name=data.name,
-        slug=await _slug(context.tx, tenant_id, data),
+        slug=await _choose_slug(context.tx, tenant_id, data),
         description=data.description,
         category=data.category,
         tool_type=data.tool_type,
         config=config,
         auth_type=data.auth_type,
-        auth_config=_sealed(context, tenant_id, tool_id, auth, (data.tool_type, config)),
+        auth_config=_seal_auth(context, tenant_id, tool_id, auth, (data.tool_type, config)),
         input_schema=data.input_schema,
         output_schema=data.output_schema,
         is_enabled=data.is_enabled,
@@ -140,113 +146,120 @@ async def update(context: RequestContext, tool_id: str, data: UpdateTool) -> Ful
         _check_schema(name, values.get(name))
     if values.get("slug", tool.slug) != tool.slug:
         await _check_slug(context.tx, tool.tenant_id, values["slug"])
-    given_auth = values.pop("auth_config", msgspec.UNSET)
-    values |= await _new_config(context, tool, values)
-    values |= await _new_auth(context, tool, values, given_auth)
-    await _keep_overrides_home(context, tool, values)
+    auth_config = values.pop("auth_config", msgspec.UNSET)
+    values |= await _change_config(context, tool, values)
+    values |= await _change_auth(context, tool, values, auth_config)
+    await _drop_stale_override_auth(context, tool, values)
     await events.save_changes(
         context.tx,
         tool,
         values,
         lambda names: ToolUpdated(tool.id, tool.name, tool.tool_type, names),
     )
-    return await _full(context.tx, tool)
+    return await _load_full_view(context.tx, tool)
 
 
-async def _new_config(
+async def _change_config(
     context: RequestContext, tool: Tool, values: dict[str, Any]
 ) -> dict[str, Any]:
-    """Merged by key, except where the tool becomes one of another type."""
+    """Merges the config by key. A new tool_type needs a whole new config."""
     tool_type = values.get("tool_type", tool.tool_type)
     auth_type = values.get("auth_type", tool.auth_type)
     _check_auth_type(tool_type, auth_type)
-    given = values.get("config")
+    changes = values.get("config")
     if tool_type != tool.tool_type:
-        if given is None:
+        if changes is None:
             raise Invalid.field("config", f"is needed to make this a tool of type {tool_type}")
-        whole = configs.merged({}, given)
+        config = configs.merge({}, changes)
     else:
-        whole = configs.merged(tool.config, given or {})
-    return {"config": await _validate_config(context, tool_type, whole, plain=auth_type == "none")}
+        config = configs.merge(tool.config, changes or {})
+    stored = await _validate_config(context, tool_type, config, allow_http=auth_type == "none")
+    return {"config": stored}
 
 
-async def _new_auth(
-    context: RequestContext, tool: Tool, values: dict[str, Any], given: Any
+async def _change_auth(
+    context: RequestContext, tool: Tool, values: dict[str, Any], auth_config: Any
 ) -> dict[str, Any]:
-    """What was given; and nothing is kept for somewhere else, nor for another kind of auth."""
+    """Returns the new `auth_config`, or nothing when it does not change. The stored one is not kept
+    for another destination or another auth_type.
+    """
     auth_type = values.get("auth_type", tool.auth_type)
-    moved = _destination(context, values.get("tool_type", tool.tool_type), values["config"]) != (
-        _destination(context, tool.tool_type, tool.config)
+    type_and_config = (values.get("tool_type", tool.tool_type), values["config"])
+    is_moved = _stored_destination(context, *type_and_config) != (
+        _stored_destination(context, tool.tool_type, tool.config)
     )
-    if moved and await queries.has_rules(context.tx, tool.tenant_id, tool.id):
-        # Where a credential is sent is a decision about the credential.
+    if is_moved and await queries.has_access_rules(context.tx, tool.tenant_id, tool.id):
+        # The choice of where a credential is sent needs the permission to change credentials.
         context.principal.require("credentials:write")
-    if given is not msgspec.UNSET:
-        if not given or auth_type == "none":
+    if auth_config is not msgspec.UNSET:
+        if not auth_config or auth_type == "none":
             return {"auth_config": None}
-        auth = await validate_auth(context, tool.tenant_id, auth_type, given, "auth_config")
-        leads = (values.get("tool_type", tool.tool_type), values["config"])
-        return {"auth_config": _sealed(context, tool.tenant_id, tool.id, auth, leads)}
+        auth = await validate_auth(context, tool.tenant_id, auth_type, auth_config, "auth_config")
+        sealed = _seal_auth(context, tool.tenant_id, tool.id, auth, type_and_config)
+        return {"auth_config": sealed}
     if auth_type != tool.auth_type:
         return {"auth_config": None}
-    if moved and tool.auth_config is not None:
-        raise Invalid.field("auth_config", "is needed again: the tool leads to another host now")
+    if is_moved and tool.auth_config is not None:
+        raise Invalid.field("auth_config", "is needed again: the tool has another host now")
     return {}
 
 
-async def _keep_overrides_home(context: RequestContext, tool: Tool, values: dict[str, Any]) -> None:
-    """An agent's own auth for this tool is for where it led, and of the kind that it was."""
+async def _drop_stale_override_auth(
+    context: RequestContext, tool: Tool, values: dict[str, Any]
+) -> None:
+    """Removes the auth of agents' overrides that is for another destination or auth_type."""
     new_type = values.get("tool_type", tool.tool_type)
-    same_kind = values.get("auth_type", tool.auth_type) == tool.auth_type
+    is_same_auth_type = values.get("auth_type", tool.auth_type) == tool.auth_type
     for link in await queries.list_auth_overrides(context.tx, tool.id):
         override = link.config_override or {}
-        before = _overridden_destination(context, tool.tool_type, tool.config, override)
-        after = _overridden_destination(context, new_type, values["config"], override)
-        if after is None or after != before or not same_kind:
+        before = _override_destination(context, tool.tool_type, tool.config, override)
+        after = _override_destination(context, new_type, values["config"], override)
+        if after is None or after != before or not is_same_auth_type:
             link.override_auth = None
 
 
-def _overridden_destination(
+def _override_destination(
     context: RequestContext, tool_type: str, config: dict[str, Any], override: dict[str, Any]
 ) -> tuple[Any, ...] | None:
-    """None where the two do not fit."""
-    whole = configs.kept(tool_type, configs.merged(config, override))
+    """Returns None when the override does not fit the config."""
+    merged = configs.select_known_keys(tool_type, configs.merge(config, override))
     try:
-        return _destination(context, tool_type, whole)
+        return _stored_destination(context, tool_type, merged)
     except (msgspec.ValidationError, BlockedAddress):
         return None
 
 
-def _destination(
+def _stored_destination(
     context: RequestContext, tool_type: str, config: dict[str, Any]
 ) -> tuple[Any, ...]:
-    return destination(tool_type, as_config(tool_type, config), context.guard)
+    return destination(tool_type, parse_config(tool_type, config), context.guard)
 
 
 def destination(tool_type: str, config: Config, guard: Guard) -> tuple[Any, ...]:
+    """Returns the type of a tool and its server: auth is stored for the two together."""
     return (tool_type, *configs.destination(config, guard))
 
 
-def as_config(tool_type: str, stored: dict[str, Any]) -> Config:
-    found: Config = msgspec.convert(stored, TOOL_TYPES[tool_type].config)
-    return found
+def parse_config(tool_type: str, stored: dict[str, Any]) -> Config:
+    config: Config = msgspec.convert(stored, TOOL_TYPES[tool_type].config)
+    return config
 
 
 async def delete(tx: Tx, tool_id: str) -> None:
-    """Takes its runs along, and leaves every agent that has it."""
+    """Deletes a tool with its executions and its access rules, and detaches it from agents."""
     tool = await find(tx, tool_id, for_update=True)
     await vault.delete_rules(tx, tool.tenant_id, "tool", [tool.id])
-    users = await queries.list_agents_with(tx, tool.id)
+    tool_agents = await queries.list_agents_with_tool(tx, tool.id)
     session = await tx.session()
     await session.delete(tool)
     await session.flush()
-    for agent in users:
+    for agent in tool_agents:
         await agents.emit_updated(tx, agent, ["tools"])
     deleted = ToolDeleted(tool.id, tool.name, tool.tool_type)
     await events.emit(tx, deleted, tenant_id=tool.tenant_id)
 
 
-# Judging what is brought
+# Validation
 
 
 def _check_auth_type(tool_type: str, auth_type: str) -> None:
@@ -255,88 +268,92 @@ def _check_auth_type(tool_type: str, auth_type: str) -> None:
 
 
 async def _validate_config(
-    context: RequestContext, tool_type: str, given: dict[str, Any], *, plain: bool
+    context: RequestContext, tool_type: str, value: dict[str, Any], *, allow_http: bool
 ) -> dict[str, Any]:
-    return await validate_config(context, tool_type, given, "config", plain=plain)
+    return await validate_config(context, tool_type, value, "config", allow_http=allow_http)
 
 
 async def validate_config(
-    context: RequestContext, tool_type: str, given: dict[str, Any], name: str, *, plain: bool
+    context: RequestContext, tool_type: str, value: dict[str, Any], name: str, *, allow_http: bool
 ) -> dict[str, Any]:
-    """What of a config is stored, once all of it is right."""
-    if is_deeper(given, _DEEPEST):
-        raise Invalid.field(name, f"is nested deeper than {_DEEPEST} levels")
-    kept = configs.kept(tool_type, given)
-    config = configs.validate(tool_type, kept, context.guard, name, plain=plain)
-    if len(as_json(kept)) > _CONFIG_CHARS:
-        raise Invalid.field(name, f"must have at most {_CONFIG_CHARS} characters")
+    """Returns the config as it is stored. Raises Invalid for the field `name`."""
+    if is_deeper(value, _MAX_DEPTH):
+        raise Invalid.field(name, f"is nested deeper than {_MAX_DEPTH} levels")
+    stored = configs.select_known_keys(tool_type, value)
+    config = configs.validate(tool_type, stored, context.guard, name, allow_http=allow_http)
+    if len(as_json(stored)) > _MAX_CONFIG_CHARS:
+        raise Invalid.field(name, f"must have at most {_MAX_CONFIG_CHARS} characters")
     if isinstance(config, FunctionConfig | ScriptConfig) and config.packages:
         if config.runtime != "python":
             raise Invalid.field(f"{name}.packages", f"there are none for {config.runtime}")
         home = context.settings.sandbox_home
         missing = await asyncio.to_thread(packages.missing, home, config.packages)
         if missing:
-            said = f"not installed here: {', '.join(missing)}; see `parley tools packages`"
-            raise Invalid.field(f"{name}.packages", said)
-    return kept
+            message = f"not installed here: {', '.join(missing)}; see `parley tools packages`"
+            raise Invalid.field(f"{name}.packages", message)
+    return stored
 
 
 async def validate_auth(
-    context: RequestContext, tenant_id: str, auth_type: str, given: dict[str, Any], name: str
+    context: RequestContext, tenant_id: str, auth_type: str, value: dict[str, Any], name: str
 ) -> AuthConfig:
-    auth = auths.validate(auth_type, given, context.guard, name)
+    """Returns the auth_config as a struct. Raises Invalid for the field `name`, also when its
+    credential does not exist or has an unfit type.
+    """
+    auth = auth_configs.validate(auth_type, value, context.guard, name)
     if isinstance(auth, CredentialAuth):
-        found = await vault.credential_type(context.tx, tenant_id, auth.credential_id)
-        if found is None:
+        credential_type = await vault.credential_type(context.tx, tenant_id, auth.credential_id)
+        if credential_type is None:
             raise Invalid.field(f"{name}.credential_id", "there is no such credential")
-        if found not in AUTHS[auth_type].credentials:
-            said = f"is of type {found}, which does not fit the auth_type {auth_type}"
-            raise Invalid.field(f"{name}.credential_id", said)
+        if credential_type not in AUTH_TYPES[auth_type].credential_types:
+            message = f"is of type {credential_type}, which does not fit the auth_type {auth_type}"
+            raise Invalid.field(f"{name}.credential_id", message)
     return auth
 
 
 def _check_schema(name: str, schema: dict[str, Any] | None) -> None:
     if schema is None:
         return
-    json_schema.check(name, schema)
-    kinds = schema.get("type", "object")
-    if name == "input_schema" and "object" not in (kinds if isinstance(kinds, list) else [kinds]):
+    json_schema.validate_schema(name, schema)
+    types = schema.get("type", "object")
+    if name == "input_schema" and "object" not in (types if isinstance(types, list) else [types]):
         raise Invalid.field(f"{name}.type", "must be object, as every input is")
 
 
-async def _slug(tx: Tx, tenant_id: str, data: CreateTool) -> str:
+async def _choose_slug(tx: Tx, tenant_id: str, data: CreateTool) -> str:
     if data.slug is not None:
         await _check_slug(tx, tenant_id, data.slug)
         return data.slug
-    plain = _NOT_SLUG.sub("-", data.name.lower()).strip("-")[:_SLUG_CHARS].strip("-") or "tool"
-    taken = await queries.slugs_like(tx, tenant_id, plain)
-    if plain not in taken:
-        return plain
-    return next(slug for number in count(2) if (slug := f"{plain}-{number}") not in taken)
+    base = _NOT_SLUG.sub("-", data.name.lower()).strip("-")[:_MAX_SLUG_CHARS].strip("-") or "tool"
+    used_slugs = await queries.list_slugs_like(tx, tenant_id, base)
+    if base not in used_slugs:
+        return base
+    return next(slug for number in count(2) if (slug := f"{base}-{number}") not in used_slugs)
 
 
 async def _check_slug(tx: Tx, tenant_id: str, slug: str) -> None:
-    if slug in await queries.slugs_like(tx, tenant_id, slug):
+    if slug in await queries.list_slugs_like(tx, tenant_id, slug):
         raise Conflict(f"There is a tool with the slug {slug} already")
 
 
-# Sealing
+# Encryption
 
 
 def seal_context(tenant_id: str, tool_id: str) -> SealContext:
     return SealContext.of(Tool.auth_config, tenant_id, tool_id)
 
 
-def _sealed(
+def _seal_auth(
     context: RequestContext,
     tenant_id: str,
     tool_id: str,
     auth: AuthConfig | None,
-    leads: tuple[str, dict[str, Any]],
+    type_and_config: tuple[str, dict[str, Any]],
 ) -> bytes | None:
-    """With where the tool leads: a config that is edited later does not take it along."""
+    """Encrypts the auth together with the tool's destination, so that a later change of the config
+    cannot send it elsewhere.
+    """
     if auth is None:
         return None
-    return context.keyring.seal(
-        auths.encode(auth, _destination(context, *leads)), seal_context(tenant_id, tool_id)
-    )
+    content = auth_configs.encode(auth, _stored_destination(context, *type_and_config))
+    return context.keyring.seal(content, seal_context(tenant_id, tool_id))

@@ -1,30 +1,26 @@
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from app.domain.tools.auths import AuthType
+from app.domain.tools.auth_configs import AuthType
 from app.domain.tools.categories import Category
 from app.domain.tools.configs import ToolType
 from app.kit import validation
 from app.kit.validation import ONE_LINE
 
-Status = Literal["completed", "failed", "timeout"]
-Period = Literal["24h", "7d", "30d", "90d"]
-
-_SLUG = r"^(?![\s\S]*\n)[a-z0-9]+(-[a-z0-9]+)*$"
+_SLUG_PATTERN = r"^(?![\s\S]*\n)[a-z0-9]+(-[a-z0-9]+)*$"
 validation.describe_pattern(
-    _SLUG, "must be small letters and digits, with single dashes between them"
+    _SLUG_PATTERN, "must be small letters and digits, with single dashes between them"
 )
 
 Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=ONE_LINE)]
-Slug = Annotated[str, Meta(min_length=1, max_length=100, pattern=_SLUG)]
+Slug = Annotated[str, Meta(min_length=1, max_length=100, pattern=_SLUG_PATTERN)]
 Description = Annotated[str, Meta(max_length=2000)]
 
-_ID = "tool_01k9x3m7e8c0v2q4r6t8w0y2a4"
-_AGENT = "agt_01k9x3m7e8c0v2q4r6t8w0y2a4"
-_EXECUTION = "exe_01k9x3m7e8c0v2q4r6t8w0y2a4"
+EXAMPLE_TOOL_ID = "tool_01k9x3m7e8c0v2q4r6t8w0y2a4"
+EXAMPLE_AGENT_ID = "agt_01k9x3m7e8c0v2q4r6t8w0y2a4"
 _CONFIG = {
     "runtime": "python",
     "code": "def main(input):\n    return {'sum': sum(input['numbers'])}\n",
@@ -36,7 +32,7 @@ _SCHEMA = {
     "required": ["numbers"],
 }
 _SUMMARY = {
-    "id": _ID,
+    "id": EXAMPLE_TOOL_ID,
     "name": "Add numbers",
     "slug": "add-numbers",
     "description": "Adds up numbers",
@@ -79,7 +75,7 @@ class CreateTool(msgspec.Struct, kw_only=True):
     auth_config: (
         Annotated[
             dict[str, Any],
-            Meta(description="Sealed and never shown again; its keys depend on `auth_type`"),
+            Meta(description="Encrypted and never shown again; its keys depend on `auth_type`"),
         ]
         | None
     ) = None
@@ -137,7 +133,7 @@ class ToolView(ToolSummary):
 
 
 class UsageStats(msgspec.Struct):
-    """Of the last 30 days."""
+    """Figures of the last 30 days."""
 
     total_executions: int
     successful: int
@@ -197,123 +193,7 @@ class CategoryList(msgspec.Struct):
     data: list[CategoryView]
 
 
-# Running
-
-
-class Execute(msgspec.Struct, kw_only=True):
-    example: ClassVar[dict[str, Any]] = {"input": {"numbers": [1, 2, 3]}}
-
-    input: dict[str, Any] = {}
-    agent_id: (
-        Annotated[
-            str, Meta(max_length=64, description="Run it as this agent would, with its settings")
-        ]
-        | None
-    ) = None
-
-
-class Failure(msgspec.Struct):
-    code: str
-    message: str
-
-
-class ExecutionResult(msgspec.Struct, omit_defaults=True, kw_only=True):
-    example: ClassVar[dict[str, Any]] = {
-        "execution_id": _EXECUTION,
-        "status": "completed",
-        "output": {"sum": 6},
-        "execution_time_ms": 38,
-        "executed_at": "2026-01-02T09:00:00Z",
-    }
-
-    execution_id: str
-    status: Status
-    output: Any = UNSET
-    error: Failure | UnsetType = UNSET
-    execution_time_ms: int
-    executed_at: datetime
-
-
-class ExecutionData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": ExecutionResult.example}
-
-    data: ExecutionResult
-
-
-class ExecutionView(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {
-        "id": _EXECUTION,
-        "tool_id": _ID,
-        "agent_id": None,
-        "status": "completed",
-        "input": {"numbers": [1, 2, 3]},
-        "output": {"sum": 6},
-        "error": None,
-        "execution_time_ms": 38,
-        "executed_at": "2026-01-02T09:00:00Z",
-    }
-
-    id: str
-    tool_id: str
-    agent_id: str | None
-    status: Status
-    input: dict[str, Any]
-    output: Any
-    error: Failure | None
-    execution_time_ms: int
-    executed_at: datetime
-
-
-class OneExecution(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": ExecutionView.example}
-
-    data: ExecutionView
-
-
-class Day(msgspec.Struct):
-    date: str
-    executions: int
-    failures: int
-
-
-class TopAgent(msgspec.Struct):
-    agent_id: str
-    agent_name: str
-    executions: int
-
-
-class ToolStats(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {
-        "tool_id": _ID,
-        "period": "7d",
-        "total_executions": 12,
-        "successful": 11,
-        "failed": 1,
-        "success_rate": 91.67,
-        "avg_execution_time_ms": 41.5,
-        "p95_execution_time_ms": 80.0,
-        "p99_execution_time_ms": 95.0,
-        "daily_breakdown": [{"date": "2026-01-02", "executions": 12, "failures": 1}],
-        "top_agents": [{"agent_id": _AGENT, "agent_name": "Support", "executions": 5}],
-    }
-
-    tool_id: str
-    period: Period
-    total_executions: int
-    successful: int
-    failed: int
-    success_rate: float
-    avg_execution_time_ms: float
-    p95_execution_time_ms: float
-    p99_execution_time_ms: float
-    daily_breakdown: list[Day]
-    top_agents: list[TopAgent]
-
-
-class StatsData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": ToolStats.example}
-
-    data: ToolStats
+# MCP servers
 
 
 class Discovered(msgspec.Struct):
@@ -336,10 +216,10 @@ class DiscoveredList(msgspec.Struct):
     data: list[Discovered]
 
 
-# Tools of agents
+# Attachments: the tools of an agent
 
-_ATTACHED = {
-    "tool_id": _ID,
+_ATTACHMENT = {
+    "tool_id": EXAMPLE_TOOL_ID,
     "is_enabled": True,
     "display_order": 0,
     "config_override": None,
@@ -348,7 +228,7 @@ _ATTACHED = {
 
 
 class AttachTool(msgspec.Struct, kw_only=True):
-    example: ClassVar[dict[str, Any]] = {"tool_id": _ID}
+    example: ClassVar[dict[str, Any]] = {"tool_id": EXAMPLE_TOOL_ID}
 
     tool_id: Annotated[str, Meta(min_length=1, max_length=64)]
     is_enabled: bool = True
@@ -357,9 +237,9 @@ class AttachTool(msgspec.Struct, kw_only=True):
         Annotated[
             dict[str, Any],
             Meta(
-                description="Merged over the tool's config by key. One that leads to another "
-                "host loses the tool's auth, unless it brings an `auth_config` of its own, "
-                "which is never shown"
+                description="Merged over the tool's config by key. An override with another host "
+                "does not use the tool's auth. It can have an `auth_config` of its own, which is "
+                "never shown"
             ),
         ]
         | None
@@ -375,7 +255,7 @@ class PatchAttachment(msgspec.Struct, kw_only=True):
 
 
 class NewAttachment(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"agent_id": _AGENT, **_ATTACHED}
+    example: ClassVar[dict[str, Any]] = {"agent_id": EXAMPLE_AGENT_ID, **_ATTACHMENT}
 
     agent_id: str
     tool_id: str
@@ -393,7 +273,7 @@ class AttachedData(msgspec.Struct):
 
 class Attachment(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
-        **_ATTACHED,
+        **_ATTACHMENT,
         "tool_name": "Add numbers",
         "tool_type": "function",
         "category": "automation",

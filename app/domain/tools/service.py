@@ -1,4 +1,4 @@
-"""What other areas use of tools."""
+"""The interface of this area for other areas."""
 
 from app.domain.tools import queries
 from app.domain.tools.agent_tools import AgentTools
@@ -9,8 +9,8 @@ __all__ = ["AgentTools", "CallOutcome", "CallStatus", "ToolOffer", "clear_calls"
 
 
 async def clear_calls(tx: Tx, tenant_id: str, call_ids: list[str]) -> None:
-    """Deletes the content of executions; that a tool ran is still known. `outer.inner` is a call of
-    a sub-agent within another one, and its execution is known by the inner id.
+    """Deletes the content of the calls' executions, and keeps the executions for statistics.
+    `outer.inner` is a call by a sub-agent, and its execution has the inner id.
     """
-    inner = [call_id.rpartition(".")[2] for call_id in call_ids]
-    await queries.clear_of_calls(tx, tenant_id, inner)
+    inner_ids = [call_id.rpartition(".")[2] for call_id in call_ids]
+    await queries.clear_executions_of_calls(tx, tenant_id, inner_ids)

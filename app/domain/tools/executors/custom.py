@@ -1,134 +1,142 @@
-"""Tools of MCP servers, over streamable HTTP. The protocol's own package speaks it; every byte goes
-through our one way out.
+"""Tools of MCP servers, over streamable HTTP. The `mcp` package implements the protocol; all its
+requests go through the egress.
 """
 
 import asyncio
 import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
-import aiohttp
 import msgspec
 from yarl import URL
 
 from app.domain.tools.configs import CustomConfig
+from app.domain.tools.errors import McpServerRefused, ToolFailed
 from app.domain.tools.executors.protocol import (
     OUTPUT_BYTES,
     Auth,
-    Surroundings,
+    ExecutorEnvironment,
     Task,
-    ToolFailed,
-    noting,
-    of_the_way,
-    over_http,
+    egress_failure,
+    record_renewed_secrets,
+    require_http_auth,
 )
 from app.kit.egress import Egress, EgressError, custom_headers
 from app.kit.redaction import Redactor
 
 R = TypeVar("R")
 
-_MOST_TOOLS = 500
-_ANSWER_BYTES = 4 * OUTPUT_BYTES
-# More than is shown: what is cut off before secrets are taken out may leave half of one.
-_SAID_CHARS = 20_000
-# How the package begins to tell what it could not read, and goes on to quote it.
-_PARSING = "ailed to parse"
-_MOST_PAGES = 20
-_LISTED_BYTES = 4 * OUTPUT_BYTES
+_MAX_TOOLS = 500
+_MAX_PAGES = 20
+_MAX_LIST_BYTES = 4 * OUTPUT_BYTES
+# More than the API returns: a cut before the redaction could leave a part of a secret.
+_MAX_MESSAGE_CHARS = 20_000
+# The start of the package's message about a response that it cannot parse, which it quotes.
+_PARSE_ERROR = "ailed to parse"
 
 
-async def run(task: Task[CustomConfig], around: Surroundings) -> Any:
+async def run(task: Task[CustomConfig], environment: ExecutorEnvironment) -> Any:
     if not task.config.tool:
-        raise ToolFailed("runtime_error", "set `tool` in the config; discover lists what there is")
+        raise ToolFailed(
+            "runtime_error", "set `tool` in the config; discover lists the server's tools"
+        )
 
-    async def call(client: Any) -> Any:
+    async def call_tool(client: Any) -> Any:
         return await client.call_tool(task.config.tool, task.input)
 
-    result = await _asked(around.egress, task.config, task.auth, task.seconds, call)
+    result = await _call_server(
+        environment.egress, task.config, task.auth, task.timeout_seconds, call_tool
+    )
     content = [block.model_dump(mode="json", exclude_none=True) for block in result.content]
     if result.is_error:
-        said = " ".join(block.get("text", "") for block in content).strip()
-        raise ToolFailed("runtime_error", said[:_SAID_CHARS] or "the tool failed", content)
+        message = " ".join(block.get("text", "") for block in content).strip()
+        raise ToolFailed(
+            "runtime_error", message[:_MAX_MESSAGE_CHARS] or "the tool failed", content
+        )
     if len(msgspec.json.encode(content)) > OUTPUT_BYTES:
-        raise ToolFailed("output_too_large", "gave more than 1 MiB of output")
+        raise ToolFailed("output_too_large", "the output is more than 1 MiB")
     return content
 
 
-async def discover(
+async def list_tools(
     egress: Egress, config: CustomConfig, auth: Auth, seconds: float
 ) -> list[dict[str, Any]]:
-    """The tools of a server: name, description and what they take."""
-    fresh: list[str] = []
+    """Returns the name, description and input schema of each tool of a server."""
+    secrets: list[str] = []
+    auth = record_renewed_secrets(auth, secrets)
     try:
-        found = await _asked(egress, config, noting(auth, fresh), seconds, _listed)
+        tools = await _call_server(egress, config, auth, seconds, _load_tools)
     except ToolFailed as error:
-        raise ToolFailed(error.code, Redactor(fresh).text(error.message)) from error
-    listed: list[dict[str, Any]] = Redactor(fresh).value(
+        raise ToolFailed(error.code, Redactor(secrets).text(error.message)) from error
+    redacted: list[dict[str, Any]] = Redactor(secrets).value(
         [
             {
                 "name": tool.name,
                 "description": tool.description or "",
                 "input_schema": tool.input_schema,
             }
-            for tool in found[:_MOST_TOOLS]
+            for tool in tools[:_MAX_TOOLS]
         ]
     )
-    return listed
+    return redacted
 
 
-async def _listed(client: Any) -> list[Any]:
-    found: list[Any] = []
+async def _load_tools(client: Any) -> list[Any]:
+    tools: list[Any] = []
     cursor: str | None = None
-    room = _LISTED_BYTES
-    for _ in range(_MOST_PAGES):
+    size = 0
+    for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
-        room -= sum(len(tool.model_dump_json()) for tool in page.tools)
-        if room < 0:
+        size += sum(len(tool.model_dump_json()) for tool in page.tools)
+        if size > _MAX_LIST_BYTES:
             raise ToolFailed("output_too_large", "the server lists more than 4 MiB of tools")
-        found += page.tools
+        tools += page.tools
         cursor = page.next_cursor
-        if not cursor or len(found) >= _MOST_TOOLS:
+        if not cursor or len(tools) >= _MAX_TOOLS:
             break
-    return found
+    return tools
 
 
-async def _asked(
+async def _call_server(
     egress: Egress,
     config: CustomConfig,
     auth: Auth,
     seconds: float,
-    ask: Callable[[Any], Awaitable[R]],
+    call: Callable[[Any], Awaitable[R]],
 ) -> R:
-    """A refused token is renewed once: whoever refused it has done nothing yet."""
+    """Renews a rejected token once: a server that rejects a token has done nothing yet."""
     try:
-        async with connected(egress, config.url, over_http(auth), seconds) as client:
-            return await ask(client)
+        async with connect(egress, config.url, require_http_auth(auth), seconds) as client:
+            return await call(client)
     except ToolFailed as error:
         if error.code != "auth_failed" or auth.renew is None:
             raise
-    async with connected(egress, config.url, over_http(await auth.renew()), seconds) as client:
-        return await ask(client)
+    renewed = require_http_auth(await auth.renew())
+    async with connect(egress, config.url, renewed, seconds) as client:
+        return await call(client)
 
 
 @asynccontextmanager
-async def connected(egress: Egress, url: str, auth: Auth, seconds: float) -> AsyncIterator[Any]:
-    """A session with the server; whatever goes wrong in it is ours to tell."""
-    # Together these take seconds and 40 MiB, which only some processes need; nobody waits for it.
+async def connect(egress: Egress, url: str, auth: Auth, seconds: float) -> AsyncIterator[Any]:
+    """Opens a session with the server. Raises ToolFailed for every error in it."""
+    # These imports take seconds and 40 MiB, so only a process that needs them loads them, and in a
+    # thread.
     await asyncio.to_thread(importlib.import_module, "mcp.client.streamable_http")
     import httpx2  # noqa: PLC0415
     from mcp import Client  # noqa: PLC0415
     from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
 
-    too_much: list[ToolFailed] = []
-    transport = _transport(egress, seconds, too_much)
+    from app.domain.tools.executors.mcp_transport import EgressTransport  # noqa: PLC0415
+
+    failures: list[ToolFailed] = []
     address = str(URL(url).update_query(auth.params)) if auth.params else url
     try:
         async with AsyncExitStack() as stack:
             http = await stack.enter_async_context(
                 httpx2.AsyncClient(
-                    transport=transport,
-                    headers=_encoded(custom_headers(auth.headers)),
+                    transport=EgressTransport(egress, seconds, failures),
+                    headers=_encode_headers(custom_headers(auth.headers)),
                     follow_redirects=False,
                     timeout=seconds,
                     trust_env=False,
@@ -137,118 +145,62 @@ async def connected(egress: Egress, url: str, auth: Auth, seconds: float) -> Asy
             client = await stack.enter_async_context(
                 Client(streamable_http_client(address, http_client=http))
             )
-            # By a schema that the server chose, patterns and all, and for what is not used here.
-            client.session.validate_tool_result = _unchecked  # type: ignore[method-assign, assignment]
+            # The server chooses the schema and its patterns; structured results are not used here.
+            client.session.validate_tool_result = _skip_validation  # type: ignore[method-assign, assignment]
             yield client
     except BaseException as error:
-        told = too_much[0] if too_much and isinstance(error, Exception) else _reason(error)
-        if told is None:
+        if failures and isinstance(error, Exception):
+            raise failures[0] from error
+        failure = _find_failure(error)
+        if failure is None:
             raise
-        raise told from error
+        raise failure from error
 
 
-async def _unchecked(_name: str, _result: Any) -> None:
+async def _skip_validation(_name: str, _result: Any) -> None:
     return
 
 
-def _reason(error: BaseException) -> ToolFailed | None:
-    """Task groups wrap what happened; the first that says something is told."""
+def _find_failure(error: BaseException) -> ToolFailed | None:
+    """Returns the failure among the errors that task groups wrap. None for a cancellation."""
     from mcp import MCPError  # noqa: PLC0415
 
-    for one in _every(error):
-        if isinstance(one, ToolFailed):
-            return one
-        if isinstance(one, EgressError):
-            return of_the_way(one)
-        if isinstance(one, _Answered):
-            code = "auth_failed" if one.status in {401, 403} else "http_error"
-            return ToolFailed(code, f"the server answered {one.status}")
-    for one in _every(error):
-        if isinstance(one, MCPError):
-            if _PARSING in str(one):
+    errors = _list_errors(error)
+    for nested in errors:
+        if isinstance(nested, ToolFailed):
+            return nested
+        if isinstance(nested, EgressError):
+            return egress_failure(nested)
+        if isinstance(nested, McpServerRefused):
+            code = "auth_failed" if nested.status in {401, 403} else "http_error"
+            return ToolFailed(code, f"the server answered {nested.status}")
+    for nested in errors:
+        if isinstance(nested, MCPError):
+            if _PARSE_ERROR in str(nested):
                 return ToolFailed("connection_error", "the server does not speak MCP")
-            return ToolFailed("runtime_error", f"the server refused: {one}"[:_SAID_CHARS])
+            message = f"the server refused: {nested}"[:_MAX_MESSAGE_CHARS]
+            return ToolFailed("runtime_error", message)
     if isinstance(error, Exception):
-        names = ", ".join(dict.fromkeys(type(one).__name__ for one in _every(error)))
+        names = ", ".join(dict.fromkeys(type(nested).__name__ for nested in errors))
         return ToolFailed("connection_error", f"no session with the server: {names}"[:300])
     return None
 
 
-def _every(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
-    left: list[BaseException | None] = [error]
-    while left:
-        one = left.pop()
-        if one is None or one in found:
+def _list_errors(error: BaseException) -> list[BaseException]:
+    """Returns the error with the errors in its groups, its causes and its contexts."""
+    errors: list[BaseException] = []
+    remaining: list[BaseException | None] = [error]
+    while remaining:
+        nested = remaining.pop()
+        if nested is None or nested in errors:
             continue
-        found.append(one)
-        if isinstance(one, BaseExceptionGroup):
-            left += one.exceptions
-        left += [one.__cause__, one.__context__]
-    return found
+        errors.append(nested)
+        if isinstance(nested, BaseExceptionGroup):
+            remaining += nested.exceptions
+        remaining += [nested.__cause__, nested.__context__]
+    return errors
 
 
-class _Answered(Exception):
-    def __init__(self, status: int) -> None:
-        super().__init__(f"answered {status}")
-        self.status = status
-
-
-def _transport(egress: Egress, seconds: float, too_much: list[ToolFailed]) -> Any:
-    """`too_much` keeps what the protocol's package would take for the end of a stream."""
-    import httpx2  # noqa: PLC0415
-
-    class Stream(httpx2.AsyncByteStream):
-        def __init__(self, stack: AsyncExitStack, response: aiohttp.ClientResponse) -> None:
-            self._stack = stack
-            self._response = response
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            seen = 0
-            async for chunk in self._response.content.iter_any():
-                seen += len(chunk)
-                if seen > _ANSWER_BYTES:
-                    too_much.append(ToolFailed("output_too_large", "the server sends over 4 MiB"))
-                    raise too_much[0]
-                yield chunk
-
-        async def aclose(self) -> None:
-            with suppress(EgressError):
-                await self._stack.aclose()
-
-    class Transport(httpx2.AsyncBaseTransport):
-        async def handle_async_request(self, request: Any) -> Any:
-            body = await request.aread()
-            stack = AsyncExitStack()
-            asked = egress.open(
-                request.method,
-                str(request.url),
-                headers=_sent(request.headers),
-                body=body or None,
-                timeout_seconds=seconds,
-            )
-            response = await stack.enter_async_context(asked)
-            if response.status in {401, 403} or response.status >= 500:  # noqa: PLR2004
-                await stack.aclose()
-                raise _Answered(response.status)
-            headers = [
-                (name, value)
-                for name, value in response.headers.items()
-                # Already undone when we read it.
-                if name.lower() not in {"content-encoding", "content-length", "transfer-encoding"}
-            ]
-            return httpx2.Response(
-                response.status, headers=headers, stream=Stream(stack, response), request=request
-            )
-
-    return Transport()
-
-
-def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """By itself the client takes no more than ASCII."""
+def _encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Encodes as UTF-8, since the client accepts only ASCII in texts."""
     return [(name.encode(), value.encode()) for name, value in headers.items()]
-
-
-def _sent(headers: Mapping[str, str]) -> dict[str, str]:
-    ours = {"host", "connection", "content-length", "accept-encoding", "transfer-encoding"}
-    return {name: value for name, value in headers.items() if name.lower() not in ours}

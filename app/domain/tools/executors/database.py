@@ -1,67 +1,70 @@
+"""Database tools: validates the statement, and runs it on the database's own driver."""
+
 import asyncio
 from typing import Any
 
 import msgspec
 
 from app.domain.tools.configs import DatabaseConfig, DatabaseInput
+from app.domain.tools.errors import StatementRejected, ToolFailed
 from app.domain.tools.executors import mysql, postgresql, sql, sqlite
 from app.domain.tools.executors.protocol import (
-    Login,
-    Surroundings,
+    DatabaseLogin,
+    ExecutorEnvironment,
     Task,
-    ToolFailed,
-    of_the_way,
-    over_sql,
+    egress_failure,
+    require_database_login,
 )
-from app.domain.tools.executors.sql import Rejected
 from app.kit import databases
 from app.kit.egress import EgressError
 
 
-async def run(task: Task[DatabaseConfig], around: Surroundings) -> dict[str, Any]:
+async def run(task: Task[DatabaseConfig], environment: ExecutorEnvironment) -> dict[str, Any]:
     config = task.config
     try:
-        given = msgspec.convert(task.input, DatabaseInput)
+        arguments = msgspec.convert(task.input, DatabaseInput)
     except msgspec.ValidationError as error:
         raise ToolFailed("runtime_error", f"the input cannot be used: {error}") from error
     try:
         statement = await asyncio.to_thread(
-            sql.judged, given.query, config.db_type, list(config.allowed_operations)
+            sql.validate_statement, arguments.query, config.db_type, list(config.allowed_operations)
         )
-    except Rejected as error:
+    except StatementRejected as error:
         raise ToolFailed("query_rejected", str(error)) from error
     if config.db_type == "sqlite":
-        return await sqlite.run(task, around, statement, given.params)
-    login = _login(config, over_sql(task.auth))
+        return await sqlite.run(task, environment, statement, arguments.params)
+    login = _merge_login(config, require_database_login(task.auth) or DatabaseLogin("", ""))
     try:
         if config.db_type == "postgresql":
-            return await postgresql.run(task, around, login, statement, given.params)
-        return await mysql.run(task, around, login, statement, given.params)
+            return await postgresql.run(task, environment, login, statement, arguments.params)
+        return await mysql.run(task, environment, login, statement, arguments.params)
     except EgressError as error:
-        raise of_the_way(error) from error
+        raise egress_failure(error) from error
 
 
-def _login(config: DatabaseConfig, given: Login | None) -> databases.Login:
-    """Where to, and as whom. A credential that names its server is for no other."""
-    given = given or Login("", "")
-    host = config.host or given.host or ""
-    port = config.port or given.port
-    if given.host is not None:
-        known = databases.PORTS.get(given.engine or config.db_type)
-        same = host.lower() == given.host.lower() and (port or known) == (given.port or known)
-        if not same or given.engine != config.db_type:
+def _merge_login(config: DatabaseConfig, login: DatabaseLogin) -> databases.Login:
+    """Returns the config's server with the login's user. Raises ToolFailed when the credential
+    names another server than the config.
+    """
+    host = config.host or login.host or ""
+    port = config.port or login.port
+    if login.host is not None:
+        default = databases.PORTS.get(login.engine or config.db_type)
+        is_same_port = (port or default) == (login.port or default)
+        is_same_server = host.lower() == login.host.lower() and is_same_port
+        if not is_same_server or login.engine != config.db_type:
             raise ToolFailed("auth_failed", "the credential belongs to another server")
     if not host:
         raise ToolFailed("connection_error", "the tool names no host")
-    mode = given.ssl_mode or "prefer"
+    mode = login.ssl_mode or "prefer"
     if config.ssl and mode in {"disable", "allow", "prefer"}:
         mode = "require"
     return databases.Login(
         engine=config.db_type,  # type: ignore[arg-type]
         host=host,
         port=port,
-        database=config.database or given.database or "",
-        username=given.username or "postgres",
-        password=given.password,
+        database=config.database or login.database or "",
+        username=login.username or "postgres",
+        password=login.password,
         ssl_mode=mode,  # type: ignore[arg-type]
     )

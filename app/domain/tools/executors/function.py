@@ -3,70 +3,71 @@ from typing import Any, Final
 import msgspec
 
 from app.domain.tools.configs import FunctionConfig
-from app.domain.tools.executors import sandboxed
-from app.domain.tools.executors.protocol import Surroundings, Task, ToolFailed
+from app.domain.tools.errors import ToolFailed
+from app.domain.tools.executors import user_code
+from app.domain.tools.executors.protocol import ExecutorEnvironment, Task
 from app.kit.sandbox.program import Program
 
-# Each calls `main(input)` of the user's code and sends what it returns by descriptor 3.
+# Each calls `main(input)` of the user's code and writes the result to file descriptor 3 as JSON.
 _PYTHON = """
 import json, os, sys, traceback
 
-def _text(value):
+def _encode(value):
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
-def _told(kind, value):
+def _report(kind, value):
     with os.fdopen(3, "wb") as out:
-        out.write(_text({kind: value}).encode("utf-8", "replace"))
+        out.write(_encode({kind: value}).encode("utf-8", "replace"))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
-given = json.load(sys.stdin)
+arguments = json.load(sys.stdin)
 try:
     import user_code
     main = user_code.main
-    result = main(given)
+    result = main(arguments)
     if hasattr(result, "__await__"):
         import asyncio
         result = asyncio.run(result)
 except BaseException as error:
     traceback.print_exc()
-    _told("error", f"{type(error).__name__}: {error}"[:2000])
+    _report("error", f"{type(error).__name__}: {error}"[:2000])
 try:
-    _text(result).encode("utf-8")
+    _encode(result).encode("utf-8")
 except (TypeError, ValueError, RecursionError) as error:
-    _told("unfit", str(error)[:500])
-_told("result", result)
+    _report("not_json", str(error)[:500])
+_report("result", result)
 """
 _JAVASCRIPT = """
 const fs = require("fs");
-function told(kind, value) {
+function report(kind, value) {
   fs.writeSync(3, JSON.stringify({ [kind]: value === undefined ? null : value }));
   process.exit(0);
 }
-function failed(error) {
+function reportError(error) {
   console.error(error);
-  told("error", String((error && error.message) || error).slice(0, 2000));
+  report("error", String((error && error.message) || error).slice(0, 2000));
 }
-process.on("uncaughtException", failed);
-process.on("unhandledRejection", failed);
-const given = JSON.parse(fs.readFileSync(0, "utf8"));
+process.on("uncaughtException", reportError);
+process.on("unhandledRejection", reportError);
+const input = JSON.parse(fs.readFileSync(0, "utf8"));
 (async () => {
   const code = fs.readFileSync(__dirname + "/user_code.js", "utf8");
   const exports_ = {};
   const module_ = { exports: exports_ };
-  const made = new Function("require", "module", "exports",
+  const load = new Function("require", "module", "exports",
     code + "\\n;return typeof main === 'function' ? main : undefined;");
-  const main = made(require, module_, exports_) || module_.exports.main || module_.exports;
+  const main = load(require, module_, exports_) || module_.exports.main || module_.exports;
   if (typeof main !== "function") throw new Error("there is no function main");
-  const result = await main(given);
+  const result = await main(input);
   let text;
   try { text = JSON.stringify(result === undefined ? null : result); }
-  catch (error) { return told("unfit", String(error.message)); }
-  if (text === undefined) return told("unfit", "the result is not JSON");
+  catch (error) { return report("not_json", String(error.message)); }
+  if (text === undefined) return report("not_json", "the result is not JSON");
   fs.writeSync(3, '{"result":' + text + "}");
   process.exit(0);
-})().catch(failed);
+})().catch(reportError);
 """
 _LANGUAGES: Final = {
     "python": ("python", "start.py", _PYTHON, "user_code.py"),
@@ -74,34 +75,28 @@ _LANGUAGES: Final = {
 }
 
 
-class _Told(msgspec.Struct):
+class _Report(msgspec.Struct):
     result: Any = msgspec.UNSET
     error: str | None = None
-    unfit: str | None = None
+    not_json: str | None = None
 
 
-async def run(task: Task[FunctionConfig], around: Surroundings) -> Any:
-    language, start, starter, code = _LANGUAGES[task.config.runtime]
+async def run(task: Task[FunctionConfig], environment: ExecutorEnvironment) -> Any:
+    language, start_file, start_code, code_file = _LANGUAGES[task.config.runtime]
     program = Program(
         language=language,  # type: ignore[arg-type]
-        files={start: starter, code: task.config.code},
-        entry=start,
+        files={start_file: start_code, code_file: task.config.code},
+        entry=start_file,
         result_on_fd3=True,
     )
-    given = msgspec.json.encode(task.input)
-    ran = await sandboxed.run(around, program, given, task.seconds, task.config.packages)
+    run = await user_code.run_program(environment, program, task, task.config.packages)
     try:
-        told = msgspec.json.decode(ran.output, type=_Told)
+        report = msgspec.json.decode(run.output, type=_Report)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ToolFailed(
-            "runtime_error", _how_it_ended(ran.exit_code, sandboxed.log_of(ran))
-        ) from (error)
-    if told.error is not None:
-        raise ToolFailed("runtime_error", told.error)
-    if told.unfit is not None:
-        raise ToolFailed("invalid_output", f"main must return JSON: {told.unfit}")
-    return None if told.result is msgspec.UNSET else told.result
-
-
-def _how_it_ended(exit_code: int, log: str) -> str:
-    return f"ended with {exit_code} and without a result" + (f": {log}" if log else "")
+        message = f"ended with {run.exit_code} and without a result"
+        raise ToolFailed("runtime_error", user_code.append_log(message, run)) from error
+    if report.error is not None:
+        raise ToolFailed("runtime_error", report.error)
+    if report.not_json is not None:
+        raise ToolFailed("invalid_output", f"main must return JSON: {report.not_json}")
+    return None if report.result is msgspec.UNSET else report.result

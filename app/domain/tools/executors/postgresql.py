@@ -4,55 +4,45 @@ import base64
 import datetime as dt
 import decimal
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import asyncpg
 import msgspec
 
 from app.domain.tools.configs import DatabaseConfig
-from app.domain.tools.executors.protocol import Surroundings, Task, ToolFailed
-from app.domain.tools.executors.rows import result
+from app.domain.tools.errors import ToolFailed
+from app.domain.tools.executors.protocol import ExecutorEnvironment, Task
+from app.domain.tools.executors.rows import build_result, rows_too_large
 from app.domain.tools.executors.sql import Statement
 from app.kit import databases
 from app.kit.postgres_relay import SessionTooLarge
 
+_CONNECTION_ERRORS: Final = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+)
+
 
 async def run(
     task: Task[DatabaseConfig],
-    around: Surroundings,
+    environment: ExecutorEnvironment,
     login: databases.Login,
     statement: Statement,
     params: list[Any],
 ) -> dict[str, Any]:
-    # One transaction, read-only where nothing else is allowed, and ended by the server itself.
-    milliseconds = str(max(1, round(task.seconds * 1000)))
-    reads = list(task.config.allowed_operations) == ["select"]
     try:
-        async with (
-            databases.postgres(
-                around.egress.guard,
-                login,
-                task.seconds,
-                statement_timeout=milliseconds,
-                idle_in_transaction_session_timeout=milliseconds,
-                default_transaction_read_only="on" if reads else "off",
-                application_name="parley",
-                # What the text was written for: a backslash in a string is a backslash.
-                standard_conforming_strings="on",
-            ) as connection,
-            connection.transaction(readonly=reads),
-        ):
-            return await _in_postgres(connection, statement, params, task.config.max_rows)
+        async with _begin_transaction(task, environment, login) as connection:
+            return await _run_statement(connection, statement, params, task.config.max_rows)
     except SessionTooLarge as error:
-        raise ToolFailed(
-            "output_too_large", "the rows are more than 1 MiB; ask for less"
-        ) from error
+        raise rows_too_large() from error
     except asyncpg.QueryCanceledError as error:
         raise ToolFailed("timeout", "the server ended the statement: it took too long") from error
     except asyncpg.InvalidAuthorizationSpecificationError as error:
-        raise ToolFailed("auth_failed", "the server does not take this login") from error
-    except _POSTGRES_AWAY as error:
+        raise ToolFailed("auth_failed", "the server does not accept this login") from error
+    except _CONNECTION_ERRORS as error:
         raise ToolFailed("connection_error", f"no connection: {type(error).__name__}") from error
     except asyncpg.PostgresError as error:
         raise ToolFailed("runtime_error", f"{type(error).__name__}: {error}"[:500]) from error
@@ -62,37 +52,54 @@ async def run(
         raise ToolFailed("connection_error", f"no connection: {type(error).__name__}") from error
 
 
-_POSTGRES_AWAY: Final = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
-)
+@asynccontextmanager
+async def _begin_transaction(
+    task: Task[DatabaseConfig], environment: ExecutorEnvironment, login: databases.Login
+) -> AsyncIterator[asyncpg.Connection]:
+    """Opens a connection with one transaction, which the server ends after the task's timeout. It
+    is read-only when `select` is the only allowed operation.
+    """
+    milliseconds = str(max(1, round(task.timeout_seconds * 1000)))
+    read_only = list(task.config.allowed_operations) == ["select"]
+    async with (
+        databases.postgres(
+            environment.egress.guard,
+            login,
+            task.timeout_seconds,
+            statement_timeout=milliseconds,
+            idle_in_transaction_session_timeout=milliseconds,
+            default_transaction_read_only="on" if read_only else "off",
+            application_name="parley",
+            # The statement is written for this setting: a backslash is no escape character.
+            standard_conforming_strings="on",
+        ) as connection,
+        connection.transaction(readonly=read_only),
+    ):
+        yield connection
 
 
-async def _in_postgres(
+async def _run_statement(
     connection: asyncpg.Connection, statement: Statement, params: list[Any], max_rows: int
 ) -> dict[str, Any]:
     prepared = await connection.prepare(statement.sql)
-    wanted = prepared.get_parameters()
-    if len(wanted) != len(params):
-        raise ToolFailed(
-            "runtime_error",
-            f"the query has {len(wanted)} placeholders, and there are {len(params)}",
-        )
-    values = [_as_postgres(kind.name, value) for kind, value in zip(wanted, params, strict=True)]
+    types = prepared.get_parameters()
+    if len(types) != len(params):
+        message = f"the query has {len(types)} placeholders, and `params` has {len(params)} values"
+        raise ToolFailed("runtime_error", message)
+    values = [_convert_param(type_.name, value) for type_, value in zip(types, params, strict=True)]
     columns = [attribute.name for attribute in prepared.get_attributes()]
     if not columns:
         await prepared.fetch(*values)
-        touched = prepared.get_statusmsg().rpartition(" ")[2]
-        return result([], [], int(touched) if touched.isdigit() else 0)
-    if statement.only_reads:
+        count = prepared.get_statusmsg().rpartition(" ")[2]
+        return build_result([], [], int(count) if count.isdigit() else 0)
+    if statement.is_read_only:
         cursor = await prepared.cursor(*values)
         rows = await cursor.fetch(max_rows + 1)
-        return result(columns, rows, None, max_rows)
-    return result(columns, await prepared.fetch(*values), None, max_rows)
+        return build_result(columns, rows, None, max_rows)
+    return build_result(columns, await prepared.fetch(*values), None, max_rows)
 
 
-_FROM_TEXT: Final[dict[str, Callable[[str], Any]]] = {
+_PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "date": dt.date.fromisoformat,
     "time": dt.time.fromisoformat,
     "timestamp": dt.datetime.fromisoformat,
@@ -108,23 +115,28 @@ _FROM_TEXT: Final[dict[str, Callable[[str], Any]]] = {
 }
 
 
-def _as_postgres(kind: str, value: Any) -> Any:
-    """JSON has few types; the server says which one it wants."""
+def _convert_param(type_name: str, value: Any) -> Any:
+    """Converts a JSON value to the Python type that asyncpg expects for a type of Postgres."""
     if value is None:
         return None
-    if kind.endswith("[]") and isinstance(value, list):
-        return [_as_postgres(kind if isinstance(item, list) else kind[:-2], item) for item in value]
-    if kind in {"json", "jsonb"}:
+    if type_name.endswith("[]") and isinstance(value, list):
+        item_type = type_name[:-2]
+        return [
+            _convert_param(type_name if isinstance(item, list) else item_type, item)
+            for item in value
+        ]
+    if type_name in {"json", "jsonb"}:
         return msgspec.json.encode(value).decode()
-    if kind == "numeric" and isinstance(value, int | float) and not isinstance(value, bool):
+    if type_name == "numeric" and isinstance(value, int | float) and not isinstance(value, bool):
         return decimal.Decimal(str(value))
-    if kind in {"int2", "int4", "int8"} and isinstance(value, float) and not value.is_integer():
-        raise ValueError(f"{kind} expected")  # the driver would cut it off
-    if kind in {"text", "varchar", "bpchar"} and isinstance(value, int | float | bool):
+    is_integer = type_name in {"int2", "int4", "int8"}
+    if is_integer and isinstance(value, float) and not value.is_integer():
+        raise ValueError(f"{type_name} expected")  # the driver would drop the fraction
+    if type_name in {"text", "varchar", "bpchar"} and isinstance(value, int | float | bool):
         return str(value)
-    if isinstance(value, str) and kind in _FROM_TEXT:
+    if isinstance(value, str) and type_name in _PARSERS:
         try:
-            return _FROM_TEXT[kind](value)
+            return _PARSERS[type_name](value)
         except decimal.InvalidOperation as error:
-            raise ValueError(f"{kind} expected") from error
+            raise ValueError(f"{type_name} expected") from error
     return value

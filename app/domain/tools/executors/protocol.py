@@ -1,10 +1,11 @@
-"""What an executor gets and gives. There is one per type of tool, a file each."""
+"""The protocol of executors. Each type of tool has one executor, in a file of its own."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from app.domain.tools.errors import ToolFailed
 from app.kit.egress import Egress, EgressError, custom_headers
 from app.kit.sandbox.box import Sandbox
 from app.settings import Settings
@@ -14,21 +15,8 @@ C = TypeVar("C")
 OUTPUT_BYTES = 1024 * 1024
 
 
-class ToolFailed(Exception):
-    """A run that gave no result. `code` is one of the spec's; the message is for people.
-
-    `output` is what came instead, where something did: the body of a refusal, say.
-    """
-
-    def __init__(self, code: str, message: str, output: Any = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.output = output
-
-
-class Login(msgspec.Struct, frozen=True):
-    """For a database. A credential of the vault says itself where it belongs."""
+class DatabaseLogin(msgspec.Struct, frozen=True):
+    """A login for a database. A credential of the vault also names its server."""
 
     username: str
     password: str
@@ -40,31 +28,33 @@ class Login(msgspec.Struct, frozen=True):
 
 
 class Auth(msgspec.Struct, frozen=True):
-    """What a tool shows to whom it calls. `renew` gives another, for a token that was refused."""
+    """What authenticates a request. `secrets` are the texts that no output may contain. `renew`
+    returns a new auth after a server rejected the token.
+    """
 
     headers: dict[str, str] = {}
     params: dict[str, str] = {}
-    login: Login | None = None
-    hidden: list[str] = []
+    login: DatabaseLogin | None = None
+    secrets: list[str] = []
     renew: Callable[[], Awaitable["Auth"]] | None = None
 
 
-def noting(auth: Auth, secrets: list[str]) -> Auth:
-    """The same, but a renewed token is noted: it is a secret that nobody else knows of yet."""
+def record_renewed_secrets(auth: Auth, secrets: list[str]) -> Auth:
+    """Returns the same auth, whose `renew` also adds the new secrets to `secrets`."""
     renew = auth.renew
     if renew is None:
         return auth
 
-    async def renewed() -> Auth:
-        fresh = await renew()
-        secrets.extend(fresh.hidden)
-        return fresh
+    async def renew_and_record() -> Auth:
+        renewed = await renew()
+        secrets.extend(renewed.secrets)
+        return renewed
 
-    return msgspec.structs.replace(auth, renew=renewed)
+    return msgspec.structs.replace(auth, renew=renew_and_record)
 
 
-class Surroundings(msgspec.Struct, frozen=True):
-    """What of the instance an executor may use."""
+class ExecutorEnvironment(msgspec.Struct, frozen=True):
+    """The parts of the instance that an executor may use."""
 
     settings: Settings
     egress: Egress
@@ -76,33 +66,34 @@ class Task(msgspec.Struct, Generic[C], frozen=True):
     config: C
     input: dict[str, Any]
     auth: Auth
-    seconds: float
+    timeout_seconds: float
 
 
 class Executor(Protocol[C]):
-    async def __call__(self, task: Task[C], around: Surroundings) -> Any:
-        """The output, as JSON can hold it. Whatever it started has ended when it returns, also
-        when it is cancelled because its time is up.
+    async def __call__(self, task: Task[C], environment: ExecutorEnvironment) -> Any:
+        """Returns the output as JSON values. Everything that it started has ended when it returns,
+        also when it is cancelled because of its timeout.
         """
         ...
 
 
-def of_the_way(error: EgressError) -> ToolFailed:
+def egress_failure(error: EgressError) -> ToolFailed:
     return ToolFailed(error.code, str(error))
 
 
-def over_http(auth: Auth) -> Auth:
-    """Nobody is called without the identity that the tool was given."""
+def require_http_auth(auth: Auth) -> Auth:
+    """Returns the auth. Raises ToolFailed when HTTP cannot carry all of it."""
     if auth.login is not None and not auth.headers:
-        raise ToolFailed("auth_failed", "a credential of type database cannot be shown over HTTP")
-    sent = custom_headers(auth.headers)
-    lost = [name for name in auth.headers if name not in sent]
-    if lost:
-        raise ToolFailed("auth_failed", f"this cannot be sent as a header: {lost[0][:100]}")
+        raise ToolFailed("auth_failed", "a credential of type database cannot be sent over HTTP")
+    allowed = custom_headers(auth.headers)
+    forbidden = [name for name in auth.headers if name not in allowed]
+    if forbidden:
+        raise ToolFailed("auth_failed", f"this cannot be sent as a header: {forbidden[0][:100]}")
     return auth
 
 
-def over_sql(auth: Auth) -> Login | None:
+def require_database_login(auth: Auth) -> DatabaseLogin | None:
+    """Returns the login, None without auth. Raises ToolFailed for auth that is no login."""
     if auth.login is None and (auth.headers or auth.params):
         raise ToolFailed("auth_failed", "a database takes a user name and a password: use basic")
     return auth.login

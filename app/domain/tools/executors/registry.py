@@ -1,4 +1,4 @@
-"""Which executor runs which type of tool."""
+"""The executor of each type of tool."""
 
 from typing import Any, Final
 

@@ -6,78 +6,85 @@ import msgspec
 from yarl import URL
 
 from app.domain.tools.configs import Endpoint, RestApiConfig, RestInput
+from app.domain.tools.errors import ToolFailed
 from app.domain.tools.executors import http
-from app.domain.tools.executors.protocol import Surroundings, Task, ToolFailed
+from app.domain.tools.executors.protocol import ExecutorEnvironment, Task
 
-_PARAM = re.compile(r"\{([^{}/]+)\}")
-_DOTS = {".", ".."}
-_BETWEEN = re.compile(r"[/\\]")
+_PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
+_DOT_SEGMENTS = {".", ".."}
+_SEPARATOR = re.compile(r"[/\\]")
 
 
-async def run(task: Task[RestApiConfig], around: Surroundings) -> dict[str, Any]:
+async def run(task: Task[RestApiConfig], environment: ExecutorEnvironment) -> dict[str, Any]:
     try:
-        given = msgspec.convert(task.input, RestInput)
+        arguments = msgspec.convert(task.input, RestInput)
     except msgspec.ValidationError as error:
         raise ToolFailed("runtime_error", f"the input cannot be used: {error}") from error
-    endpoint = _chosen(task.config, given.endpoint)
+    endpoint = _find_endpoint(task.config, arguments.endpoint)
     call = http.Call(
         endpoint.method,
-        address(task.config.base_url, endpoint, endpoint.default_params | given.params),
+        _build_url(task.config.base_url, endpoint, endpoint.default_params | arguments.params),
         endpoint.default_headers,
-        given.headers,
-        given.body,
+        arguments.headers,
+        arguments.body,
         task.config.retry_count,
     )
-    return await http.send(around.egress, call, task.auth, task.seconds)
+    return await http.send(environment.egress, call, task.auth, task.timeout_seconds)
 
 
-def _chosen(config: RestApiConfig, name: str | None) -> Endpoint:
+def _find_endpoint(config: RestApiConfig, name: str | None) -> Endpoint:
     if name is None and len(config.endpoints) == 1:
         return next(iter(config.endpoints.values()))
-    found = config.endpoints.get(name or "")
-    if found is None:
-        known = ", ".join(list(config.endpoints)[:20])
-        raise ToolFailed("runtime_error", f"say in `endpoint` which one to call: {known}")
-    return found
+    endpoint = config.endpoints.get(name or "")
+    if endpoint is None:
+        names = ", ".join(list(config.endpoints)[:20])
+        raise ToolFailed("runtime_error", f"set `endpoint` to one of these: {names}")
+    return endpoint
 
 
-def address(base_url: str, endpoint: Endpoint, params: dict[str, Any]) -> URL:
-    """Parameters fill the path, each as one piece whatever it holds; the rest is the query."""
-    path, _, fixed = endpoint.path.partition("?")
-    names = _PARAM.findall(endpoint.path)
+def _build_url(base_url: str, endpoint: Endpoint, params: dict[str, Any]) -> URL:
+    """Puts parameters into the placeholders of the path, and all others into the query."""
+    path, _, fixed_query = endpoint.path.partition("?")
+    names = _PLACEHOLDER.findall(endpoint.path)
     missing = [name for name in names if params.get(name) is None or params[name] == ""]
     if missing:
         raise ToolFailed("runtime_error", f"the path needs {', '.join(missing)} in `params`")
     base = URL(base_url)
-    whole = base.raw_path.rstrip("/") + _filled(path, params)
-    url = base.with_path("/").with_query(None)
-    target = URL(f"{str(url).rstrip('/')}{_plain(whole)}", encoded=True)
+    full_path = base.raw_path.rstrip("/") + _fill_path(path, params)
+    origin = str(base.with_path("/").with_query(None)).rstrip("/")
+    url = URL(f"{origin}{_encode_path(full_path)}", encoded=True)
     query = [*base.query.items()]
-    for name, value in URL(f"/?{fixed}").query.items():
-        query.append((name, _PARAM.sub(lambda match: http.text_of(params[match.group(1)]), value)))
-    # What the config fixes is not for whoever calls to say.
-    taken = {*names, *(name for name, _ in query)}
+    for name, value in URL(f"/?{fixed_query}").query.items():
+        text = _PLACEHOLDER.sub(lambda match: http.url_text(params[match.group(1)]), value)
+        query.append((name, text))
+    # The input does not replace query parameters of the config.
+    used_names = {*names, *(name for name, _ in query)}
     for name, value in params.items():
-        if name not in taken:
+        if name not in used_names:
             values = value if isinstance(value, list) else [value]
-            query += [(name, http.text_of(item)) for item in values if item is not None]
-    return target.with_query(query) if query else target
+            query += [(name, http.url_text(item)) for item in values if item is not None]
+    return url.with_query(query) if query else url
 
 
-def _filled(path: str, params: dict[str, Any]) -> str:
-    """Each parameter is one piece of the path: what would lead elsewhere is encoded, dots too."""
-    filled = _PARAM.sub(lambda match: _piece(http.text_of(params[match.group(1)])), path)
-    if not _DOTS.isdisjoint(filled.split("/")):
+def _fill_path(path: str, params: dict[str, Any]) -> str:
+    """Replaces each placeholder by one path segment."""
+
+    def encode(match: re.Match[str]) -> str:
+        return _encode_segment(http.url_text(params[match.group(1)]))
+
+    full_path = _PLACEHOLDER.sub(encode, path)
+    if not _DOT_SEGMENTS.isdisjoint(full_path.split("/")):
         raise ToolFailed("runtime_error", "`params` must not put . or .. into the path")
-    return filled
+    return full_path
 
 
-def _piece(text: str) -> str:
+def _encode_segment(text: str) -> str:
+    """Encodes slashes, and also dots where they would be `.` or `..` segments."""
     encoded = quote(text, safe="")
-    climbs = not _DOTS.isdisjoint(_BETWEEN.split(unquote(text)))
-    return encoded.replace(".", "%2E") if climbs else encoded
+    has_dot_segment = not _DOT_SEGMENTS.isdisjoint(_SEPARATOR.split(unquote(text)))
+    return encoded.replace(".", "%2E") if has_dot_segment else encoded
 
 
-def _plain(path: str) -> str:
-    """What a config's path has in it that no URL may."""
+def _encode_path(path: str) -> str:
+    """Encodes the characters that a URL path may not have; keeps what is encoded already."""
     return quote(path, safe="/%:@!$&'()*+,;=-._~")

@@ -3,27 +3,28 @@ from typing import Any
 import msgspec
 
 from app.domain.tools.configs import ScriptConfig
-from app.domain.tools.executors import sandboxed
-from app.domain.tools.executors.protocol import Surroundings, Task, ToolFailed
+from app.domain.tools.errors import ToolFailed
+from app.domain.tools.executors import user_code
+from app.domain.tools.executors.protocol import ExecutorEnvironment, Task
 from app.kit.sandbox.program import Program
 
 
-async def run(task: Task[ScriptConfig], around: Surroundings) -> Any:
-    """The input as JSON on standard input; what it prints is the output, as JSON if it is that."""
+async def run(task: Task[ScriptConfig], environment: ExecutorEnvironment) -> Any:
+    """The script reads its input as JSON from standard input. Its standard output is the output
+    when it is JSON; else the output has standard output, standard error and exit code as texts.
+    """
     config = task.config
     program = Program(language=config.runtime, files=config.files, entry=config.entrypoint)
-    given = msgspec.json.encode(task.input)
-    ran = await sandboxed.run(around, program, given, task.seconds, config.packages)
-    printed = {
-        "stdout": ran.output.decode(errors="replace"),
-        "stderr": ran.log.decode(errors="replace"),
-        "exit_code": ran.exit_code,
+    run = await user_code.run_program(environment, program, task, config.packages)
+    texts = {
+        "stdout": run.output.decode(errors="replace"),
+        "stderr": run.log.decode(errors="replace"),
+        "exit_code": run.exit_code,
     }
-    if ran.exit_code != 0:
-        log = sandboxed.log_of(ran)
-        said = f"the script ended with {ran.exit_code}" + (f": {log}" if log else "")
-        raise ToolFailed("runtime_error", said, printed)
+    if run.exit_code != 0:
+        message = user_code.append_log(f"the script ended with {run.exit_code}", run)
+        raise ToolFailed("runtime_error", message, texts)
     try:
-        return msgspec.json.decode(ran.output)
+        return msgspec.json.decode(run.output)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return printed
+        return texts

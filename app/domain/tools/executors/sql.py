@@ -1,7 +1,8 @@
-"""What of SQL a tool may send. Nobody's text is sent on: it is parsed, judged, and written anew.
+"""Decides which SQL a tool may send. The text of the input is never sent: it is parsed, validated,
+and rendered again from the syntax tree.
 
-So a comment that hides a second statement, or one that only the server reads as code, is gone; and
-what the parser did not understand as a whole is refused.
+So comments are removed, also those that hide a second statement or that a server reads as code.
+A statement that the parser does not understand completely is rejected.
 """
 
 import logging
@@ -14,16 +15,18 @@ import msgspec
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
-# It repeats what it cannot parse, and that is nobody's business.
+from app.domain.tools.errors import StatementRejected
+
+# The library logs the text that it cannot parse, which can have secrets.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 DIALECTS: Final = {"postgresql": "postgres", "mysql": "mysql", "sqlite": "sqlite"}
-_CHARS = 20_000
-_MOST_NODES = 5_000
-# An ordinary statement takes one or two a word; some nestings double them with each level.
-_MOST_STEPS = 60_000
+_MAX_CHARS = 20_000
+_MAX_NODES = 5_000
+# An ordinary statement takes one or two steps per word. Some nested ones double them per level.
+_MAX_STEPS = 60_000
 
-_KINDS: Final[tuple[tuple[type[exp.Expression], str], ...]] = (
+_OPERATIONS: Final[tuple[tuple[type[exp.Expression], str], ...]] = (
     (exp.Insert, "insert"),
     (exp.Update, "update"),
     (exp.Delete, "delete"),
@@ -33,10 +36,10 @@ _KINDS: Final[tuple[tuple[type[exp.Expression], str], ...]] = (
     (exp.Drop, "drop"),
     (exp.TruncateTable, "truncate"),
 )
-_READS: Final = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
-# Whatever else a statement can be or hold that is more than data.
-_NEVER: Final = tuple(
-    found
+_READ_NODES: Final = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
+# Nodes that do more than read or write data.
+_FORBIDDEN_NODES: Final = tuple(
+    node_type
     for name in (
         "Command",
         "Copy",
@@ -68,11 +71,11 @@ _NEVER: Final = tuple(
         "SessionParameter",
         "Hint",
     )
-    if (found := getattr(exp, name, None)) is not None
+    if (node_type := getattr(exp, name, None)) is not None
 )
-# Functions that reach beyond the data: files, other servers, settings, other sessions, or SQL given
-# as text. Everything of Postgres' own administration goes by its prefix.
-_FUNCTIONS: Final = re.compile(
+# Functions with access to files, other servers, settings or other sessions, and those that run SQL
+# from a text. The administration functions of Postgres have a common prefix.
+_FORBIDDEN_FUNCTIONS: Final = re.compile(
     r"(pg_(?!typeof$|size_pretty$|column_size$|table_size$|relation_size$|total_relation_size$)"
     r"|lo_|lo$|loread$|lowrite$|dblink|set_config$|current_setting$|setval$|nextval$"
     r"|query_to_xml|table_to_xml|schema_to_xml|database_to_xml|cursor_to_xml"
@@ -83,136 +86,136 @@ _FUNCTIONS: Final = re.compile(
     r"|load_extension$|readfile$|writefile$|edit$|fsdir$|fts3_tokenizer$|sqlite_|pragma_"
     r"|randomblob$|zeroblob$|generate_series_unbounded$)"
 )
-# Postgres calls a function also for `(value).name` and `row.name`.
-_ATTRIBUTES: Final = re.compile(
+# Postgres also calls a function for `(value).name` and `row.name`.
+_FORBIDDEN_ATTRIBUTES: Final = re.compile(
     r"(pg_|lo_|dblink|nextval$|current_setting$|txid_|ts_stat$|crosstab|binary_upgrade_|brin_"
     r"|gin_clean|postgres_fdw|plpy|plperl)"
 )
-_SECRETS: Final = re.compile(
+_FORBIDDEN_TABLES: Final = re.compile(
     r"(pg_shadow|pg_authid|_?pg_user_mappings?|user_mapping_options|pg_hba_file_rules"
     r"|pg_ident_file_mappings|pg_file_settings|pg_config|pg_largeobject|pg_subscription|pg_settings"
     r"|pragma_.*|sqlite_dbpage|sqlite_stmt|dbstat|bytecode|tables_used)$"
 )
-# What holds data. A function or a trigger holds code that nobody would judge when it runs.
-_MADE: Final = {"TABLE", "VIEW", "INDEX", "SEQUENCE", "SCHEMA", "TYPE", "DATABASE"}
-
-
-class Rejected(Exception):
-    """The statement is not run. The message says why."""
+# Objects that hold data. A function or a trigger holds code, which would run without validation.
+_CREATABLE: Final = {"TABLE", "VIEW", "INDEX", "SEQUENCE", "SCHEMA", "TYPE", "DATABASE"}
 
 
 class Statement(msgspec.Struct, frozen=True):
+    """A validated statement, with the operations that it does."""
+
     sql: str
-    kinds: frozenset[str]
+    operations: frozenset[str]
 
     @property
-    def only_reads(self) -> bool:
-        return self.kinds == {"select"}
+    def is_read_only(self) -> bool:
+        return self.operations == {"select"}
 
 
-def judged(query: str, db_type: str, allowed: list[str]) -> Statement:
-    tree = _parsed(query, DIALECTS[db_type])
-    kinds = {_kind_of(tree)}
+def validate_statement(query: str, db_type: str, allowed: list[str]) -> Statement:
+    """Raises StatementRejected for everything but one statement of the `allowed` operations."""
+    tree = _parse(query, DIALECTS[db_type])
+    operations = {_statement_operation(tree)}
     for count, node in enumerate(tree.walk()):
-        if count > _MOST_NODES:
-            raise Rejected("the statement is too long")
-        _check(node, db_type)
-        kinds |= _kinds_in(node)
-    denied = sorted(kinds - set(allowed))
+        if count > _MAX_NODES:
+            raise StatementRejected("the statement is too long")
+        _check_node(node, db_type)
+        operations |= _node_operations(node)
+    denied = sorted(operations - set(allowed))
     if denied:
-        raise Rejected(f"{denied[0]} is not among the allowed operations")
-    return Statement(_written(tree, db_type), frozenset(kinds))
+        raise StatementRejected(f"{denied[0]} is not among the allowed operations")
+    return Statement(_render(tree, db_type), frozenset(operations))
 
 
-def _parsed(query: str, dialect: str) -> Any:
-    if len(query) > _CHARS:
-        raise Rejected(f"the statement has more than {_CHARS} characters")
+def _parse(query: str, dialect: str) -> Any:
+    if len(query) > _MAX_CHARS:
+        raise StatementRejected(f"the statement has more than {_MAX_CHARS} characters")
     if "\0" in query:
-        raise Rejected("the statement has a NUL character in it")
+        raise StatementRejected("the statement has a NUL character in it")
     try:
-        trees = _trees(query, Dialect.get_or_raise(dialect))
-        found = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
-    except Rejected:
+        statements = _parse_statements(query, Dialect.get_or_raise(dialect))
+    except StatementRejected:
         raise
     except Exception as error:
-        raise Rejected("the statement cannot be parsed") from error
-    if len(found) != 1:
-        raise Rejected("give exactly one statement")
-    return found[0]
+        raise StatementRejected("the statement cannot be parsed") from error
+    if len(statements) != 1:
+        raise StatementRejected("give exactly one statement")
+    return statements[0]
 
 
-def _trees(query: str, dialect: Dialect) -> list[Any]:
+def _parse_statements(query: str, dialect: Dialect) -> list[Any]:
     tokens = dialect.tokenize(query)
-    comments = [said for token in tokens for said in token.comments]
-    if any(said.startswith(_CODE) for said in comments):
-        raise Rejected("a comment that a server reads as code is never sent")
-    if any(";" in said for said in comments):
-        raise Rejected("a comment hides the end of a statement")
-    return list(_bounded(dialect.parser_class)(dialect=dialect).parse(tokens, query))
+    comments = [comment for token in tokens for comment in token.comments]
+    if any(comment.startswith(_CODE_COMMENTS) for comment in comments):
+        raise StatementRejected("a comment that a server reads as code is never sent")
+    if any(";" in comment for comment in comments):
+        raise StatementRejected("a comment hides the end of a statement")
+    parser = _limit_steps(dialect.parser_class)(dialect=dialect)
+    trees = parser.parse(tokens, query)
+    return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
 
 
-# MySQL's and MariaDB's `/*! … */` and `/*M! … */`.
-_CODE: Final = ("!", "M!")
+# MySQL's and MariaDB's `/*! ... */` and `/*M! ... */`.
+_CODE_COMMENTS: Final = ("!", "M!")
 
 
 @cache
-def _bounded(parser: Any) -> Any:
-    """A parser that gives up where going back and forth takes too long."""
+def _limit_steps(parser: Any) -> Any:
+    """Returns a subclass of the parser that stops when backtracking takes too many steps."""
 
-    class Bounded(parser):  # type: ignore[misc]
+    class LimitedParser(parser):  # type: ignore[misc]
         steps = 0
 
         def _advance(self, times: int = 1) -> None:
             self.steps += 1
-            if self.steps > _MOST_STEPS:
-                raise Rejected("the statement is nested too deeply")
+            if self.steps > _MAX_STEPS:
+                raise StatementRejected("the statement is nested too deeply")
             super()._advance(times)
 
-    return Bounded
+    return LimitedParser
 
 
-def _kind_of(tree: Any) -> str:
-    for kind, name in _KINDS:
-        if isinstance(tree, kind):
-            return name
-    if isinstance(tree, _READS):
+def _statement_operation(tree: Any) -> str:
+    for node_type, operation in _OPERATIONS:
+        if isinstance(tree, node_type):
+            return operation
+    if isinstance(tree, _READ_NODES):
         return "select"
-    raise Rejected("this kind of statement is never run")
+    raise StatementRejected("this kind of statement is never run")
 
 
-def _kinds_in(node: Any) -> set[str]:
-    """What a part of a statement does, besides what its name says."""
-    kinds = {name for kind, name in _KINDS if isinstance(node, kind)}
+def _node_operations(node: Any) -> set[str]:
+    """Returns the operations of a part of a statement, also those that its type does not name."""
+    operations = {name for node_type, name in _OPERATIONS if isinstance(node, node_type)}
     match node:
         case exp.Lock():
-            kinds.add("update")
+            operations.add("update")
         case exp.OnConflict() if node.expressions:
-            kinds.add("update")
+            operations.add("update")
         case exp.Insert() if str(node.args.get("alternative") or "").upper() == "REPLACE":
-            kinds.add("update")
+            operations.add("update")
         case exp.When() if node.args["then"].name.upper() == "DELETE":
-            kinds.add("delete")
-    return kinds
+            operations.add("delete")
+    return operations
 
 
-def _check(node: Any, db_type: str) -> None:
-    if isinstance(node, _NEVER):
-        raise Rejected(f"{type(node).__name__.upper()} is never run")
-    if isinstance(node, exp.Create) and node.kind not in _MADE:
-        raise Rejected(f"CREATE {str(node.kind)[:60]} is never run")
+def _check_node(node: Any, db_type: str) -> None:
+    if isinstance(node, _FORBIDDEN_NODES):
+        raise StatementRejected(f"{type(node).__name__.upper()} is never run")
+    if isinstance(node, exp.Create) and node.kind not in _CREATABLE:
+        raise StatementRejected(f"CREATE {str(node.kind)[:60]} is never run")
     if isinstance(node, exp.Func | exp.Anonymous):
-        for name in _names(node):
-            if _FUNCTIONS.match(name):
-                raise Rejected(f"the function {name[:60]} is never run")
-    if db_type == "postgresql" and _ATTRIBUTES.match(_attribute(node)):
-        raise Rejected(f"{_attribute(node)[:60]} is never run")
+        for name in _function_names(node):
+            if _FORBIDDEN_FUNCTIONS.match(name):
+                raise StatementRejected(f"the function {name[:60]} is never run")
+    if db_type == "postgresql" and _FORBIDDEN_ATTRIBUTES.match(_attribute_name(node)):
+        raise StatementRejected(f"{_attribute_name(node)[:60]} is never run")
     if isinstance(node, exp.Table):
-        of_the_server = db_type == "mysql" and node.db.lower() == "mysql"
-        if of_the_server or _SECRETS.match(node.name.lower()):
-            raise Rejected(f"{node.name[:60]} is never read")
+        is_system_table = db_type == "mysql" and node.db.lower() == "mysql"
+        if is_system_table or _FORBIDDEN_TABLES.match(node.name.lower()):
+            raise StatementRejected(f"{node.name[:60]} is never read")
 
 
-def _attribute(node: Any) -> str:
+def _attribute_name(node: Any) -> str:
     match node:
         case exp.Dot():
             return str(node.expression.name).lower()
@@ -221,25 +224,25 @@ def _attribute(node: Any) -> str:
     return ""
 
 
-def _names(node: Any) -> list[str]:
+def _function_names(node: Any) -> list[str]:
     if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
         return [str(node.name).lower()]
     return [str(name).lower() for name in type(node).sql_names()]
 
 
-def _written(tree: Any, db_type: str) -> str:
-    """The statement as we send it: no comments, and placeholders as the driver wants them."""
+def _render(tree: Any, db_type: str) -> str:
+    """Returns the statement without comments, and with the placeholders of the driver."""
     dialect = DIALECTS[db_type]
     try:
         if db_type != "mysql":
             text: str = tree.sql(dialect=dialect, comments=False, normalize_functions=False)
             return text
-        # This driver fills in `%s` itself, so every other % must be doubled.
+        # This driver replaces `%s` itself, so every other % must be doubled.
         mark = f"placeholder_{secrets.token_hex(16)}"
         marked = tree.transform(
             lambda node: exp.Var(this=mark) if isinstance(node, exp.Placeholder) else node
         )
         text = marked.sql(dialect=dialect, comments=False, normalize_functions=False)
     except Exception as error:
-        raise Rejected("the statement cannot be written") from error
+        raise StatementRejected("the statement cannot be rendered") from error
     return text.replace("%", "%%").replace(mark, "%s")

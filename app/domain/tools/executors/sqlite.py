@@ -1,7 +1,7 @@
 """Database tools on SQLite files, each statement in a process of its own.
 
-The library cannot be stopped in the middle of a step, and sorts on disk what does not fit into
-memory; a process can be ended, and its limits hold for both.
+SQLite cannot be interrupted within a step, and sorts large results on disk. A process can be
+killed, and has limits for memory and files.
 """
 
 from pathlib import Path
@@ -10,58 +10,63 @@ from typing import Any
 import msgspec
 
 from app.domain.tools.configs import DatabaseConfig
-from app.domain.tools.executors.protocol import Surroundings, Task, ToolFailed
-from app.domain.tools.executors.rows import result
+from app.domain.tools.errors import ToolFailed
+from app.domain.tools.executors.protocol import ExecutorEnvironment, Task
+from app.domain.tools.executors.rows import build_result
 from app.domain.tools.executors.sql import Statement
 from app.kit import child_process
 
 _CHILD = Path(__file__).with_name("sqlite_child.py")
-_FILE_MIB = 256
-_MEMORY_MIB = 768
-_MOST_FILES = 100
+_MAX_FILE_MIB = 256
+_MAX_MEMORY_MIB = 768
+_MAX_FILES = 100
 
 
-class _Answer(msgspec.Struct):
+class _Response(msgspec.Struct):
     columns: list[str] = []
     rows: list[list[Any]] = []
-    touched: int | None = None
+    affected_rows: int | None = None
     code: str | None = None
     message: str = ""
 
 
 async def run(
-    task: Task[DatabaseConfig], around: Surroundings, statement: Statement, params: list[Any]
+    task: Task[DatabaseConfig],
+    environment: ExecutorEnvironment,
+    statement: Statement,
+    params: list[Any],
 ) -> dict[str, Any]:
-    """In the tenant's own folder."""
+    """Runs the statement on a file in the tenant's own folder."""
     config = task.config
-    folder = around.settings.data_dir / "sqlite" / task.tenant_id
-    reads = list(config.allowed_operations) == ["select"]
+    folder = environment.settings.data_dir / "sqlite" / task.tenant_id
+    read_only = list(config.allowed_operations) == ["select"]
     path = folder / config.database
-    if path.is_symlink() or (reads and not path.is_file()):
+    if path.is_symlink() or (read_only and not path.is_file()):
         raise ToolFailed("connection_error", "there is no such database")
-    if not reads:
+    if not read_only:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not path.exists() and sum(1 for _ in folder.iterdir()) >= _MOST_FILES:
-            raise ToolFailed("runtime_error", f"there are {_MOST_FILES} files already")
-    asked = {
+        if not path.exists() and sum(1 for _ in folder.iterdir()) >= _MAX_FILES:
+            raise ToolFailed("runtime_error", f"there are {_MAX_FILES} files already")
+    request = {
         "path": str(path.absolute()),
-        "reads": reads,
-        "only_reads": statement.only_reads,
+        "read_only": read_only,
+        "statement_reads": statement.is_read_only,
         "sql": statement.sql,
         "params": params,
         "max_rows": config.max_rows,
     }
     try:
-        told = await child_process.run(
+        content = await child_process.run(
             _CHILD,
-            msgspec.json.encode(asked),
-            cpu_seconds=int(task.seconds) + 1,
-            memory_mib=_MEMORY_MIB,
-            file_mib=_FILE_MIB,
+            msgspec.json.encode(request),
+            cpu_seconds=int(task.timeout_seconds) + 1,
+            memory_mib=_MAX_MEMORY_MIB,
+            file_mib=_MAX_FILE_MIB,
         )
     except child_process.ProcessFailed as error:
-        raise ToolFailed("runtime_error", "the statement took more than it may") from error
-    answer = msgspec.json.decode(told, type=_Answer)
-    if answer.code is not None:
-        raise ToolFailed(answer.code, answer.message)
-    return result(answer.columns, answer.rows, answer.touched, config.max_rows)
+        message = "the statement used more time, memory or disk than it may"
+        raise ToolFailed("runtime_error", message) from error
+    response = msgspec.json.decode(content, type=_Response)
+    if response.code is not None:
+        raise ToolFailed(response.code, response.message)
+    return build_result(response.columns, response.rows, response.affected_rows, config.max_rows)

@@ -1,7 +1,7 @@
-"""One statement on one SQLite file; started by `sqlite` with limits on, and with nothing else.
+"""A child process that runs one statement on one SQLite file. `sqlite.py` starts it with limits.
 
-Takes what to do as JSON on standard input and tells what came of it on standard output. It imports
-nothing but the standard library.
+It reads the request as JSON from standard input and writes the response as JSON to standard output.
+It imports only the standard library.
 """
 
 import base64
@@ -12,18 +12,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_VALUE_BYTES = 1024 * 1024
-_PATTERN_BYTES = 1000
-_PAGES = 65_536
-_MOST_BYTES = 4 * 1024 * 1024
-_ALWAYS = {
+_MAX_VALUE_BYTES = 1024 * 1024
+_MAX_PATTERN_BYTES = 1000
+_MAX_PAGES = 65_536
+_MAX_BYTES = 4 * 1024 * 1024
+_READ_ACTIONS = {
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,
     sqlite3.SQLITE_FUNCTION,
     sqlite3.SQLITE_RECURSIVE,
     sqlite3.SQLITE_TRANSACTION,
 }
-_NEVER = {
+_FORBIDDEN_ACTIONS = {
     sqlite3.SQLITE_ATTACH,
     sqlite3.SQLITE_DETACH,
     sqlite3.SQLITE_PRAGMA,
@@ -32,82 +32,82 @@ _NEVER = {
 }
 
 
-class _TooMuch(Exception):
+class _OutputTooLarge(Exception):
     pass
 
 
 def main() -> None:
-    asked = json.load(sys.stdin)
-    json.dump(_answer(asked), sys.stdout)
+    request = json.load(sys.stdin)
+    json.dump(_respond(request), sys.stdout)
 
 
-def _answer(asked: dict[str, Any]) -> dict[str, Any]:
-    mode = "ro" if asked["reads"] else "rwc"
-    address = f"{Path(asked['path']).as_uri()}?mode={mode}"
+def _respond(request: dict[str, Any]) -> dict[str, Any]:
+    mode = "ro" if request["read_only"] else "rwc"
+    address = f"{Path(request['path']).as_uri()}?mode={mode}"
     try:
         connection = sqlite3.connect(address, uri=True, timeout=5, isolation_level=None)
     except sqlite3.Error:
-        return _failed("connection_error", "the database cannot be opened")
+        return _failure("connection_error", "the database cannot be opened")
     try:
-        return _done(connection, asked)
-    except _TooMuch:
-        return _failed("output_too_large", "the rows are more than 1 MiB; ask for less")
+        return _run_statement(connection, request)
+    except _OutputTooLarge:
+        return _failure("output_too_large", "the rows are more than 1 MiB; ask for less")
     except MemoryError:
-        return _failed("runtime_error", "the statement takes more memory than it may")
+        return _failure("runtime_error", "the statement takes more memory than it may")
     except sqlite3.Error as error:
-        refused = "not authorized" in str(error) or "prohibited" in str(error)
-        if refused:
-            return _failed("query_rejected", "the statement does what is never allowed")
-        return _failed("runtime_error", str(error)[:300])
+        if "not authorized" in str(error) or "prohibited" in str(error):
+            return _failure("query_rejected", "the statement does something forbidden")
+        return _failure("runtime_error", str(error)[:300])
     except (TypeError, ValueError, OverflowError):
-        return _failed("runtime_error", "the parameters do not fit")
+        return _failure("runtime_error", "the parameters do not fit the placeholders")
     finally:
         connection.close()
 
 
-def _failed(code: str, message: str) -> dict[str, Any]:
+def _failure(code: str, message: str) -> dict[str, Any]:
     return {"code": code, "message": message}
 
 
-def _done(connection: sqlite3.Connection, asked: dict[str, Any]) -> dict[str, Any]:
-    _confine(connection, reads=asked["reads"])
-    cursor = connection.execute(asked["sql"], asked["params"])
+def _run_statement(connection: sqlite3.Connection, request: dict[str, Any]) -> dict[str, Any]:
+    _restrict(connection, read_only=request["read_only"])
+    cursor = connection.execute(request["sql"], request["params"])
     columns = [column[0] for column in cursor.description or []]
     if not columns:
-        return {"touched": max(0, cursor.rowcount)}
+        return {"affected_rows": max(0, cursor.rowcount)}
     rows: list[list[Any]] = []
-    room = _MOST_BYTES
+    size = 0
     for row in cursor:
-        if len(rows) <= asked["max_rows"]:
-            room -= sum(len(cell) for cell in row if isinstance(cell, str | bytes))
-            if room < 0:
-                raise _TooMuch
-            rows.append([_plain(cell) for cell in row])
-        elif asked["only_reads"]:
+        if len(rows) <= request["max_rows"]:
+            size += sum(len(cell) for cell in row if isinstance(cell, str | bytes))
+            if size > _MAX_BYTES:
+                raise _OutputTooLarge
+            rows.append([_to_json(cell) for cell in row])
+        elif request["statement_reads"]:
             break
     return {"columns": columns, "rows": rows}
 
 
-def _confine(connection: sqlite3.Connection, *, reads: bool) -> None:
-    connection.execute(f"PRAGMA max_page_count = {_PAGES}")
+def _restrict(connection: sqlite3.Connection, *, read_only: bool) -> None:
+    connection.execute(f"PRAGMA max_page_count = {_MAX_PAGES}")
     connection.execute("PRAGMA trusted_schema = off")
-    # Memory is limited; what the library would write to a temporary folder is not.
+    # The process has a limit for memory, but none for files in the temporary folder.
     connection.execute("PRAGMA temp_store = memory")
-    if reads:
+    if read_only:
         connection.execute("PRAGMA query_only = on")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_BYTES)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, _PATTERN_BYTES)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, _MAX_PATTERN_BYTES)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, 100_000)
 
-    def judge(action: int, *_: object) -> int:
-        refused = action in _NEVER or (reads and action not in _ALWAYS)
-        return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
+    def authorize(action: int, *_: object) -> int:
+        is_write = action not in _READ_ACTIONS
+        is_denied = action in _FORBIDDEN_ACTIONS or (read_only and is_write)
+        return sqlite3.SQLITE_DENY if is_denied else sqlite3.SQLITE_OK
 
-    connection.set_authorizer(judge)
+    connection.set_authorizer(authorize)
 
 
-def _plain(cell: Any) -> Any:
+def _to_json(cell: Any) -> Any:
     if isinstance(cell, bytes):
         return base64.b64encode(cell).decode()
     if isinstance(cell, float) and not math.isfinite(cell):

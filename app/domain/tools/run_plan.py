@@ -1,0 +1,83 @@
+"""Resolves how a tool runs for an agent: the merged config, and the auth that applies."""
+
+from typing import Any
+
+import msgspec
+
+from app.domain.tools import auth_configs, configs, registry
+from app.domain.tools.auth_configs import AuthConfig
+from app.domain.tools.configs import Config
+from app.domain.vault.service import CredentialUser
+from app.kit.crypto import Keyring, SealContext
+from app.kit.egress import Guard
+from db.fast import Row
+from db.models import AgentTool
+
+
+class RunPlan(msgspec.Struct, frozen=True):
+    """`user` is the tool or agent that an access rule of the credential must name."""
+
+    tool_id: str
+    tool_type: str
+    config: Config
+    auth_type: str
+    sealed_auth: bytes | None
+    seal_context: SealContext
+    user: CredentialUser
+
+    def open_auth_config(self, keyring: Keyring, guard: Guard) -> AuthConfig | None:
+        """Raises AuthDestinationMismatch when it was stored for another destination."""
+        if self.sealed_auth is None:
+            return None
+        content = keyring.open(self.sealed_auth, self.seal_context)
+        destination = registry.destination(self.tool_type, self.config, guard)
+        return auth_configs.decode(self.auth_type, content, destination)
+
+
+def override_seal_context(tenant_id: str, attachment_id: str) -> SealContext:
+    return SealContext.of(AgentTool.override_auth, tenant_id, attachment_id)
+
+
+def build_plan(row: Row, agent_id: str | None, guard: Guard) -> RunPlan:
+    """Builds the plan from a row of `queries.load_tool` or `queries.start_execution`. Raises
+    Invalid when the agent's override does not fit the tool's config.
+    """
+    tool_id, tool_type, tenant_id = row["tool_id"], row["tool_type"], row["tenant_id"]
+    tool_config = msgspec.json.decode(row["config"])
+    plan = RunPlan(
+        tool_id,
+        tool_type,
+        registry.parse_config(tool_type, tool_config),
+        row["auth_type"],
+        row["auth_config"],
+        registry.seal_context(tenant_id, tool_id),
+        CredentialUser("tool", tool_id),
+    )
+    if agent_id is None or row["attachment_id"] is None or row["config_override"] is None:
+        return plan
+    override: dict[str, Any] = msgspec.json.decode(row["config_override"])
+    config = apply_override(tool_type, tool_config, override, guard)
+    if row["override_auth"] is not None:
+        return msgspec.structs.replace(
+            plan,
+            config=config,
+            sealed_auth=row["override_auth"],
+            seal_context=override_seal_context(tenant_id, row["attachment_id"]),
+            user=CredentialUser("agent", agent_id),
+        )
+    if configs.destination(config, guard) != configs.destination(plan.config, guard):
+        # The tool's auth is for its own host only.
+        return msgspec.structs.replace(plan, config=config, auth_type="none", sealed_auth=None)
+    return msgspec.structs.replace(plan, config=config)
+
+
+def apply_override(
+    tool_type: str, tool_config: dict[str, Any], override: dict[str, Any], guard: Guard
+) -> Config:
+    """Returns the merged config. It may use plain HTTP: the caller decides about its auth."""
+    merged = configs.select_known_keys(tool_type, configs.merge(tool_config, override))
+    return configs.validate(tool_type, merged, guard, "config_override", allow_http=True)
+
+
+def timeout_seconds(config: Config) -> float:
+    return config.timeout_ms / 1000
