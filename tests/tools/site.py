@@ -1,4 +1,4 @@
-"""A web site that tools call: it keeps what it was asked, and answers as a test wants."""
+"""A web site that tools call. It records the requests, and responds with a test's handler."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,9 +11,9 @@ from multidict import CIMultiDict
 from tests.peer import Handler, Peer
 
 
-class Seen(msgspec.Struct):
+class ReceivedRequest(msgspec.Struct):
     method: str
-    path: str  # as it came, still encoded
+    path: str  # still encoded
     headers: CIMultiDict[str]
     body: bytes
 
@@ -29,52 +29,52 @@ class Seen(msgspec.Struct):
 class Site(Peer):
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[Seen] = []
-        self.answer: Handler = fine
+        self.requests: list[ReceivedRequest] = []
+        self.handler: Handler = respond_ok
 
     @property
-    def last(self) -> Seen:
-        return self.seen[-1]
+    def last(self) -> ReceivedRequest:
+        return self.requests[-1]
 
     def routes(self) -> dict[str, Handler]:
-        return {r"* /{rest:[\s\S]*}": self._answer}
+        return {r"* /{rest:[\s\S]*}": self._respond}
 
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
+    async def _respond(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         headers = CIMultiDict(request.headers)
-        self.seen.append(Seen(request.method, request.raw_path, headers, body))
-        return await self.answer(request)
+        self.requests.append(ReceivedRequest(request.method, request.raw_path, headers, body))
+        return await self.handler(request)
 
 
-async def fine(_request: web.Request) -> web.StreamResponse:
+async def respond_ok(_request: web.Request) -> web.StreamResponse:
     return web.json_response({"ok": True})
 
 
-def always(
+def respond_with(
     body: str | bytes = b"", *, status: int = 200, headers: dict[str, str] | None = None
 ) -> Handler:
-    async def answer(_request: web.Request) -> web.StreamResponse:
+    async def respond(_request: web.Request) -> web.StreamResponse:
         content = body.encode() if isinstance(body, str) else body
         return web.Response(status=status, body=content, headers=headers)
 
-    return answer
+    return respond
 
 
-def first(*statuses: int, then: int = 200) -> Handler:
-    """Each of these once, in their order."""
-    left = list(statuses)
+def respond_in_turn(*statuses: int, then: int = 200) -> Handler:
+    """Responds with each status once in this order, and then with `then`."""
+    remaining = list(statuses)
 
-    async def answer(_request: web.Request) -> web.StreamResponse:
-        return web.json_response({"ok": True}, status=left.pop(0) if left else then)
+    async def respond(_request: web.Request) -> web.StreamResponse:
+        return web.json_response({"ok": True}, status=remaining.pop(0) if remaining else then)
 
-    return answer
+    return respond
 
 
 @asynccontextmanager
 async def open_site() -> AsyncIterator[Site]:
-    made = Site()
-    await made.start()
+    site = Site()
+    await site.start()
     try:
-        yield made
+        yield site
     finally:
-        await made.close()
+        await site.close()

@@ -37,13 +37,13 @@ _STATEMENTS = [
 ]
 
 
-class Shop(msgspec.Struct):
+class MysqlShop(msgspec.Struct):
     """A server with a table, and somebody whose tools ask it."""
 
     client: Client
     port: int
 
-    async def ask(self, query: str, *params: Any, **config: Any) -> dict[str, Any]:
+    async def run_query(self, query: str, *params: Any, **config: Any) -> dict[str, Any]:
         password = config.pop("password", PASSWORD)
         tool = {
             "name": "Shop",
@@ -59,13 +59,13 @@ class Shop(msgspec.Struct):
                 **config,
             },
         }
-        made = await self.client.post("/v1/tools", tool)
-        assert made.status_code == 201, made.text
-        path = f"/v1/tools/{made.json()['data']['id']}/execute"
-        done = await self.client.post(path, {"input": {"query": query, "params": list(params)}})
-        assert done.status_code == 200, done.text
-        found: dict[str, Any] = done.json()["data"]
-        return found
+        created = await self.client.post("/v1/tools", tool)
+        assert created.status_code == 201, created.text
+        path = f"/v1/tools/{created.json()['data']['id']}/execute"
+        response = await self.client.post(path, {"input": {"query": query, "params": list(params)}})
+        assert response.status_code == 200, response.text
+        execution: dict[str, Any] = response.json()["data"]
+        return execution
 
 
 @contextmanager
@@ -93,10 +93,10 @@ async def port() -> AsyncIterator[int]:
     program = shutil.which("mariadbd", path=f"{os.environ['PATH']}:/usr/sbin")
     if program is None:
         pytest.fail("mariadbd is not installed (Debian: mariadb-server-core, mariadb-client-core)")
-    folder, found = Path(tempfile.mkdtemp(prefix="parley-mariadb-")), free_port()
-    with _server(program, folder, found):
+    folder, port = Path(tempfile.mkdtemp(prefix="parley-mariadb-")), free_port()
+    with _server(program, folder, port):
         await _prepare(f"{folder}/socket")
-        yield found
+        yield port
 
 
 async def _prepare(socket: str) -> None:
@@ -115,13 +115,13 @@ async def _prepare(socket: str) -> None:
 
 
 @pytest.fixture
-async def shop(world: World, worker: WorkerProcess, port: int) -> Shop:
-    return Shop(await world.user("tenant_admin"), port)
+async def shop(world: World, worker: WorkerProcess, port: int) -> MysqlShop:
+    return MysqlShop(await world.user("tenant_admin"), port)
 
 
-async def test_rows_come_with_their_columns_and_plain_values(shop: Shop) -> None:
-    done = await shop.ask("SELECT name, price, added FROM items WHERE id = ?", 1)
-    assert done["output"] == {
+async def test_rows_come_with_their_columns_and_plain_values(shop: MysqlShop) -> None:
+    execution = await shop.run_query("SELECT name, price, added FROM items WHERE id = ?", 1)
+    assert execution["output"] == {
         "columns": ["name", "price", "added"],
         "rows": [["100% wool", 12.5, "2026-01-01T10:00:00"]],
         "row_count": 1,
@@ -129,30 +129,30 @@ async def test_rows_come_with_their_columns_and_plain_values(shop: Shop) -> None
     }
 
 
-async def test_a_percent_sign_in_the_query_is_no_placeholder(shop: Shop) -> None:
-    done = await shop.ask("SELECT name FROM items WHERE name LIKE '100%' AND id = ?", 1)
-    assert done["output"]["rows"] == [["100% wool"]]
+async def test_a_percent_sign_in_the_query_is_no_placeholder(shop: MysqlShop) -> None:
+    execution = await shop.run_query("SELECT name FROM items WHERE name LIKE '100%' AND id = ?", 1)
+    assert execution["output"]["rows"] == [["100% wool"]]
 
 
-async def test_a_parameter_is_a_value_whatever_it_holds(shop: Shop) -> None:
+async def test_a_parameter_is_a_value_whatever_it_holds(shop: MysqlShop) -> None:
     nasty = "x' OR 1=1; DROP TABLE items; -- \\"
-    done = await shop.ask("SELECT count(*) FROM items WHERE name = ?", nasty)
-    assert done["output"]["rows"] == [[0]]
+    execution = await shop.run_query("SELECT count(*) FROM items WHERE name = ?", nasty)
+    assert execution["output"]["rows"] == [[0]]
 
 
-async def test_rows_are_cut_at_max_rows(shop: Shop) -> None:
-    done = await shop.ask("SELECT id FROM items ORDER BY id", max_rows=2)
-    assert (done["output"]["rows"], done["output"]["truncated"]) == ([[1], [2]], True)
+async def test_rows_are_cut_at_max_rows(shop: MysqlShop) -> None:
+    execution = await shop.run_query("SELECT id FROM items ORDER BY id", max_rows=2)
+    assert (execution["output"]["rows"], execution["output"]["truncated"]) == ([[1], [2]], True)
 
 
-async def test_a_change_is_kept_where_it_is_allowed(shop: Shop) -> None:
+async def test_a_change_is_kept_where_it_is_allowed(shop: MysqlShop) -> None:
     allowed = ["select", "insert"]
-    done = await shop.ask(
+    execution = await shop.run_query(
         "INSERT INTO items (name) VALUES (?)", "cotton", allowed_operations=allowed
     )
-    assert done["output"]["row_count"] == 1
-    seen = await shop.ask("SELECT count(*) FROM items WHERE name = 'cotton'")
-    assert seen["output"]["rows"] == [[1]]
+    assert execution["output"]["row_count"] == 1
+    stored = await shop.run_query("SELECT count(*) FROM items WHERE name = 'cotton'")
+    assert stored["output"]["rows"] == [[1]]
 
 
 @pytest.mark.parametrize(
@@ -166,18 +166,18 @@ async def test_a_change_is_kept_where_it_is_allowed(shop: Shop) -> None:
         "SELECT 1 /*!50000 UNION SELECT count(*) FROM items */",
     ],
 )
-async def test_what_does_more_than_read_is_rejected(shop: Shop, query: str) -> None:
-    done = await shop.ask(query)
-    assert done["error"]["code"] == "query_rejected"
+async def test_what_does_more_than_read_is_rejected(shop: MysqlShop, query: str) -> None:
+    execution = await shop.run_query(query)
+    assert execution["error"]["code"] == "query_rejected"
 
 
-async def test_a_wrong_password_is_told_apart(shop: Shop) -> None:
-    done = await shop.ask("SELECT 1", password="not-the-one")
-    assert done["error"]["code"] == "auth_failed"
+async def test_a_wrong_password_is_told_apart(shop: MysqlShop) -> None:
+    execution = await shop.run_query("SELECT 1", password="not-the-one")
+    assert execution["error"]["code"] == "auth_failed"
 
 
-async def test_the_server_ends_what_takes_too_long(shop: Shop) -> None:
+async def test_the_server_ends_what_takes_too_long(shop: MysqlShop) -> None:
     columns = "information_schema.columns"
     query = f"SELECT count(*) FROM {columns} a, {columns} b, {columns} c, {columns} d"
-    done = await shop.ask(query, timeout_ms=1000)
-    assert (done["status"], done["error"]["code"]) == ("timeout", "timeout")
+    execution = await shop.run_query(query, timeout_ms=1000)
+    assert (execution["status"], execution["error"]["code"]) == ("timeout", "timeout")

@@ -1,4 +1,4 @@
-"""A Postgres that a tenant might have: on TCP, with users who need a password."""
+"""A Postgres server of a tenant: on TCP, with users who need a password."""
 
 import asyncio
 import shutil
@@ -14,14 +14,25 @@ from app.local.postgres import Postgres
 from tests.ports import free_port
 
 USER, PASSWORD, DATABASE = "shop", "Correct7Horse-shop", "shop"
+_TABLES = """
+CREATE TABLE people (id int PRIMARY KEY, name text NOT NULL, about jsonb);
+INSERT INTO people SELECT n, 'person ' || n FROM generate_series(1, 250) AS n;
+CREATE TABLE notes (id serial PRIMARY KEY, text text);
+CREATE FUNCTION written() RETURNS int LANGUAGE sql VOLATILE AS
+    $$ INSERT INTO notes (text) VALUES ('by a function') RETURNING id $$;
+CREATE FUNCTION fails() RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'no such order'; END $$;
+CREATE FUNCTION slow() RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM pg_sleep(60); RETURN 1; END $$;
+"""
 _HBA = """
 local all all trust
 host all all 127.0.0.1/32 scram-sha-256
 """
 
 
-class OutsidePostgres:
-    """`connect` is the owner's own way in, beside the tools."""
+class TenantPostgres:
+    """`connect` connects as the superuser, without a tool."""
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
@@ -63,11 +74,17 @@ class OutsidePostgres:
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[OutsidePostgres]:
+async def start_postgres() -> AsyncIterator[TenantPostgres]:
     folder = Path(tempfile.mkdtemp(prefix="parley-outside-"))
-    made = OutsidePostgres(folder)
+    postgres = TenantPostgres(folder)
     try:
-        async with asynccontextmanager(made.run)():
-            yield made
+        async with asynccontextmanager(postgres.run)():
+            yield postgres
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+async def create_tables(connection: asyncpg.Connection) -> None:
+    """Creates tables and functions as the tenant's user, and stays that user."""
+    await connection.execute(f"SET ROLE {USER}")
+    await connection.execute(_TABLES)

@@ -1,0 +1,77 @@
+"""Fixtures that several modules of this folder share. A module may define its own `tools`."""
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from tests.tools.agent_tool_client import AgentToolClient
+from tests.tools.database_tools import create_postgres_tool
+from tests.tools.factories import ToolClient, create_tool_client
+from tests.tools.site import Site, open_site
+from tests.tools.tenant_postgres import TenantPostgres, create_tables, start_postgres
+from tests.tools.token_server import TokenServer
+from tests.tools.tool_requests import WEBHOOK_TOOL, create_tool
+from tests.world import Client, World
+from workers.main import WorkerProcess
+
+
+@pytest.fixture(scope="module")
+async def tools(world: World, worker: WorkerProcess) -> ToolClient:
+    return await create_tool_client(world)
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    async with open_site() as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+async def postgres() -> AsyncIterator[TenantPostgres]:
+    async with start_postgres() as postgres:
+        yield postgres
+
+
+@pytest.fixture(scope="module")
+async def owner(postgres: TenantPostgres) -> AsyncIterator[asyncpg.Connection]:
+    """A connection of the tenant's user, with tables in its database."""
+    connection = await postgres.connect()
+    await create_tables(connection)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture(scope="module")
+async def reader(tools: ToolClient, postgres: TenantPostgres, owner: asyncpg.Connection) -> str:
+    """A tool that may only read from Postgres."""
+    return await create_postgres_tool(tools, postgres)
+
+
+@pytest.fixture(scope="module")
+async def writer(tools: ToolClient, postgres: TenantPostgres, owner: asyncpg.Connection) -> str:
+    """A tool that may change data and tables in Postgres."""
+    operations = ["select", "insert", "update", "delete", "create", "drop"]
+    return await create_postgres_tool(tools, postgres, allowed_operations=operations)
+
+
+@pytest.fixture
+async def agent_tools(world: World) -> AgentToolClient:
+    """A client of a new tenant with an agent, without a worker."""
+    client = AgentToolClient((await create_tool_client(world)).client)
+    client.agent_id = await client.create_agent()
+    return client
+
+
+@pytest.fixture
+async def webhook_id(developer: Client) -> str:
+    tool_id: str = (await create_tool(developer, **WEBHOOK_TOOL))["id"]
+    return tool_id
+
+
+@pytest.fixture
+async def token_server() -> AsyncIterator[TokenServer]:
+    server = TokenServer()
+    await server.start()
+    yield server
+    await server.close()

@@ -1,0 +1,63 @@
+"""Secrets that tests search for, and a record of everything that can be observed."""
+
+import base64
+import re
+from typing import Any
+
+import httpx
+
+from app.kit.ids import new_id
+
+
+class PlantedSecrets:
+    """Secrets by name. Each contains a core that only base64 and hex encode differently."""
+
+    def __init__(self) -> None:
+        self.cores: dict[str, str] = {}
+
+    def add(self, name: str) -> str:
+        core = f"plant{new_id('x')[-12:]}"
+        self.cores[name] = core
+        return f'{core}/+="&é:{core}'
+
+    def add_token(self, name: str) -> str:
+        core = f"plant{new_id('x')[-12:]}"
+        self.cores[name] = core
+        return f"{core}-token"
+
+    def find_in(self, text: str) -> set[str]:
+        """Returns the names of the secrets in a text, plain or encoded, also repeatedly."""
+        forms = [text, *_decode_base64(text)]
+        return {
+            name
+            for name, core in self.cores.items()
+            for form in forms
+            if core in form or core.encode().hex() in form.lower()
+        }
+
+
+def _decode_base64(text: str) -> list[str]:
+    texts = []
+    for run in set(re.findall(r"[A-Za-z0-9+/_-]{12,}", text)):
+        standard = run.replace("-", "+").replace("_", "/")
+        for skip in range(4):
+            part = standard[skip:]
+            part = part[: len(part) // 4 * 4]
+            texts.append(base64.b64decode(part).decode("latin-1"))
+    return texts
+
+
+class RunRecord:
+    """Everything that can be observed of the runs: responses, log, and requests to the site."""
+
+    def __init__(self, secrets: PlantedSecrets) -> None:
+        self.secrets = secrets
+        self.responses: list[str] = []
+        self.log = ""
+        self.received = ""
+        self.tool_ids: list[str] = []
+        self.outcomes: list[dict[str, Any]] = []
+
+    async def record_response(self, response: httpx.Response) -> None:
+        await response.aread()
+        self.responses.append(f"{response.request.url} {dict(response.headers)} {response.text}")

@@ -1,0 +1,21 @@
+"""Creates tools of type rest_api."""
+
+from typing import Any
+
+from tests.tools.factories import ToolClient
+from tests.tools.site import Site
+
+
+def build_endpoint(method: str = "GET", path: str = "/things", **fields: Any) -> dict[str, Any]:
+    return {"method": method, "path": path, **fields}
+
+
+async def create_rest_api(
+    tools: ToolClient, site: Site, endpoint: dict[str, Any] | None = None, **fields: Any
+) -> str:
+    config = {
+        "base_url": site.url,
+        "endpoints": {"one": endpoint or build_endpoint()},
+        **fields.pop("config", {}),
+    }
+    return await tools.create("rest_api", config, **fields)

@@ -1,0 +1,122 @@
+"""A tool call in a conversation runs once, also when workers die."""
+
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from app.domain.events.service import emit_dead
+from app.domain.tools import executions
+from app.services import Services
+from db.session import ALL_TENANTS
+from tests.asking import until
+from tests.model_server import Reply
+from tests.talk import Talker
+from tests.tools.chat_tools import attach_tool, list_executions
+from tests.tools.factories import ToolClient
+from tests.tools.site import Site
+from workers.main import JOBS, ON_DEAD, WorkerProcess
+from workers.runner import Runner
+
+
+@pytest.fixture
+def tools(talk: Talker) -> ToolClient:
+    return ToolClient(talk.client)
+
+
+async def _start_chat_job(talk: Talker, services: Services) -> tuple[str, str]:
+    """The path of a job, and its work."""
+    answer = await talk.client.post(f"{talk.path}/chat/async", {"message": "Order it"})
+    assert answer.status_code == 202, answer.text
+    job_id = answer.json()["job_id"]
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        sql = "SELECT work_id FROM chat_jobs WHERE id = $1"
+        return f"{talk.path}/chat/jobs/{job_id}", await (await tx.raw()).fetchval(sql, job_id)
+
+
+async def _expire_lease(services: Services, work_id: str) -> None:
+    """As it is some time after its worker was killed."""
+    sql = "UPDATE work SET lease_until = now() - interval '1 second' WHERE id = $1"
+    async with services.db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute(sql, work_id)
+
+
+async def test_a_call_is_made_once_when_its_chats_worker_dies_before_the_outcome(
+    talk: Talker, tools: ToolClient, site: Site, services: Services, worker: WorkerProcess
+) -> None:
+    release = asyncio.Event()
+
+    async def slowly(_request: web.Request) -> web.StreamResponse:
+        await release.wait()
+        return web.json_response({"order": 1})
+
+    site.handler = slowly
+    tool_id = await tools.create("webhook", {"url": site.url}, name="Order")
+    await attach_tool(talk, tool_id)
+    talk.script(Reply(texts=[], calls=[("order", {"item": 1})]), Reply(texts=["Ordered."]))
+    path, work_id = await _start_chat_job(talk, services)
+    dying = asyncio.create_task(
+        Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
+    )
+    await until(lambda: site.requests)
+    await _expire_lease(services, work_id)
+    living = asyncio.create_task(
+        Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
+    )
+    release.set()
+    await asyncio.gather(dying, living)
+    view = (await talk.client.get(path)).json()
+    assert view["status"] == "completed", view
+    assert view["reply"]["message"]["content"] == "Ordered."
+    assert len(site.requests) == 1
+    assert [record["status"] for record in await list_executions(talk, tool_id)] == ["completed"]
+
+
+async def test_a_call_is_made_once_when_its_chats_worker_dies_before_the_reply(
+    talk: Talker, tools: ToolClient, site: Site, services: Services, worker: WorkerProcess
+) -> None:
+    hold = asyncio.Event()
+    tool_id = await tools.create("webhook", {"url": site.url}, name="Order")
+    await attach_tool(talk, tool_id)
+    order = Reply(texts=[], calls=[("order", {"item": 1})])
+    talk.script(order, Reply(texts=["Lost"], hold=hold), Reply(texts=["Ordered."]))
+    path, work_id = await _start_chat_job(talk, services)
+    dying = asyncio.create_task(
+        Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
+    )
+    await until(lambda: len(talk.asked) == 2)
+    await _expire_lease(services, work_id)
+    await Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
+    hold.set()
+    await dying
+    view = (await talk.client.get(path)).json()
+    assert view["reply"]["message"]["content"] == "Ordered."
+    assert [call["status"] for call in view["reply"]["tool_calls"]] == ["completed"]
+    assert len(site.requests) == 1
+
+
+async def test_the_same_call_asked_for_twice_is_one_run(
+    talk: Talker, tools: ToolClient, site: Site, services: Services, worker: WorkerProcess
+) -> None:
+    tool_id, tenant_id = await tools.create("webhook", {"url": site.url}), talk.client.tenant_id
+    runs = [
+        executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_one")
+        for _ in range(2)
+    ]
+    first = await runs[0]
+    second = await runs[1]
+    assert first["id"] == second["id"]
+    await executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_two")
+    assert len(site.requests) == 2
+
+
+async def test_a_call_that_ran_is_told_as_it_ended_although_its_tool_is_disabled_now(
+    talk: Talker, tools: ToolClient, site: Site, services: Services, worker: WorkerProcess
+) -> None:
+    """Asked for again after a crash; told otherwise, the model might try another way."""
+    tool_id, tenant_id = await tools.create("webhook", {"url": site.url}), talk.client.tenant_id
+    first = await executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_one")
+    await talk.client.put(f"/v1/tools/{tool_id}", {"is_enabled": False})
+    again = await executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_one")
+    assert (again["id"], again["status"]) == (first["id"], "completed")
+    assert len(site.requests) == 1

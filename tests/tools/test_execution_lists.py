@@ -1,0 +1,217 @@
+"""Executions that are listed and read, and who sees their content."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.areas import AREAS
+from app.services import Services
+from db import retention
+from db.session import ALL_TENANTS
+from tests.asking import refused
+from tests.tools.execution_requests import (
+    ECHO,
+    EXECUTION_KEYS,
+    FAILING,
+    execute_sql,
+    get_execution,
+    get_tool,
+    insert_execution,
+    list_executions,
+)
+from tests.tools.factories import ToolClient, create_tool_client
+from tests.world import World
+from workers.main import WorkerProcess
+
+
+@pytest.fixture
+async def tools(world: World) -> ToolClient:
+    return await create_tool_client(world)
+
+
+# Lists
+
+
+async def test_a_record_holds_what_went_in_and_came_out(
+    tools: ToolClient, worker: WorkerProcess
+) -> None:
+    tool_id, agent_id = await tools.create("function", ECHO), await tools.create_agent()
+    data = await tools.run(tool_id, {"b": 1, "a": 2}, agent_id=agent_id)
+    record = await get_execution(tools, tool_id, data["execution_id"])
+    assert set(record) == EXECUTION_KEYS
+    assert record == {
+        "id": data["execution_id"],
+        "tool_id": tool_id,
+        "agent_id": agent_id,
+        "status": "completed",
+        "input": {"b": 1, "a": 2},
+        "output": {"b": 1, "a": 2},
+        "error": None,
+        "execution_time_ms": data["execution_time_ms"],
+        "executed_at": data["executed_at"],
+    }
+    assert await list_executions(tools, tool_id) == [record]
+
+
+async def test_a_record_of_a_failure_holds_its_error(
+    tools: ToolClient, worker: WorkerProcess
+) -> None:
+    tool_id = await tools.create("function", FAILING)
+    data = await tools.run(tool_id)
+    record = await get_execution(tools, tool_id, data["execution_id"])
+    assert (record["status"], record["output"], record["agent_id"]) == ("failed", None, None)
+    assert record["error"] == data["error"]
+
+
+async def test_a_record_is_found_under_its_own_tool_alone(
+    tools: ToolClient, world: World, worker: WorkerProcess
+) -> None:
+    tool_id, other = [await tools.create("function", ECHO) for _ in range(2)]
+    execution_id = (await tools.run(tool_id))["execution_id"]
+    path = f"/v1/tools/{other}/executions/{execution_id}"
+    refused(await tools.client.get(path), 404, "execution_not_found")
+    path = f"/v1/tools/{tool_id}/executions"
+    refused(await tools.client.get(f"{path}/exe_none"), 404, "execution_not_found")
+    stranger = await world.user("tenant_admin")
+    refused(await stranger.get(f"{path}/{execution_id}"), 404, "tool_not_found")
+    viewer = await world.user("viewer", tools.client.tenant_id)
+    assert (await viewer.get(f"{path}/{execution_id}")).status_code == 200
+
+
+async def test_a_run_is_counted_when_it_ends(tools: ToolClient, worker: WorkerProcess) -> None:
+    good, bad = await tools.create("function", ECHO), await tools.create("function", FAILING)
+    before = await get_tool(tools, good)
+    for tool_id in (good, good, bad):
+        await tools.run(tool_id)
+    loaded = [await get_tool(tools, tool_id) for tool_id in (good, bad)]
+    assert [item["usage_count"] for item in loaded] == [2, 1]
+    assert all(item["last_used_at"].endswith("Z") for item in loaded)
+    assert loaded[0]["usage_stats"]["success_rate"] == 100.0
+    assert loaded[0]["usage_stats"]["total_executions"] == 2
+    assert loaded[1]["usage_stats"]["failed"] == 1
+    assert loaded[0]["updated_at"] == before["updated_at"]
+
+
+# Recent, because the workers of tests delete old executions.
+NOON = (datetime.now(UTC) - timedelta(days=3)).replace(hour=12, minute=0, second=0, microsecond=0)
+
+
+@pytest.fixture
+async def history(tools: ToolClient, services: Services) -> tuple[str, list[str]]:
+    """A tool and four runs of it, an hour apart."""
+    tool_id = await tools.create("function", ECHO)
+    statuses = ["completed", "failed", "timeout", "completed"]
+    ids = [
+        await insert_execution(
+            services, tools, tool_id, NOON + timedelta(hours=hour), status=status
+        )
+        for hour, status in enumerate(statuses)
+    ]
+    await insert_execution(services, tools, tool_id, NOON, status="running", finished=False)
+    return tool_id, ids
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({}, [3, 2, 1, 0]),
+        ({"status": "completed"}, [3, 0]),
+        ({"status": "failed"}, [1]),
+        ({"status": "timeout"}, [2]),
+        ({"after": "{day}T13:00:00Z"}, [3, 2]),
+        ({"after": "{day}T12:59:59Z"}, [3, 2, 1]),
+        ({"before": "{day}T13:00:00Z"}, [0]),
+        ({"before": "{day}T14:30:00+01:00"}, [1, 0]),
+        ({"after": "{day}T12:00:00", "before": "{day}T15:00:00"}, [2, 1]),
+        ({"after": "{next_day}"}, []),
+        ({"per_page": 1, "page": 2}, [2]),
+        ({"status": "completed", "before": "{day}T14:00:00Z"}, [0]),
+    ],
+)
+async def test_runs_are_listed_the_latest_first_and_filtered(
+    tools: ToolClient, history: tuple[str, list[str]], params: dict[str, Any], expected: list[int]
+) -> None:
+    tool_id, ids = history
+    days = {"day": f"{NOON:%Y-%m-%d}", "next_day": f"{NOON + timedelta(days=1):%Y-%m-%d}"}
+    filters = {
+        name: value.format(**days) if isinstance(value, str) else value
+        for name, value in params.items()
+    }
+    ids_listed = [record["id"] for record in await list_executions(tools, tool_id, **filters)]
+    assert ids_listed == [ids[index] for index in expected]
+
+
+async def test_a_page_of_runs_tells_where_it_is(
+    tools: ToolClient, history: tuple[str, list[str]]
+) -> None:
+    params = {"per_page": 3, "page": 2}
+    answer = await tools.client.get(f"/v1/tools/{history[0]}/executions", params=params)
+    expected = {"page": 2, "per_page": 3, "total": 4, "total_pages": 2}
+    assert answer.json()["pagination"] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("status", "running"),
+        ("status", "x"),
+        ("after", "yesterday"),
+        ("before", "2026-13-01"),
+        ("page", 0),
+        ("per_page", 101),
+    ],
+)
+async def test_a_wrong_parameter_of_the_list_is_named(
+    tools: ToolClient, history: tuple[str, list[str]], name: str, value: Any
+) -> None:
+    answer = await tools.client.get(f"/v1/tools/{history[0]}/executions", params={name: value})
+    assert name in refused(answer, 422, "validation_error")["details"]
+
+
+async def test_a_run_that_has_not_ended_is_not_shown(tools: ToolClient, services: Services) -> None:
+    tool_id = await tools.create("function", ECHO)
+    running = await insert_execution(
+        services, tools, tool_id, NOON, status="running", finished=False
+    )
+    path = f"/v1/tools/{tool_id}/executions/{running}"
+    refused(await tools.client.get(path), 404, "execution_not_found")
+
+
+async def test_runs_of_the_last_90_days_are_kept(tools: ToolClient, services: Services) -> None:
+    tool_id, now = await tools.create("function", ECHO), datetime.now(UTC)
+    recent = await insert_execution(services, tools, tool_id, now - timedelta(days=89, hours=23))
+    await insert_execution(services, tools, tool_id, now - timedelta(days=90, hours=1))
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        await retention.delete_expired(await tx.raw(), AREAS.retention)
+    assert [record["id"] for record in await list_executions(tools, tool_id)] == [recent]
+
+
+# Hidden content
+
+
+@pytest.mark.parametrize("role", ["agent_user", "viewer"])
+async def test_whoever_may_not_run_tools_sees_that_they_ran_and_no_more(
+    tools: ToolClient, world: World, worker: WorkerProcess, role: str
+) -> None:
+    tool_id = await tools.create("function", FAILING)
+    await tools.run(tool_id, {"said": "something private"})
+    other = await world.user(role, tools.client.tenant_id)
+    answer = await other.get(f"/v1/tools/{tool_id}/executions")
+    (execution,) = answer.json()["data"]
+    assert (execution["input"], execution["output"]) == ({}, None)
+    assert execution["error"] == {"code": "runtime_error", "message": ""}
+
+
+async def test_what_an_agent_said_is_for_those_who_may_read_conversations(
+    tools: ToolClient, world: World, services: Services, worker: WorkerProcess
+) -> None:
+    tool_id = await tools.create("function", ECHO)
+    await tools.run(tool_id, {"said": "something private"})
+    await execute_sql(
+        services, "UPDATE tool_executions SET call_id = id WHERE tool_id = $1", tool_id
+    )
+    for role, input_ in (("tenant_admin", {"said": "something private"}), ("agent_user", {})):
+        other = await world.user(role, tools.client.tenant_id)
+        answer = await other.get(f"/v1/tools/{tool_id}/executions")
+        assert [execution["input"] for execution in answer.json()["data"]] == [input_]

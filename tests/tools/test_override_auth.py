@@ -1,0 +1,243 @@
+"""Auth of overrides: an agent's own secrets and credentials for a tool."""
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.services import Services
+from tests.asking import refused
+from tests.tools.agent_tool_client import (
+    OVERRIDE_TOKEN,
+    TOKEN,
+    AgentToolClient,
+    load_override_auth,
+    other_host,
+)
+from tests.tools.factories import create_tool_client
+from tests.tools.site import Site, open_site, respond_with
+from tests.world import Client, World
+from workers.main import WorkerProcess
+
+# Overrides and auth
+
+
+async def test_the_tools_auth_is_shown_where_an_override_stays_at_its_host(
+    agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
+) -> None:
+    tool_id = await agent_tools.create_webhook(site)
+    await agent_tools.attach(tool_id, config_override={"url": f"{site.url}/other"})
+    await agent_tools.get_output(tool_id, agent_id=agent_tools.agent_id)
+    assert site.last.path == "/other"
+    assert site.last.headers["Authorization"] == f"Bearer {TOKEN}"
+
+
+async def test_the_tools_auth_is_not_shown_to_another_host(
+    agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
+) -> None:
+    tool_id = await agent_tools.create_webhook(site)
+    await agent_tools.attach(tool_id, config_override={"url": other_host(site)})
+    await agent_tools.get_output(tool_id, agent_id=agent_tools.agent_id)
+    assert site.last.headers["Host"].startswith("localhost")
+    assert "Authorization" not in site.last.headers
+    await agent_tools.get_output(tool_id)
+    assert site.last.headers["Authorization"] == f"Bearer {TOKEN}"
+
+
+async def test_the_tools_auth_is_not_shown_to_another_port_either(
+    agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
+) -> None:
+    tool_id = await agent_tools.create_webhook(site)
+    async with open_site() as other:
+        await agent_tools.attach(tool_id, config_override={"url": other.url})
+        await agent_tools.get_output(tool_id, agent_id=agent_tools.agent_id)
+        assert "Authorization" not in other.last.headers
+    assert site.requests == []
+
+
+async def test_an_override_may_bring_auth_of_its_own(
+    agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
+) -> None:
+    tool_id = await agent_tools.create_webhook(site)
+    override = {"url": other_host(site), "auth_config": {"token": OVERRIDE_TOKEN}}
+    await agent_tools.attach(tool_id, config_override=override)
+    await agent_tools.get_output(tool_id, agent_id=agent_tools.agent_id)
+    assert site.last.headers["Authorization"] == f"Bearer {OVERRIDE_TOKEN}"
+
+
+async def test_auth_of_an_override_is_never_shown(
+    agent_tools: AgentToolClient, site: Site, worker: WorkerProcess, services: Services
+) -> None:
+    tool_id = await agent_tools.create_webhook(site)
+    override = {"method": "PUT", "auth_config": {"token": OVERRIDE_TOKEN}}
+    attachment = await agent_tools.attach(tool_id, config_override=override)
+    assert attachment["config_override"] == {"method": "PUT"}
+    patched = await agent_tools.patch(tool_id, {"config_override": override})
+    agent = await agent_tools.client.get(f"/api/v1/agents/{agent_tools.agent_id}")
+    site.handler = respond_with(json.dumps({"you sent": OVERRIDE_TOKEN}))
+    output = await agent_tools.get_output(tool_id, agent_id=agent_tools.agent_id)
+    texts = [patched.text, agent.text, str(await agent_tools.list_attachments()), str(output)]
+    assert OVERRIDE_TOKEN not in "".join(texts)
+    assert OVERRIDE_TOKEN.encode() not in (await load_override_auth(services, tool_id) or b"")
+    assert await load_override_auth(services, tool_id) is not None
+
+
+async def test_a_new_override_without_auth_forgets_the_one_before(
+    agent_tools: AgentToolClient, site: Site, worker: WorkerProcess, services: Services
+) -> None:
+    tool_id = await agent_tools.create_webhook(site)
+    await agent_tools.attach(tool_id, config_override={"auth_config": {"token": OVERRIDE_TOKEN}})
+    await agent_tools.patch(tool_id, {"config_override": {"url": other_host(site)}})
+    assert await load_override_auth(services, tool_id) is None
+    await agent_tools.get_output(tool_id, agent_id=agent_tools.agent_id)
+    assert "Authorization" not in site.last.headers
+
+
+async def test_switching_an_attachment_keeps_its_auth(
+    agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
+) -> None:
+    tool_id = await agent_tools.create_webhook(site)
+    await agent_tools.attach(tool_id, config_override={"auth_config": {"token": OVERRIDE_TOKEN}})
+    for enabled in (False, True):
+        await agent_tools.patch(tool_id, {"is_enabled": enabled})
+    await agent_tools.get_output(tool_id, agent_id=agent_tools.agent_id)
+    assert site.last.headers["Authorization"] == f"Bearer {OVERRIDE_TOKEN}"
+
+
+async def test_a_tool_that_is_led_elsewhere_does_not_take_the_agents_auth_along(
+    agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
+) -> None:
+    """What the agent brought was for where the tool led then."""
+    tool_id = await agent_tools.create_webhook(site)
+    await agent_tools.attach(tool_id, config_override={"auth_config": {"token": OVERRIDE_TOKEN}})
+    change = {"config": {"url": other_host(site)}, "auth_config": {"token": "new"}}
+    assert (await agent_tools.client.put(f"/v1/tools/{tool_id}", change)).status_code == 200
+    await agent_tools.get_output(tool_id, agent_id=agent_tools.agent_id)
+    assert site.last.headers["Authorization"] == "Bearer new"
+
+
+async def test_an_agents_auth_for_a_place_of_its_own_stays_when_the_tool_is_led_elsewhere(
+    agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
+) -> None:
+    tool_id = await agent_tools.create_webhook(site)
+    override = {"url": site.url, "auth_config": {"token": OVERRIDE_TOKEN}}
+    await agent_tools.attach(tool_id, config_override=override)
+    change = {"config": {"url": other_host(site)}, "auth_config": {"token": "new"}}
+    assert (await agent_tools.client.put(f"/v1/tools/{tool_id}", change)).status_code == 200
+    await agent_tools.get_output(tool_id, agent_id=agent_tools.agent_id)
+    assert site.last.headers["Authorization"] == f"Bearer {OVERRIDE_TOKEN}"
+
+
+@pytest.mark.parametrize("auth_type", ["none", "basic"])
+async def test_another_auth_type_of_the_tool_drops_the_agents_auth(
+    agent_tools: AgentToolClient,
+    site: Site,
+    worker: WorkerProcess,
+    services: Services,
+    auth_type: str,
+) -> None:
+    tool_id = await agent_tools.create_webhook(site)
+    await agent_tools.attach(tool_id, config_override={"auth_config": {"token": OVERRIDE_TOKEN}})
+    auth = {"username": "u", "password": "p"}
+    change = {"auth_type": auth_type, "auth_config": auth if auth_type == "basic" else None}
+    assert (await agent_tools.client.put(f"/v1/tools/{tool_id}", change)).status_code == 200
+    assert await load_override_auth(services, tool_id) is None
+    await agent_tools.get_output(tool_id, agent_id=agent_tools.agent_id)
+    assert OVERRIDE_TOKEN not in site.last.headers.get("Authorization", "")
+
+
+# Overrides and credentials
+
+
+async def _attach_with_credential(agent_tools: AgentToolClient, site: Site) -> tuple[str, str]:
+    tool_id = await agent_tools.create_webhook(site)
+    credential_id = await agent_tools.create_credential(
+        "bearer_token", {"token": "planted-vault-token"}
+    )
+    override = {"url": other_host(site), "auth_config": {"credential_id": credential_id}}
+    attachment = await agent_tools.attach(tool_id, config_override=override)
+    assert attachment["config_override"] == {"url": other_host(site)}
+    return tool_id, credential_id
+
+
+async def test_a_credential_of_an_override_needs_a_rule_for_the_agent(
+    agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
+) -> None:
+    tool_id, credential_id = await _attach_with_credential(agent_tools, site)
+    assert await agent_tools.get_error_code(tool_id, agent_id=agent_tools.agent_id) == "auth_failed"
+    await agent_tools.grant_access(credential_id, tool_id, "tool")
+    assert await agent_tools.get_error_code(tool_id, agent_id=agent_tools.agent_id) == "auth_failed"
+    assert site.requests == []
+    rule = await agent_tools.grant_access(credential_id, agent_tools.agent_id, "agent")
+    await agent_tools.get_output(tool_id, agent_id=agent_tools.agent_id)
+    assert site.last.headers["Authorization"] == "Bearer planted-vault-token"
+    await agent_tools.client.delete(rule)
+    assert await agent_tools.get_error_code(tool_id, agent_id=agent_tools.agent_id) == "auth_failed"
+
+
+@pytest.mark.parametrize("case", ["unknown", "foreign", "another type"])
+async def test_a_credential_that_does_not_fit_an_override_is_refused(
+    agent_tools: AgentToolClient, site: Site, world: World, case: str
+) -> None:
+    if case == "unknown":
+        credential_id = "crd_none"
+    elif case == "foreign":
+        credential_id = await (await create_tool_client(world)).create_credential(
+            "bearer_token", {"token": "x"}
+        )
+    else:
+        credential_id = await agent_tools.create_credential("api_key", {"api_key": "x"})
+    override = {"auth_config": {"credential_id": credential_id}}
+    answer = await agent_tools.request_attach(
+        await agent_tools.create_webhook(site), config_override=override
+    )
+    named = refused(answer, 422, "validation_error")["details"]
+    assert set(named) == {"config_override.auth_config.credential_id"}
+
+
+@pytest.fixture
+async def role_without_credentials(world: World, super_admin: Client) -> AsyncIterator[str]:
+    """A role that may write agents and tools but no credentials, while the test runs."""
+    path = "/roles/viewer/permissions"
+    before = (await super_admin.get(path)).json()["permissions"]
+    permissions = {*before, "agents:write", "tools:write"}
+    answer = await super_admin.put(path, {"permissions": sorted(permissions)})
+    assert answer.status_code == 200, answer.text
+    yield "viewer"
+    answer = await super_admin.put(path, {"permissions": before})
+    assert answer.status_code == 200, answer.text
+
+
+async def test_a_credential_is_put_into_an_override_only_by_who_may_write_credentials(
+    agent_tools: AgentToolClient, site: Site, world: World, role_without_credentials: str
+) -> None:
+    tool_id, credential_id = await _attach_with_credential(agent_tools, site)
+    caller = await world.user(role_without_credentials, agent_tools.client.tenant_id)
+    override = {"auth_config": {"credential_id": credential_id}}
+    answer = await caller(
+        "PATCH", f"{agent_tools.path}/{tool_id}", json={"config_override": override}
+    )
+    assert refused(answer, 403, "forbidden")["details"]["required"] == "credentials:write"
+    own = {"config_override": {"auth_config": {"token": "x"}}}
+    assert (await caller("PATCH", f"{agent_tools.path}/{tool_id}", json=own)).status_code == 200
+
+
+async def test_a_tool_does_not_lead_an_agents_credential_elsewhere(
+    agent_tools: AgentToolClient,
+    site: Site,
+    world: World,
+    role_without_credentials: str,
+    worker: WorkerProcess,
+) -> None:
+    tool_id = await agent_tools.create_webhook(site)
+    credential_id = await agent_tools.create_credential(
+        "bearer_token", {"token": "planted-vault-token"}
+    )
+    override = {"auth_config": {"credential_id": credential_id}}
+    await agent_tools.attach(tool_id, config_override=override)
+    await agent_tools.grant_access(credential_id, agent_tools.agent_id, "agent")
+    caller = await world.user(role_without_credentials, agent_tools.client.tenant_id)
+    change = {"config": {"url": other_host(site)}, "auth_config": {"token": "mine"}}
+    await caller.put(f"/v1/tools/{tool_id}", change)
+    await agent_tools.run(tool_id, agent_id=agent_tools.agent_id)
+    assert "planted-vault-token" not in site.last.headers.get("Authorization", "")

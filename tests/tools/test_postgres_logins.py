@@ -1,0 +1,188 @@
+"""The logins and servers of tools that query Postgres."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.ports import free_port
+from tests.tools.database_tools import build_config, create_postgres_tool
+from tests.tools.factories import ToolClient
+from tests.tools.tenant_postgres import DATABASE, PASSWORD, USER, TenantPostgres
+from workers.main import WorkerProcess
+
+
+@pytest.mark.parametrize(
+    "auth",
+    [
+        {"username": USER, "password": "wrong"},
+        {"username": USER, "password": ""},
+        {"username": "nobody", "password": PASSWORD},
+    ],
+)
+async def test_a_wrong_login_is_a_failed_auth(
+    tools: ToolClient, postgres: TenantPostgres, auth: dict[str, str]
+) -> None:
+    tool = await tools.create(
+        "database", build_config(postgres), auth_type="basic", auth_config=auth
+    )
+    assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "auth_failed"
+
+
+@pytest.mark.parametrize(
+    ("auth_type", "auth"),
+    [
+        ("bearer", {"token": PASSWORD}),
+        ("api_key", {"api_key_value": PASSWORD}),
+        ("custom", {"headers": {"X-Password": PASSWORD}}),
+    ],
+)
+async def test_an_identity_for_the_web_is_no_login(
+    tools: ToolClient, postgres: TenantPostgres, auth_type: str, auth: dict[str, Any]
+) -> None:
+    tool = await tools.create(
+        "database", build_config(postgres), auth_type=auth_type, auth_config=auth
+    )
+    error = await tools.get_failure(tool, {"query": "SELECT 1"})
+    assert error["code"] == "auth_failed"
+    assert "basic" in error["message"]
+
+
+async def test_an_unknown_database_is_told(tools: ToolClient, postgres: TenantPostgres) -> None:
+    tool = await create_postgres_tool(tools, postgres, database="nowhere")
+    error = await tools.get_failure(tool, {"query": "SELECT 1"})
+    assert error["code"] in {"runtime_error", "auth_failed", "connection_error"}
+    assert "nowhere" in error["message"]
+
+
+async def test_nobody_listening_is_a_connection_error(
+    tools: ToolClient, postgres: TenantPostgres
+) -> None:
+    tool = await create_postgres_tool(tools, postgres, port=free_port())
+    assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "connection_error"
+
+
+async def test_an_unknown_host_is_a_connection_error(
+    tools: ToolClient,
+    postgres: TenantPostgres,
+    worker: WorkerProcess,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def unknown(host: str, port: int) -> list[str]:
+        raise OSError("unknown")
+
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", unknown)
+    tool = await create_postgres_tool(tools, postgres, host="db.example")
+    assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "connection_error"
+
+
+async def test_a_server_that_says_something_else_is_told(
+    tools: ToolClient, postgres: TenantPostgres
+) -> None:
+    async def talk(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.2\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        tool = await create_postgres_tool(tools, postgres, port=port, timeout_ms=2000)
+        error = await tools.get_failure(tool, {"query": "SELECT 1"})
+        assert error["code"] == "connection_error", error
+
+
+async def test_a_server_that_says_nothing_is_a_timeout(
+    tools: ToolClient, postgres: TenantPostgres
+) -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        tool = await create_postgres_tool(tools, postgres, port=port, timeout_ms=300)
+        assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "timeout"
+
+
+async def test_ssl_that_the_server_does_not_have_is_a_connection_error(
+    tools: ToolClient, postgres: TenantPostgres
+) -> None:
+    tool = await create_postgres_tool(tools, postgres, ssl=True)
+    assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "connection_error"
+
+
+def _credential_secrets(postgres: TenantPostgres, **fields: Any) -> dict[str, Any]:
+    base = {"host": "127.0.0.1", "port": postgres.port, "database": DATABASE}
+    return {**base, "username": USER, "password": PASSWORD, **fields}
+
+
+async def _create_tool_with_credential(
+    tools: ToolClient, config: dict[str, Any], secrets: dict[str, Any], type_: str = "database"
+) -> str:
+    credential = await tools.create_credential(type_, secrets)
+    auth = {"credential_id": credential}
+    tool = await tools.create("database", config, auth_type="basic", auth_config=auth)
+    await tools.grant_access(credential, tool)
+    return tool
+
+
+async def test_a_credential_logs_in_where_it_belongs(
+    tools: ToolClient, postgres: TenantPostgres
+) -> None:
+    tool = await _create_tool_with_credential(
+        tools, build_config(postgres), _credential_secrets(postgres)
+    )
+    arguments = {"query": "SELECT current_user::text"}
+    assert (await tools.get_output(tool, arguments))["rows"] == [[USER]]
+
+
+async def test_a_credential_says_itself_where_it_belongs(
+    tools: ToolClient, postgres: TenantPostgres
+) -> None:
+    config = {"db_type": "postgresql", "database": DATABASE}
+    tool = await _create_tool_with_credential(tools, config, _credential_secrets(postgres))
+    assert (await tools.get_output(tool, {"query": "SELECT 1"}))["rows"] == [[1]]
+
+
+async def test_a_name_and_password_of_the_vault_log_in_anywhere(
+    tools: ToolClient, postgres: TenantPostgres
+) -> None:
+    secrets = {"username": USER, "password": PASSWORD}
+    tool = await _create_tool_with_credential(tools, build_config(postgres), secrets, "basic_auth")
+    assert (await tools.get_output(tool, {"query": "SELECT 1"}))["rows"] == [[1]]
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        {"host": "db.example"},
+        {"host": "localhost"},
+        {"port": 5},
+        {"port": None},
+        {"engine": "mysql"},
+    ],
+)
+async def test_a_credential_is_not_shown_to_another_server(
+    tools: ToolClient, postgres: TenantPostgres, elsewhere: dict[str, Any]
+) -> None:
+    secrets = {
+        name: value
+        for name, value in _credential_secrets(postgres, **elsewhere).items()
+        if value is not None
+    }
+    tool = await _create_tool_with_credential(tools, build_config(postgres), secrets)
+    assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "auth_failed"
+
+
+async def test_a_credential_without_a_rule_is_not_used(
+    tools: ToolClient, postgres: TenantPostgres
+) -> None:
+    auth = {
+        "credential_id": await tools.create_credential("database", _credential_secrets(postgres))
+    }
+    tool = await tools.create(
+        "database", build_config(postgres), auth_type="basic", auth_config=auth
+    )
+    assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "auth_failed"

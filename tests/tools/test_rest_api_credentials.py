@@ -1,0 +1,291 @@
+"""REST API tools with credentials of the vault, and with overrides of an agent."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from app.services import Services
+from db.session import ALL_TENANTS
+from tests.asking import refused
+from tests.tools.factories import ToolClient, create_tool_client
+from tests.tools.rest_api_tools import build_endpoint, create_rest_api
+from tests.tools.site import Site, open_site
+from tests.tools.token_server import TokenServer, client_config
+from tests.world import World
+
+# Credentials of the vault
+
+
+def _basic_header(text: str) -> dict[str, str]:
+    return {"Authorization": f"Basic {base64.b64encode(text.encode()).decode()}"}
+
+
+MATCHING_CREDENTIALS: list[Any] = [
+    pytest.param(
+        "api_key", "api_key", {"api_key": "key-123456"}, {"X-API-Key": "key-123456"}, id="api_key"
+    ),
+    pytest.param(
+        "bearer",
+        "bearer_token",
+        {"token": "tkn-123456"},
+        {"Authorization": "Bearer tkn-123456"},
+        id="bearer",
+    ),
+    pytest.param(
+        "basic",
+        "basic_auth",
+        {"username": "zoe", "password": "pass-123456"},
+        _basic_header("zoe:pass-123456"),
+        id="basic",
+    ),
+    pytest.param(
+        "custom",
+        "custom",
+        {"X-Account": "acc-1", "X-Key": "key-123456"},
+        {"X-Account": "acc-1", "X-Key": "key-123456"},
+        id="custom",
+    ),
+    pytest.param(
+        "oauth2",
+        "oauth2",
+        {
+            "client_id": "c",
+            "client_secret": "secret-123",
+            "token_url": "http://127.0.0.1:9/token",
+            "access_token": "tkn-stored-1",
+        },
+        {"Authorization": "Bearer tkn-stored-1"},
+        id="oauth2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("auth_type", "type_", "secrets", "headers"), MATCHING_CREDENTIALS)
+async def test_a_credential_is_shown_where_a_rule_allows_it(
+    tools: ToolClient,
+    site: Site,
+    auth_type: str,
+    type_: str,
+    secrets: dict[str, Any],
+    headers: dict[str, str],
+) -> None:
+    credential = await tools.create_credential(type_, secrets)
+    auth = {"credential_id": credential}
+    tool = await create_rest_api(tools, site, auth_type=auth_type, auth_config=auth)
+    await tools.grant_access(credential, tool)
+    await tools.get_output(tool)
+    assert {name: site.last.headers.get(name) for name in headers} == headers
+
+
+@pytest.mark.parametrize(("auth_type", "type_", "secrets", "headers"), MATCHING_CREDENTIALS)
+async def test_a_credential_without_a_rule_is_not_shown(
+    tools: ToolClient,
+    site: Site,
+    auth_type: str,
+    type_: str,
+    secrets: dict[str, Any],
+    headers: dict[str, str],
+) -> None:
+    auth = {"credential_id": await tools.create_credential(type_, secrets)}
+    tool = await create_rest_api(tools, site, auth_type=auth_type, auth_config=auth)
+    assert await tools.get_error_code(tool) == "auth_failed"
+    assert not site.requests
+
+
+@pytest.mark.parametrize("tool_type", ["rest_api", "webhook", "custom"])
+async def test_a_login_of_a_database_is_no_identity_for_the_web(
+    tools: ToolClient, site: Site, tool_type: str
+) -> None:
+    """Nor is anybody called without one."""
+    secrets = {"host": "127.0.0.1", "database": "d", "username": "u", "password": "pass-123456"}
+    credential = await tools.create_credential("database", secrets)
+    configs: dict[str, dict[str, Any]] = {
+        "rest_api": {"base_url": site.url, "endpoints": {"one": build_endpoint()}},
+        "webhook": {"url": site.url},
+        "custom": {"kind": "mcp", "url": site.url, "tool": "add"},
+    }
+    auth = {"credential_id": credential}
+    tool = await tools.create(tool_type, configs[tool_type], auth_type="basic", auth_config=auth)
+    await tools.grant_access(credential, tool)
+    assert await tools.get_error_code(tool) == "auth_failed"
+    assert not site.requests
+
+
+async def test_a_rule_that_is_taken_away_ends_the_use(tools: ToolClient, site: Site) -> None:
+    credential = await tools.create_credential("bearer_token", {"token": "tkn-0123456789"})
+    tool = await create_rest_api(
+        tools, site, auth_type="bearer", auth_config={"credential_id": credential}
+    )
+    rule = await tools.grant_access(credential, tool)
+    await tools.get_output(tool)
+    assert (await tools.client.delete(rule)).status_code == 204
+    assert await tools.get_error_code(tool) == "auth_failed"
+    assert len(site.requests) == 1
+
+
+async def test_a_deleted_credential_is_not_used(tools: ToolClient, site: Site) -> None:
+    credential = await tools.create_credential("bearer_token", {"token": "tkn-0123456789"})
+    tool = await create_rest_api(
+        tools, site, auth_type="bearer", auth_config={"credential_id": credential}
+    )
+    await tools.grant_access(credential, tool)
+    assert (await tools.client.delete(f"/v1/credentials/{credential}")).status_code == 204
+    assert await tools.get_error_code(tool) == "auth_failed"
+    assert not site.requests
+
+
+async def test_a_key_of_the_vault_goes_where_the_tool_wants_it(
+    tools: ToolClient, site: Site
+) -> None:
+    credential = await tools.create_credential("api_key", {"api_key": "key-0123456789"})
+    auth = {
+        "credential_id": credential,
+        "api_key_header": "appid",
+        "api_key_location": "query",
+    }
+    tool = await create_rest_api(tools, site, auth_type="api_key", auth_config=auth)
+    await tools.grant_access(credential, tool)
+    await tools.get_output(tool)
+    assert site.last.query == [("appid", "key-0123456789")]
+
+
+async def test_a_token_of_the_vault_that_is_refused_is_renewed_and_kept(
+    tools: ToolClient, token_server: TokenServer
+) -> None:
+    secrets = {
+        **client_config(token_server),
+        "access_token": "stale",
+        "refresh_token": "refresh-0123",
+    }
+    credential = await tools.create_credential("oauth2", secrets)
+    tool = await create_rest_api(
+        tools, token_server, auth_type="oauth2", auth_config={"credential_id": credential}
+    )
+    await tools.grant_access(credential, tool)
+    await tools.get_output(tool)
+    await tools.get_output(tool)
+    assert token_server.paths == ["/things", "/token", "/things", "/things"]
+    assert token_server.requests[1].form["refresh_token"] == "refresh-0123"
+
+
+@pytest.mark.parametrize(
+    ("auth_type", "type_", "secrets"),
+    [
+        ("bearer", "api_key", {"api_key": "key-123456"}),
+        ("api_key", "bearer_token", {"token": "tkn-123456"}),
+        ("custom", "basic_auth", {"username": "a", "password": "b"}),
+        ("basic", "custom", {"X-A": "b"}),
+    ],
+)
+async def test_a_credential_of_another_kind_does_not_fit(
+    tools: ToolClient, site: Site, auth_type: str, type_: str, secrets: dict[str, Any]
+) -> None:
+    credential = await tools.create_credential(type_, secrets)
+    body = {
+        "name": "Tool",
+        "category": "custom",
+        "tool_type": "rest_api",
+        "config": {"base_url": site.url, "endpoints": {"one": build_endpoint()}},
+        "auth_type": auth_type,
+        "auth_config": {"credential_id": credential},
+    }
+    error = refused(await tools.client.post("/v1/tools", body), 422, "validation_error")
+    assert "auth_config.credential_id" in error["details"]
+
+
+async def test_a_credential_of_another_tenant_is_unknown(
+    tools: ToolClient, world: World, site: Site
+) -> None:
+    other = await create_tool_client(world)
+    credential = await other.create_credential("bearer_token", {"token": "tkn-0123456789"})
+    body = {
+        "name": "Tool",
+        "category": "custom",
+        "tool_type": "webhook",
+        "config": {"url": site.url},
+        "auth_type": "bearer",
+        "auth_config": {"credential_id": credential},
+    }
+    refused(await tools.client.post("/v1/tools", body), 422, "validation_error")
+
+
+# Overrides of an agent
+
+
+async def _attach(tools: ToolClient, tool: str, override: dict[str, Any]) -> str:
+    agent = await tools.create_agent()
+    body = {"tool_id": tool, "config_override": override}
+    answer = await tools.client.post(f"/v1/agents/{agent}/tools", body)
+    assert answer.status_code == 201, answer.text
+    return agent
+
+
+async def test_an_agents_auth_is_shown_instead_of_the_tools(tools: ToolClient, site: Site) -> None:
+    tool = await create_rest_api(
+        tools, site, auth_type="bearer", auth_config={"token": "tkn-of-the-tool"}
+    )
+    agent = await _attach(tools, tool, {"auth_config": {"token": "tkn-of-the-agent"}})
+    await tools.get_output(tool, agent_id=agent)
+    assert site.last.headers["Authorization"] == "Bearer tkn-of-the-agent"
+
+
+async def test_the_tools_auth_is_not_shown_where_an_agent_leads(
+    tools: ToolClient, site: Site
+) -> None:
+    tool = await create_rest_api(
+        tools, site, auth_type="bearer", auth_config={"token": "tkn-of-the-tool"}
+    )
+    async with open_site() as other:
+        agent = await _attach(tools, tool, {"base_url": other.url})
+        await tools.get_output(tool, agent_id=agent)
+        assert "Authorization" not in other.last.headers
+    assert not site.requests
+
+
+async def test_a_credential_of_an_agents_settings_needs_a_rule_for_the_agent(
+    tools: ToolClient, site: Site
+) -> None:
+    tool = await create_rest_api(
+        tools, site, auth_type="bearer", auth_config={"token": "tkn-of-the-tool"}
+    )
+    credential = await tools.create_credential("bearer_token", {"token": "tkn-of-the-vault"})
+    await tools.grant_access(credential, tool)
+    agent = await _attach(tools, tool, {"auth_config": {"credential_id": credential}})
+    assert await tools.get_error_code(tool, agent_id=agent) == "auth_failed"
+    await tools.grant_access(credential, agent, "agent")
+    await tools.get_output(tool, agent_id=agent)
+    assert site.last.headers["Authorization"] == "Bearer tkn-of-the-vault"
+
+
+async def test_auth_stays_where_it_was_given_for_whatever_becomes_of_the_config(
+    tools: ToolClient, site: Site, services: Services
+) -> None:
+    """Who can write to the database still sends no secret anywhere else."""
+    auth = {"token": "tkn-sealed-with-its-host"}
+    tool = await create_rest_api(tools, site, auth_type="bearer", auth_config=auth)
+    moved = site.url.replace("127.0.0.1", "localhost")
+    async with services.db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute(
+            "UPDATE tools SET config = replace(config::text, $2, $3)::json WHERE id = $1",
+            tool,
+            site.url,
+            moved,
+        )
+    assert await tools.get_error_code(tool) == "auth_failed"
+    assert not site.requests
+
+
+async def test_a_credential_goes_to_its_allowed_hosts_alone(tools: ToolClient, site: Site) -> None:
+    token = {"token": "tkn-for-one-host-alone"}
+    credential = await tools.create_credential("bearer_token", token)
+    auth = {"credential_id": credential}
+    tool = await create_rest_api(tools, site, auth_type="bearer", auth_config=auth)
+    await tools.grant_access(credential, tool)
+    path = f"/v1/credentials/{credential}"
+    await tools.client.put(path, {"metadata": {"allowed_hosts": ["api.example.com"]}})
+    assert await tools.get_error_code(tool) == "auth_failed"
+    assert not site.requests
+    await tools.client.put(path, {"metadata": {"allowed_hosts": ["127.0.0.1"]}})
+    await tools.get_output(tool)
+    assert site.last.headers["Authorization"] == "Bearer tkn-for-one-host-alone"

@@ -1,0 +1,203 @@
+"""Responses to REST API tools: their output, and retries."""
+
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from tests.asking import until
+from tests.ports import free_port
+from tests.tools.factories import ToolClient
+from tests.tools.rest_api_tools import create_rest_api
+from tests.tools.site import Site, respond_in_turn, respond_with
+
+# Responses
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type", "body"),
+    [
+        pytest.param(b'{"a":[1]}', "application/json", {"a": [1]}, id="json"),
+        pytest.param(b'{"a":1}', "application/problem+json; charset=utf-8", {"a": 1}, id="problem"),
+        pytest.param("Grüße".encode(), "text/plain", "Grüße", id="text"),
+        pytest.param(b"\xff\xfe\x00", "image/png", {"base64": "//4A"}, id="binary"),
+        pytest.param(b"", "application/json", None, id="empty"),
+        pytest.param(b"{not json", "application/json", "{not json", id="invalid json"),
+        pytest.param(b'{"a":NaN}', "application/json", '{"a":NaN}', id="NaN"),
+        pytest.param(b'"a\\u0000b"', "application/json", "ab", id="NUL"),
+    ],
+)
+async def test_a_body_is_given_as_what_it_is(
+    tools: ToolClient, site: Site, content: bytes, media_type: str, body: object
+) -> None:
+    site.handler = respond_with(content, headers={"Content-Type": media_type})
+    output = await tools.get_output(await create_rest_api(tools, site))
+    assert (output["status_code"], output["body"]) == (200, body)
+
+
+async def test_json_that_is_nested_too_deeply_is_no_output(tools: ToolClient, site: Site) -> None:
+    site.handler = respond_with(
+        b"[" * 200 + b"]" * 200, headers={"Content-Type": "application/json"}
+    )
+    assert await tools.get_error_code(await create_rest_api(tools, site)) == "invalid_output"
+
+
+async def test_an_output_schema_is_held_against_the_answer(tools: ToolClient, site: Site) -> None:
+    schema = {"type": "object", "properties": {"body": {"type": "array"}}}
+    assert (
+        await tools.get_error_code(await create_rest_api(tools, site, output_schema=schema))
+        == "invalid_output"
+    )
+
+
+async def test_headers_of_the_answer_are_given_without_cookies(
+    tools: ToolClient, site: Site
+) -> None:
+    site.handler = respond_with("x", headers={"X-Total": "7", "Set-Cookie": "session=abc"})
+    headers = (await tools.get_output(await create_rest_api(tools, site)))["headers"]
+    assert headers["x-total"] == "7"
+    assert "set-cookie" not in headers
+
+
+async def test_a_cookie_is_not_sent_back(tools: ToolClient, site: Site) -> None:
+    site.handler = respond_with("x", headers={"Set-Cookie": "session=abc; Path=/"})
+    tool = await create_rest_api(tools, site)
+    await tools.get_output(tool)
+    await tools.get_output(tool)
+    assert "Cookie" not in site.last.headers
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422, 429, 500, 503])
+async def test_a_refusal_is_an_error_that_keeps_the_answer(
+    tools: ToolClient, site: Site, status: int
+) -> None:
+    site.handler = respond_with(
+        '{"why":"no"}', status=status, headers={"Content-Type": "text/json"}
+    )
+    error = await tools.get_failure(await create_rest_api(tools, site))
+    assert (error["status"], error["code"]) == ("failed", "http_error")
+    assert str(status) in error["message"]
+    assert (error["output"]["status_code"], error["output"]["body"]) == (status, {"why": "no"})
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_an_answer_and_not_followed(
+    tools: ToolClient, site: Site, status: int
+) -> None:
+    site.handler = respond_with("", status=status, headers={"Location": f"{site.url}/elsewhere"})
+    output = await tools.get_output(await create_rest_api(tools, site))
+    assert output["status_code"] == status
+    assert [request.path for request in site.requests] == ["/things"]
+
+
+async def test_an_answer_over_one_mebibyte_is_too_large(tools: ToolClient, site: Site) -> None:
+    site.handler = respond_with(b"x" * (1024 * 1024 + 1))
+    assert await tools.get_error_code(await create_rest_api(tools, site)) == "output_too_large"
+
+
+async def test_an_answer_of_just_one_mebibyte_is_given(tools: ToolClient, site: Site) -> None:
+    site.handler = respond_with("x" * 1024 * 1024)
+    output = await tools.get_output(await create_rest_api(tools, site))
+    assert len(output["body"]) == 1024 * 1024
+
+
+# Retries
+
+
+async def test_a_server_error_is_tried_again_until_it_passes(tools: ToolClient, site: Site) -> None:
+    site.handler = respond_in_turn(503, 500)
+    await tools.get_output(await create_rest_api(tools, site, config={"retry_count": 3}))
+    assert len(site.requests) == 3
+
+
+async def test_no_more_is_tried_than_the_config_says(tools: ToolClient, site: Site) -> None:
+    site.handler = respond_with("", status=500)
+    assert (
+        await tools.get_error_code(await create_rest_api(tools, site, config={"retry_count": 2}))
+        == "http_error"
+    )
+    assert len(site.requests) == 3
+
+
+async def test_without_a_retry_count_one_request_is_sent(tools: ToolClient, site: Site) -> None:
+    site.handler = respond_with("", status=500)
+    await tools.get_failure(await create_rest_api(tools, site))
+    assert len(site.requests) == 1
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 429])
+async def test_a_refusal_is_not_tried_again(tools: ToolClient, site: Site, status: int) -> None:
+    site.handler = respond_with("", status=status)
+    await tools.get_failure(await create_rest_api(tools, site, config={"retry_count": 3}))
+    assert len(site.requests) == 1
+
+
+async def test_a_lost_connection_is_tried_again(tools: ToolClient, site: Site) -> None:
+    async def hang_up(request: web.Request) -> web.StreamResponse:
+        if len(site.requests) < 3:
+            assert request.transport is not None
+            request.transport.abort()
+        return web.json_response({})
+
+    site.handler = hang_up
+    await tools.get_output(await create_rest_api(tools, site, config={"retry_count": 2}))
+    assert len(site.requests) == 3
+
+
+async def test_nobody_listening_is_a_connection_error(tools: ToolClient, site: Site) -> None:
+    config = {"base_url": f"http://127.0.0.1:{free_port()}", "retry_count": 1}
+    assert (
+        await tools.get_error_code(await create_rest_api(tools, site, config=config))
+        == "connection_error"
+    )
+
+
+async def test_an_answer_that_is_too_large_is_not_tried_again(
+    tools: ToolClient, site: Site
+) -> None:
+    site.handler = respond_with(b"x" * (2 * 1024 * 1024))
+    await tools.get_failure(await create_rest_api(tools, site, config={"retry_count": 3}))
+    assert len(site.requests) == 1
+
+
+async def test_retries_end_with_the_tools_time(tools: ToolClient, site: Site) -> None:
+    site.handler = respond_with("", status=503)
+    config = {"retry_count": 10, "timeout_ms": 300}
+    error = await tools.get_failure(await create_rest_api(tools, site, config=config))
+    assert (error["status"], error["code"]) == ("timeout", "timeout")
+    assert len(site.requests) <= 3
+
+
+async def test_the_time_of_a_tool_ends_its_request(tools: ToolClient, site: Site) -> None:
+    closed = asyncio.Event()
+
+    async def never(request: web.Request) -> web.StreamResponse:
+        await until(lambda: request.transport is None or request.transport.is_closing())
+        closed.set()
+        return web.Response()
+
+    site.handler = never
+    data = await tools.run(await create_rest_api(tools, site, config={"timeout_ms": 200}))
+    assert (data["status"], data["error"]["code"]) == ("timeout", "timeout")
+    assert 150 <= data["execution_time_ms"] < 3000
+    await until(closed.is_set)
+
+
+async def test_an_answer_that_drips_is_a_timeout(tools: ToolClient, site: Site) -> None:
+    dripped = 0
+
+    async def drip(request: web.Request) -> web.StreamResponse:
+        nonlocal dripped
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"x")
+            dripped += 1
+            await asyncio.sleep(0.02)
+
+    site.handler = drip
+    assert (
+        await tools.get_error_code(await create_rest_api(tools, site, config={"timeout_ms": 200}))
+        == "timeout"
+    )
+    assert dripped

@@ -1,0 +1,140 @@
+"""SQL that a tool may not send is rejected."""
+
+import time
+from contextlib import suppress
+
+import pytest
+
+from app.domain.tools.errors import StatementRejected
+from app.domain.tools.executors.sql import validate_statement
+from tests.tools.sql_attacks import (
+    MYSQL_ATTACKS,
+    POSTGRES_ATTACKS,
+    SQLITE_ATTACKS,
+    WRITING_STATEMENTS,
+)
+from tests.tools.statements import ALL_OPERATIONS, READ_ONLY
+
+# Read-only
+
+
+@pytest.mark.parametrize("query", WRITING_STATEMENTS)
+def test_what_writes_is_refused_where_only_reading_is_allowed(query: str) -> None:
+    with pytest.raises(StatementRejected):
+        validate_statement(query, "postgresql", READ_ONLY)
+
+
+# Never allowed
+
+
+@pytest.mark.parametrize("query", POSTGRES_ATTACKS)
+def test_an_attack_on_postgres_is_refused_whatever_is_allowed(query: str) -> None:
+    with pytest.raises(StatementRejected):
+        validate_statement(query, "postgresql", ALL_OPERATIONS)
+
+
+@pytest.mark.parametrize("query", MYSQL_ATTACKS)
+def test_an_attack_on_mysql_is_refused_whatever_is_allowed(query: str) -> None:
+    with pytest.raises(StatementRejected):
+        validate_statement(query, "mysql", ALL_OPERATIONS)
+
+
+@pytest.mark.parametrize("query", SQLITE_ATTACKS)
+def test_an_attack_on_sqlite_is_refused_whatever_is_allowed(query: str) -> None:
+    with pytest.raises(StatementRejected):
+        validate_statement(query, "sqlite", ALL_OPERATIONS)
+
+
+@pytest.mark.parametrize(
+    ("query", "db_type"),
+    [
+        ("INSERT INTO t VALUES (1) ON CONFLICT (a) DO UPDATE SET a = 2", "postgresql"),
+        ("INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 2", "mysql"),
+        ("REPLACE INTO t VALUES (1)", "mysql"),
+        ("REPLACE INTO t VALUES (1)", "sqlite"),
+        ("INSERT OR REPLACE INTO t VALUES (1)", "sqlite"),
+        ("INSERT INTO t VALUES (1) ON CONFLICT (a) DO UPDATE SET a = 2", "sqlite"),
+        ("INSERT INTO t SELECT a FROM (SELECT a FROM t FOR UPDATE) x", "postgresql"),
+        ("WITH x AS (DELETE FROM t RETURNING a) INSERT INTO t SELECT a FROM x", "postgresql"),
+    ],
+)
+def test_inserting_is_not_a_way_to_change_what_is_there(query: str, db_type: str) -> None:
+    with pytest.raises(StatementRejected):
+        validate_statement(query, db_type, ["select", "insert"])
+
+
+@pytest.mark.parametrize(
+    "then", ["DELETE", "UPDATE SET a = 1", "INSERT VALUES (1)", "UPDATE SET a = DEFAULT"]
+)
+def test_merging_does_only_what_is_allowed_besides(then: str) -> None:
+    matched = "NOT MATCHED" if then.startswith("INSERT") else "MATCHED"
+    query = f"MERGE INTO t USING s ON t.a = s.a WHEN {matched} THEN {then}"
+    with pytest.raises(StatementRejected):
+        validate_statement(query, "postgresql", ["select", "merge"])
+    assert "merge" in validate_statement(query, "postgresql", ALL_OPERATIONS).operations
+
+
+@pytest.mark.parametrize("db_type", ["postgresql", "mysql", "sqlite"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT '\0'",
+        "SELECT 1\0; DROP TABLE t",
+        "\0",
+        "",
+        " ",
+        "SELECT " + "1," * 10_000 + "1",
+        "SELECT " + "x" * 20_001,
+        "\ufeff; DROP TABLE t; SELECT 1",
+        "SELECT 1\uff1b; DROP TABLE t",
+        "SELECT 1\u2028; DROP TABLE t",
+    ],
+)
+def test_what_is_no_statement_is_refused(query: str, db_type: str) -> None:
+    with pytest.raises(StatementRejected):
+        validate_statement(query, db_type, ALL_OPERATIONS)
+
+
+@pytest.mark.parametrize("db_type", ["postgresql", "mysql", "sqlite"])
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("(", ")"),
+        ("ARRAY[", "]"),
+        ("int (", ")"),
+        ("abs(", ")"),
+        ("CAST(", " AS int)"),
+        ("CASE WHEN true THEN ", " END"),
+        ("EXISTS (SELECT ", ")"),
+        ("NOT ", ""),
+        ("- ", ""),
+        ("[", "]"),
+        ("{", "}"),
+        ("interval (", ")"),
+        ("(SELECT ", ")"),
+    ],
+)
+@pytest.mark.parametrize("levels", [24, 300])
+def test_deep_nesting_is_judged_in_a_bounded_time(
+    begin: str, end: str, levels: int, db_type: str
+) -> None:
+    started = time.process_time()
+    with suppress(StatementRejected):
+        validate_statement(f"SELECT {begin * levels}1{end * levels}", db_type, READ_ONLY)
+    assert time.process_time() - started < 5
+
+
+def test_a_comment_is_not_sent_on() -> None:
+    query = "SELECT 1 /* a */ + /* b */ 2 -- c\n, 3 /* /* d */ e */"
+    assert validate_statement(query, "postgresql", READ_ONLY).sql == "SELECT 1 + 2, 3"
+
+
+def test_a_text_that_looks_like_a_placeholder_is_no_place_for_a_parameter() -> None:
+    """MySQL's driver writes parameters into the text: what is quoted must stay as it is."""
+    first = validate_statement("SELECT 'a%s', ? , '?'", "mysql", READ_ONLY).sql
+    assert first == "SELECT 'a%%s', %s, '?'"
+
+
+def test_nobody_can_guess_what_stands_for_a_placeholder() -> None:
+    query = "SELECT 'parley_placeholder_7f3a', `placeholder` FROM t WHERE a = ?"
+    assert validate_statement(query, "mysql", READ_ONLY).sql.count("%s") == 1

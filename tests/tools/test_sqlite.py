@@ -1,0 +1,237 @@
+"""Tools that query SQLite files of their tenant."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.asking import refused
+from tests.stores import Stores
+from tests.tools.factories import ToolClient, create_tool_client
+from tests.world import World
+
+
+def _tenant_folder(stores: Stores, tenant_id: str) -> Path:
+    folder = stores.settings.data_dir / "sqlite" / tenant_id
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def folder(stores: Stores, tools: ToolClient) -> Path:
+    """The tenant's own, with a database `shop.db` in it."""
+    folder = _tenant_folder(stores, tools.client.tenant_id)
+    (folder / "shop.db").unlink(missing_ok=True)
+    _create_database(folder / "shop.db", "ours")
+    return folder
+
+
+def _create_database(path: Path, mark: str) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, size REAL)")
+        connection.execute("INSERT INTO things (name, size) VALUES (?, 1.5), ('b', NULL)", [mark])
+    connection.close()
+
+
+async def _create_sqlite_tool(tools: ToolClient, database: str = "shop.db", **config: Any) -> str:
+    return await tools.create("database", {"db_type": "sqlite", "database": database, **config})
+
+
+async def test_a_file_of_the_tenant_is_read(tools: ToolClient, folder: Path) -> None:
+    query = "SELECT id, name, size FROM things WHERE id < ? OR name = ? ORDER BY id"
+    output = await tools.get_output(
+        await _create_sqlite_tool(tools), {"query": query, "params": [2, "b"]}
+    )
+    assert output == {
+        "columns": ["id", "name", "size"],
+        "rows": [[1, "ours", 1.5], [2, "b", None]],
+        "row_count": 2,
+        "truncated": False,
+    }
+
+
+async def test_the_same_name_is_another_file_for_another_tenant(
+    tools: ToolClient, world: World, stores: Stores, folder: Path
+) -> None:
+    other = await create_tool_client(world)
+    tool = await _create_sqlite_tool(other)
+    assert await other.get_error_code(tool, {"query": "SELECT 1"}) == "connection_error"
+    _create_database(_tenant_folder(stores, other.client.tenant_id) / "shop.db", "theirs")
+    output = await other.get_output(tool, {"query": "SELECT name FROM things WHERE id = 1"})
+    assert output["rows"] == [["theirs"]]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../other/shop.db",
+        "..",
+        ".",
+        "a/../../shop.db",
+        "/etc/passwd",
+        "sub/shop.db",
+        ":memory:",
+        "file:shop.db",
+        "shop.db?mode=rwc",
+        "..%2fshop.db",
+        ".hidden",
+        "a..b",
+        "shop.db\n",
+        "-shop",
+        "",
+    ],
+)
+async def test_a_name_that_is_no_plain_file_is_not_saved(tools: ToolClient, name: str) -> None:
+    body = {"name": "T", "category": "database", "auth_type": "none", "tool_type": "database"}
+    config = {"db_type": "sqlite", "database": name}
+    answer = await tools.client.post("/v1/tools", {**body, "config": config})
+    assert "config.database" in refused(answer, 422, "validation_error")["details"]
+
+
+async def test_an_agents_settings_cannot_climb_either(tools: ToolClient, folder: Path) -> None:
+    tool, agent = await _create_sqlite_tool(tools), await tools.create_agent()
+    body = {"tool_id": tool, "config_override": {"database": "../other/shop.db"}}
+    answer = await tools.client.post(f"/v1/agents/{agent}/tools", body)
+    refused(answer, 422, "validation_error")
+
+
+@pytest.mark.parametrize("operations", [["select"], ["select", "insert"]])
+async def test_a_link_is_not_followed(
+    tools: ToolClient, world: World, stores: Stores, folder: Path, operations: list[str]
+) -> None:
+    other = _tenant_folder(stores, await world.tenant())
+    _create_database(other / "secret.db", "secret")
+    link = folder / "link.db"
+    link.unlink(missing_ok=True)
+    link.symlink_to(other / "secret.db")
+    tool = await _create_sqlite_tool(tools, "link.db", allowed_operations=operations)
+    assert await tools.get_error_code(tool, {"query": "SELECT * FROM things"}) == "connection_error"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "ATTACH DATABASE '/tmp/x.db' AS x",
+        "ATTACH '/tmp/x.db' AS x",
+        "PRAGMA database_list",
+        "PRAGMA query_only = off",
+        "SELECT * FROM pragma_database_list",
+        "SELECT load_extension('x')",
+        "SELECT readfile('/etc/passwd')",
+        "VACUUM INTO '/tmp/x.db'",
+        "CREATE VIRTUAL TABLE x USING fts5(a)",
+        "SELECT 1; DROP TABLE things",
+        "INSERT INTO things (name) VALUES ('x')",
+        "DROP TABLE things",
+    ],
+)
+async def test_what_is_more_than_reading_is_rejected(
+    tools: ToolClient, folder: Path, query: str
+) -> None:
+    assert (
+        await tools.get_error_code(await _create_sqlite_tool(tools), {"query": query})
+        == "query_rejected"
+    )
+
+
+async def test_a_virtual_table_is_never_made(tools: ToolClient, folder: Path) -> None:
+    tool = await _create_sqlite_tool(tools, allowed_operations=["create", "insert"])
+    query = "CREATE VIRTUAL TABLE x USING fts5(a)"
+    assert await tools.get_error_code(tool, {"query": query}) == "query_rejected"
+
+
+async def test_a_reader_makes_no_file(tools: ToolClient, folder: Path) -> None:
+    tool = await _create_sqlite_tool(tools, "missing.db")
+    assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "connection_error"
+    assert not (folder / "missing.db").exists()
+
+
+async def test_a_writer_makes_and_fills_its_file(tools: ToolClient, folder: Path) -> None:
+    (folder / "made.db").unlink(missing_ok=True)
+    tool = await _create_sqlite_tool(
+        tools, "made.db", allowed_operations=["create", "insert", "select"]
+    )
+    await tools.get_output(tool, {"query": "CREATE TABLE t (a)"})
+    arguments = {"query": "INSERT INTO t VALUES (?), (?)", "params": [1, "zwei"]}
+    assert (await tools.get_output(tool, arguments))["row_count"] == 2
+    output = await tools.get_output(tool, {"query": "SELECT a FROM t ORDER BY rowid"})
+    assert output["rows"] == [[1], ["zwei"]]
+
+
+async def test_returning_of_sqlite_gives_rows_and_writes(tools: ToolClient, folder: Path) -> None:
+    tool = await _create_sqlite_tool(tools, allowed_operations=["insert", "select"], max_rows=1)
+    query = "INSERT INTO things (name) VALUES ('x'), ('y') RETURNING name"
+    output = await tools.get_output(tool, {"query": query})
+    assert (output["rows"], output["truncated"]) == ([["x"]], True)
+    count = await tools.get_output(tool, {"query": "SELECT count(*) FROM things"})
+    assert count["rows"] == [[4]]
+
+
+@pytest.mark.parametrize(
+    ("query", "params", "code"),
+    [
+        ("SELECT * FROM nowhere", [], "runtime_error"),
+        ("SELECT ?", [], "runtime_error"),
+        ("SELECT 1", [1], "runtime_error"),
+        ("SELECT ?", [{"a": 1}], "runtime_error"),
+        ("SELECT ?", [2**70], "runtime_error"),
+        ("SELECT replace(printf('%.*c', 900000, 'x'), 'x', 'xx')", [], "runtime_error"),
+        ("SELECT printf('%.*c', 900000, 'x'), printf('%.*c', 900000, 'x')", [], "output_too_large"),
+    ],
+)
+async def test_what_sqlite_cannot_do_is_told(
+    tools: ToolClient, folder: Path, query: str, params: list[Any], code: str
+) -> None:
+    assert (
+        await tools.get_error_code(
+            await _create_sqlite_tool(tools), {"query": query, "params": params}
+        )
+        == code
+    )
+
+
+async def test_a_file_that_is_no_database_is_told(tools: ToolClient, folder: Path) -> None:
+    (folder / "text.db").write_text("no database at all" * 100, encoding="ascii")
+    assert await tools.get_error_code(
+        await _create_sqlite_tool(tools, "text.db"), {"query": "SELECT 1"}
+    ) in {
+        "runtime_error",
+        "connection_error",
+    }
+
+
+_ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"{_ENDLESS} count(*) FROM n",
+        f"{_ENDLESS} max(a.x) FROM n a, n b",
+        f"{_ENDLESS} sum(instr(printf('%.*c', 20000, 'a'), printf('%.*c', 9999, 'a') || x)) FROM n",
+    ],
+)
+async def test_an_endless_query_of_sqlite_ends_with_the_tools_time(
+    tools: ToolClient, folder: Path, query: str
+) -> None:
+    data = await tools.run(await _create_sqlite_tool(tools, timeout_ms=400), {"query": query})
+    assert (data["status"], data["error"]["code"]) == ("timeout", "timeout")
+
+
+async def test_what_sqlite_sorts_fills_no_disk(tools: ToolClient, folder: Path) -> None:
+    """Beside its file it has memory alone, and that ends."""
+    query = f"{_ENDLESS} printf('%.*c', 500000, 'x') || x AS t FROM n LIMIT 3000"
+    arguments = {"query": f"SELECT t FROM ({query}) ORDER BY t DESC"}
+    assert (
+        await tools.get_error_code(await _create_sqlite_tool(tools, timeout_ms=20_000), arguments)
+        == "runtime_error"
+    )
+
+
+async def test_rows_of_sqlite_beyond_the_limit_are_cut_off(tools: ToolClient, folder: Path) -> None:
+    output = await tools.get_output(
+        await _create_sqlite_tool(tools, max_rows=2), {"query": f"{_ENDLESS} x FROM n"}
+    )
+    assert (output["rows"], output["truncated"]) == ([[1], [2]], True)

@@ -1,0 +1,293 @@
+"""A tool does not connect to a private network when it runs."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from app.kit.egress import BlockedAddress, Guard
+from app.services import Services
+from tests.asking import refused
+from tests.tools.blocked_addresses import HOSTS, PRIVATE, build_config, request_create
+from tests.tools.factories import ToolClient
+from tests.tools.site import Site, respond_with
+from workers.main import WorkerProcess
+
+
+@pytest.fixture
+async def dialed_addresses(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Every address that anything in this process tries to connect to, other than by a file."""
+    addresses: list[Any] = []
+    loop_type: Any = type(asyncio.get_running_loop())
+    original_connect = loop_type.sock_connect
+
+    async def record_and_connect(self: Any, sock: Any, address: Any) -> None:
+        if isinstance(address, tuple):
+            addresses.append(address)
+        await original_connect(self, sock, address)
+
+    monkeypatch.setattr(loop_type, "sock_connect", record_and_connect)
+    return addresses
+
+
+# Running
+
+
+def _resolve_to(*addresses: str) -> Any:
+    async def resolve(host: str, port: int) -> list[str]:
+        return list(addresses)
+
+    return resolve
+
+
+@pytest.mark.parametrize("tool_type", ["rest_api", "webhook", "custom"])
+@pytest.mark.parametrize("address", PRIVATE)
+async def test_a_name_that_leads_to_a_private_address_is_blocked(
+    tools: ToolClient,
+    worker: WorkerProcess,
+    dialed_addresses: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tool_type: str,
+    address: str,
+) -> None:
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", _resolve_to(address))
+    tool = await tools.create(tool_type, build_config(tool_type, "https://rebound.example/"))
+    assert await tools.get_error_code(tool) == "blocked_address"
+    assert dialed_addresses == []
+
+
+@pytest.mark.parametrize("tool_type", ["rest_api", "webhook", "custom"])
+async def test_one_private_address_among_public_ones_blocks_them_all(
+    tools: ToolClient,
+    worker: WorkerProcess,
+    dialed_addresses: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tool_type: str,
+) -> None:
+    resolve = _resolve_to("93.184.216.34", "10.0.0.1")
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", resolve)
+    tool = await tools.create(tool_type, build_config(tool_type, "https://mixed.example/"))
+    assert await tools.get_error_code(tool) == "blocked_address"
+    assert dialed_addresses == []
+
+
+@pytest.mark.parametrize("tool_type", ["rest_api", "webhook", "custom"])
+async def test_a_blocked_address_is_not_tried_again(
+    tools: ToolClient,
+    worker: WorkerProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    tool_type: str,
+) -> None:
+    lookups: list[str] = []
+
+    async def resolve(host: str, port: int) -> list[str]:
+        lookups.append(host)
+        return ["10.0.0.1"]
+
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", resolve)
+    config = build_config(tool_type, "https://rebound.example/")
+    if tool_type == "rest_api":
+        config["retry_count"] = 5
+    assert await tools.get_error_code(await tools.create(tool_type, config)) == "blocked_address"
+    assert len(lookups) == 1
+
+
+async def test_a_server_that_is_asked_what_it_offers_is_checked(
+    tools: ToolClient,
+    services: Services,
+    dialed_addresses: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(services.egress.guard, "_resolve", _resolve_to("169.254.169.254"))
+    tool = await tools.create("custom", build_config("custom", "https://rebound.example/"))
+    answer = await tools.client.post(f"/v1/tools/{tool}/discover")
+    assert refused(answer, 502, "provider_error")["details"] == {"code": "blocked_address"}
+    assert dialed_addresses == []
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+async def test_a_token_url_that_leads_to_a_private_address_is_not_asked(
+    tools: ToolClient,
+    worker: WorkerProcess,
+    site: Site,
+    dialed_addresses: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    address: str,
+) -> None:
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", _resolve_to(address))
+    auth = {"token_url": "https://rebound.example/", "client_id": address, "client_secret": "b"}
+    tool = await tools.create("webhook", {"url": site.url}, auth_type="oauth2", auth_config=auth)
+    error = await tools.get_failure(tool)
+    assert error["code"] == "auth_failed"
+    assert "not public" in error["message"]
+    assert dialed_addresses == []
+
+
+async def test_a_credentials_token_url_is_checked_when_it_is_asked(
+    tools: ToolClient,
+    worker: WorkerProcess,
+    site: Site,
+    dialed_addresses: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", _resolve_to("169.254.169.254"))
+    secrets = {"token_url": "https://rebound.example/", "client_id": "a", "client_secret": "bbbb"}
+    credential = await tools.create_credential("oauth2", secrets)
+    auth = {"credential_id": credential}
+    tool = await tools.create("webhook", {"url": site.url}, auth_type="oauth2", auth_config=auth)
+    await tools.grant_access(credential, tool)
+    assert await tools.get_error_code(tool) == "auth_failed"
+    assert dialed_addresses == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    [pytest.param(host.values[0].strip("[]"), id=host.id) for host in HOSTS],  # type: ignore[union-attr]
+)
+@pytest.mark.parametrize("db_type", ["postgresql", "mysql"])
+async def test_a_database_that_is_not_public_is_blocked(
+    tools: ToolClient, dialed_addresses: list[Any], db_type: str, host: str
+) -> None:
+    config = {"db_type": db_type, "host": host, "database": "x"}
+    answer = await request_create(tools, "database", config)
+    if answer.status_code == 422:
+        return
+    tool = answer.json()["data"]["id"]
+    assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "blocked_address"
+    assert dialed_addresses == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["/var/run/postgresql", "/tmp", "./x", "a/b", "\\\\host", "host\tname", "@abstract", "a,b"],
+)
+@pytest.mark.parametrize("db_type", ["postgresql", "mysql"])
+async def test_a_database_is_not_reached_by_a_file(
+    tools: ToolClient, dialed_addresses: list[Any], db_type: str, host: str
+) -> None:
+    config = {"db_type": db_type, "host": host, "database": "x", "timeout_ms": 3000}
+    answer = await request_create(tools, "database", config)
+    if answer.status_code == 422:
+        return
+    tool = answer.json()["data"]["id"]
+    code = await tools.get_error_code(tool, {"query": "SELECT 1"})
+    assert code in {"blocked_address", "connection_error"}
+    assert dialed_addresses == []
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+@pytest.mark.parametrize("db_type", ["postgresql", "mysql"])
+async def test_a_database_whose_name_leads_to_a_private_address_is_blocked(
+    tools: ToolClient,
+    worker: WorkerProcess,
+    dialed_addresses: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    db_type: str,
+    address: str,
+) -> None:
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", _resolve_to(address))
+    config = {"db_type": db_type, "host": "db.example", "database": "x"}
+    tool = await tools.create("database", config)
+    assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "blocked_address"
+    assert dialed_addresses == []
+
+
+async def test_a_credentials_own_host_is_checked(
+    tools: ToolClient, dialed_addresses: list[Any]
+) -> None:
+    secrets = {"host": "169.254.169.254", "database": "x", "username": "a", "password": "bbbb"}
+    credential = await tools.create_credential("database", secrets)
+    auth = {"credential_id": credential}
+    config = {"db_type": "postgresql", "database": "x"}
+    tool = await tools.create("database", config, auth_type="basic", auth_config=auth)
+    await tools.grant_access(credential, tool)
+    assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "blocked_address"
+    assert dialed_addresses == []
+
+
+# Redirects
+
+
+@pytest.mark.parametrize("tool_type", ["rest_api", "webhook", "custom"])
+@pytest.mark.parametrize(
+    "target",
+    ["http://169.254.169.254/", "http://127.0.0.1:1/", "file:///etc/passwd", "//10.0.0.1/"],
+)
+async def test_a_redirect_leads_nowhere(
+    tools: ToolClient, site: Site, dialed_addresses: list[Any], tool_type: str, target: str
+) -> None:
+    site.handler = respond_with("", status=307, headers={"Location": target})
+    tool = await tools.create(tool_type, build_config(tool_type, site.url))
+    await tools.run(tool)
+    port = int(site.url.rpartition(":")[2])
+    assert {address[:2] for address in dialed_addresses} <= {("127.0.0.1", port)}
+
+
+async def test_a_redirect_of_a_token_url_leads_nowhere(
+    tools: ToolClient, site: Site, dialed_addresses: list[Any]
+) -> None:
+    site.handler = respond_with("", status=307, headers={"Location": "http://169.254.169.254/"})
+    auth = {"token_url": f"{site.url}/token", "client_id": "a", "client_secret": "b"}
+    tool = await tools.create("webhook", {"url": site.url}, auth_type="oauth2", auth_config=auth)
+    assert await tools.get_error_code(tool) == "auth_failed"
+    port = int(site.url.rpartition(":")[2])
+    assert {address[:2] for address in dialed_addresses} == {("127.0.0.1", port)}
+
+
+async def test_a_parameter_does_not_change_the_host(
+    tools: ToolClient, site: Site, dialed_addresses: list[Any]
+) -> None:
+    endpoints = {"one": {"method": "GET", "path": "/{id}"}}
+    tool = await tools.create("rest_api", {"base_url": site.url, "endpoints": endpoints})
+    for value in ("@169.254.169.254", "/169.254.169.254/", "\\169.254.169.254", "?@10.0.0.1", "#"):
+        await tools.run(tool, {"params": {"id": value}})
+    port = int(site.url.rpartition(":")[2])
+    assert {address[:2] for address in dialed_addresses} <= {("127.0.0.1", port)}
+    assert len(site.requests) == 5
+
+
+@pytest.mark.parametrize("path", ["@evil.test/", "//evil.test/", "evil.test", "\\evil", "/a#b"])
+async def test_a_path_does_not_change_the_host(
+    tools: ToolClient, site: Site, dialed_addresses: list[Any], path: str
+) -> None:
+    endpoints = {"one": {"method": "GET", "path": path}}
+    answer = await request_create(tools, "rest_api", {"base_url": site.url, "endpoints": endpoints})
+    if answer.status_code == 422:
+        return
+    await tools.run(answer.json()["data"]["id"])
+    port = int(site.url.rpartition(":")[2])
+    assert {address[:2] for address in dialed_addresses} <= {("127.0.0.1", port)}
+
+
+async def test_a_name_is_looked_up_for_each_run(
+    tools: ToolClient, worker: WorkerProcess, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was harmless when it was saved, or the last time, is not trusted again."""
+    answers = [["127.0.0.1"], ["10.0.0.1"]]
+
+    async def resolve(host: str, port: int) -> list[str]:
+        return answers.pop(0)
+
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", resolve)
+    port = site.url.rpartition(":")[2]
+    tool = await tools.create("webhook", {"url": f"http://changing.example:{port}/"})
+
+    async def closing(_request: Any) -> Any:
+        response = await respond_with("ok", headers={"Connection": "close"})(_request)
+        response.force_close()
+        return response
+
+    site.handler = closing
+    await tools.get_output(tool)
+    assert await tools.get_error_code(tool) == "blocked_address"
+    assert len(site.requests) == 1
+
+
+async def test_the_guard_itself_needs_no_network_to_refuse() -> None:
+    async def fail(host: str, port: int) -> list[str]:
+        raise AssertionError("nothing is looked up")
+
+    guard = Guard([], fail)
+    for host in ("127.0.0.1", "2130706433", "0x7f.1", "::1", "::ffff:10.0.0.1", "fd00::1"):
+        with pytest.raises(BlockedAddress):
+            await guard.host(host, 5432)

@@ -1,0 +1,121 @@
+"""The secrets of a tool are in no response, table row, Redis key or log line."""
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from app.kit import logs
+from app.services import Services
+from db.session import ALL_TENANTS
+from tests.asking import until
+from tests.server import Server
+from tests.tools.factories import ToolClient
+from tests.tools.site import Site
+from tests.tools.tool_requests import PATH, WEBHOOK_TOOL
+from tests.world import World
+from workers.main import WorkerProcess
+
+
+def _encodings(secret: str) -> list[str]:
+    raw = secret.encode()
+    return [secret, raw.hex(), base64.b64encode(raw).decode()]
+
+
+async def _find_tables_with(services: Services, secret: str) -> list[str]:
+    """Tables with a row in which the secret can be read."""
+    matches = []
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        raw = await tx.raw()
+        tables = await raw.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        for table in [row["tablename"] for row in tables]:
+            sql = f'SELECT count(*) FROM "{table}" t WHERE t::text LIKE ANY($1)'
+            if await raw.fetchval(sql, [f"%{text}%" for text in _encodings(secret)]):
+                matches.append(table)
+    assert len(tables) > 20
+    return matches
+
+
+async def _find_keys_with(services: Services, secret: str) -> list[bytes]:
+    matches = []
+    async for key in services.redis.scan_iter(count=1000):
+        dumped = await services.redis.dump(key) or b""
+        if any(text.encode() in dumped + key for text in _encodings(secret)):
+            matches.append(key)
+    return matches
+
+
+@pytest.fixture
+def log(capsys: pytest.CaptureFixture[str]) -> Iterator[pytest.CaptureFixture[str]]:
+    """All that is logged while the test runs, down to the least line."""
+    logs.configure("debug", "json")
+    yield capsys
+    with capsys.disabled():
+        logs.configure("warning", "json")
+
+
+async def test_a_secret_is_in_no_answer_no_row_no_key_and_no_line_of_the_log(
+    world: World,
+    services: Services,
+    worker: WorkerProcess,
+    site: Site,
+    log: pytest.CaptureFixture[str],
+) -> None:
+    """Made, failed, shown, listed, run, changed and deleted; over it all, nobody reads it."""
+    secret = "planted-secret-7f3a9c51e2"
+    admin = await world.user("tenant_admin")
+    tools, texts = ToolClient(admin), []
+
+    async def send(method: str, path: str, **options: Any) -> httpx.Response:
+        answer = await admin(method, path, **options)
+        texts.append(answer.text)
+        return answer
+
+    body = {**WEBHOOK_TOOL, "config": {"url": site.url}, "auth_config": {"token": secret}}
+    headers = {"idempotency-key": "sealed"}
+    tool_id = (await send("POST", PATH, json=body, headers=headers)).json()["data"]["id"]
+    await send("POST", PATH, json=body, headers=headers)
+    await send("POST", PATH, json={**body, "auth_config": {"token": 1, secret: secret}})
+    await send("POST", PATH, json={**body, "auth_type": "basic"})
+    for path in (f"{PATH}/{tool_id}", PATH, f"{PATH}/categories", "/api/v1/event-log"):
+        await send("GET", path)
+    agent = f"/v1/agents/{await tools.create_agent()}/tools"
+    override = {"auth_config": {"token": secret}}
+    await send("POST", agent, json={"tool_id": tool_id, "config_override": override})
+    await send("GET", agent)
+    await send("PATCH", f"{agent}/{tool_id}", json={"config_override": override})
+    await send("POST", f"{PATH}/{tool_id}/execute", json={"input": {"a": 1}})
+    assert site.last.headers["Authorization"] == f"Bearer {secret}"
+    await send("GET", f"{PATH}/{tool_id}/executions")
+    await send("PUT", f"{PATH}/{tool_id}", json={"auth_config": {"token": secret}})
+    assert await _find_tables_with(services, secret) == []
+    assert await _find_keys_with(services, secret) == []
+    await send("DELETE", f"{PATH}/{tool_id}")
+    await send("GET", "/api/v1/event-log")
+    # Only the name of a key that nobody knows is told back: it was no value.
+    echoes = [text for text in texts if secret in text]
+    assert len(echoes) <= 1
+    assert all("auth_config." in text for text in echoes)
+    logged: list[str] = []
+
+    def was_logged() -> bool:
+        logged.append(log.readouterr().err)
+        return "tools.run" in "".join(logged)
+
+    # The worker writes its line after the outcome, which is all that the caller waits for.
+    await until(was_logged)
+    lines = "".join(logged)
+    assert secret not in lines
+
+
+async def test_the_api_document_shows_no_auth_config_in_answers(server: Server) -> None:
+    async with httpx.AsyncClient(base_url=server.url) as client:
+        document = (await client.get("/openapi.json")).json()
+    schemas = document["components"]["schemas"]
+    names = [
+        name for name, schema in schemas.items() if "auth_config" in schema.get("properties", {})
+    ]
+    assert names
+    assert all(name.startswith(("Create", "Update")) for name in names), names
