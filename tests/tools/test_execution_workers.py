@@ -35,6 +35,7 @@ def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs wait on a queue that no worker of this test process takes."""
     kind = WorkKind("tools.run", "speech", retry_delays=(0, 0), awaited=True)
     monkeypatch.setitem(AREAS.work_kinds, kind.name, kind)
+    monkeypatch.setattr(executions, "RUN_TOOL", kind)
 
 
 async def test_a_run_that_no_worker_takes_ends_as_a_timeout(

@@ -290,4 +290,4 @@ async def test_the_guard_itself_needs_no_network_to_refuse() -> None:
     guard = Guard([], fail)
     for host in ("127.0.0.1", "2130706433", "0x7f.1", "::1", "::ffff:10.0.0.1", "fd00::1"):
         with pytest.raises(BlockedAddress):
-            await guard.host(host, 5432)
+            await guard.resolve_host(host, 5432)

@@ -8,14 +8,14 @@ from app.domain.tools.errors import ToolFailed
 from app.domain.tools.executors.protocol import ExecutorEnvironment, Task
 from app.kit.sandbox import packages
 from app.kit.sandbox.box import SandboxUnavailable
-from app.kit.sandbox.program import Program, Ran
+from app.kit.sandbox.program import Program, RunResult
 
 _MAX_LOG_CHARS = 2000
 
 
 async def run_program(
     environment: ExecutorEnvironment, program: Program, task: Task[Any], required: list[str]
-) -> Ran:
+) -> RunResult:
     """Runs the program with the task's input on standard input and the `required` packages.
     Raises ToolFailed when the program did not exit by itself.
     """
@@ -38,7 +38,7 @@ async def run_program(
             return run
 
 
-def append_log(message: str, run: Ran) -> str:
+def append_log(message: str, run: RunResult) -> str:
     """Appends the end of the program's log, which has its error."""
     log = run.log.decode(errors="replace").strip()[-_MAX_LOG_CHARS:]
     return f"{message}: {log}" if log else message
