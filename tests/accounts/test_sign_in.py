@@ -1467,13 +1467,13 @@ async def test_a_recovery_code_that_comes_after_five_wrong_codes_is_not_used_up(
     anonymous: Client, guarded: Guarded, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was sent before them, when nobody had to wait yet."""
-    real = codes.find
+    real = codes.match_code
 
-    async def find(known: Sequence[codes.Secret], owner: codes.Owner, code: str) -> Any:
+    async def match_code(secrets: Sequence[codes.Secret], owner: codes.Owner, code: str) -> Any:
         await _count_failures(services, throttle.CODE, guarded.user.user_id, 5)
-        return await real(known, owner, code)
+        return await real(secrets, owner, code)
 
-    monkeypatch.setattr(codes, "find", find)
+    monkeypatch.setattr(codes, "match_code", match_code)
     token = await _mfa_token(anonymous, guarded.user.email)
     answer = await _verify(anonymous, token, guarded.recovery_codes[0])
     status = (await guarded.user.get("/api/v1/mfa/status")).json()

@@ -1,4 +1,4 @@
-"""Many changes in one request, each judged alone."""
+"""Runs many operations on agents in one request; each succeeds or fails by itself."""
 
 import msgspec
 
@@ -18,36 +18,36 @@ from app.security.principal import Principal
 from app.services import Services
 from db.session import Tx
 
-_STATUS = {"create": 201, "update": 200, "delete": 204}
+_SUCCESS_STATUS = {"create": 201, "update": 200, "delete": 204}
 
 
 async def run(
     tx: Tx, services: Services, principal: Principal, operations: list[Operation]
 ) -> list[OperationResult]:
     return [
-        await _run_one(tx, services, principal, index, operation)
+        await _run_in_savepoint(tx, services, principal, index, operation)
         for index, operation in enumerate(operations)
     ]
 
 
-async def _run_one(
+async def _run_in_savepoint(
     tx: Tx, services: Services, principal: Principal, index: int, operation: Operation
 ) -> OperationResult:
-    """One operation in a savepoint: what it did stays exactly if it succeeded."""
-    session, follow_ups = await tx.session(), len(tx.after_commit)
+    """Runs one operation in a savepoint, which is rolled back when the operation fails."""
+    session, callback_count = await tx.session(), len(tx.after_commit)
     try:
         async with session.begin_nested():
-            view = await _run(tx, services, principal, operation)
+            view = await _run_operation(tx, services, principal, operation)
     except Exception as error:
         api_error = to_api_error(error)
         if api_error.status >= HTTP_SERVER_ERROR:
             raise
-        del tx.after_commit[follow_ups:]
-        return _refused(index, api_error)
-    return OperationResult(index, _STATUS[operation.action], data=view)
+        del tx.after_commit[callback_count:]
+        return _build_error_result(index, api_error)
+    return OperationResult(index, _SUCCESS_STATUS[operation.action], data=view)
 
 
-async def _run(
+async def _run_operation(
     tx: Tx, services: Services, principal: Principal, operation: Operation
 ) -> AgentView | None:
     raw = msgspec.json.encode(operation.data)
@@ -66,6 +66,6 @@ async def _run(
     return await service.update(tx, principal, operation.id, validation.decode(raw, UpdateAgent))
 
 
-def _refused(index: int, error: ApiError) -> OperationResult:
+def _build_error_result(index: int, error: ApiError) -> OperationResult:
     body = OperationError(error.code, error.message, error.details)
     return OperationResult(index, error.status, error=body)

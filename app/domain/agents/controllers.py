@@ -31,7 +31,7 @@ from app.kit.paging import Paged
 
 class AgentController(Controller):
     path = "/api/v1/agents"
-    tags = ["Agents"]  # litestar's own type
+    tags = ["Agents"]
 
     @get(summary="List agents", needs="agents:read")
     async def list_agents(
@@ -42,8 +42,8 @@ class AgentController(Controller):
         status: Annotated[Status | None, QueryParameter(description="Only these")] = None,
         sort: Sort = None,
     ) -> Paged[AgentSummary]:
-        """`search` looks in names. Sort by name, status, created_at or updated_at; the newest
-        first unless told otherwise.
+        """`search` looks in names. Sort by name, status, created_at or updated_at; by default the
+        newest first.
         """
         return await service.list_page(tx, page_in, search=search, status=status, sort=sort)
 
@@ -62,18 +62,18 @@ class AgentController(Controller):
         self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[UpdateAgent]
     ) -> AgentView:
         """Any subset of the fields. A change of behaviour (model, prompt, temperature, length)
-        makes a new version.
+        creates a new version.
         """
         return await service.update(tx, principal, agent_id, data)
 
     @delete("/{agent_id:str}", summary="Delete an agent", needs="agents:delete")
     async def delete_agent(self, tx: Tx, services: Services, agent_id: Id) -> None:
-        """Takes its conversations, embed keys, versions and direct sub-agents along."""
+        """Also deletes its conversations, embed keys, versions and direct sub-agents."""
         await service.delete(tx, services, agent_id)
 
     @get("/{agent_id:str}/versions", summary="List an agent's versions", needs="agents:read")
     async def list_versions(self, tx: Tx, page_in: Page, agent_id: Id) -> Paged[VersionView]:
-        """The newest first; the first of them is how the agent behaves now."""
+        """The newest first; the first one is the current version."""
         return await service.list_versions(tx, agent_id, page_in)
 
     @post(
@@ -85,18 +85,18 @@ class AgentController(Controller):
     async def restore_version(
         self, tx: Tx, principal: Principal, agent_id: Id, version: Id
     ) -> AgentView:
-        return await service.restore(tx, principal, agent_id, version)
+        return await service.restore_version(tx, principal, agent_id, version)
 
     @get("/{agent_id:str}/log-settings", summary="Get log settings", needs="agents:read")
     async def get_log_settings(self, tx: Tx, agent_id: Id) -> LogSettings:
-        return await service.log_settings(tx, agent_id)
+        return await service.get_log_settings(tx, agent_id)
 
     @put("/{agent_id:str}/log-settings", summary="Change log settings", needs="agents:write")
     async def update_log_settings(
         self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[UpdateLogSettings]
     ) -> LogSettings:
-        """Holds for what is said from now on. What is older than `retention_days` is deleted,
-        conversations included.
+        """Applies to new messages. Messages, tool calls and conversations older than
+        `retention_days` are deleted.
         """
         return await service.update_log_settings(tx, principal, agent_id, data)
 
@@ -113,8 +113,8 @@ class SubAgentController(Controller):
     async def attach_sub_agent(
         self, tx: Tx, agent_id: Id, data: JSONBody[AttachSubAgent]
     ) -> SubAgentView:
-        """Lets the agent hand tasks to another one that exists already. A circle is refused with
-        409 `sub_agent_cycle`.
+        """Lets the agent delegate tasks to another existing agent. A cycle is refused with 409
+        `sub_agent_cycle`.
         """
         return await sub_agents.attach(tx, agent_id, data)
 
@@ -122,7 +122,7 @@ class SubAgentController(Controller):
     async def create_sub_agent(
         self, tx: Tx, principal: Principal, agent_id: Id, data: JSONBody[CreateDirectSubAgent]
     ) -> DirectSubAgentView:
-        """An agent for this parent alone: it is in no list and goes when its parent goes."""
+        """An agent for this parent alone: lists omit it, and it is deleted with its parent."""
         return await sub_agents.create(tx, principal, agent_id, data)
 
     @put("/direct/{child_id:str}", summary="Change a direct sub-agent", needs="agents:write")
@@ -160,7 +160,7 @@ class AgentBatchController(Controller):
     async def change_agents(
         self, tx: Tx, services: Services, principal: Principal, data: JSONBody[Batch]
     ) -> BatchResult:
-        """1 to 100 operations in one request, which counts as one. Each is judged alone and told
-        by its own HTTP status; deleting needs agents:delete.
+        """1 to 100 operations in one request, which counts as one request for rate limits. Each
+        operation has its own HTTP status in the result; deleting needs agents:delete.
         """
         return BatchResult(await batch.run(tx, services, principal, data.operations))

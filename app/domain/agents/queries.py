@@ -1,4 +1,4 @@
-"""The agents' SQL: what every turn reads, and the lists."""
+"""SQL of agents, their versions and their sub-agents."""
 
 from sqlalchemy import Row as OrmRow
 from sqlalchemy import select
@@ -19,8 +19,8 @@ _SORTABLE = {
     "updated_at": Agent.updated_at,
 }
 
-# The provider's key comes along: a turn must not cost a second way to the database.
-_RUNTIME = """
+# Includes the provider's key, so that a turn needs only one query.
+_SELECT_RUNTIME = """
 SELECT a.id, a.tenant_id, a.name, a.status, a.primary_model, a.provider, a.system_prompt,
        a.temperature, a.max_tokens, a.log_messages, a.log_tool_calls, a.log_token_usage,
        k.id AS key_id, k.api_key, k.base_url,
@@ -48,21 +48,23 @@ SELECT a.id, a.tenant_id, a.name, a.status, a.primary_model, a.provider, a.syste
         WHERE x.agent_id = a.id AND t.tenant_id = a.tenant_id
           AND x.is_enabled AND t.is_enabled)::text AS tools
 """
-_KEY = """
+_JOIN_PROVIDER_KEY = """
 LEFT JOIN provider_keys k
   ON k.tenant_id = a.tenant_id AND k.provider = a.provider AND k.is_default
 """
-_BY_ID = (
-    f"{_RUNTIME} FROM agents a {_KEY} WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.id = $2"
-)
-_BY_EMBED_KEY = f"""
-{_RUNTIME}, e.id AS embed_key_id, e.allowed_domains, t.plan, t.limits::text AS limits,
+_RUNTIME_BY_ID = f"""
+{_SELECT_RUNTIME} FROM agents a {_JOIN_PROVIDER_KEY}
+WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.id = $2
+"""
+_RUNTIME_BY_EMBED_KEY = f"""
+{_SELECT_RUNTIME}, e.id AS embed_key_id, e.allowed_domains, t.plan, t.limits::text AS limits,
        e.last_used_at IS NULL OR e.last_used_at < now() - interval '1 minute' AS is_use_stale
-FROM embed_keys e JOIN agents a ON a.id = e.agent_id JOIN tenants t ON t.id = e.tenant_id {_KEY}
+FROM embed_keys e JOIN agents a ON a.id = e.agent_id JOIN tenants t ON t.id = e.tenant_id
+{_JOIN_PROVIDER_KEY}
 WHERE e.key_hash = $1
 """
 
-_REACHES = """
+_CAN_REACH = """
 WITH RECURSIVE below(id) AS (
     SELECT $2::text
     UNION
@@ -72,33 +74,33 @@ SELECT EXISTS (SELECT 1 FROM below WHERE id = $3)
 """
 
 _DESCENDANTS = """
-WITH RECURSIVE made(id, name) AS (
+WITH RECURSIVE tree(id, name) AS (
     SELECT id, name FROM agents WHERE tenant_id = $1 AND id = $2
     UNION
-    SELECT a.id, a.name FROM agents a JOIN made m ON a.parent_id = m.id WHERE a.tenant_id = $1
+    SELECT a.id, a.name FROM agents a JOIN tree t ON a.parent_id = t.id WHERE a.tenant_id = $1
 )
-SELECT id, name FROM made
+SELECT id, name FROM tree
 """
 
 
-async def with_descendants(tx: Tx, tenant: str, agent_id: str) -> list[Row]:
-    """The agent, and those that were made for it or for one of them."""
+async def list_with_descendants(tx: Tx, tenant: str, agent_id: str) -> list[Row]:
+    """Returns the agent and all its direct sub-agents, at any depth."""
     return await fast.rows(tx, tenant, _DESCENDANTS, agent_id)
 
 
 async def find_runtime(tx: Tx, tenant: str | None, agent_id: str) -> Row | None:
-    return await fast.row(tx, tenant, _BY_ID, agent_id)
+    return await fast.row(tx, tenant, _RUNTIME_BY_ID, agent_id)
 
 
 async def find_runtime_by_embed_key(tx: Tx, key_hash: str) -> Row | None:
-    """The key itself says whose agent it is, so no tenant is asked for."""
-    found: Row | None = await (await tx.raw()).fetchrow(_BY_EMBED_KEY, key_hash)
-    return found
+    """Needs no tenant: the key identifies the agent and its tenant."""
+    row: Row | None = await (await tx.raw()).fetchrow(_RUNTIME_BY_EMBED_KEY, key_hash)
+    return row
 
 
-async def reaches(tx: Tx, tenant: str, start: str, goal: str) -> bool:
-    """True when tasks handed to `start` could end up at `goal`."""
-    return bool(await fast.value(tx, tenant, _REACHES, start, goal))
+async def can_reach(tx: Tx, tenant: str, start: str, goal: str) -> bool:
+    """True when tasks delegated to `start` can reach `goal`."""
+    return bool(await fast.value(tx, tenant, _CAN_REACH, start, goal))
 
 
 async def list_page(
@@ -114,7 +116,7 @@ async def list_page(
 
 
 async def list_usable(tx: Tx) -> list[Agent]:
-    """Those that can be chatted with, the newest first; a list of models has no pages."""
+    """Returns agents that can be chatted with, the newest first. The list has no pages."""
     statement = (
         select(Agent)
         .where(Agent.parent_id.is_(None), Agent.status != "archived")
@@ -124,8 +126,8 @@ async def list_usable(tx: Tx) -> list[Agent]:
     return list(await (await tx.session()).scalars(statement))
 
 
-async def tools_of(tx: Tx, agent_id: str) -> list[OrmRow[str, str, str, bool]]:
-    """Id, name, type and whether it is enabled, in their order."""
+async def list_tools(tx: Tx, agent_id: str) -> list[OrmRow[str, str, str, bool]]:
+    """Returns id, name, type and is_enabled of each tool, in display order."""
     statement = (
         select(Tool.id, Tool.name, Tool.tool_type, AgentTool.is_enabled)
         .join(AgentTool, AgentTool.tool_id == Tool.id)
@@ -135,8 +137,8 @@ async def tools_of(tx: Tx, agent_id: str) -> list[OrmRow[str, str, str, bool]]:
     return list(await (await tx.session()).execute(statement))
 
 
-async def sub_agents_of(tx: Tx, agent_id: str) -> list[OrmRow[str, str, str]]:
-    """Id, name and relationship, the oldest first."""
+async def list_sub_agents(tx: Tx, agent_id: str) -> list[OrmRow[str, str, str]]:
+    """Returns id, name and relationship of each sub-agent, the oldest first."""
     statement = (
         select(Agent.id, Agent.name, SubAgent.relationship_type)
         .join(SubAgent, SubAgent.child_id == Agent.id)
@@ -146,10 +148,10 @@ async def sub_agents_of(tx: Tx, agent_id: str) -> list[OrmRow[str, str, str]]:
     return list(await (await tx.session()).execute(statement))
 
 
-async def parents_of(tx: Tx, agent_ids: list[str]) -> list[Agent]:
-    """Other agents that delegate to one of these."""
-    delegating = select(SubAgent.agent_id).where(SubAgent.child_id.in_(agent_ids))
-    statement = select(Agent).where(Agent.id.in_(delegating), Agent.id.not_in(agent_ids))
+async def list_parents(tx: Tx, agent_ids: list[str]) -> list[Agent]:
+    """Returns the other agents that delegate to one of these."""
+    parent_ids = select(SubAgent.agent_id).where(SubAgent.child_id.in_(agent_ids))
+    statement = select(Agent).where(Agent.id.in_(parent_ids), Agent.id.not_in(agent_ids))
     return list(await (await tx.session()).scalars(statement))
 
 
@@ -162,11 +164,11 @@ async def find_version(tx: Tx, agent_id: str, version: int) -> AgentVersion | No
     statement = select(AgentVersion).where(
         AgentVersion.agent_id == agent_id, AgentVersion.version == version
     )
-    found: AgentVersion | None = await (await tx.session()).scalar(statement)
-    return found
+    row: AgentVersion | None = await (await tx.session()).scalar(statement)
+    return row
 
 
-async def links_of(tx: Tx, agent_id: str) -> list[OrmRow[SubAgent, Agent]]:
+async def list_links(tx: Tx, agent_id: str) -> list[OrmRow[SubAgent, Agent]]:
     statement = (
         select(SubAgent, Agent)
         .join(Agent, Agent.id == SubAgent.child_id)
@@ -186,7 +188,7 @@ async def lock_link(tx: Tx, agent_id: str, child_id: str) -> SubAgent | None:
     return link
 
 
-# Two attachments at once could close a circle that neither of them sees.
+# Two concurrent attachments could create a cycle that neither of them sees.
 _LOCK_LINKS = "SELECT pg_advisory_xact_lock(hashtextextended('sub_agents:' || $1, 0))"
 
 

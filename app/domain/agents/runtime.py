@@ -1,4 +1,4 @@
-"""An agent's runtime configuration: what a turn needs to know of it, in one read."""
+"""The configuration of an agent that a turn needs, read with one query."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class SubAgentInfo(msgspec.Struct, frozen=True):
     status: str
     description: str
     delegation_prompt: str
-    # It, or an agent that it may delegate to, has tools: asking twice may do something twice.
+    # It or one of its sub-agents has tools, so a repeated delegation may repeat an effect.
     has_tools: bool = False
 
 
@@ -59,23 +59,23 @@ class EmbeddedAgent(msgspec.Struct, frozen=True):
     embed_key_id: str
     allowed_domains: list[str]
     plan: Plan
-    # Its last use was written more than a minute ago, or never.
+    # True when the stored time of last use is missing or more than a minute old.
     is_use_stale: bool
 
 
-_sub_agents = msgspec.json.Decoder(list[SubAgentInfo])
-_tools = msgspec.json.Decoder(list[AttachedToolInfo])
+_sub_agents_decoder = msgspec.json.Decoder(list[SubAgentInfo])
+_tools_decoder = msgspec.json.Decoder(list[AttachedToolInfo])
 
 
 async def find_runtime(tx: Tx, keyring: Keyring, agent_id: str) -> AgentRuntime:
     row = await queries.find_runtime(tx, tenant_of(tx), agent_id)
     if row is None:
         raise AgentNotFound(f"There is no agent {agent_id[:64]}")
-    return _runtime(row, keyring)
+    return _build_runtime(row, keyring)
 
 
 async def load_runtime(tx: Tx, keyring: Keyring, agent_id: str) -> AgentRuntime:
-    """The agent, ready to answer; an archived one is refused."""
+    """Returns the agent's configuration. Raises AgentArchived when it is archived."""
     runtime = await find_runtime(tx, keyring, agent_id)
     if runtime.status == "archived":
         raise AgentArchived("This agent is archived; change its status to chat with it")
@@ -89,11 +89,11 @@ async def find_by_embed_key(tx: Tx, keyring: Keyring, key_hash: str) -> Embedded
     plan = plan_of(row["plan"], msgspec.json.decode(row["limits"]))
     domains = list(row["allowed_domains"])
     return EmbeddedAgent(
-        _runtime(row, keyring), row["embed_key_id"], domains, plan, row["is_use_stale"]
+        _build_runtime(row, keyring), row["embed_key_id"], domains, plan, row["is_use_stale"]
     )
 
 
-def _runtime(row: Row, keyring: Keyring) -> AgentRuntime:
+def _build_runtime(row: Row, keyring: Keyring) -> AgentRuntime:
     api_key = ""
     if row["key_id"] is not None:
         context = key_seal_context(row["tenant_id"], row["key_id"])
@@ -110,6 +110,6 @@ def _runtime(row: Row, keyring: Keyring) -> AgentRuntime:
         log_messages=row["log_messages"],
         log_tool_calls=row["log_tool_calls"],
         log_token_usage=row["log_token_usage"],
-        sub_agents=_sub_agents.decode(row["sub_agents"]) if row["sub_agents"] else [],
-        tools=_tools.decode(row["tools"]) if row["tools"] else [],
+        sub_agents=_sub_agents_decoder.decode(row["sub_agents"]) if row["sub_agents"] else [],
+        tools=_tools_decoder.decode(row["tools"]) if row["tools"] else [],
     )

@@ -26,7 +26,7 @@ MaxTokens = Annotated[
     int, Meta(ge=1, le=1_000_000, description="The longest reply, in the model's tokens")
 ]
 DelegationPrompt = Annotated[
-    str, Meta(max_length=4000, description="Tells the parent what to hand over to this agent")
+    str, Meta(max_length=4000, description="Tells the parent what to delegate to this agent")
 ]
 
 _ID = "agt_01k9x3m7e8c0v2q4r6t8w0y2a4"
@@ -46,7 +46,7 @@ _AGENT = {
     "max_tokens": 2048,
     "version": 1,
 }
-_SUB = {
+_SUB_AGENT = {
     "id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a5",
     "name": "Researcher",
     "relationship_type": "template",
@@ -137,7 +137,7 @@ class FullAgent(AgentView):
         **_AGENT,
         "tools": [],
         "knowledge_base": {"enabled": False, "document_count": 0, "chunk_count": 0},
-        "sub_agents": [{name: _SUB[name] for name in ("id", "name", "relationship_type")}],
+        "sub_agents": [{name: _SUB_AGENT[name] for name in ("id", "name", "relationship_type")}],
     }
 
     tools: list[AttachedTool]
@@ -192,7 +192,7 @@ class UpdateLogSettings(msgspec.Struct, kw_only=True):
 
 
 class SubAgentView(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = _SUB
+    example: ClassVar[dict[str, Any]] = _SUB_AGENT
 
     id: str
     name: str
@@ -202,7 +202,7 @@ class SubAgentView(msgspec.Struct):
 
 
 class SubAgentList(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": [_SUB]}
+    example: ClassVar[dict[str, Any]] = {"data": [_SUB_AGENT]}
 
     data: list[SubAgentView]
 
@@ -257,10 +257,10 @@ class PatchSubAgent(msgspec.Struct, kw_only=True):
 
 
 class DirectSubAgentView(msgspec.Struct):
-    """A sub-agent that belongs to its parent alone, with how it behaves."""
+    """A sub-agent that belongs to one parent, with its behaviour."""
 
     example: ClassVar[dict[str, Any]] = {
-        **_SUB,
+        **_SUB_AGENT,
         "relationship_type": "direct",
         "description": "",
         "primary_model": "local/smollm2",

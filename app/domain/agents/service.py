@@ -1,4 +1,4 @@
-"""Agents: their fields, their versions, their log settings."""
+"""Agents, their versions and their log settings."""
 
 import re
 from typing import Any
@@ -57,16 +57,16 @@ __all__ = [
     "load_runtime",
 ]
 
-_VERSION = re.compile(r"[1-9][0-9]{0,8}")
+_VERSION_PATTERN = re.compile(r"[1-9][0-9]{0,8}")
 
-# What a version keeps: the fields that change what an agent does.
+# The fields that a version stores: those that change how an agent answers.
 BEHAVIOUR = ("primary_model", "system_prompt", "temperature", "max_tokens")
 
 
 async def list_page(
     tx: Tx, page: Page, *, search: str | None, status: str | None, sort: str | None
 ) -> Paged[AgentSummary]:
-    """All but those that were made for one parent alone."""
+    """Returns agents except direct sub-agents."""
     rows, total = await queries.list_page(tx, page, search=search, status=status, sort=sort)
     return paging.paged([build_view(AgentSummary, row) for row in rows], total, page)
 
@@ -84,8 +84,8 @@ async def find(tx: Tx, agent_id: str, *, for_update: bool = False) -> Agent:
 async def get(tx: Tx, agent_id: str) -> FullAgent:
     agent = await find(tx, agent_id)
     tools, sub_agents = (
-        await queries.tools_of(tx, agent_id),
-        await queries.sub_agents_of(tx, agent_id),
+        await queries.list_tools(tx, agent_id),
+        await queries.list_sub_agents(tx, agent_id),
     )
     return build_view(
         FullAgent,
@@ -110,7 +110,7 @@ async def create(
     session = await tx.session()
     session.add(agent)
     await session.flush()
-    await _keep_version(tx, agent, principal)
+    await _store_version(tx, agent, principal)
     created = AgentCreated(agent.id, agent.name, agent.status, agent.primary_model)
     await events.emit(tx, created, tenant_id=agent.tenant_id)
     if agent.status == "published":
@@ -126,7 +126,7 @@ async def update(tx: Tx, principal: Principal, agent_id: str, data: UpdateAgent)
 
 
 async def change(tx: Tx, principal: Principal, agent: Agent, values: dict[str, Any]) -> None:
-    """Writes what differs, keeps a version where the behaviour does, and emits what happened."""
+    """Sets the fields that differ, stores a version if behaviour changed, and emits events."""
     was_published = agent.status == "published"
     changed = apply_changes(agent, values)
     if not changed:
@@ -135,7 +135,7 @@ async def change(tx: Tx, principal: Principal, agent: Agent, values: dict[str, A
         agent.provider = provider_of(agent.primary_model)
     if any(name in BEHAVIOUR for name in changed):
         agent.version += 1
-        await _keep_version(tx, agent, principal)
+        await _store_version(tx, agent, principal)
     await (await tx.session()).flush()
     await emit_updated(tx, agent, changed)
     if not was_published and agent.status == "published":
@@ -144,22 +144,22 @@ async def change(tx: Tx, principal: Principal, agent: Agent, values: dict[str, A
 
 
 async def emit_updated(tx: Tx, agent: Agent, changed: list[str]) -> None:
-    """Also where its tools or sub-agents changed, which are no part of its versions."""
+    """Emits AgentUpdated. Changed tools and sub-agents emit it too, without a new version."""
     updated = AgentUpdated(agent.id, agent.name, agent.status, agent.version, changed)
     await events.emit(tx, updated, tenant_id=agent.tenant_id)
 
 
 async def delete(tx: Tx, services: Services, agent_id: str) -> None:
-    """With its conversations, keys, versions, attachments and the sub-agents made for it."""
+    """Deletes the agent, its conversations, keys, versions, attachments and direct sub-agents."""
     areas, cancelled = services.get(Areas), list[str]()
     agent = await find(tx, agent_id)
-    _, deletion = await _deletion(tx, services, agent, cancelled)
-    # Work is locked before the agent, as a worker does that finishes a job.
+    _, deletion = await _build_deletion(tx, services, agent, cancelled)
+    # Locks work before the agent, in the same order as a worker that finishes a job.
     await areas.before_agents_deleted(deletion)
     agent = await find(tx, agent_id, for_update=True)
-    deleted, deletion = await _deletion(tx, services, agent, cancelled)
+    deleted, deletion = await _build_deletion(tx, services, agent, cancelled)
     await areas.before_agents_deleted(deletion)
-    parents = await queries.parents_of(tx, deletion.agent_ids)
+    parents = await queries.list_parents(tx, deletion.agent_ids)
     session = await tx.session()
     await session.delete(agent)
     await session.flush()
@@ -171,11 +171,11 @@ async def delete(tx: Tx, services: Services, agent_id: str) -> None:
         await emit_updated(tx, parent, ["sub_agents"])
 
 
-async def _deletion(
+async def _build_deletion(
     tx: Tx, services: Services, agent: Agent, cancelled: list[str]
 ) -> tuple[list[Row], AgentDeletion]:
-    """The agents that go with it, and what the areas are told."""
-    rows = await queries.with_descendants(tx, agent.tenant_id, agent.id)
+    """Returns the rows of the agents to delete, and the argument of the areas' hooks."""
+    rows = await queries.list_with_descendants(tx, agent.tenant_id, agent.id)
     ids = [row["id"] for row in rows]
     return rows, AgentDeletion(tx, services, agent.tenant_id, ids, cancelled)
 
@@ -183,7 +183,7 @@ async def _deletion(
 # Versions
 
 
-async def _keep_version(tx: Tx, agent: Agent, principal: Principal) -> None:
+async def _store_version(tx: Tx, agent: Agent, principal: Principal) -> None:
     behaviour = {name: getattr(agent, name) for name in BEHAVIOUR}
     (await tx.session()).add(
         AgentVersion(
@@ -203,11 +203,11 @@ async def list_versions(tx: Tx, agent_id: str, page: Page) -> Paged[VersionView]
     return paging.paged([build_view(VersionView, row) for row in rows], total, page)
 
 
-async def restore(tx: Tx, principal: Principal, agent_id: str, version: str) -> AgentView:
-    """The agent behaves as it did then; that is a new version itself."""
+async def restore_version(tx: Tx, principal: Principal, agent_id: str, version: str) -> AgentView:
+    """Copies a stored version's behaviour to the agent, as a new version."""
     agent = await find(tx, agent_id, for_update=True)
     stored = None
-    if _VERSION.fullmatch(version):
+    if _VERSION_PATTERN.fullmatch(version):
         stored = await queries.find_version(tx, agent_id, int(version))
     if stored is None:
         raise VersionNotFound(f"This agent has no version {version[:20]}")
@@ -218,7 +218,7 @@ async def restore(tx: Tx, principal: Principal, agent_id: str, version: str) -> 
 # Log settings
 
 
-async def log_settings(tx: Tx, agent_id: str) -> LogSettings:
+async def get_log_settings(tx: Tx, agent_id: str) -> LogSettings:
     return build_view(LogSettings, await find(tx, agent_id))
 
 

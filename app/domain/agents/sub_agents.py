@@ -1,4 +1,4 @@
-"""Who an agent may hand tasks to: agents that exist already, or ones made for it alone."""
+"""Sub-agents that an agent delegates to: attached agents, and direct ones that it owns."""
 
 from typing import Any
 
@@ -21,12 +21,12 @@ from app.services import Services
 from db.models import Agent, SubAgent
 from db.session import Tx
 
-_LINK = ("delegation_prompt", "is_enabled")
+_LINK_FIELDS = ("delegation_prompt", "is_enabled")
 
 
 async def list_all(tx: Tx, agent_id: str) -> list[SubAgentView]:
     await service.find(tx, agent_id)
-    return [_view(link, child) for link, child in await queries.links_of(tx, agent_id)]
+    return [_build_view(link, child) for link, child in await queries.list_links(tx, agent_id)]
 
 
 async def attach(tx: Tx, agent_id: str, data: AttachSubAgent) -> SubAgentView:
@@ -35,24 +35,24 @@ async def attach(tx: Tx, agent_id: str, data: AttachSubAgent) -> SubAgentView:
     if child.tenant_id != parent.tenant_id:
         raise AgentNotFound(f"There is no agent {data.agent_id[:64]}")
     if child.parent_id is not None:
-        raise Conflict("This agent was made for another one alone; it cannot be attached")
+        raise Conflict("This agent is a direct sub-agent of another agent; it cannot be attached")
     if child.id == parent.id:
-        raise SubAgentCycle("An agent cannot hand tasks to itself")
+        raise SubAgentCycle("An agent cannot delegate tasks to itself")
     await queries.lock_links(tx, parent.tenant_id)
-    if await queries.reaches(tx, parent.tenant_id, child.id, parent.id):
-        raise SubAgentCycle(f"{child.name} already hands tasks to {parent.name}, directly or not")
+    if await queries.can_reach(tx, parent.tenant_id, child.id, parent.id):
+        raise SubAgentCycle(f"{child.name} already delegates to {parent.name}, directly or not")
     if await queries.lock_link(tx, agent_id, child.id) is not None:
         raise Conflict(f"{child.name} is attached already")
-    link = await _join(tx, parent, child, "template", data)
+    link = await _add_link(tx, parent, child, "template", data)
     await service.emit_updated(tx, parent, ["sub_agents"])
-    return _view(link, child)
+    return _build_view(link, child)
 
 
 async def create(
     tx: Tx, principal: Principal, agent_id: str, data: CreateDirectSubAgent
 ) -> DirectSubAgentView:
     parent = await service.find(tx, agent_id)
-    made = await service.create(
+    view = await service.create(
         tx,
         principal,
         CreateAgent(
@@ -66,13 +66,13 @@ async def create(
         ),
         parent=parent,
     )
-    child = await service.find(tx, made.id)
-    link = await _join(tx, parent, child, "direct", data)
+    child = await service.find(tx, view.id)
+    link = await _add_link(tx, parent, child, "direct", data)
     await service.emit_updated(tx, parent, ["sub_agents"])
-    return _direct(link, child)
+    return _build_direct_view(link, child)
 
 
-async def _join(
+async def _add_link(
     tx: Tx,
     parent: Agent,
     child: Agent,
@@ -97,34 +97,34 @@ async def _join(
 async def update_direct(
     tx: Tx, principal: Principal, agent_id: str, child_id: str, data: UpdateDirectSubAgent
 ) -> DirectSubAgentView:
-    parent, link = await _existing(tx, agent_id, child_id)
+    parent, link = await _lock_link(tx, agent_id, child_id)
     if link.relationship_type != "direct":
-        raise Conflict("This agent stands on its own; change it with PUT /api/v1/agents/:id")
+        raise Conflict("This agent is attached, not direct; change it with PUT /api/v1/agents/:id")
     values = validation.set_fields(data)
-    of_link = {name: values.pop(name) for name in _LINK if name in values}
-    if of_link:
-        _set(link, of_link)
+    link_values = {name: values.pop(name) for name in _LINK_FIELDS if name in values}
+    if link_values:
+        _set_fields(link, link_values)
         await service.emit_updated(tx, parent, ["sub_agents"])
     child = await service.find(tx, child_id, for_update=True)
     await service.change(tx, principal, child, values)
-    return _direct(link, child)
+    return _build_direct_view(link, child)
 
 
 async def patch(tx: Tx, agent_id: str, child_id: str, data: PatchSubAgent) -> SubAgentView:
-    parent, link = await _existing(tx, agent_id, child_id)
-    _set(link, validation.set_fields(data))
+    parent, link = await _lock_link(tx, agent_id, child_id)
+    _set_fields(link, validation.set_fields(data))
     await service.emit_updated(tx, parent, ["sub_agents"])
-    return _view(link, await service.find(tx, child_id))
+    return _build_view(link, await service.find(tx, child_id))
 
 
 async def detach(
     tx: Tx, services: Services, principal: Principal, agent_id: str, child_id: str
 ) -> None:
-    """An attached agent goes on by itself; one that was made for its parent is deleted."""
-    parent, link = await _existing(tx, agent_id, child_id)
+    """Removes the link to an attached agent; deletes a direct sub-agent."""
+    parent, link = await _lock_link(tx, agent_id, child_id)
     if link.relationship_type == "direct":
         principal.require("agents:delete")
-        # Which tells of its parents, too.
+        # Also emits the update of the parents.
         await service.delete(tx, services, child_id)
         return
     session = await tx.session()
@@ -133,7 +133,7 @@ async def detach(
     await service.emit_updated(tx, parent, ["sub_agents"])
 
 
-async def _existing(tx: Tx, agent_id: str, child_id: str) -> tuple[Agent, SubAgent]:
+async def _lock_link(tx: Tx, agent_id: str, child_id: str) -> tuple[Agent, SubAgent]:
     parent = await service.find(tx, agent_id)
     link = await queries.lock_link(tx, agent_id, child_id)
     if link is None:
@@ -141,12 +141,12 @@ async def _existing(tx: Tx, agent_id: str, child_id: str) -> tuple[Agent, SubAge
     return parent, link
 
 
-def _set(link: SubAgent, values: dict[str, Any]) -> None:
+def _set_fields(link: SubAgent, values: dict[str, Any]) -> None:
     for name, value in values.items():
         setattr(link, name, value)
 
 
-def _view(link: SubAgent, child: Agent) -> SubAgentView:
+def _build_view(link: SubAgent, child: Agent) -> SubAgentView:
     return SubAgentView(
         child.id,
         child.name,
@@ -156,7 +156,7 @@ def _view(link: SubAgent, child: Agent) -> SubAgentView:
     )
 
 
-def _direct(link: SubAgent, child: Agent) -> DirectSubAgentView:
+def _build_direct_view(link: SubAgent, child: Agent) -> DirectSubAgentView:
     return DirectSubAgentView(
         child.id,
         child.name,

@@ -17,7 +17,7 @@ from app.domain.chat.schemas import (
 )
 from app.domain.chat.service import AgentId, Question, Speaker
 from app.domain.usage import service as usage
-from app.domain.usage.service import AgentStats, Period
+from app.domain.usage.schemas import AgentStats, Period
 from app.http.context import RequestContext
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
 from app.http.paging import From, Search, Sort, To, moment

@@ -1,4 +1,4 @@
-"""Codes: what a device shows for half a minute, or one of ten recovery codes. Each opens once."""
+"""One-time codes: TOTP codes of authenticator devices, and recovery codes. Each works once."""
 
 import hmac
 import secrets
@@ -17,11 +17,11 @@ from app.security.throttle import Subject
 from db.models import MfaDevice
 from db.session import Tx
 
-SET_SIZE = 10
-_DIGITS = 6
-_LENGTH = 10
+RECOVERY_CODE_COUNT = 10
+_RECOVERY_CODE_LENGTH = 10
 # Without the letters and digits that people mistake for each other.
-_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+_RECOVERY_CODE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+_TOTP_DIGITS = 6
 _STEP_SECONDS = 30
 
 
@@ -31,81 +31,94 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class Secret(msgspec.Struct, frozen=True):
-    """One authenticator's seed, opened."""
+    """The decrypted TOTP seed of one device."""
 
     device_id: str
     seed: str
 
 
-class Proof(msgspec.Struct, frozen=True):
-    """A code that fits: a device's at one step, or perhaps one of the recovery codes."""
+class CodeMatch(msgspec.Struct, frozen=True):
+    """A device and the step of its code, or the hash of a possible recovery code."""
 
     device_id: str = ""
     step: int = 0
     code_hash: str = ""
 
 
-def subjects(owner: Owner, address: str) -> list[Subject]:
-    """Whose guesses are counted, apart from wrong passwords."""
+def list_throttle_subjects(owner: Owner, address: str) -> list[Subject]:
+    """Returns what wrong codes are counted for; wrong passwords are counted separately."""
     return [Subject(throttle.CODE, owner.user_id), Subject(throttle.CODE_ADDRESS, address)]
 
 
-def place_of(tenant_id: str, device_id: str) -> SealContext:
+def seal_context(tenant_id: str, device_id: str) -> SealContext:
     return SealContext.of(MfaDevice.secret, tenant_id, device_id)
 
 
-async def devices(tx: Tx, keyring: Keyring, owner: Owner, *, pending: bool = False) -> list[Secret]:
-    rows = await queries.secrets(tx, owner.tenant_id, owner.user_id, pending=pending)
+async def load_secrets(
+    tx: Tx, keyring: Keyring, owner: Owner, *, pending: bool = False
+) -> list[Secret]:
+    """Returns the secrets of the owner's confirmed devices, or of the pending one."""
+    rows = await queries.list_secrets(tx, owner.tenant_id, owner.user_id, pending=pending)
     return [
         Secret(
-            row["id"], keyring.open(row["secret"], place_of(owner.tenant_id, row["id"])).decode()
+            row["id"],
+            keyring.open(row["secret"], seal_context(owner.tenant_id, row["id"])).decode(),
         )
         for row in rows
     ]
 
 
-async def find(known: Sequence[Secret], owner: Owner, code: str) -> Proof | None:
-    """What the code would prove. Only `spend` says whether it still does."""
+async def match_code(device_secrets: Sequence[Secret], owner: Owner, code: str) -> CodeMatch | None:
+    """Returns the device or recovery code that the code may belong to. The code is accepted only
+    once `use_code` returns True.
+    """
     plain = "".join(code.split()).replace("-", "")
-    if len(plain) == _DIGITS and plain.isascii() and plain.isdigit():
-        return _match(known, plain)
-    if len(plain) == _LENGTH and plain.isascii() and plain.isalnum():
-        return Proof(code_hash=await passwords.code_hash(plain.upper(), owner.user_id))
+    if len(plain) == _TOTP_DIGITS and plain.isascii() and plain.isdigit():
+        return _match_totp(device_secrets, plain)
+    if len(plain) == _RECOVERY_CODE_LENGTH and plain.isascii() and plain.isalnum():
+        return CodeMatch(code_hash=await passwords.code_hash(plain.upper(), owner.user_id))
     return None
 
 
-def _match(known: Sequence[Secret], code: str) -> Proof | None:
+def _match_totp(device_secrets: Sequence[Secret], code: str) -> CodeMatch | None:
     now = int(clock.epoch()) // _STEP_SECONDS
-    for device in known:
+    for device in device_secrets:
         totp = pyotp.TOTP(device.seed)
         for step in (now, now - 1, now + 1):
             if hmac.compare_digest(totp.generate_otp(step), code):
-                return Proof(device.device_id, step)
+                return CodeMatch(device.device_id, step)
     return None
 
 
-async def spend(tx: Tx, owner: Owner, proof: Proof) -> bool:
-    """True for the one who uses it first."""
+async def use_code(tx: Tx, owner: Owner, code_match: CodeMatch) -> bool:
+    """Marks the code as used. True for its first use alone."""
     tenant_id, user_id, now = owner.tenant_id, owner.user_id, clock.now()
-    if proof.device_id:
-        return await queries.use_step(tx, tenant_id, user_id, proof.device_id, proof.step, now)
-    if not await queries.use_code(tx, tenant_id, user_id, proof.code_hash, now):
+    if code_match.device_id:
+        return await queries.use_step(
+            tx, tenant_id, user_id, code_match.device_id, code_match.step, now
+        )
+    if not await queries.use_recovery_code(tx, tenant_id, user_id, code_match.code_hash, now):
         return False
     await events.emit(tx, RecoveryCodeUsed(user_id), tenant_id=tenant_id)
     return True
 
 
-def new_seed() -> str:
+def generate_seed() -> str:
     return pyotp.random_base32()
 
 
-def otpauth_url(seed: str, email: str) -> str:
+def build_otpauth_url(seed: str, email: str) -> str:
     return pyotp.TOTP(seed).provisioning_uri(name=email, issuer_name="Parley")
 
 
-def new_set() -> list[str]:
-    return ["".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH)) for _ in range(SET_SIZE)]
+def generate_recovery_codes() -> list[str]:
+    return [_generate_recovery_code() for _ in range(RECOVERY_CODE_COUNT)]
 
 
-async def hashes(codes: Sequence[str], user_id: str) -> list[str]:
+def _generate_recovery_code() -> str:
+    letters = (secrets.choice(_RECOVERY_CODE_ALPHABET) for _ in range(_RECOVERY_CODE_LENGTH))
+    return "".join(letters)
+
+
+async def hash_recovery_codes(codes: Sequence[str], user_id: str) -> list[str]:
     return [await passwords.code_hash(code, user_id) for code in codes]

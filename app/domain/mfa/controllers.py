@@ -36,24 +36,24 @@ class MfaSignInController(Controller):
     async def verify_mfa(
         self, request: Request[Any, Any, Any], services: Services, data: JSONBody[MfaVerify]
     ) -> TokenPair:
-        """A code of an authenticator, or a recovery code. The mfa_token holds for five minutes and
-        five tries.
+        """A code of an authenticator, or a recovery code. The mfa_token is valid for five minutes
+        and five tries.
         """
         return await sign_in.verify_mfa(services, data, caller_of(request).address)
 
 
 class MfaController(Controller):
     path = "/api/v1/mfa"
-    tags = ["MFA"]  # litestar's own type
+    tags = ["MFA"]
     opt = {"own": True}
 
     @get("/status", summary="MFA status")
     async def get_status(self, tx: Tx, principal: Principal) -> MfaStatus:
-        return await service.status(tx, principal)
+        return await service.get_status(tx, principal)
 
     @post("/setup", summary="Set up MFA", status_code=200, errors=(403,), idempotent=False)
     async def setup(self, tx: Tx, services: Services, principal: Principal) -> MfaSetup:
-        """Gives a secret for an authenticator app and ten recovery codes, shown once. They hold
+        """Returns a secret for an authenticator app and ten recovery codes, shown once. They work
         once `POST /api/v1/mfa/enable` has confirmed them with a code. Also adds another device.
         """
         return await service.setup(tx, services, principal)
@@ -87,19 +87,21 @@ class MfaController(Controller):
         principal: Principal,
         data: JSONBody[ShowCode],
     ) -> CodeVerdict:
-        """A code works once, here as everywhere. A right one lets this session change MFA."""
-        valid = await service.verify(services, principal, data.code, caller_of(request).address)
+        """A code works once, on every endpoint. After a valid one, this session may change MFA."""
+        valid = await service.verify_code(
+            services, principal, data.code, caller_of(request).address
+        )
         return CodeVerdict(valid)
 
     @get("/devices", summary="List MFA devices")
     async def list_devices(self, tx: Tx, principal: Principal) -> Devices:
-        return await service.devices(tx, principal)
+        return await service.list_devices(tx, principal)
 
     @delete("/devices/{device_id:str}", summary="Remove a device", status_code=200, errors=(403,))
     async def remove_device(
         self, tx: Tx, services: Services, principal: Principal, device_id: Id
     ) -> Done:
-        """Removing the last one turns MFA off."""
+        """Removing the last device turns MFA off."""
         return await service.remove_device(tx, services, principal, device_id)
 
     @post(
@@ -112,7 +114,7 @@ class MfaController(Controller):
     async def new_recovery_codes(
         self, tx: Tx, services: Services, principal: Principal
     ) -> RecoveryCodes:
-        return await service.new_recovery_codes(tx, services, principal)
+        return await service.replace_recovery_codes(tx, services, principal)
 
 
 class MfaResetController(Controller):

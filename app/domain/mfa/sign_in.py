@@ -1,4 +1,4 @@
-"""The second half of signing in: a code of an authenticator, or a recovery code."""
+"""The second step of signing in: a code of an authenticator, or a recovery code."""
 
 from app.domain.accounts import service as accounts
 from app.domain.accounts.schemas import MfaVerify, TokenPair
@@ -12,39 +12,41 @@ from db.fast import Row
 from db.session import ALL_TENANTS, Tx
 
 _WRONG_CODE = "The code is wrong or was used before"
-_NO_TOKEN = "The mfa_token is not valid: unknown, used up or older than 5 minutes; sign in again"  # noqa: S105
+_INVALID_TOKEN = (
+    "The mfa_token is not valid: unknown, used up or older than 5 minutes; sign in again"  # noqa: S105
+)
 
 
 async def verify_mfa(services: Services, data: MfaVerify, address: str) -> TokenPair:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         token = await accounts.token_owner(tx, accounts.MFA, data.mfa_token)
         if token is None:
-            raise Unauthorized(_NO_TOKEN)
+            raise Unauthorized(_INVALID_TOKEN)
         owner = Owner(token["tenant_id"], token["user_id"])
-        subjects = codes.subjects(owner, address)
+        subjects = codes.list_throttle_subjects(owner, address)
         await throttle.refuse_blocked(tx, subjects)
-        devices = await codes.devices(tx, services.keyring, owner)
-    proof = await codes.find(devices, owner, data.code)
+        secrets = await codes.load_secrets(tx, services.keyring, owner)
+    code_match = await codes.match_code(secrets, owner, data.code)
     pair = None
     async with services.db.tx(owner.tenant_id) as tx:
         user = await _lock_user(tx, owner, data.mfa_token)
         if user is not None:
-            right = proof is not None and await codes.spend(tx, owner, proof)
+            right = code_match is not None and await codes.use_code(tx, owner, code_match)
             judgement = await throttle.judge(tx, subjects, right=right)
             if judgement.problem is not None:
-                # Nothing is stored: a code that was not judged is not used up.
+                # Rolls back: a code that was not judged is not used up.
                 raise judgement.problem
             if judgement.tripped:
                 await accounts.emit_blocked(tx, user, address, "code")
             if judgement.passed:
                 pair = await _begin_session(tx, services, user, data, address)
     if pair is None:
-        raise Unauthorized(_NO_TOKEN if user is None else _WRONG_CODE)
+        raise Unauthorized(_INVALID_TOKEN if user is None else _WRONG_CODE)
     return pair
 
 
 async def _lock_user(tx: Tx, owner: Owner, token: str) -> Row | None:
-    """The user of the token, locked, with one try of the token used; None where it is not valid."""
+    """Locks the token's user and uses one try of the token. None when the token is not valid."""
     user = await accounts.lock_user(tx, owner.tenant_id, owner.user_id)
     if user is None or user["status"] != "active" or not user["mfa_enabled"]:
         return None

@@ -13,12 +13,12 @@ from app.http.dependencies import Id, Principal, Services, Tx
 from app.http.responses import Done
 from app.http.uploads import MEGABYTE
 
-_CACHED = "public, max-age=86400, immutable"
+_CACHE_CONTROL = "public, max-age=86400, immutable"
 
 
 class ProfileController(Controller):
     path = "/api/v1/profile"
-    tags = ["Profile"]  # litestar's own type
+    tags = ["Profile"]
     opt = {"own": True}
 
     @get(summary="My profile")
@@ -44,8 +44,8 @@ class ProfileController(Controller):
     async def set_avatar(
         self, tx: Tx, services: Services, principal: Principal, data: MultipartBody[AvatarUpload]
     ) -> AvatarSet:
-        """A PNG, JPEG or WebP of at most 2 MB, told by its content. It is drawn anew, at most 512
-        pixels wide and high, without whatever else the file carried.
+        """A PNG, JPEG or WebP of at most 2 MB; the type is detected from the content. The picture
+        is redrawn, at most 512 pixels wide and high, without the file's metadata.
         """
         return await service.set_avatar(tx, services, principal, data.avatar)
 
@@ -60,15 +60,15 @@ class AvatarController(Controller):
 
     @get("/{key:str}", summary="A picture", public=True, media_type="image/png")
     async def get_avatar(self, services: Services, key: Id) -> Response[bytes]:
-        """For whoever has the address, as browsers load pictures without a token. It cannot be
-        guessed, and it changes with every new picture.
+        """Needs no token, since browsers load pictures without one. The address cannot be guessed
+        and changes with every new picture.
         """
-        picture = await service.avatar(services, key)
+        picture = await service.load_avatar(services, key)
         return Response(
             picture.content,
             media_type=picture.media_type,
             headers={
-                "cache-control": _CACHED,
+                "cache-control": _CACHE_CONTROL,
                 "content-disposition": "attachment",
                 "cross-origin-resource-policy": "cross-origin",
             },

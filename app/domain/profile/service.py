@@ -1,4 +1,4 @@
-"""One's own profile and picture."""
+"""The profile and the picture of the signed-in user."""
 
 import zoneinfo
 from functools import cache
@@ -30,9 +30,9 @@ from app.services import Services
 from db.session import ALL_TENANTS, Tx
 
 AVATAR_MAX_MB = 2
-_AVATAR_SIDE = 512
-# Some machines' files beside the zones, which mean something else on each.
-_NO_ZONES = {"localtime", "posixrules", "Factory"}
+_MAX_SIDE_PIXELS = 512
+# Files beside the zones on some machines; their meaning differs by machine.
+_NOT_TIME_ZONES = {"localtime", "posixrules", "Factory"}
 
 
 async def get(tx: Tx, services: Services, principal: Principal) -> ProfileView:
@@ -40,22 +40,22 @@ async def get(tx: Tx, services: Services, principal: Principal) -> ProfileView:
     if row is None:
         raise Unauthorized("This user no longer exists")
     values = {name: row[name] for name in ProfileView.__struct_fields__ if name != "avatar_url"}
-    return ProfileView(**values, avatar_url=_url(services, row["avatar_key"]))
+    return ProfileView(**values, avatar_url=_build_avatar_url(services, row["avatar_key"]))
 
 
 async def update(tx: Tx, principal: Principal, data: UpdateProfile) -> ProfileUpdated:
     problems = {}
-    if data.timezone is not UNSET and data.timezone not in _zones():
+    if data.timezone is not UNSET and data.timezone not in _list_time_zones():
         problems["timezone"] = "is not an IANA time zone, like Europe/London"
     language = data.language
     if language is not UNSET:
         try:
-            language = _language(language)
+            language = _normalize_language(language)
         except ValueError:
             problems["language"] = "is not a language tag, like en or pt-BR"
     if problems:
         raise Invalid.fields(problems)
-    values = (_name(data.first_name), _name(data.last_name), data.timezone, language)
+    values = (_strip_name(data.first_name), _strip_name(data.last_name), data.timezone, language)
     columns = tuple(None if value is UNSET else value for value in values)
     row = await accounts.update_profile(
         tx, principal.tenant_id, principal.user_id, columns, clock.now()
@@ -66,17 +66,17 @@ async def update(tx: Tx, principal: Principal, data: UpdateProfile) -> ProfileUp
     return ProfileUpdated(**{name: row[name] for name in ProfileUpdated.__struct_fields__})
 
 
-def _name(text: str | UnsetType) -> str | UnsetType:
+def _strip_name(text: str | UnsetType) -> str | UnsetType:
     return text if text is UNSET else text.strip()
 
 
 @cache
-def _zones() -> frozenset[str]:
-    return frozenset(zoneinfo.available_timezones() - _NO_ZONES)
+def _list_time_zones() -> frozenset[str]:
+    return frozenset(zoneinfo.available_timezones() - _NOT_TIME_ZONES)
 
 
-def _language(text: str) -> str:
-    """The tag in its usual form."""
+def _normalize_language(text: str) -> str:
+    """Returns the tag in its standard form. Raises ValueError when it is not valid."""
     if "_" in text or not langcodes.tag_is_valid(text):
         raise ValueError(text)
     return langcodes.standardize_tag(text)
@@ -85,20 +85,20 @@ def _language(text: str) -> str:
 async def set_avatar(
     tx: Tx, services: Services, principal: Principal, upload: UploadFile
 ) -> AvatarSet:
-    """The file is durable before the row names it; the picture before it goes after the commit."""
-    picture = await _picture(await uploads.read("avatar", upload, AVATAR_MAX_MB))
+    """Stores the file before the row refers to it, and deletes the old file after the commit."""
+    picture = await _redraw_picture(await uploads.read("avatar", upload, AVATAR_MAX_MB))
     key = tokens.new_secret()
     await services.files.put(PICTURE_FOLDER + key, picture.content)
-    await _replace(tx, services, principal, key, picture.media_type)
-    return AvatarSet(_url(services, key) or "", "The picture is stored")
+    await _replace_avatar(tx, services, principal, key, picture.media_type)
+    return AvatarSet(_build_avatar_url(services, key) or "", "The picture is stored")
 
 
 async def remove_avatar(tx: Tx, services: Services, principal: Principal) -> Done:
-    await _replace(tx, services, principal, None, None)
+    await _replace_avatar(tx, services, principal, None, None)
     return Done("The picture is removed")
 
 
-async def _replace(
+async def _replace_avatar(
     tx: Tx, services: Services, principal: Principal, key: str | None, media_type: str | None
 ) -> None:
     old = await accounts.set_avatar(
@@ -114,14 +114,14 @@ async def _emit_updated(tx: Tx, principal: Principal, changed: list[str]) -> Non
         await events.emit(tx, updated, tenant_id=principal.tenant_id)
 
 
-async def _picture(content: bytes) -> Picture:
+async def _redraw_picture(content: bytes) -> Picture:
     try:
-        return await images.redraw(content, _AVATAR_SIDE)
-    except NotAPicture as problem:
-        raise UnsupportedFileType(f"avatar {problem}", details={"avatar": str(problem)}) from None
+        return await images.redraw(content, _MAX_SIDE_PIXELS)
+    except NotAPicture as error:
+        raise UnsupportedFileType(f"avatar {error}", details={"avatar": str(error)}) from None
 
 
-async def avatar(services: Services, key: str) -> Picture:
+async def load_avatar(services: Services, key: str) -> Picture:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         media_type = await accounts.avatar_type(tx, key)
     if media_type is None:
@@ -132,5 +132,5 @@ async def avatar(services: Services, key: str) -> Picture:
         raise AvatarNotFound("There is no such picture") from None
 
 
-def _url(services: Services, key: str | None) -> str | None:
+def _build_avatar_url(services: Services, key: str | None) -> str | None:
     return f"{services.settings.public_url}/api/v1/avatars/{key}" if key else None

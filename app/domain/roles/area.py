@@ -4,7 +4,7 @@ from app.domain.area import Area
 from app.domain.roles.events import RolePermissionsChanged
 from app.security.permissions import DEVELOPERS, EVERYBODY, USERS, Permission
 
-# Permissions that the interface has already, until their areas bring them.
+# Permissions of areas that do not exist yet; the API lists them already.
 _RESERVED: Final = (
     Permission("workflows:read", "See workflows and their executions", EVERYBODY),
     Permission("workflows:write", "Create and change workflows", DEVELOPERS),

@@ -8,7 +8,7 @@ from app.http.dependencies import Id, Principal, Services, Tx
 
 
 class RoleController(Controller):
-    tags = ["Roles"]  # litestar's own type
+    tags = ["Roles"]
 
     @get("/permissions", summary="List all permissions", needs="admin:users")
     async def list_permissions(self, services: Services) -> Permissions:
@@ -28,8 +28,8 @@ class RoleController(Controller):
         data: JSONBody[SetPermissions],
     ) -> PermissionsSet:
         """The whole list, for every tenant, effective on the next request of live sessions."""
-        return await service.change(tx, services, principal, role, data)
+        return await service.set_permissions(tx, services, principal, role, data)
 
     @get("/me/permissions", summary="What I may do")
     async def my_permissions(self, principal: Principal) -> RolePermissions:
-        return service.own_permissions(principal)
+        return service.get_own_permissions(principal)

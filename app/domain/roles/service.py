@@ -1,4 +1,4 @@
-"""What roles may do: one catalogue in code, grants in rows, changed by super_admin."""
+"""Permissions of roles: defined in code, granted by rows, changed by super_admin."""
 
 from functools import partial
 from typing import get_args
@@ -30,39 +30,39 @@ def list_permissions(areas: Areas) -> Permissions:
     )
 
 
-def own_permissions(principal: Principal) -> RolePermissions:
+def get_own_permissions(principal: Principal) -> RolePermissions:
     return RolePermissions(_validate_role(principal.role), sorted(principal.permissions))
 
 
 async def get(tx: Tx, name: str) -> RolePermissions:
     role = _validate_role(name)
-    return RolePermissions(role, sorted(await queries.permissions_of(tx, role)))
+    return RolePermissions(role, sorted(await queries.list_granted(tx, role)))
 
 
-async def change(
+async def set_permissions(
     tx: Tx, services: Services, principal: Principal, name: str, data: SetPermissions
 ) -> PermissionsSet:
-    """Holds from the next request of every live session on."""
+    """Replaces the permissions of a role, effective on the next request of live sessions."""
     role = _validate_role(name)
     if not principal.is_super_admin:
-        # Grants are of the whole instance: no permission can hand this on.
+        # Grants apply to the whole instance, so no permission is enough to change them.
         raise Forbidden(
             "Only super_admin changes what roles may do",
             details={"required": "role:super_admin", "your_role": principal.role},
         )
     areas = services.get(Areas)
-    wanted = _validate_permissions(areas, role, data)
+    permissions = _validate_permissions(areas, role, data)
     version = await bump_grants(tx)
     await require_active_session(tx, principal)
-    present = await queries.permissions_of(tx, role)
-    added, removed = sorted(wanted - present), sorted(present - wanted)
+    granted = await queries.list_granted(tx, role)
+    added, removed = sorted(permissions - granted), sorted(granted - permissions)
     if added or removed:
-        await queries.change(tx, role, added, removed)
+        await queries.change_grants(tx, role, added, removed)
         changed = RolePermissionsChanged(role, added, removed)
         await events.emit(tx, changed, tenant_id=principal.tenant_id)
         tx.after_commit.append(partial(services.session_cache.change_grants, version))
     message = "The permissions hold from the next request on"
-    return PermissionsSet(role, sorted(wanted), message)
+    return PermissionsSet(role, sorted(permissions), message)
 
 
 def _validate_role(name: str) -> Role:
@@ -72,7 +72,7 @@ def _validate_role(name: str) -> Role:
 
 
 def _validate_permissions(areas: Areas, role: Role, data: SetPermissions) -> set[str]:
-    wanted = set(data.permissions)
+    permissions = set(data.permissions)
     problems = {
         f"permissions.{position}": f"there is no permission {key[:64]}; see GET /permissions"
         for position, key in enumerate(data.permissions)
@@ -80,10 +80,10 @@ def _validate_permissions(areas: Areas, role: Role, data: SetPermissions) -> set
     }
     if problems:
         raise Invalid.fields(problems)
-    if role == "super_admin" and wanted != areas.permission_keys:
+    if role == "super_admin" and permissions != areas.permission_keys:
         raise Invalid.field("permissions", "super_admin always has every permission")
     instance_wide = {item.key for item in areas.permissions if item.instance_wide}
-    if role != "super_admin" and wanted & instance_wide:
+    if role != "super_admin" and permissions & instance_wide:
         keys = " and ".join(sorted(instance_wide))
         raise Invalid.field("permissions", f"{keys} reach every tenant; only super_admin has them")
-    return wanted
+    return permissions

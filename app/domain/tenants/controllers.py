@@ -13,7 +13,7 @@ from app.kit.paging import Paged
 
 class TenantController(Controller):
     path = "/api/v1/tenants"
-    tags = ["Tenants"]  # litestar's own type
+    tags = ["Tenants"]
     opt = {"needs": "admin:tenants"}
 
     @get(summary="List tenants")
@@ -25,7 +25,7 @@ class TenantController(Controller):
         plan: Annotated[PlanName | None, QueryParameter(description="Only this plan")] = None,
         sort: Sort = None,
     ) -> Paged[TenantView]:
-        """Sort by name, plan or created_at; the newest first unless told otherwise."""
+        """Sort by name, plan or created_at; by default the newest first."""
         return await service.list_page(tx, page_in, search=search, plan=plan, sort=sort)
 
     @post(summary="Create a tenant")
@@ -40,7 +40,7 @@ class TenantController(Controller):
     async def update_tenant(
         self, tx: Tx, services: Services, tenant_id: Id, data: JSONBody[UpdateTenant]
     ) -> TenantView:
-        """Any subset of the fields. New limits hold from the tenant's next request on."""
+        """Any subset of the fields. New limits apply from the tenant's next request on."""
         return await service.update(tx, services.session_cache, tenant_id, data)
 
     @delete("/{tenant_id:str}", summary="Delete an empty tenant")

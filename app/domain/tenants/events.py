@@ -30,7 +30,7 @@ class TenantUpdated(Event):
 
 
 class TenantDeleted(Event):
-    """In the log of whoever deleted it: its own log went with it."""
+    """Stored in the event log of the tenant that deleted it, since its own log is deleted."""
 
     type: ClassVar[str] = "system.tenant.deleted"
     description: ClassVar[str] = "A tenant was deleted"

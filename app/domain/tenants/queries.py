@@ -1,4 +1,4 @@
-"""The tenants' SQL."""
+"""SQL of tenants."""
 
 from collections.abc import Iterable
 
@@ -16,21 +16,21 @@ _SORTABLE = {"name": Tenant.name, "plan": Tenant.plan, "created_at": Tenant.crea
 _FIND = "SELECT id, name, plan, limits::text AS limits, created_at FROM tenants WHERE id = $1"
 
 _HAS_USERS = "SELECT EXISTS (SELECT 1 FROM users WHERE tenant_id = $1)"
-_DEFAULT = "SELECT value FROM instance_state WHERE key = 'default_tenant'"
+_FIND_DEFAULT = "SELECT value FROM instance_state WHERE key = 'default_tenant'"
 
 
 async def find(tx: Tx, tenant_id: str) -> Row | None:
-    found: Row | None = await (await tx.raw()).fetchrow(_FIND, tenant_id)
-    return found
+    row: Row | None = await (await tx.raw()).fetchrow(_FIND, tenant_id)
+    return row
 
 
 async def has_users(tx: Tx, tenant_id: str) -> bool:
-    """Whoever asks, in whichever tenant they act: no user may be overlooked."""
+    """True when the tenant has users, whichever tenant the transaction is in."""
     return bool(await (await tx.raw()).fetchval(_HAS_USERS, tenant_id))
 
 
 async def delete_records(tx: Tx, tables: Iterable[str], tenant_id: str) -> None:
-    """Rows that refer to no tenant row, so that writing them takes no lock of it."""
+    """Deletes rows without a foreign key to the tenant. Writing such rows does not lock it."""
     raw = await tx.raw()
     for table in tables:
         await raw.execute(f"DELETE FROM {table} WHERE tenant_id = $1", tenant_id)
@@ -48,6 +48,6 @@ async def list_page(
     return await paging.fetch(tx, statement, page, ordering)
 
 
-async def default_id(tx: Tx) -> str | None:
-    found: str | None = await (await tx.raw()).fetchval(_DEFAULT)
-    return found
+async def find_default_id(tx: Tx) -> str | None:
+    tenant_id: str | None = await (await tx.raw()).fetchval(_FIND_DEFAULT)
+    return tenant_id

@@ -1,4 +1,4 @@
-"""Limits of a tenant's visitors, and the event that tells of refused requests."""
+"""The rate limit of a tenant's visitors, and the event emitted for refused requests."""
 
 import time
 from contextlib import suppress
@@ -14,9 +14,9 @@ from app.kit.limits import Plan, Verdict
 from app.security.principal import Principal
 from app.services import Services
 
-_EVERY_SECONDS: Final = 60
-_MAX_REMEMBERED = 10_000
-# When this process last checked, by tenant: many refusals do not become many requests to Redis.
+_INTERVAL_SECONDS: Final = 60
+_MAX_CHECKED_TENANTS = 10_000
+# Time of this process's last check by tenant, so that not every refusal asks Redis.
 _checked_at: dict[str, float] = {}
 
 
@@ -35,16 +35,16 @@ async def emit_for_caller(services: Services, principal: Principal, verdict: Ver
 async def emit_exceeded(
     services: Services, tenant_id: str, verdict: Verdict, user_id: str | None = None
 ) -> None:
-    """At most once a minute for each tenant. Without a user, visitors were refused."""
+    """Emits the event at most once a minute per tenant. No `user_id` means visitors."""
     is_first, now = False, time.monotonic()
-    if now - _checked_at.get(tenant_id, -_EVERY_SECONDS) < _EVERY_SECONDS:
+    if now - _checked_at.get(tenant_id, -_INTERVAL_SECONDS) < _INTERVAL_SECONDS:
         return
-    if len(_checked_at) >= _MAX_REMEMBERED:
+    if len(_checked_at) >= _MAX_CHECKED_TENANTS:
         _checked_at.clear()
     _checked_at[tenant_id] = now
     with suppress(RedisError, OSError, TimeoutError):
         key = f"parley:limited:{tenant_id}"
-        is_first = bool(await services.redis.set(key, "1", nx=True, ex=_EVERY_SECONDS))
+        is_first = bool(await services.redis.set(key, "1", nx=True, ex=_INTERVAL_SECONDS))
     if not is_first:
         return
     exceeded = RateLimitExceeded(verdict.limit, verdict.window, user_id)
@@ -55,8 +55,8 @@ async def emit_exceeded(
 async def charge_visitors(
     request: _Request, kind: str, tenant_id: str, plan: Plan, units: int, refusal: str
 ) -> None:
-    """All who come to a tenant in one way, without signing in, share what its plan allows, apart
-    from its own users: visitors lock nobody out of the console.
+    """Charges the limit that all visitors of one kind share in a tenant. It is separate from the
+    limits of the tenant's users, so that visitors never block the console. Raises RateLimited.
     """
     gate, state = request.app.state.gate, request.scope["state"]
     subject = f"{kind}:{tenant_id}"

@@ -10,7 +10,7 @@ Positive = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 
 
 class Limits(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """An enterprise tenant's own numbers; what is left out is the plan's."""
+    """Limits of an enterprise tenant; those left out are the plan's."""
 
     example: ClassVar[dict[str, Any]] = {"requests_per_minute": 2400, "burst_multiplier": 3}
 

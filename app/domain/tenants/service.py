@@ -1,4 +1,4 @@
-"""Tenants: super_admin's alone."""
+"""Tenants. Only super_admin manages them."""
 
 from functools import partial
 from typing import Any
@@ -41,8 +41,8 @@ async def get(tx: Tx, tenant_id: str) -> TenantView:
 
 
 async def default_id(tx: Tx) -> str:
-    """The tenant that people without an invitation join; made when the instance was prepared."""
-    tenant_id = await queries.default_id(tx)
+    """Returns the tenant that users without an invitation join; `parley migrate` creates it."""
+    tenant_id = await queries.find_default_id(tx)
     if tenant_id is None:
         raise Unavailable("This instance is not prepared yet; run `parley migrate`")
     return tenant_id
@@ -81,11 +81,11 @@ async def update(
 
 
 async def delete(tx: Tx, areas: Areas, tenant_id: str, emit_to: str) -> None:
-    """Only a tenant without users: they are deleted one by one, on purpose. The event goes to the
-    log of `emit_to`, since the tenant's own log is deleted with it.
+    """Deletes a tenant without users; users must be deleted one by one before. The event goes to
+    the log of `emit_to`, since the tenant's own log is deleted with it.
     """
     tenant = await _lock(tx, tenant_id)
-    if await queries.default_id(tx) == tenant_id:
+    if await queries.find_default_id(tx) == tenant_id:
         raise TenantIsDefault("People without an invitation join this tenant; it cannot be deleted")
     if await queries.has_users(tx, tenant_id):
         raise TenantNotEmpty("This tenant still has users; delete them first")

@@ -16,12 +16,12 @@ _CHAT_JOB = "chat.turn"
 async def _read_spans(
     tx: Tx, tenant: str | None, correlation_id: str, outer: Sequence[Span]
 ) -> list[Span]:
-    rows = await queries.of_correlation(tx, tenant, correlation_id, MAX_SPANS)
-    return [_model_span(row, outer) for row in rows]
+    rows = await queries.list_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
+    return [_build_model_span(row, outer) for row in rows]
 
 
-def _model_span(row: Row, outer: Sequence[Span]) -> Span:
-    """A model answered within the job that asked it, or else within the request."""
+def _build_model_span(row: Row, outer: Sequence[Span]) -> Span:
+    """Returns a span whose parent is the chat job that called the model, or else the request."""
     milliseconds, ended = row["response_time_ms"], row["created_at"]
     jobs = [
         span
@@ -30,11 +30,11 @@ def _model_span(row: Row, outer: Sequence[Span]) -> Span:
         and span.kind == "job"
         and span.started_at <= ended <= span.started_at + timedelta(milliseconds=span.duration_ms)
     ]
-    within = (jobs or [span for span in outer if span.kind == "request"])[:1]
+    parents = (jobs or [span for span in outer if span.kind == "request"])[:1]
     return Span(
         "model",
         f"{row['id']}:{row['model']}",
-        within[0].id if within else None,
+        parents[0].id if parents else None,
         row["model"],
         "completed",
         ended - timedelta(milliseconds=milliseconds),

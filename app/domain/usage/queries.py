@@ -1,7 +1,7 @@
-"""Usage: a row per turn and model, added up by the hour behind the scenes.
+"""SQL of usage: a row per turn and model, rolled up into hours in the background.
 
-Whoever asks for figures adds the hours and the rows that no hour has yet; both come from one
-snapshot, so that nothing is missing and nothing counts twice.
+Sums add the hours and the rows that are not rolled up yet. Both come from one snapshot, so that
+every row counts exactly once.
 """
 
 from datetime import datetime
@@ -18,7 +18,7 @@ coalesce(sum(turns), 0)::bigint AS turns,
 coalesce(sum(response_time_ms), 0)::bigint AS response_time_ms
 """
 
-_OF_AGENT = f"""
+_SUM_BY_AGENT = f"""
 SELECT {_SUMS} FROM (
     SELECT conversations, messages, prompt_tokens, completion_tokens, turns, response_time_ms
     FROM usage_hours
@@ -30,7 +30,7 @@ SELECT {_SUMS} FROM (
     WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND NOT rolled
       AND ($3::timestamptz IS NULL OR created_at > $3)
     UNION ALL
-    -- The hour in which the period begins counts in part.
+    -- Of the hour in which the period begins, only the rows after its begin count.
     SELECT conversations, messages, prompt_tokens, completion_tokens, turns, response_time_ms
     FROM usage
     WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND rolled
@@ -40,8 +40,8 @@ SELECT {_SUMS} FROM (
 ) counted
 """
 
-_ROLL = """
-WITH taken AS (
+_ROLL_UP = """
+WITH claimed AS (
     UPDATE usage SET rolled = true
     WHERE ctid IN (SELECT ctid FROM usage WHERE NOT rolled LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING tenant_id, agent_id, model, date_trunc('hour', created_at, 'UTC') AS hour,
@@ -52,7 +52,7 @@ WITH taken AS (
            sum(completion_tokens) AS completion_tokens, sum(cost_usd) AS cost_usd,
            sum(turns) AS turns, sum(conversations) AS conversations, sum(messages) AS messages,
            sum(response_time_ms) AS response_time_ms, count(*) AS rows
-    FROM taken GROUP BY tenant_id, agent_id, model, hour
+    FROM claimed GROUP BY tenant_id, agent_id, model, hour
 ), added AS (
     INSERT INTO usage_hours AS h (tenant_id, agent_id, model, hour, prompt_tokens,
                                   completion_tokens, cost_usd, turns, conversations, messages,
@@ -72,18 +72,20 @@ SELECT coalesce(sum(rows), 0)::bigint FROM summed
 """
 
 
-async def of_agent(tx: Tx, tenant: str | None, agent_id: str, since: datetime | None) -> Row | None:
-    return await fast.row(tx, tenant, _OF_AGENT, agent_id, since)
+async def sum_by_agent(
+    tx: Tx, tenant: str | None, agent_id: str, since: datetime | None
+) -> Row | None:
+    return await fast.row(tx, tenant, _SUM_BY_AGENT, agent_id, since)
 
 
 async def roll_up(tx: Tx, limit: int) -> int:
-    """Adds rows to their hours; returns how many."""
-    return int(await (await tx.raw()).fetchval(_ROLL, limit))
+    """Adds up to `limit` rows to their hours; returns the number of rows."""
+    return int(await (await tx.raw()).fetchval(_ROLL_UP, limit))
 
 
 def insert_sql(source: str, parameter: str, agent_id: str, correlation_id: str) -> str:
-    """An INSERT of a turn's usage, for a statement with rows of its own. The rows are one JSON
-    parameter, as `u`; `source` is a FROM clause that ends where they join.
+    """Returns an INSERT of a turn's usage, as a part of a larger statement. The rows come from one
+    JSON parameter, named `u`; `source` is the FROM clause up to the join with them.
     """
     return f"""
     INSERT INTO usage (tenant_id, agent_id, conversation_id, message_id, user_id, source, model,
@@ -100,8 +102,8 @@ def insert_sql(source: str, parameter: str, agent_id: str, correlation_id: str) 
 
 _ADD = insert_sql("FROM", "$3", "$2", "$4") + " ON CONFLICT (message_id, model) DO NOTHING"
 
-# A turn's time is on the row of the agent's own model.
-_OF_CORRELATION = """
+# The response time of a turn is on the row of the agent's own model.
+_LIST_BY_CORRELATION = """
 SELECT message_id AS id, model, response_time_ms, created_at FROM usage
 WHERE tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
   AND correlation_id = $2
@@ -113,5 +115,7 @@ async def add(tx: Tx, tenant: str, agent_id: str, rows: str, correlation_id: str
     await fast.execute(tx, tenant, _ADD, agent_id, rows, correlation_id)
 
 
-async def of_correlation(tx: Tx, tenant: str | None, correlation_id: str, limit: int) -> list[Row]:
-    return await fast.rows(tx, tenant, _OF_CORRELATION, correlation_id, limit)
+async def list_by_correlation(
+    tx: Tx, tenant: str | None, correlation_id: str, limit: int
+) -> list[Row]:
+    return await fast.rows(tx, tenant, _LIST_BY_CORRELATION, correlation_id, limit)
