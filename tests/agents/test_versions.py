@@ -22,28 +22,28 @@ BEHAVIOUR = ("primary_model", "system_prompt", "temperature", "max_tokens")
 KEYS = {"version", *BEHAVIOUR, "created_by", "created_at"}
 
 
-async def _create(caller: Client, **fields: Any) -> dict[str, Any]:
+async def _create_agent(caller: Client, **fields: Any) -> dict[str, Any]:
     answer = await caller.post(PATH, {**BODY, **fields})
     assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
+    agent: dict[str, Any] = answer.json()
+    return agent
 
 
-async def _change(caller: Client, agent_id: str, **fields: Any) -> dict[str, Any]:
+async def _change_agent(caller: Client, agent_id: str, **fields: Any) -> dict[str, Any]:
     answer = await caller.put(f"{PATH}/{agent_id}", fields)
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    agent: dict[str, Any] = answer.json()
+    return agent
 
 
-async def _versions(caller: Client, agent_id: str, **params: Any) -> list[dict[str, Any]]:
+async def _list_versions(caller: Client, agent_id: str, **params: Any) -> list[dict[str, Any]]:
     answer = await caller.get(f"{PATH}/{agent_id}/versions", params=params)
     assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()["data"]
-    return found
+    versions: list[dict[str, Any]] = answer.json()["data"]
+    return versions
 
 
-async def _events(caller: Client, kind: str) -> list[dict[str, Any]]:
+async def _list_update_events(caller: Client, kind: str) -> list[dict[str, Any]]:
     answer = await caller.get("/api/v1/event-log", params={"per_page": 100})
     entries = reversed(answer.json()["data"])
     return [entry["data"] for entry in entries if entry["type"] == kind]
@@ -53,8 +53,8 @@ async def _events(caller: Client, kind: str) -> list[dict[str, Any]]:
 
 
 async def test_a_new_agent_has_one_version(developer: Client) -> None:
-    made = await _create(developer)
-    answer = (await developer.get(f"{PATH}/{made['id']}/versions")).json()
+    agent = await _create_agent(developer)
+    answer = (await developer.get(f"{PATH}/{agent['id']}/versions")).json()
     assert answer["pagination"] == {"page": 1, "per_page": 20, "total": 1, "total_pages": 1}
     (version,) = answer["data"]
     assert set(version) == KEYS
@@ -77,13 +77,13 @@ async def test_a_new_agent_has_one_version(developer: Client) -> None:
 async def test_a_change_of_behaviour_is_a_new_version(
     developer: Client, change: dict[str, Any]
 ) -> None:
-    made = await _create(developer)
-    told = await _change(developer, made["id"], **change)
-    assert told["version"] == 2
-    new, old = await _versions(developer, made["id"])
+    agent = await _create_agent(developer)
+    updated = await _change_agent(developer, agent["id"], **change)
+    assert updated["version"] == 2
+    new, old = await _list_versions(developer, agent["id"])
     assert (new["version"], old["version"]) == (2, 1)
-    assert {name: new[name] for name in BEHAVIOUR} == {name: told[name] for name in BEHAVIOUR}
-    assert {name: old[name] for name in BEHAVIOUR} == {name: made[name] for name in BEHAVIOUR}
+    assert {name: new[name] for name in BEHAVIOUR} == {name: updated[name] for name in BEHAVIOUR}
+    assert {name: old[name] for name in BEHAVIOUR} == {name: agent[name] for name in BEHAVIOUR}
 
 
 @pytest.mark.parametrize(
@@ -91,72 +91,74 @@ async def test_a_change_of_behaviour_is_a_new_version(
     [{"name": "New"}, {"description": "Told"}, {"status": "published"}, {"temperature": 0.5}, {}],
 )
 async def test_other_changes_are_no_new_version(developer: Client, change: dict[str, Any]) -> None:
-    made = await _create(developer)
-    assert (await _change(developer, made["id"], **change))["version"] == 1
-    assert len(await _versions(developer, made["id"])) == 1
+    agent = await _create_agent(developer)
+    assert (await _change_agent(developer, agent["id"], **change))["version"] == 1
+    assert len(await _list_versions(developer, agent["id"])) == 1
 
 
 async def test_log_settings_are_no_new_version(developer: Client) -> None:
-    made = await _create(developer)
-    await developer.put(f"{PATH}/{made['id']}/log-settings", {"retention_days": 3})
-    assert len(await _versions(developer, made["id"])) == 1
+    agent = await _create_agent(developer)
+    await developer.put(f"{PATH}/{agent['id']}/log-settings", {"retention_days": 3})
+    assert len(await _list_versions(developer, agent["id"])) == 1
 
 
-async def test_a_version_names_who_made_it(world: World, developer: Client) -> None:
+async def test_a_version_has_the_user_that_created_it(world: World, developer: Client) -> None:
     colleague = await world.user("agent_developer", developer.tenant_id)
-    made = await _create(developer)
-    await _change(colleague, made["id"], temperature=0.1)
-    makers = [item["created_by"] for item in await _versions(developer, made["id"])]
+    agent = await _create_agent(developer)
+    await _change_agent(colleague, agent["id"], temperature=0.1)
+    makers = [item["created_by"] for item in await _list_versions(developer, agent["id"])]
     assert makers == [colleague.user_id, developer.user_id]
 
 
 async def test_versions_come_in_pages_the_newest_first(developer: Client) -> None:
-    made = await _create(developer)
+    agent = await _create_agent(developer)
     for number in range(1, 12):
-        await _change(developer, made["id"], max_tokens=number)
-    found = []
+        await _change_agent(developer, agent["id"], max_tokens=number)
+    numbers = []
     for page in (1, 2, 3):
-        found += await _versions(developer, made["id"], page=page, per_page=5)
-    assert [item["version"] for item in found] == list(range(12, 0, -1))
+        numbers += await _list_versions(developer, agent["id"], page=page, per_page=5)
+    assert [item["version"] for item in numbers] == list(range(12, 0, -1))
 
 
 @pytest.mark.parametrize(("name", "value"), [("page", 0), ("per_page", 0), ("per_page", 101)])
-async def test_a_wrong_parameter_is_named(developer: Client, name: str, value: int) -> None:
-    made = await _create(developer)
-    answer = await developer.get(f"{PATH}/{made['id']}/versions", params={name: value})
+async def test_a_wrong_parameter_is_refused(developer: Client, name: str, value: int) -> None:
+    agent = await _create_agent(developer)
+    answer = await developer.get(f"{PATH}/{agent['id']}/versions", params={name: value})
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {name}
 
 
-async def test_changes_at_the_same_time_are_versions_one_after_another(
+async def test_concurrent_changes_create_consecutive_versions(
     developer: Client,
 ) -> None:
-    made = await _create(developer)
-    told = await asyncio.gather(
-        *(_change(developer, made["id"], max_tokens=number) for number in range(1, 6))
+    agent = await _create_agent(developer)
+    answers = await asyncio.gather(
+        *(_change_agent(developer, agent["id"], max_tokens=number) for number in range(1, 6))
     )
-    assert sorted(item["version"] for item in told) == [2, 3, 4, 5, 6]
-    kept = {item["version"]: item["max_tokens"] for item in await _versions(developer, made["id"])}
-    assert kept == {1: 100, **{item["version"]: item["max_tokens"] for item in told}}
+    assert sorted(item["version"] for item in answers) == [2, 3, 4, 5, 6]
+    stored = {
+        item["version"]: item["max_tokens"] for item in await _list_versions(developer, agent["id"])
+    }
+    assert stored == {1: 100, **{item["version"]: item["max_tokens"] for item in answers}}
 
 
-async def test_versions_of_a_direct_sub_agent_are_kept_too(developer: Client) -> None:
-    parent = await _create(developer)
+async def test_a_direct_sub_agent_has_versions(developer: Client) -> None:
+    parent = await _create_agent(developer)
     path = f"{PATH}/{parent['id']}/sub-agents/direct"
     child = (await developer.post(path, BODY)).json()["id"]
     await developer.put(f"{path}/{child}", {"system_prompt": "Other.", "delegation_prompt": "x"})
-    prompts = [item["system_prompt"] for item in await _versions(developer, child)]
+    prompts = [item["system_prompt"] for item in await _list_versions(developer, child)]
     assert prompts == ["Other.", "You help."]
-    assert len(await _versions(developer, parent["id"])) == 1
+    assert len(await _list_versions(developer, parent["id"])) == 1
 
 
 @pytest.mark.parametrize("tail", ["versions", "versions/1/restore"])
 async def test_versions_of_another_tenants_agent_are_not_found(
     developer: Client, world: World, tail: str
 ) -> None:
-    made = await _create(await world.user())
+    agent = await _create_agent(await world.user())
     method = "POST" if tail.endswith("restore") else "GET"
-    answer = await developer(method, f"{PATH}/{made['id']}/{tail}")
+    answer = await developer(method, f"{PATH}/{agent['id']}/{tail}")
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "agent_not_found"
 
@@ -164,66 +166,67 @@ async def test_versions_of_another_tenants_agent_are_not_found(
 # Restore
 
 
-async def _restore(caller: Client, agent_id: str, version: object) -> Any:
+async def _restore_version(caller: Client, agent_id: str, version: object) -> Any:
     return await caller.post(f"{PATH}/{agent_id}/versions/{version}/restore")
 
 
-async def test_an_agent_behaves_as_it_did_then(developer: Client) -> None:
-    made = await _create(developer)
-    await _change(
+async def test_restoring_sets_the_behaviour_of_the_version(developer: Client) -> None:
+    agent = await _create_agent(developer)
+    await _change_agent(
         developer,
-        made["id"],
+        agent["id"],
         primary_model="claude-x",
         system_prompt="Other.",
         temperature=0.9,
         max_tokens=7,
     )
-    answer = await _restore(developer, made["id"], 1)
+    answer = await _restore_version(developer, agent["id"], 1)
     assert answer.status_code == 200
-    told = answer.json()
-    assert {name: told[name] for name in BEHAVIOUR} == {name: made[name] for name in BEHAVIOUR}
-    assert told["version"] == 3
-    found = (await developer.get(f"{PATH}/{made['id']}")).json()
-    assert {name: found[name] for name in told} == told
+    updated = answer.json()
+    assert {name: updated[name] for name in BEHAVIOUR} == {name: agent[name] for name in BEHAVIOUR}
+    assert updated["version"] == 3
+    stored = (await developer.get(f"{PATH}/{agent['id']}")).json()
+    assert {name: stored[name] for name in updated} == updated
 
 
-async def test_a_restored_version_is_a_new_one_itself(developer: Client) -> None:
-    made = await _create(developer)
-    await _change(developer, made["id"], temperature=0.9)
-    await _restore(developer, made["id"], 1)
-    kept = [
-        (item["version"], item["temperature"]) for item in await _versions(developer, made["id"])
+async def test_restoring_creates_a_new_version(developer: Client) -> None:
+    agent = await _create_agent(developer)
+    await _change_agent(developer, agent["id"], temperature=0.9)
+    await _restore_version(developer, agent["id"], 1)
+    versions = [
+        (item["version"], item["temperature"])
+        for item in await _list_versions(developer, agent["id"])
     ]
-    assert kept == [(3, 0.5), (2, 0.9), (1, 0.5)]
+    assert versions == [(3, 0.5), (2, 0.9), (1, 0.5)]
 
 
-async def test_a_restored_version_can_itself_be_undone(developer: Client) -> None:
-    made = await _create(developer)
-    await _change(developer, made["id"], temperature=0.9)
-    await _restore(developer, made["id"], 1)
-    answer = await _restore(developer, made["id"], 2)
+async def test_a_restore_can_be_undone(developer: Client) -> None:
+    agent = await _create_agent(developer)
+    await _change_agent(developer, agent["id"], temperature=0.9)
+    await _restore_version(developer, agent["id"], 1)
+    answer = await _restore_version(developer, agent["id"], 2)
     assert (answer.json()["temperature"], answer.json()["version"]) == (0.9, 4)
 
 
-async def test_restoring_leaves_all_but_behaviour_as_it_is(developer: Client) -> None:
-    made = await _create(developer)
-    await _change(developer, made["id"], temperature=0.9)
+async def test_restoring_changes_only_the_behaviour(developer: Client) -> None:
+    agent = await _create_agent(developer)
+    await _change_agent(developer, agent["id"], temperature=0.9)
     now = {"name": "New", "description": "Told", "status": "archived"}
-    await _change(developer, made["id"], **now)
+    await _change_agent(developer, agent["id"], **now)
     settings = {"log_messages": False, "retention_days": 3}
-    await developer.put(f"{PATH}/{made['id']}/log-settings", settings)
-    told = (await _restore(developer, made["id"], 1)).json()
-    assert {name: told[name] for name in now} == now
-    kept = (await developer.get(f"{PATH}/{made['id']}/log-settings")).json()
-    assert {name: kept[name] for name in settings} == settings
+    await developer.put(f"{PATH}/{agent['id']}/log-settings", settings)
+    updated = (await _restore_version(developer, agent["id"], 1)).json()
+    assert {name: updated[name] for name in now} == now
+    stored = (await developer.get(f"{PATH}/{agent['id']}/log-settings")).json()
+    assert {name: stored[name] for name in settings} == settings
 
 
-async def test_restoring_tells_what_changed(developer: Client) -> None:
-    made = await _create(developer)
-    await _change(developer, made["id"], temperature=0.9, max_tokens=7)
-    await _restore(developer, made["id"], 1)
-    assert (await _events(developer, "agent.updated"))[-1] == {
-        "agent_id": made["id"],
+async def test_the_event_of_a_restore_has_the_changed_fields(developer: Client) -> None:
+    agent = await _create_agent(developer)
+    await _change_agent(developer, agent["id"], temperature=0.9, max_tokens=7)
+    await _restore_version(developer, agent["id"], 1)
+    assert (await _list_update_events(developer, "agent.updated"))[-1] == {
+        "agent_id": agent["id"],
         "name": "Shop",
         "status": "draft",
         "version": 3,
@@ -231,73 +234,73 @@ async def test_restoring_tells_what_changed(developer: Client) -> None:
     }
 
 
-async def test_restoring_how_it_is_already_changes_nothing(developer: Client) -> None:
-    made = await _create(developer)
-    answer = await _restore(developer, made["id"], 1)
-    assert (answer.status_code, answer.json()) == (200, made)
-    assert len(await _versions(developer, made["id"])) == 1
-    assert await _events(developer, "agent.updated") == []
+async def test_restoring_the_current_version_changes_nothing(developer: Client) -> None:
+    agent = await _create_agent(developer)
+    answer = await _restore_version(developer, agent["id"], 1)
+    assert (answer.status_code, answer.json()) == (200, agent)
+    assert len(await _list_versions(developer, agent["id"])) == 1
+    assert await _list_update_events(developer, "agent.updated") == []
 
 
-async def test_a_restored_model_brings_its_provider_back(
+async def test_restoring_a_model_restores_its_provider(
     developer: Client, services: Services
 ) -> None:
-    made = await _create(developer)
-    await _change(developer, made["id"], primary_model="claude-x")
-    await _restore(developer, made["id"], 1)
+    agent = await _create_agent(developer)
+    await _change_agent(developer, agent["id"], primary_model="claude-x")
+    await _restore_version(developer, agent["id"], 1)
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         sql = "SELECT provider FROM agents WHERE id = $1"
-        assert await (await tx.raw()).fetchval(sql, made["id"]) == "openai"
+        assert await (await tx.raw()).fetchval(sql, agent["id"]) == "openai"
 
 
-async def test_a_restored_prompt_holds_in_the_next_turn(talk: Talker) -> None:
-    await _change(talk.client, talk.agent_id, system_prompt="Be rude.")
-    await _restore(talk.client, talk.agent_id, 1)
+async def test_a_restored_prompt_applies_to_the_next_turn(talk: Talker) -> None:
+    await _change_agent(talk.client, talk.agent_id, system_prompt="Be rude.")
+    await _restore_version(talk.client, talk.agent_id, 1)
     await talk.say("Hello")
     assert talk.asked[-1]["messages"][0]["content"] == "You are a test."
 
 
 @pytest.mark.parametrize("version", ["0", "2", "-1", "1.0", "x", "1x", "%20", "٣", "9" * 30])
-async def test_a_version_that_never_was_is_not_found(developer: Client, version: str) -> None:
-    made = await _create(developer)
-    answer = await _restore(developer, made["id"], version)
+async def test_an_unknown_version_is_not_found(developer: Client, version: str) -> None:
+    agent = await _create_agent(developer)
+    answer = await _restore_version(developer, agent["id"], version)
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "version_not_found"
 
 
 async def test_a_version_of_very_many_digits_is_not_found(developer: Client) -> None:
-    made = await _create(developer)
-    answer = await _restore(developer, made["id"], "9" * 5000)
+    agent = await _create_agent(developer)
+    answer = await _restore_version(developer, agent["id"], "9" * 5000)
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "version_not_found"
 
 
 async def test_another_agents_version_is_not_found(developer: Client) -> None:
-    made, other = await _create(developer), await _create(developer)
-    await _change(developer, other["id"], temperature=0.9)
-    answer = await _restore(developer, made["id"], 2)
+    agent, other = await _create_agent(developer), await _create_agent(developer)
+    await _change_agent(developer, other["id"], temperature=0.9)
+    answer = await _restore_version(developer, agent["id"], 2)
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "version_not_found"
 
 
 async def test_the_same_idempotency_key_restores_once(developer: Client) -> None:
-    made = await _create(developer)
-    await _change(developer, made["id"], temperature=0.9)
-    path, headers = f"{PATH}/{made['id']}/versions/1/restore", {"Idempotency-Key": made["id"]}
+    agent = await _create_agent(developer)
+    await _change_agent(developer, agent["id"], temperature=0.9)
+    path, headers = f"{PATH}/{agent['id']}/versions/1/restore", {"Idempotency-Key": agent["id"]}
     first = await developer.post(path, headers=headers)
-    await _change(developer, made["id"], temperature=0.9)
+    await _change_agent(developer, agent["id"], temperature=0.9)
     second = await developer.post(path, headers=headers)
     assert first.json() == second.json()
-    assert (await developer.get(f"{PATH}/{made['id']}")).json()["temperature"] == 0.9
+    assert (await developer.get(f"{PATH}/{agent['id']}")).json()["temperature"] == 0.9
 
 
 @pytest.mark.parametrize("role", ["viewer", "agent_user"])
-async def test_who_only_reads_sees_versions_but_restores_none(
+async def test_roles_without_the_permission_read_but_cannot_restore_versions(
     world: World, developer: Client, role: str
 ) -> None:
-    made = await _create(developer)
+    agent = await _create_agent(developer)
     caller = await world.user(role, developer.tenant_id)
-    assert len(await _versions(caller, made["id"])) == 1
-    answer = await _restore(caller, made["id"], 1)
+    assert len(await _list_versions(caller, agent["id"])) == 1
+    answer = await _restore_version(caller, agent["id"], 1)
     assert answer.status_code == 403
     assert answer.json()["error"]["details"] == {"required": "agents:write", "your_role": role}

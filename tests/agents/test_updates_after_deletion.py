@@ -1,4 +1,4 @@
-"""An agent that loses a tool or a sub-agent is changed by it, and the log says so."""
+"""Deleting a tool or a sub-agent emits agent.updated for the agents that used it."""
 
 from typing import Any
 
@@ -14,32 +14,32 @@ TOOL = {
 }
 
 
-async def _agent(client: Client) -> str:
+async def _create_agent(client: Client) -> str:
     answer = await client.post("/api/v1/agents", AGENT)
     assert answer.status_code == 201, answer.text
     agent_id: str = answer.json()["id"]
     return agent_id
 
 
-async def _changes(client: Client, agent_id: str) -> list[Any]:
+async def _list_changes(client: Client, agent_id: str) -> list[Any]:
     answer = await client.get("/api/v1/event-log", params={"event_type": "agent.updated"})
-    told = [event["data"] for event in answer.json()["data"]]
-    return [data["changed"] for data in told if data["agent_id"] == agent_id]
+    updates = [event["data"] for event in answer.json()["data"]]
+    return [data["changed"] for data in updates if data["agent_id"] == agent_id]
 
 
-async def test_deleting_a_tool_changes_the_agents_that_had_it(developer: Client) -> None:
-    agent_id = await _agent(developer)
+async def test_deleting_a_tool_changes_the_agents_that_used_it(developer: Client) -> None:
+    agent_id = await _create_agent(developer)
     tool_id = (await developer.post("/v1/tools", TOOL)).json()["data"]["id"]
     await developer.post(f"/v1/agents/{agent_id}/tools", {"tool_id": tool_id})
     await developer.delete(f"/v1/tools/{tool_id}")
-    assert await _changes(developer, agent_id) == [["tools"], ["tools"]]
+    assert await _list_changes(developer, agent_id) == [["tools"], ["tools"]]
 
 
-async def test_deleting_an_agent_changes_those_that_handed_tasks_to_it(developer: Client) -> None:
-    parent, child = await _agent(developer), await _agent(developer)
+async def test_deleting_an_agent_changes_the_agents_that_delegated_to_it(developer: Client) -> None:
+    parent, child = await _create_agent(developer), await _create_agent(developer)
     attached = await developer.post(
         f"/api/v1/agents/{parent}/sub-agents/attach", {"agent_id": child}
     )
     assert attached.status_code == 201, attached.text
     await developer.delete(f"/api/v1/agents/{child}")
-    assert await _changes(developer, parent) == [["sub_agents"], ["sub_agents"]]
+    assert await _list_changes(developer, parent) == [["sub_agents"], ["sub_agents"]]

@@ -1,0 +1,104 @@
+"""GET /api/v1/agents/:id, and access to agents."""
+
+import pytest
+
+from tests.agents.factories import AGENT_KEYS, BODY, PATH, create_agent
+from tests.world import Client, World
+
+FULL_KEYS = AGENT_KEYS | {"tools", "knowledge_base", "sub_agents"}
+
+
+async def test_a_full_agent_has_every_field(developer: Client) -> None:
+    agent = await create_agent(developer, description="Sells", status="published")
+    answer = await developer.get(f"{PATH}/{agent['id']}")
+    assert answer.status_code == 200
+    assert set(answer.json()) == FULL_KEYS
+    assert answer.json() == {
+        **agent,
+        "tools": [],
+        "knowledge_base": {"enabled": False, "document_count": 0, "chunk_count": 0},
+        "sub_agents": [],
+    }
+
+
+async def test_a_full_agent_names_its_sub_agents_in_order(developer: Client) -> None:
+    parent, other = (
+        await create_agent(developer, name="P"),
+        await create_agent(developer, name="Other"),
+    )
+    path = f"{PATH}/{parent['id']}"
+    attached = await developer.post(f"{path}/sub-agents/attach", {"agent_id": other["id"]})
+    direct = await developer.post(f"{path}/sub-agents/direct", {**BODY, "name": "Own"})
+    assert (attached.status_code, direct.status_code) == (201, 201)
+    assert (await developer.get(path)).json()["sub_agents"] == [
+        {"id": other["id"], "name": "Other", "relationship_type": "template"},
+        {"id": direct.json()["id"], "name": "Own", "relationship_type": "direct"},
+    ]
+
+
+@pytest.mark.parametrize("bad_id", ["agt_00000000000000000000000000", "x", "x" * 3000, "%25"])
+@pytest.mark.parametrize(
+    ("method", "tail"),
+    [
+        ("GET", ""),
+        ("PUT", ""),
+        ("DELETE", ""),
+        ("GET", "/status"),
+        ("GET", "/stats"),
+        ("GET", "/logs"),
+        ("GET", "/conversations"),
+    ],
+)
+async def test_a_missing_agent_is_not_found(
+    developer: Client, method: str, tail: str, bad_id: str
+) -> None:
+    content = {"json": {"name": "New"}} if method == "PUT" else {}
+    answer = await developer(method, f"{PATH}/{bad_id}{tail}", **content)
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "agent_not_found"
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+async def test_another_tenants_agent_is_not_found(
+    developer: Client, world: World, method: str
+) -> None:
+    owner = await world.user()
+    agent = await create_agent(owner)
+    content = {"json": {"name": "Mine"}} if method == "PUT" else {}
+    answer = await developer(method, f"{PATH}/{agent['id']}", **content)
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "agent_not_found"
+    assert (await owner.get(f"{PATH}/{agent['id']}")).json()["name"] == "Shop"
+
+
+async def test_super_admin_reads_any_agent_unless_a_header_selects_another_tenant(
+    super_admin: Client, developer: Client
+) -> None:
+    agent = await create_agent(developer)
+    headers = {"x-tenant-id": super_admin.tenant_id}
+    assert (await super_admin.get(f"{PATH}/{agent['id']}")).status_code == 200
+    assert (await super_admin.get(f"{PATH}/{agent['id']}", headers=headers)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("role", "method", "required"),
+    [
+        ("viewer", "POST", "agents:write"),
+        ("viewer", "PUT", "agents:write"),
+        ("viewer", "DELETE", "agents:delete"),
+        ("agent_user", "POST", "agents:write"),
+        ("agent_user", "PUT", "agents:write"),
+        ("agent_user", "DELETE", "agents:delete"),
+    ],
+)
+async def test_roles_without_the_permission_cannot_change_agents(
+    world: World, developer: Client, role: str, method: str, required: str
+) -> None:
+    agent = await create_agent(developer)
+    caller = await world.user(role, developer.tenant_id)
+    path = PATH if method == "POST" else f"{PATH}/{agent['id']}"
+    content = {} if method == "DELETE" else {"json": BODY}
+    answer = await caller(method, path, **content)
+    assert answer.status_code == 403
+    assert answer.json()["error"]["details"] == {"required": required, "your_role": role}
+    assert (await caller.get(f"{PATH}/{agent['id']}")).status_code == 200

@@ -1,0 +1,208 @@
+"""Deletion of conversations that are older than the agent's retention."""
+
+import asyncio
+
+import pytest
+
+from app.areas import AREAS
+from app.services import Services
+from db import retention
+from db.session import ALL_TENANTS
+from tests.agents.conversation_logs import (
+    AsyncTurns,
+    execute,
+    list_event_data,
+    list_log_entries,
+    list_messages,
+    set_log_settings,
+)
+from tests.model_server import Reply
+from tests.talk import Talker
+
+
+async def _delete_expired(services: Services) -> None:
+    async with services.db.tx(ALL_TENANTS) as tx:
+        await retention.delete_expired(await tx.raw(), AREAS.retention)
+
+
+async def _make_older(services: Services, agent_id: str, days: float) -> None:
+    """Moves the times of the agent's conversations, jobs and events into the past."""
+    for table, column, condition in (
+        ("conversation_entries", "created_at", "agent_id = $1"),
+        ("conversations", "last_message_at", "agent_id = $1"),
+        ("conversations", "created_at", "agent_id = $1"),
+        ("chat_jobs", "created_at", "agent_id = $1"),
+        ("chat_jobs", "finished_at", "agent_id = $1"),
+        ("event_log", "created_at", "data->>'agent_id' = $1"),
+    ):
+        await execute(
+            services,
+            f"UPDATE {table} SET {column} = {column} - $2 * interval '1 day' WHERE {condition}",
+            agent_id,
+            days,
+        )
+
+
+async def _count_rows(services: Services, table: str, agent_id: str) -> int:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        sql = f"SELECT count(*) FROM {table} WHERE agent_id = $1"
+        return int(await (await tx.raw()).fetchval(sql, agent_id))
+
+
+@pytest.mark.parametrize(("days", "age"), [(1, 1.01), (30, 31), (3650, 3651)])
+async def test_conversations_older_than_the_retention_are_deleted(
+    delegating_agent: Talker, services: Services, days: int, age: float
+) -> None:
+    reply = await delegating_agent.say("Hello")
+    await set_log_settings(delegating_agent, retention_days=days)
+    await _make_older(services, delegating_agent.agent_id, age)
+    await _delete_expired(services)
+    assert await list_log_entries(delegating_agent) == []
+    path = f"/api/v1/conversations/{reply['conversation_id']}"
+    assert (await delegating_agent.client.get(path)).status_code == 404
+    assert await _count_rows(services, "conversations", delegating_agent.agent_id) == 0
+    assert await _count_rows(services, "conversation_entries", delegating_agent.agent_id) == 0
+    assert await list_event_data(delegating_agent.client, "agent.chat.message") == []
+
+
+@pytest.mark.parametrize(("days", "age"), [(1, 0.99), (30, 29), (3650, 3649)])
+async def test_conversations_within_the_retention_are_kept(
+    delegating_agent: Talker, services: Services, days: int, age: float
+) -> None:
+    reply = await delegating_agent.say("Hello")
+    await set_log_settings(delegating_agent, retention_days=days)
+    await _make_older(services, delegating_agent.agent_id, age)
+    await _delete_expired(services)
+    assert len(await list_log_entries(delegating_agent)) == 5
+    assert len(await list_messages(delegating_agent, reply["conversation_id"])) == 2
+    assert len(await list_event_data(delegating_agent.client, "agent.chat.message")) == 2
+
+
+async def test_messages_that_are_not_logged_are_deleted_as_well(
+    talk: Talker, services: Services
+) -> None:
+    await set_log_settings(talk, log_messages=False, retention_days=1)
+    await talk.say("Hello")
+    await _make_older(services, talk.agent_id, 2)
+    await _delete_expired(services)
+    assert await _count_rows(services, "conversation_entries", talk.agent_id) == 0
+
+
+async def test_only_old_messages_of_an_active_conversation_are_deleted(
+    talk: Talker, services: Services
+) -> None:
+    await set_log_settings(talk, retention_days=7)
+    talk.script(Reply(texts=["Old."]), Reply(texts=["New."]), Reply(texts=["Newer."]))
+    first = await talk.say("Then")
+    await _make_older(services, talk.agent_id, 8)
+    await talk.say("Now", conversation_id=first["conversation_id"])
+    await _delete_expired(services)
+    contents = [item["content"] for item in await list_messages(talk, first["conversation_id"])]
+    assert contents == ["Now", "New."]
+    events = await list_event_data(talk.client, "agent.chat.message")
+    assert [data["content"] for data in events] == ["Now", "New."]
+    await talk.say("Later", conversation_id=first["conversation_id"])
+    model_contents = [message["content"] for message in talk.asked[-1]["messages"]]
+    assert model_contents[1:] == ["Now", "New.", "Later"]
+
+
+async def test_each_agent_has_its_own_retention(talk: Talker, services: Services) -> None:
+    other = await talk.agent("Other")
+    await set_log_settings(talk, retention_days=1)
+    for agent in (talk, other):
+        await agent.say("Hello")
+        await _make_older(services, agent.agent_id, 2)
+    await _delete_expired(services)
+    assert await _count_rows(services, "conversations", talk.agent_id) == 0
+    assert await _count_rows(services, "conversations", other.agent_id) == 1
+    assert len(await list_log_entries(other)) == 3
+
+
+async def test_statistics_are_kept_after_messages_are_deleted(
+    talk: Talker, services: Services
+) -> None:
+    talk.script(Reply(usage=(10, 5)))
+    await talk.say("Hello")
+    await set_log_settings(talk, retention_days=1)
+    await _make_older(services, talk.agent_id, 2)
+    await _delete_expired(services)
+    stats = (await talk.client.get(f"{talk.path}/stats")).json()
+    assert (stats["total_conversations"], stats["total_tokens_used"]) == (1, 15)
+
+
+async def test_events_of_the_agent_itself_are_not_deleted(talk: Talker, services: Services) -> None:
+    await set_log_settings(talk, retention_days=1)
+    await _make_older(services, talk.agent_id, 2)
+    await _delete_expired(services)
+    assert len(await list_event_data(talk.client, "agent.created")) == 1
+
+
+async def test_a_conversation_that_is_being_answered_is_not_deleted(
+    talk: Talker, services: Services
+) -> None:
+    hold = asyncio.Event()
+    talk.script(Reply(), Reply(texts=["Fine."], hold=hold))
+    first = await talk.say("Then")
+    await set_log_settings(talk, retention_days=1)
+    await _make_older(services, talk.agent_id, 2)
+    body = {"message": "Now", "conversation_id": first["conversation_id"]}
+    asking = asyncio.create_task(talk.client.post(f"{talk.path}/chat", body))
+    async with asyncio.timeout(10):
+        while len(talk.asked) < 2:  # noqa: ASYNC110  # the model server has no signal for it
+            await asyncio.sleep(0.01)
+    await _delete_expired(services)
+    hold.set()
+    answer = await asking
+    assert answer.status_code == 200, answer.text
+    contents = [item["content"] for item in await list_messages(talk, first["conversation_id"])]
+    assert contents == ["Now", "Fine."]
+
+
+async def test_the_job_of_an_asynchronous_turn_is_deleted_with_its_conversation(
+    async_turns: AsyncTurns,
+) -> None:
+    talk, services = async_turns.talk, async_turns.services
+    await async_turns.run("Hello")
+    await set_log_settings(talk, retention_days=1)
+    await _make_older(services, talk.agent_id, 2)
+    await _delete_expired(services)
+    assert await _count_rows(services, "chat_jobs", talk.agent_id) == 0
+    assert await list_event_data(talk.client, "agent.chat.completed") == []
+
+
+async def test_the_reply_of_an_old_job_is_deleted_with_its_message(
+    async_turns: AsyncTurns,
+) -> None:
+    talk, services = async_turns.talk, async_turns.services
+    talk.script(Reply(texts=["Old secret."]), Reply(texts=["New."]))
+    job = await async_turns.run("Hello")
+    await set_log_settings(talk, retention_days=1)
+    await _make_older(services, talk.agent_id, 2)
+    await talk.say("Now", conversation_id=job["conversation_id"])
+    await _delete_expired(services)
+    contents = [item["content"] for item in await list_messages(talk, job["conversation_id"])]
+    assert contents == ["Now", "New."]
+    answer = await talk.client.get(f"{talk.path}/chat/jobs/{job['job_id']}")
+    assert "Old secret." not in answer.text
+
+
+async def test_the_title_of_a_conversation_does_not_contain_deleted_messages(
+    talk: Talker, services: Services
+) -> None:
+    await set_log_settings(talk, retention_days=1)
+    first = await talk.say("Old secret")
+    await _make_older(services, talk.agent_id, 2)
+    await talk.say("Now", conversation_id=first["conversation_id"])
+    await _delete_expired(services)
+    answer = await talk.client.get(f"/api/v1/conversations/{first['conversation_id']}")
+    assert "Old secret" not in answer.text
+
+
+async def test_messages_of_a_deleted_agent_are_deleted(talk: Talker, services: Services) -> None:
+    await talk.say("Hello secret")
+    await set_log_settings(talk, retention_days=1)
+    await talk.client.delete(talk.path)
+    await _make_older(services, talk.agent_id, 4000)
+    await _delete_expired(services)
+    log = await talk.client.get("/api/v1/event-log", params={"per_page": 100})
+    assert "secret" not in log.text

@@ -1,0 +1,72 @@
+"""Access to sub-agents, and the events of their changes."""
+
+import pytest
+
+from tests.agents.api_calls import list_events
+from tests.agents.sub_agent_requests import (
+    BODY,
+    NO_AGENT,
+    PATH,
+    attach_sub_agent,
+    create_agent_id,
+    create_direct,
+    list_sub_agents,
+    read_error,
+)
+from tests.world import Client, World
+
+
+@pytest.mark.parametrize(("method", "tail"), [("PATCH", ""), ("DELETE", ""), ("PUT", "direct/")])
+@pytest.mark.parametrize("whose", ["nobody", "unattached", "another parent", "the parent itself"])
+async def test_an_agent_that_is_no_sub_agent_of_the_parent_is_not_found(
+    developer: Client, parent: str, child: str, method: str, tail: str, whose: str
+) -> None:
+    other = await create_agent_id(developer, "Other")
+    other_child = await create_direct(developer, other)
+    ids = {
+        "nobody": NO_AGENT,
+        "unattached": child,
+        "another parent": other_child["id"],
+        "the parent itself": parent,
+    }
+    content = {} if method == "DELETE" else {"json": {"is_enabled": False}}
+    path = f"{PATH}/{parent}/sub-agents/{tail}{ids[whose]}"
+    assert read_error(await developer(method, path, **content)) == (404, "sub_agent_not_found")
+    assert [item["is_enabled"] for item in await list_sub_agents(developer, other)] == [True]
+
+
+@pytest.mark.parametrize("role", ["viewer", "agent_user"])
+@pytest.mark.parametrize(
+    ("method", "tail"),
+    [
+        ("POST", "attach"),
+        ("POST", "direct"),
+        ("PUT", "direct/{}"),
+        ("PATCH", "{}"),
+        ("DELETE", "{}"),
+    ],
+)
+async def test_roles_without_the_permission_read_but_cannot_change_sub_agents(
+    world: World, developer: Client, parent: str, role: str, method: str, tail: str
+) -> None:
+    sub_agent = await create_direct(developer, parent)
+    caller = await world.user(role, developer.tenant_id)
+    content = {} if method == "DELETE" else {"json": {**BODY, "agent_id": parent}}
+    path = f"{PATH}/{parent}/sub-agents/{tail.format(sub_agent['id'])}"
+    answer = await caller(method, path, **content)
+    assert read_error(answer) == (403, "forbidden")
+    assert answer.json()["error"]["details"] == {"required": "agents:write", "your_role": role}
+    assert [item["id"] for item in await list_sub_agents(caller, parent)] == [sub_agent["id"]]
+
+
+async def test_changes_of_sub_agents_emit_updates_of_the_parent(
+    developer: Client, parent: str, child: str
+) -> None:
+    await attach_sub_agent(developer, parent, child)
+    path = f"{PATH}/{parent}/sub-agents/{child}"
+    await developer("PATCH", path, json={"is_enabled": False})
+    await developer.delete(path)
+    updates = [data for kind, data in await list_events(developer) if kind == "agent.updated"]
+    assert [(data["agent_id"], data["changed"]) for data in updates] == [
+        (parent, ["sub_agents"])
+    ] * 3

@@ -1,0 +1,72 @@
+"""A super_admin who acts in another tenant manages their own MFA."""
+
+import pytest
+
+from app.services import Services
+from tests.mfa.api_calls import (
+    API,
+    MFA_OFF,
+    disable,
+    get_status,
+    list_devices,
+    remove_device,
+    replace_recovery_codes,
+    turn_on_mfa,
+    verify_code,
+)
+from tests.mfa.authenticators import FrozenClock
+from tests.mfa.database import fetch_rows, list_events
+from tests.world import Client, World
+
+pytestmark = pytest.mark.usefixtures("frozen_clock")
+
+
+async def test_a_super_admin_acting_elsewhere_changes_their_own_mfa(
+    super_admin: Client, world: World, frozen_clock: FrozenClock, services: Services
+) -> None:
+    elsewhere = await world.tenant()
+    super_admin.http.headers["x-tenant-id"] = elsewhere
+    mfa_user = await turn_on_mfa(super_admin, frozen_clock)
+    assert await verify_code(super_admin, mfa_user.authenticator.next_code())
+    assert (await replace_recovery_codes(super_admin)).status_code == 200
+    sql = "SELECT DISTINCT tenant_id FROM {} WHERE user_id = $1"
+    for table in ("mfa_devices", "recovery_codes"):
+        rows = await fetch_rows(services, sql.format(table), super_admin.user_id)
+        assert rows == [(super_admin.tenant_id,)]
+
+
+async def test_a_super_admin_acting_elsewhere_sees_their_own_mfa(
+    super_admin: Client, world: World, frozen_clock: FrozenClock
+) -> None:
+    await turn_on_mfa(super_admin, frozen_clock)
+    headers = {"x-tenant-id": await world.tenant()}
+    assert await get_status(super_admin, headers=headers) == await get_status(super_admin)
+    answer = await super_admin.get(f"{API}/devices", headers=headers)
+    assert answer.json()["devices"] == await list_devices(super_admin)
+
+
+@pytest.mark.parametrize("way", ["disable", "last device"])
+async def test_a_super_admin_acting_elsewhere_turns_their_own_mfa_off(
+    super_admin: Client, world: World, frozen_clock: FrozenClock, way: str
+) -> None:
+    mfa_user = await turn_on_mfa(super_admin, frozen_clock)
+    (device,) = await list_devices(super_admin)
+    super_admin.http.headers["x-tenant-id"] = await world.tenant()
+    if way == "disable":
+        answer = await disable(super_admin, mfa_user.authenticator.next_code())
+    else:
+        answer = await remove_device(super_admin, device["id"])
+    assert answer.status_code == 200
+    del super_admin.http.headers["x-tenant-id"]
+    assert await get_status(super_admin) == MFA_OFF
+
+
+async def test_mfa_events_of_a_super_admin_acting_elsewhere_are_in_their_own_tenant(
+    super_admin: Client, world: World, frozen_clock: FrozenClock, services: Services
+) -> None:
+    elsewhere = await world.tenant()
+    super_admin.http.headers["x-tenant-id"] = elsewhere
+    await turn_on_mfa(super_admin, frozen_clock)
+    assert len(await list_events(services, super_admin, "mfa_enabled")) == 1
+    sql = "SELECT 1 FROM event_log WHERE tenant_id = $1"
+    assert await fetch_rows(services, sql, elsewhere) == []
