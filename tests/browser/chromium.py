@@ -1,4 +1,4 @@
-"""Headless Chromium for tests: what a page shows once its scripts have run."""
+"""Headless Chromium, which renders pages with their scripts."""
 
 import shutil
 import subprocess
@@ -19,24 +19,24 @@ _FLAGS = (
 )
 
 
-def program() -> str:
-    """Its path. A test of a page that was never opened would assert nothing, so it fails."""
-    found = shutil.which("chromium")
-    if found is None:
+def find_program() -> str:
+    """Returns the path of Chromium. Fails the test when it is not installed."""
+    path = shutil.which("chromium")
+    if path is None:
         pytest.fail(
             "chromium is not installed (Debian: apt-get install chromium); "
             "`./scripts/test --ignore tests/browser` leaves these tests out"
         )
-    return found
+    return path
 
 
-def rendered(url: str) -> str:
+def render_page(url: str) -> str:
     with tempfile.TemporaryDirectory(prefix="parley-chromium-") as profile:
-        done = subprocess.run(
-            [program(), *_FLAGS, f"--user-data-dir={profile}", "--dump-dom", url],
+        process = subprocess.run(
+            [find_program(), *_FLAGS, f"--user-data-dir={profile}", "--dump-dom", url],
             capture_output=True,
             text=True,
             timeout=90,
             check=True,
         )
-    return done.stdout
+    return process.stdout

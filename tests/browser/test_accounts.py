@@ -1,4 +1,4 @@
-"""The pages that mails lead to, used by a person with a browser."""
+"""The pages that mails link to, used in a browser."""
 
 import re
 
@@ -10,11 +10,11 @@ from db.session import ALL_TENANTS
 from tests.server import Server
 from tests.world import Client
 
-NEW = "Battery9Staple"
+NEW_PASSWORD = "Battery9Staple"
 
 
-async def _link(services: Services, recipient: str) -> str:
-    """The path of the link in the newest mail to somebody."""
+async def _find_mail_link(services: Services, recipient: str) -> str:
+    """Returns the path of the link in the newest mail to the recipient."""
     async with services.db.tx(ALL_TENANTS) as tx:
         row = await (await tx.raw()).fetchrow(
             "SELECT id, tenant_id, body FROM mail_messages WHERE recipient = $1 "
@@ -24,17 +24,17 @@ async def _link(services: Services, recipient: str) -> str:
     text = services.keyring.open(
         row["body"], mail.seal_context(row["tenant_id"], row["id"])
     ).decode()
-    found = re.search(r"https?://[^/\s]+(/\S+\?token=\S+)", text)
-    assert found, text
-    return found.group(1)
+    match = re.search(r"https?://[^/\s]+(/\S+\?token=\S+)", text)
+    assert match, text
+    return match.group(1)
 
 
-async def _status(client: Client, email: str, password: str) -> int:
+async def _log_in(client: Client, email: str, password: str) -> int:
     answer = await client.post("/auth/login", {"email": email, "password": password})
     return answer.status_code
 
 
-async def test_somebody_who_forgot_their_password_gets_in_again(
+async def test_a_user_resets_a_forgotten_password(
     page: Page, server: Server, services: Services, developer: Client, anonymous: Client
 ) -> None:
     await page.goto(f"{server.url}/forgot-password")
@@ -42,29 +42,29 @@ async def test_somebody_who_forgot_their_password_gets_in_again(
     await page.get_by_role("button").click()
     await expect(page.get_by_role("status")).to_contain_text("a mail is on its way")
 
-    await page.goto(server.url + await _link(services, developer.email))
-    await page.get_by_label("New password").fill(NEW)
+    await page.goto(server.url + await _find_mail_link(services, developer.email))
+    await page.get_by_label("New password").fill(NEW_PASSWORD)
     await page.get_by_role("button").click()
     await expect(page.get_by_role("status")).to_contain_text("The password is changed")
-    assert await _status(anonymous, developer.email, NEW) == 200
+    assert await _log_in(anonymous, developer.email, NEW_PASSWORD) == 200
 
 
 async def test_a_used_token_does_not_stay_in_the_address(
     page: Page, server: Server, services: Services, developer: Client, anonymous: Client
 ) -> None:
     await anonymous.post("/auth/forgot-password", {"email": developer.email})
-    await page.goto(server.url + await _link(services, developer.email))
-    await page.get_by_label("New password").fill(NEW)
+    await page.goto(server.url + await _find_mail_link(services, developer.email))
+    await page.get_by_label("New password").fill(NEW_PASSWORD)
     await page.get_by_role("button").click()
     await expect(page.get_by_role("status")).to_contain_text("The password is changed")
     assert page.url == f"{server.url}/reset-password"
 
 
-async def test_a_weak_password_is_told_beside_its_field(
+async def test_a_weak_password_is_reported_at_its_field(
     page: Page, server: Server, services: Services, developer: Client, anonymous: Client
 ) -> None:
     await anonymous.post("/auth/forgot-password", {"email": developer.email})
-    await page.goto(server.url + await _link(services, developer.email))
+    await page.goto(server.url + await _find_mail_link(services, developer.email))
     await page.get_by_label("New password").fill("short")
     await page.get_by_role("button").click()
     field = page.get_by_label("New password")
@@ -72,28 +72,28 @@ async def test_a_weak_password_is_told_beside_its_field(
     await expect(field).to_have_accessible_description(re.compile("at least 8 characters"))
 
 
-async def test_a_link_that_no_longer_works_says_so(page: Page, server: Server) -> None:
+async def test_an_invalid_link_shows_an_error(page: Page, server: Server) -> None:
     await page.goto(f"{server.url}/verify-email?token=unknown")
     await page.get_by_role("button").click()
     await expect(page.get_by_role("status")).to_contain_text("This link is not valid")
 
 
-async def test_an_invited_person_joins_and_verifies_nothing_more(
+async def test_an_invited_user_joins_without_verifying_their_address(
     page: Page, server: Server, services: Services, admin: Client, anonymous: Client
 ) -> None:
     email = f"invited.{admin.user_id[-8:]}@example.com"
     await admin.post("/users/invite", {"email": email, "role": "viewer"})
-    await page.goto(server.url + await _link(services, email))
+    await page.goto(server.url + await _find_mail_link(services, email))
     for label, text in (
         ("E-mail", email),
         ("First name", "Grace"),
         ("Last name", "Hopper"),
-        ("Password", NEW),
+        ("Password", NEW_PASSWORD),
     ):
         await page.get_by_label(label).fill(text)
     await page.get_by_role("button").click()
     await expect(page.get_by_role("status")).to_have_text("Welcome")
-    assert await _status(anonymous, email, NEW) == 200
+    assert await _log_in(anonymous, email, NEW_PASSWORD) == 200
 
 
 async def test_a_new_user_verifies_their_address_by_a_click(
@@ -101,11 +101,11 @@ async def test_a_new_user_verifies_their_address_by_a_click(
 ) -> None:
     body = {
         "email": f"newcomer.{anonymous.address}@example.com",
-        "password": NEW,
+        "password": NEW_PASSWORD,
         "first_name": "New",
         "last_name": "Comer",
     }
     await anonymous.post("/auth/register", body)
-    await page.goto(server.url + await _link(services, body["email"]))
+    await page.goto(server.url + await _find_mail_link(services, body["email"]))
     await page.get_by_role("button", name="Verify my address").click()
     await expect(page.get_by_role("status")).to_have_text("The e-mail address is verified")

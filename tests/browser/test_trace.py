@@ -1,4 +1,4 @@
-"""The page of a trace, used by a person with a browser."""
+"""The trace page, used in a browser."""
 
 import re
 from datetime import timedelta
@@ -13,26 +13,26 @@ from playwright.async_api import Page, expect
 from app.kit import clock
 from app.kit.ids import new_id
 from app.services import Services
-from tests.browser.chain import EVIL, ROWS, Chain, chain_of
+from tests.browser.chain import MARKUP, ROWS, Chain, create_chain
 from tests.server import Server
 from tests.world import PASSWORD, Client, World
 
 
 @pytest.fixture
 async def chain(developer: Client, services: Services) -> Chain:
-    return await chain_of(developer, services)
+    return await create_chain(developer, services)
 
 
-class Reader:
-    """Somebody at the page, who notes what the browser asks for and complains of."""
+class TracePage:
+    """The trace page in a browser, with its requests and console lines."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page, self.url = page, url
         page.set_default_timeout(10_000)
-        self.complaints: list[str] = []
-        self.asked: list[str] = []
-        page.on("console", lambda line: self.complaints.append(f"{line.type}: {line.text}"))
-        page.on("request", lambda request: self.asked.append(request.url))
+        self.console_lines: list[str] = []
+        self.requested_urls: list[str] = []
+        page.on("console", lambda line: self.console_lines.append(f"{line.type}: {line.text}"))
+        page.on("request", lambda request: self.requested_urls.append(request.url))
 
     async def open(self, chain_id: str) -> None:
         await self.page.goto(f"{self.url}/trace/{chain_id}")
@@ -42,56 +42,56 @@ class Reader:
         await self.page.get_by_label("Password").fill(password)
         await self.page.get_by_role("button", name="Sign in").click()
 
-    async def paste(self, token: str) -> None:
+    async def use_token(self, token: str) -> None:
         await self.page.get_by_label("Access token").fill(token)
         await self.page.get_by_role("button", name="Use it").click()
 
-    async def reads(self, text: str | re.Pattern[str]) -> None:
+    async def expect_status(self, text: str | re.Pattern[str]) -> None:
         await expect(self.page.get_by_role("status")).to_contain_text(text)
 
-    async def rows(self) -> list[tuple[str, int]]:
-        told = []
+    async def list_rows(self) -> list[tuple[str, int]]:
+        rows = []
         for row in await self.page.get_by_role("row").all():
             label = row.get_by_role("rowheader")
             depth = re.search(r"depth-(\d)", await label.get_attribute("class") or "")
             kind, name = await label.locator("span").all_text_contents()
-            told.append((f"{kind} {name}", int(depth.group(1)) if depth else -1))
-        return told
+            rows.append((f"{kind} {name}", int(depth.group(1)) if depth else -1))
+        return rows
 
 
 @pytest.fixture
-def reader(page: Page, server: Server) -> Reader:
-    return Reader(page, server.url)
+def trace_page(page: Page, server: Server) -> TracePage:
+    return TracePage(page, server.url)
 
 
-SHOWN = "4 events and 4 spans in 3.5 s"
+SUMMARY = "4 events and 4 spans in 3.5 s"
 
 
 # Getting in
 
 
-async def test_e_mail_and_password_show_the_trace_as_a_tree(
-    reader: Reader, developer: Client, chain: Chain
+async def test_a_sign_in_shows_the_trace_as_a_tree(
+    trace_page: TracePage, developer: Client, chain: Chain
 ) -> None:
-    await reader.open(chain.id)
-    await expect(reader.page.get_by_text(chain.id)).to_be_visible()
-    await reader.sign_in(developer.email)
-    await reader.reads(SHOWN)
-    assert await reader.rows() == ROWS
-    await expect(reader.page.get_by_label("Password")).to_be_hidden()
+    await trace_page.open(chain.id)
+    await expect(trace_page.page.get_by_text(chain.id)).to_be_visible()
+    await trace_page.sign_in(developer.email)
+    await trace_page.expect_status(SUMMARY)
+    assert await trace_page.list_rows() == ROWS
+    await expect(trace_page.page.get_by_label("Password")).to_be_hidden()
 
 
-async def test_a_pasted_token_shows_it_with_and_without_its_scheme(
-    reader: Reader, developer: Client, chain: Chain
+async def test_a_token_shows_the_trace_with_and_without_its_scheme(
+    trace_page: TracePage, developer: Client, chain: Chain
 ) -> None:
     for text in (developer.token or "", f"  Bearer {developer.token}\n"):
-        await reader.open(chain.id)
-        await reader.paste(text)
-        await reader.reads(SHOWN)
-        await reader.page.get_by_role("button", name="Forget my token").click()
+        await trace_page.open(chain.id)
+        await trace_page.use_token(text)
+        await trace_page.expect_status(SUMMARY)
+        await trace_page.page.get_by_role("button", name="Forget my token").click()
 
 
-async def _with_mfa(caller: Client) -> pyotp.TOTP:
+async def _enable_mfa(caller: Client) -> pyotp.TOTP:
     answer = await caller.post("/api/v1/mfa/setup")
     totp = pyotp.TOTP(answer.json()["secret"])
     enabled = await caller.post("/api/v1/mfa/enable", {"code": totp.now()})
@@ -100,224 +100,236 @@ async def _with_mfa(caller: Client) -> pyotp.TOTP:
 
 
 async def test_a_second_factor_is_asked_for(
-    reader: Reader, developer: Client, chain: Chain
+    trace_page: TracePage, developer: Client, chain: Chain
 ) -> None:
-    totp = await _with_mfa(developer)
-    page = reader.page
-    await reader.open(chain.id)
+    totp = await _enable_mfa(developer)
+    page = trace_page.page
+    await trace_page.open(chain.id)
     await expect(page.get_by_label("Code of your authenticator")).to_be_hidden()
-    await reader.sign_in(developer.email)
+    await trace_page.sign_in(developer.email)
     code = page.get_by_label("Code of your authenticator")
     await expect(code).to_be_focused()
     await expect(page.get_by_role("status")).not_to_contain_text("POST")
     await code.fill("000000")
     await page.get_by_role("button", name="Sign in").click()
-    await reader.reads("code")
+    await trace_page.expect_status("code")
     await expect(page.get_by_role("status")).to_have_class("bad")
-    # Each code is used once, and the one after it is good already.
+    # A code works once; the code of the next step is already valid.
     await code.fill(totp.at(int(clock.epoch()), 1))
     await page.get_by_role("button", name="Sign in").click()
-    await reader.reads(SHOWN)
+    await trace_page.expect_status(SUMMARY)
 
 
-async def test_another_person_may_sign_in_where_a_code_was_asked_for(
-    reader: Reader, world: World, developer: Client, chain: Chain
+async def test_another_user_can_sign_in_when_a_code_is_required(
+    trace_page: TracePage, world: World, developer: Client, chain: Chain
 ) -> None:
     other = await world.user("agent_developer", developer.tenant_id)
-    await _with_mfa(other)
-    await reader.open(chain.id)
-    await reader.sign_in(other.email)
-    await expect(reader.page.get_by_label("Code of your authenticator")).to_be_visible()
-    await reader.sign_in(developer.email)
-    await reader.reads(SHOWN)
+    await _enable_mfa(other)
+    await trace_page.open(chain.id)
+    await trace_page.sign_in(other.email)
+    await expect(trace_page.page.get_by_label("Code of your authenticator")).to_be_visible()
+    await trace_page.sign_in(developer.email)
+    await trace_page.expect_status(SUMMARY)
 
 
 # What does not work says so
 
 
-async def test_a_wrong_password_says_so(reader: Reader, developer: Client, chain: Chain) -> None:
-    await reader.open(chain.id)
-    await reader.sign_in(developer.email, "Wrong7Password")
-    await reader.reads(re.compile("e-mail|password", re.IGNORECASE))
-    await expect(reader.page.get_by_role("status")).to_have_class("bad")
-    await expect(reader.page.get_by_label("E-mail")).to_be_visible()
-    await reader.sign_in(developer.email)
-    await reader.reads(SHOWN)
+async def test_a_wrong_password_shows_an_error(
+    trace_page: TracePage, developer: Client, chain: Chain
+) -> None:
+    await trace_page.open(chain.id)
+    await trace_page.sign_in(developer.email, "Wrong7Password")
+    await trace_page.expect_status(re.compile("e-mail|password", re.IGNORECASE))
+    await expect(trace_page.page.get_by_role("status")).to_have_class("bad")
+    await expect(trace_page.page.get_by_label("E-mail")).to_be_visible()
+    await trace_page.sign_in(developer.email)
+    await trace_page.expect_status(SUMMARY)
 
 
-async def test_an_expired_token_says_so_and_is_forgotten(
-    reader: Reader, world: World, chain: Chain
+async def test_an_expired_token_shows_an_error_and_is_removed(
+    trace_page: TracePage, world: World, chain: Chain
 ) -> None:
     with clock.frozen(clock.now() - timedelta(hours=1)):
-        late = await world.user("agent_developer", chain.tenant_id)
-    await reader.open(chain.id)
-    await reader.paste(late.token or "")
-    await reader.reads("expired")
-    await expect(reader.page.get_by_label("Access token")).to_be_visible()
-    assert await reader.page.evaluate("sessionStorage.length") == 0
+        user = await world.user("agent_developer", chain.tenant_id)
+    await trace_page.open(chain.id)
+    await trace_page.use_token(user.token or "")
+    await trace_page.expect_status("expired")
+    await expect(trace_page.page.get_by_label("Access token")).to_be_visible()
+    assert await trace_page.page.evaluate("sessionStorage.length") == 0
 
 
 @pytest.mark.parametrize("token", ["nonsense", "a b c", "…", "ключ 🎉", "x" * 9000])
-async def test_what_is_no_token_says_so(reader: Reader, chain: Chain, token: str) -> None:
-    await reader.open(chain.id)
-    await reader.paste(token)
-    await reader.reads(re.compile("token", re.IGNORECASE))
-    await expect(reader.page.get_by_role("status")).to_have_class("bad")
-    await expect(reader.page.get_by_label("Access token")).to_be_visible()
+async def test_an_invalid_token_shows_an_error(
+    trace_page: TracePage, chain: Chain, token: str
+) -> None:
+    await trace_page.open(chain.id)
+    await trace_page.use_token(token)
+    await trace_page.expect_status(re.compile("token", re.IGNORECASE))
+    await expect(trace_page.page.get_by_role("status")).to_have_class("bad")
+    await expect(trace_page.page.get_by_label("Access token")).to_be_visible()
 
 
-async def test_an_unknown_correlation_id_says_so(reader: Reader, developer: Client) -> None:
-    await reader.open("cor_nothing")
-    await reader.paste(developer.token or "")
-    await reader.reads("Nothing is known of the correlation id cor_nothing")
-    assert await reader.rows() == []
+async def test_an_unknown_correlation_id_shows_an_error(
+    trace_page: TracePage, developer: Client
+) -> None:
+    await trace_page.open("cor_nothing")
+    await trace_page.use_token(developer.token or "")
+    await trace_page.expect_status("Nothing is known of the correlation id cor_nothing")
+    assert await trace_page.list_rows() == []
 
 
 async def test_another_tenants_trace_is_unknown(
-    reader: Reader, admin: Client, chain: Chain
+    trace_page: TracePage, admin: Client, chain: Chain
 ) -> None:
-    await reader.open(chain.id)
-    await reader.paste(admin.token or "")
-    await reader.reads(f"Nothing is known of the correlation id {chain.id}")
+    await trace_page.open(chain.id)
+    await trace_page.use_token(admin.token or "")
+    await trace_page.expect_status(f"Nothing is known of the correlation id {chain.id}")
 
 
-async def test_who_may_not_read_events_is_told(reader: Reader, world: World, chain: Chain) -> None:
+async def test_a_user_without_the_permission_sees_which_one_is_required(
+    trace_page: TracePage, world: World, chain: Chain
+) -> None:
     viewer = await world.user("viewer", chain.tenant_id)
-    await reader.open(chain.id)
-    await reader.paste(viewer.token or "")
-    await reader.reads("events:read")
+    await trace_page.open(chain.id)
+    await trace_page.use_token(viewer.token or "")
+    await trace_page.expect_status("events:read")
 
 
-@pytest.mark.parametrize("odd", ["%E0%A4%A", "%", "%25", "<b>x", "a+b:c=d"])
-async def test_any_address_is_shown_as_text(reader: Reader, developer: Client, odd: str) -> None:
-    await reader.open(odd)
-    await reader.paste(developer.token or "")
-    await reader.reads(re.compile("Nothing is known of|nothing at this path"))
-    await expect(reader.page.locator("#about b")).to_have_count(0)
+@pytest.mark.parametrize("chain_id", ["%E0%A4%A", "%", "%25", "<b>x", "a+b:c=d"])
+async def test_any_correlation_id_is_shown_as_text(
+    trace_page: TracePage, developer: Client, chain_id: str
+) -> None:
+    await trace_page.open(chain_id)
+    await trace_page.use_token(developer.token or "")
+    await trace_page.expect_status(re.compile("Nothing is known of|nothing at this path"))
+    await expect(trace_page.page.locator("#about b")).to_have_count(0)
 
 
 # What is shown
 
 
-async def test_markup_in_names_is_text(reader: Reader, developer: Client, chain: Chain) -> None:
-    await reader.open(chain.id)
-    await reader.paste(developer.token or "")
-    await reader.reads(SHOWN)
-    await reader.page.get_by_role("row", name=EVIL).click()
-    await expect(reader.page.locator("#details h2")).to_have_text(EVIL)
-    await reader.page.get_by_role("row", name="event agent.chat.message").click()
-    await expect(reader.page.locator("#details pre")).to_contain_text(
-        msgspec.json.encode(EVIL).decode()
-    )
-    await expect(reader.page.locator("main img, main script")).to_have_count(0)
-    assert await reader.page.title() == "Trace"
-
-
-async def test_a_row_tells_its_state_and_its_time(
-    reader: Reader, developer: Client, chain: Chain
+async def test_markup_in_names_is_text(
+    trace_page: TracePage, developer: Client, chain: Chain
 ) -> None:
-    await reader.open(chain.id)
-    await reader.paste(developer.token or "")
-    await reader.reads(SHOWN)
-    row = reader.page.get_by_role("row", name=EVIL)
+    await trace_page.open(chain.id)
+    await trace_page.use_token(developer.token or "")
+    await trace_page.expect_status(SUMMARY)
+    await trace_page.page.get_by_role("row", name=MARKUP).click()
+    await expect(trace_page.page.locator("#details h2")).to_have_text(MARKUP)
+    await trace_page.page.get_by_role("row", name="event agent.chat.message").click()
+    await expect(trace_page.page.locator("#details pre")).to_contain_text(
+        msgspec.json.encode(MARKUP).decode()
+    )
+    await expect(trace_page.page.locator("main img, main script")).to_have_count(0)
+    assert await trace_page.page.title() == "Trace"
+
+
+async def test_a_row_shows_its_state_and_its_time(
+    trace_page: TracePage, developer: Client, chain: Chain
+) -> None:
+    await trace_page.open(chain.id)
+    await trace_page.use_token(developer.token or "")
+    await trace_page.expect_status(SUMMARY)
+    row = trace_page.page.get_by_role("row", name=MARKUP)
     await expect(row.locator(".state")).to_have_text("failed")
     await expect(row.locator(".time")).to_have_text("+1.4 s, 900 ms")
-    boxes = [await one.bounding_box() for one in await reader.page.locator("rect").all()]
+    boxes = [await rect.bounding_box() for rect in await trace_page.page.locator("rect").all()]
     assert all(box and box["width"] > 0 for box in boxes)
 
 
-async def test_looking_again_shows_what_came_since(
-    reader: Reader, developer: Client, chain: Chain
+async def test_looking_again_shows_new_events(
+    trace_page: TracePage, developer: Client, chain: Chain
 ) -> None:
-    await reader.open(chain.id)
-    await reader.paste(developer.token or "")
-    await reader.reads(SHOWN)
+    await trace_page.open(chain.id)
+    await trace_page.use_token(developer.token or "")
+    await trace_page.expect_status(SUMMARY)
     await chain.event("agent.deleted", 3.2, "evt_unknown")
-    await reader.page.get_by_role("button", name="Look again").click()
-    await reader.reads("5 events and 4 spans in 3.5 s")
-    assert ("event agent.deleted", 0) in await reader.rows()
+    await trace_page.page.get_by_role("button", name="Look again").click()
+    await trace_page.expect_status("5 events and 4 spans in 3.5 s")
+    assert ("event agent.deleted", 0) in await trace_page.list_rows()
 
 
-async def test_a_long_chain_is_shown_whole(
-    reader: Reader, developer: Client, services: Services
+async def test_a_long_chain_is_shown_completely(
+    trace_page: TracePage, developer: Client, services: Services
 ) -> None:
     chain = Chain(new_id("cor"), developer.tenant_id, services)
     parent = None
     for number in range(12):
         parent = await chain.event(f"step.{number}", number, parent)
-    await reader.open(chain.id)
-    await reader.paste(developer.token or "")
-    await reader.reads("12 events and 1 span in 11 s")
-    depths = [depth for _, depth in await reader.rows()]
+    await trace_page.open(chain.id)
+    await trace_page.use_token(developer.token or "")
+    await trace_page.expect_status("12 events and 1 span in 11 s")
+    depths = [depth for _, depth in await trace_page.list_rows()]
     assert depths == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 8, 8]
 
 
 # The token and the browser
 
 
-async def test_the_token_is_never_in_an_address_and_can_be_forgotten(
-    reader: Reader, developer: Client, chain: Chain
+async def test_the_token_is_in_no_address_and_can_be_removed(
+    trace_page: TracePage, developer: Client, chain: Chain
 ) -> None:
     token = developer.token or ""
-    await reader.open(chain.id)
-    await reader.paste(token)
-    await reader.reads(SHOWN)
-    assert reader.page.url == f"{reader.url}/trace/{chain.id}"
-    assert not [url for url in reader.asked if token in url]
-    await reader.page.reload()
-    await reader.reads(SHOWN)
-    await reader.page.get_by_role("row", name="job mail.send").click()
-    await reader.page.get_by_role("button", name="Forget my token").click()
-    await expect(reader.page.get_by_label("Access token")).to_be_visible()
-    await expect(reader.page.get_by_label("Access token")).to_have_value("")
-    await expect(reader.page.get_by_role("row")).to_have_count(0)
-    await expect(reader.page.locator("#details")).to_be_hidden()
-    assert token not in await reader.page.content()
+    await trace_page.open(chain.id)
+    await trace_page.use_token(token)
+    await trace_page.expect_status(SUMMARY)
+    assert trace_page.page.url == f"{trace_page.url}/trace/{chain.id}"
+    assert not [url for url in trace_page.requested_urls if token in url]
+    await trace_page.page.reload()
+    await trace_page.expect_status(SUMMARY)
+    await trace_page.page.get_by_role("row", name="job mail.send").click()
+    await trace_page.page.get_by_role("button", name="Forget my token").click()
+    await expect(trace_page.page.get_by_label("Access token")).to_be_visible()
+    await expect(trace_page.page.get_by_label("Access token")).to_have_value("")
+    await expect(trace_page.page.get_by_role("row")).to_have_count(0)
+    await expect(trace_page.page.locator("#details")).to_be_hidden()
+    assert token not in await trace_page.page.content()
     stored = "JSON.stringify([{...sessionStorage}, {...localStorage}, document.cookie])"
-    assert await reader.page.evaluate(stored) == '[{},{},""]'
-    await reader.page.reload()
-    await expect(reader.page.get_by_label("E-mail")).to_be_visible()
+    assert await trace_page.page.evaluate(stored) == '[{},{},""]'
+    await trace_page.page.reload()
+    await expect(trace_page.page.get_by_label("E-mail")).to_be_visible()
 
 
-async def test_nothing_is_left_of_a_trace_once_its_token_is_forgotten(
-    reader: Reader, developer: Client, chain: Chain
+async def test_the_trace_is_removed_with_the_token(
+    trace_page: TracePage, developer: Client, chain: Chain
 ) -> None:
-    await reader.open(chain.id)
-    await reader.paste(developer.token or "")
-    await reader.reads(SHOWN)
-    await reader.page.get_by_role("row", name="event agent.chat.message").click()
-    await reader.page.get_by_role("button", name="Forget my token").click()
-    await expect(reader.page.get_by_label("E-mail")).to_be_visible()
-    assert "agent.chat.message" not in await reader.page.content()
+    await trace_page.open(chain.id)
+    await trace_page.use_token(developer.token or "")
+    await trace_page.expect_status(SUMMARY)
+    await trace_page.page.get_by_role("row", name="event agent.chat.message").click()
+    await trace_page.page.get_by_role("button", name="Forget my token").click()
+    await expect(trace_page.page.get_by_label("E-mail")).to_be_visible()
+    assert "agent.chat.message" not in await trace_page.page.content()
 
 
-async def test_the_browser_has_nothing_to_complain_of_and_asks_nobody_else(
-    reader: Reader, developer: Client, chain: Chain
+async def test_the_page_logs_no_errors_and_requests_only_its_own_server(
+    trace_page: TracePage, developer: Client, chain: Chain
 ) -> None:
-    await reader.open(chain.id)
-    await reader.sign_in(developer.email)
-    await reader.reads(SHOWN)
-    assert reader.complaints == []
-    assert {url[: len(reader.url)] for url in reader.asked} == {reader.url}
+    await trace_page.open(chain.id)
+    await trace_page.sign_in(developer.email)
+    await trace_page.expect_status(SUMMARY)
+    assert trace_page.console_lines == []
+    assert {url[: len(trace_page.url)] for url in trace_page.requested_urls} == {trace_page.url}
 
 
-async def _page(reader: Reader, chain_id: str) -> httpx.Response:
+async def _fetch_page(trace_page: TracePage, chain_id: str) -> httpx.Response:
     async with httpx.AsyncClient() as client:
-        return await client.get(f"{reader.url}/trace/{chain_id}")
+        return await client.get(f"{trace_page.url}/trace/{chain_id}")
 
 
-async def test_the_policy_of_the_page_lets_no_other_script_run(
-    reader: Reader, chain: Chain
+async def test_the_content_security_policy_blocks_other_scripts(
+    trace_page: TracePage, chain: Chain
 ) -> None:
-    answer = await _page(reader, chain.id)
+    answer = await _fetch_page(trace_page, chain.id)
     policy = dict(
         part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";")
     )
     assert policy["default-src"] == "'none'"
     assert {policy[name] for name in ("script-src", "style-src", "connect-src")} == {"'self'"}
     assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|<style", answer.text)
-    await reader.open(chain.id)
-    await reader.page.evaluate(
+    await trace_page.open(chain.id)
+    await trace_page.page.evaluate(
         """() => {
             const script = document.createElement("script");
             script.textContent = "document.title = 'hacked'";
@@ -326,25 +338,27 @@ async def test_the_policy_of_the_page_lets_no_other_script_run(
             document.querySelector("main ~ b").click();
         }"""
     )
-    assert await reader.page.title() == "Trace"
-    assert any("Content Security Policy" in line for line in reader.complaints)
+    assert await trace_page.page.title() == "Trace"
+    assert any("Content Security Policy" in line for line in trace_page.console_lines)
 
 
-async def test_the_page_itself_holds_nothing_of_the_trace(reader: Reader, chain: Chain) -> None:
-    one, other = [(await _page(reader, name)).text for name in (chain.id, "<x>")]
-    assert one == other
-    assert chain.id not in one
+async def test_the_html_of_the_page_contains_nothing_of_the_trace(
+    trace_page: TracePage, chain: Chain
+) -> None:
+    text, other_text = [(await _fetch_page(trace_page, name)).text for name in (chain.id, "<x>")]
+    assert text == other_text
+    assert chain.id not in text
 
 
 @pytest.mark.parametrize("width", [400, 1280])
-async def test_nothing_stands_out_of_the_window(
-    reader: Reader, developer: Client, chain: Chain, width: int
+async def test_the_page_fits_the_width_of_the_window(
+    trace_page: TracePage, developer: Client, chain: Chain, width: int
 ) -> None:
-    await reader.page.set_viewport_size({"width": width, "height": 800})
-    await reader.open(chain.id)
-    wide: Any = "document.documentElement.scrollWidth"
-    assert await reader.page.evaluate(wide) <= width
-    await reader.paste(developer.token or "")
-    await reader.reads(SHOWN)
-    await reader.page.get_by_role("row", name=EVIL).click()
-    assert await reader.page.evaluate(wide) <= width
+    await trace_page.page.set_viewport_size({"width": width, "height": 800})
+    await trace_page.open(chain.id)
+    scroll_width: Any = "document.documentElement.scrollWidth"
+    assert await trace_page.page.evaluate(scroll_width) <= width
+    await trace_page.use_token(developer.token or "")
+    await trace_page.expect_status(SUMMARY)
+    await trace_page.page.get_by_role("row", name=MARKUP).click()
+    assert await trace_page.page.evaluate(scroll_width) <= width

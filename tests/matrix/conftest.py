@@ -10,7 +10,7 @@ from tests.world import World
 
 @pytest.fixture(scope="module")
 async def product(app: Litestar, stores: Stores) -> AsyncIterator[World]:
-    """The application as it is served, without the routes of tests."""
+    """The application as it is served, without routes of tests."""
     world = World(create_app(stores.settings))
     yield world
     await world.services.close()

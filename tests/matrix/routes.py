@@ -1,5 +1,5 @@
-"""Every route of the OpenAPI document, with what is needed to call it. Nothing here names a route:
-what a later area adds is called without new code.
+"""Routes of the OpenAPI document, with the data to call them. No route is named here, so routes of
+new areas are called without new code.
 """
 
 import re
@@ -13,12 +13,12 @@ from litestar import Litestar
 from app.http.openapi import document
 from tests.world import Client
 
-# The smallest picture that there is; any file will do where the type is not looked at.
+# A PNG of one pixel, for every upload.
 FILE = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
     "0000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
 )
-NOWHERE = "none_00000000000000000000000000"
+UNKNOWN_ID = "none_00000000000000000000000000"
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -38,8 +38,8 @@ class Route(msgspec.Struct, frozen=True):
     def parameters(self) -> list[str]:
         return re.findall(r"{(\w+)}", self.path)
 
-    def filled(self, values: dict[str, str]) -> str:
-        return re.sub(r"{(\w+)}", lambda found: values.get(found.group(1), NOWHERE), self.path)
+    def fill_path(self, values: dict[str, str]) -> str:
+        return re.sub(r"{(\w+)}", lambda match: values.get(match.group(1), UNKNOWN_ID), self.path)
 
     async def call(
         self,
@@ -53,24 +53,26 @@ class Route(msgspec.Struct, frozen=True):
             more["files"] = {name: (name, FILE) for name in self.files}
         elif self.body is not None:
             more["json"] = {**self.body, **(body or {})}
-        return await client(self.method, self.filled(values or {}), **more)
+        return await client(self.method, self.fill_path(values or {}), **more)
 
 
-def routes_of(app: Litestar) -> list[Route]:
-    found = document(app)
-    schemas: dict[str, Any] = found["components"]["schemas"]
+def list_routes(app: Litestar) -> list[Route]:
+    openapi = document(app)
+    schemas: dict[str, Any] = openapi["components"]["schemas"]
     return [
-        _route(method, path, operation, schemas)
-        for path, item in found["paths"].items()
+        _build_route(method, path, operation, schemas)
+        for path, item in openapi["paths"].items()
         for method, operation in item.items()
         if method in {"get", "post", "put", "patch", "delete"}
     ]
 
 
-def _route(method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any]) -> Route:
+def _build_route(
+    method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any]
+) -> Route:
     content = operation.get("requestBody", {}).get("content", {})
     schema: dict[str, Any] = next((item["schema"] for item in content.values()), {})
-    schema = _resolved(schema, schemas)
+    schema = _resolve_schema(schema, schemas)
     properties: dict[str, Any] = schema.get("properties", {})
     files = [name for name, kind in properties.items() if kind.get("format") == "binary"]
     parameters = operation.get("parameters", [])
@@ -86,21 +88,21 @@ def _route(method: str, path: str, operation: dict[str, Any], schemas: dict[str,
     )
 
 
-def _resolved(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+def _resolve_schema(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
     if "$ref" in schema:
-        found: dict[str, Any] = schemas[schema["$ref"].rpartition("/")[2]]
-        return found
+        component: dict[str, Any] = schemas[schema["$ref"].rpartition("/")[2]]
+        return component
     return schema
 
 
-def texts_in(value: Any) -> Iterator[str]:
-    """Every string of an answer, keys included."""
+def iterate_texts(value: Any) -> Iterator[str]:
+    """Yields every string of a JSON value, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for key, item in value.items():
             yield key
-            yield from texts_in(item)
+            yield from iterate_texts(item)
     elif isinstance(value, list):
         for item in value:
-            yield from texts_in(item)
+            yield from iterate_texts(item)

@@ -1,7 +1,7 @@
-"""A tenant that owns a row in every tenant-owned table, whatever tables there are.
+"""Rows of a tenant in every table that has a tenant.
 
-The rows come from the schema itself: each text says whose it is, so that a leak shows in any answer
-that carries it, and a snapshot of all of them shows whether anybody changed something.
+The rows are built from the schema. Each text contains a marker, so that a leak is visible in any
+response, and a snapshot of all rows shows whether a request changed one of them.
 """
 
 import itertools
@@ -27,47 +27,49 @@ from app.services import Services
 from db.base import Base
 from db.session import ALL_TENANTS
 
-MARK = "belongs-to-somebody-else"
+MARKER = "belongs-to-somebody-else"
 _number = itertools.count(1)
 
 Rows = dict[str, dict[str, Any]]
 
 
-def owned_tables() -> list[Table]:
-    """In the order in which rows can be inserted."""
+def list_owned_tables() -> list[Table]:
+    """Returns the tables in the order in which rows can be inserted."""
     return [table for table in Base.metadata.sorted_tables if "tenant_id" in table.c]
 
 
-async def plant(services: Services, tenant_id: str) -> Rows:
-    """One row per table; gives them by table name."""
-    planted: Rows = {"tenants": {"id": tenant_id}}
+async def insert_rows(services: Services, tenant_id: str) -> Rows:
+    """Inserts one row into every table; returns the rows by table name."""
+    rows_by_table: Rows = {"tenants": {"id": tenant_id}}
     async with services.db.tx(ALL_TENANTS) as tx:
         session = await tx.session()
-        for table in owned_tables():
+        for table in list_owned_tables():
             values = {
-                column.name: _value(column, planted, tenant_id)
+                column.name: _build_value(column, rows_by_table, tenant_id)
                 for column in table.c
-                if _can_be_filled(column, planted)
+                if _can_be_set(column, rows_by_table)
             }
             await session.execute(insert(table).values(values))
-            planted[table.name] = values
-    return planted
+            rows_by_table[table.name] = values
+    return rows_by_table
 
 
-def _can_be_filled(column: Column[Any], planted: Rows) -> bool:
-    """All but a reference to what is not there yet, like a table's to itself."""
-    return all(key.column.table.name in planted for key in column.foreign_keys)
+def _can_be_set(column: Column[Any], rows_by_table: Rows) -> bool:
+    """False for a reference to a table without a row yet, for example to the table itself."""
+    return all(key.column.table.name in rows_by_table for key in column.foreign_keys)
 
 
-def _value(column: Column[Any], planted: Mapping[str, Mapping[str, Any]], tenant_id: str) -> Any:
+def _build_value(
+    column: Column[Any], rows_by_table: Mapping[str, Mapping[str, Any]], tenant_id: str
+) -> Any:
     if column.name == "tenant_id":
         return tenant_id
     for key in column.foreign_keys:
-        return planted[key.column.table.name][key.column.name]
-    # The library wraps some types in its own.
+        return rows_by_table[key.column.table.name][key.column.name]
+    # SQLAlchemy wraps some types.
     match getattr(column.type, "impl_instance", column.type):
         case JSON():
-            return {"text": MARK}
+            return {"text": MARKER}
         case ARRAY():
             return []
         case DateTime():
@@ -77,25 +79,25 @@ def _value(column: Column[Any], planted: Mapping[str, Mapping[str, Any]], tenant
         case Integer() | Numeric() | Float():
             return 1
         case LargeBinary():
-            return MARK.encode()
-    return f"{column.table.name}-{MARK}-{next(_number)}"
+            return MARKER.encode()
+    return f"{column.table.name}-{MARKER}-{next(_number)}"
 
 
-async def snapshot(services: Services, tenant_id: str) -> dict[str, list[Any]]:
-    """All that the tenant owns, as it is now."""
+async def read_snapshot(services: Services, tenant_id: str) -> dict[str, list[Any]]:
+    """Returns the current rows of the tenant, by table."""
     async with services.db.tx(ALL_TENANTS) as tx:
         session = await tx.session()
-        found = {}
-        for table in owned_tables():
+        contents = {}
+        for table in list_owned_tables():
             rows = await session.execute(select(table).where(table.c.tenant_id == tenant_id))
-            found[table.name] = sorted(map(repr, rows.mappings()))
+            contents[table.name] = sorted(map(repr, rows.mappings()))
         tenants = Base.metadata.tables["tenants"]
         rows = await session.execute(select(tenants).where(tenants.c.id == tenant_id))
-        found["tenants"] = list(map(repr, rows.mappings()))
-    return found
+        contents["tenants"] = list(map(repr, rows.mappings()))
+    return contents
 
 
-async def uproot(services: Services, tenant_id: str) -> None:
+async def delete_rows(services: Services, tenant_id: str) -> None:
     async with services.db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
         await raw.execute("DELETE FROM work WHERE tenant_id = $1", tenant_id)

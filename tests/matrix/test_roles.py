@@ -1,19 +1,19 @@
-"""Every route with every role: who lacks the permission is told so, who has it gets past it."""
+"""Every route with every role: only roles with its permission pass."""
 
 import pytest
 
 from app.areas import AREAS
 from app.security.permissions import ROLES
-from tests.matrix.routes import Route, routes_of
+from tests.matrix.routes import Route, list_routes
 from tests.world import World
 
-_REFUSED = {401, 403}
-_BROKEN = 500
+_REFUSED_STATUSES = {401, 403}
+_SERVER_ERROR = 500
 
 
-async def _wrong(route: Route, role: str, world: World) -> str | None:
+async def _find_problem(route: Route, role: str, world: World) -> str | None:
     answer = await route.call(await world.user(role))
-    if answer.status_code >= _BROKEN:
+    if answer.status_code >= _SERVER_ERROR:
         return f"{route} as {role}: {answer.status_code}"
     if route.public:
         return None
@@ -21,35 +21,35 @@ async def _wrong(route: Route, role: str, world: World) -> str | None:
         details = {"required": route.permission, "your_role": role}
         refused = answer.status_code == 403 and answer.json()["error"].get("details") == details
         return None if refused else f"{route} as {role}: {answer.status_code} {answer.text}"
-    if answer.status_code in _REFUSED:
+    if answer.status_code in _REFUSED_STATUSES:
         return f"{route} as {role}: {answer.status_code} {answer.text}"
     return None
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_a_role_gets_where_its_permissions_lead_and_nowhere_else(
+async def test_a_role_passes_exactly_the_routes_of_its_permissions(
     product: World, role: str
 ) -> None:
-    found = [await _wrong(route, role, product) for route in routes_of(product.app)]
-    assert [problem for problem in found if problem] == []
+    problems = [await _find_problem(route, role, product) for route in list_routes(product.app)]
+    assert [problem for problem in problems if problem] == []
 
 
-async def test_nobody_gets_past_a_login_without_one(product: World) -> None:
+async def test_routes_that_are_not_public_need_a_login(product: World) -> None:
     anonymous = product.anonymous()
     answers = {
         str(route): (await route.call(anonymous)).status_code
-        for route in routes_of(product.app)
+        for route in list_routes(product.app)
         if not route.public
     }
     assert len(answers) > 10
     assert {name for name, status in answers.items() if status != 401} == set()
 
 
-async def test_what_is_public_never_breaks(product: World) -> None:
+async def test_public_routes_never_fail_with_a_server_error(product: World) -> None:
     anonymous = product.anonymous()
     answers = {
         str(route): (await route.call(anonymous)).status_code
-        for route in routes_of(product.app)
+        for route in list_routes(product.app)
         if route.public
     }
-    assert {name for name, status in answers.items() if status >= _BROKEN} == set()
+    assert {name for name, status in answers.items() if status >= _SERVER_ERROR} == set()

@@ -1,8 +1,8 @@
-"""Every route with another tenant's things: they are not found, not shown and not changed."""
+"""Every route with ids of another tenant: its rows are not found, returned or changed."""
 
 from collections.abc import AsyncIterator, Iterator
 from itertools import chain
-from itertools import product as every
+from itertools import product as cartesian_product
 from typing import Any
 
 import httpx
@@ -15,205 +15,212 @@ from app.main import create_app
 from app.security.permissions import ROLES
 from db.session import ALL_TENANTS
 from tests.matrix import seeds
-from tests.matrix.routes import Route, routes_of, texts_in
-from tests.matrix.seeds import MARK, Rows
+from tests.matrix.routes import Route, iterate_texts, list_routes
+from tests.matrix.seeds import MARKER, Rows
 from tests.stores import Stores
 from tests.world import Client, World
 
-# One walk along every route, in every way.
+# The first test calls every route with every combination of ids.
 pytestmark = pytest.mark.timeout(400)
 
-_HIDDEN = {403, 404}
+_HIDDEN_STATUSES = {403, 404}
 # super_admin is the one role that reaches every tenant.
 _ROLES = [role for role in ROLES if role != "super_admin"]
 
 
-class Neighbours(msgspec.Struct):
-    """Two tenants with a row in every table; `ours` is who asks, `theirs` what must stay hidden."""
+class TwoTenants(msgspec.Struct):
+    """Two tenants with a row in every table. Callers of the own one must not see the other."""
 
     world: World
-    us: str
-    ours: Rows
-    them: str
-    theirs: Rows
+    own_id: str
+    own_rows: Rows
+    other_id: str
+    other_rows: Rows
 
-    async def caller(self, role: str) -> Client:
-        """A new one per call, because some calls end the session or delete the caller."""
-        return await self.world.user(role, self.us)
+    async def create_caller(self, role: str) -> Client:
+        """Creates a user per request, since some requests end the session or delete the user."""
+        return await self.world.user(role, self.own_id)
 
-    async def stranger(self) -> Client:
-        """Somebody of a tenant without planted rows, whose lists are whole."""
+    async def create_stranger(self) -> Client:
+        """Creates a user of a third tenant, which has no rows from `seeds`."""
         return await self.world.user("tenant_admin")
 
 
-class Walk(msgspec.Struct):
-    """What came of calling every route in every way."""
+class MatrixResult(msgspec.Struct):
+    """The problems of all requests, and the other tenant's rows before and after them."""
 
-    by_path: list[str]
-    elsewhere: list[str]
+    path_problems: list[str]
+    input_problems: list[str]
     before: dict[str, list[Any]]
     after: dict[str, list[Any]]
 
 
 @pytest.fixture(scope="module")
-async def neighbours(product: World) -> AsyncIterator[Neighbours]:
-    us, them = await product.tenant(), await product.tenant()
-    ours, theirs = [await seeds.plant(product.services, tenant_id) for tenant_id in (us, them)]
-    yield Neighbours(product, us, ours, them, theirs)
-    for tenant_id in (us, them):
-        await seeds.uproot(product.services, tenant_id)
+async def tenants(product: World) -> AsyncIterator[TwoTenants]:
+    own_id, other_id = await product.tenant(), await product.tenant()
+    own_rows, other_rows = [
+        await seeds.insert_rows(product.services, tenant_id) for tenant_id in (own_id, other_id)
+    ]
+    yield TwoTenants(product, own_id, own_rows, other_id, other_rows)
+    for tenant_id in (own_id, other_id):
+        await seeds.delete_rows(product.services, tenant_id)
 
 
 @pytest.fixture(scope="module")
-async def walk(neighbours: Neighbours) -> Walk:
-    routes = routes_of(neighbours.world.app)
+async def result(tenants: TwoTenants) -> MatrixResult:
+    routes = list_routes(tenants.world.app)
     assert len([route for route in routes if route.parameters]) > 10
-    services, them = neighbours.world.services, neighbours.them
-    before = await seeds.snapshot(services, them)
-    by_path = [await _problems_by_path(route, neighbours) for route in routes if route.parameters]
-    elsewhere = [await _problems_elsewhere(route, neighbours) for route in routes]
-    after = await seeds.snapshot(services, them)
-    return Walk(list(chain(*by_path)), list(chain(*elsewhere)), before, after)
+    services, other_id = tenants.world.services, tenants.other_id
+    before = await seeds.read_snapshot(services, other_id)
+    by_path = [await _find_path_problems(route, tenants) for route in routes if route.parameters]
+    elsewhere = [await _find_input_problems(route, tenants) for route in routes]
+    after = await seeds.read_snapshot(services, other_id)
+    return MatrixResult(list(chain(*by_path)), list(chain(*elsewhere)), before, after)
 
 
-# What can stand for a path parameter
+# Values of path parameters
 
 
-def _values(parameter: str, rows: Rows) -> list[str]:
-    """What a parameter may be filled with: the id of the row that it names, or any column of its
-    own name; where nothing fits, the id of every row.
+def _list_values(parameter: str, rows: Rows) -> list[str]:
+    """Returns values for a parameter: ids of the table that it names and columns of the same name,
+    or else the ids of all rows.
     """
-    thing = parameter.removesuffix("_id").rstrip("s")
-    named = [row["id"] for table, row in rows.items() if table.rstrip("s").endswith(thing)]
-    named += [
+    noun = parameter.removesuffix("_id").rstrip("s")
+    values = [row["id"] for table, row in rows.items() if table.rstrip("s").endswith(noun)]
+    values += [
         str(row[parameter]) for row in rows.values() if parameter in row and parameter != "id"
     ]
-    return list(dict.fromkeys(named)) or [row["id"] for row in rows.values() if "id" in row]
+    return list(dict.fromkeys(values)) or [row["id"] for row in rows.values() if "id" in row]
 
 
-def _fillings(route: Route, near: Neighbours) -> Iterator[dict[str, str]]:
-    """Every way to name somebody else's thing: all of the path theirs, or one part of it."""
+def _list_path_values(route: Route, tenants: TwoTenants) -> Iterator[dict[str, str]]:
+    """Yields values for the path with at least one id of the other tenant."""
     names = route.parameters
-    for theirs in every((True, False), repeat=len(names)):
-        if not any(theirs):
+    for foreign_flags in cartesian_product((True, False), repeat=len(names)):
+        if not any(foreign_flags):
             continue
         choices = [
-            _values(name, near.theirs if foreign else near.ours)
-            for name, foreign in zip(names, theirs, strict=True)
+            _list_values(name, tenants.other_rows if is_foreign else tenants.own_rows)
+            for name, is_foreign in zip(names, foreign_flags, strict=True)
         ]
-        for values in every(*choices):
-            filling = dict(zip(names, values, strict=True))
-            # A number, like a version, names something of ours just as well.
-            if any(value not in _values(name, near.ours) for name, value in filling.items()):
-                yield filling
+        for values in cartesian_product(*choices):
+            path_values = dict(zip(names, values, strict=True))
+            # Skips values that exist in both tenants, such as a version number.
+            if any(
+                value not in _list_values(name, tenants.own_rows)
+                for name, value in path_values.items()
+            ):
+                yield path_values
 
 
-def _leaks(answer: httpx.Response, near: Neighbours, sent: set[str]) -> bool:
-    """True when the answer tells something of theirs that the caller did not say itself."""
+def _has_leak(answer: httpx.Response, tenants: TwoTenants, sent: set[str]) -> bool:
+    """True when the response has data of the other tenant that the request did not contain."""
     try:
-        texts = set(texts_in(answer.json()))
+        texts = set(iterate_texts(answer.json()))
     except ValueError:
         texts = {answer.text}
-    theirs = {row["id"] for row in near.theirs.values() if "id" in row} - sent
-    ours = {str(value) for row in near.ours.values() for value in row.values()}
-    for text in texts - ours - sent:
-        if any(known in text for known in sent):
+    other_ids = {row["id"] for row in tenants.other_rows.values() if "id" in row} - sent
+    own_values = {str(value) for row in tenants.own_rows.values() for value in row.values()}
+    for text in texts - own_values - sent:
+        if any(value in text for value in sent):
             continue
-        if MARK in text or any(known in text for known in theirs):
+        if MARKER in text or any(value in text for value in other_ids):
             return True
     return False
 
 
-async def _problems_by_path(route: Route, near: Neighbours) -> list[str]:
+async def _find_path_problems(route: Route, tenants: TwoTenants) -> list[str]:
     problems = []
-    for role, values in every(_ROLES, _fillings(route, near)):
-        answer = await route.call(await near.caller(role), values)
-        where = f"{route} as {role} with {values}: {answer.status_code}"
-        if answer.status_code not in _HIDDEN and not route.public:
-            problems.append(where)
-        if _leaks(answer, near, set(values.values())):
-            problems.append(f"{where} leaks {answer.text[:200]}")
+    for role, values in cartesian_product(_ROLES, _list_path_values(route, tenants)):
+        answer = await route.call(await tenants.create_caller(role), values)
+        request = f"{route} as {role} with {values}: {answer.status_code}"
+        if answer.status_code not in _HIDDEN_STATUSES and not route.public:
+            problems.append(request)
+        if _has_leak(answer, tenants, set(values.values())):
+            problems.append(f"{request} leaks {answer.text[:200]}")
     return problems
 
 
 # Lists, bodies and queries
 
 
-async def _problems_elsewhere(route: Route, near: Neighbours) -> list[str]:
-    """Their ids wherever else a caller can put one; the header means nothing from this role."""
+async def _find_input_problems(route: Route, tenants: TwoTenants) -> list[str]:
+    """Sends ids of the other tenant in body, query and header."""
     problems = []
-    header = {"x-tenant-id": near.them}
-    for bodies, query in _inputs(route, near):
-        sent = {near.them, *map(str, bodies.values()), *query.values()}
-        asker = await near.stranger()
-        answer = await route.call(asker, body=bodies, params=query, headers=header)
-        if answer.status_code >= 500 or _leaks(answer, near, sent):
+    header = {"x-tenant-id": tenants.other_id}
+    for bodies, query in _list_inputs(route, tenants):
+        sent = {tenants.other_id, *map(str, bodies.values()), *query.values()}
+        caller = await tenants.create_stranger()
+        answer = await route.call(caller, body=bodies, params=query, headers=header)
+        if answer.status_code >= 500 or _has_leak(answer, tenants, sent):
             problems.append(f"{route} {bodies} {query}: {answer.status_code} {answer.text[:200]}")
     return problems
 
 
-def _inputs(route: Route, near: Neighbours) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
+def _list_inputs(
+    route: Route, tenants: TwoTenants
+) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
     yield {}, {}
     for name in route.body_ids:
-        for value in _values(name, near.theirs):
+        for value in _list_values(name, tenants.other_rows):
             yield {name: value}, {}
     for name in {*route.query, "tenant_id"} - {"page", "per_page", "sort"}:
         if name.endswith("_id"):
-            for value in _values(name, near.theirs):
+            for value in _list_values(name, tenants.other_rows):
                 yield {}, {name: value}
 
 
-# What came of it
+# Results
 
 
-def test_a_foreign_id_in_a_path_is_not_found(walk: Walk) -> None:
-    assert walk.by_path == []
+def test_a_foreign_id_in_a_path_is_not_found(result: MatrixResult) -> None:
+    assert result.path_problems == []
 
 
-def test_nothing_of_another_tenant_is_told_by_any_route(walk: Walk) -> None:
-    assert walk.elsewhere == []
+def test_no_route_returns_anything_of_another_tenant(result: MatrixResult) -> None:
+    assert result.input_problems == []
 
 
-def test_no_route_changes_anything_of_another_tenant(walk: Walk) -> None:
-    assert walk.after == walk.before
+def test_no_route_changes_anything_of_another_tenant(result: MatrixResult) -> None:
+    assert result.after == result.before
 
 
 # The matrix itself
 
 
-def test_another_tenant_owns_something_in_every_table(neighbours: Neighbours) -> None:
-    tables = {table.name for table in seeds.owned_tables()}
+def test_the_other_tenant_has_a_row_in_every_table(tenants: TwoTenants) -> None:
+    tables = {table.name for table in seeds.list_owned_tables()}
     assert len(tables) > 5
-    assert tables <= set(neighbours.theirs)
+    assert tables <= set(tenants.other_rows)
 
 
 @get("/careless/{user_id:str}", summary="Forgets the tenant")
-async def careless(tx: Tx, user_id: Id) -> dict[str, str]:
+async def get_unscoped_user(tx: Tx, user_id: Id) -> dict[str, str]:
     raw = await tx.raw()
     return {"email": await raw.fetchval("SELECT email FROM users WHERE id = $1", user_id) or ""}
 
 
 @get("/careless", summary="Lists everybody")
-async def careless_list(tx: Tx) -> list[str]:
+async def list_unscoped_users(tx: Tx) -> list[str]:
     return [row["email"] for row in await (await tx.raw()).fetch("SELECT email FROM users")]
 
 
-async def test_a_route_that_forgets_the_tenant_is_noticed(
-    neighbours: Neighbours, stores: Stores
+async def test_a_route_without_a_tenant_condition_is_detected(
+    tenants: TwoTenants, stores: Stores
 ) -> None:
-    world = World(create_app(stores.settings, routes=[careless, careless_list]))
-    near = msgspec.structs.replace(neighbours, world=world)
-    one, many = (route for route in routes_of(world.app) if "careless" in route.path)
-    assert await _problems_by_path(one if one.parameters else many, near)
-    assert await _problems_elsewhere(many if one.parameters else one, near)
+    world = World(create_app(stores.settings, routes=[get_unscoped_user, list_unscoped_users]))
+    same_tenants = msgspec.structs.replace(tenants, world=world)
+    first, second = (route for route in list_routes(world.app) if "careless" in route.path)
+    assert await _find_path_problems(first if first.parameters else second, same_tenants)
+    assert await _find_input_problems(second if first.parameters else first, same_tenants)
     await world.services.close()
 
 
-async def test_a_row_that_somebody_changes_is_noticed(neighbours: Neighbours) -> None:
-    services = neighbours.world.services
-    before = await seeds.snapshot(services, neighbours.them)
+async def test_a_changed_row_is_detected(tenants: TwoTenants) -> None:
+    services = tenants.world.services
+    before = await seeds.read_snapshot(services, tenants.other_id)
     async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
-            "UPDATE invitations SET role = role || '!' WHERE tenant_id = $1", neighbours.them
+            "UPDATE invitations SET role = role || '!' WHERE tenant_id = $1", tenants.other_id
         )
-    assert await seeds.snapshot(services, neighbours.them) != before
+    assert await seeds.read_snapshot(services, tenants.other_id) != before

@@ -1,0 +1,256 @@
+"""POST /api/v1/profile/avatar: which files are accepted, and what is served."""
+
+import io
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from PIL import Image
+
+from app.services import Services
+from tests.profile.api_calls import (
+    AVATAR_PATH,
+    ROLES,
+    draw_picture,
+    get_profile,
+    set_avatar,
+    upload_avatar,
+)
+from tests.world import Client, World
+
+MEGABYTE = 1024 * 1024
+MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
+
+
+async def _load_picture(caller: Client, path: str) -> Image.Image:
+    return Image.open(io.BytesIO((await caller.get(path)).content))
+
+
+@pytest.mark.parametrize("kind", MEDIA_TYPES)
+async def test_an_upload_returns_the_address_of_the_picture(
+    developer: Client, services: Services, kind: str
+) -> None:
+    answer = await upload_avatar(developer, draw_picture(kind))
+    assert answer.status_code == 200
+    assert set(answer.json()) == {"avatar_url", "message"}
+    assert answer.json()["avatar_url"].startswith(f"{services.settings.public_url}/api/v1/avatars/")
+
+
+async def test_a_profile_has_the_address_of_the_picture(developer: Client) -> None:
+    answer = await upload_avatar(developer, draw_picture("PNG"))
+    assert (await get_profile(developer))["avatar_url"] == answer.json()["avatar_url"]
+
+
+async def test_the_address_of_a_picture_cannot_be_guessed(developer: Client) -> None:
+    """The key has 256 random bits and contains nothing of the user."""
+    key = (await set_avatar(developer)).rpartition("/")[2]
+    assert len(key) == 43
+    assert developer.user_id not in key
+
+
+@pytest.mark.parametrize("kind", MEDIA_TYPES)
+async def test_a_picture_is_served_without_a_login_with_its_media_type(
+    developer: Client, anonymous: Client, kind: str
+) -> None:
+    answer = await anonymous.get(await set_avatar(developer, draw_picture(kind)))
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == MEDIA_TYPES[kind]
+    assert Image.open(io.BytesIO(answer.content)).format == kind
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("x-content-type-options", "nosniff"),
+        ("content-disposition", "attachment"),
+        ("cross-origin-resource-policy", "cross-origin"),
+        ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
+    ],
+)
+async def test_a_picture_is_served_with_protective_headers(
+    developer: Client, anonymous: Client, header: str, value: str
+) -> None:
+    answer = await anonymous.get(await set_avatar(developer))
+    assert answer.headers[header] == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "declared"),
+    [
+        ("PNG", "me.svg", "image/svg+xml"),
+        ("PNG", "me.html", "text/html"),
+        ("PNG", "me.jpg", "image/jpeg"),
+        ("PNG", "../../../etc/passwd", "image/png"),
+        ("PNG", "a" * 300 + ".png", ""),
+        ("PNG", "\u202egnp.exe", "image/png"),
+        ("JPEG", "me.png", "image/png"),
+        ("WEBP", "me.gif", "application/octet-stream"),
+    ],
+)
+async def test_the_media_type_depends_on_neither_name_nor_declared_type(
+    developer: Client, anonymous: Client, kind: str, name: str, declared: str
+) -> None:
+    url = (await upload_avatar(developer, draw_picture(kind), name, declared)).json()["avatar_url"]
+    answer = await anonymous.get(urlsplit(url).path)
+    assert answer.headers["content-type"] == MEDIA_TYPES[kind]
+
+
+UNSUPPORTED = {
+    "svg": b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
+    "html": b"<!doctype html><script>alert(1)</script>",
+    "gif": draw_picture("GIF"),
+    "bmp": draw_picture("BMP"),
+    "tiff": draw_picture("TIFF"),
+    "ico": draw_picture("ICO"),
+    "empty": b"",
+    "text": b"just text",
+    "zeros": bytes(1000),
+    "only a signature": b"\x89PNG\r\n\x1a\n",
+    "a gif behind a signature": b"\x89PNG\r\n\x1a\n" + draw_picture("GIF"),
+}
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+async def test_a_file_that_is_no_picture_is_refused(developer: Client, name: str) -> None:
+    answer = await upload_avatar(developer, UNSUPPORTED[name])
+    assert answer.status_code == 415
+    assert answer.json()["error"]["code"] == "unsupported_file_type"
+    assert set(answer.json()["error"]["details"]) == {"avatar"}
+
+
+@pytest.mark.parametrize("kind", MEDIA_TYPES)
+async def test_a_truncated_picture_is_refused(developer: Client, kind: str) -> None:
+    whole = draw_picture(kind, (200, 100))
+    answer = await upload_avatar(developer, whole[: len(whole) // 2])
+    assert answer.status_code == 415
+    assert answer.json()["error"]["code"] == "unsupported_file_type"
+
+
+async def test_a_picture_of_too_many_pixels_is_refused(developer: Client) -> None:
+    """The file is small, but has 100 MB once it is decoded."""
+    answer = await upload_avatar(developer, draw_picture("PNG", (6000, 6000)))
+    assert answer.status_code == 415
+
+
+@pytest.mark.parametrize("size", [2 * MEGABYTE + 1, 3 * MEGABYTE, 6 * MEGABYTE])
+async def test_a_file_that_is_too_large_is_refused(developer: Client, size: int) -> None:
+    content = draw_picture("PNG")
+    answer = await upload_avatar(developer, content + bytes(size - len(content)))
+    assert answer.status_code == 413
+    assert answer.json()["error"]["code"] == "file_too_large"
+
+
+async def test_a_file_may_have_two_megabytes(developer: Client) -> None:
+    content = draw_picture("PNG")
+    answer = await upload_avatar(developer, content + bytes(2 * MEGABYTE - len(content)))
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("content", [b"", b"no picture", bytes(3 * MEGABYTE)])
+async def test_a_refused_file_does_not_change_the_picture(
+    developer: Client, anonymous: Client, content: bytes
+) -> None:
+    path = await set_avatar(developer)
+    await upload_avatar(developer, content)
+    assert (await get_profile(developer))["avatar_url"].endswith(path)
+    assert (await anonymous.get(path)).status_code == 200
+
+
+async def test_a_missing_file_is_refused(developer: Client) -> None:
+    answer = await developer(
+        "POST", AVATAR_PATH, files={"picture": ("me.png", draw_picture("PNG"))}
+    )
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {"avatar"}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"avatar": (None, "just text")},
+        [("avatar", ("a.png", draw_picture("PNG"))), ("avatar", ("b.png", draw_picture("PNG")))],
+    ],
+    ids=["text", "two files"],
+)
+async def test_anything_but_one_file_is_refused(developer: Client, files: Any) -> None:
+    answer = await developer("POST", AVATAR_PATH, files=files)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["details"] == {"avatar": "must be one file"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"json": {"avatar": "text"}},
+        {"data": {"avatar": "text"}},
+        {"content": draw_picture("PNG"), "headers": {"content-type": "image/png"}},
+        {"content": b"x", "headers": {"content-type": "multipart/form-data"}},
+        {"content": b"x", "headers": {"content-type": "multipart/form-data; boundary=y"}},
+    ],
+    ids=["nothing", "json", "urlencoded", "bare", "no boundary", "another boundary"],
+)
+async def test_a_body_that_is_no_form_is_refused(developer: Client, body: dict[str, Any]) -> None:
+    answer = await developer("POST", AVATAR_PATH, **body)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["code"] == "validation_error"
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "expected"),
+    [
+        ("PNG", (1024, 512), (512, 256)),
+        ("JPEG", (1024, 512), (512, 256)),
+        ("WEBP", (300, 900), (171, 512)),
+        ("PNG", (40, 20), (40, 20)),
+        ("PNG", (1, 1), (1, 1)),
+    ],
+)
+async def test_a_picture_is_at_most_512_pixels_wide_and_high(
+    developer: Client, kind: str, size: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    path = await set_avatar(developer, draw_picture(kind, size))
+    assert (await _load_picture(developer, path)).size == expected
+
+
+@pytest.mark.parametrize("kind", MEDIA_TYPES)
+async def test_metadata_and_trailing_bytes_are_not_served(
+    developer: Client, anonymous: Client, kind: str
+) -> None:
+    exif = Image.Exif()
+    exif[0x010E] = "taken at home"
+    content = draw_picture(kind, exif=exif.tobytes()) + b"<script>alert(1)</script>"
+    assert b"taken at home" in content
+    served = (await anonymous.get(await set_avatar(developer, content))).content
+    assert [word for word in (b"taken at home", b"<script>") if word in served] == []
+
+
+async def test_a_photograph_is_rotated_by_its_orientation(developer: Client) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    path = await set_avatar(developer, draw_picture("JPEG", (40, 20), exif=exif.tobytes()))
+    assert (await _load_picture(developer, path)).size == (20, 40)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "WEBP"])
+async def test_a_picture_keeps_its_transparency(developer: Client, kind: str) -> None:
+    out = io.BytesIO()
+    Image.new("RGBA", (8, 8), (255, 0, 0, 0)).save(out, kind, lossless=True)
+    served = await _load_picture(developer, await set_avatar(developer, out.getvalue()))
+    assert served.convert("RGBA").getchannel("A").getextrema() == (0, 0)
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_users_of_every_role_set_their_own_picture(world: World, role: str) -> None:
+    user = await world.user(role)
+    path = await set_avatar(user)
+    assert (await get_profile(user))["avatar_url"].endswith(path)
+
+
+async def test_super_admin_acting_in_another_tenant_sets_its_own_picture(
+    super_admin: Client, admin: Client
+) -> None:
+    super_admin.http.headers["x-tenant-id"] = admin.tenant_id
+    path = await set_avatar(super_admin)
+    assert (await get_profile(super_admin))["avatar_url"].endswith(path)
+    assert (await get_profile(admin))["avatar_url"] is None

@@ -1,0 +1,138 @@
+"""Changes of roles that are refused, and who may change roles."""
+
+from typing import Any
+
+import pytest
+
+from app.areas import AREAS
+from app.security.sessions import bump_grants
+from app.services import Services
+from db.session import ALL_TENANTS
+from tests.roles.api_calls import OTHER_ROLES, ROLES, fetch_grants, put_permissions
+from tests.world import Client, World
+
+
+async def test_an_unknown_permission_is_reported_with_its_index(super_admin: Client) -> None:
+    answer = await put_permissions(
+        super_admin, "viewer", ["agents:read", "agents:fly", "tools:read"]
+    )
+    assert answer.status_code == 422
+    assert answer.json()["error"]["code"] == "validation_error"
+    assert set(answer.json()["error"]["details"]) == {"permissions.1"}
+
+
+async def test_all_unknown_permissions_are_reported_at_once(super_admin: Client) -> None:
+    keys = ["", "agents:read", "Agents:Read", "agents:*", " agents:read", "*"]
+    answer = await put_permissions(super_admin, "viewer", keys)
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {
+        f"permissions.{place}" for place in (0, 2, 3, 4, 5)
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "permissions"),
+        ({"permissions": None}, "permissions"),
+        ({"permissions": "agents:read"}, "permissions"),
+        ({"permissions": {"agents:read": True}}, "permissions"),
+        ({"permissions": ["agents:read"] * 1001}, "permissions"),
+        ({"permissions": ["agents:read", 5]}, "permissions.1"),
+        ({"permissions": [None]}, "permissions.0"),
+        ({"permissions": [["agents:read"]]}, "permissions.0"),
+        ({"permissions": ["x" * 101]}, "permissions.0"),
+    ],
+)
+async def test_a_body_without_a_list_of_permissions_is_refused(
+    super_admin: Client, body: dict[str, Any], field: str
+) -> None:
+    answer = await super_admin.put("/roles/viewer/permissions", body)
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {field}
+
+
+@pytest.mark.parametrize("key", ["admin:roles", "admin:tenants"])
+@pytest.mark.parametrize("role", OTHER_ROLES)
+async def test_instance_wide_permissions_are_for_super_admin_only(
+    super_admin: Client, role: str, key: str
+) -> None:
+    answer = await put_permissions(super_admin, role, [*AREAS.default_grants[role], key])
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {"permissions"}
+
+
+@pytest.mark.parametrize("missing", ["admin:roles", "admin:tenants", "admin:users", "agents:read"])
+async def test_no_permission_of_super_admin_can_be_revoked(
+    super_admin: Client, missing: str
+) -> None:
+    answer = await put_permissions(
+        super_admin, "super_admin", sorted(AREAS.permission_keys - {missing})
+    )
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {"permissions"}
+
+
+async def test_super_admin_cannot_have_no_permissions(super_admin: Client) -> None:
+    assert (await put_permissions(super_admin, "super_admin", [])).status_code == 422
+
+
+async def test_super_admin_can_be_set_to_all_permissions(super_admin: Client) -> None:
+    answer = await put_permissions(super_admin, "super_admin", sorted(AREAS.permission_keys))
+    assert (answer.status_code, answer.json()["permissions"]) == (
+        200,
+        sorted(AREAS.permission_keys),
+    )
+
+
+@pytest.mark.parametrize(
+    ("role", "permissions"),
+    [
+        ("viewer", ["agents:chat", "agents:fly"]),
+        ("viewer", ["agents:chat", "admin:roles"]),
+        ("super_admin", ["agents:chat"]),
+    ],
+)
+async def test_a_refused_change_changes_nothing(
+    super_admin: Client, services: Services, role: str, permissions: list[str]
+) -> None:
+    before = await fetch_grants(services)
+    answer = await put_permissions(super_admin, role, permissions)
+    assert answer.status_code == 422
+    assert await fetch_grants(services) == before
+
+
+@pytest.mark.parametrize("target", ROLES)
+@pytest.mark.parametrize("role", OTHER_ROLES)
+async def test_only_super_admin_changes_permissions(
+    world: World, services: Services, role: str, target: str
+) -> None:
+    before = await fetch_grants(services)
+    answer = await put_permissions(await world.user(role), target, ["agents:read"])
+    assert answer.status_code == 403
+    assert answer.json()["error"]["details"] == {"required": "admin:roles", "your_role": role}
+    assert await fetch_grants(services) == before
+
+
+@pytest.mark.parametrize("role", OTHER_ROLES)
+async def test_other_roles_cannot_change_permissions_even_with_the_grant(
+    world: World, services: Services, role: str
+) -> None:
+    """No request grants admin:roles; a row that grants it has no effect either."""
+    async with services.db.tx(ALL_TENANTS) as tx:
+        version = await bump_grants(tx)
+        raw = await tx.raw()
+        await raw.execute(
+            "INSERT INTO role_grants (role, permission) VALUES ($1, 'admin:roles')", role
+        )
+    await services.session_cache.change_grants(version)
+    before = await fetch_grants(services)
+    answer = await put_permissions(
+        await world.user(role), role, sorted(AREAS.default_grants["tenant_admin"])
+    )
+    assert answer.status_code == 403
+    assert answer.json()["error"]["details"] == {
+        "required": "role:super_admin",
+        "your_role": role,
+    }
+    assert await fetch_grants(services) == before

@@ -1,0 +1,135 @@
+"""PUT /api/v1/tenants/:id, and the limits that apply after it."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.services import Services
+from tests.tenants.factories import PATH, create_tenant
+from tests.world import Client
+
+
+@pytest.mark.parametrize(
+    "change", [{"name": "New"}, {"plan": "pro"}, {"limits": {"burst_seconds": 7}}, {}]
+)
+async def test_omitted_fields_are_not_changed(super_admin: Client, change: dict[str, Any]) -> None:
+    fields = {"name": "Old", "plan": "enterprise", "limits": {}}
+    tenant = await create_tenant(super_admin, **fields)
+    answer = await super_admin.put(f"{PATH}/{tenant['id']}", change)
+    assert answer.status_code == 200
+    assert answer.json() == {**tenant, **change}
+
+
+async def test_a_change_is_stored(super_admin: Client) -> None:
+    tenant = await create_tenant(super_admin)
+    changed = await super_admin.put(f"{PATH}/{tenant['id']}", {"name": "New", "plan": "team"})
+    assert (await super_admin.get(f"{PATH}/{tenant['id']}")).json() == changed.json()
+
+
+async def test_new_limits_replace_all_old_ones(super_admin: Client) -> None:
+    tenant = await create_tenant(super_admin, plan="enterprise", limits={"burst_seconds": 7})
+    answer = await super_admin.put(
+        f"{PATH}/{tenant['id']}", {"limits": {"requests_per_minute": 5000}}
+    )
+    assert answer.json()["limits"] == {"requests_per_minute": 5000}
+
+
+@pytest.mark.parametrize("plan", ["free", "pro", "team"])
+async def test_limits_are_for_the_enterprise_plan_only(super_admin: Client, plan: str) -> None:
+    tenant = await create_tenant(super_admin, plan=plan)
+    answer = await super_admin.put(f"{PATH}/{tenant['id']}", {"limits": {"burst_seconds": 7}})
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {"limits"}
+
+
+async def test_plan_and_limits_can_change_together(super_admin: Client) -> None:
+    tenant = await create_tenant(super_admin, plan="free")
+    change = {"plan": "enterprise", "limits": {"requests_per_minute": 5000}}
+    answer = await super_admin.put(f"{PATH}/{tenant['id']}", change)
+    assert answer.json() == {**tenant, **change}
+
+
+async def test_a_refused_change_changes_nothing(super_admin: Client) -> None:
+    tenant = await create_tenant(super_admin, name="Old", plan="pro")
+    change = {"name": "New", "limits": {"burst_seconds": 7}}
+    await super_admin.put(f"{PATH}/{tenant['id']}", change)
+    assert (await super_admin.get(f"{PATH}/{tenant['id']}")).json() == tenant
+
+
+@pytest.mark.parametrize(
+    ("change", "field"), [({"name": ""}, "name"), ({"plan": "x"}, "plan"), ({"name": None}, "name")]
+)
+async def test_a_wrong_field_of_a_change_is_refused(
+    super_admin: Client, change: dict[str, Any], field: str
+) -> None:
+    tenant = await create_tenant(super_admin)
+    answer = await super_admin.put(f"{PATH}/{tenant['id']}", change)
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {field}
+
+
+async def test_the_id_of_a_tenant_cannot_be_changed(super_admin: Client) -> None:
+    tenant = await create_tenant(super_admin)
+    answer = await super_admin.put(f"{PATH}/{tenant['id']}", {"id": "ten_other"})
+    assert answer.json()["id"] == tenant["id"]
+
+
+async def test_a_change_emits_an_event_in_the_tenant(super_admin: Client, admin: Client) -> None:
+    await super_admin.put(f"{PATH}/{admin.tenant_id}", {"name": "New"})
+    log = (await admin.get("/api/v1/event-log")).json()["data"]
+    assert [(entry["type"], entry["data"]) for entry in log] == [
+        ("system.tenant.updated", {"tenant_id": admin.tenant_id, "changed": ["name"]})
+    ]
+
+
+async def _read_limit(caller: Client) -> int:
+    return int((await caller.get("/auth/me")).headers["x-ratelimit-limit"])
+
+
+async def test_changed_limits_apply_to_the_tenants_next_request(
+    super_admin: Client, developer: Client
+) -> None:
+    before = await _read_limit(developer)
+    change = {"limits": {"requests_per_minute": 77}}
+    await super_admin.put(f"{PATH}/{developer.tenant_id}", change)
+    assert (before, await _read_limit(developer)) == (1_000_000, 77)
+
+
+async def test_a_lowered_limit_refuses_at_once(super_admin: Client, developer: Client) -> None:
+    for _ in range(3):
+        await developer.get("/auth/me")
+    change = {"limits": {"requests_per_minute": 3, "burst_multiplier": 1}}
+    await super_admin.put(f"{PATH}/{developer.tenant_id}", change)
+    answer: httpx.Response = await developer.get("/auth/me")
+    assert answer.status_code == 429
+    assert answer.json()["error"]["details"]["limit"] == 3
+
+
+@pytest.mark.parametrize(
+    ("plan", "limit"), [("free", 60), ("pro", 300), ("team", 600), ("enterprise", 1_000_000)]
+)
+async def test_a_changed_plan_applies_to_the_tenants_next_request(
+    super_admin: Client, developer: Client, plan: str, limit: int
+) -> None:
+    """The limits of the tenant itself apply on the enterprise plan only."""
+    await developer.get("/auth/me")
+    await super_admin.put(f"{PATH}/{developer.tenant_id}", {"plan": plan})
+    assert await _read_limit(developer) == limit
+
+
+async def test_changed_limits_apply_after_redis_lost_its_data(
+    super_admin: Client, developer: Client, services: Services
+) -> None:
+    change = {"limits": {"requests_per_minute": 77}}
+    await super_admin.put(f"{PATH}/{developer.tenant_id}", change)
+    await services.redis.flushall()
+    assert await _read_limit(developer) == 77
+
+
+async def test_a_refused_change_does_not_change_the_limits(
+    super_admin: Client, developer: Client
+) -> None:
+    change = {"plan": "pro", "limits": {"requests_per_minute": 77}}
+    await super_admin.put(f"{PATH}/{developer.tenant_id}", change)
+    assert await _read_limit(developer) == 1_000_000
