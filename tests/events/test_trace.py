@@ -11,11 +11,11 @@ from app.domain.subscriptions import actions
 from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import refused
-from tests.events.scene import done, made
-from tests.events.watching import eventually, log_of, run_sql, settled, work_of
+from tests.deliveries.receiver import Receiver, run_receiver
+from tests.events.database import load_events, load_work, run_sql, wait_until, wait_until_idle
+from tests.events.responses import post_json, read_json
 from tests.model_server import ModelServer, Reply
 from tests.talk import Talker, talker
-from tests.webhooks.receiver import Receiver, receiving
 from tests.world import Client, World
 from workers.main import WorkerProcess
 
@@ -54,7 +54,7 @@ async def _subscribe(client: Client, event_type: str, **config: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # No area runs workflows yet; the action ends dead.
         patch.setattr(actions, "is_handled", lambda _action: True)
-        await made(client, "/api/v1/event-subscriptions", body)
+        await post_json(client, "/api/v1/event-subscriptions", body)
 
 
 async def _give_tool(talk: Talker, url: str) -> None:
@@ -66,18 +66,18 @@ async def _give_tool(talk: Talker, url: str) -> None:
         "config": {"url": url, "method": "POST"},
         "auth_type": "none",
     }
-    tool_id = (await made(talk.client, "/v1/tools", tool))["data"]["id"]
-    await made(talk.client, f"/v1/agents/{talk.agent_id}/tools", {"tool_id": tool_id})
+    tool_id = (await post_json(talk.client, "/v1/tools", tool))["data"]["id"]
+    await post_json(talk.client, f"/v1/agents/{talk.agent_id}/tools", {"tool_id": tool_id})
 
 
 async def _trace(client: Client, chain: str) -> dict[str, Any]:
-    found: dict[str, Any] = await done(await client.get(f"{PATH}/trace/{chain}"))
+    found: dict[str, Any] = read_json(await client.get(f"{PATH}/trace/{chain}"))
     return found
 
 
 async def _tell(talk: Talker, receiver: Receiver, services: Services) -> Story:
     hook = {"url": f"{receiver.url}/200/hook", "events": ["agent.chat.started", "system.work.dead"]}
-    await made(talk.client, "/api/v1/webhooks", hook)
+    await post_json(talk.client, "/api/v1/webhooks", hook)
     await _subscribe(talk.client, "agent.chat.started")
     await _subscribe(talk.client, "agent.chat.message", url=f"{receiver.url}/200/own")
     await _give_tool(talk, f"{receiver.url}/200/tool")
@@ -85,8 +85,8 @@ async def _tell(talk: Talker, receiver: Receiver, services: Services) -> Story:
     ids = {"X-Correlation-ID": new_id("cor"), "X-Request-ID": new_id("req")}
     answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=ids)
     assert answer.headers["X-Correlation-ID"] == ids["X-Correlation-ID"]
-    await done(answer)
-    await settled(services, talk.client.tenant_id)
+    read_json(answer)
+    await wait_until_idle(services, talk.client.tenant_id)
     trace = await _trace(talk.client, ids["X-Correlation-ID"])
     return Story(talk, receiver, ids["X-Correlation-ID"], ids["X-Request-ID"], trace)
 
@@ -99,7 +99,7 @@ async def story(
     worker: WorkerProcess,
     services: Services,
 ) -> AsyncIterator[Story]:
-    async with receiving() as receiver:
+    async with run_receiver() as receiver:
         yield await _tell(await talker(world, models), receiver, services)
 
 
@@ -245,13 +245,13 @@ def test_the_whole_lasts_from_the_first_start_to_the_last_end(story: Story) -> N
 
 
 def test_what_is_delivered_carries_the_chain(story: Story) -> None:
-    got = [*story.receiver.of("/200/hook"), *story.receiver.of("/200/own")]
+    got = [*story.receiver.requests_to("/200/hook"), *story.receiver.requests_to("/200/own")]
     assert {one.json["correlation_id"] for one in got} == {story.chain}
     assert {one.json["id"] for one in got} == {entry["id"] for entry in story.entries}
 
 
 async def test_the_log_can_be_narrowed_to_the_chain(story: Story) -> None:
-    found = await done(
+    found = read_json(
         await story.talk.client.get(PATH, params={"correlation_id": story.chain, "per_page": 100})
     )
     assert found["data"] == story.entries[::-1]
@@ -259,7 +259,7 @@ async def test_the_log_can_be_narrowed_to_the_chain(story: Story) -> None:
 
 
 async def test_the_ledger_knows_the_same_chain(story: Story, services: Services) -> None:
-    rows = await work_of(services, story.talk.client.tenant_id)
+    rows = await load_work(services, story.talk.client.tenant_id)
     theirs = {row["id"] for row in rows if row["correlation_id"] == story.chain}
     assert theirs == {span["id"] for span in story.spans("job")}
 
@@ -269,11 +269,11 @@ async def test_a_span_of_a_delivery_tells_nothing_of_what_an_address_carries(
     admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services, end: str
 ) -> None:
     hook = {"url": f"{receiver.url}{end}", "events": ["agent.created"]}
-    await made(admin, "/api/v1/webhooks", hook)
+    await post_json(admin, "/api/v1/webhooks", hook)
     chain = new_id("cor")
     body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
     await admin.post("/api/v1/agents", body, headers={"X-Correlation-ID": chain})
-    await settled(services, admin.tenant_id)
+    await wait_until_idle(services, admin.tenant_id)
     (span,) = [one for one in (await _trace(admin, chain))["spans"] if one["kind"] == "delivery"]
     assert span["name"] == f"agent.created to {receiver.url.removeprefix('http://')}"
 
@@ -310,7 +310,7 @@ async def test_another_tenant_with_the_same_correlation_id_sees_its_own_part_alo
 ) -> None:
     chain = {"X-Correlation-ID": story.chain}
     body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
-    await done(await admin.post("/api/v1/agents", body, headers=chain), 201)
+    read_json(await admin.post("/api/v1/agents", body, headers=chain), 201)
     theirs = await _trace(admin, story.chain)
     assert [entry["type"] for entry in theirs["data"]] == ["agent.created"]
     assert [span["kind"] for span in theirs["spans"]] == ["request"]
@@ -324,12 +324,12 @@ async def test_a_delivery_that_still_waits_is_a_pending_span(
     admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services
 ) -> None:
     hook = {"url": f"{receiver.url}/500", "events": ["agent.created"]}
-    await made(admin, "/api/v1/webhooks", hook)
+    await post_json(admin, "/api/v1/webhooks", hook)
     chain = new_id("cor")
     body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
     await admin.post("/api/v1/agents", body, headers={"X-Correlation-ID": chain})
     await receiver.wait_for(1)
-    await settled(services, admin.tenant_id)
+    await wait_until_idle(services, admin.tenant_id)
     spans = (await _trace(admin, chain))["spans"]
     states = {(span["kind"], span["name"].split(" ")[0]): span["status"] for span in spans}
     assert states["delivery", "agent.created"] == "pending"
@@ -340,15 +340,15 @@ async def test_a_delivery_that_is_made_once_more_stays_one_span(
     admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services
 ) -> None:
     hook = {"url": f"{receiver.url}/200", "events": ["agent.created"]}
-    path = f"/api/v1/webhooks/{(await made(admin, '/api/v1/webhooks', hook))['id']}/executions"
+    path = f"/api/v1/webhooks/{(await post_json(admin, '/api/v1/webhooks', hook))['id']}/executions"
     chain = new_id("cor")
     body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
     await admin.post("/api/v1/agents", body, headers={"X-Correlation-ID": chain})
-    await settled(services, admin.tenant_id)
-    (delivery,) = (await done(await admin.get(path)))["data"]
-    await made(admin, f"{path}/{delivery['id']}/redeliver", {}, 202)
+    await wait_until_idle(services, admin.tenant_id)
+    (delivery,) = (read_json(await admin.get(path)))["data"]
+    await post_json(admin, f"{path}/{delivery['id']}/redeliver", {}, 202)
     await receiver.wait_for(2)
-    await settled(services, admin.tenant_id)
+    await wait_until_idle(services, admin.tenant_id)
     trace = await _trace(admin, chain)
     (span,) = [one for one in trace["spans"] if one["kind"] == "delivery"]
     jobs = [one for one in trace["spans"] if one["name"] == "webhooks.deliver"]
@@ -360,17 +360,17 @@ async def test_what_an_incoming_payload_sets_going_is_of_its_chain(
     admin: Client, anonymous: Client, courier: WorkerProcess, services: Services
 ) -> None:
     body = {"name": "In", "workflow_id": "wfl_nothing"}
-    incoming = await made(admin, "/api/v1/incoming-webhooks", body)
+    incoming = await post_json(admin, "/api/v1/incoming-webhooks", body)
     chain = new_id("cor")
     answer = await anonymous.post(
         f"/webhooks/in/{incoming['slug']}", {"a": 1}, headers={"X-Correlation-ID": chain}
     )
-    event_id = (await done(answer, 202))["event_id"]
+    event_id = (read_json(answer, 202))["event_id"]
 
     async def is_dead() -> object:
-        return await log_of(services, admin.tenant_id, "system.work.dead")
+        return await load_events(services, admin.tenant_id, "system.work.dead")
 
-    await eventually(is_dead)
+    await wait_until(is_dead)
     trace = await _trace(admin, chain)
     assert [(one["type"], one["parent_id"]) for one in trace["data"]] == [
         ("system.incoming_webhook.received", None),
@@ -383,11 +383,11 @@ async def test_a_trace_outlives_the_work_that_is_forgotten(
 ) -> None:
     """Finished work is kept for a week, events and deliveries for longer."""
     hook = {"url": f"{receiver.url}/200", "events": ["agent.created"]}
-    await made(admin, "/api/v1/webhooks", hook)
+    await post_json(admin, "/api/v1/webhooks", hook)
     chain = new_id("cor")
     body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
     await admin.post("/api/v1/agents", body, headers={"X-Correlation-ID": chain})
-    await settled(services, admin.tenant_id)
+    await wait_until_idle(services, admin.tenant_id)
     await run_sql(services, "DELETE FROM work WHERE tenant_id = $1", admin.tenant_id)
     trace = await _trace(admin, chain)
     assert [one["type"] for one in trace["data"]] == ["agent.created"]

@@ -1,3 +1,3 @@
-from tests.webhooks.conftest import courier, receiver
+from tests.deliveries.conftest import courier, receiver
 
 __all__ = ["courier", "receiver"]

@@ -10,6 +10,7 @@ from app.main import create_app
 from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import refused
+from tests.deliveries.receiver import Receiver
 from tests.incoming.factories import (
     FORM,
     PATH,
@@ -25,7 +26,6 @@ from tests.incoming.factories import (
     send,
 )
 from tests.stores import Stores
-from tests.webhooks.receiver import Receiver
 from tests.world import Client, World
 from workers.main import WorkerProcess
 

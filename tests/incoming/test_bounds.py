@@ -8,7 +8,7 @@ import pytest
 
 from app.services import Services
 from tests.asking import refused
-from tests.events.watching import eventually, log_of
+from tests.events.database import load_events, wait_until
 from tests.incoming import signers
 from tests.incoming.factories import (
     GITHUB,
@@ -87,9 +87,9 @@ async def test_a_tenant_is_told_when_its_senders_are_refused(
     assert 429 in codes
 
     async def told() -> Any:
-        return await log_of(services, owner.tenant_id, "system.rate_limit.exceeded")
+        return await load_events(services, owner.tenant_id, "system.rate_limit.exceeded")
 
-    (event,) = await eventually(told)
+    (event,) = await wait_until(told)
     assert event["data"]["user_id"] is None
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from app.services import Services
 from tests.asking import refused
+from tests.deliveries.receiver import Receiver
 from tests.incoming.factories import (
     FORM,
     GITHUB,
@@ -21,7 +22,6 @@ from tests.incoming.factories import (
     received,
     send,
 )
-from tests.webhooks.receiver import Receiver
 from tests.world import Client
 from workers.main import WorkerProcess
 

@@ -11,6 +11,7 @@ from app.domain.incoming.verification import Received
 from app.kit import clock
 from app.services import Services
 from tests.asking import refused
+from tests.deliveries.receiver import Receiver
 from tests.incoming.factories import (
     PATH,
     RECEIVED,
@@ -23,7 +24,6 @@ from tests.incoming.factories import (
 )
 from tests.incoming.guarded import BODY, guarded, send_signed, shut_out
 from tests.incoming.signers import NOW, OTHER, SECRET, SIGNERS, Headers, standard
-from tests.webhooks.receiver import Receiver
 from tests.world import Client
 from workers.main import WorkerProcess
 

@@ -1,7 +1,7 @@
 import pytest
 
 from app.domain.subscriptions import actions
-from tests.webhooks.conftest import courier, receiver
+from tests.deliveries.conftest import courier, receiver
 
 __all__ = ["courier", "receiver"]
 

@@ -9,19 +9,18 @@ import pytest
 from app.domain.events.service import emit_dead
 from app.kit import clock
 from app.services import Services
-from tests.events.watching import Row, log_of, run_sql, settled, work_of
-from tests.subscriptions.making import (
-    change,
-    deliveries_of,
-    happen,
-    happened,
-    read,
-    subscribe,
-    to_url,
-    to_webhook,
-    webhook,
+from tests.deliveries.receiver import Receiver
+from tests.events.database import Row, load_events, load_work, run_sql, wait_until_idle
+from tests.events.factories import create_agent, create_agent_and_wait
+from tests.subscriptions.factories import (
+    create_subscription,
+    create_webhook_for,
+    load_deliveries,
+    read_subscription,
+    subscribe_url,
+    subscribe_webhook,
+    update_subscription,
 )
-from tests.webhooks.receiver import Receiver
 from tests.world import Client, World
 from workers.main import JOBS, ON_DEAD
 from workers.runner import Runner
@@ -35,11 +34,11 @@ ACTIONS: dict[str, dict[str, Any]] = {
 
 
 async def _acts(services: Services, client: Client) -> list[Row]:
-    return await work_of(services, client.tenant_id, "events.act")
+    return await load_work(services, client.tenant_id, "events.act")
 
 
 async def _counters(client: Client, made: dict[str, Any]) -> tuple[int, datetime | None]:
-    found = await read(client, made["id"])
+    found = await read_subscription(client, made["id"])
     last = found["last_triggered_at"]
     return found["trigger_count"], datetime.fromisoformat(last) if last else None
 
@@ -51,9 +50,11 @@ async def _counters(client: Client, made: dict[str, Any]) -> tuple[int, datetime
 async def test_an_action_that_no_part_runs_yet_ends_dead_and_says_so(
     developer: Client, services: Services, action_type: str
 ) -> None:
-    made = await subscribe(developer, action_type=action_type, action_config=ACTIONS[action_type])
-    await happened(services, developer)
-    (event,) = await log_of(services, developer.tenant_id, "agent.created")
+    made = await create_subscription(
+        developer, action_type=action_type, action_config=ACTIONS[action_type]
+    )
+    await create_agent_and_wait(services, developer)
+    (event,) = await load_events(services, developer.tenant_id, "agent.created")
     (act,) = await _acts(services, developer)
     assert (act["state"], act["attempt"], act["ref_id"]) == ("dead", 1, made["id"])
     assert act["last_error"] == f"no part of this instance runs {action_type} actions yet"
@@ -64,11 +65,13 @@ async def test_an_action_that_no_part_runs_yet_ends_dead_and_says_so(
 async def test_an_action_that_ends_dead_is_told_of(
     developer: Client, services: Services, action_type: str
 ) -> None:
-    await subscribe(developer, action_type=action_type, action_config=ACTIONS[action_type])
-    await happened(services, developer)
-    (event,) = await log_of(services, developer.tenant_id, "agent.created")
+    await create_subscription(
+        developer, action_type=action_type, action_config=ACTIONS[action_type]
+    )
+    await create_agent_and_wait(services, developer)
+    (event,) = await load_events(services, developer.tenant_id, "agent.created")
     (act,) = await _acts(services, developer)
-    (dead,) = await log_of(services, developer.tenant_id, "system.work.dead")
+    (dead,) = await load_events(services, developer.tenant_id, "system.work.dead")
     assert dead["parent_id"] == event["id"]
     assert dead["correlation_id"] == event["correlation_id"]
     assert dead["data"] == {
@@ -83,16 +86,16 @@ async def test_an_action_that_ends_dead_is_told_of(
 async def test_a_named_webhook_that_was_deleted_ends_dead_and_says_so(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    webhook_id = await webhook(developer, f"{receiver.url}/200", "agent.created")
-    made = await to_webhook(developer, webhook_id)
+    webhook_id = await create_webhook_for(developer, f"{receiver.url}/200", "agent.created")
+    made = await subscribe_webhook(developer, webhook_id)
     assert (await developer.delete(f"/api/v1/webhooks/{webhook_id}")).status_code == 204
-    await happened(services, developer)
+    await create_agent_and_wait(services, developer)
     (act,) = await _acts(services, developer)
     assert (act["state"], act["ref_id"]) == ("dead", made["id"])
     assert act["last_error"] == ("the webhook that this subscription names does not exist any more")
-    (dead,) = await log_of(services, developer.tenant_id, "system.work.dead")
+    (dead,) = await load_events(services, developer.tenant_id, "system.work.dead")
     assert dead["data"]["error"] == act["last_error"]
-    assert receiver.got == []
+    assert receiver.requests == []
 
 
 async def test_the_wish_of_an_incoming_webhook_with_a_workflow_ends_dead_and_says_so(
@@ -102,7 +105,7 @@ async def test_the_wish_of_an_incoming_webhook_with_a_workflow_ends_dead_and_say
     incoming = (await developer.post("/api/v1/incoming-webhooks", body)).json()
     answer = await anonymous.post(f"/webhooks/in/{incoming['slug']}", {"a": 1})
     assert answer.status_code == 202
-    await settled(services, developer.tenant_id)
+    await wait_until_idle(services, developer.tenant_id)
     (act,) = await _acts(services, developer)
     assert (act["state"], act["ref_id"]) == ("dead", incoming["id"])
     assert act["last_error"] == "no part of this instance runs workflow actions yet"
@@ -111,8 +114,8 @@ async def test_the_wish_of_an_incoming_webhook_with_a_workflow_ends_dead_and_say
 async def test_an_action_whose_subscription_was_deleted_meanwhile_is_simply_over(
     developer: Client, services: Services
 ) -> None:
-    made = await subscribe(developer)
-    await happened(services, developer)
+    made = await create_subscription(developer)
+    await create_agent_and_wait(services, developer)
     await developer.delete(f"/api/v1/event-subscriptions/{made['id']}")
     (act,) = await _acts(services, developer)
     await _run_again(services, act["id"])
@@ -123,12 +126,14 @@ async def test_an_action_whose_subscription_was_deleted_meanwhile_is_simply_over
 async def test_other_actions_do_not_suffer_from_one_that_cannot(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    await subscribe(developer)
-    await to_url(developer, f"{receiver.url}/200")
-    await webhook(developer, f"{receiver.url}/200", "agent.created")
-    await happened(services, developer)
-    assert len(receiver.got) == 2
-    assert [row["status"] for row in await deliveries_of(services, developer)] == ["delivered"] * 2
+    await create_subscription(developer)
+    await subscribe_url(developer, f"{receiver.url}/200")
+    await create_webhook_for(developer, f"{receiver.url}/200", "agent.created")
+    await create_agent_and_wait(services, developer)
+    assert len(receiver.requests) == 2
+    assert [row["status"] for row in await load_deliveries(services, developer)] == [
+        "delivered"
+    ] * 2
 
 
 # Which events
@@ -137,12 +142,12 @@ async def test_other_actions_do_not_suffer_from_one_that_cannot(
 async def test_only_events_of_the_type_trigger_it(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await to_url(developer, f"{receiver.url}/200", event_type="agent.deleted")
-    agent_id = await happened(services, developer)
-    assert receiver.got == []
+    made = await subscribe_url(developer, f"{receiver.url}/200", event_type="agent.deleted")
+    agent_id = await create_agent_and_wait(services, developer)
+    assert receiver.requests == []
     await developer.delete(f"/api/v1/agents/{agent_id}")
-    await settled(services, developer.tenant_id)
-    assert [got.json["type"] for got in receiver.got] == ["agent.deleted"]
+    await wait_until_idle(services, developer.tenant_id)
+    assert [got.json["type"] for got in receiver.requests] == ["agent.deleted"]
     assert (await _counters(developer, made))[0] == 1
 
 
@@ -150,12 +155,12 @@ async def test_an_inactive_subscription_does_nothing(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     made = [
-        await to_url(developer, f"{receiver.url}/200", active=False),
-        await subscribe(developer, active=False),
+        await subscribe_url(developer, f"{receiver.url}/200", active=False),
+        await create_subscription(developer, active=False),
     ]
-    await happened(services, developer)
-    assert await work_of(services, developer.tenant_id) == []
-    assert receiver.got == []
+    await create_agent_and_wait(services, developer)
+    assert await load_work(services, developer.tenant_id) == []
+    assert receiver.requests == []
     assert [await _counters(developer, one) for one in made] == [(0, None)] * 2
 
 
@@ -164,16 +169,16 @@ async def test_an_event_that_the_filters_keep_back_does_nothing(
 ) -> None:
     filters = {"name": {"in": ["Ada", "Eve"]}, "status": "draft"}
     made = [
-        await to_url(developer, f"{receiver.url}/200", filters=filters),
-        await subscribe(developer, filters=filters),
+        await subscribe_url(developer, f"{receiver.url}/200", filters=filters),
+        await create_subscription(developer, filters=filters),
     ]
-    await happened(services, developer, "Bob")
-    assert {row["kind"] for row in await work_of(services, developer.tenant_id)} == {
+    await create_agent_and_wait(services, developer, "Bob")
+    assert {row["kind"] for row in await load_work(services, developer.tenant_id)} == {
         "events.fan_out"
     }
     assert [await _counters(developer, one) for one in made] == [(0, None)] * 2
-    await happened(services, developer, "Eve")
-    assert [got.json["data"]["name"] for got in receiver.got] == ["Eve"]
+    await create_agent_and_wait(services, developer, "Eve")
+    assert [got.json["data"]["name"] for got in receiver.requests] == ["Eve"]
     assert [(await _counters(developer, one))[0] for one in made] == [1, 1]
 
 
@@ -181,30 +186,30 @@ async def test_filters_see_the_data_as_it_is_stored(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     name = 'Ünïcode 🙂 "quoted" \\ and\ttabbed'.replace("\t", " ")
-    await to_url(developer, f"{receiver.url}/200", filters={"name": name})
-    await happened(services, developer, name)
-    assert [got.json["data"]["name"] for got in receiver.got] == [name]
+    await subscribe_url(developer, f"{receiver.url}/200", filters={"name": name})
+    await create_agent_and_wait(services, developer, name)
+    assert [got.json["data"]["name"] for got in receiver.requests] == [name]
 
 
 async def test_an_event_of_another_tenant_triggers_nothing(
     developer: Client, admin: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await to_url(developer, f"{receiver.url}/200")
-    await happened(services, admin)
-    assert receiver.got == []
+    made = await subscribe_url(developer, f"{receiver.url}/200")
+    await create_agent_and_wait(services, admin)
+    assert receiver.requests == []
     assert await _counters(developer, made) == (0, None)
 
 
 async def test_a_change_holds_for_the_next_event(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await to_url(developer, f"{receiver.url}/200")
-    await happened(services, developer)
-    await change(developer, made["id"], filters={"name": "Nobody"})
-    await happened(services, developer)
-    await change(developer, made["id"], filters=None, event_type="agent.updated")
-    await happened(services, developer)
-    assert len(receiver.got) == 1
+    made = await subscribe_url(developer, f"{receiver.url}/200")
+    await create_agent_and_wait(services, developer)
+    await update_subscription(developer, made["id"], filters={"name": "Nobody"})
+    await create_agent_and_wait(services, developer)
+    await update_subscription(developer, made["id"], filters=None, event_type="agent.updated")
+    await create_agent_and_wait(services, developer)
+    assert len(receiver.requests) == 1
 
 
 # Counting
@@ -213,13 +218,13 @@ async def test_a_change_holds_for_the_next_event(
 async def test_each_event_counts_and_the_last_one_is_remembered(
     developer: Client, services: Services
 ) -> None:
-    made, before = await subscribe(developer), clock.now()
-    await happened(services, developer)
+    made, before = await create_subscription(developer), clock.now()
+    await create_agent_and_wait(services, developer)
     count, last = await _counters(developer, made)
     assert count == 1
     assert last is not None
     assert before <= last <= clock.now()
-    await happened(services, developer)
+    await create_agent_and_wait(services, developer)
     count, later = await _counters(developer, made)
     assert (count, later is not None and later > last) == (2, True)
 
@@ -227,35 +232,40 @@ async def test_each_event_counts_and_the_last_one_is_remembered(
 async def test_being_triggered_is_no_change_of_the_subscription(
     developer: Client, services: Services
 ) -> None:
-    made = await subscribe(developer)
-    await happened(services, developer)
-    assert (await read(developer, made["id"]))["updated_at"] == made["updated_at"]
-    assert await log_of(services, developer.tenant_id, "system.subscription.updated") == []
+    made = await create_subscription(developer)
+    await create_agent_and_wait(services, developer)
+    assert (await read_subscription(developer, made["id"]))["updated_at"] == made["updated_at"]
+    assert await load_events(services, developer.tenant_id, "system.subscription.updated") == []
 
 
 async def test_fifty_events_at_once_count_fifty(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = [await subscribe(developer), await to_url(developer, f"{receiver.url}/200")]
-    await asyncio.gather(*(happen(developer, f"Agent {number}") for number in range(50)))
-    await settled(services, developer.tenant_id)
+    made = [
+        await create_subscription(developer),
+        await subscribe_url(developer, f"{receiver.url}/200"),
+    ]
+    await asyncio.gather(*(create_agent(developer, f"Agent {number}") for number in range(50)))
+    await wait_until_idle(services, developer.tenant_id)
     assert [(await _counters(developer, one))[0] for one in made] == [50, 50]
-    assert len({got.json["id"] for got in receiver.got}) == 50
-    assert len(receiver.got) == 50
+    assert len({got.json["id"] for got in receiver.requests}) == 50
+    assert len(receiver.requests) == 50
     assert [row["state"] for row in await _acts(services, developer)] == ["dead"] * 50
 
 
 async def test_a_change_while_events_come_in_loses_no_count(
     developer: Client, services: Services
 ) -> None:
-    made = await subscribe(developer)
+    made = await create_subscription(developer)
 
     async def edit() -> None:
         for number in range(10):
-            await change(developer, made["id"], action_config={"workflow_id": f"wfl_{number}"})
+            await update_subscription(
+                developer, made["id"], action_config={"workflow_id": f"wfl_{number}"}
+            )
 
-    await asyncio.gather(edit(), *(happen(developer) for _ in range(20)))
-    await settled(services, developer.tenant_id)
+    await asyncio.gather(edit(), *(create_agent(developer) for _ in range(20)))
+    await wait_until_idle(services, developer.tenant_id)
     assert (await _counters(developer, made))[0] == 20
 
 
@@ -276,31 +286,31 @@ async def _run_again(services: Services, work_id: str) -> None:
 async def test_an_event_that_is_handed_out_twice_is_done_once(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    await subscribe(developer)
-    await to_url(developer, f"{receiver.url}/200")
-    await webhook(developer, f"{receiver.url}/200", "agent.created")
-    await happened(services, developer)
+    await create_subscription(developer)
+    await subscribe_url(developer, f"{receiver.url}/200")
+    await create_webhook_for(developer, f"{receiver.url}/200", "agent.created")
+    await create_agent_and_wait(services, developer)
     before = (
-        {row["id"] for row in await work_of(services, developer.tenant_id)},
-        await deliveries_of(services, developer),
+        {row["id"] for row in await load_work(services, developer.tenant_id)},
+        await load_deliveries(services, developer),
     )
-    (job,) = await work_of(services, developer.tenant_id, "events.fan_out")
+    (job,) = await load_work(services, developer.tenant_id, "events.fan_out")
     await _run_again(services, job["id"])
-    await settled(services, developer.tenant_id)
+    await wait_until_idle(services, developer.tenant_id)
     assert before == (
-        {row["id"] for row in await work_of(services, developer.tenant_id)},
-        await deliveries_of(services, developer),
+        {row["id"] for row in await load_work(services, developer.tenant_id)},
+        await load_deliveries(services, developer),
     )
-    assert len(receiver.got) == 2
-    assert len(await log_of(services, developer.tenant_id, "system.work.dead")) == 1
+    assert len(receiver.requests) == 2
+    assert len(await load_events(services, developer.tenant_id, "system.work.dead")) == 1
 
 
 async def test_a_job_that_is_rung_for_twice_counts_once(
     developer: Client, services: Services
 ) -> None:
-    made = await subscribe(developer)
-    await happened(services, developer)
-    (job,) = await work_of(services, developer.tenant_id, "events.fan_out")
+    made = await create_subscription(developer)
+    await create_agent_and_wait(services, developer)
+    (job,) = await load_work(services, developer.tenant_id, "events.fan_out")
     await asyncio.gather(
         *(
             Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(job["id"])
@@ -313,21 +323,21 @@ async def test_a_job_that_is_rung_for_twice_counts_once(
 async def test_an_event_that_is_gone_is_handed_out_to_nobody(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    await happened(services, developer)
-    made = await to_url(developer, f"{receiver.url}/200")
-    await happened(services, developer)
-    (job,) = await work_of(services, developer.tenant_id, "events.fan_out")
+    await create_agent_and_wait(services, developer)
+    made = await subscribe_url(developer, f"{receiver.url}/200")
+    await create_agent_and_wait(services, developer)
+    (job,) = await load_work(services, developer.tenant_id, "events.fan_out")
     await run_sql(services, "DELETE FROM deliveries WHERE tenant_id = $1", developer.tenant_id)
     await run_sql(services, "DELETE FROM event_log WHERE tenant_id = $1", developer.tenant_id)
     await _run_again(services, job["id"])
-    assert await deliveries_of(services, developer) == []
+    assert await load_deliveries(services, developer) == []
     assert (await _counters(developer, made))[0] == 1
 
 
 async def test_three_hundred_subscriptions_are_all_served(
     world: World, developer: Client, services: Services
 ) -> None:
-    made = [await subscribe(developer) for _ in range(3)]
+    made = [await create_subscription(developer) for _ in range(3)]
     await run_sql(
         services,
         "INSERT INTO event_subscriptions (id, tenant_id, event_type, action_type, action_config, "
@@ -337,6 +347,6 @@ async def test_three_hundred_subscriptions_are_all_served(
         developer.tenant_id,
         made[0]["id"],
     )
-    await happened(services, developer)
+    await create_agent_and_wait(services, developer)
     assert len(await _acts(services, developer)) == 303
     assert [(await _counters(developer, one))[0] for one in made] == [1, 1, 1]

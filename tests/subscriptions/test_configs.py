@@ -6,17 +6,17 @@ import pytest
 
 from app.services import Services
 from tests.asking import refused
-from tests.events.watching import log_of, rows
-from tests.subscriptions.making import (
+from tests.events.database import fetch_rows, load_events
+from tests.events.responses import read_field_errors
+from tests.subscriptions.factories import (
     PATH,
     WORKFLOW,
-    change,
-    read,
-    subscribe,
-    to_url,
-    to_webhook,
-    webhook,
-    wrong,
+    create_subscription,
+    create_webhook_for,
+    read_subscription,
+    subscribe_url,
+    subscribe_webhook,
+    update_subscription,
 )
 from tests.world import Client, World
 
@@ -31,7 +31,7 @@ def _body(action_type: str, config: Any) -> dict[str, Any]:
 
 async def _refused(client: Client, action_type: str, config: Any) -> set[str]:
     """The keys that are wrong, without what they all begin with."""
-    found = wrong(await client.post(PATH, _body(action_type, config)))
+    found = read_field_errors(await client.post(PATH, _body(action_type, config)))
     assert all(name.startswith("action_config") for name in found)
     return {name.removeprefix("action_config").removeprefix(".") for name in found}
 
@@ -71,7 +71,20 @@ async def test_what_is_wrong_with_a_workflow_action_is_named(
 @pytest.mark.parametrize("given", [{}, {"a": [1, None, {"b": "ünïcode"}]}, _nested(10)], ids=repr)
 async def test_a_workflow_may_be_given_input(developer: Client, given: dict[str, Any]) -> None:
     config = {"workflow_id": "wfl_1", "input": given}
-    assert (await subscribe(developer, action_config=config))["action_config"] == config
+    assert (await create_subscription(developer, action_config=config))["action_config"] == config
+
+
+async def test_filters_are_bounded_in_size(developer: Client) -> None:
+    body = {**WORKFLOW, "filters": {"name": {"in": ["x" * 100] * 100}}}
+    error = refused(await developer.post(PATH, body), 422, "validation_error")
+    assert set(error["details"]) == {"filters"}
+
+
+async def test_what_a_workflow_is_given_is_bounded_in_size(developer: Client) -> None:
+    config = {"workflow_id": "wfl_1", "input": {"text": "x" * 70_000}}
+    answer = await developer.post(PATH, {**WORKFLOW, "action_config": config})
+    error = refused(answer, 422, "validation_error")
+    assert set(error["details"]) == {"action_config.input"}
 
 
 @pytest.mark.parametrize(
@@ -147,7 +160,9 @@ async def test_a_notification_may_name_a_channel_a_role_or_people(
         {"user_ids": [developer.user_id, colleague.user_id]},
     ):
         config = {**TITLES, **target}
-        made = await subscribe(developer, action_type="notification", action_config=config)
+        made = await create_subscription(
+            developer, action_type="notification", action_config=config
+        )
         assert made["action_config"] == config
 
 
@@ -162,8 +177,8 @@ async def test_people_of_another_tenant_cannot_be_notified(
 
 
 async def test_a_webhook_that_there_is_can_be_named(developer: Client) -> None:
-    webhook_id = await webhook(developer, URL)
-    made = await to_webhook(developer, webhook_id)
+    webhook_id = await create_webhook_for(developer, URL)
+    made = await subscribe_webhook(developer, webhook_id)
     assert made["action_config"] == {"webhook_id": webhook_id}
     assert "secret" not in made
 
@@ -171,18 +186,18 @@ async def test_a_webhook_that_there_is_can_be_named(developer: Client) -> None:
 async def test_a_webhook_of_another_tenant_cannot_be_named(
     developer: Client, admin: Client
 ) -> None:
-    theirs = await webhook(admin, URL)
+    theirs = await create_webhook_for(admin, URL)
     assert await _refused(developer, "webhook", {"webhook_id": theirs}) == {"webhook_id"}
 
 
 async def test_super_admin_cannot_tie_two_tenants_together(
     super_admin: Client, developer: Client
 ) -> None:
-    theirs = await webhook(developer, URL)
+    theirs = await create_webhook_for(developer, URL)
     assert await _refused(super_admin, "webhook", {"webhook_id": theirs}) == {"webhook_id"}
-    mine = await subscribe(super_admin)
+    mine = await create_subscription(super_admin)
     body = {"action_type": "webhook", "action_config": {"webhook_id": theirs}}
-    assert set(wrong(await super_admin.put(f"{PATH}/{mine['id']}", body))) == {
+    assert set(read_field_errors(await super_admin.put(f"{PATH}/{mine['id']}", body))) == {
         "action_config.webhook_id"
     }
 
@@ -190,8 +205,8 @@ async def test_super_admin_cannot_tie_two_tenants_together(
 async def test_the_own_address_of_a_subscription_is_no_webhook_to_name(
     developer: Client, services: Services
 ) -> None:
-    made = await to_url(developer, URL)
-    (hidden,) = await rows(
+    made = await subscribe_url(developer, URL)
+    (hidden,) = await fetch_rows(
         services, "SELECT id FROM webhooks WHERE subscription_id = $1", made["id"]
     )
     assert await _refused(developer, "webhook", {"webhook_id": hidden["id"]}) == {"webhook_id"}
@@ -201,7 +216,7 @@ async def test_the_own_address_of_a_subscription_is_no_webhook_to_name(
 
 
 async def test_headers_belong_to_the_webhook_that_is_named(developer: Client) -> None:
-    webhook_id = await webhook(developer, URL)
+    webhook_id = await create_webhook_for(developer, URL)
     config = {"webhook_id": webhook_id, "headers": {"X-One": "1"}}
     assert await _refused(developer, "webhook", config) == {"headers"}
 
@@ -210,38 +225,40 @@ async def test_headers_belong_to_the_webhook_that_is_named(developer: Client) ->
 
 
 async def test_the_secret_is_shown_once(developer: Client) -> None:
-    made = await to_url(developer, URL)
+    made = await subscribe_url(developer, URL)
     secret = made.pop("secret")
     assert secret.startswith("whsec_")
-    assert await read(developer, made["id"]) == made
+    assert await read_subscription(developer, made["id"]) == made
     answer = await developer.get(PATH)
     assert secret not in answer.text
-    assert "secret" not in await change(developer, made["id"], active=False)
+    assert "secret" not in await update_subscription(developer, made["id"], active=False)
 
 
 async def test_each_address_has_a_secret_of_its_own(developer: Client) -> None:
-    assert (await to_url(developer, URL))["secret"] != (await to_url(developer, URL))["secret"]
+    assert (await subscribe_url(developer, URL))["secret"] != (await subscribe_url(developer, URL))[
+        "secret"
+    ]
 
 
 async def test_headers_that_open_something_are_masked(developer: Client) -> None:
     headers = {"Authorization": "Bearer planted", "X-Api-Key": "planted", "X-Team": "sales"}
-    made = await to_url(developer, URL, config={"headers": headers})
+    made = await subscribe_url(developer, URL, config={"headers": headers})
     shown = {"Authorization": MASK, "X-Api-Key": MASK, "X-Team": "sales"}
     assert made["action_config"] == {"url": URL, "headers": shown}
     assert "planted" not in (await developer.get(PATH)).text
-    assert "planted" not in str(await change(developer, made["id"], active=False))
+    assert "planted" not in str(await update_subscription(developer, made["id"], active=False))
 
 
 async def test_nothing_secret_is_stored_in_the_open(developer: Client, services: Services) -> None:
     headers = {"Authorization": "Bearer planted-in-the-open"}
-    made = await to_url(developer, URL, config={"headers": headers})
-    found = await rows(
+    made = await subscribe_url(developer, URL, config={"headers": headers})
+    found = await fetch_rows(
         services,
         "SELECT s::text AS s, w::text AS w FROM event_subscriptions s "
         "JOIN webhooks w ON w.subscription_id = s.id WHERE s.id = $1",
         made["id"],
     )
-    log = await log_of(services, developer.tenant_id)
+    log = await load_events(services, developer.tenant_id)
     for secret in ("planted-in-the-open", made["secret"].removeprefix("whsec_")):
         assert secret not in str(found)
         assert secret not in str(log)
@@ -250,86 +267,96 @@ async def test_nothing_secret_is_stored_in_the_open(developer: Client, services:
 async def test_an_address_with_a_key_in_it_is_not_told_in_events(
     developer: Client, services: Services
 ) -> None:
-    made = await to_url(developer, f"{URL}?key=planted")
-    await change(developer, made["id"], action_config={"url": f"{URL}?key=planted2"})
+    made = await subscribe_url(developer, f"{URL}?key=planted")
+    await update_subscription(developer, made["id"], action_config={"url": f"{URL}?key=planted2"})
     await developer.delete(f"{PATH}/{made['id']}")
-    assert "planted" not in str(await log_of(services, developer.tenant_id))
+    assert "planted" not in str(await load_events(services, developer.tenant_id))
 
 
 # Another action
 
 
 async def test_an_address_that_changes_keeps_its_secret(developer: Client) -> None:
-    made = await to_url(developer, URL)
-    after = await change(developer, made["id"], action_config={"url": f"{URL}/elsewhere"})
+    made = await subscribe_url(developer, URL)
+    after = await update_subscription(
+        developer, made["id"], action_config={"url": f"{URL}/elsewhere"}
+    )
     assert after["action_config"] == {"url": f"{URL}/elsewhere"}
     assert "secret" not in after
 
 
 async def test_a_new_address_for_another_action_has_a_new_secret(developer: Client) -> None:
-    made = await subscribe(developer)
+    made = await create_subscription(developer)
     config = {"url": URL, "headers": {"Authorization": "planted"}}
-    after = await change(developer, made["id"], action_type="webhook", action_config=config)
+    after = await update_subscription(
+        developer, made["id"], action_type="webhook", action_config=config
+    )
     assert after["secret"].startswith("whsec_")
     assert after["action_config"]["headers"] == {"Authorization": MASK}
-    gone = await change(
+    gone = await update_subscription(
         developer, made["id"], action_type="workflow", action_config={"workflow_id": "wfl_1"}
     )
     assert gone["action_config"] == {"workflow_id": "wfl_1"}
-    again = await change(developer, made["id"], action_type="webhook", action_config={"url": URL})
+    again = await update_subscription(
+        developer, made["id"], action_type="webhook", action_config={"url": URL}
+    )
     assert again["secret"] not in {None, after["secret"]}
 
 
 async def test_an_address_that_is_given_up_leaves_nothing(
     developer: Client, services: Services
 ) -> None:
-    made, webhook_id = await to_url(developer, URL), await webhook(developer, URL)
-    after = await change(developer, made["id"], action_config={"webhook_id": webhook_id})
+    made, webhook_id = await subscribe_url(developer, URL), await create_webhook_for(developer, URL)
+    after = await update_subscription(
+        developer, made["id"], action_config={"webhook_id": webhook_id}
+    )
     assert after["action_config"] == {"webhook_id": webhook_id}
     sql = "SELECT 1 FROM webhooks WHERE subscription_id = $1"
-    assert await rows(services, sql, made["id"]) == []
-    other = await to_url(developer, URL)
+    assert await fetch_rows(services, sql, made["id"]) == []
+    other = await subscribe_url(developer, URL)
     await developer.delete(f"{PATH}/{other['id']}")
-    assert await rows(services, sql, other["id"]) == []
+    assert await fetch_rows(services, sql, other["id"]) == []
 
 
 async def test_a_masked_header_that_is_sent_back_stays_as_it_is(
     developer: Client, services: Services
 ) -> None:
-    made = await to_url(developer, URL, config={"headers": {"Authorization": "planted"}})
-    after = await change(
+    made = await subscribe_url(developer, URL, config={"headers": {"Authorization": "planted"}})
+    after = await update_subscription(
         developer,
         made["id"],
         action_config={"url": URL, "headers": {"Authorization": MASK, "X-New": "1"}},
     )
     assert after["action_config"]["headers"] == {"Authorization": MASK, "X-New": "1"}
-    (told,) = await log_of(services, developer.tenant_id, "system.subscription.updated")
+    (told,) = await load_events(services, developer.tenant_id, "system.subscription.updated")
     assert told["data"]["changed"] == ["action_config"]
 
 
 async def test_another_value_behind_the_same_mask_is_told_as_a_change(
     developer: Client, services: Services
 ) -> None:
-    made = await to_url(developer, URL, config={"headers": {"Authorization": "planted"}})
+    made = await subscribe_url(developer, URL, config={"headers": {"Authorization": "planted"}})
     config = {"url": URL, "headers": {"Authorization": "another"}}
-    await change(developer, made["id"], action_config=config)
-    found = await log_of(services, developer.tenant_id, "system.subscription.updated")
+    await update_subscription(developer, made["id"], action_config=config)
+    found = await load_events(services, developer.tenant_id, "system.subscription.updated")
     assert [row["data"]["changed"] for row in found] == [["action_config"]]
 
 
 async def test_a_masked_header_does_not_move_to_another_host(developer: Client) -> None:
-    made = await to_url(developer, URL, config={"headers": {"Authorization": "planted"}})
+    made = await subscribe_url(developer, URL, config={"headers": {"Authorization": "planted"}})
     moved = {"url": "https://elsewhere.example.org/", "headers": {"Authorization": MASK}}
     answer = await developer.put(f"{PATH}/{made['id']}", {"action_config": moved})
-    assert set(wrong(answer)) == {"action_config.headers.Authorization"}
-    assert (await read(developer, made["id"]))["action_config"]["url"] == URL
+    assert set(read_field_errors(answer)) == {"action_config.headers.Authorization"}
+    assert (await read_subscription(developer, made["id"]))["action_config"]["url"] == URL
     bare = {"url": "https://elsewhere.example.org/"}
-    assert (await change(developer, made["id"], action_config=bare))["action_config"] == bare
+    assert (await update_subscription(developer, made["id"], action_config=bare))[
+        "action_config"
+    ] == bare
 
 
 async def test_who_only_switches_it_need_not_say_its_action_again(developer: Client) -> None:
-    made = await to_url(developer, URL, config={"headers": {"Authorization": "planted"}})
-    off = await change(developer, made["id"], active=False)
+    made = await subscribe_url(developer, URL, config={"headers": {"Authorization": "planted"}})
+    off = await update_subscription(developer, made["id"], active=False)
     assert (off["active"], off["action_config"]) == (False, made["action_config"])
 
 
@@ -346,7 +373,7 @@ async def test_an_action_that_nothing_handles_yet_is_refused(
 async def test_a_subscription_does_not_become_one_that_nothing_handles(
     developer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = await subscribe(developer, action_type="webhook", action_config={"url": URL})
+    made = await create_subscription(developer, action_type="webhook", action_config={"url": URL})
     monkeypatch.undo()
     change = {"action_type": "workflow", "action_config": {"workflow_id": "wfl_1"}}
     answer = await developer.put(f"{PATH}/{made['id']}", change)

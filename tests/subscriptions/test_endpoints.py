@@ -8,28 +8,34 @@ import pytest
 
 from app.services import Services
 from tests.asking import refused
-from tests.events.watching import eventually, log_of, rows, run_sql, settled, work_of
-from tests.subscriptions.making import (
-    PATH,
-    change,
-    deliveries_of,
-    happen,
-    happened,
-    read,
-    subscribe,
-    to_url,
-    to_webhook,
-    webhook,
+from tests.deliveries.receiver import ReceivedRequest, Receiver
+from tests.events.database import (
+    fetch_rows,
+    load_events,
+    load_work,
+    run_sql,
+    wait_until,
+    wait_until_idle,
 )
-from tests.webhooks.hooks import DELIVERY_KEYS
-from tests.webhooks.receiver import Got, Receiver
+from tests.events.factories import create_agent, create_agent_and_wait
+from tests.subscriptions.factories import (
+    PATH,
+    create_subscription,
+    create_webhook_for,
+    load_deliveries,
+    read_subscription,
+    subscribe_url,
+    subscribe_webhook,
+    update_subscription,
+)
+from tests.webhooks.factories import DELIVERY_KEYS
 from tests.world import Client
 from workers.main import WorkerProcess
 
 pytestmark = pytest.mark.usefixtures("courier")
 
 
-def _signature(secret: str, got: Got) -> str:
+def _signature(secret: str, got: ReceivedRequest) -> str:
     signed = f"{got.headers['X-Service-Timestamp']}.".encode() + got.body
     return "sha256=" + hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
 
@@ -46,10 +52,10 @@ async def test_it_is_sent_what_a_webhook_is_sent(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     headers = {"Authorization": "Bearer planted", "X-Team": "sales"}
-    made = await to_url(developer, f"{receiver.url}/200", config={"headers": headers})
-    agent_id = await happened(services, developer, "Ada")
-    (got,) = receiver.got
-    (event,) = await log_of(services, developer.tenant_id, "agent.created")
+    made = await subscribe_url(developer, f"{receiver.url}/200", config={"headers": headers})
+    agent_id = await create_agent_and_wait(services, developer, "Ada")
+    (got,) = receiver.requests
+    (event,) = await load_events(services, developer.tenant_id, "agent.created")
     assert set(got.json) == {"id", "type", "created_at", "correlation_id", "data"}
     assert (got.json["id"], got.json["type"]) == (event["id"], "agent.created")
     assert (got.json["data"]["agent_id"], got.json["data"]["name"]) == (agent_id, "Ada")
@@ -64,20 +70,44 @@ async def test_it_is_sent_what_a_webhook_is_sent(
 async def test_the_secret_signs_on_after_the_address_changed(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await to_url(developer, f"{receiver.url}/200/before")
-    await change(developer, made["id"], action_config={"url": f"{receiver.url}/200/after"})
-    await happened(services, developer)
-    (got,) = receiver.got
+    made = await subscribe_url(developer, f"{receiver.url}/200/before")
+    await update_subscription(
+        developer, made["id"], action_config={"url": f"{receiver.url}/200/after"}
+    )
+    await create_agent_and_wait(services, developer)
+    (got,) = receiver.requests
     assert got.path == "/200/after"
     assert got.headers["X-Service-Signature"] == _signature(made["secret"], got)
+
+
+async def test_the_secret_of_an_own_address_can_be_rotated(
+    developer: Client, courier: WorkerProcess, receiver: Receiver
+) -> None:
+    made = await subscribe_url(developer, f"{receiver.url}/200", event_type="system.test")
+    answer = await developer.post(f"{PATH}/{made['id']}/rotate-secret")
+    assert answer.status_code == 200, answer.text
+    rotated: dict[str, Any] = answer.json()
+    assert rotated["secret"] != made["secret"]
+    assert {**rotated, "secret": made["secret"]} == made
+    await developer.post("/api/v1/events/test", {"event_type": "system.test"})
+    (got,) = await receiver.wait_for(1)
+    assert "X-Service-Signature-Previous" in got.headers
+    shown = await developer.get(f"{PATH}/{made['id']}")
+    assert "secret" not in shown.json()
+
+
+async def test_without_an_own_address_there_is_no_secret_to_rotate(developer: Client) -> None:
+    made = await create_subscription(developer)
+    answer = await developer.post(f"{PATH}/{made['id']}/rotate-secret")
+    refused(answer, 404, "webhook_not_found")
 
 
 async def test_its_deliveries_are_listed_and_shown_in_full(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     secret = {"headers": {"Authorization": "planted"}}
-    made = await to_url(developer, f"{receiver.url}/200", config=secret)
-    await happened(services, developer)
+    made = await subscribe_url(developer, f"{receiver.url}/200", config=secret)
+    await create_agent_and_wait(services, developer)
     (one,) = await _executions(developer, made)
     assert set(one) == DELIVERY_KEYS
     assert (one["status"], one["attempt"], one["response_code"]) == ("delivered", 1, 200)
@@ -85,7 +115,7 @@ async def test_its_deliveries_are_listed_and_shown_in_full(
     assert answer.status_code == 200
     full = answer.json()
     assert {name: full[name] for name in one} == one
-    assert full["request"]["body"] == receiver.got[0].body.decode()
+    assert full["request"]["body"] == receiver.requests[0].body.decode()
     assert full["request"]["headers"]["Authorization"] == "********"
     assert [attempt["response_body"] for attempt in full["attempts"]] == ["noted"]
 
@@ -94,9 +124,9 @@ async def test_its_deliveries_can_be_narrowed_by_status(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     receiver.scripts["some"] = [200, 500]
-    made = await to_url(developer, f"{receiver.url}/script/some")
-    await happened(services, developer)
-    await happened(services, developer)
+    made = await subscribe_url(developer, f"{receiver.url}/script/some")
+    await create_agent_and_wait(services, developer)
+    await create_agent_and_wait(services, developer)
     assert len(await _executions(developer, made)) == 2
     for status in ("delivered", "pending"):
         (one,) = await _executions(developer, made, status=status)
@@ -109,26 +139,26 @@ async def test_its_deliveries_can_be_narrowed_by_status(
 async def test_a_delivery_can_be_made_once_more(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await to_url(developer, f"{receiver.url}/200")
-    await happened(services, developer)
+    made = await subscribe_url(developer, f"{receiver.url}/200")
+    await create_agent_and_wait(services, developer)
     (one,) = await _executions(developer, made)
     answer = await developer.post(f"{PATH}/{made['id']}/executions/{one['id']}/redeliver")
     assert (answer.status_code, answer.json()["id"]) == (202, one["id"])
-    await settled(services, developer.tenant_id)
+    await wait_until_idle(services, developer.tenant_id)
     (again,) = await _executions(developer, made)
     assert (again["id"], again["status"], again["attempt"]) == (one["id"], "delivered", 2)
-    assert len({got.body for got in receiver.got}) == 1
-    assert len(receiver.got) == 2
-    assert (await read(developer, made["id"]))["trigger_count"] == 1
+    assert len({got.body for got in receiver.requests}) == 1
+    assert len(receiver.requests) == 2
+    assert (await read_subscription(developer, made["id"]))["trigger_count"] == 1
 
 
 async def test_a_delivery_to_an_inactive_address_is_not_made_once_more(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await to_url(developer, f"{receiver.url}/200")
-    await happened(services, developer)
+    made = await subscribe_url(developer, f"{receiver.url}/200")
+    await create_agent_and_wait(services, developer)
     (one,) = await _executions(developer, made)
-    await change(developer, made["id"], active=False)
+    await update_subscription(developer, made["id"], active=False)
     path = f"{PATH}/{made['id']}/executions/{one['id']}/redeliver"
     refused(await developer.post(path), 409, "webhook_inactive")
 
@@ -138,8 +168,10 @@ async def test_an_action_without_an_address_has_no_deliveries_of_its_own(
     developer: Client, receiver: Receiver, end: str
 ) -> None:
     method = "POST" if end.endswith("redeliver") else "GET"
-    named = await to_webhook(developer, await webhook(developer, f"{receiver.url}/200"))
-    for made in (await subscribe(developer), named):
+    named = await subscribe_webhook(
+        developer, await create_webhook_for(developer, f"{receiver.url}/200")
+    )
+    for made in (await create_subscription(developer), named):
         answer = await developer(method, f"{PATH}/{made['id']}/executions{end}")
         error = refused(answer, 404, "webhook_not_found")
     assert named["action_config"]["webhook_id"] in error["message"]
@@ -149,10 +181,10 @@ async def test_unknown_deliveries_and_those_of_others_are_not_found(
     developer: Client, admin: Client, receiver: Receiver, services: Services
 ) -> None:
     made, other = (
-        await to_url(developer, f"{receiver.url}/200"),
-        await to_url(developer, f"{receiver.url}/200", event_type="agent.deleted"),
+        await subscribe_url(developer, f"{receiver.url}/200"),
+        await subscribe_url(developer, f"{receiver.url}/200", event_type="agent.deleted"),
     )
-    await happened(services, developer)
+    await create_agent_and_wait(services, developer)
     (one,) = await _executions(developer, made)
     for path in (f"{made['id']}/executions/dlv_nothing", f"{other['id']}/executions/{one['id']}"):
         refused(await developer.get(f"{PATH}/{path}"), 404, "delivery_not_found")
@@ -169,12 +201,15 @@ async def test_unknown_deliveries_and_those_of_others_are_not_found(
 async def test_a_named_webhook_gets_the_event_once_even_if_it_wants_the_type_itself(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    webhook_id = await webhook(developer, f"{receiver.url}/200", "agent.created")
-    made = [await to_webhook(developer, webhook_id) for _ in range(2)]
-    await happened(services, developer)
-    assert [row["webhook_id"] for row in await deliveries_of(services, developer)] == [webhook_id]
-    assert len(receiver.got) == 1
-    assert [(await read(developer, one["id"]))["trigger_count"] for one in made] == [1, 1]
+    webhook_id = await create_webhook_for(developer, f"{receiver.url}/200", "agent.created")
+    made = [await subscribe_webhook(developer, webhook_id) for _ in range(2)]
+    await create_agent_and_wait(services, developer)
+    assert [row["webhook_id"] for row in await load_deliveries(services, developer)] == [webhook_id]
+    assert len(receiver.requests) == 1
+    assert [(await read_subscription(developer, one["id"]))["trigger_count"] for one in made] == [
+        1,
+        1,
+    ]
 
 
 async def test_a_named_webhook_gets_what_it_does_not_want_itself(
@@ -183,10 +218,10 @@ async def test_a_named_webhook_gets_what_it_does_not_want_itself(
     answer = await developer.post(
         "/api/v1/webhooks", {"url": f"{receiver.url}/200", "events": ["agent.deleted"]}
     )
-    await to_webhook(developer, answer.json()["id"], filters={"name": "Ada"})
-    await happened(services, developer, "Ada")
-    await happened(services, developer, "Eve")
-    (got,) = receiver.got
+    await subscribe_webhook(developer, answer.json()["id"], filters={"name": "Ada"})
+    await create_agent_and_wait(services, developer, "Ada")
+    await create_agent_and_wait(services, developer, "Eve")
+    (got,) = receiver.requests
     assert got.json["data"]["name"] == "Ada"
     assert got.headers["X-Service-Signature"] == _signature(answer.json()["secret"], got)
 
@@ -194,12 +229,12 @@ async def test_a_named_webhook_gets_what_it_does_not_want_itself(
 async def test_a_named_webhook_that_is_not_active_gets_nothing(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    webhook_id = await webhook(developer, f"{receiver.url}/200", active=False)
-    await to_webhook(developer, webhook_id)
-    await happened(services, developer)
-    assert receiver.got == []
-    assert await deliveries_of(services, developer) == []
-    assert await log_of(services, developer.tenant_id, "system.work.dead") == []
+    webhook_id = await create_webhook_for(developer, f"{receiver.url}/200", active=False)
+    await subscribe_webhook(developer, webhook_id)
+    await create_agent_and_wait(services, developer)
+    assert receiver.requests == []
+    assert await load_deliveries(services, developer) == []
+    assert await load_events(services, developer.tenant_id, "system.work.dead") == []
 
 
 # Switched off, and gone
@@ -208,33 +243,33 @@ async def test_a_named_webhook_that_is_not_active_gets_nothing(
 async def test_an_address_that_says_it_is_gone_rests_with_its_subscription(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await to_url(developer, f"{receiver.url}/410?key=planted")
-    await happened(services, developer)
-    assert (await read(developer, made["id"]))["active"] is False
-    (told,) = await log_of(services, developer.tenant_id, "system.webhook.disabled")
+    made = await subscribe_url(developer, f"{receiver.url}/410?key=planted")
+    await create_agent_and_wait(services, developer)
+    assert (await read_subscription(developer, made["id"]))["active"] is False
+    (told,) = await load_events(services, developer.tenant_id, "system.webhook.disabled")
     assert (told["data"]["subscription_id"], told["data"]["reason"]) == (made["id"], "gone")
     assert "planted" not in str(told["data"])
-    await happened(services, developer)
-    assert len(receiver.got) == 1
+    await create_agent_and_wait(services, developer)
+    assert len(receiver.requests) == 1
 
 
 async def test_a_subscription_that_is_switched_on_again_delivers_again(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     receiver.scripts["back"] = [410, 200]
-    made = await to_url(developer, f"{receiver.url}/script/back")
-    await happened(services, developer)
-    await change(developer, made["id"], active=True)
-    await happened(services, developer)
+    made = await subscribe_url(developer, f"{receiver.url}/script/back")
+    await create_agent_and_wait(services, developer)
+    await update_subscription(developer, made["id"], active=True)
+    await create_agent_and_wait(services, developer)
     assert [one["status"] for one in await _executions(developer, made)] == ["delivered", "failed"]
 
 
 async def test_what_waits_when_it_is_switched_off_is_not_sent(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await to_url(developer, f"{receiver.url}/500")
-    await happened(services, developer)
-    await change(developer, made["id"], active=False)
+    made = await subscribe_url(developer, f"{receiver.url}/500")
+    await create_agent_and_wait(services, developer)
+    await update_subscription(developer, made["id"], active=False)
     await run_sql(
         services, "UPDATE work SET run_at = now() WHERE tenant_id = $1", developer.tenant_id
     )
@@ -242,36 +277,42 @@ async def test_what_waits_when_it_is_switched_off_is_not_sent(
     async def is_over() -> bool:
         return [one["status"] for one in await _executions(developer, made)] == ["failed"]
 
-    await eventually(is_over)
-    assert len(receiver.got) == 1
+    await wait_until(is_over)
+    assert len(receiver.requests) == 1
 
 
 @pytest.mark.parametrize("way", ["delete", "another action"])
 async def test_what_waits_when_its_address_is_given_up_is_not_sent(
     developer: Client, receiver: Receiver, services: Services, way: str
 ) -> None:
-    made = await to_url(developer, f"{receiver.url}/500")
-    await happened(services, developer)
+    made = await subscribe_url(developer, f"{receiver.url}/500")
+    await create_agent_and_wait(services, developer)
     if way == "delete":
         assert (await developer.delete(f"{PATH}/{made['id']}")).status_code == 204
     else:
         config = {"workflow_id": "wfl_1"}
-        await change(developer, made["id"], action_type="workflow", action_config=config)
-    (work,) = await work_of(services, developer.tenant_id, "webhooks.deliver")
+        await update_subscription(
+            developer, made["id"], action_type="workflow", action_config=config
+        )
+    (work,) = await load_work(services, developer.tenant_id, "webhooks.deliver")
     assert work["state"] == "cancelled"
-    assert await deliveries_of(services, developer) == []
-    assert len(receiver.got) == 1
+    assert await load_deliveries(services, developer) == []
+    assert len(receiver.requests) == 1
 
 
 async def test_a_subscription_deleted_before_its_event_is_handed_out_does_nothing(
     developer: Client, receiver: Receiver, services: Services, courier: WorkerProcess
 ) -> None:
-    made = [await to_url(developer, f"{receiver.url}/200"), await subscribe(developer)]
+    made = [
+        await subscribe_url(developer, f"{receiver.url}/200"),
+        await create_subscription(developer),
+    ]
     for one in made:
         await developer.delete(f"{PATH}/{one['id']}")
-    await happen(developer)
-    await settled(services, developer.tenant_id)
+    await create_agent(developer)
+    await wait_until_idle(services, developer.tenant_id)
     assert (
-        await rows(services, "SELECT 1 FROM work WHERE tenant_id = $1", developer.tenant_id) == []
+        await fetch_rows(services, "SELECT 1 FROM work WHERE tenant_id = $1", developer.tenant_id)
+        == []
     )
-    assert receiver.got == []
+    assert receiver.requests == []

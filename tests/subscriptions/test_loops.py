@@ -10,19 +10,18 @@ from app.domain.events.service import MAX_DEPTH
 from app.domain.subscriptions import fan_out
 from app.kit.ids import new_id
 from app.services import Services
-from tests.events.watching import Row, eventually, log_of, settled, work_of
+from tests.deliveries.receiver import Receiver
+from tests.events.database import Row, load_events, load_work, wait_until, wait_until_idle
+from tests.events.factories import create_agent, create_agent_and_wait
 from tests.peer import answering
 from tests.server import Server
-from tests.subscriptions.making import (
-    deliveries_of,
-    happen,
-    happened,
-    read,
-    subscribe,
-    to_url,
-    webhook,
+from tests.subscriptions.factories import (
+    create_subscription,
+    create_webhook_for,
+    load_deliveries,
+    read_subscription,
+    subscribe_url,
 )
-from tests.webhooks.receiver import Receiver
 from tests.world import Client, World
 
 pytestmark = pytest.mark.usefixtures("courier")
@@ -40,7 +39,7 @@ def _is_one_chain(log: list[Row]) -> bool:
 
 
 async def _chain(services: Services, client: Client, correlation_id: str) -> list[Row]:
-    log = await log_of(services, client.tenant_id)
+    log = await load_events(services, client.tenant_id)
     return [row for row in log if row["correlation_id"] == correlation_id]
 
 
@@ -50,12 +49,12 @@ async def _chain(services: Services, client: Client, correlation_id: str) -> lis
 @pytest.fixture
 async def tail(developer: Client, receiver: Receiver, services: Services) -> str:
     """A chain that bites its tail; gives its correlation id."""
-    await subscribe(developer, event_type="system.work.dead")
-    await to_url(developer, f"{receiver.url}/200", event_type="system.work.dead")
-    await subscribe(developer)
+    await create_subscription(developer, event_type="system.work.dead")
+    await subscribe_url(developer, f"{receiver.url}/200", event_type="system.work.dead")
+    await create_subscription(developer)
     chain = new_id("cor")
-    await happen(developer, **{"X-Correlation-ID": chain})
-    await settled(services, developer.tenant_id)
+    await create_agent(developer, **{"X-Correlation-ID": chain})
+    await wait_until_idle(services, developer.tenant_id)
     return chain
 
 
@@ -88,21 +87,21 @@ async def test_nothing_is_done_about_what_comes_after(
 ) -> None:
     log = await _chain(services, developer, tail)
     handled = {row["id"] for row in log[1:9]}
-    assert {got.json["id"] for got in receiver.got} == handled
-    assert len(receiver.got) == 8
-    acts = await work_of(services, developer.tenant_id, "events.act")
+    assert {got.json["id"] for got in receiver.requests} == handled
+    assert len(receiver.requests) == 8
+    acts = await load_work(services, developer.tenant_id, "events.act")
     assert [row["cause_event_id"] for row in acts] == [row["id"] for row in log[:9]]
-    handed = await work_of(services, developer.tenant_id, "events.fan_out")
+    handed = await load_work(services, developer.tenant_id, "events.fan_out")
     assert {row["cause_event_id"] for row in handed} == {row["id"] for row in log[:10]}
     assert {row["state"] for row in handed} == {"done"}
 
 
 async def test_only_what_was_done_is_counted(developer: Client, services: Services) -> None:
-    made = await subscribe(developer, event_type="system.work.dead")
-    first = await subscribe(developer)
-    await happened(services, developer)
-    assert (await read(developer, made["id"]))["trigger_count"] == 8
-    assert (await read(developer, first["id"]))["trigger_count"] == 1
+    made = await create_subscription(developer, event_type="system.work.dead")
+    first = await create_subscription(developer)
+    await create_agent_and_wait(services, developer)
+    assert (await read_subscription(developer, made["id"]))["trigger_count"] == 8
+    assert (await read_subscription(developer, first["id"]))["trigger_count"] == 1
 
 
 async def test_the_trace_shows_the_whole_chain(developer: Client, tail: str) -> None:
@@ -114,8 +113,8 @@ async def test_the_trace_shows_the_whole_chain(developer: Client, tail: str) -> 
 
 
 async def test_the_next_chain_begins_anew(developer: Client, services: Services, tail: str) -> None:
-    await happened(services, developer)
-    stopped = await log_of(services, developer.tenant_id, STOPPED)
+    await create_agent_and_wait(services, developer)
+    stopped = await load_events(services, developer.tenant_id, STOPPED)
     assert len(stopped) == 2
     assert len({row["correlation_id"] for row in stopped}) == 2
 
@@ -123,19 +122,19 @@ async def test_the_next_chain_begins_anew(developer: Client, services: Services,
 async def test_a_chain_that_begins_with_a_test_stops_as_well(
     developer: Client, services: Services
 ) -> None:
-    await subscribe(developer, event_type="system.work.dead")
+    await create_subscription(developer, event_type="system.work.dead")
     body = {"event_type": "system.work.dead"}
     told = (await developer.post("/api/v1/events/test", body)).json()
-    await settled(services, developer.tenant_id)
+    await wait_until_idle(services, developer.tenant_id)
     log = await _chain(services, developer, told["correlation_id"])
     assert [row["type"] for row in log] == ["system.work.dead"] * 10 + [STOPPED]
     assert [row["test"] for row in log] == [True] + [False] * 10
 
 
 async def test_a_short_chain_is_not_told_as_stopped(developer: Client, services: Services) -> None:
-    await subscribe(developer)
-    await happened(services, developer)
-    assert await log_of(services, developer.tenant_id, STOPPED) == []
+    await create_subscription(developer)
+    await create_agent_and_wait(services, developer)
+    assert await load_events(services, developer.tenant_id, STOPPED) == []
 
 
 async def test_a_chain_that_grows_wide_stops_and_that_is_told_once(
@@ -144,15 +143,15 @@ async def test_a_chain_that_grows_wide_stops_and_that_is_told_once(
     """Three for each one: an avalanche long before it is eight deep."""
     monkeypatch.setattr(fan_out, "MAX_DERIVED_WORK", 30)
     for _ in range(3):
-        await subscribe(developer, event_type="system.work.dead")
-    await subscribe(developer)
-    await happened(services, developer)
-    acts = await work_of(services, developer.tenant_id, "events.act")
+        await create_subscription(developer, event_type="system.work.dead")
+    await create_subscription(developer)
+    await create_agent_and_wait(services, developer)
+    acts = await load_work(services, developer.tenant_id, "events.act")
     assert 30 <= len(acts) < 200
-    stopped = await log_of(services, developer.tenant_id, STOPPED)
+    stopped = await load_events(services, developer.tenant_id, STOPPED)
     assert [row["data"]["reason"] for row in stopped] == ["too_wide"]
-    await happened(services, developer)
-    assert len(await log_of(services, developer.tenant_id, STOPPED)) == 2
+    await create_agent_and_wait(services, developer)
+    assert len(await load_events(services, developer.tenant_id, STOPPED)) == 2
 
 
 # Deliveries that come back in
@@ -183,7 +182,7 @@ async def _round(client: Client, anonymous: Client, services: Services, path: st
     chain = new_id("cor")
     answer = await anonymous.post(path, {"n": 1}, headers={"X-Correlation-ID": chain})
     assert answer.status_code == 202, answer.text
-    await settled(services, client.tenant_id)
+    await wait_until_idle(services, client.tenant_id)
     return await _chain(services, client, chain)
 
 
@@ -194,13 +193,13 @@ async def test_a_delivery_that_is_forwarded_to_us_is_of_its_chain_and_stops(
     path = await _incoming(developer)
     async with _forwarder(world, path) as url:
         if way == "webhook":
-            await webhook(developer, f"{url}/", RECEIVED)
+            await create_webhook_for(developer, f"{url}/", RECEIVED)
         else:
-            await to_url(developer, f"{url}/", event_type=RECEIVED)
+            await subscribe_url(developer, f"{url}/", event_type=RECEIVED)
         log = await _round(developer, anonymous, services, path)
     assert [row["type"] for row in log] == [RECEIVED] * 10 + [STOPPED]
     assert _is_one_chain(log)
-    sent = await deliveries_of(services, developer)
+    sent = await load_deliveries(services, developer)
     assert [row["event_id"] for row in sent] == [row["id"] for row in log[:9]]
     assert {row["status"] for row in sent} == {"delivered"}
 
@@ -209,11 +208,11 @@ async def test_a_webhook_that_leads_straight_back_to_us_stops(
     server: Server, developer: Client, anonymous: Client, services: Services
 ) -> None:
     path = await _incoming(developer)
-    await webhook(developer, f"{server.url}{path}", RECEIVED)
+    await create_webhook_for(developer, f"{server.url}{path}", RECEIVED)
     log = await _round(developer, anonymous, services, path)
     assert [row["type"] for row in log] == [RECEIVED] * 10 + [STOPPED]
     assert _is_one_chain(log)
-    assert len(await deliveries_of(services, developer)) == 9
+    assert len(await load_deliveries(services, developer)) == 9
 
 
 async def test_two_addresses_that_send_to_each_other_stop(
@@ -226,7 +225,7 @@ async def test_two_addresses_that_send_to_each_other_stop(
         ids = {one["slug"]: one["id"] for one in found}
         for slug, url in zip(slugs, (to_second, to_first), strict=True):
             filters = {"incoming_webhook_id": ids[slug]}
-            await to_url(developer, f"{url}/", event_type=RECEIVED, filters=filters)
+            await subscribe_url(developer, f"{url}/", event_type=RECEIVED, filters=filters)
         log = await _round(developer, anonymous, services, first)
     assert [row["data"].get("incoming_webhook_id") for row in log] == [
         *[ids[slugs[0]], ids[slugs[1]]] * 5,
@@ -240,19 +239,19 @@ async def test_a_loop_through_another_tenant_stops_and_each_sees_only_its_own(
 ) -> None:
     mine, theirs = await _incoming(developer), await _incoming(admin)
     async with _forwarder(world, mine) as to_me, _forwarder(world, theirs) as to_them:
-        await webhook(developer, f"{to_them}/", RECEIVED)
-        await webhook(admin, f"{to_me}/", RECEIVED)
+        await create_webhook_for(developer, f"{to_them}/", RECEIVED)
+        await create_webhook_for(admin, f"{to_me}/", RECEIVED)
         assert (await anonymous.post(mine, {"n": 1})).status_code == 202
-        await eventually(lambda: log_of(services, admin.tenant_id, STOPPED))
-        await settled(services, developer.tenant_id)
-        await settled(services, admin.tenant_id)
+        await wait_until(lambda: load_events(services, admin.tenant_id, STOPPED))
+        await wait_until_idle(services, developer.tenant_id)
+        await wait_until_idle(services, admin.tenant_id)
     depths = [
-        [row["depth"] for row in await log_of(services, client.tenant_id, RECEIVED)]
+        [row["depth"] for row in await load_events(services, client.tenant_id, RECEIVED)]
         for client in (developer, admin)
     ]
     assert depths == [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]
     for client in (developer, admin):
-        found = await log_of(services, client.tenant_id, RECEIVED)
+        found = await load_events(services, client.tenant_id, RECEIVED)
         assert {row["parent_id"] for row in found} == {None}
         assert len({row["correlation_id"] for row in found}) == 5
 
@@ -268,8 +267,8 @@ async def test_an_event_that_nobody_knows_is_not_followed(
 async def test_an_event_of_another_tenant_lends_nothing_but_its_depth(
     developer: Client, admin: Client, anonymous: Client, services: Services
 ) -> None:
-    await happen(admin)
-    (theirs,) = await log_of(services, admin.tenant_id)
+    await create_agent(admin)
+    (theirs,) = await load_events(services, admin.tenant_id)
     row = await _received(developer, anonymous, services, theirs["id"])
     assert (row["parent_id"], row["depth"]) == (None, 1)
     assert row["correlation_id"] != theirs["correlation_id"]
@@ -280,6 +279,6 @@ async def _received(client: Client, anonymous: Client, services: Services, known
     given = {b"X-Service-Event-Id": known.encode()}
     answer = await anonymous.post(await _incoming(client), {"n": 1}, headers=given)
     assert answer.status_code == 202, answer.text
-    (row,) = await log_of(services, client.tenant_id, RECEIVED)
+    (row,) = await load_events(services, client.tenant_id, RECEIVED)
     assert row["correlation_id"] == answer.headers["X-Correlation-ID"]
     return row

@@ -9,8 +9,17 @@ from app.domain.subscriptions import queries
 from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import refused
-from tests.events.watching import log_of
-from tests.subscriptions.making import KEYS, PATH, WORKFLOW, change, listed, read, subscribe, wrong
+from tests.events.database import load_events
+from tests.events.responses import read_field_errors
+from tests.subscriptions.factories import (
+    KEYS,
+    PATH,
+    WORKFLOW,
+    create_subscription,
+    list_ids,
+    read_subscription,
+    update_subscription,
+)
 from tests.world import Client, World
 
 URL = {"action_type": "webhook", "action_config": {"url": "https://example.com/hook"}}
@@ -39,24 +48,24 @@ async def test_a_subscription_is_its_fields_and_what_became_of_it(developer: Cli
 
 
 async def test_filters_may_be_left_out_and_active_is_the_default(developer: Client) -> None:
-    made = await subscribe(developer)
+    made = await create_subscription(developer)
     assert (made["filters"], made["active"]) == (None, True)
 
 
 @pytest.mark.parametrize("filters", [None, {}])
 async def test_no_filters_are_none(developer: Client, filters: Any) -> None:
-    assert (await subscribe(developer, filters=filters))["filters"] is None
+    assert (await create_subscription(developer, filters=filters))["filters"] is None
 
 
 async def test_what_was_made_is_read_as_it_was_answered(developer: Client) -> None:
     for more in ({}, NOTE, {"filters": {"name": "ünïcode 🙂"}}):
-        made = await subscribe(developer, **more)
-        assert await read(developer, made["id"]) == made
+        made = await create_subscription(developer, **more)
+        assert await read_subscription(developer, made["id"]) == made
 
 
 async def test_what_is_not_listed_cannot_be_set(developer: Client) -> None:
     planted = {"id": "sub_mine", "tenant_id": "ten_x", "trigger_count": 9, "secret": "whsec_x"}
-    made = await subscribe(developer, **planted, last_triggered_at="2026-01-01T00:00:00Z")
+    made = await create_subscription(developer, **planted, last_triggered_at="2026-01-01T00:00:00Z")
     assert made["id"] != "sub_mine"
     assert (made["trigger_count"], made["last_triggered_at"]) == (0, None)
     assert "secret" not in made
@@ -90,13 +99,13 @@ async def test_what_is_not_listed_cannot_be_set(developer: Client) -> None:
     ],
 )
 async def test_what_is_wrong_is_named(developer: Client, body: Any, fields: set[str]) -> None:
-    assert set(wrong(await developer.post(PATH, body))) == fields
+    assert set(read_field_errors(await developer.post(PATH, body))) == fields
 
 
 async def test_a_body_that_is_no_json_is_named(developer: Client) -> None:
     answer = await developer("POST", PATH, content=b"{not json")
-    assert set(wrong(answer)) == {"body"}
-    assert set(wrong(await developer("POST", PATH, content=b""))) == {"body"}
+    assert set(read_field_errors(answer)) == {"body"}
+    assert set(read_field_errors(await developer("POST", PATH, content=b""))) == {"body"}
 
 
 async def test_a_nul_character_is_refused(developer: Client) -> None:
@@ -110,24 +119,24 @@ async def test_making_one_twice_with_the_same_key_makes_one(developer: Client) -
     first = await developer.post(PATH, body, headers=key)
     again = await developer.post(PATH, body, headers=key)
     assert (again.status_code, again.json()["id"]) == (201, first.json()["id"])
-    assert await listed(developer) == [first.json()["id"]]
+    assert await list_ids(developer) == [first.json()["id"]]
 
 
 async def test_a_tenant_has_at_most_so_many(
     developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "MAX_SUBSCRIPTIONS", 2)
-    made = [await subscribe(developer) for _ in range(2)]
+    made = [await create_subscription(developer) for _ in range(2)]
     refused(await developer.post(PATH, WORKFLOW), 409, "conflict")
     await developer.delete(f"{PATH}/{made[0]['id']}")
-    await subscribe(developer)
+    await create_subscription(developer)
 
 
 # Read and list
 
 
 async def test_a_list_has_pages_with_the_newest_first(developer: Client) -> None:
-    made = [(await subscribe(developer))["id"] for _ in range(3)]
+    made = [(await create_subscription(developer))["id"] for _ in range(3)]
     answer = await developer.get(PATH, params={"per_page": 2})
     assert set(answer.json()) == {"data", "pagination"}
     assert answer.json()["pagination"] == {
@@ -137,23 +146,23 @@ async def test_a_list_has_pages_with_the_newest_first(developer: Client) -> None
         "total_pages": 2,
     }
     assert {frozenset(one) for one in answer.json()["data"]} == {frozenset(KEYS)}
-    assert await listed(developer) == made[::-1]
-    assert await listed(developer, page=2, per_page=2) == made[:1]
-    assert await listed(developer, page=3, per_page=2) == []
+    assert await list_ids(developer) == made[::-1]
+    assert await list_ids(developer, page=2, per_page=2) == made[:1]
+    assert await list_ids(developer, page=3, per_page=2) == []
 
 
 async def test_a_list_can_be_narrowed(developer: Client) -> None:
-    first = (await subscribe(developer))["id"]
-    off = (await subscribe(developer, active=False, event_type="agent.deleted"))["id"]
-    note = (await subscribe(developer, **NOTE))["id"]
-    assert await listed(developer, event_type="agent.created") == [note, first]
-    assert await listed(developer, event_type="agent.nothing") == []
-    assert await listed(developer, action_type="notification") == [note]
-    assert await listed(developer, active="true") == [note, first]
-    assert await listed(developer, active="false") == [off]
-    assert await listed(developer, active="false", action_type="notification") == []
+    first = (await create_subscription(developer))["id"]
+    off = (await create_subscription(developer, active=False, event_type="agent.deleted"))["id"]
+    note = (await create_subscription(developer, **NOTE))["id"]
+    assert await list_ids(developer, event_type="agent.created") == [note, first]
+    assert await list_ids(developer, event_type="agent.nothing") == []
+    assert await list_ids(developer, action_type="notification") == [note]
+    assert await list_ids(developer, active="true") == [note, first]
+    assert await list_ids(developer, active="false") == [off]
+    assert await list_ids(developer, active="false", action_type="notification") == []
     narrow = {"event_type": "agent.created", "action_type": "workflow", "active": "true"}
-    assert await listed(developer, **narrow) == [first]
+    assert await list_ids(developer, **narrow) == [first]
 
 
 @pytest.mark.parametrize(
@@ -168,16 +177,16 @@ async def test_a_list_can_be_narrowed(developer: Client) -> None:
     ],
 )
 async def test_a_list_can_be_sorted_by_each_of_its_fields(developer: Client, sort: str) -> None:
-    made = {(await subscribe(developer))["id"] for _ in range(3)}
-    up, down = await listed(developer, sort=sort), await listed(developer, sort=f"-{sort}")
+    made = {(await create_subscription(developer))["id"] for _ in range(3)}
+    up, down = await list_ids(developer, sort=sort), await list_ids(developer, sort=f"-{sort}")
     assert set(up) == set(down) == made
 
 
 async def test_sorting_by_type_puts_it_in_order(developer: Client) -> None:
-    last = (await subscribe(developer, event_type="agent.updated"))["id"]
-    first = (await subscribe(developer, event_type="agent.created"))["id"]
-    assert await listed(developer, sort="event_type") == [first, last]
-    assert await listed(developer, sort="-event_type") == [last, first]
+    last = (await create_subscription(developer, event_type="agent.updated"))["id"]
+    first = (await create_subscription(developer, event_type="agent.created"))["id"]
+    assert await list_ids(developer, sort="event_type") == [first, last]
+    assert await list_ids(developer, sort="-event_type") == [last, first]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +203,7 @@ async def test_sorting_by_type_puts_it_in_order(developer: Client) -> None:
     ],
 )
 async def test_a_question_that_is_wrong_is_named(developer: Client, name: str, value: str) -> None:
-    assert set(wrong(await developer.get(PATH, params={name: value}))) == {name}
+    assert set(read_field_errors(await developer.get(PATH, params={name: value}))) == {name}
 
 
 # Change
@@ -213,13 +222,13 @@ async def test_a_question_that_is_wrong_is_named(developer: Client, name: str, v
 async def test_a_change_is_kept_and_told(
     developer: Client, services: Services, fields: dict[str, Any], changed: list[str]
 ) -> None:
-    made = await subscribe(developer)
-    answer = await change(developer, made["id"], **fields)
+    made = await create_subscription(developer)
+    answer = await update_subscription(developer, made["id"], **fields)
     assert {name: answer[name] for name in fields} == fields
     assert answer["created_at"] == made["created_at"]
     assert answer["updated_at"] > made["updated_at"]
-    assert await read(developer, made["id"]) == answer
-    (told,) = await log_of(services, developer.tenant_id, "system.subscription.updated")
+    assert await read_subscription(developer, made["id"]) == answer
+    (told,) = await load_events(services, developer.tenant_id, "system.subscription.updated")
     assert set(told["data"].pop("changed")) == set(changed)
     assert told["data"] == {
         "subscription_id": made["id"],
@@ -232,20 +241,20 @@ async def test_a_change_is_kept_and_told(
 async def test_a_change_to_what_is_already_so_is_not_told(
     developer: Client, services: Services, fields: dict[str, Any]
 ) -> None:
-    made = await subscribe(developer)
-    assert await change(developer, made["id"], **fields) == made
-    assert await log_of(services, developer.tenant_id, "system.subscription.updated") == []
+    made = await create_subscription(developer)
+    assert await update_subscription(developer, made["id"], **fields) == made
+    assert await load_events(services, developer.tenant_id, "system.subscription.updated") == []
 
 
 @pytest.mark.parametrize("filters", [None, {}])
 async def test_filters_can_be_taken_away(developer: Client, filters: Any) -> None:
-    made = await subscribe(developer, filters={"name": "Ada"})
-    assert (await change(developer, made["id"], filters=filters))["filters"] is None
+    made = await create_subscription(developer, filters={"name": "Ada"})
+    assert (await update_subscription(developer, made["id"], filters=filters))["filters"] is None
 
 
 async def test_filters_are_replaced_as_a_whole(developer: Client) -> None:
-    made = await subscribe(developer, filters={"name": "Ada", "status": "draft"})
-    after = await change(developer, made["id"], filters={"status": "published"})
+    made = await create_subscription(developer, filters={"name": "Ada", "status": "draft"})
+    after = await update_subscription(developer, made["id"], filters={"status": "published"})
     assert after["filters"] == {"status": "published"}
 
 
@@ -266,9 +275,9 @@ async def test_filters_are_replaced_as_a_whole(developer: Client) -> None:
 async def test_a_change_that_is_wrong_is_named_and_changes_nothing(
     developer: Client, fields: dict[str, Any], names: set[str]
 ) -> None:
-    made = await subscribe(developer)
-    assert names <= set(wrong(await developer.put(f"{PATH}/{made['id']}", fields)))
-    assert await read(developer, made["id"]) == made
+    made = await create_subscription(developer)
+    assert names <= set(read_field_errors(await developer.put(f"{PATH}/{made['id']}", fields)))
+    assert await read_subscription(developer, made["id"]) == made
 
 
 # Delete
@@ -277,14 +286,14 @@ async def test_a_change_that_is_wrong_is_named_and_changes_nothing(
 async def test_a_deleted_subscription_is_gone_and_told(
     developer: Client, services: Services
 ) -> None:
-    made = await subscribe(developer)
+    made = await create_subscription(developer)
     answer = await developer.delete(f"{PATH}/{made['id']}")
     assert (answer.status_code, answer.content) == (204, b"")
     for method in ("GET", "PUT", "DELETE"):
         gone = await developer(method, f"{PATH}/{made['id']}", json={})
         refused(gone, 404, "subscription_not_found")
-    assert await listed(developer) == []
-    (told,) = await log_of(services, developer.tenant_id, "system.subscription.deleted")
+    assert await list_ids(developer) == []
+    (told,) = await load_events(services, developer.tenant_id, "system.subscription.deleted")
     assert told["data"]["subscription_id"] == made["id"]
 
 
@@ -315,8 +324,8 @@ async def test_who_may_not_gets_403(
 @pytest.mark.parametrize("role", READERS)
 async def test_who_may_does(world: World, role: str) -> None:
     caller = await world.user(role)
-    made = await subscribe(caller)
-    assert (await change(caller, made["id"], active=False))["active"] is False
+    made = await create_subscription(caller)
+    assert (await update_subscription(caller, made["id"], active=False))["active"] is False
     assert (await caller.delete(f"{PATH}/{made['id']}")).status_code == 204
 
 
@@ -324,27 +333,29 @@ async def test_who_may_does(world: World, role: str) -> None:
 async def test_another_tenants_subscription_is_not_found(
     developer: Client, admin: Client, method: str
 ) -> None:
-    made = await subscribe(developer)
+    made = await create_subscription(developer)
     answer = await admin(method, f"{PATH}/{made['id']}", json={"active": False})
     refused(answer, 404, "subscription_not_found")
-    assert await read(developer, made["id"]) == made
-    assert await listed(admin) == []
+    assert await read_subscription(developer, made["id"]) == made
+    assert await list_ids(admin) == []
 
 
 async def test_super_admin_reaches_every_tenants_and_makes_where_told(
     super_admin: Client, developer: Client
 ) -> None:
-    made = await subscribe(developer)
-    assert (await read(super_admin, made["id"]))["id"] == made["id"]
+    made = await create_subscription(developer)
+    assert (await read_subscription(super_admin, made["id"]))["id"] == made["id"]
     there = {"X-Tenant-ID": developer.tenant_id}
     answer = await super_admin.post(PATH, WORKFLOW, headers=there)
     assert answer.status_code == 201
-    assert await listed(developer) == [answer.json()["id"], made["id"]]
-    own = await subscribe(super_admin)
+    assert await list_ids(developer) == [answer.json()["id"], made["id"]]
+    own = await create_subscription(super_admin)
     refused(await developer.get(f"{PATH}/{own['id']}"), 404, "subscription_not_found")
 
 
 async def test_a_list_shows_each_as_it_is_read(developer: Client) -> None:
-    made = [await subscribe(developer, filters={"n": n}) for n in range(5)]
+    made = [await create_subscription(developer, filters={"n": n}) for n in range(5)]
     answer = await developer.get(PATH, params={"per_page": 100})
-    assert answer.json()["data"] == [await read(developer, one["id"]) for one in reversed(made)]
+    assert answer.json()["data"] == [
+        await read_subscription(developer, one["id"]) for one in reversed(made)
+    ]

@@ -8,17 +8,17 @@ from app.areas import AREAS
 from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import refused
-from tests.events.watching import log_of, settled, work_of
-from tests.subscriptions.making import (
-    deliveries_of,
-    read,
-    subscribe,
-    to_url,
-    to_webhook,
-    webhook,
-    wrong,
+from tests.deliveries.receiver import Receiver
+from tests.events.database import load_events, load_work, wait_until_idle
+from tests.events.responses import read_field_errors
+from tests.subscriptions.factories import (
+    create_subscription,
+    create_webhook_for,
+    load_deliveries,
+    read_subscription,
+    subscribe_url,
+    subscribe_webhook,
 )
-from tests.webhooks.receiver import Receiver
 from tests.world import Client, World
 
 pytestmark = pytest.mark.usefixtures("courier")
@@ -50,7 +50,7 @@ async def test_it_stands_in_the_log_and_is_marked(developer: Client, services: S
 
 
 async def test_what_happened_is_not_marked(developer: Client) -> None:
-    await subscribe(developer)
+    await create_subscription(developer)
     (entry,) = (await developer.get("/api/v1/event-log")).json()["data"]
     assert "test" not in entry
 
@@ -60,7 +60,7 @@ async def test_its_data_is_the_types_example_unless_given(
     developer: Client, services: Services, event_type: str
 ) -> None:
     told = await _emit(developer, event_type)
-    (row,) = await log_of(services, developer.tenant_id, event_type)
+    (row,) = await load_events(services, developer.tenant_id, event_type)
     assert (row["id"], row["test"]) == (told["event_id"], True)
     assert row["data"] == AREAS.event_types[event_type].example
 
@@ -70,7 +70,7 @@ async def test_data_may_be_empty_and_null_is_the_example(
 ) -> None:
     await _emit(developer, data={})
     await _emit(developer, data=None)
-    found = await log_of(services, developer.tenant_id)
+    found = await load_events(services, developer.tenant_id)
     assert [row["data"] for row in found] == [{}, AREAS.event_types["agent.created"].example]
 
 
@@ -87,64 +87,64 @@ async def test_it_carries_the_correlation_id_of_the_request(developer: Client) -
 async def test_matched_counts_the_subscriptions_that_it_triggers(
     developer: Client, admin: Client, receiver: Receiver
 ) -> None:
-    await subscribe(developer, filters={"name": "Ada"})
-    await subscribe(developer, filters={"name": {"exists": True}})
-    await subscribe(developer, filters={"name": "Eve"})
-    await subscribe(developer, active=False)
-    await subscribe(developer, event_type="agent.deleted")
-    await subscribe(admin)
-    await webhook(developer, f"{receiver.url}/200", "agent.created")
+    await create_subscription(developer, filters={"name": "Ada"})
+    await create_subscription(developer, filters={"name": {"exists": True}})
+    await create_subscription(developer, filters={"name": "Eve"})
+    await create_subscription(developer, active=False)
+    await create_subscription(developer, event_type="agent.deleted")
+    await create_subscription(admin)
+    await create_webhook_for(developer, f"{receiver.url}/200", "agent.created")
     assert (await _emit(developer, data={"name": "Ada"}))["matched"] == 2
     assert (await _emit(developer, data={}))["matched"] == 0
     assert (await _emit(developer, "agent.updated"))["matched"] == 0
 
 
 async def test_what_matched_is_what_is_counted(developer: Client, services: Services) -> None:
-    made = [await subscribe(developer, filters={"name": name}) for name in ("Ada", "Eve")]
+    made = [await create_subscription(developer, filters={"name": name}) for name in ("Ada", "Eve")]
     told = await _emit(developer, data={"name": "Ada"})
-    await settled(services, developer.tenant_id)
-    counts = [(await read(developer, one["id"]))["trigger_count"] for one in made]
+    await wait_until_idle(services, developer.tenant_id)
+    counts = [(await read_subscription(developer, one["id"]))["trigger_count"] for one in made]
     assert (told["matched"], counts) == (1, [1, 0])
 
 
 async def test_subscriptions_and_webhooks_get_it_marked_as_a_test(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    await to_url(developer, f"{receiver.url}/200/own")
-    await webhook(developer, f"{receiver.url}/200/hook", "agent.created")
-    named = await webhook(developer, f"{receiver.url}/200/named", "system.test")
-    await to_webhook(developer, named)
+    await subscribe_url(developer, f"{receiver.url}/200/own")
+    await create_webhook_for(developer, f"{receiver.url}/200/hook", "agent.created")
+    named = await create_webhook_for(developer, f"{receiver.url}/200/named", "system.test")
+    await subscribe_webhook(developer, named)
     told = await _emit(developer, data={"name": "Ada"})
-    await settled(services, developer.tenant_id)
-    assert {got.path for got in receiver.got} == {"/200/own", "/200/hook", "/200/named"}
-    for got in receiver.got:
+    await wait_until_idle(services, developer.tenant_id)
+    assert {got.path for got in receiver.requests} == {"/200/own", "/200/hook", "/200/named"}
+    for got in receiver.requests:
         assert (got.json["id"], got.json["data"]) == (told["event_id"], {"name": "Ada"})
         assert got.json["correlation_id"] == told["correlation_id"]
         assert got.headers["X-Service-Test"] == "true"
 
 
 async def test_actions_run_on_it(developer: Client, services: Services) -> None:
-    made = await subscribe(developer)
+    made = await create_subscription(developer)
     told = await _emit(developer)
-    await settled(services, developer.tenant_id)
-    (act,) = await work_of(services, developer.tenant_id, "events.act")
+    await wait_until_idle(services, developer.tenant_id)
+    (act,) = await load_work(services, developer.tenant_id, "events.act")
     assert (act["ref_id"], act["cause_event_id"]) == (made["id"], told["event_id"])
-    (dead,) = await log_of(services, developer.tenant_id, "system.work.dead")
+    (dead,) = await load_events(services, developer.tenant_id, "system.work.dead")
     assert (dead["parent_id"], dead["test"]) == (told["event_id"], False)
 
 
 async def test_a_test_that_could_not_be_delivered_waits_for_its_next_attempt(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await to_url(developer, f"{receiver.url}/500")
+    made = await subscribe_url(developer, f"{receiver.url}/500")
     await _emit(developer)
-    await settled(services, developer.tenant_id)
+    await wait_until_idle(services, developer.tenant_id)
     path = f"/api/v1/event-subscriptions/{made['id']}/executions"
     (one,) = (await developer.get(path)).json()["data"]
     assert (one["status"], one["attempt"]) == ("pending", 1)
     assert one["next_attempt_at"] is not None
     assert one["finished_at"] is None
-    (work,) = await work_of(services, developer.tenant_id, "webhooks.deliver")
+    (work,) = await load_work(services, developer.tenant_id, "webhooks.deliver")
     assert work["state"] == "pending"
 
 
@@ -152,17 +152,17 @@ async def test_nothing_is_done_where_nobody_waits_for_it(
     developer: Client, services: Services
 ) -> None:
     await _emit(developer)
-    assert await work_of(services, developer.tenant_id) == []
-    assert await deliveries_of(services, developer) == []
+    assert await load_work(services, developer.tenant_id) == []
+    assert await load_deliveries(services, developer) == []
 
 
 async def test_another_tenant_hears_nothing_of_it(
     developer: Client, admin: Client, receiver: Receiver, services: Services
 ) -> None:
-    await to_url(admin, f"{receiver.url}/200")
+    await subscribe_url(admin, f"{receiver.url}/200")
     told = await _emit(developer)
-    await settled(services, developer.tenant_id)
-    assert receiver.got == []
+    await wait_until_idle(services, developer.tenant_id)
+    assert receiver.requests == []
     path = f"/api/v1/event-log/{told['event_id']}"
     refused(await admin.get(path), 404, "event_not_found")
 
@@ -173,7 +173,7 @@ async def test_super_admin_emits_in_the_tenant_that_is_named(
     there = {"X-Tenant-ID": developer.tenant_id}
     answer = await super_admin.post(PATH, {"event_type": "system.test"}, headers=there)
     assert answer.status_code == 202
-    (row,) = await log_of(services, developer.tenant_id)
+    (row,) = await load_events(services, developer.tenant_id)
     assert row["id"] == answer.json()["event_id"]
 
 
@@ -182,7 +182,7 @@ async def test_the_same_key_emits_it_once(developer: Client, services: Services)
     body = {"event_type": "system.test"}
     answers = [await developer.post(PATH, body, headers=key) for _ in range(2)]
     assert answers[0].json() == answers[1].json()
-    assert len(await log_of(services, developer.tenant_id)) == 1
+    assert len(await load_events(services, developer.tenant_id)) == 1
 
 
 # What is refused
@@ -209,8 +209,8 @@ async def test_the_same_key_emits_it_once(developer: Client, services: Services)
 async def test_what_is_wrong_is_named_and_nothing_is_emitted(
     developer: Client, services: Services, body: Any, field: str
 ) -> None:
-    assert set(wrong(await developer.post(PATH, body))) == {field}
-    assert await log_of(services, developer.tenant_id) == []
+    assert set(read_field_errors(await developer.post(PATH, body))) == {field}
+    assert await load_events(services, developer.tenant_id) == []
 
 
 def _nested(levels: int) -> dict[str, Any]:
@@ -228,7 +228,7 @@ async def test_data_may_be_nested_thirty_two_deep(
     answer = await developer.post(PATH, body)
     assert answer.status_code == status
     if status == 422:
-        assert set(wrong(answer)) == {"data"}
+        assert set(read_field_errors(answer)) == {"data"}
 
 
 async def test_data_that_is_nested_beyond_reading_is_refused(developer: Client) -> None:
@@ -242,7 +242,7 @@ async def test_data_may_be_sixty_four_kibibytes(developer: Client) -> None:
     fits = {"event_type": "system.test", "data": {"a": "x" * room}}
     assert (await developer.post(PATH, fits)).status_code == 202
     much = {"event_type": "system.test", "data": {"a": "x" * (room + 1)}}
-    assert set(wrong(await developer.post(PATH, much))) == {"data"}
+    assert set(read_field_errors(await developer.post(PATH, much))) == {"data"}
 
 
 @pytest.mark.parametrize(
@@ -261,22 +261,22 @@ async def test_data_may_be_sixty_four_kibibytes(developer: Client) -> None:
 async def test_odd_data_goes_through_unharmed(
     developer: Client, receiver: Receiver, services: Services, data: dict[str, Any]
 ) -> None:
-    await to_url(developer, f"{receiver.url}/200")
+    await subscribe_url(developer, f"{receiver.url}/200")
     await _emit(developer, data=data)
-    await settled(services, developer.tenant_id)
-    (got,) = receiver.got
+    await wait_until_idle(services, developer.tenant_id)
+    (got,) = receiver.requests
     assert got.json["data"] == data
-    assert (await log_of(services, developer.tenant_id, "agent.created"))[0]["data"] == data
+    assert (await load_events(services, developer.tenant_id, "agent.created"))[0]["data"] == data
 
 
 async def test_a_large_number_stays_the_same_however_the_log_writes_it(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await to_url(developer, f"{receiver.url}/200", filters={"n": 1e22})
+    made = await subscribe_url(developer, f"{receiver.url}/200", filters={"n": 1e22})
     assert (await _emit(developer, data={"n": 1e22}))["matched"] == 1
-    await settled(services, developer.tenant_id)
-    assert [float(got.json["data"]["n"]) for got in receiver.got] == [1e22]
-    assert (await read(developer, made["id"]))["trigger_count"] == 1
+    await wait_until_idle(services, developer.tenant_id)
+    assert [float(got.json["data"]["n"]) for got in receiver.requests] == [1e22]
+    assert (await read_subscription(developer, made["id"]))["trigger_count"] == 1
 
 
 @pytest.mark.parametrize("role", ["agent_user", "viewer"])

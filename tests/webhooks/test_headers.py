@@ -7,9 +7,21 @@ import pytest
 from app.domain.deliveries.endpoint_keys import EndpointKeys
 from app.services import Services
 from tests.asking import refused
-from tests.webhooks import hooks
-from tests.webhooks.hooks import BODY, PATH
-from tests.webhooks.receiver import Receiver
+from tests.deliveries.receiver import Receiver
+from tests.events.factories import create_agent
+from tests.webhooks.factories import (
+    BODY,
+    PATH,
+    create_webhook,
+    list_events,
+    read_delivery,
+    read_webhook,
+    rotate_secret,
+    send_test_event,
+    unseal_keys,
+    update_webhook,
+    write_keys,
+)
 from tests.world import Client
 from workers.main import WorkerProcess
 
@@ -79,8 +91,8 @@ async def test_custom_headers_are_sent_with_an_event(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     wanted = {"X-Team": "sales", "Authorization": "Bearer abc", "X-Empty": "", "X-Name": "Zoë"}
-    await hooks.create(developer, url=f"{receiver.url}/200", headers=wanted)
-    await hooks.make_agent(developer)
+    await create_webhook(developer, url=f"{receiver.url}/200", headers=wanted)
+    await create_agent(developer)
     (got,) = await receiver.wait_for(1)
     assert {name: got.headers[name] for name in wanted} == wanted
 
@@ -88,24 +100,24 @@ async def test_custom_headers_are_sent_with_an_event(
 async def test_a_user_agent_may_be_replaced(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    plain = await hooks.create(developer, url=f"{receiver.url}/200/plain")
-    own = await hooks.create(
+    plain = await create_webhook(developer, url=f"{receiver.url}/200/plain")
+    own = await create_webhook(
         developer, url=f"{receiver.url}/200/own", headers={"user-agent": "Ours/2"}
     )
     for made in (plain, own):
-        await hooks.try_out(developer, made["id"])
-    assert receiver.of("/200/plain")[0].headers["User-Agent"].startswith("Parley")
-    assert receiver.of("/200/own")[0].headers.getall("User-Agent") == ["Ours/2"]
+        await send_test_event(developer, made["id"])
+    assert receiver.requests_to("/200/plain")[0].headers["User-Agent"].startswith("Parley")
+    assert receiver.requests_to("/200/own")[0].headers.getall("User-Agent") == ["Ours/2"]
 
 
 async def test_removed_headers_are_sent_no_more(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    made = await hooks.create(
+    made = await create_webhook(
         developer, url=f"{receiver.url}/200", headers={"X-Team": "a", "X-Region": "b"}
     )
-    await hooks.update(developer, made["id"], headers={"X-Region": "c"})
-    await hooks.try_out(developer, made["id"])
+    await update_webhook(developer, made["id"], headers={"X-Region": "c"})
+    await send_test_event(developer, made["id"])
     (got,) = await receiver.wait_for(1)
     assert "X-Team" not in got.headers
     assert got.headers["X-Region"] == "c"
@@ -116,7 +128,7 @@ async def test_removed_headers_are_sent_no_more(
 
 @pytest.mark.parametrize("name", OURS)
 async def test_no_header_of_ours_is_taken_in_any_letters(developer: Client, name: str) -> None:
-    made = await hooks.create(developer)
+    made = await create_webhook(developer)
     for spelled in _cases(name):
         body = {"headers": {"X-Team": "a", spelled: "evil"}}
         for answer in (
@@ -173,6 +185,13 @@ async def test_the_value_of_a_refused_header_is_not_repeated(developer: Client) 
     assert "planted" not in answer.text
 
 
+async def test_headers_are_bounded_together(developer: Client) -> None:
+    headers = {f"X-{number}": "a" * 1000 for number in range(9)}
+    body = {"url": "https://example.com", "events": ["system.test"], "headers": headers}
+    answer = await developer.post("/api/v1/webhooks", body)
+    assert set(refused(answer, 422, "validation_error")["details"]) == {"headers"}
+
+
 # Past the API: written by hand into what is sealed
 
 
@@ -180,12 +199,10 @@ async def test_the_value_of_a_refused_header_is_not_repeated(developer: Client) 
 async def test_a_header_of_ours_in_the_database_is_not_sent(
     developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver, name: str
 ) -> None:
-    made = await hooks.create(developer, url=f"{receiver.url}/200")
+    made = await create_webhook(developer, url=f"{receiver.url}/200")
     forged = dict.fromkeys(_cases(name), "evil") | {"X-Team": "a"}
-    await hooks.write_keys(
-        services, developer, made["id"], EndpointKeys(made["secret"], headers=forged)
-    )
-    delivery = await hooks.try_out(developer, made["id"])
+    await write_keys(services, developer, made["id"], EndpointKeys(made["secret"], headers=forged))
+    delivery = await send_test_event(developer, made["id"])
     (got,) = await receiver.wait_for(1)
     assert delivery["status"] == "delivered"
     assert "evil" not in got.headers.getall(name, [])
@@ -198,12 +215,10 @@ async def test_a_header_of_ours_in_the_database_is_not_sent(
 async def test_a_value_of_two_lines_in_the_database_is_not_sent(
     developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver, value: str
 ) -> None:
-    made = await hooks.create(developer, url=f"{receiver.url}/200")
+    made = await create_webhook(developer, url=f"{receiver.url}/200")
     forged = {"X-Team": value, f"X-A: b\r\nX-Evil: {value}": "a", "X-Fine": "a"}
-    await hooks.write_keys(
-        services, developer, made["id"], EndpointKeys(made["secret"], headers=forged)
-    )
-    delivery = await hooks.try_out(developer, made["id"])
+    await write_keys(services, developer, made["id"], EndpointKeys(made["secret"], headers=forged))
+    delivery = await send_test_event(developer, made["id"])
     (got,) = await receiver.wait_for(1)
     assert delivery["status"] == "delivered"
     assert got.headers["X-Fine"] == "a"
@@ -220,24 +235,24 @@ async def test_what_opens_something_is_masked_in_every_answer(
     value = "planted-header-value"
     sent = {name: value, "X-Team": "a"}
     shown = {name: MASK, "X-Team": "a"}
-    made = await hooks.create(developer, url=f"{receiver.url}/200", headers=sent)
-    changed = await hooks.update(developer, made["id"], description="Other")
-    renewed = await hooks.rotate(developer, made["id"])
-    found = await hooks.read(developer, made["id"])
+    made = await create_webhook(developer, url=f"{receiver.url}/200", headers=sent)
+    changed = await update_webhook(developer, made["id"], description="Other")
+    renewed = await rotate_secret(developer, made["id"])
+    found = await read_webhook(developer, made["id"])
     (listed,) = (await developer.get(PATH)).json()["data"]
     for one in (made, changed, renewed, found, listed):
         assert one["headers"] == shown
-    delivery = await hooks.try_out(developer, made["id"])
-    detail = await hooks.full(developer, made["id"], delivery["id"])
+    delivery = await send_test_event(developer, made["id"])
+    detail = await read_delivery(developer, made["id"], delivery["id"])
     assert {key: detail["request"]["headers"][key] for key in shown} == shown
     log = (await developer.get("/api/v1/event-log")).text
     assert value not in str([made, changed, renewed, found, listed, delivery, detail]) + log
-    assert receiver.got[0].headers[name] == value
+    assert receiver.requests[0].headers[name] == value
 
 
 @pytest.mark.parametrize("name", PLAIN_NAMES)
 async def test_what_opens_nothing_is_shown(developer: Client, name: str) -> None:
-    made = await hooks.create(developer, headers={name: "plain"})
+    made = await create_webhook(developer, headers={name: "plain"})
     assert made["headers"] == {name: "plain"}
 
 
@@ -245,37 +260,37 @@ async def test_a_mask_sent_back_keeps_what_is_stored(
     developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     sent = {"Authorization": "Bearer stored", "X-Team": "a"}
-    made = await hooks.create(developer, url=f"{receiver.url}/200", headers=sent)
-    changed = await hooks.update(
+    made = await create_webhook(developer, url=f"{receiver.url}/200", headers=sent)
+    changed = await update_webhook(
         developer, made["id"], headers={**made["headers"], "X-Team": "b", "X-More": "c"}
     )
     kept = {"Authorization": "Bearer stored", "X-Team": "b", "X-More": "c"}
     assert changed["headers"] == {**kept, "Authorization": MASK}
-    assert (await hooks.opened(services, developer, made["id"])).headers == kept
-    await hooks.try_out(developer, made["id"])
-    assert receiver.got[0].headers["Authorization"] == "Bearer stored"
+    assert (await unseal_keys(services, developer, made["id"])).headers == kept
+    await send_test_event(developer, made["id"])
+    assert receiver.requests[0].headers["Authorization"] == "Bearer stored"
 
 
 async def test_a_mask_for_all_headers_changes_nothing(developer: Client) -> None:
-    made = await hooks.create(developer, headers={"Authorization": "Bearer stored"})
-    await hooks.update(developer, made["id"], headers=made["headers"])
-    assert await hooks.told(developer, "system.webhook.updated") == []
+    made = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
+    await update_webhook(developer, made["id"], headers=made["headers"])
+    assert await list_events(developer, "system.webhook.updated") == []
 
 
 async def test_a_mask_is_taken_whatever_the_letters_of_the_name(
     developer: Client, services: Services
 ) -> None:
-    made = await hooks.create(developer, headers={"Authorization": "Bearer stored"})
-    await hooks.update(developer, made["id"], headers={"AUTHORIZATION": MASK})
-    kept = (await hooks.opened(services, developer, made["id"])).headers
+    made = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
+    await update_webhook(developer, made["id"], headers={"AUTHORIZATION": MASK})
+    kept = (await unseal_keys(services, developer, made["id"])).headers
     assert kept == {"AUTHORIZATION": "Bearer stored"}
 
 
 async def test_a_new_value_replaces_a_masked_one(developer: Client, services: Services) -> None:
-    made = await hooks.create(developer, headers={"Authorization": "Bearer old"})
-    changed = await hooks.update(developer, made["id"], headers={"Authorization": "Bearer new"})
+    made = await create_webhook(developer, headers={"Authorization": "Bearer old"})
+    changed = await update_webhook(developer, made["id"], headers={"Authorization": "Bearer new"})
     assert changed["headers"] == {"Authorization": MASK}
-    kept = (await hooks.opened(services, developer, made["id"])).headers
+    kept = (await unseal_keys(services, developer, made["id"])).headers
     assert kept == {"Authorization": "Bearer new"}
 
 
@@ -283,15 +298,15 @@ async def test_a_new_value_replaces_a_masked_one(developer: Client, services: Se
 async def test_a_masked_header_left_out_is_removed(
     developer: Client, services: Services, headers: dict[str, str] | None
 ) -> None:
-    made = await hooks.create(developer, headers={"Authorization": "Bearer stored"})
-    await hooks.update(developer, made["id"], headers=headers)
-    assert (await hooks.opened(services, developer, made["id"])).headers == (headers or {})
+    made = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
+    await update_webhook(developer, made["id"], headers=headers)
+    assert (await unseal_keys(services, developer, made["id"])).headers == (headers or {})
 
 
 async def test_a_mask_with_nothing_stored_is_refused(developer: Client, admin: Client) -> None:
-    await hooks.create(admin, headers={"X-Api-Key": "of another tenant"})
+    await create_webhook(admin, headers={"X-Api-Key": "of another tenant"})
     masked: dict[str, Any] = {"headers": {"X-Api-Key": MASK}}
-    made = await hooks.create(developer, headers={"Authorization": "Bearer stored"})
+    made = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
     for answer in (
         await developer.post(PATH, {**BODY, **masked}),
         await developer.put(f"{PATH}/{made['id']}", masked),
@@ -312,33 +327,33 @@ async def test_what_is_masked_does_not_move_to_another_host(
     developer: Client, url: str, headers: dict[str, Any]
 ) -> None:
     sent = {"Authorization": "Bearer stored", "X-Team": "a"}
-    made = await hooks.create(developer, headers=sent)
+    made = await create_webhook(developer, headers=sent)
     answer = await developer.put(f"{PATH}/{made['id']}", {"url": url, **headers})
     (named,) = refused(answer, 422, "validation_error")["details"]
     assert named.lower() == "headers.authorization"
-    assert (await hooks.read(developer, made["id"]))["url"] == made["url"]
+    assert (await read_webhook(developer, made["id"]))["url"] == made["url"]
 
 
 @pytest.mark.parametrize("headers", [{"Authorization": "Bearer new"}, {"X-Team": "a"}, {}, None])
 async def test_a_webhook_moves_with_headers_that_are_given_anew(
     developer: Client, services: Services, headers: dict[str, str] | None
 ) -> None:
-    made = await hooks.create(developer, headers={"Authorization": "Bearer stored"})
-    await hooks.update(developer, made["id"], url=ELSEWHERE[0], headers=headers)
-    assert (await hooks.opened(services, developer, made["id"])).headers == (headers or {})
+    made = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
+    await update_webhook(developer, made["id"], url=ELSEWHERE[0], headers=headers)
+    assert (await unseal_keys(services, developer, made["id"])).headers == (headers or {})
 
 
 async def test_what_is_masked_stays_where_only_the_path_changes(
     developer: Client, services: Services
 ) -> None:
     sent = {"Authorization": "Bearer stored"}
-    made = await hooks.create(developer, headers=sent)
-    await hooks.update(developer, made["id"], url="https://EXAMPLE.com:443/other?q=1")
-    assert (await hooks.opened(services, developer, made["id"])).headers == sent
+    made = await create_webhook(developer, headers=sent)
+    await update_webhook(developer, made["id"], url="https://EXAMPLE.com:443/other?q=1")
+    assert (await unseal_keys(services, developer, made["id"])).headers == sent
 
 
 async def test_headers_that_open_nothing_move_along(developer: Client) -> None:
-    made = await hooks.create(developer, headers={"X-Team": "a"})
-    assert (await hooks.update(developer, made["id"], url=ELSEWHERE[0]))["headers"] == {
+    made = await create_webhook(developer, headers={"X-Team": "a"})
+    assert (await update_webhook(developer, made["id"], url=ELSEWHERE[0]))["headers"] == {
         "X-Team": "a"
     }

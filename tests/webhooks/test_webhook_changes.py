@@ -6,9 +6,20 @@ import pytest
 
 from app.services import Services
 from tests.asking import refused
-from tests.webhooks import hooks
-from tests.webhooks.hooks import PATH, VIEW_KEYS
-from tests.webhooks.receiver import Receiver
+from tests.deliveries.receiver import Receiver
+from tests.events.database import run_sql
+from tests.events.factories import create_agent
+from tests.webhooks.factories import (
+    PATH,
+    VIEW_KEYS,
+    create_webhook,
+    list_events,
+    read_webhook,
+    rotate_secret,
+    send_test_event,
+    unseal_keys,
+    update_webhook,
+)
 from tests.world import Client
 from workers.main import WorkerProcess
 
@@ -24,7 +35,7 @@ OTHER: dict[str, Any] = {
 
 
 async def _whole(client: Client) -> dict[str, Any]:
-    made = await hooks.create(
+    made = await create_webhook(
         client, url=URL, description="Ours", headers={"X-Team": "a", "X-Region": "b"}
     )
     del made["secret"]
@@ -37,8 +48,8 @@ async def _whole(client: Client) -> dict[str, Any]:
 @pytest.mark.parametrize("field", OTHER)
 async def test_one_field_is_changed_and_the_rest_stays(developer: Client, field: str) -> None:
     made = await _whole(developer)
-    changed = await hooks.update(developer, made["id"], **{field: OTHER[field]})
-    assert changed == await hooks.read(developer, made["id"])
+    changed = await update_webhook(developer, made["id"], **{field: OTHER[field]})
+    assert changed == await read_webhook(developer, made["id"])
     assert changed["updated_at"] > made["updated_at"]
     assert changed == {
         **made,
@@ -49,40 +60,40 @@ async def test_one_field_is_changed_and_the_rest_stays(developer: Client, field:
 
 async def test_all_fields_are_changed_together(developer: Client) -> None:
     made = await _whole(developer)
-    changed = await hooks.update(developer, made["id"], **OTHER)
+    changed = await update_webhook(developer, made["id"], **OTHER)
     assert {name: changed[name] for name in OTHER} == OTHER
     assert set(changed) == VIEW_KEYS
 
 
 @pytest.mark.parametrize("body", [{}, {"unknown": 1}, {"url": URL, "headers": {"X-Team": "a"}}])
 async def test_what_changes_nothing_is_no_change(developer: Client, body: dict[str, Any]) -> None:
-    made = await hooks.create(developer, url=URL, headers={"X-Team": "a"})
-    changed = await hooks.update(developer, made["id"], **body)
+    made = await create_webhook(developer, url=URL, headers={"X-Team": "a"})
+    changed = await update_webhook(developer, made["id"], **body)
     assert changed == {name: value for name, value in made.items() if name != "secret"}
-    assert await hooks.told(developer, "system.webhook.updated") == []
+    assert await list_events(developer, "system.webhook.updated") == []
 
 
 async def test_an_event_type_named_twice_at_change_is_kept_once(developer: Client) -> None:
-    made = await hooks.create(developer)
+    made = await create_webhook(developer)
     named = ["agent.updated", "agent.updated"]
-    assert (await hooks.update(developer, made["id"], events=named))["events"] == named[:1]
+    assert (await update_webhook(developer, made["id"], events=named))["events"] == named[:1]
 
 
 async def test_a_change_cannot_set_what_is_not_listed(
     developer: Client, services: Services
 ) -> None:
-    made = await hooks.create(developer)
+    made = await create_webhook(developer)
     sly = {"secret": "whsec_mine", "id": "whk_mine", "disabled_reason": "gone", "created_by": "x"}
-    changed = await hooks.update(developer, made["id"], **sly, description="Other")
+    changed = await update_webhook(developer, made["id"], **sly, description="Other")
     assert (changed["id"], changed["disabled_reason"]) == (made["id"], None)
-    assert (await hooks.opened(services, developer, made["id"])).secret == made["secret"]
+    assert (await unseal_keys(services, developer, made["id"])).secret == made["secret"]
 
 
 async def test_a_change_of_headers_keeps_the_secrets(developer: Client, services: Services) -> None:
-    made = await hooks.create(developer)
-    renewed = await hooks.rotate(developer, made["id"])
-    await hooks.update(developer, made["id"], headers={"X-Team": "a"})
-    sealed = await hooks.opened(services, developer, made["id"])
+    made = await create_webhook(developer)
+    renewed = await rotate_secret(developer, made["id"])
+    await update_webhook(developer, made["id"], headers={"X-Team": "a"})
+    sealed = await unseal_keys(services, developer, made["id"])
     assert (sealed.secret, sealed.previous) == (renewed["secret"], made["secret"])
 
 
@@ -93,12 +104,12 @@ WHERE id = $1 RETURNING id
 
 
 async def test_switching_on_forgets_why_it_was_off(developer: Client, services: Services) -> None:
-    made = await hooks.create(developer)
-    await hooks.run_sql(services, _FAILED, made["id"])
-    found = await hooks.read(developer, made["id"])
+    made = await create_webhook(developer)
+    await run_sql(services, _FAILED, made["id"])
+    found = await read_webhook(developer, made["id"])
     assert (found["active"], found["disabled_reason"]) == (False, "failing")
     assert found["failing_since"] is not None
-    changed = await hooks.update(developer, made["id"], active=True)
+    changed = await update_webhook(developer, made["id"], active=True)
     assert (changed["active"], changed["disabled_reason"]) == (True, None)
     assert changed["failing_since"] is None
 
@@ -106,9 +117,9 @@ async def test_switching_on_forgets_why_it_was_off(developer: Client, services: 
 async def test_another_change_does_not_forget_why_it_is_off(
     developer: Client, services: Services
 ) -> None:
-    made = await hooks.create(developer)
-    await hooks.run_sql(services, _FAILED, made["id"])
-    changed = await hooks.update(developer, made["id"], description="Other", active=False)
+    made = await create_webhook(developer)
+    await run_sql(services, _FAILED, made["id"])
+    changed = await update_webhook(developer, made["id"], description="Other", active=False)
     assert (changed["active"], changed["disabled_reason"]) == (False, "failing")
     assert changed["failing_since"] is not None
 
@@ -116,15 +127,15 @@ async def test_another_change_does_not_forget_why_it_is_off(
 async def test_a_changed_webhook_gets_what_it_wants_now(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    made = await hooks.create(developer, url=f"{receiver.url}/200/old", events=["agent.deleted"])
-    await hooks.update(
+    made = await create_webhook(developer, url=f"{receiver.url}/200/old", events=["agent.deleted"])
+    await update_webhook(
         developer,
         made["id"],
         url=f"{receiver.url}/200/new",
         events=["agent.created"],
         headers={"X-Team": "new"},
     )
-    await hooks.make_agent(developer)
+    await create_agent(developer)
     (got,) = await receiver.wait_for(1)
     assert (got.path, got.headers["X-Team"]) == ("/200/new", "new")
     assert got.headers["X-Service-Event-Type"] == "agent.created"
@@ -134,7 +145,7 @@ async def test_a_changed_webhook_gets_what_it_wants_now(
 
 
 async def test_a_deleted_webhook_is_gone(developer: Client) -> None:
-    made = await hooks.create(developer)
+    made = await create_webhook(developer)
     answer = await developer.delete(f"{PATH}/{made['id']}")
     assert (answer.status_code, answer.content) == (204, b"")
     assert (await developer.get(PATH)).json()["data"] == []
@@ -149,7 +160,7 @@ SELECT (SELECT count(*) FROM deliveries WHERE id = $1) AS deliveries,
 
 
 async def _left(services: Services, delivery_id: str) -> dict[str, int]:
-    (row,) = await hooks.run_sql(services, _LEFT, delivery_id)
+    (row,) = await run_sql(services, _LEFT, delivery_id)
     return dict(row)
 
 
@@ -157,9 +168,9 @@ async def test_its_records_go_along_and_those_of_others_stay(
     developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     first, second = [
-        await hooks.create(developer, url=f"{receiver.url}/200/{name}") for name in "ab"
+        await create_webhook(developer, url=f"{receiver.url}/200/{name}") for name in "ab"
     ]
-    gone, kept = [(await hooks.try_out(developer, one["id"]))["id"] for one in (first, second)]
+    gone, kept = [(await send_test_event(developer, one["id"]))["id"] for one in (first, second)]
     assert await _left(services, gone) == {"deliveries": 1, "attempts": 1}
     await developer.delete(f"{PATH}/{first['id']}")
     assert await _left(services, gone) == {"deliveries": 0, "attempts": 0}
@@ -173,19 +184,19 @@ async def test_its_records_go_along_and_those_of_others_stay(
 async def test_what_was_still_to_be_delivered_is_not(
     developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    made = await hooks.create(developer, url=f"{receiver.url}/500")
-    await hooks.make_agent(developer)
+    made = await create_webhook(developer, url=f"{receiver.url}/500")
+    await create_agent(developer)
     await receiver.wait_for(1)
     await developer.delete(f"{PATH}/{made['id']}")
     sql = "SELECT state FROM work WHERE lane = $1"
-    assert [row["state"] for row in await hooks.run_sql(services, sql, made["id"])] == ["cancelled"]
+    assert [row["state"] for row in await run_sql(services, sql, made["id"])] == ["cancelled"]
 
 
 async def test_the_events_that_it_got_stay_in_the_log(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    made = await hooks.create(developer, url=f"{receiver.url}/200")
-    delivery = await hooks.try_out(developer, made["id"])
+    made = await create_webhook(developer, url=f"{receiver.url}/200")
+    delivery = await send_test_event(developer, made["id"])
     await developer.delete(f"{PATH}/{made['id']}")
     answer = await developer.get(f"/api/v1/event-log/{delivery['event_id']}")
     assert answer.status_code == 200
@@ -195,10 +206,10 @@ async def test_the_events_that_it_got_stay_in_the_log(
 
 
 async def test_created_is_told_without_path_query_or_headers(developer: Client) -> None:
-    made = await hooks.create(
+    made = await create_webhook(
         developer, url=URL, description="Ours", headers={"Authorization": "Bearer planted"}
     )
-    (event,) = await hooks.told(developer, "system.webhook.created")
+    (event,) = await list_events(developer, "system.webhook.created")
     assert event["data"] == {
         "webhook_id": made["id"],
         "url": PLAIN_URL,
@@ -209,16 +220,16 @@ async def test_created_is_told_without_path_query_or_headers(developer: Client) 
 async def test_updated_names_what_changed_and_no_value(developer: Client) -> None:
     made = await _whole(developer)
     given = {**OTHER, "url": URL + "2", "headers": {"Authorization": "Bearer planted"}}
-    await hooks.update(developer, made["id"], **given)
-    (event,) = await hooks.told(developer, "system.webhook.updated")
+    await update_webhook(developer, made["id"], **given)
+    (event,) = await list_events(developer, "system.webhook.updated")
     assert set(event["data"].pop("changed")) == set(OTHER)
     assert event["data"] == {"webhook_id": made["id"], "url": PLAIN_URL}
 
 
 async def test_updated_names_only_what_is_different(developer: Client) -> None:
     made = await _whole(developer)
-    await hooks.update(developer, made["id"], url=URL, active=True, description="Other")
-    (event,) = await hooks.told(developer, "system.webhook.updated")
+    await update_webhook(developer, made["id"], url=URL, active=True, description="Other")
+    (event,) = await list_events(developer, "system.webhook.updated")
     assert event["data"]["changed"] == ["description"]
 
 
@@ -226,7 +237,7 @@ async def test_deleted_is_told_once(developer: Client) -> None:
     made = await _whole(developer)
     for _ in range(2):
         await developer.delete(f"{PATH}/{made['id']}")
-    (event,) = await hooks.told(developer, "system.webhook.deleted")
+    (event,) = await list_events(developer, "system.webhook.deleted")
     assert event["data"] == {"webhook_id": made["id"], "url": PLAIN_URL}
 
 
@@ -234,9 +245,9 @@ async def test_disabled_is_told_without_path_or_query(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     watching = f"{receiver.url}/200/watching"
-    await hooks.create(developer, url=watching, events=["system.webhook.disabled"])
-    made = await hooks.create(developer, url=f"{receiver.url}/410?key=planted-in-query")
-    await hooks.make_agent(developer)
+    await create_webhook(developer, url=watching, events=["system.webhook.disabled"])
+    made = await create_webhook(developer, url=f"{receiver.url}/410?key=planted-in-query")
+    await create_agent(developer)
     (got,) = await receiver.wait_for(1, "/200/watching")
     assert got.json["data"]["webhook_id"] == made["id"]
     assert got.json["data"]["url"] == receiver.url
@@ -245,10 +256,10 @@ async def test_disabled_is_told_without_path_or_query(
 async def test_a_webhook_that_wants_to_know_is_told_of_itself(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    made = await hooks.create(
+    made = await create_webhook(
         developer, url=f"{receiver.url}/200?key=planted", events=["system.webhook.created"]
     )
-    other = await hooks.create(developer, url=URL)
+    other = await create_webhook(developer, url=URL)
     seen = [one.json["data"] for one in await receiver.wait_for(2)]
     assert {one["webhook_id"] for one in seen} == {made["id"], other["id"]}
     assert "planted" not in str(seen)

@@ -5,8 +5,14 @@ from typing import Any
 import pytest
 
 from tests.asking import refused
-from tests.webhooks import hooks
-from tests.webhooks.hooks import BODY, PATH
+from tests.webhooks.factories import (
+    BODY,
+    PATH,
+    create_webhook,
+    list_events,
+    read_webhook,
+    update_webhook,
+)
 from tests.world import Client
 
 WRONG: list[tuple[str, Any, str]] = [
@@ -88,13 +94,13 @@ async def test_a_wrong_field_is_named_at_create(
 async def test_a_wrong_field_is_named_at_change_and_nothing_is_changed(
     developer: Client, field: str, value: Any, named: str
 ) -> None:
-    made = await hooks.create(developer)
+    made = await create_webhook(developer)
     right = {"url": "https://example.com/other", "description": "Other", "headers": {"X-A": "b"}}
     answer = await developer.put(f"{PATH}/{made['id']}", {**right, field: value})
     assert list(refused(answer, 422, "validation_error")["details"]) == [named]
-    found = await hooks.read(developer, made["id"])
+    found = await read_webhook(developer, made["id"])
     assert found == {name: value for name, value in made.items() if name != "secret"}
-    assert await hooks.told(developer, "system.webhook.updated") == []
+    assert await list_events(developer, "system.webhook.updated") == []
 
 
 @pytest.mark.parametrize("missing", ["url", "events"])
@@ -122,7 +128,7 @@ async def test_every_unknown_event_type_is_named(developer: Client) -> None:
 async def test_a_body_that_is_no_object_is_refused(
     developer: Client, method: str, content: bytes
 ) -> None:
-    path = PATH if method == "POST" else f"{PATH}/{(await hooks.create(developer))['id']}"
+    path = PATH if method == "POST" else f"{PATH}/{(await create_webhook(developer))['id']}"
     answer = await developer(
         method, path, content=content, headers={"content-type": "application/json"}
     )
@@ -154,24 +160,24 @@ _RIGHT_NAMES = [f"{field}-{number}" for number, (field, _) in enumerate(RIGHT)]
 
 @pytest.mark.parametrize(("field", "value"), RIGHT, ids=_RIGHT_NAMES)
 async def test_a_field_may_go_to_its_bounds(developer: Client, field: str, value: Any) -> None:
-    made = await hooks.create(developer, **{field: value})
+    made = await create_webhook(developer, **{field: value})
     assert made[field] == value
-    assert (await hooks.read(developer, made["id"]))[field] == value
+    assert (await read_webhook(developer, made["id"]))[field] == value
 
 
 @pytest.mark.parametrize(("field", "value"), RIGHT, ids=_RIGHT_NAMES)
 async def test_a_field_may_be_changed_to_its_bounds(
     developer: Client, field: str, value: Any
 ) -> None:
-    made = await hooks.create(developer, headers={"X-Old": "old"})
-    assert (await hooks.update(developer, made["id"], **{field: value}))[field] == value
-    assert (await hooks.read(developer, made["id"]))[field] == value
+    made = await create_webhook(developer, headers={"X-Old": "old"})
+    assert (await update_webhook(developer, made["id"], **{field: value}))[field] == value
+    assert (await read_webhook(developer, made["id"]))[field] == value
 
 
 @pytest.mark.parametrize(("field", "nothing"), [("description", ""), ("headers", {})])
 async def test_what_is_optional_may_be_null(developer: Client, field: str, nothing: Any) -> None:
-    made = await hooks.create(developer, **{field: None})
+    made = await create_webhook(developer, **{field: None})
     assert made[field] == nothing
     given = {"description": "Ours", "headers": {"X-Team": "a"}}
-    await hooks.update(developer, made["id"], **given)
-    assert (await hooks.update(developer, made["id"], **{field: None}))[field] == nothing
+    await update_webhook(developer, made["id"], **given)
+    assert (await update_webhook(developer, made["id"], **{field: None}))[field] == nothing

@@ -10,9 +10,19 @@ import pytest
 from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import refused
-from tests.webhooks import hooks
-from tests.webhooks.hooks import BODY, PATH, VIEW_KEYS
-from tests.webhooks.receiver import Receiver
+from tests.deliveries.receiver import Receiver
+from tests.events.database import run_sql
+from tests.webhooks.factories import (
+    BODY,
+    PATH,
+    VIEW_KEYS,
+    create_webhook,
+    list_events,
+    read_webhook,
+    rotate_secret,
+    send_test_event,
+    update_webhook,
+)
 from tests.world import Client, World
 from workers.main import WorkerProcess
 
@@ -53,7 +63,7 @@ async def _subscription(client: Client) -> dict[str, Any]:
 
 
 async def test_a_new_webhook_has_its_defaults(developer: Client) -> None:
-    made = await hooks.create(developer)
+    made = await create_webhook(developer)
     assert set(made) == VIEW_KEYS | {"secret"}
     assert re.fullmatch(r"whk_[0-9a-z]{26}", made["id"])
     assert {name: made[name] for name in VIEW_KEYS - {"id", "created_at", "updated_at"}} == {
@@ -68,14 +78,14 @@ async def test_a_new_webhook_has_its_defaults(developer: Client) -> None:
 
 
 async def test_every_field_is_kept_as_given(developer: Client) -> None:
-    made = await hooks.create(developer, **WHOLE)
-    found = await hooks.read(developer, made["id"])
+    made = await create_webhook(developer, **WHOLE)
+    found = await read_webhook(developer, made["id"])
     assert {name: found[name] for name in WHOLE} == WHOLE
     assert found == {name: value for name, value in made.items() if name != "secret"}
 
 
 async def test_the_secret_spells_32_random_bytes(developer: Client) -> None:
-    secrets = [(await hooks.create(developer))["secret"] for _ in range(2)]
+    secrets = [(await create_webhook(developer))["secret"] for _ in range(2)]
     spelled = [base64.b64decode(one.removeprefix("whsec_"), validate=True) for one in secrets]
     assert [one[:6] for one in secrets] == ["whsec_"] * 2
     assert [len(one) for one in spelled] == [32, 32]
@@ -84,7 +94,7 @@ async def test_the_secret_spells_32_random_bytes(developer: Client) -> None:
 
 async def test_an_event_type_named_twice_is_kept_once(developer: Client) -> None:
     named = ["agent.updated", "agent.created", "agent.updated"]
-    assert (await hooks.create(developer, events=named))["events"] == named[:2]
+    assert (await create_webhook(developer, events=named))["events"] == named[:2]
 
 
 async def test_fields_that_are_not_listed_are_not_taken(developer: Client, admin: Client) -> None:
@@ -97,7 +107,7 @@ async def test_fields_that_are_not_listed_are_not_taken(developer: Client, admin
         "disabled_reason": "gone",
         "created_at": "2020-01-01T00:00:00Z",
     }
-    made = await hooks.create(developer, **sly)
+    made = await create_webhook(developer, **sly)
     assert not sly.items() & {k: v for k, v in made.items() if isinstance(v, str)}.items()
     assert await _ids(developer) == [made["id"]]
     assert await _ids(admin) == []
@@ -126,19 +136,19 @@ FROM generate_series(1, $2::int) n RETURNING id
 
 
 async def test_a_tenant_has_at_most_500_webhooks(developer: Client, services: Services) -> None:
-    planted = await hooks.run_sql(services, _PLANT, developer.tenant_id, 499)
-    await hooks.create(developer)
+    planted = await run_sql(services, _PLANT, developer.tenant_id, 499)
+    await create_webhook(developer)
     refused(await developer.post(PATH, BODY), 409, "conflict")
     await developer.delete(f"{PATH}/{planted[0]['id']}")
-    await hooks.create(developer)
+    await create_webhook(developer)
 
 
 async def test_the_address_of_a_subscription_takes_no_webhooks_place(
     developer: Client, services: Services
 ) -> None:
-    await hooks.run_sql(services, _PLANT, developer.tenant_id, 499)
+    await run_sql(services, _PLANT, developer.tenant_id, 499)
     await _subscription(developer)
-    await hooks.create(developer)
+    await create_webhook(developer)
 
 
 # The secret
@@ -147,10 +157,10 @@ async def test_the_address_of_a_subscription_takes_no_webhooks_place(
 async def test_the_secret_is_in_no_other_answer(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    made = await hooks.create(developer, url=f"{receiver.url}/echo")
-    changed = await hooks.update(developer, made["id"], description="Other")
-    await hooks.rotate(developer, made["id"])
-    delivery = await hooks.try_out(developer, made["id"])
+    made = await create_webhook(developer, url=f"{receiver.url}/echo")
+    changed = await update_webhook(developer, made["id"], description="Other")
+    await rotate_secret(developer, made["id"])
+    delivery = await send_test_event(developer, made["id"])
     one = f"{PATH}/{made['id']}"
     paths = [
         PATH,
@@ -171,8 +181,8 @@ async def test_the_secret_is_in_no_other_answer(
 async def test_the_secret_is_not_in_the_database_as_it_is(
     developer: Client, services: Services
 ) -> None:
-    made = await hooks.create(developer, headers={"Authorization": "Bearer planted-in-keys"})
-    (row,) = await hooks.run_sql(services, "SELECT * FROM webhooks WHERE id = $1", made["id"])
+    made = await create_webhook(developer, headers={"Authorization": "Bearer planted-in-keys"})
+    (row,) = await run_sql(services, "SELECT * FROM webhooks WHERE id = $1", made["id"])
     stored = str(dict(row)) + row["keys"].decode("latin-1")
     assert made["secret"].removeprefix("whsec_") not in stored
     assert "planted-in-keys" not in stored
@@ -182,21 +192,21 @@ async def test_the_secret_is_not_in_the_database_as_it_is(
 
 
 async def test_a_list_has_data_and_pagination(developer: Client) -> None:
-    made = await hooks.create(developer)
+    made = await create_webhook(developer)
     answer = (await developer.get(PATH)).json()
     assert answer["pagination"] == {"page": 1, "per_page": 20, "total": 1, "total_pages": 1}
-    assert answer["data"] == [await hooks.read(developer, made["id"])]
+    assert answer["data"] == [await read_webhook(developer, made["id"])]
 
 
 async def test_the_newest_come_first_and_pages_hold_each_once(developer: Client) -> None:
-    made = [(await hooks.create(developer))["id"] for _ in range(5)]
+    made = [(await create_webhook(developer))["id"] for _ in range(5)]
     pages = [await _ids(developer, page=page, per_page=2) for page in (1, 2, 3, 4)]
     assert pages == [made[:2:-1], made[2:0:-1], made[:1], []]
 
 
 async def test_a_list_can_be_of_the_active_ones(developer: Client) -> None:
-    on = (await hooks.create(developer))["id"]
-    off = (await hooks.create(developer, active=False))["id"]
+    on = (await create_webhook(developer))["id"]
+    off = (await create_webhook(developer, active=False))["id"]
     assert await _ids(developer, active="true") == [on]
     assert await _ids(developer, active="false") == [off]
     assert await _ids(developer) == [off, on]
@@ -215,8 +225,8 @@ async def test_a_list_can_be_of_the_active_ones(developer: Client) -> None:
 )
 async def test_a_list_can_be_sorted(developer: Client, sort: str, order: list[int]) -> None:
     urls = [f"https://{letter}.example.com/" for letter in "cab"]
-    made = [(await hooks.create(developer, url=url))["id"] for url in urls]
-    await hooks.update(developer, made[1], description="Later")
+    made = [(await create_webhook(developer, url=url))["id"] for url in urls]
+    await update_webhook(developer, made[1], description="Later")
     assert await _ids(developer, sort=sort) == [made[index] for index in order]
 
 
@@ -247,12 +257,12 @@ async def test_a_wrong_parameter_is_named(developer: Client, name: str, value: s
 async def test_the_webhook_of_another_tenant_is_not_there(
     developer: Client, admin: Client, method: str, rest: str
 ) -> None:
-    made = await hooks.create(admin)
+    made = await create_webhook(admin)
     body = _body(method)
     answer = await developer(method, f"{PATH}/{made['id']}{rest}", json=body)
     refused(answer, 404, "webhook_not_found")
     assert await _ids(developer) == []
-    assert (await hooks.read(admin, made["id"]))["updated_at"] == made["updated_at"]
+    assert (await read_webhook(admin, made["id"]))["updated_at"] == made["updated_at"]
 
 
 @pytest.mark.parametrize("webhook_id", ["whk_0", "x" * 5000, "é", "' OR 1=1 --", "sub_1"])
@@ -271,9 +281,11 @@ async def test_the_address_of_a_subscription_is_no_webhook(
 ) -> None:
     made = await _subscription(developer)
     sql = "SELECT id FROM webhooks WHERE subscription_id = $1"
-    ((own,),) = await hooks.run_sql(services, sql, made["id"])
+    (row,) = await run_sql(services, sql, made["id"])
     body = _body(method)
-    refused(await developer(method, f"{PATH}/{own}{rest}", json=body), 404, "webhook_not_found")
+    refused(
+        await developer(method, f"{PATH}/{row['id']}{rest}", json=body), 404, "webhook_not_found"
+    )
     assert await _ids(developer) == []
 
 
@@ -282,7 +294,7 @@ async def test_the_address_of_a_subscription_is_no_webhook(
 async def test_who_may_not_is_told_what_is_needed(
     world: World, developer: Client, role: str, method: str, rest: str | None
 ) -> None:
-    made = await hooks.create(developer)
+    made = await create_webhook(developer)
     caller = await world.user(role, developer.tenant_id)
     path = PATH if rest is None else f"{PATH}/{made['id']}{rest}"
     answer = await caller(method, path, json=_body(method))
@@ -304,28 +316,28 @@ async def test_super_admin_creates_in_the_tenant_of_the_header(
     assert await _ids(developer) == [made["id"]]
     listed = (await super_admin.get(PATH, headers=narrowed)).json()
     assert [one["id"] for one in listed["data"]] == [made["id"]]
-    (event,) = await hooks.told(developer, "system.webhook.created")
+    (event,) = await list_events(developer, "system.webhook.created")
     assert event["data"]["webhook_id"] == made["id"]
 
 
 async def test_super_admin_reaches_the_webhook_of_any_tenant(
     super_admin: Client, developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    made = await hooks.create(developer, url=f"{receiver.url}/200")
-    await hooks.update(super_admin, made["id"], description="Seen to")
-    renewed = await hooks.rotate(super_admin, made["id"])
-    assert (await hooks.try_out(super_admin, made["id"]))["status"] == "delivered"
-    found = await hooks.read(developer, made["id"])
+    made = await create_webhook(developer, url=f"{receiver.url}/200")
+    await update_webhook(super_admin, made["id"], description="Seen to")
+    renewed = await rotate_secret(super_admin, made["id"])
+    assert (await send_test_event(super_admin, made["id"]))["status"] == "delivered"
+    found = await read_webhook(developer, made["id"])
     assert found == {name: value for name, value in renewed.items() if name != "secret"}
-    assert len(await hooks.told(developer, "system.webhook.updated")) == 2
+    assert len(await list_events(developer, "system.webhook.updated")) == 2
     assert (await super_admin.delete(f"{PATH}/{made['id']}")).status_code == 204
-    assert len(await hooks.told(developer, "system.webhook.deleted")) == 1
+    assert len(await list_events(developer, "system.webhook.deleted")) == 1
 
 
 async def test_super_admin_of_one_tenant_does_not_see_another(
     super_admin: Client, developer: Client, admin: Client
 ) -> None:
-    made = await hooks.create(developer)
+    made = await create_webhook(developer)
     narrowed = {"x-tenant-id": admin.tenant_id}
     answer = await super_admin.get(f"{PATH}/{made['id']}", headers=narrowed)
     refused(answer, 404, "webhook_not_found")

@@ -10,9 +10,10 @@ from aiohttp import web
 
 from app.domain.deliveries.sending import BODY_BYTES
 from app.services import Services
+from tests.deliveries.receiver import Receiver
+from tests.events.database import run_sql
 from tests.peer import answering
-from tests.webhooks import hooks
-from tests.webhooks.receiver import Receiver
+from tests.webhooks.factories import create_webhook, read_delivery, rotate_secret, send_test_event
 from tests.world import Client
 from workers.main import WorkerProcess
 
@@ -23,10 +24,10 @@ SENT = {**HIDDEN, "X-Team": "sales"}
 
 async def _said(client: Client, url: str) -> str:
     """What is stored of the answer to a test event."""
-    made = await hooks.create(client, url=url, headers=SENT)
-    await hooks.rotate(client, made["id"])
-    delivery = await hooks.try_out(client, made["id"])
-    (attempt,) = (await hooks.full(client, made["id"], delivery["id"]))["attempts"]
+    made = await create_webhook(client, url=url, headers=SENT)
+    await rotate_secret(client, made["id"])
+    delivery = await send_test_event(client, made["id"])
+    (attempt,) = (await read_delivery(client, made["id"], delivery["id"]))["attempts"]
     said: str = attempt["response_body"]
     return said
 
@@ -51,7 +52,7 @@ async def test_an_echo_is_not_in_the_database_either(
     UNION ALL SELECT w::text FROM work w WHERE tenant_id = $1
     UNION ALL SELECT e::text FROM event_log e WHERE tenant_id = $1
     """
-    stored = str([row["text"] for row in await hooks.run_sql(services, sql, developer.tenant_id)])
+    stored = str([row["text"] for row in await run_sql(services, sql, developer.tenant_id)])
     assert "X-Team: sales" in stored
     for value in [*HIDDEN.values(), TOKEN, "whsec_"]:
         assert value not in stored

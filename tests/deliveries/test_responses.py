@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from app.domain.deliveries import sending
-from tests.webhooks.receiver import Receiver
-from tests.webhooks.sender import Sender
-from tests.webhooks.spoken import answer, saying, speaking
+from tests.deliveries.raw_server import encode_response, respond_with, run_raw_server
+from tests.deliveries.receiver import Receiver
+from tests.deliveries.sender import Sender
 
 CUT = 16 * 1024
 
@@ -25,8 +25,8 @@ def _last(delivery: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _answered(sender: Sender, *said: bytes) -> dict[str, Any]:
-    async with speaking(saying(*said)) as url:
-        return await sender.sent(url)
+    async with run_raw_server(respond_with(*said)) as url:
+        return await sender.send_event(url)
 
 
 def _is_to_be_tried_again(delivery: dict[str, Any]) -> None:
@@ -42,7 +42,7 @@ def _is_to_be_tried_again(delivery: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("code", [200, 201, 202, 204, 206, 226, 299])
 async def test_every_2xx_is_a_success(sender: Sender, receiver: Receiver, code: int) -> None:
-    delivery = await sender.sent(f"{receiver.url}/{code}")
+    delivery = await sender.send_event(f"{receiver.url}/{code}")
     assert (delivery["status"], delivery["attempt"]) == ("delivered", 1)
     assert (delivery["response_code"], delivery["error"]) == (code, None)
     assert delivery["finished_at"] is not None
@@ -53,14 +53,14 @@ async def test_every_2xx_is_a_success(sender: Sender, receiver: Receiver, code: 
 async def test_every_other_code_is_tried_again(
     sender: Sender, receiver: Receiver, code: int
 ) -> None:
-    delivery = await sender.sent(f"{receiver.url}/{code}")
+    delivery = await sender.send_event(f"{receiver.url}/{code}")
     _is_to_be_tried_again(delivery)
     assert delivery["response_code"] == code
     assert f"the endpoint answered {code}" in delivery["error"]
 
 
 async def test_an_attempt_tells_all_of_its_answer(sender: Sender, receiver: Receiver) -> None:
-    delivery = await sender.sent(f"{receiver.url}/500")
+    delivery = await sender.send_event(f"{receiver.url}/500")
     attempt = _last(delivery)
     assert attempt.pop("created_at") >= delivery["created_at"]
     assert attempt.pop("response_time_ms") == delivery["response_time_ms"]
@@ -79,11 +79,11 @@ async def test_a_redirect_is_a_failure_and_is_not_followed(
     sender: Sender, receiver: Receiver, code: int
 ) -> None:
     location = f"Location: {receiver.url}/200/after-redirect"
-    delivery = await _answered(sender, answer(b"", f"{code} Moved", location))
+    delivery = await _answered(sender, encode_response(b"", f"{code} Moved", location))
     _is_to_be_tried_again(delivery)
     assert delivery["response_code"] == code
     assert "redirects are not followed" in delivery["error"]
-    assert receiver.got == []
+    assert receiver.requests == []
 
 
 @pytest.mark.parametrize("said", [b"101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade"])
@@ -94,7 +94,7 @@ async def test_an_upgrade_is_no_success(sender: Sender, said: bytes) -> None:
 
 async def test_a_hint_before_the_answer_is_not_the_answer(sender: Sender) -> None:
     hint = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n"
-    delivery = await _answered(sender, hint, answer(b"fine"))
+    delivery = await _answered(sender, hint, encode_response(b"fine"))
     assert (delivery["status"], delivery["response_code"]) == ("delivered", 200)
     assert _last(delivery)["response_body"] == "fine"
 
@@ -113,7 +113,7 @@ async def _failed_without_a_code(delivery: dict[str, Any]) -> None:
 async def test_an_endpoint_that_hangs_fails_at_the_limit(
     sender: Sender, receiver: Receiver, hurried: None
 ) -> None:
-    delivery = await sender.sent(f"{receiver.url}/hang")
+    delivery = await sender.send_event(f"{receiver.url}/hang")
     await _failed_without_a_code(delivery)
     assert delivery["error"] == "no answer within 0.3 s"
     assert delivery["response_time_ms"] >= 290
@@ -126,7 +126,7 @@ def test_the_limit_is_fifteen_seconds() -> None:
 async def test_an_answer_that_does_not_end_fails_at_the_limit(
     sender: Sender, receiver: Receiver, hurried: None
 ) -> None:
-    delivery = await sender.sent(f"{receiver.url}/drip")
+    delivery = await sender.send_event(f"{receiver.url}/drip")
     _is_to_be_tried_again(delivery)
     assert delivery["error"] == "no answer within 0.3 s"
 
@@ -138,18 +138,18 @@ async def test_hints_without_end_fail_at_the_limit(sender: Sender, hurried: None
             await writer.drain()
             await asyncio.sleep(0.01)
 
-    async with speaking(hint) as url:
-        await _failed_without_a_code(await sender.sent(url))
+    async with run_raw_server(hint) as url:
+        await _failed_without_a_code(await sender.send_event(url))
 
 
 async def test_a_connection_that_is_reset_fails(sender: Sender, receiver: Receiver) -> None:
-    await _failed_without_a_code(await sender.sent(f"{receiver.url}/reset"))
+    await _failed_without_a_code(await sender.send_event(f"{receiver.url}/reset"))
 
 
 async def test_a_port_that_nobody_listens_on_fails(sender: Sender) -> None:
-    async with speaking(saying()) as url:
+    async with run_raw_server(respond_with()) as url:
         closed = url
-    await _failed_without_a_code(await sender.sent(closed))
+    await _failed_without_a_code(await sender.send_event(closed))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ async def test_an_answer_that_ends_with_its_connection_is_whole(sender: Sender) 
     ],
 )
 async def test_a_body_is_kept_as_text(sender: Sender, body: bytes, shown: str | None) -> None:
-    delivery = await _answered(sender, answer(body))
+    delivery = await _answered(sender, encode_response(body))
     assert delivery["status"] == "delivered"
     assert _last(delivery)["response_body"] == shown
 
@@ -213,14 +213,14 @@ async def test_a_body_is_kept_as_text(sender: Sender, body: bytes, shown: str | 
 @pytest.mark.parametrize("code", ["200 OK", "500 Oh"])
 @pytest.mark.parametrize("length", [CUT - 1, CUT, CUT + 1, 200_000])
 async def test_a_body_is_cut_at_16_kib(sender: Sender, length: int, code: str) -> None:
-    delivery = await _answered(sender, answer(b"a" * length, code))
+    delivery = await _answered(sender, encode_response(b"a" * length, code))
     assert _last(delivery)["response_body"] == "a" * min(length, CUT)
     assert delivery["response_code"] == int(code[:3])
     assert (delivery["status"] == "delivered") == code.startswith("200")
 
 
 async def test_a_character_on_the_cut_does_no_harm(sender: Sender) -> None:
-    delivery = await _answered(sender, answer(b"a" * (CUT - 1) + "ü".encode()))
+    delivery = await _answered(sender, encode_response(b"a" * (CUT - 1) + "ü".encode()))
     assert delivery["status"] == "delivered"
     assert _last(delivery)["response_body"].rstrip("�") == "a" * (CUT - 1)
 
@@ -232,15 +232,15 @@ async def test_a_body_without_end_is_not_read_to_its_end(sender: Sender) -> None
             writer.write(b"a" * 65_536)
             await writer.drain()
 
-    async with speaking(babble) as url:
-        delivery = await sender.sent(url)
+    async with run_raw_server(babble) as url:
+        delivery = await sender.send_event(url)
     assert delivery["status"] == "delivered"
     assert _last(delivery)["response_body"] == "a" * CUT
 
 
 async def test_a_packed_body_is_not_unpacked(sender: Sender) -> None:
     bomb = gzip.compress(b"a" * 50_000_000)
-    delivery = await _answered(sender, answer(bomb, "200 OK", "Content-Encoding: gzip"))
+    delivery = await _answered(sender, encode_response(bomb, "200 OK", "Content-Encoding: gzip"))
     assert delivery["status"] == "delivered"
     assert "a" * 100 not in _last(delivery)["response_body"]
     assert len(_last(delivery)["response_body"]) <= CUT
@@ -248,7 +248,9 @@ async def test_a_packed_body_is_not_unpacked(sender: Sender) -> None:
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "nonsense", "gzip"])
 async def test_a_wrong_encoding_is_no_failure(sender: Sender, encoding: str) -> None:
-    delivery = await _answered(sender, answer(b"plain", "200 OK", f"Content-Encoding: {encoding}"))
+    delivery = await _answered(
+        sender, encode_response(b"plain", "200 OK", f"Content-Encoding: {encoding}")
+    )
     assert (delivery["status"], _last(delivery)["response_body"]) == ("delivered", "plain")
 
 
@@ -256,20 +258,22 @@ async def test_an_endpoint_that_repeats_its_headers_shows_no_secret(
     sender: Sender, receiver: Receiver
 ) -> None:
     given = {"Authorization": "Bearer of-bad-news-0815", "X-Team": "sales-and-more"}
-    delivery = await sender.sent(f"{receiver.url}/echo", headers=given)
-    assert receiver.got[0].headers["Authorization"] == given["Authorization"]
+    delivery = await sender.send_event(f"{receiver.url}/echo", headers=given)
+    assert receiver.requests[0].headers["Authorization"] == given["Authorization"]
     assert "of-bad-news" not in str(delivery)
     assert "sales-and-more" in _last(delivery)["response_body"]
 
 
 async def test_one_record_is_spoilt_by_no_other(sender: Sender, receiver: Receiver) -> None:
     """Outcomes are written together."""
-    odd = saying(answer(b"\x00" * 100 + b"\xed\xbf\xbf\xff"))
-    async with speaking(odd) as url:
+    odd = respond_with(encode_response(b"\x00" * 100 + b"\xed\xbf\xbf\xff"))
+    async with run_raw_server(odd) as url:
         urls = (url, f"{receiver.url}/200", f"{receiver.url}/204", url)
-        made = [await sender.webhook(address) for address in urls]
-        await sender.happen(20)
+        made = [await sender.create_webhook(address) for address in urls]
+        await sender.emit_events(20)
         for webhook_id in made:
-            await sender.settled(webhook_id, 20)
+            await sender.wait_until_finished(webhook_id, 20)
     for webhook_id in made:
-        assert await sender.count(webhook_id, "status = 'delivered' AND attempt = 1") == 20
+        assert (
+            await sender.count_deliveries(webhook_id, "status = 'delivered' AND attempt = 1") == 20
+        )

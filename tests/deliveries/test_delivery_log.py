@@ -9,8 +9,10 @@ import pytest
 from app.domain.events import service as events
 from app.domain.events.events import SystemTest
 from tests.asking import refused
-from tests.webhooks.receiver import Receiver
-from tests.webhooks.sender import EVENT, PATH, Sender, eventually
+from tests.deliveries.receiver import Receiver
+from tests.deliveries.sender import EVENT, Sender
+from tests.events.database import wait_until
+from tests.webhooks.factories import PATH
 from tests.world import World
 
 SPEC_KEYS = {
@@ -38,22 +40,24 @@ ATTEMPT_KEYS = {
 
 async def _delivered(sender: Sender, receiver: Receiver, count: int = 1) -> tuple[str, list[str]]:
     """An endpoint with so many deliveries, and the events, the oldest first."""
-    webhook_id = await sender.webhook(f"{receiver.url}/200")
-    made = await sender.happen(count)
-    await sender.settled(webhook_id, count)
+    webhook_id = await sender.create_webhook(f"{receiver.url}/200")
+    made = await sender.emit_events(count)
+    await sender.wait_until_finished(webhook_id, count)
     return webhook_id, made
 
 
 async def _mixed(sender: Sender, receiver: Receiver) -> dict[str, str]:
     """One endpoint's deliveries by their status."""
     receiver.scripts["mixed"] = [200, 410, 500]
-    webhook_id = await sender.webhook(f"{receiver.url}/script/mixed")
+    webhook_id = await sender.create_webhook(f"{receiver.url}/script/mixed")
     ids = {"webhook": webhook_id}
     for status in ("delivered", "failed", "pending"):
-        await sender.change(webhook_id, active=True)
-        (ids[status],) = await sender.happen()
-        tried = partial(sender.count, webhook_id, f"attempt = 1 AND event_id = '{ids[status]}'")
-        await eventually(tried)
+        await sender.update_webhook(webhook_id, active=True)
+        (ids[status],) = await sender.emit_events()
+        tried = partial(
+            sender.count_deliveries, webhook_id, f"attempt = 1 AND event_id = '{ids[status]}'"
+        )
+        await wait_until(tried)
     return ids
 
 
@@ -71,14 +75,14 @@ async def test_the_list_is_flat_with_its_totals_beside_it(
 
 
 async def test_no_delivery_is_an_empty_list(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/200")
+    webhook_id = await sender.create_webhook(f"{receiver.url}/200")
     answer = await sender.client.get(f"{PATH}/{webhook_id}/executions")
     assert answer.json() == {"data": [], "total": 0, "page": 1, "per_page": 20}
 
 
 async def test_an_entry_tells_of_its_event(sender: Sender, receiver: Receiver) -> None:
     webhook_id, (event_id,) = await _delivered(sender, receiver)
-    (entry,) = await sender.listed(webhook_id)
+    (entry,) = await sender.list_deliveries(webhook_id)
     assert entry["id"].startswith("dlv_")
     assert (entry["event_id"], entry["event_type"]) == (event_id, EVENT)
     assert (entry["status"], entry["response_code"], entry["attempt"]) == ("delivered", 200, 1)
@@ -89,13 +93,13 @@ async def test_an_entry_tells_of_its_event(sender: Sender, receiver: Receiver) -
 
 
 async def test_one_that_nobody_has_tried_yet_is_pending(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/slow/first")
-    await sender.happen()
+    webhook_id = await sender.create_webhook(f"{receiver.url}/slow/first")
+    await sender.emit_events()
     await receiver.wait_for(1)
-    (entry,) = await sender.listed(webhook_id)
+    (entry,) = await sender.list_deliveries(webhook_id)
     assert (entry["status"], entry["attempt"]) == ("pending", 0)
     assert [entry[name] for name in ("response_code", "response_time_ms", "error")] == [None] * 3
-    found = await sender.full(webhook_id, entry["id"])
+    found = await sender.read_delivery(webhook_id, entry["id"])
     assert found["attempts"] == []
 
 
@@ -103,9 +107,11 @@ async def test_the_newest_come_first_and_pages_hold_each_once(
     sender: Sender, receiver: Receiver
 ) -> None:
     webhook_id, made = await _delivered(sender, receiver, 5)
-    found = [entry["event_id"] for entry in await sender.listed(webhook_id)]
+    found = [entry["event_id"] for entry in await sender.list_deliveries(webhook_id)]
     assert sorted(found) == sorted(made)
-    pages = [await sender.listed(webhook_id, page=page, per_page=2) for page in (1, 2, 3, 4)]
+    pages = [
+        await sender.list_deliveries(webhook_id, page=page, per_page=2) for page in (1, 2, 3, 4)
+    ]
     assert [entry["event_id"] for page in pages for entry in page] == found
     assert [len(page) for page in pages] == [2, 2, 1, 0]
 
@@ -120,7 +126,7 @@ async def test_the_total_is_of_all_pages(sender: Sender, receiver: Receiver) -> 
 async def test_the_list_can_be_of_one_status(sender: Sender, receiver: Receiver) -> None:
     ids = await _mixed(sender, receiver)
     for status in ("delivered", "failed", "pending"):
-        found = await sender.listed(ids["webhook"], status=status)
+        found = await sender.list_deliveries(ids["webhook"], status=status)
         assert [(one["event_id"], one["status"]) for one in found] == [(ids[status], status)]
 
 
@@ -147,12 +153,12 @@ async def test_the_list_can_be_of_a_time(
 ) -> None:
     webhook_id, made = await _delivered(sender, receiver, 3)
     for hour, event_id in zip((11, 12, 13), made, strict=True):
-        await sender.execute(
+        await sender.run_sql(
             "UPDATE deliveries SET created_at = $2::text::timestamptz WHERE event_id = $1",
             event_id,
             f"2030-05-01 {hour}:00:00+00",
         )
-    found = await sender.listed(webhook_id, **params)
+    found = await sender.list_deliveries(webhook_id, **params)
     assert [one["event_id"] for one in found] == [made[index] for index in expected]
 
 
@@ -178,7 +184,7 @@ async def test_the_list_can_be_of_a_time(
 async def test_a_wrong_parameter_is_named(
     sender: Sender, receiver: Receiver, name: str, value: str
 ) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/200")
+    webhook_id = await sender.create_webhook(f"{receiver.url}/200")
     answer = await sender.client.get(f"{PATH}/{webhook_id}/executions", params={name: value})
     error = refused(answer, 422, "validation_error")
     assert set(error["details"]) == {name}
@@ -191,8 +197,8 @@ async def test_one_in_full_is_as_it_is_in_the_list_and_more(
     sender: Sender, receiver: Receiver
 ) -> None:
     webhook_id, _ = await _delivered(sender, receiver)
-    (entry,) = await sender.listed(webhook_id)
-    found = await sender.full(webhook_id, entry["id"])
+    (entry,) = await sender.list_deliveries(webhook_id)
+    found = await sender.read_delivery(webhook_id, entry["id"])
     assert set(found) == KEYS | {"request", "attempts"}
     assert {name: found[name] for name in KEYS} == entry
     assert set(found["attempts"][0]) == ATTEMPT_KEYS
@@ -200,8 +206,8 @@ async def test_one_in_full_is_as_it_is_in_the_list_and_more(
 
 async def test_the_request_is_shown_as_it_was_sent(sender: Sender, receiver: Receiver) -> None:
     given = {"X-Team": "sales", "Authorization": "Bearer hush-hush"}
-    found = await sender.sent(f"{receiver.url}/200", headers=given)
-    (got,) = receiver.got
+    found = await sender.send_event(f"{receiver.url}/200", headers=given)
+    (got,) = receiver.requests
     assert set(found["request"]) == {"url", "headers", "body"}
     assert found["request"]["url"] == f"{receiver.url}/200"
     assert found["request"]["body"] == got.body.decode()
@@ -220,12 +226,12 @@ async def _only_webhook(sender: Sender) -> dict[str, Any]:
 
 
 async def test_a_long_request_body_is_cut_at_16_kib(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/200")
+    webhook_id = await sender.create_webhook(f"{receiver.url}/200")
     tenant_id = sender.client.tenant_id
     async with sender.services.db.tx(tenant_id) as tx:
         await events.emit(tx, SystemTest("ü" * 50_000), tenant_id=tenant_id)
-    found = await sender.attempted(webhook_id)
-    sent = receiver.got[0].body
+    found = await sender.wait_for_attempt(webhook_id)
+    sent = receiver.requests[0].body
     shown = found["request"]["body"].encode()
     assert len(sent) > 100_000
     assert sent.startswith(shown)
@@ -237,23 +243,23 @@ async def test_a_long_request_body_is_cut_at_16_kib(sender: Sender, receiver: Re
 
 async def test_other_tenants_find_nothing(sender: Sender, receiver: Receiver, world: World) -> None:
     webhook_id, _ = await _delivered(sender, receiver)
-    (entry,) = await sender.listed(webhook_id)
+    (entry,) = await sender.list_deliveries(webhook_id)
     other = await world.user("tenant_admin")
     path = f"{PATH}/{webhook_id}/executions"
     refused(await other.get(path), 404, "webhook_not_found")
     refused(await other.get(f"{path}/{entry['id']}"), 404, "webhook_not_found")
     refused(await other.post(f"{path}/{entry['id']}/redeliver"), 404, "webhook_not_found")
-    assert len(receiver.got) == 1
+    assert len(receiver.requests) == 1
 
 
 async def test_a_delivery_is_found_under_its_own_webhook_only(
     sender: Sender, receiver: Receiver, world: World
 ) -> None:
     webhook_id, _ = await _delivered(sender, receiver)
-    other = await sender.webhook(f"{receiver.url}/200/other")
+    other = await sender.create_webhook(f"{receiver.url}/200/other")
     foreign = Sender(await world.user(), sender.services, sender.process)
-    theirs = await foreign.webhook(f"{receiver.url}/200/foreign")
-    (entry,) = await sender.listed(webhook_id)
+    theirs = await foreign.create_webhook(f"{receiver.url}/200/foreign")
+    (entry,) = await sender.list_deliveries(webhook_id)
     for client, place in ((sender.client, other), (foreign.client, theirs)):
         path = f"{PATH}/{place}/executions/{entry['id']}"
         refused(await client.get(path), 404, "delivery_not_found")
@@ -264,14 +270,14 @@ async def test_a_delivery_is_found_under_its_own_webhook_only(
 async def test_an_unknown_delivery_is_404(
     sender: Sender, receiver: Receiver, delivery_id: str
 ) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/200")
+    webhook_id = await sender.create_webhook(f"{receiver.url}/200")
     path = f"{PATH}/{webhook_id}/executions/{delivery_id}"
     assert (await sender.client.get(path)).status_code == 404
     assert (await sender.client.post(f"{path}/redeliver")).status_code == 404
 
 
 async def test_what_can_be_no_id_is_no_crash(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/200")
+    webhook_id = await sender.create_webhook(f"{receiver.url}/200")
     path = f"{PATH}/{webhook_id}/executions/%00"
     refused(await sender.client.get(path), 422, "validation_error")
     refused(await sender.client.post(f"{path}/redeliver"), 422, "validation_error")
@@ -289,7 +295,7 @@ async def test_who_may_not_gets_403(
     sender: Sender, receiver: Receiver, world: World, role: str
 ) -> None:
     webhook_id, _ = await _delivered(sender, receiver)
-    (entry,) = await sender.listed(webhook_id)
+    (entry,) = await sender.list_deliveries(webhook_id)
     colleague = await world.user(role, sender.client.tenant_id)
     path = f"{PATH}/{webhook_id}/executions"
     refused(await colleague.get(path), 403, "forbidden")
@@ -307,21 +313,21 @@ async def test_super_admin_reads_and_redelivers_for_any_tenant(
     sender: Sender, receiver: Receiver, world: World
 ) -> None:
     webhook_id, _ = await _delivered(sender, receiver)
-    (entry,) = await sender.listed(webhook_id)
+    (entry,) = await sender.list_deliveries(webhook_id)
     operator = Sender(await world.user("super_admin"), sender.services, sender.process)
-    assert await operator.full(webhook_id, entry["id"]) == await sender.full(
+    assert await operator.read_delivery(webhook_id, entry["id"]) == await sender.read_delivery(
         webhook_id, entry["id"]
     )
     await operator.redeliver(webhook_id, entry["id"])
-    assert (await sender.attempted(webhook_id, 2))["status"] == "delivered"
+    assert (await sender.wait_for_attempt(webhook_id, 2))["status"] == "delivered"
 
 
 async def test_every_endpoint_has_a_record_of_its_own(sender: Sender, receiver: Receiver) -> None:
-    made = [await sender.webhook(f"{receiver.url}/200/{name}") for name in ("a", "b", "c")]
-    (event_id,) = await sender.happen()
+    made = [await sender.create_webhook(f"{receiver.url}/200/{name}") for name in ("a", "b", "c")]
+    (event_id,) = await sender.emit_events()
     for webhook_id in made:
-        await sender.settled(webhook_id)
-        (entry,) = await sender.listed(webhook_id)
+        await sender.wait_until_finished(webhook_id)
+        (entry,) = await sender.list_deliveries(webhook_id)
         assert entry["event_id"] == event_id
-    assert {msgspec.json.decode(got.body)["id"] for got in receiver.got} == {event_id}
-    assert len(receiver.got) == 3
+    assert {msgspec.json.decode(got.body)["id"] for got in receiver.requests} == {event_id}
+    assert len(receiver.requests) == 3

@@ -12,9 +12,16 @@ from app.domain.deliveries import service
 from app.domain.subscriptions import queries
 from app.services import Services
 from tests.asking import refused
-from tests.events.watching import eventually, log_of, rows, settled, work_of
-from tests.subscriptions.making import PATH, deliveries_of, happen, happened, read, to_url, webhook
-from tests.webhooks.receiver import Receiver
+from tests.deliveries.receiver import Receiver
+from tests.events.database import fetch_rows, load_events, load_work, wait_until, wait_until_idle
+from tests.events.factories import create_agent, create_agent_and_wait
+from tests.subscriptions.factories import (
+    PATH,
+    create_webhook_for,
+    load_deliveries,
+    read_subscription,
+    subscribe_url,
+)
 from tests.world import Client
 
 URL = "https://example.com/hook"
@@ -41,21 +48,21 @@ async def test_a_change_waits_for_an_event_that_is_being_handed_out(
     developer: Client, services: Services, way: str
 ) -> None:
     """Whoever hands out has the address first and counts last; neither gives way in vain."""
-    made = await to_url(developer, URL)
+    made = await subscribe_url(developer, URL)
     own = "SELECT id FROM webhooks WHERE subscription_id = $1"
-    ids = [row["id"] for row in await rows(services, own, made["id"])]
+    ids = [row["id"] for row in await fetch_rows(services, own, made["id"])]
     async with services.db.tx(developer.tenant_id) as tx:
         await service.endpoints_for(tx, developer.tenant_id, "system.test", ids)
         asked = asyncio.create_task(_ask(developer, made, way))
-        await eventually(lambda: _waits(services, asked))
+        await wait_until(lambda: _waits(services, asked))
         await queries.count_triggers(tx, developer.tenant_id, [made["id"]])
     assert (await asked).status_code == (204 if way == "deleted" else 200)
     if way != "deleted":
-        assert (await read(developer, made["id"]))["trigger_count"] == 1
+        assert (await read_subscription(developer, made["id"]))["trigger_count"] == 1
 
 
 async def _waits(services: Services, asked: asyncio.Task[httpx.Response]) -> bool:
-    return asked.done() or bool(await rows(services, _WAITING))
+    return asked.done() or bool(await fetch_rows(services, _WAITING))
 
 
 @each
@@ -63,54 +70,54 @@ async def test_nobody_is_refused_and_nothing_is_left_undone(
     developer: Client, receiver: Receiver, services: Services, courier: object, way: str
 ) -> None:
     for _ in range(5):
-        made = [await to_url(developer, f"{receiver.url}/200") for _ in range(3)]
-        events = [asyncio.create_task(happen(developer)) for _ in range(6)]
+        made = [await subscribe_url(developer, f"{receiver.url}/200") for _ in range(3)]
+        events = [asyncio.create_task(create_agent(developer)) for _ in range(6)]
         answers = await asyncio.gather(*(_ask(developer, one, way) for one in made))
         assert {one.status_code for one in answers} == {204 if way == "deleted" else 200}
         await asyncio.gather(*events)
-        await settled(services, developer.tenant_id)
+        await wait_until_idle(services, developer.tenant_id)
         for one in made:
             await developer.delete(f"{PATH}/{one['id']}")
-    handed = await work_of(services, developer.tenant_id, "events.fan_out")
+    handed = await load_work(services, developer.tenant_id, "events.fan_out")
     assert {row["state"] for row in handed} <= {"done"}
 
 
 async def test_who_deletes_what_somebody_else_just_deleted_finds_nothing(
     developer: Client, services: Services
 ) -> None:
-    made = await to_url(developer, URL)
+    made = await subscribe_url(developer, URL)
     answers = await asyncio.gather(*(_ask(developer, made, "deleted") for _ in range(5)))
     assert Counter(one.status_code for one in answers) == {204: 1, 404: 4}
-    assert len(await log_of(services, developer.tenant_id, "system.subscription.deleted")) == 1
+    assert len(await load_events(services, developer.tenant_id, "system.subscription.deleted")) == 1
 
 
 async def test_who_deletes_a_webhook_that_somebody_else_just_deleted_finds_nothing(
     developer: Client, services: Services
 ) -> None:
     for _ in range(3):
-        path = f"/api/v1/webhooks/{await webhook(developer, URL)}"
+        path = f"/api/v1/webhooks/{await create_webhook_for(developer, URL)}"
         answers = await asyncio.gather(*(developer.delete(path) for _ in range(5)))
         assert Counter(one.status_code for one in answers) == {204: 1, 404: 4}
-    assert len(await log_of(services, developer.tenant_id, "system.webhook.deleted")) == 3
+    assert len(await load_events(services, developer.tenant_id, "system.webhook.deleted")) == 3
 
 
 async def test_two_changes_at_once_are_both_kept(developer: Client) -> None:
-    made = await to_url(developer, URL)
+    made = await subscribe_url(developer, URL)
     first, second = {"filters": {"name": "Ada"}}, {"active": False}
     path = f"{PATH}/{made['id']}"
     await asyncio.gather(developer.put(path, first), developer.put(path, second))
-    after = await read(developer, made["id"])
+    after = await read_subscription(developer, made["id"])
     assert (after["filters"], after["active"]) == ({"name": "Ada"}, False)
 
 
 async def test_a_change_that_is_refused_stops_no_delivery(
     developer: Client, receiver: Receiver, services: Services, courier: object
 ) -> None:
-    made = await to_url(developer, f"{receiver.url}/500")
-    await happened(services, developer)
+    made = await subscribe_url(developer, f"{receiver.url}/500")
+    await create_agent_and_wait(services, developer)
     body = {"action_type": "workflow", "action_config": {"workflow": "wfl_1"}}
     answer = await developer.put(f"{PATH}/{made['id']}", body)
     refused(answer, 422, "validation_error")
-    (work,) = await work_of(services, developer.tenant_id, "webhooks.deliver")
+    (work,) = await load_work(services, developer.tenant_id, "webhooks.deliver")
     assert work["state"] == "pending"
-    assert [row["status"] for row in await deliveries_of(services, developer)] == ["pending"]
+    assert [row["status"] for row in await load_deliveries(services, developer)] == ["pending"]

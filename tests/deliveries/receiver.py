@@ -1,4 +1,4 @@
-"""A server on loopback that takes deliveries, and answers as it is told to."""
+"""A server on loopback that stores the requests that it receives."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from tests.asking import until
 from tests.peer import Handler, Peer
 
 
-class Got(msgspec.Struct, frozen=True):
+class ReceivedRequest(msgspec.Struct, frozen=True):
     path: str
     headers: Any
     body: bytes
@@ -24,16 +24,17 @@ class Got(msgspec.Struct, frozen=True):
 
 
 class Receiver(Peer):
-    """Each path answers in its own way: `/200`, `/500`, `/410`; `/hang`, `/reset`, `/drip`;
-    `/redirect`; `/429?after=7`. `/script/<name>` answers with the codes that were given to it.
+    """The path selects the response: `/200`, `/500`, `/410`; `/hang`, `/reset`, `/drip`;
+    `/redirect`; `/429?after=7`. `/script/<name>` answers with the codes in `scripts`, of which
+    the last one repeats. `/slow/<name>` and `/hang` answer once `released` is set.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.got: list[Got] = []
+        self.requests: list[ReceivedRequest] = []
         self.scripts: dict[str, list[int]] = {}
-        self.at_once: dict[str, int] = {}
-        self.most_at_once: dict[str, int] = {}
+        self.concurrent: dict[str, int] = {}
+        self.max_concurrent: dict[str, int] = {}
         self.released = asyncio.Event()
 
     def routes(self) -> dict[str, Handler]:
@@ -53,64 +54,66 @@ class Receiver(Peer):
         self.released.set()
         await super().close()
 
-    def of(self, path: str) -> list[Got]:
-        return [one for one in self.got if one.path == path]
+    def requests_to(self, path: str) -> list[ReceivedRequest]:
+        return [request for request in self.requests if request.path == path]
 
-    async def wait_for(self, count: int, path: str | None = None, seconds: float = 20) -> list[Got]:
-        def found() -> list[Got]:
-            return self.got if path is None else self.of(path)
+    async def wait_for(
+        self, count: int, path: str | None = None, seconds: float = 20
+    ) -> list[ReceivedRequest]:
+        def matches() -> list[ReceivedRequest]:
+            return self.requests if path is None else self.requests_to(path)
 
-        await until(lambda: len(found()) >= count, seconds)
-        return found()
+        await until(lambda: len(matches()) >= count, seconds)
+        return matches()
 
-    async def _keep(self, request: web.Request) -> bytes:
+    async def _store(self, request: web.Request) -> bytes:
         body = await request.read()
-        self.got.append(Got(request.path, CIMultiDict(request.headers), body))
+        self.requests.append(ReceivedRequest(request.path, CIMultiDict(request.headers), body))
         return body
 
     async def _code(self, request: web.Request) -> web.Response:
-        await self._keep(request)
+        await self._store(request)
         headers = {"Retry-After": request.query["after"]} if "after" in request.query else {}
         code = int(request.match_info["code"])
         return web.Response(status=code, text="noted", headers=headers)
 
     async def _script(self, request: web.Request) -> web.Response:
-        await self._keep(request)
+        await self._store(request)
         codes = self.scripts[request.match_info["name"]]
         return web.Response(status=codes.pop(0) if len(codes) > 1 else codes[0])
 
     async def _echo(self, request: web.Request) -> web.Response:
-        body = await self._keep(request)
+        body = await self._store(request)
         lines = [f"{name}: {value}" for name, value in request.headers.items()]
         return web.Response(text="\n".join(lines) + "\n\n" + body.decode())
 
     async def _redirect(self, request: web.Request) -> web.Response:
-        await self._keep(request)
+        await self._store(request)
         return web.Response(status=302, headers={"Location": f"{self.url}/200/after-redirect"})
 
     async def _hang(self, request: web.Request) -> web.Response:
-        await self._keep(request)
+        await self._store(request)
         await self.released.wait()
         return web.Response()
 
     async def _slow(self, request: web.Request) -> web.Response:
-        """Answers when released; counts how many wait here at the same time."""
+        """Counts how many requests wait at the same time."""
         name = request.match_info["name"]
-        self.at_once[name] = self.at_once.get(name, 0) + 1
-        self.most_at_once[name] = max(self.most_at_once.get(name, 0), self.at_once[name])
-        await self._keep(request)
+        self.concurrent[name] = self.concurrent.get(name, 0) + 1
+        self.max_concurrent[name] = max(self.max_concurrent.get(name, 0), self.concurrent[name])
+        await self._store(request)
         await self.released.wait()
-        self.at_once[name] -= 1
+        self.concurrent[name] -= 1
         return web.Response()
 
     async def _reset(self, request: web.Request) -> web.StreamResponse:
-        await self._keep(request)
+        await self._store(request)
         if request.transport is not None:
             request.transport.abort()
         return web.Response()
 
     async def _drip(self, request: web.Request) -> web.StreamResponse:
-        await self._keep(request)
+        await self._store(request)
         response = web.StreamResponse()
         await response.prepare(request)
         while not self.released.is_set():
@@ -120,10 +123,10 @@ class Receiver(Peer):
 
 
 @asynccontextmanager
-async def receiving() -> AsyncIterator[Receiver]:
-    made = Receiver()
-    await made.start()
+async def run_receiver() -> AsyncIterator[Receiver]:
+    receiver = Receiver()
+    await receiver.start()
     try:
-        yield made
+        yield receiver
     finally:
-        await made.close()
+        await receiver.close()

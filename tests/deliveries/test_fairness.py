@@ -14,8 +14,10 @@ from db.fast import Row
 from db.ledger import WorkRow
 from db.session import ALL_TENANTS
 from tests.asking import until
-from tests.webhooks.receiver import Receiver
-from tests.webhooks.sender import EVENT, PATH, Sender, eventually
+from tests.deliveries.receiver import Receiver
+from tests.deliveries.sender import EVENT, Sender
+from tests.events.database import wait_until
+from tests.webhooks.factories import PATH
 from tests.world import Client, World
 from workers import courier as couriers
 from workers.courier import MAX_DELIVERIES, MAX_PER_ENDPOINT, MAX_PER_TENANT, Courier
@@ -31,8 +33,8 @@ async def neighbour(world: World, services: Services, courier: WorkerProcess) ->
 
 async def _hold_up(sender: Sender, receiver: Receiver, name: str, count: int = 30) -> str:
     """An endpoint that hangs with as many deliveries as it may have at a time, and more due."""
-    webhook_id = await sender.webhook(f"{receiver.url}/slow/{name}")
-    await sender.happen(count)
+    webhook_id = await sender.create_webhook(f"{receiver.url}/slow/{name}")
+    await sender.emit_events(count)
     await receiver.wait_for(MAX_PER_ENDPOINT, f"/slow/{name}")
     return webhook_id
 
@@ -43,51 +45,73 @@ async def _hold_up(sender: Sender, receiver: Receiver, name: str, count: int = 3
 async def test_an_endpoint_that_hangs_does_not_hold_up_another(
     sender: Sender, receiver: Receiver
 ) -> None:
-    hanging = await sender.webhook(f"{receiver.url}/slow/one")
-    other = await sender.webhook(f"{receiver.url}/200")
-    await sender.happen(40)
-    await sender.settled(other, 40)
-    assert await sender.count(hanging, "status = 'pending'") == 40
+    hanging = await sender.create_webhook(f"{receiver.url}/slow/one")
+    other = await sender.create_webhook(f"{receiver.url}/200")
+    await sender.emit_events(40)
+    await sender.wait_until_finished(other, 40)
+    assert await sender.count_deliveries(hanging, "status = 'pending'") == 40
 
 
 async def test_an_endpoint_that_hangs_does_not_hold_up_another_tenant(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
     hanging = await _hold_up(sender, receiver, "two", 60)
-    other = await neighbour.webhook(f"{receiver.url}/200")
-    await neighbour.happen(40)
-    await neighbour.settled(other, 40)
-    assert await sender.count(hanging, "status = 'pending'") == 60
+    other = await neighbour.create_webhook(f"{receiver.url}/200")
+    await neighbour.emit_events(40)
+    await neighbour.wait_until_finished(other, 40)
+    assert await sender.count_deliveries(hanging, "status = 'pending'") == 60
 
 
 async def test_a_long_backlog_does_not_hold_up_a_retry(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
     receiver.scripts["retried"] = [500, 200]
-    other = await neighbour.webhook(f"{receiver.url}/script/retried")
-    await neighbour.happen()
-    await neighbour.attempted(other)
+    other = await neighbour.create_webhook(f"{receiver.url}/script/retried")
+    await neighbour.emit_events()
+    await neighbour.wait_for_attempt(other)
     hanging = await _hold_up(sender, receiver, "backlog", 300)
-    await sender.execute(
+    await sender.run_sql(
         "UPDATE work SET run_at = run_at - interval '1 day' WHERE lane = $1", hanging
     )
-    await neighbour.let_pass(other, 61)
-    assert (await neighbour.attempted(other, 2))["status"] == "delivered"
+    await neighbour.advance_schedule(other, 61)
+    assert (await neighbour.wait_for_attempt(other, 2))["status"] == "delivered"
 
 
 async def test_many_endpoints_of_a_tenant_that_hang_leave_room_for_others(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
-    made = [await sender.webhook(f"{receiver.url}/slow/many-{n}") for n in range(50)]
-    await sender.happen(10)
+    made = [await sender.create_webhook(f"{receiver.url}/slow/many-{n}") for n in range(50)]
+    await sender.emit_events(10)
     await receiver.wait_for(MAX_PER_TENANT)
-    other = await neighbour.webhook(f"{receiver.url}/200")
-    await neighbour.happen(40)
-    await neighbour.settled(other, 40)
-    assert sum(receiver.most_at_once.values()) == MAX_PER_TENANT
+    other = await neighbour.create_webhook(f"{receiver.url}/200")
+    await neighbour.emit_events(40)
+    await neighbour.wait_until_finished(other, 40)
+    assert sum(receiver.max_concurrent.values()) == MAX_PER_TENANT
     receiver.released.set()
     for webhook_id in made:
-        await sender.settled(webhook_id, 10)
+        await sender.wait_until_finished(webhook_id, 10)
+
+
+_LOCK_WORK = "SELECT 1 FROM work WHERE lane = $1 FOR UPDATE"
+
+
+async def test_an_outcome_that_must_wait_keeps_no_other_waiting(
+    sender: Sender, receiver: Receiver, world: World, services: Services, courier: WorkerProcess
+) -> None:
+    webhook_id = await sender.create_webhook(f"{receiver.url}/slow/held")
+    await sender.emit_events()
+    await receiver.wait_for(1, "/slow/held")
+    other = Sender(await world.user(), services, courier)
+    async with services.db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute(_LOCK_WORK, webhook_id)
+        receiver.released.set()
+        theirs = await other.create_webhook(f"{receiver.url}/200")
+        await other.emit_events()
+        await other.wait_until_finished(theirs)
+        assert await sender.count_deliveries(webhook_id, "status = 'pending'") == 1
+    await sender.wait_until_finished(webhook_id)
+    assert await sender.count_deliveries(webhook_id, "status = 'delivered'") == 1
+    assert len(receiver.requests_to("/slow/held")) == 1
 
 
 # One endpoint
@@ -95,15 +119,15 @@ async def test_many_endpoints_of_a_tenant_that_hang_leave_room_for_others(
 
 async def test_an_endpoint_gets_only_so_many_at_a_time(sender: Sender, receiver: Receiver) -> None:
     webhook_id = await _hold_up(sender, receiver, "few", 50)
-    sender.look()
-    other = await sender.webhook(f"{receiver.url}/200")
-    await sender.happen(5)
-    await sender.settled(other, 5)
-    assert receiver.most_at_once["few"] == MAX_PER_ENDPOINT
+    sender.wake_courier()
+    other = await sender.create_webhook(f"{receiver.url}/200")
+    await sender.emit_events(5)
+    await sender.wait_until_finished(other, 5)
+    assert receiver.max_concurrent["few"] == MAX_PER_ENDPOINT
     receiver.released.set()
-    await sender.settled(webhook_id, 55)
-    assert receiver.most_at_once["few"] == MAX_PER_ENDPOINT
-    assert await sender.count(webhook_id, "status = 'delivered' AND attempt = 1") == 55
+    await sender.wait_until_finished(webhook_id, 55)
+    assert receiver.max_concurrent["few"] == MAX_PER_ENDPOINT
+    assert await sender.count_deliveries(webhook_id, "status = 'delivered' AND attempt = 1") == 55
 
 
 async def test_an_endpoint_that_wakes_gets_each_event_once(
@@ -111,8 +135,8 @@ async def test_an_endpoint_that_wakes_gets_each_event_once(
 ) -> None:
     webhook_id = await _hold_up(sender, receiver, "woken", 45)
     receiver.released.set()
-    await sender.settled(webhook_id, 45)
-    counts = Counter(got.json["id"] for got in receiver.of("/slow/woken"))
+    await sender.wait_until_finished(webhook_id, 45)
+    counts = Counter(got.json["id"] for got in receiver.requests_to("/slow/woken"))
     assert set(counts.values()) == {1}
     assert len(counts) == 45
 
@@ -121,28 +145,28 @@ async def test_an_endpoint_that_wakes_gets_each_event_once(
 def seldom(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The courier looks around only when it has a reason to."""
     monkeypatch.setattr(couriers, "_SCAN_SECONDS", 600.0)
-    sender.look()
+    sender.wake_courier()
     yield
     monkeypatch.undo()
-    sender.look()
+    sender.wake_courier()
 
 
 async def test_a_burst_to_one_endpoint_does_not_wait_for_the_clock(
     sender: Sender, receiver: Receiver, seldom: None
 ) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/200")
-    await sender.happen(100)
-    await sender.settled(webhook_id, 100)
-    assert len(receiver.got) == 100
+    webhook_id = await sender.create_webhook(f"{receiver.url}/200")
+    await sender.emit_events(100)
+    await sender.wait_until_finished(webhook_id, 100)
+    assert len(receiver.requests) == 100
 
 
 async def _redelivered_to(sender: Sender, receiver: Receiver, path: str, count: int) -> str:
     """An endpoint whose deliveries all go out once more, at the same time, to another path."""
-    webhook_id = await sender.webhook(f"{receiver.url}/200")
-    await sender.happen(count)
-    await sender.settled(webhook_id, count)
-    await sender.change(webhook_id, url=receiver.url + path)
-    for entry in await sender.listed(webhook_id, per_page=100):
+    webhook_id = await sender.create_webhook(f"{receiver.url}/200")
+    await sender.emit_events(count)
+    await sender.wait_until_finished(webhook_id, count)
+    await sender.update_webhook(webhook_id, url=receiver.url + path)
+    for entry in await sender.list_deliveries(webhook_id, per_page=100):
         await sender.redeliver(webhook_id, entry["id"])
     return webhook_id
 
@@ -151,26 +175,26 @@ async def test_redeliveries_keep_to_the_same_bound(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
     webhook_id = await _redelivered_to(sender, receiver, "/slow/redelivered", 50)
-    other = await neighbour.webhook(f"{receiver.url}/200/other")
-    await neighbour.happen(5)
-    await neighbour.settled(other, 5)
+    other = await neighbour.create_webhook(f"{receiver.url}/200/other")
+    await neighbour.emit_events(5)
+    await neighbour.wait_until_finished(other, 5)
     await receiver.wait_for(MAX_PER_ENDPOINT, "/slow/redelivered")
-    assert receiver.most_at_once["redelivered"] == MAX_PER_ENDPOINT
+    assert receiver.max_concurrent["redelivered"] == MAX_PER_ENDPOINT
     receiver.released.set()
-    await sender.settled(webhook_id, 50)
+    await sender.wait_until_finished(webhook_id, 50)
 
 
 async def test_trials_of_an_endpoint_that_hangs_hold_up_nobody(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/slow/tried")
+    webhook_id = await sender.create_webhook(f"{receiver.url}/slow/tried")
     path, body = f"{PATH}/{webhook_id}/test", {"event_type": EVENT}
     trials = [asyncio.create_task(sender.client.post(path, body)) for _ in range(40)]
     await receiver.wait_for(MAX_PER_ENDPOINT, "/slow/tried")
-    other = await neighbour.webhook(f"{receiver.url}/200")
-    await neighbour.happen(5)
-    await neighbour.settled(other, 5)
-    assert receiver.most_at_once["tried"] == MAX_PER_ENDPOINT
+    other = await neighbour.create_webhook(f"{receiver.url}/200")
+    await neighbour.emit_events(5)
+    await neighbour.wait_until_finished(other, 5)
+    assert receiver.max_concurrent["tried"] == MAX_PER_ENDPOINT
     receiver.released.set()
     answers = await asyncio.gather(*trials)
     assert {answer.json()["status"] for answer in answers} == {"delivered"}
@@ -192,19 +216,19 @@ async def test_a_body_is_written_once_for_all_endpoints(
     monkeypatch.setattr(service, "encode_body", counted)
     monkeypatch.setattr(requests, "encode_body", counted)
     for number in range(50):
-        await sender.webhook(f"{receiver.url}/200/{number}")
-    (event_id,) = await sender.happen()
+        await sender.create_webhook(f"{receiver.url}/200/{number}")
+    (event_id,) = await sender.emit_events()
     await receiver.wait_for(50)
     # The courier that is handed it, and one that looks around just then, may share it.
     assert 1 <= written[event_id] <= 2
-    assert len({got.body for got in receiver.got}) == 1
+    assert len({got.body for got in receiver.requests}) == 1
 
 
 async def test_parcels_of_one_event_share_one_body(
     sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant_id = sender.client.tenant_id
-    made = [await sender.webhook(f"{receiver.url}/200/{n}") for n in range(50)]
+    made = [await sender.create_webhook(f"{receiver.url}/200/{n}") for n in range(50)]
     tx = sender.services.db.begin(tenant_id)
     try:
         told = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, is_routed=False)
@@ -240,7 +264,7 @@ async def _held(sender: Sender, webhook_id: str, count: int) -> list[WorkRow]:
 async def test_what_a_stopping_courier_holds_goes_back_uncounted(
     sender: Sender, receiver: Receiver
 ) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/slow/stopped")
+    webhook_id = await sender.create_webhook(f"{receiver.url}/slow/stopped")
     rows = await _held(sender, webhook_id, 25)
     runner = Runner(sender.services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead)
     stopping = Courier(sender.services, runner)
@@ -254,14 +278,14 @@ async def test_what_a_stopping_courier_holds_goes_back_uncounted(
 
     async def given_back() -> bool:
         sql = "SELECT count(*) FROM work WHERE lease_token = 'lea_' || id AND lane = $1"
-        return bool(await sender.value(sql, webhook_id) == 0)
+        return bool(await sender.fetch_value(sql, webhook_id) == 0)
 
-    await eventually(given_back)
+    await wait_until(given_back)
     receiver.released.set()
-    await sender.settled(webhook_id, 25)
-    assert await sender.count(webhook_id, "status = 'delivered' AND attempt = 1") == 25
+    await sender.wait_until_finished(webhook_id, 25)
+    assert await sender.count_deliveries(webhook_id, "status = 'delivered' AND attempt = 1") == 25
     sql = "SELECT array_agg(DISTINCT attempt) FROM work WHERE lane = $1"
-    assert await sender.value(sql, webhook_id) == [1]
+    assert await sender.fetch_value(sql, webhook_id) == [1]
 
 
 def test_the_bounds_leave_room_for_each_other() -> None:

@@ -6,15 +6,17 @@ import pytest
 
 from app.domain.deliveries import sending
 from tests.asking import refused
-from tests.webhooks.receiver import Receiver
-from tests.webhooks.sender import EVENT, PATH, Sender, eventually
+from tests.deliveries.receiver import Receiver
+from tests.deliveries.sender import EVENT, Sender
+from tests.events.database import wait_until
+from tests.webhooks.factories import PATH
 
 
 async def _once(sender: Sender, url: str) -> tuple[str, str]:
     """An endpoint with one delivery, tried once."""
-    webhook_id = await sender.webhook(url)
-    await sender.happen()
-    return webhook_id, (await sender.attempted(webhook_id))["id"]
+    webhook_id = await sender.create_webhook(url)
+    await sender.emit_events()
+    return webhook_id, (await sender.wait_for_attempt(webhook_id))["id"]
 
 
 async def test_what_was_delivered_is_delivered_once_more(
@@ -24,10 +26,10 @@ async def test_what_was_delivered_is_delivered_once_more(
     answer = await sender.redeliver(webhook_id, delivery_id)
     assert (answer["id"], answer["status"], answer["attempt"]) == (delivery_id, "pending", 1)
     assert (answer["finished_at"], answer["next_attempt_at"] is None) == (None, False)
-    delivery = await sender.attempted(webhook_id, 2)
+    delivery = await sender.wait_for_attempt(webhook_id, 2)
     assert (delivery["id"], delivery["status"]) == (delivery_id, "delivered")
     assert [one["attempt"] for one in delivery["attempts"]] == [2, 1]
-    first, second = receiver.got
+    first, second = receiver.requests
     assert first.body == second.body
     assert second.headers["X-Service-Retry-Count"] == "1"
 
@@ -38,17 +40,17 @@ async def test_what_failed_for_good_has_all_its_attempts_again(
     receiver.scripts["again"] = [500] * 10 + [200]
     webhook_id, delivery_id = await _once(sender, f"{receiver.url}/script/again")
     for number in range(1, 7):
-        await sender.attempted(webhook_id, number)
-        await sender.let_pass(webhook_id, 100_000)
-    assert (await sender.attempted(webhook_id, 7))["status"] == "failed"
+        await sender.wait_for_attempt(webhook_id, number)
+        await sender.advance_schedule(webhook_id, 100_000)
+    assert (await sender.wait_for_attempt(webhook_id, 7))["status"] == "failed"
     await sender.redeliver(webhook_id, delivery_id)
     for number in range(8, 11):
-        assert (await sender.attempted(webhook_id, number))["status"] == "pending"
-        await sender.let_pass(webhook_id, 100_000)
-    delivery = await sender.attempted(webhook_id, 11)
+        assert (await sender.wait_for_attempt(webhook_id, number))["status"] == "pending"
+        await sender.advance_schedule(webhook_id, 100_000)
+    delivery = await sender.wait_for_attempt(webhook_id, 11)
     assert (delivery["status"], delivery["error"]) == ("delivered", None)
     assert [one["attempt"] for one in delivery["attempts"]] == list(range(11, 0, -1))
-    assert len(await sender.listed(webhook_id)) == 1
+    assert len(await sender.list_deliveries(webhook_id)) == 1
 
 
 async def test_what_waits_for_its_next_attempt_comes_earlier(
@@ -57,47 +59,47 @@ async def test_what_waits_for_its_next_attempt_comes_earlier(
     receiver.scripts["earlier"] = [500, 500, 200]
     webhook_id, delivery_id = await _once(sender, f"{receiver.url}/script/earlier")
     await sender.redeliver(webhook_id, delivery_id)
-    delivery = await sender.attempted(webhook_id, 2)
+    delivery = await sender.wait_for_attempt(webhook_id, 2)
     assert delivery["status"] == "pending"
-    row = await sender.work(webhook_id)
+    row = await sender.read_work(webhook_id)
     assert (row["attempt"], row["state"]) == (2, "pending")
-    assert await sender.value("SELECT count(*) FROM work WHERE lane = $1", webhook_id) == 1
+    assert await sender.fetch_value("SELECT count(*) FROM work WHERE lane = $1", webhook_id) == 1
 
 
 async def test_what_is_on_its_way_is_not_sent_beside_itself(
     sender: Sender, receiver: Receiver
 ) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/slow/once")
-    await sender.happen()
+    webhook_id = await sender.create_webhook(f"{receiver.url}/slow/once")
+    await sender.emit_events()
     await receiver.wait_for(1)
-    (entry,) = await sender.listed(webhook_id)
+    (entry,) = await sender.list_deliveries(webhook_id)
     await sender.redeliver(webhook_id, entry["id"])
     receiver.released.set()
-    await sender.settled(webhook_id)
-    assert (await sender.attempted(webhook_id))["attempt"] == 1
-    assert len(receiver.got) == 1
+    await sender.wait_until_finished(webhook_id)
+    assert (await sender.wait_for_attempt(webhook_id))["attempt"] == 1
+    assert len(receiver.requests) == 1
 
 
 async def test_many_at_once_are_one_record(sender: Sender, receiver: Receiver) -> None:
     webhook_id, delivery_id = await _once(sender, f"{receiver.url}/200")
     await asyncio.gather(*(sender.redeliver(webhook_id, delivery_id) for _ in range(10)))
-    await sender.settled(webhook_id)
-    delivery = await sender.attempted(webhook_id, 2)
+    await sender.wait_until_finished(webhook_id)
+    delivery = await sender.wait_for_attempt(webhook_id, 2)
     numbers = [one["attempt"] for one in delivery["attempts"]]
     assert numbers == list(range(delivery["attempt"], 0, -1))
-    assert len(receiver.got) == len(numbers)
-    assert len(await sender.listed(webhook_id)) == 1
+    assert len(receiver.requests) == len(numbers)
+    assert len(await sender.list_deliveries(webhook_id)) == 1
 
 
 async def test_an_inactive_webhook_gets_nothing_once_more(
     sender: Sender, receiver: Receiver
 ) -> None:
     webhook_id, delivery_id = await _once(sender, f"{receiver.url}/200")
-    await sender.change(webhook_id, active=False)
+    await sender.update_webhook(webhook_id, active=False)
     path = f"{PATH}/{webhook_id}/executions/{delivery_id}/redeliver"
     error = refused(await sender.client.post(path), 409, "webhook_inactive")
     assert "active" in error["message"]
-    delivery = await sender.full(webhook_id, delivery_id)
+    delivery = await sender.read_delivery(webhook_id, delivery_id)
     assert (delivery["status"], delivery["attempt"]) == ("delivered", 1)
 
 
@@ -107,9 +109,9 @@ async def test_the_same_key_redelivers_once(sender: Sender, receiver: Receiver) 
     for _ in range(3):
         answer = await sender.client.post(path, headers={"Idempotency-Key": "one-of-a-kind"})
         assert answer.status_code == 202
-        await sender.settled(webhook_id)
-    assert (await sender.attempted(webhook_id, 2))["attempt"] == 2
-    assert len(receiver.got) == 2
+        await sender.wait_until_finished(webhook_id)
+    assert (await sender.wait_for_attempt(webhook_id, 2))["attempt"] == 2
+    assert len(receiver.requests) == 2
 
 
 async def test_a_redelivery_that_finds_it_gone_switches_it_off(
@@ -118,16 +120,16 @@ async def test_a_redelivery_that_finds_it_gone_switches_it_off(
     receiver.scripts["left"] = [200, 410]
     webhook_id, delivery_id = await _once(sender, f"{receiver.url}/script/left")
     await sender.redeliver(webhook_id, delivery_id)
-    delivery = await sender.attempted(webhook_id, 2)
+    delivery = await sender.wait_for_attempt(webhook_id, 2)
     assert (delivery["status"], delivery["response_code"]) == ("failed", 410)
-    assert (await sender.shown(webhook_id))["disabled_reason"] == "gone"
+    assert (await sender.read_webhook(webhook_id))["disabled_reason"] == "gone"
 
 
 async def test_a_second_event_has_a_second_record(sender: Sender, receiver: Receiver) -> None:
     webhook_id, _ = await _once(sender, f"{receiver.url}/200")
-    await sender.happen()
-    await sender.settled(webhook_id, 2)
-    found = await sender.listed(webhook_id)
+    await sender.emit_events()
+    await sender.wait_until_finished(webhook_id, 2)
+    found = await sender.list_deliveries(webhook_id)
     assert len({one["event_id"] for one in found}) == 2
 
 
@@ -138,41 +140,41 @@ async def test_a_trial_that_failed_can_be_redelivered_by_the_schedule(
     sender: Sender, receiver: Receiver
 ) -> None:
     receiver.scripts["trial"] = [500, 500, 200]
-    webhook_id = await sender.webhook(f"{receiver.url}/script/trial")
+    webhook_id = await sender.create_webhook(f"{receiver.url}/script/trial")
     answer = await sender.client.post(f"{PATH}/{webhook_id}/test", {"event_type": EVENT})
     assert answer.json()["status"] == "failed"
     await sender.redeliver(webhook_id, answer.json()["id"])
-    delivery = await sender.attempted(webhook_id, 2)
+    delivery = await sender.wait_for_attempt(webhook_id, 2)
     assert delivery["status"] == "pending"
     assert delivery["next_attempt_at"] is not None
-    await sender.let_pass(webhook_id, 100)
-    assert (await sender.attempted(webhook_id, 3))["status"] == "delivered"
+    await sender.advance_schedule(webhook_id, 100)
+    assert (await sender.wait_for_attempt(webhook_id, 3))["status"] == "delivered"
 
 
 async def test_a_test_event_is_tried_again_like_any_other(
     sender: Sender, receiver: Receiver
 ) -> None:
     receiver.scripts["tested"] = [500, 200]
-    webhook_id = await sender.webhook(f"{receiver.url}/script/tested")
+    webhook_id = await sender.create_webhook(f"{receiver.url}/script/tested")
     body = {"event_type": EVENT, "data": {"note": "hello"}}
     answer = await sender.client.post("/api/v1/events/test", body)
     assert answer.status_code in {200, 202}, answer.text
-    delivery = await sender.attempted(webhook_id)
+    delivery = await sender.wait_for_attempt(webhook_id)
     assert (delivery["status"], delivery["next_attempt_at"] is None) == ("pending", False)
-    await sender.let_pass(webhook_id, 100)
-    assert (await sender.attempted(webhook_id, 2))["status"] == "delivered"
+    await sender.advance_schedule(webhook_id, 100)
+    assert (await sender.wait_for_attempt(webhook_id, 2))["status"] == "delivered"
 
 
 async def test_a_test_event_that_failed_at_every_attempt_is_failed(
     sender: Sender, receiver: Receiver
 ) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/500")
+    webhook_id = await sender.create_webhook(f"{receiver.url}/500")
     body = {"event_type": EVENT, "data": {"note": "hello"}}
     await sender.client.post("/api/v1/events/test", body)
     for number in range(1, 7):
-        await sender.attempted(webhook_id, number)
-        await sender.let_pass(webhook_id, 100_000)
-    delivery = await sender.attempted(webhook_id, 7)
+        await sender.wait_for_attempt(webhook_id, number)
+        await sender.advance_schedule(webhook_id, 100_000)
+    delivery = await sender.wait_for_attempt(webhook_id, 7)
     assert (delivery["status"], delivery["next_attempt_at"]) == ("failed", None)
 
 
@@ -180,7 +182,7 @@ async def test_a_trial_of_an_endpoint_that_hangs_is_a_failed_delivery(
     sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sending, "TIMEOUT_SECONDS", 0.3)
-    webhook_id = await sender.webhook(f"{receiver.url}/hang")
+    webhook_id = await sender.create_webhook(f"{receiver.url}/hang")
     answer = await sender.client.post(f"{PATH}/{webhook_id}/test", {"event_type": EVENT})
     assert answer.status_code == 200
     assert (answer.json()["status"], answer.json()["attempt"]) == ("failed", 1)
@@ -192,14 +194,14 @@ async def test_a_delivery_whose_event_is_forgotten_leaves_no_work(
 ) -> None:
     webhook_id, _ = await _once(sender, f"{receiver.url}/500")
     tenant_id = sender.client.tenant_id
-    await sender.execute(
+    await sender.run_sql(
         "DELETE FROM event_log WHERE tenant_id = $1 AND type = $2", tenant_id, EVENT
     )
-    await sender.let_pass(webhook_id, 100)
+    await sender.advance_schedule(webhook_id, 100)
 
     async def done() -> bool:
-        return bool((await sender.work(webhook_id))["state"] == "done")
+        return bool((await sender.read_work(webhook_id))["state"] == "done")
 
-    await eventually(done)
-    assert await sender.listed(webhook_id) == []
-    assert len(receiver.got) == 1
+    await wait_until(done)
+    assert await sender.list_deliveries(webhook_id) == []
+    assert len(receiver.requests) == 1

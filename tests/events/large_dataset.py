@@ -1,6 +1,6 @@
 """Many events of one tenant, and as many deliveries of one webhook.
 
-Another tenant was there before and has as many: its rows lie first in the tables.
+Another tenant has as many rows, which were inserted first.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from app.services import Services
 from db.session import ALL_TENANTS
 from tests.world import Client, World
 
-# Long before anything that another test writes, so that nobody meets these rows by chance.
+# Before the rows of all other tests, so that they do not list these rows.
 START = datetime(1999, 1, 1, tzinfo=UTC)
 BEFORE = START - timedelta(days=30)
 END = START + timedelta(days=1)
@@ -19,7 +19,7 @@ COUNT = 24_000
 COMMON, RARE = "many.common", "many.rare"
 BIG = "cor_many_big"
 
-# Three at a time share a moment; one in five hundred is of the rare type; a quarter is one chain.
+# Three events share a moment; one in 500 has the rare type; a quarter has one correlation id.
 _EVENTS = """
 INSERT INTO event_log (tenant_id, id, type, correlation_id, data, created_at)
 SELECT $1::text, 'evt_many_' || $1::text || lpad(((n * 7919) % $2::int)::text, 6, '0'),
@@ -39,8 +39,8 @@ FROM event_log WHERE tenant_id = $1::text AND type IN ('many.common', 'many.rare
 """
 
 
-class Written(msgspec.Struct, frozen=True):
-    """A row as it was written, to look for by hand."""
+class StoredRow(msgspec.Struct, frozen=True):
+    """A row of the dataset, to filter in Python. `kind` is an event type or a status."""
 
     id: str
     kind: str
@@ -48,27 +48,27 @@ class Written(msgspec.Struct, frozen=True):
     at: datetime
 
 
-class Many(msgspec.Struct):
-    elder: Client
+class LargeDataset(msgspec.Struct):
+    other_owner: Client
     owner: Client
     webhook_id: str
-    events: list[Written]
-    deliveries: list[Written]
+    events: list[StoredRow]
+    deliveries: list[StoredRow]
 
 
-async def written(world: World) -> Many:
-    elder, owner = [await world.user("tenant_admin") for _ in range(2)]
-    await _fill(world.services, elder, BEFORE)
-    webhook_id = await _fill(world.services, owner, START)
+async def create_dataset(world: World) -> LargeDataset:
+    other_owner, owner = [await world.user("tenant_admin") for _ in range(2)]
+    await _insert_rows(world.services, other_owner, BEFORE)
+    webhook_id = await _insert_rows(world.services, owner, START)
     async with world.services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute("ANALYZE event_log, deliveries, tenants")
-    events = await _rows(world.services, "event_log", "type", owner.tenant_id)
-    deliveries = await _rows(world.services, "deliveries", "status", owner.tenant_id)
-    return Many(elder, owner, webhook_id, events, deliveries)
+    events = await _load_rows(world.services, "event_log", "type", owner.tenant_id)
+    deliveries = await _load_rows(world.services, "deliveries", "status", owner.tenant_id)
+    return LargeDataset(other_owner, owner, webhook_id, events, deliveries)
 
 
-async def _fill(services: Services, owner: Client, start: datetime) -> str:
-    """Gives the webhook that everything was delivered to."""
+async def _insert_rows(services: Services, owner: Client, start: datetime) -> str:
+    """Returns the id of the webhook that has the deliveries."""
     body = {"url": "http://127.0.0.1:9/", "events": ["system.test"]}
     webhook_id: str = (await owner.post("/api/v1/webhooks", body)).json()["id"]
     async with services.db.tx(ALL_TENANTS) as tx:
@@ -78,19 +78,19 @@ async def _fill(services: Services, owner: Client, start: datetime) -> str:
     return webhook_id
 
 
-async def _rows(services: Services, table: str, kind: str, tenant: str) -> list[Written]:
-    """The newest first, put in order here."""
+async def _load_rows(services: Services, table: str, kind: str, tenant: str) -> list[StoredRow]:
+    """Returns the rows, the newest first, sorted in Python."""
     sql = f"SELECT id, {kind}, correlation_id, created_at FROM {table} WHERE tenant_id = $1"
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        found = [Written(*row) for row in await (await tx.raw()).fetch(sql, tenant)]
-    old = [row for row in found if row.at < END]
-    return sorted(old, key=lambda row: (row.at, row.id), reverse=True)
+        rows = [StoredRow(*row) for row in await (await tx.raw()).fetch(sql, tenant)]
+    dataset_rows = [row for row in rows if row.at < END]
+    return sorted(dataset_rows, key=lambda row: (row.at, row.id), reverse=True)
 
 
-async def forgotten(services: Services, many: Many) -> None:
-    theirs = [many.elder.tenant_id, many.owner.tenant_id]
+async def delete_dataset(services: Services, dataset: LargeDataset) -> None:
+    tenant_ids = [dataset.other_owner.tenant_id, dataset.owner.tenant_id]
     async with services.db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
         for table in ("deliveries", "event_log"):
-            await raw.execute(f"DELETE FROM {table} WHERE tenant_id = ANY($1)", theirs)
+            await raw.execute(f"DELETE FROM {table} WHERE tenant_id = ANY($1)", tenant_ids)
         await raw.execute("ANALYZE event_log, deliveries")

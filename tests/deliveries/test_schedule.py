@@ -12,8 +12,9 @@ import pytest
 from app.domain.deliveries import sending, signing
 from app.domain.deliveries.sending import Attempt, NextStep, next_step
 from app.kit import clock
-from tests.webhooks.receiver import Got, Receiver
-from tests.webhooks.sender import PATH, Sender
+from tests.deliveries.receiver import ReceivedRequest, Receiver
+from tests.deliveries.sender import Sender
+from tests.webhooks.factories import PATH
 
 DELAYS = (0, 60, 300, 1800, 7200, 28800, 86400)
 NOW = datetime(2030, 5, 1, 12, 0, tzinfo=UTC)
@@ -88,7 +89,7 @@ def test_the_shorter_of_schedule_and_bound_counts(delays: tuple[int, ...], most:
 # The whole way
 
 
-def _verify(sender: Sender, webhook_id: str, got: Got) -> int:
+def _verify(sender: Sender, webhook_id: str, got: ReceivedRequest) -> int:
     """When it was signed."""
     stamp = int(got.headers["X-Service-Timestamp"])
     expected = signing.signature(sender.secrets[webhook_id], stamp, got.body)
@@ -99,7 +100,7 @@ def _verify(sender: Sender, webhook_id: str, got: Got) -> int:
 
 async def _waits(sender: Sender, delivery: dict[str, Any], webhook_id: str) -> float:
     """What the ledger has it wait, counted from when the outcome was written."""
-    row = await sender.work(webhook_id)
+    row = await sender.read_work(webhook_id)
     assert row["state"] == "pending"
     assert datetime.fromisoformat(delivery["next_attempt_at"]) == row["run_at"]
     told = datetime.fromisoformat(delivery["attempts"][0]["created_at"])
@@ -108,39 +109,39 @@ async def _waits(sender: Sender, delivery: dict[str, Any], webhook_id: str) -> f
 
 
 async def test_seven_attempts_each_at_its_time(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/500")
-    await sender.happen()
+    webhook_id = await sender.create_webhook(f"{receiver.url}/500")
+    await sender.emit_events()
     for number in range(1, 7):
-        delivery = await sender.attempted(webhook_id, number)
+        delivery = await sender.wait_for_attempt(webhook_id, number)
         assert delivery["status"] == "pending"
         waits = await _waits(sender, delivery, webhook_id)
         assert DELAYS[number] <= waits < DELAYS[number] + 30
-        await sender.let_pass(webhook_id, waits + 1)
-    delivery = await sender.attempted(webhook_id, 7)
+        await sender.advance_schedule(webhook_id, waits + 1)
+    delivery = await sender.wait_for_attempt(webhook_id, 7)
     assert (delivery["status"], delivery["next_attempt_at"]) == ("failed", None)
     assert delivery["finished_at"] is not None
     assert [one["attempt"] for one in delivery["attempts"]] == [7, 6, 5, 4, 3, 2, 1]
     assert {one["response_code"] for one in delivery["attempts"]} == {500}
-    assert len(receiver.got) == 7
+    assert len(receiver.requests) == 7
 
 
 async def test_before_its_time_nothing_is_sent(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/500")
-    await sender.happen()
-    await sender.attempted(webhook_id)
-    await sender.let_pass(webhook_id, 30)
+    webhook_id = await sender.create_webhook(f"{receiver.url}/500")
+    await sender.emit_events()
+    await sender.wait_for_attempt(webhook_id)
+    await sender.advance_schedule(webhook_id, 30)
     assert sender.process.courier is not None
     await sender.process.courier.scan()
-    assert (await sender.work(webhook_id))["state"] == "pending"
-    assert len(receiver.got) == 1
+    assert (await sender.read_work(webhook_id))["state"] == "pending"
+    assert len(receiver.requests) == 1
 
 
 async def test_the_last_failure_is_told(sender: Sender, receiver: Receiver) -> None:
     (event_id,), webhook_id = await _fail_for_good(sender, f"{receiver.url}/500")
-    row = await sender.work(webhook_id)
+    row = await sender.read_work(webhook_id)
     assert (row["state"], row["attempt"]) == ("dead", 7)
-    (dead,) = await sender.told("system.work.dead")
-    delivery = await sender.attempted(webhook_id)
+    (dead,) = await sender.list_events("system.work.dead")
+    delivery = await sender.wait_for_attempt(webhook_id)
     assert dead["data"] == {
         "work_id": row["id"],
         "kind": "webhooks.deliver",
@@ -153,91 +154,91 @@ async def test_the_last_failure_is_told(sender: Sender, receiver: Receiver) -> N
 
 
 async def _fail_for_good(sender: Sender, url: str) -> tuple[list[str], str]:
-    webhook_id = await sender.webhook(url)
-    made = await sender.happen()
+    webhook_id = await sender.create_webhook(url)
+    made = await sender.emit_events()
     for number in range(1, 7):
-        await sender.attempted(webhook_id, number)
-        await sender.let_pass(webhook_id, 100_000)
-    await sender.attempted(webhook_id, 7)
+        await sender.wait_for_attempt(webhook_id, number)
+        await sender.advance_schedule(webhook_id, 100_000)
+    await sender.wait_for_attempt(webhook_id, 7)
     return made, webhook_id
 
 
 async def test_a_delivery_that_failed_for_good_rests(sender: Sender, receiver: Receiver) -> None:
     _, webhook_id = await _fail_for_good(sender, f"{receiver.url}/500")
-    await sender.let_pass(webhook_id, 1_000_000)
+    await sender.advance_schedule(webhook_id, 1_000_000)
     assert sender.process.courier is not None
     await sender.process.courier.scan()
-    assert (await sender.work(webhook_id))["state"] == "dead"
-    assert len(receiver.got) == 7
+    assert (await sender.read_work(webhook_id))["state"] == "dead"
+    assert len(receiver.requests) == 7
 
 
 async def test_each_attempt_is_signed_anew(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/500")
+    webhook_id = await sender.create_webhook(f"{receiver.url}/500")
     start = datetime.now(UTC).replace(microsecond=0)
     for number in range(1, 8):
         with clock.frozen(start + timedelta(hours=number)):
             if number == 1:
-                await sender.happen()
+                await sender.emit_events()
             else:
-                await sender.let_pass(webhook_id, 100_000)
+                await sender.advance_schedule(webhook_id, 100_000)
             await receiver.wait_for(number)
-        await sender.attempted(webhook_id, number)
-    stamps = [_verify(sender, webhook_id, got) for got in receiver.got]
+        await sender.wait_for_attempt(webhook_id, number)
+    stamps = [_verify(sender, webhook_id, got) for got in receiver.requests]
     assert stamps == [int(start.timestamp()) + 3600 * number for number in range(1, 8)]
 
 
 async def test_each_attempt_is_of_the_same_bytes(sender: Sender, receiver: Receiver) -> None:
     (event_id,), _ = await _fail_for_good(sender, f"{receiver.url}/500")
-    assert len({got.body for got in receiver.got}) == 1
-    assert {got.headers["X-Service-Event-Id"] for got in receiver.got} == {event_id}
-    assert {got.headers["webhook-id"] for got in receiver.got} == {event_id}
+    assert len({got.body for got in receiver.requests}) == 1
+    assert {got.headers["X-Service-Event-Id"] for got in receiver.requests} == {event_id}
+    assert {got.headers["webhook-id"] for got in receiver.requests} == {event_id}
 
 
 async def test_retries_are_counted_in_a_header(sender: Sender, receiver: Receiver) -> None:
     await _fail_for_good(sender, f"{receiver.url}/500")
-    counts = [got.headers.get("X-Service-Retry-Count") for got in receiver.got]
+    counts = [got.headers.get("X-Service-Retry-Count") for got in receiver.requests]
     assert counts == [None, "1", "2", "3", "4", "5", "6"]
 
 
 async def test_a_success_stops_the_retries(sender: Sender, receiver: Receiver) -> None:
     receiver.scripts["mended"] = [500, 503, 200]
-    webhook_id = await sender.webhook(f"{receiver.url}/script/mended")
-    await sender.happen()
+    webhook_id = await sender.create_webhook(f"{receiver.url}/script/mended")
+    await sender.emit_events()
     for number in (1, 2):
-        await sender.attempted(webhook_id, number)
-        await sender.let_pass(webhook_id, 100_000)
-    delivery = await sender.attempted(webhook_id, 3)
+        await sender.wait_for_attempt(webhook_id, number)
+        await sender.advance_schedule(webhook_id, 100_000)
+    delivery = await sender.wait_for_attempt(webhook_id, 3)
     assert (delivery["status"], delivery["response_code"]) == ("delivered", 200)
     assert delivery["error"] is None
     codes = [(one["status"], one["response_code"]) for one in delivery["attempts"]]
     assert codes == [("delivered", 200), ("failed", 503), ("failed", 500)]
-    assert (await sender.work(webhook_id))["state"] == "done"
-    assert await sender.told("system.work.dead") == []
+    assert (await sender.read_work(webhook_id))["state"] == "done"
+    assert await sender.list_events("system.work.dead") == []
 
 
 async def test_a_secret_rotated_between_attempts_signs_the_next(
     sender: Sender, receiver: Receiver
 ) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/500")
-    await sender.happen()
-    await sender.attempted(webhook_id)
+    webhook_id = await sender.create_webhook(f"{receiver.url}/500")
+    await sender.emit_events()
+    await sender.wait_for_attempt(webhook_id)
     old = sender.secrets[webhook_id]
     answer = await sender.client.post(f"{PATH}/{webhook_id}/rotate-secret")
     sender.secrets[webhook_id] = answer.json()["secret"]
-    await sender.let_pass(webhook_id, 100)
-    await sender.attempted(webhook_id, 2)
-    stamp = _verify(sender, webhook_id, receiver.got[1])
-    before = signing.signature(old, stamp, receiver.got[1].body)
-    assert receiver.got[1].headers["X-Service-Signature-Previous"] == before
+    await sender.advance_schedule(webhook_id, 100)
+    await sender.wait_for_attempt(webhook_id, 2)
+    stamp = _verify(sender, webhook_id, receiver.requests[1])
+    before = signing.signature(old, stamp, receiver.requests[1].body)
+    assert receiver.requests[1].headers["X-Service-Signature-Previous"] == before
 
 
 async def test_a_new_address_gets_the_next_attempt(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await sender.webhook(f"{receiver.url}/500")
-    await sender.happen()
-    await sender.attempted(webhook_id)
-    await sender.change(webhook_id, url=f"{receiver.url}/200/moved")
-    await sender.let_pass(webhook_id, 100)
-    delivery = await sender.attempted(webhook_id, 2)
+    webhook_id = await sender.create_webhook(f"{receiver.url}/500")
+    await sender.emit_events()
+    await sender.wait_for_attempt(webhook_id)
+    await sender.update_webhook(webhook_id, url=f"{receiver.url}/200/moved")
+    await sender.advance_schedule(webhook_id, 100)
+    delivery = await sender.wait_for_attempt(webhook_id, 2)
     assert delivery["status"] == "delivered"
     urls = [one["url"] for one in delivery["attempts"]]
     assert urls == [f"{receiver.url}/200/moved", f"{receiver.url}/500"]
@@ -247,9 +248,9 @@ async def test_a_new_address_gets_the_next_attempt(sender: Sender, receiver: Rec
 
 
 async def _asked_for(sender: Sender, receiver: Receiver, code: int, asked: str) -> float:
-    webhook_id = await sender.webhook(f"{receiver.url}/{code}?after={quote(asked)}")
-    await sender.happen()
-    return await _waits(sender, await sender.attempted(webhook_id), webhook_id)
+    webhook_id = await sender.create_webhook(f"{receiver.url}/{code}?after={quote(asked)}")
+    await sender.emit_events()
+    return await _waits(sender, await sender.wait_for_attempt(webhook_id), webhook_id)
 
 
 @pytest.mark.parametrize("code", [429, 503])

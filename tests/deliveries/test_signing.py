@@ -17,8 +17,9 @@ from standardwebhooks import webhooks as standard
 
 from app.domain.deliveries import signing
 from app.kit import clock
-from tests.webhooks import hooks
-from tests.webhooks.receiver import Got, Receiver
+from tests.deliveries.receiver import ReceivedRequest, Receiver
+from tests.events.factories import create_agent
+from tests.webhooks.factories import PATH, create_webhook, send_test_event, wait_for_attempt
 from tests.world import Client
 from workers.main import WorkerProcess
 
@@ -129,15 +130,15 @@ VERIFIERS: list[Callable[[str], Verifier]] = [standard.Webhook, svix.webhooks.We
 REFUSALS = (standard.WebhookVerificationError, svix.webhooks.WebhookVerificationError)
 
 
-async def _sent(developer: Client, receiver: Receiver) -> tuple[str, Got]:
+async def _sent(developer: Client, receiver: Receiver) -> tuple[str, ReceivedRequest]:
     """A delivery of a real event, and the secret that it is signed with."""
-    made = await hooks.create(developer, url=f"{receiver.url}/200")
-    await hooks.make_agent(developer)
+    made = await create_webhook(developer, url=f"{receiver.url}/200")
+    await create_agent(developer)
     (got,) = await receiver.wait_for(1)
     return made["secret"], got
 
 
-def _ours(secret: str, got: Got, body: bytes | None = None) -> str:
+def _ours(secret: str, got: ReceivedRequest, body: bytes | None = None) -> str:
     content = (
         got.headers["X-Service-Timestamp"].encode() + b"." + (got.body if body is None else body)
     )
@@ -216,9 +217,9 @@ async def test_a_delivery_from_an_hour_ago_is_refused_as_too_old(
     receiver: Receiver,
     verifier: Callable[[str], Verifier],
 ) -> None:
-    made = await hooks.create(developer, url=f"{receiver.url}/200")
+    made = await create_webhook(developer, url=f"{receiver.url}/200")
     with clock.frozen(datetime.fromtimestamp(int(time.time()) - 3600, UTC)):
-        await hooks.try_out(developer, made["id"])
+        await send_test_event(developer, made["id"])
     (got,) = await receiver.wait_for(1)
     assert got.headers["X-Service-Signature"] == _ours(made["secret"], got)
     with pytest.raises(REFUSALS, match="too old"):
@@ -229,12 +230,12 @@ async def test_each_attempt_is_signed_anew_over_the_same_body(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     receiver.scripts["anew"] = [500, 200]
-    made = await hooks.create(developer, url=f"{receiver.url}/script/anew")
+    made = await create_webhook(developer, url=f"{receiver.url}/script/anew")
     past = datetime.fromtimestamp(int(time.time()) - 100, UTC)
     with clock.frozen(past):
-        await hooks.make_agent(developer)
-        delivery = await hooks.attempted(developer, made["id"])
-    path = f"{hooks.PATH}/{made['id']}/executions/{delivery['id']}/redeliver"
+        await create_agent(developer)
+        delivery = await wait_for_attempt(developer, made["id"])
+    path = f"{PATH}/{made['id']}/executions/{delivery['id']}/redeliver"
     assert (await developer.post(path)).status_code == 202
     first, second = await receiver.wait_for(2)
     assert first.headers["X-Service-Timestamp"] == str(int(past.timestamp()))
@@ -248,10 +249,12 @@ async def test_each_attempt_is_signed_anew_over_the_same_body(
 async def test_two_webhooks_get_the_same_event_under_their_own_secrets(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    made = {name: await hooks.create(developer, url=f"{receiver.url}/200/{name}") for name in "ab"}
-    await hooks.make_agent(developer)
+    made = {
+        name: await create_webhook(developer, url=f"{receiver.url}/200/{name}") for name in "ab"
+    }
+    await create_agent(developer)
     await receiver.wait_for(2)
     for name, hook in made.items():
-        (got,) = receiver.of(f"/200/{name}")
+        (got,) = receiver.requests_to(f"/200/{name}")
         assert got.headers["X-Service-Signature"] == _ours(hook["secret"], got)
-    assert receiver.got[0].body == receiver.got[1].body
+    assert receiver.requests[0].body == receiver.requests[1].body

@@ -1,0 +1,37 @@
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from litestar import Litestar
+
+from app import container
+from app.services import Services
+from tests.deliveries.receiver import Receiver, run_receiver
+from tests.deliveries.sender import Sender
+from tests.stores import Stores
+from tests.world import Client
+from workers.main import WorkerProcess
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with run_receiver() as receiver:
+        yield receiver
+
+
+# Of the package's scope: other folders test mails and work that no worker has taken yet.
+@pytest.fixture(scope="package")
+async def courier(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
+    """Runs a worker that fans out events and delivers them, within this process."""
+    services = container.build(stores.settings)
+    process = WorkerProcess(services, ["deliveries", "default"])
+    running = asyncio.create_task(process.run())
+    yield process
+    process.stopped.set()
+    await running
+    await services.close()
+
+
+@pytest.fixture
+def sender(developer: Client, services: Services, courier: WorkerProcess) -> Sender:
+    return Sender(developer, services, courier)

@@ -1,0 +1,344 @@
+"""A function for each event type that emits it, over HTTP or through a worker."""
+
+from typing import Any
+
+from aiohttp import web
+
+from app.domain.chat import conversations
+from app.domain.events.service import emit_dead
+from tests.events import user_emitters
+from tests.events.database import load_events, run_sql, wait_until, wait_until_idle
+from tests.events.emitter_context import EmitterContext
+from tests.events.responses import post_json, read_json
+from tests.events.user_emitters import Emitter
+from tests.model_server import Reply
+from tests.peer import answering
+from tests.vault.making import create as create_credential
+from tests.vault.making import tried
+from tests.vault.servers import TokenServer, denied
+from workers.main import JOBS, ON_DEAD
+from workers.runner import Runner
+
+AGENT = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
+TOOL = {
+    "name": "Tool",
+    "category": "custom",
+    "tool_type": "webhook",
+    "config": {"url": "https://example.com/hook", "method": "POST"},
+    "auth_type": "none",
+}
+
+
+# Agents and chat
+
+
+async def _create_agent(context: EmitterContext, **fields: Any) -> str:
+    agent = await post_json(context.admin, "/api/v1/agents", AGENT | fields)
+    return f"/api/v1/agents/{agent['id']}"
+
+
+async def emit_agent_created(context: EmitterContext) -> None:
+    await _create_agent(context)
+
+
+async def emit_agent_updated(context: EmitterContext) -> None:
+    path = await _create_agent(context)
+    read_json(await context.admin.put(path, {"name": "Renamed", "system_prompt": "Do."}))
+
+
+async def emit_agent_published(context: EmitterContext) -> None:
+    path = await _create_agent(context)
+    read_json(await context.admin.put(path, {"status": "published"}))
+
+
+async def emit_agent_deleted(context: EmitterContext) -> None:
+    answer = await context.admin.delete(await _create_agent(context))
+    assert answer.status_code in {200, 204}, answer.text
+
+
+async def emit_agent_chat_message(context: EmitterContext) -> None:
+    await (await context.create_talker()).say("Hello")
+
+
+async def emit_agent_chat_completed(context: EmitterContext) -> None:
+    """For each reason: ended by hand, idle, and an asynchronous job that succeeds or fails."""
+    talker = await context.create_talker()
+    ended = (await talker.say("Hello"))["conversation_id"]
+    await post_json(context.admin, f"/api/v1/conversations/{ended}/end", {}, 200)
+    idle = (await talker.say("Hello"))["conversation_id"]
+    make_idle = "UPDATE conversations SET last_message_at = now() - interval '1 hour' WHERE id = $1"
+    await run_sql(context.services, make_idle, idle)
+    await conversations.end_idle(context.services)
+    talker.script(Reply(), Reply(status=401))
+    for _ in range(2):
+        job = await post_json(context.admin, f"{talker.path}/chat/async", {"message": "Hi"}, 202)
+        await _run_job(context, job["job_id"])
+    outcomes = {
+        (row["data"]["reason"], row["data"]["status"])
+        for row in await load_events(context.services, context.tenant_id, "agent.chat.completed")
+    }
+    expected = {("ended", None), ("idle", None), ("job", "completed"), ("job", "failed")}
+    assert outcomes == expected
+
+
+async def _run_job(context: EmitterContext, job_id: str) -> None:
+    async with context.services.db.tx(context.tenant_id, autocommit=True) as tx:
+        raw = await tx.raw()
+        work_id = await raw.fetchval("SELECT work_id FROM chat_jobs WHERE id = $1", job_id)
+    await Runner(context.services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
+
+
+# Keys, credentials, tools
+
+
+async def emit_embed_key_created(context: EmitterContext) -> None:
+    await _create_embed_key(context)
+
+
+async def _create_embed_key(context: EmitterContext) -> str:
+    agent_id = (await _create_agent(context, status="published")).rpartition("/")[2]
+    body = {"agent_id": agent_id, "name": "Shop", "allowed_domains": ["shop.example.com"]}
+    key_id: str = (await post_json(context.admin, "/api/v1/embed/api-keys", body))["id"]
+    return key_id
+
+
+async def emit_embed_key_revoked(context: EmitterContext) -> None:
+    path = f"/api/v1/embed/api-keys?id={await _create_embed_key(context)}"
+    read_json(await context.admin.delete(path), 204)
+
+
+async def _create_provider_key(context: EmitterContext) -> str:
+    body = {"provider": "openai", "name": "Ours", "api_key": "sk-0123456789abcdef"}
+    key_id: str = (await post_json(context.admin, "/api/v1/api-keys", body))["id"]
+    return key_id
+
+
+async def emit_provider_key_created(context: EmitterContext) -> None:
+    await _create_provider_key(context)
+
+
+async def emit_provider_key_deleted(context: EmitterContext) -> None:
+    path = f"/api/v1/api-keys/{await _create_provider_key(context)}"
+    read_json(await context.admin.delete(path), 204)
+
+
+async def emit_credential_created(context: EmitterContext) -> None:
+    await create_credential(context.admin)
+
+
+async def emit_credential_updated(context: EmitterContext) -> None:
+    path = f"/v1/credentials/{(await create_credential(context.admin))['id']}"
+    read_json(await context.admin.put(path, {"name": "Renamed"}))
+    read_json(await context.admin.put(f"{path}/secrets", {"secrets": {"token": "another"}}))
+
+
+async def emit_credential_deleted(context: EmitterContext) -> None:
+    path = f"/v1/credentials/{(await create_credential(context.admin))['id']}"
+    answer = await context.admin.delete(path)
+    assert answer.status_code in {200, 204}, answer.text
+
+
+async def emit_credential_invalid(context: EmitterContext) -> None:
+    """A test that is refused, and a token server that issues no token."""
+
+    async def refuse(_: web.Request) -> web.Response:
+        return web.Response(status=401)
+
+    async with answering(refuse) as url:
+        refused = await create_credential(context.admin, metadata={"test_url": url})
+        assert not (await tried(context.admin, refused["id"]))["success"]
+    tokens = TokenServer()
+    tokens.answer = lambda _request: denied(400, "invalid_grant")
+    await tokens.start()
+    try:
+        other = await create_credential(context.admin, "oauth2", tokens.secrets())
+        assert not (await tried(context.admin, other["id"]))["success"]
+    finally:
+        await tokens.close()
+    events = await load_events(context.services, context.tenant_id, "system.credential.invalid")
+    assert {row["data"]["credential_id"] for row in events} == {refused["id"], other["id"]}
+
+
+async def _create_tool(context: EmitterContext) -> str:
+    return f"/v1/tools/{(await post_json(context.admin, '/v1/tools', TOOL))['data']['id']}"
+
+
+async def emit_tool_created(context: EmitterContext) -> None:
+    await _create_tool(context)
+
+
+async def emit_tool_updated(context: EmitterContext) -> None:
+    read_json(await context.admin.put(await _create_tool(context), {"name": "Renamed"}))
+
+
+async def emit_tool_deleted(context: EmitterContext) -> None:
+    answer = await context.admin.delete(await _create_tool(context))
+    assert answer.status_code in {200, 204}, answer.text
+
+
+# Outgoing and incoming webhooks
+
+
+async def _create_webhook(context: EmitterContext, path: str = "/200", *events: str) -> str:
+    body = {
+        "url": f"{context.receiver.url}{path}",
+        "events": list(events) or ["system.test"],
+        "headers": {"Authorization": "planted"},
+    }
+    webhook_id: str = (await post_json(context.admin, "/api/v1/webhooks", body))["id"]
+    return f"/api/v1/webhooks/{webhook_id}"
+
+
+async def emit_webhook_created(context: EmitterContext) -> None:
+    await _create_webhook(context)
+
+
+async def emit_webhook_updated(context: EmitterContext) -> None:
+    path = await _create_webhook(context)
+    read_json(await context.admin.put(path, {"active": False, "headers": {}}))
+    await post_json(context.admin, f"{path}/rotate-secret", {}, 200)
+
+
+async def emit_webhook_deleted(context: EmitterContext) -> None:
+    read_json(await context.admin.delete(await _create_webhook(context)), 204)
+
+
+async def emit_webhook_disabled(context: EmitterContext) -> None:
+    """For a webhook and for a subscription's own address, which both answer 410."""
+    await _create_webhook(context, "/410", "agent.created")
+    await _create_subscription(context, url=f"{context.receiver.url}/410")
+    await emit_agent_created(context)
+    await wait_until_idle(context.services, context.tenant_id)
+    events = await load_events(context.services, context.tenant_id, "system.webhook.disabled")
+    assert [bool(row["data"]["subscription_id"]) for row in events].count(True) == 1
+    assert {row["data"]["reason"] for row in events} == {"gone"}
+
+
+async def _create_incoming(context: EmitterContext) -> dict[str, Any]:
+    path = "/api/v1/incoming-webhooks"
+    incoming: dict[str, Any] = await post_json(context.admin, path, {"name": "In"})
+    return incoming
+
+
+async def emit_incoming_webhook_created(context: EmitterContext) -> None:
+    await _create_incoming(context)
+
+
+async def emit_incoming_webhook_updated(context: EmitterContext) -> None:
+    path = f"/api/v1/incoming-webhooks/{(await _create_incoming(context))['id']}"
+    read_json(await context.admin.put(path, {"active": False, "name": "Renamed"}))
+
+
+async def emit_incoming_webhook_deleted(context: EmitterContext) -> None:
+    path = f"/api/v1/incoming-webhooks/{(await _create_incoming(context))['id']}"
+    read_json(await context.admin.delete(path), 204)
+
+
+async def emit_incoming_webhook_received(context: EmitterContext) -> None:
+    """With each JSON type, with a payload too long for the event, and replayed."""
+    incoming, caller = await _create_incoming(context), context.world.anonymous()
+    path = f"/webhooks/in/{incoming['slug']}"
+    for payload in ({"order": 4711}, [1, "two"], "text", 7, {"long": "x" * 40_000}):
+        received = await post_json(caller, path, payload, 202)  # type: ignore[arg-type]  # any JSON
+    replay = f"/api/v1/incoming-webhooks/{incoming['id']}/events/{received['event_id']}/replay"
+    await post_json(context.admin, replay, {}, 202)
+
+
+# Subscriptions and the rest
+
+
+async def _create_subscription(
+    context: EmitterContext, event_type: str = "agent.created", **config: Any
+) -> str:
+    body = {
+        "event_type": event_type,
+        "action_type": "webhook" if "url" in config else "workflow",
+        "action_config": config or {"workflow_id": "wfl_nothing"},
+    }
+    subscription = await post_json(context.admin, "/api/v1/event-subscriptions", body)
+    return f"/api/v1/event-subscriptions/{subscription['id']}"
+
+
+async def emit_subscription_created(context: EmitterContext) -> None:
+    await _create_subscription(context)
+
+
+async def emit_subscription_updated(context: EmitterContext) -> None:
+    read_json(await context.admin.put(await _create_subscription(context), {"active": False}))
+    await post_json(context.admin, "/api/v1/workflows/wfl_nothing/subscriptions/activate", {}, 200)
+
+
+async def emit_subscription_deleted(context: EmitterContext) -> None:
+    read_json(await context.admin.delete(await _create_subscription(context)), 204)
+
+
+async def emit_test(context: EmitterContext) -> None:
+    await post_json(context.admin, "/api/v1/events/test", {"event_type": "system.test"}, 202)
+
+
+async def emit_work_dead(context: EmitterContext) -> None:
+    """For an action that no area runs, and for a delivery to an endpoint that answers 410."""
+    await _create_subscription(context)
+    await _create_webhook(context, "/410", "agent.created")
+    await emit_agent_created(context)
+    await wait_until_idle(context.services, context.tenant_id)
+    events = await load_events(context.services, context.tenant_id, "system.work.dead")
+    assert {row["data"]["kind"] for row in events} == {"events.act", "webhooks.deliver"}
+
+
+async def emit_event_chain_stopped(context: EmitterContext) -> None:
+    await _create_subscription(context, "system.work.dead")
+    await _create_subscription(context)
+    await emit_agent_created(context)
+    await wait_until_idle(context.services, context.tenant_id)
+
+
+async def emit_rate_limit_exceeded(context: EmitterContext) -> None:
+    """Sets `context.admin` to a user of a tenant with a small plan."""
+    plan = {"requests_per_minute": 2, "burst_multiplier": 1}
+    tenant_id = await context.world.tenant(limits=plan)
+    context.admin = await context.world.user("tenant_admin", tenant_id)
+    statuses = [(await context.admin.get("/auth/me")).status_code for _ in range(3)]
+    assert statuses == [200, 200, 429]
+
+    async def find_events() -> object:
+        return await load_events(context.services, context.tenant_id, "system.rate_limit.exceeded")
+
+    await wait_until(find_events)
+
+
+EMITTERS: dict[str, Emitter] = user_emitters.EMITTERS | {
+    "agent.created": emit_agent_created,
+    "agent.updated": emit_agent_updated,
+    "agent.published": emit_agent_published,
+    "agent.deleted": emit_agent_deleted,
+    "agent.chat.started": emit_agent_chat_message,
+    "agent.chat.message": emit_agent_chat_message,
+    "agent.chat.completed": emit_agent_chat_completed,
+    "system.embed_key.created": emit_embed_key_created,
+    "system.embed_key.revoked": emit_embed_key_revoked,
+    "system.provider_key.created": emit_provider_key_created,
+    "system.provider_key.deleted": emit_provider_key_deleted,
+    "system.credential.created": emit_credential_created,
+    "system.credential.updated": emit_credential_updated,
+    "system.credential.deleted": emit_credential_deleted,
+    "system.credential.invalid": emit_credential_invalid,
+    "system.tool.created": emit_tool_created,
+    "system.tool.updated": emit_tool_updated,
+    "system.tool.deleted": emit_tool_deleted,
+    "system.webhook.created": emit_webhook_created,
+    "system.webhook.updated": emit_webhook_updated,
+    "system.webhook.deleted": emit_webhook_deleted,
+    "system.webhook.disabled": emit_webhook_disabled,
+    "system.incoming_webhook.created": emit_incoming_webhook_created,
+    "system.incoming_webhook.updated": emit_incoming_webhook_updated,
+    "system.incoming_webhook.deleted": emit_incoming_webhook_deleted,
+    "system.incoming_webhook.received": emit_incoming_webhook_received,
+    "system.subscription.created": emit_subscription_created,
+    "system.subscription.updated": emit_subscription_updated,
+    "system.subscription.deleted": emit_subscription_deleted,
+    "system.test": emit_test,
+    "system.work.dead": emit_work_dead,
+    "system.event.chain_stopped": emit_event_chain_stopped,
+    "system.rate_limit.exceeded": emit_rate_limit_exceeded,
+}

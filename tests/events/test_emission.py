@@ -1,0 +1,85 @@
+"""Every event type of the catalogue is emitted, with data that matches its schema."""
+
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from app.areas import AREAS
+from app.domain.events.catalogue import schema_of
+from app.services import Services
+from tests.deliveries.receiver import Receiver
+from tests.events.database import Row, load_events
+from tests.events.emitter_context import EmitterContext
+from tests.events.emitters import EMITTERS
+from tests.events.user_emitters import Emitter
+from tests.model_server import ModelServer
+from tests.world import PASSWORD, World
+from workers.main import WorkerProcess
+
+SECRETS = [PASSWORD, "Battery9Staple", "planted", "whsec_", "sk-0123456789abcdef", "emb_"]
+ENTRY_KEYS = {"id", "type", "correlation_id", "parent_id", "data", "created_at"}
+
+each = pytest.mark.parametrize(("event_type", "emit"), EMITTERS.items(), ids=list(EMITTERS))
+
+
+@pytest.fixture
+async def context(world: World, models: ModelServer, receiver: Receiver) -> EmitterContext:
+    admin = await world.user("tenant_admin")
+    return EmitterContext(world, world.services, models, receiver, admin)
+
+
+def _find_problems(row: Row) -> list[str]:
+    """Returns how an event differs from its type's schema."""
+    schema = schema_of(AREAS.event_types[row["type"]])
+    validator = jsonschema_rs.validator_for(schema)
+    errors = [error.message for error in validator.iter_errors(row["data"])]
+    missing = set(schema.get("required", [])) - set(row["data"])
+    unknown = set(row["data"]) - set(schema["properties"])
+    return [*errors, *(f"unknown {name}" for name in unknown), *(f"no {name}" for name in missing)]
+
+
+def _collect_texts(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in _collect_texts(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in _collect_texts(item)]
+    return [value] if isinstance(value, str) else []
+
+
+@each
+async def test_an_emitted_event_matches_its_schema(
+    context: EmitterContext,
+    courier: WorkerProcess,
+    services: Services,
+    event_type: str,
+    emit: Emitter,
+) -> None:
+    await emit(context)
+    log = await load_events(services, context.tenant_id)
+    assert event_type in {row["type"] for row in log}
+    assert {row["type"]: problems for row in log if (problems := _find_problems(row))} == {}
+    assert {row["type"] for row in log if row["test"]} <= {"system.test"}
+    texts = "\n".join(text for row in log for text in _collect_texts(row["data"]))
+    assert [secret for secret in SECRETS if secret in texts] == []
+    expected = [row["data"] for row in log if row["type"] == event_type]
+    assert await _list_data(context, event_type) == expected
+
+
+async def _list_data(context: EmitterContext, event_type: str) -> list[Any]:
+    """Returns the data that the event log shows, by id.
+
+    Requests as a super_admin, because the tenant may be deleted or over its rate limit.
+    """
+    super_admin = await context.world.user("super_admin")
+    headers = {"X-Tenant-ID": context.tenant_id}
+    params = {"event_type": event_type, "per_page": 100}
+    answer = await super_admin.get("/api/v1/event-log", params=params, headers=headers)
+    assert answer.status_code == 200, answer.text
+    entries = answer.json()["data"]
+    assert all(set(entry) - {"test"} == ENTRY_KEYS for entry in entries)
+    return [entry["data"] for entry in sorted(entries, key=lambda entry: str(entry["id"]))]
+
+
+def test_every_type_has_an_emitter() -> None:
+    assert EMITTERS.keys() == AREAS.event_types.keys()

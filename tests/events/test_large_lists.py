@@ -1,0 +1,322 @@
+"""Lists of many rows: totals are exact or marked as estimates, and few rows are read."""
+
+import random
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.services import Services
+from db import counting
+from db.counting import BOUND
+from db.session import ALL_TENANTS
+from tests.events.large_dataset import (
+    BEFORE,
+    BIG,
+    COMMON,
+    COUNT,
+    END,
+    RARE,
+    START,
+    LargeDataset,
+    StoredRow,
+    create_dataset,
+    delete_dataset,
+)
+from tests.events.query_plans import Plan, explain, record_statements
+from tests.world import Client, World
+
+LOG = "/api/v1/event-log"
+
+
+@pytest.fixture(scope="module")
+async def dataset(world: World) -> AsyncIterator[LargeDataset]:
+    dataset = await create_dataset(world)
+    yield dataset
+    await delete_dataset(world.services, dataset)
+
+
+def _at(seconds: float) -> str:
+    return (START + timedelta(seconds=seconds)).isoformat()
+
+
+async def _read_list(caller: Client, path: str, params: dict[str, Any]) -> dict[str, Any]:
+    answer = await caller.get(path, params=params)
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+# Totals
+
+
+def _oldest_rows(count: int) -> dict[str, str]:
+    """Returns filters that match so many rows; `count` is a multiple of three."""
+    return {"from": _at(0), "to": _at(count / 3 - 1)}
+
+
+@pytest.mark.parametrize("count", [3, 4_998])
+@pytest.mark.parametrize("role", ["owner", "super_admin"])
+async def test_up_to_the_bound_the_total_is_exact(
+    dataset: LargeDataset, super_admin: Client, count: int, role: str
+) -> None:
+    caller = dataset.owner if role == "owner" else super_admin
+    body = await _read_list(caller, LOG, _oldest_rows(count))
+    assert body["total"] == count
+    assert "estimated" not in body
+
+
+async def test_the_total_is_exact_up_to_and_including_the_bound(
+    dataset: LargeDataset, services: Services
+) -> None:
+    source = "FROM (SELECT 1 FROM event_log WHERE tenant_id = $1 LIMIT $2::int) e"
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        for count, is_exact in ((BOUND - 1, True), (BOUND, True), (BOUND + 1, False)):
+            total = await counting.count_rows(tx, dataset.owner.tenant_id, source, count)
+            assert total.is_exact is is_exact
+            assert total.count == count if is_exact else total.count > BOUND
+
+
+def _executions_path(dataset: LargeDataset) -> str:
+    return f"/api/v1/webhooks/{dataset.webhook_id}/executions"
+
+
+def _is_near(total: int, count: int) -> bool:
+    """The planner estimates from samples and treats conditions as independent."""
+    return max(BOUND, count / 2) < total < count * 2
+
+
+@pytest.mark.parametrize("params", [{}, {"event_type": COMMON}])
+@pytest.mark.parametrize("role", ["owner", "super_admin"])
+async def test_beyond_the_bound_the_total_of_the_log_is_marked_as_an_estimate(
+    dataset: LargeDataset, super_admin: Client, params: dict[str, str], role: str
+) -> None:
+    window = {"from": BEFORE.isoformat(), "to": END.isoformat()}
+    caller = dataset.owner if role == "owner" else super_admin
+    body = await _read_list(caller, LOG, params if role == "owner" else {**params, **window})
+    assert body["estimated"] is True
+    assert _is_near(body["total"], COUNT if role == "owner" else 2 * COUNT)
+
+
+@pytest.mark.parametrize("params", [{}, {"status": "delivered"}])
+async def test_beyond_the_bound_the_total_of_executions_is_marked_as_an_estimate(
+    dataset: LargeDataset, params: dict[str, str]
+) -> None:
+    body = await _read_list(dataset.owner, _executions_path(dataset), params)
+    assert body["estimated"] is True
+    assert _is_near(body["total"], COUNT)
+
+
+# Pages compared with filters in Python
+
+
+def _matches(row: StoredRow, params: dict[str, Any], kind: str) -> bool:
+    return (
+        params.get(kind) in {None, row.kind}
+        and params.get("correlation_id") in {None, row.correlation_id}
+        and ("from" not in params or row.at >= datetime.fromisoformat(params["from"]))
+        and ("to" not in params or row.at <= datetime.fromisoformat(params["to"]))
+    )
+
+
+def _random_filters(
+    rng: random.Random, kinds: dict[str, list[str]], *, bounded: bool
+) -> dict[str, Any]:
+    params: dict[str, Any] = {}
+    for name, values in kinds.items():
+        if rng.random() < 0.5:
+            params[name] = rng.choice(values)
+    seconds = sorted(rng.choice([rng.randrange(8_000), rng.random() * 8_000]) for _ in "ab")
+    if bounded or rng.random() < 0.5:
+        params["from"] = _at(seconds[0])
+    if bounded or rng.random() < 0.5:
+        params["to"] = _at(seconds[1])
+    params["per_page"] = rng.choice([1, 7, 20, 100])
+    params["page"] = rng.choice([1, 1, 2, 5, 40])
+    return params
+
+
+def _check_page(
+    body: dict[str, Any], rows: list[StoredRow], params: dict[str, Any], kind: str
+) -> None:
+    expected = [row.id for row in rows if _matches(row, params, kind)]
+    first = (params["page"] - 1) * params["per_page"]
+    ids = [entry["id"] for entry in body["data"]]
+    assert ids == expected[first : first + params["per_page"]], params
+    if len(expected) <= BOUND:
+        assert (body["total"], body.get("estimated", False)) == (len(expected), False), params
+    else:
+        assert body["total"] > BOUND, params
+        assert body["estimated"] is True
+
+
+@pytest.mark.parametrize("role", ["owner", "super_admin"])
+@pytest.mark.parametrize("seed", range(4))
+async def test_pages_of_the_log_equal_those_filtered_in_python(
+    dataset: LargeDataset, super_admin: Client, role: str, seed: int
+) -> None:
+    caller = dataset.owner if role == "owner" else super_admin
+    rng = random.Random(seed)
+    kinds = {
+        "event_type": [COMMON, RARE, "many.none"],
+        "correlation_id": [BIG, "cor_many_0", "cor_many_777", "cor_many_none"],
+    }
+    for _ in range(25):
+        params = _random_filters(rng, kinds, bounded=role == "super_admin")
+        if role == "owner":
+            # Leaves out later events, like the creation of the webhook.
+            params.setdefault("to", END.isoformat())
+        _check_page(await _read_list(caller, LOG, params), dataset.events, params, "event_type")
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_pages_of_executions_equal_those_filtered_in_python(
+    dataset: LargeDataset, seed: int
+) -> None:
+    rng = random.Random(seed)
+    kinds = {"status": ["delivered", "failed", "pending"]}
+    for _ in range(25):
+        params = _random_filters(rng, kinds, bounded=False)
+        body = await _read_list(dataset.owner, _executions_path(dataset), params)
+        _check_page(body, dataset.deliveries, params, "status")
+
+
+# Rows that are read
+
+
+class Explainer(msgspec.Struct):
+    services: Services
+    monkeypatch: pytest.MonkeyPatch
+
+    async def explain_list(
+        self, table: str, client: Client, path: str, query: dict[str, Any]
+    ) -> tuple[Plan, Plan]:
+        """Returns the plans of the count and of the page."""
+        with record_statements(self.monkeypatch, table) as statements:
+            await _read_list(client, path, query)
+        count_plan, page_plan = [
+            await explain(self.services, statement) for statement in statements
+        ]
+        assert count_plan.scans_without_index(table) == []
+        assert page_plan.scans_without_index(table) == []
+        return count_plan, page_plan
+
+
+@pytest.fixture
+def explainer(services: Services, monkeypatch: pytest.MonkeyPatch) -> Explainer:
+    return Explainer(services, monkeypatch)
+
+
+async def _count_tenants(services: Services) -> int:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        count: int = await (await tx.raw()).fetchval("SELECT count(*) FROM tenants")
+    return count
+
+
+def _with_margin(rows: int) -> int:
+    """Allows for rows of the rare type that a filter on the common type removes."""
+    return rows + rows // 100 + 1
+
+
+FILTERS: list[dict[str, Any]] = [
+    {},
+    {"event_type": COMMON},
+    {"event_type": RARE},
+    {"event_type": "many.none"},
+    {"correlation_id": BIG},
+    {"correlation_id": "cor_many_777"},
+    {"from": _at(100)},
+    {"to": _at(7_000)},
+    {"from": _at(3_000), "to": _at(3_600)},
+    {"event_type": COMMON, "to": _at(7_000)},
+    {"event_type": RARE, "from": _at(100), "to": _at(7_000)},
+    {"correlation_id": BIG, "to": _at(4_000)},
+    {"event_type": COMMON, "correlation_id": "cor_many_777"},
+]
+
+
+def _describe(params: dict[str, Any]) -> str:
+    return "+".join(f"{name}={str(value)[-12:]}" for name, value in params.items()) or "all"
+
+
+@pytest.mark.parametrize("page", [1, 10])
+@pytest.mark.parametrize("params", FILTERS, ids=_describe)
+async def test_a_page_of_the_log_reads_no_more_than_it_must(
+    explainer: Explainer, dataset: LargeDataset, params: dict[str, Any], page: int
+) -> None:
+    query = {**params, "page": page, "per_page": 20}
+    count_plan, page_plan = await explainer.explain_list("event_log", dataset.owner, LOG, query)
+    # Each row of the page once through the index, and once for its columns.
+    assert page_plan.rows_read("event_log") <= _with_margin(20 * page) + 20
+    assert page_plan.sorted_rows() <= 20 * page
+    assert count_plan.rows_read("event_log") <= _with_margin(BOUND + 1)
+    assert count_plan.sorted_rows() == 0
+
+
+async def test_of_two_filters_one_uses_an_index(
+    explainer: Explainer, dataset: LargeDataset
+) -> None:
+    query = {"event_type": RARE, "correlation_id": "cor_many_1"}
+    plans = await explainer.explain_list("event_log", dataset.owner, LOG, query)
+    rare = sum(row.kind == RARE for row in dataset.events)
+    for plan in plans:
+        assert plan.rows_read("event_log") <= rare + 20
+
+
+@pytest.mark.parametrize("page", [1, 10])
+@pytest.mark.parametrize("params", FILTERS, ids=_describe)
+async def test_a_page_of_all_tenants_reads_a_page_of_each_at_most(
+    explainer: Explainer,
+    dataset: LargeDataset,
+    super_admin: Client,
+    services: Services,
+    params: dict[str, Any],
+    page: int,
+) -> None:
+    query = {**params, "page": page, "per_page": 20}
+    count_plan, page_plan = await explainer.explain_list("event_log", super_admin, LOG, query)
+    tenants = await _count_tenants(services)
+    assert page_plan.rows_read("event_log") <= _with_margin(tenants * 20 * page) + 20
+    assert page_plan.sorted_rows() <= tenants * 20 * page
+    assert count_plan.rows_read("event_log") <= _with_margin(BOUND + 1)
+
+
+EXECUTIONS: list[dict[str, Any]] = [
+    {},
+    {"status": "delivered"},
+    {"status": "failed"},
+    {"status": "pending"},
+    {"from": _at(100), "to": _at(7_000)},
+    {"status": "failed", "from": _at(100), "to": _at(7_000)},
+    {"status": "delivered", "to": _at(4_000)},
+]
+
+
+@pytest.mark.parametrize("page", [1, 10])
+@pytest.mark.parametrize("params", EXECUTIONS, ids=_describe)
+async def test_a_page_of_executions_reads_no_more_than_it_must(
+    explainer: Explainer, dataset: LargeDataset, params: dict[str, Any], page: int
+) -> None:
+    query = {**params, "page": page, "per_page": 20}
+    count_plan, page_plan = await explainer.explain_list(
+        "deliveries", dataset.owner, _executions_path(dataset), query
+    )
+    # One page of each requested status through the index, and one page for its columns.
+    statuses = 1 if "status" in params else 3
+    assert page_plan.rows_read("deliveries") <= _with_margin(statuses * 20 * page) + 20
+    assert page_plan.sorted_rows() <= statuses * 20 * page
+    assert count_plan.rows_read("deliveries") <= _with_margin(BOUND + 1)
+
+
+async def test_one_trace_reads_only_its_own_rows(
+    monkeypatch: pytest.MonkeyPatch, dataset: LargeDataset, services: Services
+) -> None:
+    with record_statements(monkeypatch, "event_log") as statements:
+        trace = await _read_list(dataset.owner, f"{LOG}/trace/cor_many_777", {})
+    (statement,) = statements
+    plan = await explain(services, statement)
+    assert len(trace["data"]) == 15
+    assert plan.scans_without_index("event_log") == []
+    assert plan.rows_read("event_log") == 15
