@@ -15,7 +15,7 @@ from db.session import Tx
 async def read_spans(
     tx: Tx, tenant: str | None, correlation_id: str, _outer: Sequence[Span]
 ) -> list[Span]:
-    """A delivery lasts from when it was written until it is finished, all attempts included."""
+    """Returns a span for each delivery, from its creation to its end, with all attempts."""
     rows = await queries.of_correlation(tx, tenant, correlation_id, MAX_SPANS)
     return [
         Span(

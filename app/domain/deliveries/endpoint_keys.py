@@ -1,4 +1,4 @@
-"""What is sealed with an endpoint: its secrets and the headers that are sent along."""
+"""The sealed keys of an endpoint: its secrets and its custom headers."""
 
 from datetime import datetime
 
@@ -15,7 +15,7 @@ class EndpointKeys(msgspec.Struct, frozen=True):
     headers: dict[str, str] = {}
 
     def signing_secrets(self, previous_until: datetime | None) -> list[str]:
-        """The current secret, and the previous one until it expires."""
+        """Returns the current secret, and the previous one until it expires."""
         if self.previous is None or previous_until is None or previous_until <= clock.now():
             return [self.secret]
         return [self.secret, self.previous]
@@ -27,5 +27,5 @@ def seal(keyring: Keyring, tenant_id: str, webhook_id: str, keys: EndpointKeys) 
 
 
 def unseal(keyring: Keyring, tenant_id: str, webhook_id: str, sealed: bytes) -> EndpointKeys:
-    opened = keyring.open(sealed, SealContext.of(Webhook.keys, tenant_id, webhook_id))
-    return msgspec.json.decode(opened, type=EndpointKeys)
+    encoded = keyring.open(sealed, SealContext.of(Webhook.keys, tenant_id, webhook_id))
+    return msgspec.json.decode(encoded, type=EndpointKeys)

@@ -1,6 +1,6 @@
-"""Endpoints: an address, its sealed secrets and headers, and whether it is healthy.
+"""Endpoints: an address, its sealed secrets and headers, and its health.
 
-A webhook is one, and so is a subscription's own address.
+A webhook is an endpoint, and so is a subscription's own address.
 """
 
 from datetime import timedelta
@@ -24,11 +24,11 @@ SECRET_OVERLAP = timedelta(hours=24)
 def new_endpoint(
     context: RequestContext, tenant_id: str, url: str, custom_headers: dict[str, str], field: str
 ) -> tuple[Webhook, str]:
-    """An endpoint that is not stored yet, and its secret, which is shown once."""
-    sent = headers.unmask(custom_headers, {}, field)
-    headers.validate(sent, field)
+    """Returns an endpoint that is not stored yet, and its secret, which is shown once."""
+    unmasked = headers.unmask(custom_headers, {}, field)
+    headers.validate(unmasked, field)
     webhook_id, secret = new_id("whk"), signing.new_secret()
-    keys = EndpointKeys(secret, headers=sent)
+    keys = EndpointKeys(secret, headers=unmasked)
     endpoint = Webhook(
         id=webhook_id,
         tenant_id=tenant_id,
@@ -43,22 +43,22 @@ def new_endpoint(
 def check_url(guard: Guard, url: str, field: str) -> None:
     problem = guard.problem_with(url)
     if problem is None and (" " in url or not url.isprintable()):
-        # The client would drop them: the request would go elsewhere than the text says.
+        # The HTTP client drops them, so the request would go to another address.
         problem = "must not contain spaces or control characters"
     if problem is not None:
         raise Invalid.field(field, problem)
 
 
 def check_move(
-    keyring: Keyring, endpoint: Webhook, url: str, changed: dict[str, str] | None, field: str
+    keyring: Keyring, endpoint: Webhook, url: str, new_headers: dict[str, str] | None, field: str
 ) -> None:
     """Refuses to send stored secret headers to another host."""
     if _host_of(url) != _host_of(endpoint.url):
-        headers.check_move(_keys_to_change(keyring, endpoint).headers, changed, field)
+        headers.check_move(_keys_to_change(keyring, endpoint).headers, new_headers, field)
 
 
 def _host_of(url: str) -> tuple[str, str | None, int | None]:
-    """With its port, also where the URL leaves out the usual one."""
+    """Returns scheme, host and port, also where the URL omits the default port."""
     parsed = URL(url)
     return parsed.scheme, parsed.host, parsed.port
 
@@ -66,19 +66,19 @@ def _host_of(url: str) -> tuple[str, str | None, int | None]:
 def change_headers(
     keyring: Keyring, endpoint: Webhook, custom_headers: dict[str, str], field: str
 ) -> bool:
-    """Seals them with the same secrets. True when they differ from the stored ones."""
+    """Seals new headers with the same secrets. Returns True when they differ from the stored."""
     stored = _keys_to_change(keyring, endpoint)
-    sent = headers.unmask(custom_headers, stored.headers, field)
-    headers.validate(sent, field)
-    if sent == stored.headers:
+    unmasked = headers.unmask(custom_headers, stored.headers, field)
+    headers.validate(unmasked, field)
+    if unmasked == stored.headers:
         return False
-    changed = msgspec.structs.replace(stored, headers=sent)
+    changed = msgspec.structs.replace(stored, headers=unmasked)
     endpoint.keys = endpoint_keys.seal(keyring, endpoint.tenant_id, endpoint.id, changed)
     return True
 
 
 async def renew_secret(context: RequestContext, endpoint: Webhook) -> str:
-    """The old secret signs beside the new one for a day, so that receivers have time to change."""
+    """Returns a new secret. The old one also signs for a day, until receivers have changed."""
     stored, secret = open_keys(context.keyring, endpoint), signing.new_secret()
     renewed = EndpointKeys(secret)
     if stored is not None:
@@ -90,12 +90,12 @@ async def renew_secret(context: RequestContext, endpoint: Webhook) -> str:
 
 
 def reset_health(endpoint: Webhook) -> None:
-    """Switched on or off by hand: why it was disabled, and since when it failed, is over."""
+    """Clears the reason why the endpoint was disabled and the time since when it fails."""
     endpoint.failing_since = endpoint.disabled_reason = None
 
 
 def open_keys(keyring: Keyring, endpoint: Webhook) -> EndpointKeys | None:
-    """None where the root key that sealed it is lost; then only a new secret helps."""
+    """Returns None where the root key that sealed them is lost; only a new secret helps then."""
     try:
         return endpoint_keys.unseal(keyring, endpoint.tenant_id, endpoint.id, endpoint.keys)
     except CannotOpen:
@@ -110,5 +110,5 @@ def _keys_to_change(keyring: Keyring, endpoint: Webhook) -> EndpointKeys:
 
 
 def origin_of(url: str) -> str:
-    """Paths and queries are often secret, and events go to others."""
+    """Leaves out the path and the query, which are often secret: events go to other systems."""
     return str(URL(url).origin())

@@ -53,7 +53,7 @@ class OutcomeRow(msgspec.Struct, frozen=True):
 
 
 class AttemptOutcome(msgspec.Struct, frozen=True):
-    """What is written of an attempt, and the work that it was made for."""
+    """The row that records an attempt, and the work that the attempt belongs to."""
 
     work: WorkRow
     row: OutcomeRow
@@ -61,7 +61,7 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
 
 
 def is_test_delivery(work: WorkRow, request: DeliveryRequest) -> bool:
-    """A request of the API waits for the response to this one attempt."""
+    """True when a request of the API waits for the response to this only attempt."""
     return request.test and work.max_attempts == 1
 
 
@@ -71,7 +71,7 @@ def of_attempt(
     row = OutcomeRow(
         work.id,
         work.lease_token,
-        # Who tests an endpoint reads its response; no event tells others that it failed.
+        # A failed test emits no event: the caller of the API reads the response.
         "done" if is_test_delivery(work, request) else _STATES[step.status],
         step.after_seconds,
         attempt.error,
@@ -92,7 +92,7 @@ def of_attempt(
 
 
 def not_sent(work: WorkRow, request: DeliveryRequest, reason: str) -> AttemptOutcome:
-    """Its endpoint is not active; the delivery can still be redelivered."""
+    """Returns the outcome for an inactive endpoint; the delivery can still be redelivered."""
     row = OutcomeRow(
         work_id=work.id,
         lease_token=work.lease_token,
@@ -115,7 +115,9 @@ def not_sent(work: WorkRow, request: DeliveryRequest, reason: str) -> AttemptOut
 
 
 async def record(services: Services, outcomes: list[AttemptOutcome]) -> list[bool | Exception]:
-    """True for each whose lease still held. One that cannot be written does not stop the others."""
+    """Returns True for each outcome whose lease is still valid, or the error that prevented its
+    recording; the others are recorded.
+    """
     try:
         return list(await _record(services, outcomes))
     except asyncpg.PostgresError as error:
@@ -125,13 +127,13 @@ async def record(services: Services, outcomes: list[AttemptOutcome]) -> list[boo
     for outcome in outcomes:
         try:
             results += await _record(services, [outcome])
-        except Exception as error:  # noqa: BLE001  # raised by whoever joined with this outcome
+        except Exception as error:  # noqa: BLE001  # raised to the caller that waits for this outcome
             results.append(error)
     return results
 
 
 async def record_alone(services: Services, outcome: AttemptOutcome) -> bool:
-    """For one whose row was locked by somebody else; waits for that lock."""
+    """Records an outcome whose row another transaction has locked; waits for the lock."""
     (was_written,) = await _record(services, [outcome], skip_locked=False)
     return was_written
 
@@ -139,16 +141,16 @@ async def record_alone(services: Services, outcome: AttemptOutcome) -> bool:
 async def _record(
     services: Services, outcomes: list[AttemptOutcome], *, skip_locked: bool = True
 ) -> list[bool]:
-    """One transaction, whatever tenants they belong to."""
+    """Records outcomes of any tenants in one transaction."""
     async with services.db.tx(ALL_TENANTS) as tx:
         rows = as_json([outcome.row for outcome in outcomes])
         written = await queries.record(await tx.raw(), rows, skip_locked=skip_locked)
-        ours = [outcome for outcome in outcomes if outcome.work.id in written]
-        for outcome in ours:
+        recorded = [outcome for outcome in outcomes if outcome.work.id in written]
+        for outcome in recorded:
             if outcome.row.state == "dead":
                 with _chain_of(outcome.work):
                     await events.emit_dead(tx, outcome.work, outcome.row.error or "")
-        await _disable_failing(services, tx, ours)
+        await _disable_failing(services, tx, recorded)
     return [outcome.work.id in written for outcome in outcomes]
 
 
@@ -157,8 +159,8 @@ async def _disable_failing(services: Services, tx: Tx, outcomes: list[AttemptOut
     if not failed:
         return
     ids = [outcome.row.webhook_id for outcome in failed]
-    failing = set(await queries.failing(await tx.raw(), ids, FAILING_SECONDS))
-    for outcome in sorted(failed, key=lambda failed_one: failed_one.row.webhook_id):
+    failing = set(await queries.find_failing(await tx.raw(), ids, FAILING_SECONDS))
+    for outcome in sorted(failed, key=lambda item: item.row.webhook_id):
         if outcome.is_gone or outcome.row.webhook_id in failing:
             with _chain_of(outcome.work):
                 await _disable(services, tx, outcome)
@@ -190,7 +192,7 @@ async def _disable(services: Services, tx: Tx, outcome: AttemptOutcome) -> None:
 
 
 def _mail_text(disabled: WebhookDisabled) -> str:
-    """About the webhook, or the subscription whose own address it was."""
+    """Names the webhook, or the subscription whose own address it is."""
     kind, name, path = "webhook", disabled.webhook_id, "/api/v1/webhooks"
     if disabled.subscription_id is not None:
         kind, name = "subscription", disabled.subscription_id
@@ -209,7 +211,7 @@ def _mail_text(disabled: WebhookDisabled) -> str:
 
 @contextmanager
 def _chain_of(work: WorkRow) -> Iterator[None]:
-    """What is emitted inside belongs to the chain of this work, not to that of its neighbours."""
+    """Events emitted inside belong to the chain of this work, not to that of other outcomes."""
     before = trace.current_or_none()
     trace.begin(Trace(work.correlation_id, cause_event_id=work.cause_event_id))
     try:

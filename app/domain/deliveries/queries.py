@@ -1,4 +1,4 @@
-"""The SQL of deliveries: what every one of them runs, and their log."""
+"""The SQL of deliveries: creating, sending, recording and listing them."""
 
 from datetime import datetime
 from typing import Final
@@ -12,7 +12,7 @@ from db.counting import BOUND, Total
 from db.fast import Row
 from db.session import Tx
 
-# When it is tried again is a setting; this is the longest it can wait for an answer.
+# The retry schedule is a setting; the timeout is longer than that of one request.
 DELIVER: Final = WorkKind("webhooks.deliver", "deliveries", timeout_seconds=45, in_bulk=True)
 
 _TO_SEND = """
@@ -29,10 +29,10 @@ SELECT e.id AS event_id, e.type AS event_type, e.created_at AS emitted_at, e.cor
 FROM event_log e WHERE e.id = ANY($1)
 """
 
-# Each event and endpoint once, however often the same event is fanned out. Deliveries that the
-# caller sends right away are leased from the start.
+# One delivery for each event and endpoint, also if the event is fanned out twice. Deliveries that
+# the caller sends itself are leased from the start.
 _ADD_WORK = ledger.insert_sql(
-    "added JOIN wanted g ON g.id = added.id",
+    "added JOIN requested g ON g.id = added.id",
     tenant_id="$1::text",
     id="g.work_id",
     kind=f"'{DELIVER.name}'",
@@ -49,13 +49,13 @@ _ADD_WORK = ledger.insert_sql(
     started_at="CASE WHEN g.token IS NOT NULL THEN now() END",
 )
 _ADD = f"""
-WITH wanted AS (
+WITH requested AS (
     SELECT * FROM unnest($5::text[], $6::text[], $7::text[], $9::text[])
       AS g(id, webhook_id, work_id, token)
 ), added AS (
     INSERT INTO deliveries (tenant_id, id, webhook_id, event_id, event_type, work_id,
                             correlation_id)
-    SELECT $1::text, g.id, g.webhook_id, $2::text, $3, g.work_id, $4::text FROM wanted g
+    SELECT $1::text, g.id, g.webhook_id, $2::text, $3, g.work_id, $4::text FROM requested g
     ON CONFLICT (event_id, webhook_id) DO NOTHING
     RETURNING id
 )
@@ -63,7 +63,7 @@ WITH wanted AS (
 RETURNING id, ref_id, lane, lease_token
 """
 
-# Locked against being deleted until their deliveries are written.
+# Locked until their deliveries are written, so that no endpoint is deleted before.
 _ENDPOINTS = """
 SELECT id AS webhook_id, tenant_id, url, active, keys, previous_until FROM webhooks
 WHERE tenant_id = $1 AND active
@@ -71,7 +71,7 @@ WHERE tenant_id = $1 AND active
 ORDER BY id FOR KEY SHARE
 """
 
-_ADD_WORK_AGAIN = ledger.insert_sql(
+_ADD_RESTARTED_WORK = ledger.insert_sql(
     "again",
     tenant_id="$1::text",
     id="$3::text",
@@ -83,14 +83,14 @@ _ADD_WORK_AGAIN = ledger.insert_sql(
     cause_event_id="event_id",
     dispatched_at="now()",
 )
-_AGAIN = f"""
+_RESTART = f"""
 WITH again AS (
     UPDATE deliveries SET status = 'pending', work_id = $3::text, finished_at = NULL,
                           next_attempt_at = now()
     WHERE tenant_id = $1::text AND id = $2
     RETURNING id, webhook_id, event_id, correlation_id
 )
-{_ADD_WORK_AGAIN}
+{_ADD_RESTARTED_WORK}
 """
 
 
@@ -177,8 +177,8 @@ FROM delivery_attempts WHERE tenant_id = $1 AND delivery_id = $2 ORDER BY number
 _EVENT = _EVENTS.replace("e.id = ANY($1)", "e.tenant_id = $1 AND e.id = $2")
 
 
-async def to_send(tx: Tx, delivery_ids: list[str]) -> tuple[list[Row], list[Row]]:
-    """The deliveries, and each of their events once."""
+async def load_pending(tx: Tx, delivery_ids: list[str]) -> tuple[list[Row], list[Row]]:
+    """Returns the pending deliveries, and each of their events once."""
     raw = await tx.raw()
     deliveries = await raw.fetch(_TO_SEND, delivery_ids)
     events = await raw.fetch(_EVENTS, list({row["event_id"] for row in deliveries}))
@@ -189,23 +189,23 @@ async def add(tx: Tx, tenant: str, *values: object) -> list[Row]:
     return await fast.rows(tx, tenant, _ADD, *values)
 
 
-async def endpoints(tx: Tx, tenant: str, event_type: str, webhook_ids: list[str]) -> list[Row]:
+async def find_endpoints(tx: Tx, tenant: str, event_type: str, webhook_ids: list[str]) -> list[Row]:
     return await fast.rows(tx, tenant, _ENDPOINTS, event_type, webhook_ids)
 
 
-async def again(tx: Tx, tenant: str, delivery_id: str, work_id: str, max_attempts: int) -> None:
-    await fast.execute(tx, tenant, _AGAIN, delivery_id, work_id, max_attempts)
+async def restart(tx: Tx, tenant: str, delivery_id: str, work_id: str, max_attempts: int) -> None:
+    await fast.execute(tx, tenant, _RESTART, delivery_id, work_id, max_attempts)
 
 
 async def record(
     connection: asyncpg.Connection, outcomes: str, *, skip_locked: bool = True
 ) -> set[str]:
-    """The work whose lease still held. `skip_locked` waits for no lock of others."""
+    """Returns the work whose lease is still valid. With `skip_locked`, locked rows are left out."""
     sql = _RECORD_MANY if skip_locked else _RECORD_ONE
     return {row["id"] for row in await connection.fetch(sql, outcomes)}
 
 
-async def failing(
+async def find_failing(
     connection: asyncpg.Connection, webhook_ids: list[str], seconds: float
 ) -> list[str]:
     return [row["id"] for row in await connection.fetch(_FAILING, webhook_ids, seconds)]
@@ -228,8 +228,8 @@ async def list_page(
     until: datetime | None,
     page: Page,
 ) -> tuple[list[Row], Total]:
-    """The newest of each status, and of those the newest: one index gives them in order, whatever
-    is asked for.
+    """Reads the newest rows of each status and takes the newest of these, so that one index serves
+    every combination of filters.
     """
     args: list[object] = [webhook_id, [status] if status else list(_STATUSES)]
     times = ""
@@ -237,23 +237,23 @@ async def list_page(
         if value is not None:
             args.append(value)
             times += f" AND {condition} ${len(args) + 1}"
-    theirs = f"{_OF_WEBHOOK} AND status = s.status{times}"
-    each = "FROM unnest($3::text[]) AS s(status) CROSS JOIN LATERAL"
+    source = f"{_OF_WEBHOOK} AND status = s.status{times}"
+    statuses = "FROM unnest($3::text[]) AS s(status) CROSS JOIN LATERAL"
     total = await counting.count_rows(
         tx,
         tenant,
-        f"{each} (SELECT 1 {theirs} {_ORDER} LIMIT {BOUND + 1}) d",
+        f"{statuses} (SELECT 1 {source} {_ORDER} LIMIT {BOUND + 1}) d",
         *args,
         estimated_from=f"{_ESTIMATED_FROM} AND status = ANY($3){times}",
     )
     limit, offset = f"${len(args) + 2}", f"${len(args) + 3}"
     sql = f"""
     SELECT {_COLUMNS} FROM deliveries JOIN (
-        SELECT d.id AS wanted {each} (
-            SELECT id, created_at {theirs}
+        SELECT d.id AS listed_id {statuses} (
+            SELECT id, created_at {source}
             {_ORDER} LIMIT {limit}::bigint + {offset}::bigint
         ) d ORDER BY d.created_at DESC, d.id DESC LIMIT {limit} OFFSET {offset}
-    ) p ON p.wanted = id {_ORDER}
+    ) p ON p.listed_id = id {_ORDER}
     """
     return await fast.rows(tx, tenant, sql, *args, page.per_page, page.offset), total
 
@@ -264,11 +264,11 @@ async def find(
     return await fast.row(tx, tenant, _LOCKED if for_update else _ONE, webhook_id, delivery_id)
 
 
-async def attempts(tx: Tx, tenant: str, delivery_id: str) -> list[Row]:
+async def list_attempts(tx: Tx, tenant: str, delivery_id: str) -> list[Row]:
     return await fast.rows(tx, tenant, _ATTEMPTS, delivery_id)
 
 
-async def event(tx: Tx, tenant: str, event_id: str) -> Row | None:
+async def find_event(tx: Tx, tenant: str, event_id: str) -> Row | None:
     return await fast.row(tx, tenant, _EVENT, event_id)
 
 

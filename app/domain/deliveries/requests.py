@@ -1,4 +1,4 @@
-"""What is needed to send an event to an endpoint, read for many deliveries at once."""
+"""The data needed to send an event to an endpoint, loaded for many deliveries at once."""
 
 from datetime import datetime
 
@@ -35,7 +35,7 @@ class _Body(msgspec.Struct, frozen=True):
 
 
 def encode_body(event: Row) -> bytes:
-    """The same bytes whenever it is encoded: the log keeps its data in one order."""
+    """Returns the same bytes every time: the log stores the keys of the data in one order."""
     body = _Body(
         event["event_id"],
         event["event_type"],
@@ -47,7 +47,7 @@ def encode_body(event: Row) -> bytes:
 
 
 def new_request(endpoint: Row, event: Row, delivery_id: str, body: bytes) -> DeliveryRequest:
-    """For a delivery that was written just now."""
+    """Returns the request of a delivery that was created just now."""
     return DeliveryRequest(
         delivery_id,
         endpoint["tenant_id"],
@@ -65,8 +65,8 @@ def new_request(endpoint: Row, event: Row, delivery_id: str, body: bytes) -> Del
 
 
 async def load(tx: Tx, delivery_ids: list[str]) -> dict[str, DeliveryRequest]:
-    """By delivery id; those that are finished or deleted are left out."""
-    deliveries, events = await queries.to_send(tx, delivery_ids)
+    """Returns requests by delivery id, without deliveries that are finished or deleted."""
+    deliveries, events = await queries.load_pending(tx, delivery_ids)
     bodies = {event["event_id"]: encode_body(event) for event in events}
     requests: dict[str, DeliveryRequest] = {}
     for row in deliveries:

@@ -58,7 +58,7 @@ def next_step(
         return NextStep("failed")
     wait = float(delays[number])
     if attempt.retry_after is not None:
-        # Not earlier than asked for, and never later than the schedule's longest wait.
+        # Not earlier than requested, and not later than the schedule's longest wait.
         wait = max(wait, min(attempt.retry_after, float(max(delays))))
     return NextStep("pending", wait)
 
@@ -95,21 +95,23 @@ async def send(egress: Egress, keyring: Keyring, request: DeliveryRequest, retri
 def _status_error(code: int) -> str | None:
     if _OK <= code < _REDIRECT:
         return None
-    where = "; redirects are not followed" if _REDIRECT <= code < _BAD else ""
-    return f"the endpoint answered {code}{where}"
+    hint = "; redirects are not followed" if _REDIRECT <= code < _BAD else ""
+    return f"the endpoint answered {code}{hint}"
 
 
 def _headers(
     request: DeliveryRequest, keys: EndpointKeys, timestamp: int, retries: int
 ) -> CIMultiDict[str]:
     secrets = keys.signing_secrets(request.previous_until)
-    kept = {name: value for name, value in keys.headers.items() if not headers.is_reserved(name)}
-    sent = custom_headers(kept)
+    allowed = {name: value for name, value in keys.headers.items() if not headers.is_reserved(name)}
+    sent = custom_headers(allowed)
     sent.setdefault("User-Agent", _USER_AGENT)
     sent["Content-Type"] = "application/json"
     sent["Accept-Encoding"] = "identity"
     sent.update(
-        signing.headers(secrets, request.event_id, request.event_type, timestamp, request.body)
+        signing.build_headers(
+            secrets, request.event_id, request.event_type, timestamp, request.body
+        )
     )
     if retries:
         sent["X-Service-Retry-Count"] = str(retries)
@@ -119,8 +121,8 @@ def _headers(
 
 
 async def _read_redacted(keys: EndpointKeys, response: aiohttp.ClientResponse) -> str | None:
-    """The part of a body that is stored. An endpoint that echoes its request must not show our
-    secrets, nor the beginning of one where the body is cut.
+    """Returns the part of a body that is stored, without the secrets that an endpoint may echo,
+    also where one is cut at the end.
     """
     secrets = _secrets(keys)
     if sum(map(len, secrets)) > _MAX_HIDDEN_CHARS:
@@ -141,14 +143,14 @@ async def _read(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     async for chunk in response.content.iter_chunked(max_bytes):
         content += chunk
         if len(content) >= max_bytes:
-            # Reading the rest could take for ever; the connection is not reused.
+            # The rest may be endless; the connection is not reused.
             response.close()
             break
     return bytes(content[:max_bytes])
 
 
 def _secrets(keys: EndpointKeys) -> tuple[str, ...]:
-    """Its signing secrets and secret headers, with and without a scheme like Bearer."""
+    """Returns signing secrets and secret headers, with and without a scheme like Bearer."""
     values = [value for name, value in keys.headers.items() if headers.is_secret(name)]
     bare = [value.partition(" ")[2] for value in values]
     return (keys.secret, keys.previous or "", *values, *bare)
@@ -160,7 +162,7 @@ def _redactor(secrets: tuple[str, ...]) -> Redactor:
 
 
 def _retry_after(value: str | None) -> float | None:
-    """Seconds, or a date; one without a zone is in GMT, as all dates of HTTP are."""
+    """Parses seconds or a date into seconds. A date without a zone is in GMT, as in HTTP."""
     if value is None:
         return None
     text = value.strip()
@@ -175,8 +177,8 @@ def _retry_after(value: str | None) -> float | None:
 
 
 class DeliveryEgress(Egress):
-    """The courier limits how many deliveries are under way and to whom. Bodies of responses are
-    stored in part and never unpacked.
+    """Without connection limits, which the courier has. Does not decompress response bodies, which
+    are stored in part.
     """
 
     def __init__(self, guard: Guard) -> None:

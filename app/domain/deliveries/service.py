@@ -1,6 +1,6 @@
-"""Deliveries: written for an event, listed, shown in full, and sent once more.
+"""Deliveries: creates, lists, shows and redelivers them.
 
-Other areas also find here what they need of endpoints.
+Also exports the functions for endpoints that other areas use.
 """
 
 from collections.abc import Mapping
@@ -45,10 +45,10 @@ from db.session import Tx
 
 __all__ = [
     "DELIVER",
-    "Delivering",
     "DeliveryFilter",
     "DeliveryRequest",
     "Leases",
+    "NewDelivery",
     "begin",
     "change_headers",
     "check_move",
@@ -68,7 +68,7 @@ __all__ = [
     "wait_for",
 ]
 
-# How long a test delivery may wait for a worker, besides its own time.
+# How long a test delivery may wait for a worker, besides the timeout of its request.
 _QUEUE_SECONDS = 15.0
 
 
@@ -78,8 +78,8 @@ class DeliveryFilter(msgspec.Struct, frozen=True):
     until: datetime | None = None
 
 
-class Delivering(NamedTuple):
-    """A delivery that was written; with a lease token, the caller sends it."""
+class NewDelivery(NamedTuple):
+    """A delivery that was created; with a lease token, the caller sends it."""
 
     delivery_id: str
     work_id: str
@@ -88,7 +88,7 @@ class Delivering(NamedTuple):
 
 
 class Leases(msgspec.Struct, frozen=True):
-    """Lease tokens by webhook, of deliveries that the process which writes them sends itself."""
+    """Lease tokens by webhook, for deliveries that the caller sends itself."""
 
     tokens: Mapping[str, str] = {}
     seconds: float = 0.0
@@ -102,22 +102,24 @@ async def begin(
     *,
     max_attempts: int,
     leases: Leases | None = None,
-) -> list[Delivering]:
-    """Writes one delivery for each endpoint that has none of this event yet."""
+) -> list[NewDelivery]:
+    """Creates one delivery for each endpoint that has none of this event yet."""
     ids = [new_id("dlv") for _ in webhook_ids]
     work_ids = [new_id("wrk") for _ in webhook_ids]
     leases = leases or Leases()
     tokens = [leases.tokens.get(webhook_id) for webhook_id in webhook_ids]
     columns = (event.id, event.type, event.correlation_id, ids, webhook_ids, work_ids, max_attempts)
     rows = await queries.add(tx, tenant_id, *columns, tokens, leases.seconds)
-    return [Delivering(row["ref_id"], row["id"], row["lane"], row["lease_token"]) for row in rows]
+    return [NewDelivery(row["ref_id"], row["id"], row["lane"], row["lease_token"]) for row in rows]
 
 
 async def endpoints_for(
     tx: Tx, tenant_id: str, event_type: str, webhook_ids: list[str]
 ) -> dict[str, Row]:
-    """Who gets an event: active webhooks for its type, and those that subscriptions name."""
-    rows = await queries.endpoints(tx, tenant_id, event_type, webhook_ids)
+    """Returns the endpoints that get an event, by id: active webhooks for its type, and those that
+    subscriptions name.
+    """
+    rows = await queries.find_endpoints(tx, tenant_id, event_type, webhook_ids)
     return {row["webhook_id"]: row for row in rows}
 
 
@@ -131,8 +133,8 @@ async def list_page(
 
 async def get(tx: Tx, keyring: Keyring, webhook: Webhook, delivery_id: str) -> FullDelivery:
     row = await _find(tx, webhook, delivery_id)
-    event = await queries.event(tx, webhook.tenant_id, row["event_id"])
-    attempts = await queries.attempts(tx, webhook.tenant_id, delivery_id)
+    event = await queries.find_event(tx, webhook.tenant_id, row["event_id"])
+    attempts = await queries.list_attempts(tx, webhook.tenant_id, delivery_id)
     body = requests.encode_body(event) if event is not None else b""
     text = body[:BODY_BYTES].decode(errors="ignore")
     request = RequestView(webhook.url, _headers(keyring, webhook, row), text)
@@ -145,7 +147,7 @@ async def redeliver(tx: Tx, settings: Settings, webhook: Webhook, delivery_id: s
     await ledger.lock(tx, webhook.tenant_id, before["work_id"])
     row = await _find(tx, webhook, delivery_id, for_update=True)
     if row["work_id"] != before["work_id"]:
-        # Another request did the same just now.
+        # A concurrent request has redelivered it.
         return _view(row)
     if not webhook.active:
         raise WebhookInactive("This webhook is not active; set `active` to true first")
@@ -154,22 +156,22 @@ async def redeliver(tx: Tx, settings: Settings, webhook: Webhook, delivery_id: s
     if not is_pending or not await ledger.run_now(tx, webhook.tenant_id, work_id):
         work_id = new_id("wrk")
         max_attempts = len(settings.webhook_retry_delays)
-        await queries.again(tx, webhook.tenant_id, delivery_id, work_id, max_attempts)
+        await queries.restart(tx, webhook.tenant_id, delivery_id, work_id, max_attempts)
     tx.wake(DELIVER.name, work_id)
     return _view(await _find(tx, webhook, delivery_id))
 
 
-async def wait_for(services: Services, webhook: Webhook, delivering: Delivering) -> DeliveryView:
+async def wait_for(services: Services, webhook: Webhook, delivery: NewDelivery) -> DeliveryView:
     """Waits until a worker has sent a delivery, which was committed before this is called."""
     seconds = TIMEOUT_SECONDS + _QUEUE_SECONDS
-    tenant_id, work_id = webhook.tenant_id, delivering.work_id
+    tenant_id, work_id = webhook.tenant_id, delivery.work_id
     await work.wait(services.db, services.doorbell, tenant_id, work_id, seconds)
     async with services.db.tx(tenant_id, autocommit=True) as tx:
-        return _view(await _find(tx, webhook, delivering.delivery_id))
+        return _view(await _find(tx, webhook, delivery.delivery_id))
 
 
 async def on_dead(tx: Tx, tenant_id: str, delivery_id: str, error: str) -> None:
-    """Its work was given up without an outcome."""
+    """Marks a delivery as failed whose work is dead without an outcome."""
     await queries.fail(tx, tenant_id, delivery_id, error)
 
 

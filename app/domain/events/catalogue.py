@@ -1,4 +1,4 @@
-"""What the API says of an event type: its category and the JSON Schema of its data."""
+"""Event types: their category and the JSON Schema of their data."""
 
 from functools import cache
 from typing import Any
@@ -17,7 +17,7 @@ def category_of(event_type: str) -> str:
 
 @cache
 def schema_of(event: type[Event]) -> dict[str, Any]:
-    """With the definitions that it refers to."""
+    """Returns the JSON Schema with the definitions that it refers to."""
     (top,), definitions = msgspec.json.schema_components([event], ref_template="#/$defs/{name}")
     name = top["$ref"].rpartition("/")[2]
     schema = dict(definitions.pop(name))

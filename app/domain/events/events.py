@@ -30,7 +30,7 @@ class SystemTest(Event):
 
 
 class ChainStopped(Event):
-    """Recorded only and delivered to nobody, or it would be one more cause."""
+    """Recorded without fan-out, which would continue the chain."""
 
     type: ClassVar[str] = "system.event.chain_stopped"
     description: ClassVar[str] = (

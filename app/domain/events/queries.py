@@ -60,8 +60,8 @@ _EMIT = f"WITH emitted AS ({_INSERT} {_RETURNING}) {_ROUTE}"
 _COLUMNS = "id, type, correlation_id, parent_id, test, data::text AS data, created_at"
 # Also where rows are only counted: without it, a plan may read the whole table for a few.
 _ORDER = "ORDER BY created_at DESC, id DESC"
-# Each tenant's own index gives its newest rows; super_admin gets the newest of those, at a price
-# that does not grow with the log.
+# The newest rows of each tenant through the index, and the newest of these for super_admin: the
+# cost does not grow with the log.
 _TENANTS = "(SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1) t"
 _FIND = f"SELECT {_COLUMNS} FROM event_log WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
 
@@ -139,17 +139,19 @@ async def list_page(
     tx: Tx, tenant: str | None, filters: Filter, page: Page
 ) -> tuple[list[Row], Total]:
     conditions, args = _conditions(filters)
-    theirs = f"FROM event_log WHERE tenant_id = t.id {conditions}"
-    each = f"{theirs} {_ORDER} LIMIT {BOUND + 1}"
-    of_all = f"FROM {_TENANTS} CROSS JOIN LATERAL (SELECT 1 {each}) e"
-    mine = "tenant_id = $1" if tenant is not None else "$1::text IS NULL"
-    estimated_from = f"FROM event_log WHERE {mine} {conditions}"
-    total = await counting.count_rows(tx, tenant, of_all, *args, estimated_from=estimated_from)
+    source = f"FROM event_log WHERE tenant_id = t.id {conditions}"
+    newest = f"{source} {_ORDER} LIMIT {BOUND + 1}"
+    counted_from = f"FROM {_TENANTS} CROSS JOIN LATERAL (SELECT 1 {newest}) e"
+    tenant_condition = "tenant_id = $1" if tenant is not None else "$1::text IS NULL"
+    estimated_from = f"FROM event_log WHERE {tenant_condition} {conditions}"
+    total = await counting.count_rows(
+        tx, tenant, counted_from, *args, estimated_from=estimated_from
+    )
     limit, offset = f"${len(args) + 2}", f"${len(args) + 3}"
     sql = f"""
     SELECT {_COLUMNS} FROM event_log JOIN (
         SELECT e.id AS listed_id FROM {_TENANTS} CROSS JOIN LATERAL (
-            SELECT id, created_at {theirs}
+            SELECT id, created_at {source}
             {_ORDER} LIMIT {limit}::bigint + {offset}::bigint
         ) e ORDER BY e.created_at DESC, e.id DESC LIMIT {limit} OFFSET {offset}
     ) p ON p.listed_id = id {_ORDER}
@@ -158,12 +160,12 @@ async def list_page(
 
 
 def _conditions(filters: Filter) -> tuple[str, list[object]]:
-    """Only those that are asked for: a plan that serves all of them serves none well. Of a type and
-    a correlation id, few rows have the second: the first is kept out of any index.
+    """Returns only the conditions in use: a plan for all of them would be slow. With a correlation
+    id, which few rows have, the condition on the type uses no index.
     """
-    is_narrow = filters.correlation_id is not None
+    has_correlation_id = filters.correlation_id is not None
     columns = (
-        ("type || '' =" if is_narrow else "type =", filters.event_type),
+        ("type || '' =" if has_correlation_id else "type =", filters.event_type),
         ("correlation_id =", filters.correlation_id),
         ("created_at >=", filters.since),
         ("created_at <=", filters.until),
@@ -182,7 +184,7 @@ async def find(tx: Tx, tenant: str | None, event_id: str) -> Row | None:
 
 
 _MAX_BYTES = 4 * 1024 * 1024
-# The data of the first events, up to a size.
+# Data is returned for the first events, up to a size in total.
 _OF_CORRELATION = f"""
 SELECT id, type, correlation_id, parent_id, test, created_at, request_id,
        CASE WHEN sum(octet_length(data)) OVER (ORDER BY id) <= {_MAX_BYTES} THEN data END AS data
@@ -200,7 +202,7 @@ async def of_correlation(tx: Tx, tenant: str | None, correlation_id: str, limit:
     return await fast.rows(tx, tenant, _OF_CORRELATION, correlation_id, limit)
 
 
-# The chain that an event belongs to, and how much work has come of it.
+# The chain that an event belongs to, and how much work the chain has caused.
 
 _FOR_FAN_OUT = """
 SELECT id AS event_id, type AS event_type, correlation_id, created_at AS emitted_at, depth, root_id,
@@ -215,12 +217,12 @@ UPDATE event_log SET offspring = offspring + $3 WHERE tenant_id = $1 AND id = $2
 _CAUSE = "SELECT tenant_id = $1 AS own, correlation_id, depth FROM event_log WHERE id = $2"
 
 
-async def for_fan_out(tx: Tx, tenant: str, event_id: str) -> Row | None:
+async def find_for_fan_out(tx: Tx, tenant: str, event_id: str) -> Row | None:
     return await fast.row(tx, tenant, _FOR_FAN_OUT, event_id)
 
 
-async def derived_work(tx: Tx, tenant: str, root_id: str) -> int:
-    """How much work a chain has made so far. Nobody else adds to it until the transaction ends."""
+async def lock_derived_work(tx: Tx, tenant: str, root_id: str) -> int:
+    """Returns how much work a chain has caused, and locks the count until the transaction ends."""
     return int(await fast.value(tx, tenant, _DERIVED_WORK, root_id) or 0)
 
 
@@ -228,6 +230,6 @@ async def add_derived_work(tx: Tx, tenant: str, root_id: str, count: int) -> Non
     await fast.execute(tx, tenant, _ADD_DERIVED_WORK, root_id, count)
 
 
-async def cause(tx: Tx, tenant: str, event_id: str) -> Row | None:
-    """An event of any tenant: of another's, only its depth is used."""
+async def find_cause(tx: Tx, tenant: str, event_id: str) -> Row | None:
+    """Finds an event of any tenant; of another tenant's event only the depth is used."""
     return await fast.row(tx, tenant, _CAUSE, event_id)

@@ -1,4 +1,4 @@
-"""Emitting events in the caller's transaction, and reading the log."""
+"""Emits events in the caller's transaction, and reads the log."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -34,7 +34,6 @@ __all__ = [
     "delete_chat",
     "delete_chats",
     "delete_selected",
-    "derived_work",
     "emission_sql",
     "emit",
     "emit_dead",
@@ -42,6 +41,7 @@ __all__ = [
     "encode_events",
     "find_for_fan_out",
     "follow_cause",
+    "lock_derived_work",
     "record",
     "save_changes",
     "wake",
@@ -52,8 +52,8 @@ _HAPPENED, _TEST = False, True
 
 delete_chat, delete_chats = queries.delete_chat, queries.delete_chats
 delete_selected = queries.delete_selected
-derived_work, add_derived_work = queries.derived_work, queries.add_derived_work
-find_for_fan_out = queries.for_fan_out
+lock_derived_work, add_derived_work = queries.lock_derived_work, queries.add_derived_work
+find_for_fan_out = queries.find_for_fan_out
 
 
 class EmittedEvent(msgspec.Struct, frozen=True):
@@ -63,8 +63,8 @@ class EmittedEvent(msgspec.Struct, frozen=True):
 
 
 async def emit(tx: Tx, event: Event, *, tenant_id: str, event_id: str | None = None) -> str:
-    """Records what happened. The event exists exactly if the caller's transaction does, and so does
-    the work of the webhooks and subscriptions that wait for it.
+    """Records an event in the caller's transaction, together with the work that fans it out to
+    webhooks and subscriptions. Returns its id.
     """
     event_id = event_id or new_id("evt")
     columns = _columns(event_id, event.type)
@@ -76,7 +76,7 @@ async def emit(tx: Tx, event: Event, *, tenant_id: str, event_id: str | None = N
 
 
 async def record(tx: Tx, event: Event, *, tenant_id: str) -> None:
-    """For the log only: webhooks and subscriptions do not get it."""
+    """Records an event in the log only: webhooks and subscriptions do not get it."""
     columns = _columns(new_id("evt"), event.type)
     await queries.insert(tx, tenant_id, *columns, as_json(event), _HAPPENED, trace.current().depth)
 
@@ -84,7 +84,7 @@ async def record(tx: Tx, event: Event, *, tenant_id: str) -> None:
 async def emit_test(
     tx: Tx, event_type: str, data: dict[str, Any], *, tenant_id: str, is_routed: bool = True
 ) -> EmittedEvent:
-    """An event that did not happen, marked so. Without `is_routed` only the caller sends it."""
+    """Records an event that is marked as a test. Without `is_routed` it is not fanned out."""
     event_id = new_id("evt")
     values = (*_columns(event_id, event_type), as_json(data), _TEST, trace.current().depth)
     if is_routed:
@@ -95,7 +95,7 @@ async def emit_test(
 
 
 async def emit_dead(tx: Tx, work: WorkRow, error: str) -> None:
-    """Work of a tenant was given up."""
+    """Emits `system.work.dead` for work of a tenant."""
     if work.tenant_id is not None:
         dead = WorkDead(work.id, work.kind, work.ref_id, work.attempt, error)
         await emit(tx, dead, tenant_id=work.tenant_id)
@@ -109,8 +109,8 @@ async def save_changes(
     *,
     also_changed: Iterable[str] = (),
 ) -> list[str]:
-    """Writes the values that differ from the row's and emits `event` with the names of what
-    changed, `also_changed` included. Emits nothing, and returns [], where nothing did.
+    """Writes the values that differ from the row's and emits `event` with the names of the changed
+    fields, `also_changed` included. Returns these names; emits nothing if there are none.
     """
     changed = [*apply_changes(row, values), *also_changed]
     if changed:
@@ -143,7 +143,7 @@ class _Record(msgspec.Struct):
 
 
 def encode_events(events: list[Event], *, tenant_id: str) -> str:
-    """The JSON parameter of an `emission_sql`, for a statement with rows of its own."""
+    """Returns the JSON parameter for a statement with an `emission_sql`."""
     current = trace.current()
     records = [
         _Record(
@@ -162,7 +162,7 @@ def encode_events(events: list[Event], *, tenant_id: str) -> str:
 
 
 def wake(tx: Tx, routed: Iterable[str | None] | None) -> None:
-    """Wakes workers for what a statement with an `emission_sql` returned as `routed`."""
+    """Wakes workers for the work ids that a statement with an `emission_sql` returned."""
     for work_id in routed or ():
         if work_id is not None:
             tx.wake(FAN_OUT.name, work_id)
@@ -194,10 +194,10 @@ def to_entry(row: Row) -> Entry:
 
 
 async def follow_cause(tx: Tx, tenant_id: str, event_id: str) -> None:
-    """Makes this request part of the chain of an event, which then ends somewhere. Of another
-    tenant's event only the depth counts.
+    """Makes this request part of the chain of an event, so that the chain's length is limited. Of
+    another tenant's event only the depth is used.
     """
-    row = await queries.cause(tx, tenant_id, event_id)
+    row = await queries.find_cause(tx, tenant_id, event_id)
     if row is None:
         return
     current = trace.current()

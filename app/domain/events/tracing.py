@@ -1,4 +1,4 @@
-"""One chain of causes: its events, and what ran for how long."""
+"""Traces: the events of one correlation id, and the spans of requests, jobs and areas."""
 
 from datetime import datetime, timedelta
 
@@ -14,7 +14,7 @@ from db.session import Tx
 
 
 async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:
-    """In order: a cause stands before what it led to."""
+    """Returns events and spans in order: a cause is before its effects."""
     tenant = tenant_of(tx)
     events = await queries.of_correlation(tx, tenant, correlation_id, MAX_SPANS)
     work = await ledger.of_correlation(tx, tenant, correlation_id, MAX_SPANS)
@@ -33,8 +33,8 @@ async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:
 
 
 def _request_spans(events: list[Row]) -> list[Span]:
-    """A request is known by the events that it emitted: it took from the first transaction's
-    beginning to the last event, at least.
+    """Returns a span for each request that emitted events, from the start of its first transaction
+    to its last event.
     """
     by_request: dict[str, list[Row]] = {}
     for row in events:
@@ -65,7 +65,7 @@ def _job_span(row: Row) -> Span:
     return Span(
         "job",
         row["id"],
-        # Work with a lane is an attempt at what it refers to, such as a delivery.
+        # Work with a lane is an attempt at the row that it refers to, such as a delivery.
         row["ref_id"] if row["lane"] is not None else row["cause_event_id"],
         row["kind"],
         row["state"],

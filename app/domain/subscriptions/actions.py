@@ -1,5 +1,5 @@
-"""What a subscription can do: a registry. Each action says what its config must be; those that do
-more than deliver say what runs. The area that brings an action fills in its `run`.
+"""The registry of actions that subscriptions trigger. Each action has the struct and the check of
+its config; the area that implements an action other than a delivery sets its `run`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,7 +25,7 @@ _MAX_USERS = 100
 
 
 class WebhookConfig(msgspec.Struct, forbid_unknown_fields=True):
-    """An address of its own, or an existing webhook."""
+    """An own address, or an existing webhook."""
 
     url: Annotated[str, Meta(min_length=1, max_length=2000)] | None = None
     headers: dict[str, str] | None = None
@@ -46,7 +46,7 @@ class NotificationConfig(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """The event that an action is about."""
+    """The event that triggers an action."""
 
     tenant_id: str
     event_id: str
@@ -56,13 +56,13 @@ class Cause(msgspec.Struct, frozen=True):
     data: dict[str, Any]
 
 
-# Runs in the transaction that marks the work done; returns the id of what it began, if anything.
+# Runs in the transaction that marks the work done; returns the id of what it started, if any.
 Run = Callable[[Services, Tx, Cause, Any], Awaitable[str | None]]
 Check = Callable[[Tx, str, Any], Awaitable[None]]
 
 
 class Action(msgspec.Struct, frozen=True):
-    """`delivers`: deliveries do all of it, and each of those is work of its own."""
+    """`delivers` is true when the action only creates deliveries, which are work of their own."""
 
     config: type[msgspec.Struct]
     check: Check
@@ -104,12 +104,12 @@ ACTIONS: Final[dict[str, Action]] = {
 
 
 def is_handled(action: Action) -> bool:
-    """False while no area runs it."""
+    """True when the action delivers or an area runs it."""
     return action.delivers or action.run is not None
 
 
 async def validate_config(tx: Tx, tenant_id: str, action_type: str, config: dict[str, Any]) -> Any:
-    """The config as the struct that its action takes. Refuses actions that nothing handles."""
+    """Returns the config as the struct of its action. Refuses actions that no area runs."""
     action = ACTIONS[action_type]
     if not is_handled(action):
         raise Invalid.field("action_type", f"nothing handles {action_type} actions yet")
@@ -119,6 +119,6 @@ async def validate_config(tx: Tx, tenant_id: str, action_type: str, config: dict
 
 
 def to_stored(config: msgspec.Struct) -> dict[str, Any]:
-    """The config as it is stored, without the fields that are None."""
+    """Returns the config as it is stored, without the fields that are None."""
     values = msgspec.structs.asdict(config)
     return {name: value for name, value in values.items() if value is not None}

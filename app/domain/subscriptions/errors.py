@@ -10,4 +10,4 @@ class WorkflowNotFound(NotFound):
 
 
 class CannotRunAction(Exception):
-    """It makes no sense to try again; the text says why and holds no secret."""
+    """The action must not be retried; the text gives the reason and contains no secret."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from app.domain.deliveries import service as deliveries
-from app.domain.deliveries.service import Delivering, DeliveryRequest, Leases
+from app.domain.deliveries.service import DeliveryRequest, Leases, NewDelivery
 from app.domain.events import service as events
 from app.domain.events.events import ChainStopped
 from app.domain.events.service import MAX_DEPTH, EmittedEvent
@@ -25,23 +25,23 @@ from db.session import Tx
 
 log = logs.get("events")
 
-# How much work may come of one event, beyond what it causes itself.
+# How much work the events of one chain may cause, besides that of the first event.
 MAX_DERIVED_WORK: Final = 1000
-# Added once that is exceeded, so that the end of a chain is recorded once.
+# Added to the count once it exceeds the limit, so that the stop is recorded once.
 _STOPPED = 1_000_000
-# How many workers are woken; pollers find the other work.
+# For how much work workers are woken; pollers find the rest.
 _MAX_WOKEN = 32
 
 
 class LeasedDelivery(NamedTuple):
-    """A delivery that is leased already, with what is needed to send it."""
+    """A delivery that the caller has leased, with the data to send it."""
 
     work: WorkRow
     request: DeliveryRequest
 
 
 class FanOut(NamedTuple):
-    """Deliveries that an event began: those that the caller sends, and how many others wait."""
+    """The deliveries of an event: those that the caller sends, and the number of others."""
 
     leased: Collection[LeasedDelivery] = ()
     waiting: int = 0
@@ -60,13 +60,13 @@ class Triggered(msgspec.Struct, frozen=True):
 
     @property
     def needs_work(self) -> bool:
-        """Also where there is nowhere to deliver to, which its work records."""
+        """True also for a delivery without an endpoint: its work records the error."""
         return not ACTIONS[self.action_type].delivers or self.endpoint_id is None
 
 
 async def find_triggered(tx: Tx, tenant_id: str, event_type: str, data: Any) -> list[Triggered]:
     triggered = []
-    for row in await queries.triggered_by(tx, tenant_id, event_type):
+    for row in await queries.find_triggered_by(tx, tenant_id, event_type):
         conditions = msgspec.json.decode(row["filters"]) if row["filters"] else None
         if filters.match(conditions, data):
             triggered.append(Triggered(row["id"], row["action_type"], row["endpoint_id"]))
@@ -78,20 +78,20 @@ async def fan_out(
 ) -> FanOut:
     event = await events.find_for_fan_out(tx, tenant_id, event_id)
     if event is None or not await _may_continue(tx, tenant_id, event):
-        # Deleted since, or the chain was stopped.
+        # The event was deleted, or its chain is stopped.
         return FanOut()
     data = msgspec.json.decode(event["data"])
     triggered = await find_triggered(tx, tenant_id, event["event_type"], data)
-    begun = await _deliver(services, tx, tenant_id, event, triggered, reserve)
+    started = await _deliver(services, tx, tenant_id, event, triggered, reserve)
     actions = await _add_actions(
-        tx, tenant_id, event, [one.id for one in triggered if one.needs_work]
+        tx, tenant_id, event, [item.id for item in triggered if item.needs_work]
     )
     if event["root_id"] is not None:
-        count = len(begun.leased) + begun.waiting + actions
+        count = len(started.leased) + started.waiting + actions
         await events.add_derived_work(tx, tenant_id, event["root_id"], count)
     if triggered:
-        await queries.count_triggers(tx, tenant_id, [one.id for one in triggered])
-    return begun
+        await queries.count_triggers(tx, tenant_id, [item.id for item in triggered])
+    return started
 
 
 async def _add_actions(tx: Tx, tenant_id: str, event: Row, subscription_ids: list[str]) -> int:
@@ -112,57 +112,57 @@ async def _deliver(
     triggered: list[Triggered],
     reserve: Reserve,
 ) -> FanOut:
-    named = [one.endpoint_id for one in triggered if one.endpoint_id is not None]
-    endpoints = await deliveries.endpoints_for(tx, tenant_id, row["event_type"], named)
+    endpoint_ids = [item.endpoint_id for item in triggered if item.endpoint_id is not None]
+    endpoints = await deliveries.endpoints_for(tx, tenant_id, row["event_type"], endpoint_ids)
     if not endpoints:
         return FanOut()
     event = EmittedEvent(row["event_id"], row["event_type"], row["correlation_id"])
     max_attempts, ids = len(services.settings.webhook_retry_delays), list(endpoints)
     tokens = {webhook_id: new_id("lea") for webhook_id in reserve(tenant_id, ids)}
     leases = Leases(tokens, services.settings.lease_seconds)
-    delivering = await deliveries.begin(
+    created = await deliveries.begin(
         tx, tenant_id, event, ids, max_attempts=max_attempts, leases=leases
     )
     body = deliveries.encode_body(row)
     leased = [
         LeasedDelivery(
-            _work_row(one, tenant_id, event, max_attempts),
-            deliveries.new_request(endpoints[one.webhook_id], row, one.delivery_id, body),
+            _work_row(delivery, tenant_id, event, max_attempts),
+            deliveries.new_request(endpoints[delivery.webhook_id], row, delivery.delivery_id, body),
         )
-        for one in delivering
-        if one.lease_token is not None
+        for delivery in created
+        if delivery.lease_token is not None
     ]
-    return FanOut(leased, len(delivering) - len(leased))
+    return FanOut(leased, len(created) - len(leased))
 
 
 def _work_row(
-    delivering: Delivering, tenant_id: str, event: EmittedEvent, max_attempts: int
+    delivery: NewDelivery, tenant_id: str, event: EmittedEvent, max_attempts: int
 ) -> WorkRow:
-    """The row of the ledger, as it was written."""
+    """Returns the row of the ledger without reading it."""
     return WorkRow(
-        id=delivering.work_id,
+        id=delivery.work_id,
         tenant_id=tenant_id,
         kind=deliveries.DELIVER.name,
-        ref_id=delivering.delivery_id,
+        ref_id=delivery.delivery_id,
         attempt=1,
         max_attempts=max_attempts,
-        lease_token=delivering.lease_token or "",
+        lease_token=delivery.lease_token or "",
         correlation_id=event.correlation_id,
         cause_event_id=event.id,
-        lane=delivering.webhook_id,
+        lane=delivery.webhook_id,
     )
 
 
 async def _may_continue(tx: Tx, tenant_id: str, event: Row) -> bool:
-    """A chain ends after so many causes, and after so much work that came of it: neither a loop nor
-    an avalanche goes on for ever.
+    """False once a chain has too many events in a row, or has caused too much work: this stops
+    loops and exponential growth.
     """
     if event["depth"] > MAX_DEPTH:
         await _record_stop(tx, tenant_id, event, "too_long")
         return False
     if event["root_id"] is None:
         return True
-    count = await events.derived_work(tx, tenant_id, event["root_id"])
+    count = await events.lock_derived_work(tx, tenant_id, event["root_id"])
     if count < MAX_DERIVED_WORK:
         return True
     if count < _STOPPED:

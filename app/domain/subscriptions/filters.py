@@ -1,4 +1,4 @@
-"""Which events trigger a subscription: conditions on dotted paths in an event's data."""
+"""Filters of subscriptions: conditions on dotted paths in an event's data."""
 
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ from app.kit.texts import is_deeper
 
 MAX_FILTERS: Final = 20
 OPERATORS: Final = ("in", "gt", "lt", "exists")
-_PATH_CHARS = 200
+_MAX_PATH_CHARS = 200
 _MAX_BYTES = 8 * 1024
 _MAX_DEPTH = 8
 _MAX_INDEX_CHARS = 9
@@ -17,13 +17,13 @@ _MISSING: Final = object()
 
 
 def validate(filters: dict[str, Any]) -> None:
-    """Raises Invalid with what is wrong with each condition."""
+    """Raises Invalid with the problem of each condition."""
     if len(filters) > MAX_FILTERS:
         raise Invalid.field("filters", f"must be at most {MAX_FILTERS}")
     if len(msgspec.json.encode(filters)) > _MAX_BYTES:
         raise Invalid.field("filters", f"must be at most {_MAX_BYTES // 1024} KiB")
     problems = {
-        f"filters.{path[:_PATH_CHARS]}": problem
+        f"filters.{path[:_MAX_PATH_CHARS]}": problem
         for path, condition in filters.items()
         if (problem := _find_problem(path, condition)) is not None
     }
@@ -32,7 +32,7 @@ def validate(filters: dict[str, Any]) -> None:
 
 
 def _find_problem(path: str, condition: Any) -> str | None:
-    if len(path) > _PATH_CHARS or not all(part.strip() for part in path.split(".")):
+    if len(path) > _MAX_PATH_CHARS or not all(part.strip() for part in path.split(".")):
         return "must be a path in the event's data, like agent_id or values.email"
     if is_deeper(condition, _MAX_DEPTH):
         return "is nested too deeply"
@@ -59,7 +59,7 @@ def match(filters: dict[str, Any] | None, data: Any) -> bool:
 
 
 def _value_at(data: Any, path: str) -> Any:
-    """The value at a path. A whole path may also be one key with dots; numbers index lists."""
+    """Returns the value at a path. The whole path may be one key with dots; numbers index lists."""
     if isinstance(data, dict) and path in data:
         return data[path]
     value = data
@@ -88,26 +88,26 @@ def _compare(operator: str, operand: Any, value: Any) -> bool:
         case "exists":
             return bool((value is not _MISSING) == operand)
         case "in":
-            return any(_is_same(one, value) for one in operand)
+            return any(_is_same(item, value) for item in operand)
         case "gt":
             return bool(_are_comparable(value, operand) and value > operand)
     return bool(_are_comparable(value, operand) and value < operand)
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    """As JSON has it: true is not 1, and 1 is 1.0."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
-    return bool(one == other)
+def _is_same(left: Any, right: Any) -> bool:
+    """Compares as JSON: true is not 1, and 1 is 1.0."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_is_same, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_is_same(left[key], right[key]) for key in left)
+    return bool(left == right)
 
 
-def _are_comparable(one: Any, other: Any) -> bool:
-    """Two numbers, or two texts, which covers dates."""
-    if isinstance(one, bool) or isinstance(other, bool):
+def _are_comparable(left: Any, right: Any) -> bool:
+    """True for two numbers, or two texts, which covers dates."""
+    if isinstance(left, bool) or isinstance(right, bool):
         return False
-    numbers = isinstance(one, int | float) and isinstance(other, int | float)
-    return numbers or (isinstance(one, str) and isinstance(other, str))
+    numbers = isinstance(left, int | float) and isinstance(right, int | float)
+    return numbers or (isinstance(left, str) and isinstance(right, str))

@@ -21,7 +21,7 @@ _SORTABLE = {
     "updated_at": EventSubscription.updated_at,
 }
 
-# A subscription to a webhook that is switched off is not triggered for as long as it is.
+# A subscription to an inactive webhook is not triggered.
 _TRIGGERED_BY = """
 SELECT s.id, s.action_type, s.filters::text AS filters, w.id AS endpoint_id
 FROM event_subscriptions s
@@ -31,7 +31,7 @@ LEFT JOIN webhooks w ON w.tenant_id = s.tenant_id AND (
 WHERE s.tenant_id = $1 AND s.event_type = $2 AND s.active AND w.active IS DISTINCT FROM false
 ORDER BY s.id
 """
-# One statement for all of them; an event that is fanned out twice adds none.
+# One statement for all actions; an event that is fanned out again adds none.
 _ADD_ACTIONS = ledger.insert_sql(
     """unnest($4::text[], $5::text[]) WITH ORDINALITY AS g(id, work_id, number)
 ON CONFLICT (kind, dedupe_key) DO NOTHING
@@ -72,14 +72,14 @@ FROM webhooks w WHERE w.tenant_id = $1 AND w.id = $2 AND s.id = w.subscription_i
 """
 
 
-async def triggered_by(tx: Tx, tenant: str, event_type: str) -> list[Row]:
+async def find_triggered_by(tx: Tx, tenant: str, event_type: str) -> list[Row]:
     return await fast.rows(tx, tenant, _TRIGGERED_BY, event_type)
 
 
 async def add_actions(
     tx: Tx, tenant: str, event: Row, ids: list[str], work_ids: list[str], woken: int
 ) -> list[str]:
-    """The work that is new. Workers are woken for the first ones; pollers find the others."""
+    """Returns the ids of new work. Workers are woken for the first ones; pollers find the rest."""
     columns = (event["event_id"], event["correlation_id"], ids, work_ids, woken)
     rows = await fast.rows(tx, tenant, _ADD_ACTIONS, *columns)
     return [row["id"] for row in rows]
@@ -89,7 +89,7 @@ async def count_triggers(tx: Tx, tenant: str, ids: list[str]) -> None:
     await fast.execute(tx, tenant, _COUNT_TRIGGERS, ids)
 
 
-async def of_workflow(tx: Tx, tenant: str | None, workflow_id: str) -> list[Row]:
+async def lock_of_workflow(tx: Tx, tenant: str | None, workflow_id: str) -> list[Row]:
     return await fast.rows(tx, tenant, _OF_WORKFLOW, workflow_id)
 
 
@@ -98,11 +98,11 @@ async def switch(tx: Tx, tenant: str, ids: list[str], *, active: bool) -> int:
 
 
 async def switch_off_of_webhook(tx: Tx, tenant: str, webhook_id: str) -> None:
-    """The subscription whose own address a disabled webhook is."""
+    """Deactivates the subscription whose own address a disabled webhook is."""
     await fast.execute(tx, tenant, _SWITCH_OFF_OF_WEBHOOK, webhook_id)
 
 
-async def action(tx: Tx, tenant: str, subscription_id: str) -> Row | None:
+async def find_action(tx: Tx, tenant: str, subscription_id: str) -> Row | None:
     return await fast.row(tx, tenant, _ACTION, subscription_id)
 
 
@@ -137,15 +137,17 @@ async def find(
     return row
 
 
-async def own_endpoint(tx: Tx, subscription_id: str, *, for_update: bool = False) -> Webhook | None:
+async def find_own_endpoint(
+    tx: Tx, subscription_id: str, *, for_update: bool = False
+) -> Webhook | None:
     statement = select(Webhook).where(Webhook.subscription_id == subscription_id)
     if for_update:
-        # Read again: it may have changed since it was loaded.
+        # Reads the row again, which may have changed since it was loaded.
         statement = statement.with_for_update().execution_options(populate_existing=True)
     endpoint: Webhook | None = await (await tx.session()).scalar(statement)
     return endpoint
 
 
 async def check_quota(tx: Tx, tenant_id: str) -> None:
-    theirs = EventSubscription.tenant_id == tenant_id
-    await quota.check(tx, EventSubscription, MAX_SUBSCRIPTIONS, "subscriptions", theirs)
+    condition = EventSubscription.tenant_id == tenant_id
+    await quota.check(tx, EventSubscription, MAX_SUBSCRIPTIONS, "subscriptions", condition)

@@ -20,7 +20,7 @@ async def run_action(
     event = await events.find_for_fan_out(tx, tenant_id, event_id)
     configured = await _find_action(tx, tenant_id, ref_id)
     if event is None or configured is None:
-        # Deleted since.
+        # The event or the subscription was deleted.
         return
     action_type, config = configured
     action = ACTIONS[action_type]
@@ -40,12 +40,12 @@ async def run_action(
 
 
 async def _find_action(tx: Tx, tenant_id: str, ref_id: str) -> tuple[str, dict[str, Any]] | None:
-    """The type and the config."""
+    """Returns the type and the config of an action."""
     if ref_id.startswith("inh_"):
         try:
             webhook = await incoming.find(tx, ref_id)
         except IncomingWebhookNotFound:
             return None
         return ("workflow", {"workflow_id": webhook.workflow_id}) if webhook.workflow_id else None
-    row = await queries.action(tx, tenant_id, ref_id)
+    row = await queries.find_action(tx, tenant_id, ref_id)
     return (row["action_type"], msgspec.json.decode(row["action_config"])) if row else None

@@ -65,9 +65,9 @@ async def find(tx: Tx, subscription_id: str, *, for_update: bool = False) -> Eve
 
 
 async def endpoint_of(tx: Tx, subscription_id: str) -> Webhook:
-    """Its own address. A webhook that it names has a log of its own."""
+    """Returns the endpoint of its own address. A webhook that it names has its own deliveries."""
     subscription = await find(tx, subscription_id)
-    endpoint = await queries.own_endpoint(tx, subscription.id)
+    endpoint = await queries.find_own_endpoint(tx, subscription.id)
     if endpoint is None:
         webhook_id = subscription.action_config.get("webhook_id")
         hint = f"; see the executions of the webhook {webhook_id}" if webhook_id else ""
@@ -78,14 +78,14 @@ async def endpoint_of(tx: Tx, subscription_id: str) -> Webhook:
 async def _lock(
     tx: Tx, subscription_id: str, *, cancels_deliveries: bool = False
 ) -> EventSubscription:
-    """Locks it with its own address and that one's pending work, in the order of the workers: work,
-    address, subscription.
+    """Locks a subscription with its own address and pending work, in the order of the workers:
+    work, address, subscription.
     """
-    endpoint = await queries.own_endpoint(tx, subscription_id)
+    endpoint = await queries.find_own_endpoint(tx, subscription_id)
     if endpoint is not None:
         if cancels_deliveries:
             await ledger.cancel_lane(tx, endpoint.tenant_id, endpoint.id)
-        await queries.own_endpoint(tx, subscription_id, for_update=True)
+        await queries.find_own_endpoint(tx, subscription_id, for_update=True)
     return await find(tx, subscription_id, for_update=True)
 
 
@@ -132,7 +132,7 @@ async def update(
         secret, has_new_headers = await _save_endpoint(context, subscription, config)
         values["action_config"] = _masked(config)
         if has_new_headers and values["action_config"] == subscription.action_config:
-            # The masks are the same, the values behind them are not.
+            # The masks are equal, but the masked values differ.
             also_changed = ["action_config"]
     if values.get("active", subscription.active) != subscription.active:
         await _switch_endpoint(tx, subscription, active=values["active"])
@@ -147,7 +147,7 @@ async def update(
 
 
 async def rotate_secret(context: RequestContext, subscription_id: str) -> ChangedSubscription:
-    """Of its own address; as with a webhook, the old secret signs beside the new one for a day."""
+    """Rotates the secret of its own address; the old one also signs for a day."""
     subscription = await _lock(context.tx, subscription_id)
     endpoint = await endpoint_of(context.tx, subscription_id)
     secret = await deliveries.renew_secret(context, endpoint)
@@ -157,7 +157,7 @@ async def rotate_secret(context: RequestContext, subscription_id: str) -> Change
 
 
 async def delete(tx: Tx, subscription_id: str) -> None:
-    """Pending deliveries to its own address are cancelled."""
+    """Also cancels pending deliveries to its own address."""
     subscription = await _lock(tx, subscription_id, cancels_deliveries=True)
     session = await tx.session()
     await session.delete(subscription)
@@ -169,8 +169,8 @@ async def delete(tx: Tx, subscription_id: str) -> None:
 
 
 async def switch(tx: Tx, workflow_id: str, *, active: bool) -> Switched:
-    """All subscriptions that run this workflow."""
-    rows = await queries.of_workflow(tx, tenant_of(tx), workflow_id)
+    """Activates or deactivates all subscriptions that run this workflow."""
+    rows = await queries.lock_of_workflow(tx, tenant_of(tx), workflow_id)
     if not rows:
         raise WorkflowNotFound(f"No subscription runs a workflow {workflow_id[:64]}")
     updated = 0
@@ -185,7 +185,7 @@ async def switch(tx: Tx, workflow_id: str, *, active: bool) -> Switched:
 
 
 async def emit_test(context: RequestContext, data: TestEvent) -> TestEmitted:
-    """Recorded as a test, and fanned out like any other event of its type."""
+    """Emits an event that is marked as a test and fanned out like any other."""
     areas, tenant_id = context.services.get(Areas), context.principal.home
     events.check_type(areas, data.event_type)
     payload = data.data
@@ -209,7 +209,7 @@ def _updated(subscription: EventSubscription, changed: list[str]) -> Subscriptio
 async def _new_config(
     context: RequestContext, subscription: EventSubscription, values: dict[str, Any]
 ) -> Any | None:
-    """The validated config of a change; None where the stored one stays."""
+    """Returns the validated config of an update, or None where the stored one stays."""
     action_type = values.get("action_type", subscription.action_type)
     if "action_config" not in values:
         if action_type != subscription.action_type:
@@ -240,7 +240,7 @@ async def _check_webhook(tx: Tx, tenant_id: str, webhook_id: str) -> None:
 
 
 def _masked(config: Any) -> dict[str, Any]:
-    """What is stored beside the sealed endpoint: headers without their secrets."""
+    """Returns the config to store beside the sealed endpoint, with masked headers."""
     values = actions.to_stored(config)
     if values.get("headers"):
         values["headers"] = headers.mask(values["headers"])
@@ -254,7 +254,7 @@ async def _save_endpoint(
     and whether other headers are sent from now on.
     """
     url = config.url if isinstance(config, WebhookConfig) else None
-    endpoint = await queries.own_endpoint(context.tx, subscription.id)
+    endpoint = await queries.find_own_endpoint(context.tx, subscription.id)
     session = await context.tx.session()
     if url is None:
         if endpoint is not None:
@@ -279,7 +279,7 @@ async def _save_endpoint(
 
 
 async def _switch_endpoint(tx: Tx, subscription: EventSubscription, *, active: bool) -> None:
-    endpoint = await queries.own_endpoint(tx, subscription.id)
+    endpoint = await queries.find_own_endpoint(tx, subscription.id)
     if endpoint is not None:
         endpoint.active = active
         deliveries.reset_health(endpoint)

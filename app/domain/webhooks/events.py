@@ -2,7 +2,7 @@ from typing import Any, ClassVar
 
 from app.domain.area import Event
 
-# In each of them `url` is where the endpoint is, without the path, which is often a key to it.
+# In each event `url` is the endpoint's origin: the path often contains a key.
 
 
 class WebhookCreated(Event):

@@ -1,4 +1,4 @@
-"""The webhooks' SQL. Subscriptions' own addresses are in the same table and are left out."""
+"""The webhooks' SQL. Leaves out subscriptions' own addresses, which are in the same table."""
 
 from sqlalchemy import Select, select
 
@@ -37,5 +37,5 @@ async def find(tx: Tx, webhook_id: str, *, for_update: bool = False) -> Webhook 
 
 
 async def check_quota(tx: Tx, tenant_id: str) -> None:
-    theirs = (Webhook.tenant_id == tenant_id, Webhook.subscription_id.is_(None))
-    await quota.check(tx, Webhook, MAX_WEBHOOKS, "webhooks", *theirs)
+    conditions = (Webhook.tenant_id == tenant_id, Webhook.subscription_id.is_(None))
+    await quota.check(tx, Webhook, MAX_WEBHOOKS, "webhooks", *conditions)

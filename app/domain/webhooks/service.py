@@ -104,7 +104,7 @@ async def delete(tx: Tx, webhook_id: str) -> None:
     """Pending deliveries are cancelled, and the log of deliveries is deleted with it."""
     webhook = await find(tx, webhook_id)
     await ledger.cancel_lane(tx, webhook.tenant_id, webhook.id)
-    # Locked after its work, as workers do; another request may have deleted it meanwhile.
+    # Locked after its work, in the order of the workers; it may have been deleted meanwhile.
     webhook = await find(tx, webhook_id, for_update=True)
     session = await tx.session()
     await session.delete(webhook)
@@ -116,7 +116,7 @@ async def delete(tx: Tx, webhook_id: str) -> None:
 async def send_test(
     services: Services, principal: Principal, webhook_id: str, event_type: str
 ) -> DeliveryView:
-    """The type's example, sent by a worker to this endpoint alone, once."""
+    """Sends the type's example once, through a worker, to this endpoint alone."""
     areas = services.get(Areas)
     events.check_type(areas, event_type)
     async with services.db.tx(principal.scope) as tx:
@@ -125,9 +125,9 @@ async def send_test(
         event = await events.emit_test(
             tx, event_type, example, tenant_id=tenant_id, is_routed=False
         )
-        (delivering,) = await deliveries.begin(tx, tenant_id, event, [webhook_id], max_attempts=1)
-        tx.wake(deliveries.DELIVER.name, delivering.work_id)
-    return await deliveries.wait_for(services, webhook, delivering)
+        (delivery,) = await deliveries.begin(tx, tenant_id, event, [webhook_id], max_attempts=1)
+        tx.wake(deliveries.DELIVER.name, delivery.work_id)
+    return await deliveries.wait_for(services, webhook, delivery)
 
 
 def _updated(webhook: Webhook, changed: list[str]) -> WebhookUpdated:
