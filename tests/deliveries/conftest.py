@@ -1,5 +1,6 @@
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from litestar import Litestar
@@ -35,3 +36,13 @@ async def courier(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]
 @pytest.fixture
 def sender(developer: Client, services: Services, courier: WorkerProcess) -> Sender:
     return Sender(developer, services, courier)
+
+
+@pytest.fixture
+def tokyo_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Sets the server's time zone to one far from UTC."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()

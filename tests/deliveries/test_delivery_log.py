@@ -1,4 +1,4 @@
-"""/api/v1/webhooks/:id/executions: the log of deliveries, one in full, and once more."""
+"""/api/v1/webhooks/:id/executions: the list of deliveries, and one in full."""
 
 from functools import partial
 from typing import Any
@@ -38,36 +38,36 @@ ATTEMPT_KEYS = {
 }
 
 
-async def _delivered(sender: Sender, receiver: Receiver, count: int = 1) -> tuple[str, list[str]]:
-    """An endpoint with so many deliveries, and the events, the oldest first."""
+async def _deliver_events(
+    sender: Sender, receiver: Receiver, count: int = 1
+) -> tuple[str, list[str]]:
+    """Creates a webhook with so many deliveries; returns its id and those of the events."""
     webhook_id = await sender.create_webhook(f"{receiver.url}/200")
-    made = await sender.emit_events(count)
+    event_ids = await sender.emit_events(count)
     await sender.wait_until_finished(webhook_id, count)
-    return webhook_id, made
+    return webhook_id, event_ids
 
 
-async def _mixed(sender: Sender, receiver: Receiver) -> dict[str, str]:
-    """One endpoint's deliveries by their status."""
+async def _deliver_with_each_status(sender: Sender, receiver: Receiver) -> dict[str, str]:
+    """Returns the ids of a webhook, and of an event for each status of its delivery."""
     receiver.scripts["mixed"] = [200, 410, 500]
     webhook_id = await sender.create_webhook(f"{receiver.url}/script/mixed")
     ids = {"webhook": webhook_id}
     for status in ("delivered", "failed", "pending"):
         await sender.update_webhook(webhook_id, active=True)
         (ids[status],) = await sender.emit_events()
-        tried = partial(
+        is_attempted = partial(
             sender.count_deliveries, webhook_id, f"attempt = 1 AND event_id = '{ids[status]}'"
         )
-        await wait_until(tried)
+        await wait_until(is_attempted)
     return ids
 
 
 # The list
 
 
-async def test_the_list_is_flat_with_its_totals_beside_it(
-    sender: Sender, receiver: Receiver
-) -> None:
-    webhook_id, _ = await _delivered(sender, receiver)
+async def test_the_list_has_the_flat_envelope(sender: Sender, receiver: Receiver) -> None:
+    webhook_id, _ = await _deliver_events(sender, receiver)
     answer = await sender.client.get(f"{PATH}/{webhook_id}/executions")
     assert set(answer.json()) == {"data", "total", "page", "per_page"}
     assert [answer.json()[name] for name in ("total", "page", "per_page")] == [1, 1, 20]
@@ -80,8 +80,8 @@ async def test_no_delivery_is_an_empty_list(sender: Sender, receiver: Receiver) 
     assert answer.json() == {"data": [], "total": 0, "page": 1, "per_page": 20}
 
 
-async def test_an_entry_tells_of_its_event(sender: Sender, receiver: Receiver) -> None:
-    webhook_id, (event_id,) = await _delivered(sender, receiver)
+async def test_an_entry_names_its_event(sender: Sender, receiver: Receiver) -> None:
+    webhook_id, (event_id,) = await _deliver_events(sender, receiver)
     (entry,) = await sender.list_deliveries(webhook_id)
     assert entry["id"].startswith("dlv_")
     assert (entry["event_id"], entry["event_type"]) == (event_id, EVENT)
@@ -92,46 +92,50 @@ async def test_an_entry_tells_of_its_event(sender: Sender, receiver: Receiver) -
     assert logged["created_at"] <= entry["created_at"] <= entry["finished_at"]
 
 
-async def test_one_that_nobody_has_tried_yet_is_pending(sender: Sender, receiver: Receiver) -> None:
+async def test_a_delivery_before_its_first_attempt_is_pending(
+    sender: Sender, receiver: Receiver
+) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/slow/first")
     await sender.emit_events()
     await receiver.wait_for(1)
     (entry,) = await sender.list_deliveries(webhook_id)
     assert (entry["status"], entry["attempt"]) == ("pending", 0)
     assert [entry[name] for name in ("response_code", "response_time_ms", "error")] == [None] * 3
-    found = await sender.read_delivery(webhook_id, entry["id"])
-    assert found["attempts"] == []
+    delivery = await sender.read_delivery(webhook_id, entry["id"])
+    assert delivery["attempts"] == []
 
 
 async def test_the_newest_come_first_and_pages_hold_each_once(
     sender: Sender, receiver: Receiver
 ) -> None:
-    webhook_id, made = await _delivered(sender, receiver, 5)
-    found = [entry["event_id"] for entry in await sender.list_deliveries(webhook_id)]
-    assert sorted(found) == sorted(made)
+    webhook_id, event_ids = await _deliver_events(sender, receiver, 5)
+    listed_ids = [entry["event_id"] for entry in await sender.list_deliveries(webhook_id)]
+    assert sorted(listed_ids) == sorted(event_ids)
     pages = [
         await sender.list_deliveries(webhook_id, page=page, per_page=2) for page in (1, 2, 3, 4)
     ]
-    assert [entry["event_id"] for page in pages for entry in page] == found
+    assert [entry["event_id"] for page in pages for entry in page] == listed_ids
     assert [len(page) for page in pages] == [2, 2, 1, 0]
 
 
-async def test_the_total_is_of_all_pages(sender: Sender, receiver: Receiver) -> None:
-    webhook_id, _ = await _delivered(sender, receiver, 5)
+async def test_the_total_counts_all_pages(sender: Sender, receiver: Receiver) -> None:
+    webhook_id, _ = await _deliver_events(sender, receiver, 5)
     params = {"page": 2, "per_page": 2}
     answer = await sender.client.get(f"{PATH}/{webhook_id}/executions", params=params)
     assert [answer.json()[name] for name in ("total", "page", "per_page")] == [5, 2, 2]
 
 
-async def test_the_list_can_be_of_one_status(sender: Sender, receiver: Receiver) -> None:
-    ids = await _mixed(sender, receiver)
+async def test_the_list_can_be_filtered_by_status(sender: Sender, receiver: Receiver) -> None:
+    ids = await _deliver_with_each_status(sender, receiver)
     for status in ("delivered", "failed", "pending"):
-        found = await sender.list_deliveries(ids["webhook"], status=status)
-        assert [(one["event_id"], one["status"]) for one in found] == [(ids[status], status)]
+        deliveries = await sender.list_deliveries(ids["webhook"], status=status)
+        assert [(delivery["event_id"], delivery["status"]) for delivery in deliveries] == [
+            (ids[status], status)
+        ]
 
 
-async def test_the_total_is_of_what_the_filters_leave(sender: Sender, receiver: Receiver) -> None:
-    ids = await _mixed(sender, receiver)
+async def test_the_total_counts_what_the_filters_match(sender: Sender, receiver: Receiver) -> None:
+    ids = await _deliver_with_each_status(sender, receiver)
     path = f"{PATH}/{ids['webhook']}/executions"
     assert (await sender.client.get(path, params={"status": "failed"})).json()["total"] == 1
 
@@ -148,18 +152,20 @@ async def test_the_total_is_of_what_the_filters_leave(sender: Sender, receiver: 
         ({"from": "2030-05-01T12:00:00Z", "status": "failed"}, []),
     ],
 )
-async def test_the_list_can_be_of_a_time(
+async def test_the_list_can_be_filtered_by_time(
     sender: Sender, receiver: Receiver, params: dict[str, str], expected: list[int]
 ) -> None:
-    webhook_id, made = await _delivered(sender, receiver, 3)
-    for hour, event_id in zip((11, 12, 13), made, strict=True):
+    webhook_id, event_ids = await _deliver_events(sender, receiver, 3)
+    for hour, event_id in zip((11, 12, 13), event_ids, strict=True):
         await sender.run_sql(
             "UPDATE deliveries SET created_at = $2::text::timestamptz WHERE event_id = $1",
             event_id,
             f"2030-05-01 {hour}:00:00+00",
         )
-    found = await sender.list_deliveries(webhook_id, **params)
-    assert [one["event_id"] for one in found] == [made[index] for index in expected]
+    deliveries = await sender.list_deliveries(webhook_id, **params)
+    assert [delivery["event_id"] for delivery in deliveries] == [
+        event_ids[index] for index in expected
+    ]
 
 
 @pytest.mark.parametrize(
@@ -190,39 +196,39 @@ async def test_a_wrong_parameter_is_named(
     assert set(error["details"]) == {name}
 
 
-# One of them
+# One delivery
 
 
-async def test_one_in_full_is_as_it_is_in_the_list_and_more(
+async def test_a_full_delivery_has_the_listed_fields_and_more(
     sender: Sender, receiver: Receiver
 ) -> None:
-    webhook_id, _ = await _delivered(sender, receiver)
+    webhook_id, _ = await _deliver_events(sender, receiver)
     (entry,) = await sender.list_deliveries(webhook_id)
-    found = await sender.read_delivery(webhook_id, entry["id"])
-    assert set(found) == KEYS | {"request", "attempts"}
-    assert {name: found[name] for name in KEYS} == entry
-    assert set(found["attempts"][0]) == ATTEMPT_KEYS
+    delivery = await sender.read_delivery(webhook_id, entry["id"])
+    assert set(delivery) == KEYS | {"request", "attempts"}
+    assert {name: delivery[name] for name in KEYS} == entry
+    assert set(delivery["attempts"][0]) == ATTEMPT_KEYS
 
 
 async def test_the_request_is_shown_as_it_was_sent(sender: Sender, receiver: Receiver) -> None:
-    given = {"X-Team": "sales", "Authorization": "Bearer hush-hush"}
-    found = await sender.send_event(f"{receiver.url}/200", headers=given)
-    (got,) = receiver.requests
-    assert set(found["request"]) == {"url", "headers", "body"}
-    assert found["request"]["url"] == f"{receiver.url}/200"
-    assert found["request"]["body"] == got.body.decode()
-    shown = found["request"]["headers"]
-    assert (shown["X-Team"], shown["Authorization"]) == ("sales", "********")
-    for name in shown.keys() - {"Authorization"}:
-        assert got.headers[name] == shown[name]
-    assert "hush-hush" not in str(found)
-    assert sender.secrets[(await _only_webhook(sender))["id"]] not in str(found)
+    headers = {"X-Team": "sales", "Authorization": "Bearer hush-hush"}
+    delivery = await sender.send_event(f"{receiver.url}/200", headers=headers)
+    (request,) = receiver.requests
+    assert set(delivery["request"]) == {"url", "headers", "body"}
+    assert delivery["request"]["url"] == f"{receiver.url}/200"
+    assert delivery["request"]["body"] == request.body.decode()
+    shown_headers = delivery["request"]["headers"]
+    assert (shown_headers["X-Team"], shown_headers["Authorization"]) == ("sales", "********")
+    for name in shown_headers.keys() - {"Authorization"}:
+        assert request.headers[name] == shown_headers[name]
+    assert "hush-hush" not in str(delivery)
+    assert sender.secrets[(await _read_only_webhook(sender))["id"]] not in str(delivery)
 
 
-async def _only_webhook(sender: Sender) -> dict[str, Any]:
-    (found,) = (await sender.client.get(PATH)).json()["data"]
-    only: dict[str, Any] = found
-    return only
+async def _read_only_webhook(sender: Sender) -> dict[str, Any]:
+    (webhook,) = (await sender.client.get(PATH)).json()["data"]
+    view: dict[str, Any] = webhook
+    return view
 
 
 async def test_a_long_request_body_is_cut_at_16_kib(sender: Sender, receiver: Receiver) -> None:
@@ -230,19 +236,19 @@ async def test_a_long_request_body_is_cut_at_16_kib(sender: Sender, receiver: Re
     tenant_id = sender.client.tenant_id
     async with sender.services.db.tx(tenant_id) as tx:
         await events.emit(tx, SystemTest("ü" * 50_000), tenant_id=tenant_id)
-    found = await sender.wait_for_attempt(webhook_id)
-    sent = receiver.requests[0].body
-    shown = found["request"]["body"].encode()
-    assert len(sent) > 100_000
-    assert sent.startswith(shown)
-    assert 16 * 1024 - 1 <= len(shown) <= 16 * 1024
+    delivery = await sender.wait_for_attempt(webhook_id)
+    sent_body = receiver.requests[0].body
+    shown_body = delivery["request"]["body"].encode()
+    assert len(sent_body) > 100_000
+    assert sent_body.startswith(shown_body)
+    assert 16 * 1024 - 1 <= len(shown_body) <= 16 * 1024
 
 
-# Others
+# Permissions and tenants
 
 
 async def test_other_tenants_find_nothing(sender: Sender, receiver: Receiver, world: World) -> None:
-    webhook_id, _ = await _delivered(sender, receiver)
+    webhook_id, _ = await _deliver_events(sender, receiver)
     (entry,) = await sender.list_deliveries(webhook_id)
     other = await world.user("tenant_admin")
     path = f"{PATH}/{webhook_id}/executions"
@@ -255,13 +261,13 @@ async def test_other_tenants_find_nothing(sender: Sender, receiver: Receiver, wo
 async def test_a_delivery_is_found_under_its_own_webhook_only(
     sender: Sender, receiver: Receiver, world: World
 ) -> None:
-    webhook_id, _ = await _delivered(sender, receiver)
+    webhook_id, _ = await _deliver_events(sender, receiver)
     other = await sender.create_webhook(f"{receiver.url}/200/other")
     foreign = Sender(await world.user(), sender.services, sender.process)
-    theirs = await foreign.create_webhook(f"{receiver.url}/200/foreign")
+    other_webhook_id = await foreign.create_webhook(f"{receiver.url}/200/foreign")
     (entry,) = await sender.list_deliveries(webhook_id)
-    for client, place in ((sender.client, other), (foreign.client, theirs)):
-        path = f"{PATH}/{place}/executions/{entry['id']}"
+    for client, webhook in ((sender.client, other), (foreign.client, other_webhook_id)):
+        path = f"{PATH}/{webhook}/executions/{entry['id']}"
         refused(await client.get(path), 404, "delivery_not_found")
         refused(await client.post(f"{path}/redeliver"), 404, "delivery_not_found")
 
@@ -276,7 +282,7 @@ async def test_an_unknown_delivery_is_404(
     assert (await sender.client.post(f"{path}/redeliver")).status_code == 404
 
 
-async def test_what_can_be_no_id_is_no_crash(sender: Sender, receiver: Receiver) -> None:
+async def test_an_id_with_a_nul_character_is_refused(sender: Sender, receiver: Receiver) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/200")
     path = f"{PATH}/{webhook_id}/executions/%00"
     refused(await sender.client.get(path), 422, "validation_error")
@@ -291,10 +297,10 @@ async def test_an_unknown_webhook_is_404(sender: Sender) -> None:
 
 
 @pytest.mark.parametrize("role", ["agent_user", "viewer"])
-async def test_who_may_not_gets_403(
+async def test_a_role_without_permission_gets_403(
     sender: Sender, receiver: Receiver, world: World, role: str
 ) -> None:
-    webhook_id, _ = await _delivered(sender, receiver)
+    webhook_id, _ = await _deliver_events(sender, receiver)
     (entry,) = await sender.list_deliveries(webhook_id)
     colleague = await world.user(role, sender.client.tenant_id)
     path = f"{PATH}/{webhook_id}/executions"
@@ -303,8 +309,10 @@ async def test_who_may_not_gets_403(
     refused(await colleague.post(f"{path}/{entry['id']}/redeliver"), 403, "forbidden")
 
 
-async def test_who_is_nobody_gets_401(sender: Sender, receiver: Receiver, world: World) -> None:
-    webhook_id, _ = await _delivered(sender, receiver)
+async def test_an_anonymous_caller_gets_401(
+    sender: Sender, receiver: Receiver, world: World
+) -> None:
+    webhook_id, _ = await _deliver_events(sender, receiver)
     answer = await world.anonymous().get(f"{PATH}/{webhook_id}/executions")
     refused(answer, 401, "unauthorized")
 
@@ -312,7 +320,7 @@ async def test_who_is_nobody_gets_401(sender: Sender, receiver: Receiver, world:
 async def test_super_admin_reads_and_redelivers_for_any_tenant(
     sender: Sender, receiver: Receiver, world: World
 ) -> None:
-    webhook_id, _ = await _delivered(sender, receiver)
+    webhook_id, _ = await _deliver_events(sender, receiver)
     (entry,) = await sender.list_deliveries(webhook_id)
     operator = Sender(await world.user("super_admin"), sender.services, sender.process)
     assert await operator.read_delivery(webhook_id, entry["id"]) == await sender.read_delivery(
@@ -322,12 +330,16 @@ async def test_super_admin_reads_and_redelivers_for_any_tenant(
     assert (await sender.wait_for_attempt(webhook_id, 2))["status"] == "delivered"
 
 
-async def test_every_endpoint_has_a_record_of_its_own(sender: Sender, receiver: Receiver) -> None:
-    made = [await sender.create_webhook(f"{receiver.url}/200/{name}") for name in ("a", "b", "c")]
+async def test_each_webhook_has_its_own_delivery_of_an_event(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_ids = [
+        await sender.create_webhook(f"{receiver.url}/200/{name}") for name in ("a", "b", "c")
+    ]
     (event_id,) = await sender.emit_events()
-    for webhook_id in made:
+    for webhook_id in webhook_ids:
         await sender.wait_until_finished(webhook_id)
         (entry,) = await sender.list_deliveries(webhook_id)
         assert entry["event_id"] == event_id
-    assert {msgspec.json.decode(got.body)["id"] for got in receiver.requests} == {event_id}
+    assert {msgspec.json.decode(request.body)["id"] for request in receiver.requests} == {event_id}
     assert len(receiver.requests) == 3

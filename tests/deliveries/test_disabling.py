@@ -1,11 +1,10 @@
-"""Endpoints that are switched off, by themselves or by hand, and what becomes of what waits."""
+"""Webhooks that are disabled or deactivated, and their pending deliveries."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from app.services import Services
 from tests.asking import until
 from tests.deliveries.raw_server import encode_response, run_raw_server
 from tests.deliveries.receiver import Receiver
@@ -19,25 +18,25 @@ DISABLED = "system.webhook.disabled"
 DAY = 24 * 3600
 
 
-async def _is_off(sender: Sender, webhook_id: str) -> None:
-    async def off() -> bool:
+async def _wait_until_inactive(sender: Sender, webhook_id: str) -> None:
+    async def is_inactive() -> bool:
         return not (await sender.read_webhook(webhook_id))["active"]
 
-    await wait_until(off)
+    await wait_until(is_inactive)
 
 
-async def _gone(sender: Sender, receiver: Receiver) -> str:
+async def _disable_by_410(sender: Sender, receiver: Receiver) -> str:
     webhook_id = await sender.create_webhook(f"{receiver.url}/410")
     await sender.emit_events()
-    await _is_off(sender, webhook_id)
+    await _wait_until_inactive(sender, webhook_id)
     return webhook_id
 
 
-# 410
+# Endpoints that answer 410
 
 
-async def test_gone_switches_a_webhook_off_at_once(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await _gone(sender, receiver)
+async def test_a_410_disables_a_webhook_at_once(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _disable_by_410(sender, receiver)
     assert (await sender.read_webhook(webhook_id))["disabled_reason"] == "gone"
     delivery = await sender.wait_for_attempt(webhook_id)
     assert (delivery["status"], delivery["response_code"]) == ("failed", 410)
@@ -46,40 +45,43 @@ async def test_gone_switches_a_webhook_off_at_once(sender: Sender, receiver: Rec
     assert len(receiver.requests) == 1
 
 
-async def test_gone_is_told_as_an_event_of_the_same_chain(
+async def test_disabling_emits_an_event_in_the_same_chain(
     sender: Sender, receiver: Receiver
 ) -> None:
-    webhook_id = await _gone(sender, receiver)
-    (told,) = await sender.list_events(DISABLED)
-    assert told["data"] == {
+    webhook_id = await _disable_by_410(sender, receiver)
+    (event,) = await sender.list_events(DISABLED)
+    assert event["data"] == {
         "webhook_id": webhook_id,
         "url": receiver.url,
         "reason": "gone",
         "subscription_id": None,
     }
     delivery = await sender.wait_for_attempt(webhook_id)
-    assert told["correlation_id"] == delivery["correlation_id"]
-    assert told["parent_id"] == delivery["event_id"]
+    assert event["correlation_id"] == delivery["correlation_id"]
+    assert event["parent_id"] == delivery["event_id"]
 
 
 async def test_the_owner_gets_a_mail(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await _gone(sender, receiver)
+    webhook_id = await _disable_by_410(sender, receiver)
+    mail = await _wait_for_mail(sender)
+    assert webhook_id in mail
+    assert receiver.url in mail
+    assert "410" in mail
+
+
+async def _wait_for_mail(sender: Sender) -> str:
+    """Returns the only mail to the user who created the webhooks."""
     folder = sender.services.settings.data_dir / "mail"
 
-    async def found() -> list[str]:
-        letters = [path.read_text(errors="replace") for path in folder.glob("*.eml")]
-        return [letter for letter in letters if sender.client.email in letter]
+    async def find_mails() -> list[str]:
+        mails = [path.read_text(errors="replace") for path in folder.glob("*.eml")]
+        return [mail for mail in mails if sender.client.email in mail]
 
-    await wait_until(found)
-    (letter,) = await found()
-    assert webhook_id in letter
-    assert receiver.url in letter
-    assert "410" in letter
+    (mail,) = await wait_until(find_mails)
+    return mail
 
 
-async def test_an_owner_who_may_not_sign_in_any_more_gets_none(
-    sender: Sender, receiver: Receiver
-) -> None:
+async def test_an_inactive_owner_gets_no_mail(sender: Sender, receiver: Receiver) -> None:
     user_id = sender.client.user_id
     webhook_id = await sender.create_webhook(f"{receiver.url}/410")
     await sender.run_sql("UPDATE users SET status = 'inactive' WHERE id = $1", user_id)
@@ -91,59 +93,52 @@ async def test_an_owner_who_may_not_sign_in_any_more_gets_none(
     assert await sender.count_mails() == 0
 
 
-async def test_whoever_is_above_all_tenants_gets_the_mail_as_well(
+async def test_a_super_admin_who_created_the_webhook_gets_the_mail(
     sender: Sender, receiver: Receiver, super_admin: Client
 ) -> None:
     body = {"url": f"{receiver.url}/410", "events": ["system.test"]}
-    there = {"X-Tenant-ID": sender.client.tenant_id}
-    await super_admin.post("/api/v1/webhooks", body, headers=there)
+    headers = {"X-Tenant-ID": sender.client.tenant_id}
+    await super_admin.post("/api/v1/webhooks", body, headers=headers)
     await sender.emit_events()
-    written = "SELECT count(*) FROM mail_messages WHERE recipient = $1"
+    sql = "SELECT count(*) FROM mail_messages WHERE recipient = $1"
 
-    async def arrived() -> bool:
-        return bool(await sender.fetch_value(written, super_admin.email))
+    async def has_mail() -> bool:
+        return bool(await sender.fetch_value(sql, super_admin.email))
 
-    await wait_until(arrived)
+    await wait_until(has_mail)
 
 
 async def test_the_mail_about_a_subscription_names_the_subscription(
-    sender: Sender, receiver: Receiver, services: Services
+    sender: Sender, receiver: Receiver
 ) -> None:
     body = {
         "event_type": "system.test",
         "action_type": "webhook",
         "action_config": {"url": f"{receiver.url}/410?key=hidden"},
     }
-    made = (await sender.client.post("/api/v1/event-subscriptions", body)).json()
+    subscription = (await sender.client.post("/api/v1/event-subscriptions", body)).json()
     await sender.emit_events()
-    folder = services.settings.data_dir / "mail"
-
-    async def letters() -> list[str]:
-        found = [path.read_text(errors="replace") for path in folder.glob("*.eml")]
-        return [letter for letter in found if sender.client.email in letter]
-
-    await wait_until(letters)
-    (letter,) = await letters()
-    assert made["id"] in letter
-    assert "hidden" not in letter
-    shown = await sender.client.get(f"/api/v1/event-subscriptions/{made['id']}")
-    assert shown.json()["active"] is False
+    mail = await _wait_for_mail(sender)
+    assert subscription["id"] in mail
+    assert "hidden" not in mail
+    answer = await sender.client.get(f"/api/v1/event-subscriptions/{subscription['id']}")
+    assert answer.json()["active"] is False
 
 
-async def test_many_gone_at_once_are_one_event_and_one_mail(sender: Sender) -> None:
-    asked: list[asyncio.StreamWriter] = []
-    all_asked = asyncio.Event()
+async def test_many_410s_at_once_cause_one_event_and_one_mail(sender: Sender) -> None:
+    writers: list[asyncio.StreamWriter] = []
+    all_received = asyncio.Event()
 
-    async def gone(writer: asyncio.StreamWriter) -> None:
-        asked.append(writer)
-        await all_asked.wait()
+    async def respond(writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        await all_received.wait()
         writer.write(encode_response(b"", "410 Gone"))
 
-    async with run_raw_server(gone) as url:
+    async with run_raw_server(respond) as url:
         webhook_id = await sender.create_webhook(url)
         await sender.emit_events(10)
-        await until(lambda: len(asked) == 10)
-        all_asked.set()
+        await until(lambda: len(writers) == 10)
+        all_received.set()
         await sender.wait_until_finished(webhook_id, 10)
     assert len(await sender.list_events(DISABLED)) == 1
     assert await sender.count_mails() == 1
@@ -152,7 +147,7 @@ async def test_many_gone_at_once_are_one_event_and_one_mail(sender: Sender) -> N
     )
 
 
-async def test_gone_on_a_retry_counts_as_well(sender: Sender, receiver: Receiver) -> None:
+async def test_a_410_to_a_retry_disables_as_well(sender: Sender, receiver: Receiver) -> None:
     receiver.scripts["leaving"] = [500, 410]
     webhook_id = await sender.create_webhook(f"{receiver.url}/script/leaving")
     await sender.emit_events()
@@ -163,41 +158,39 @@ async def test_gone_on_a_retry_counts_as_well(sender: Sender, receiver: Receiver
     assert (await sender.read_webhook(webhook_id))["disabled_reason"] == "gone"
 
 
-async def test_gone_of_one_endpoint_is_of_no_other(
+async def test_a_410_disables_no_other_webhook(
     sender: Sender, receiver: Receiver, world: World, courier: WorkerProcess
 ) -> None:
     other = Sender(await world.user(), sender.services, courier)
-    theirs = await other.create_webhook(f"{receiver.url}/410")
-    mine = await sender.create_webhook(f"{receiver.url}/200")
-    await _gone(sender, receiver)
-    assert (await sender.read_webhook(mine))["active"]
-    assert (await other.read_webhook(theirs))["active"]
+    other_webhook_id = await other.create_webhook(f"{receiver.url}/410")
+    active_id = await sender.create_webhook(f"{receiver.url}/200")
+    await _disable_by_410(sender, receiver)
+    assert (await sender.read_webhook(active_id))["active"]
+    assert (await other.read_webhook(other_webhook_id))["active"]
 
 
-async def test_a_trial_that_finds_it_gone_switches_nothing_off(
-    sender: Sender, receiver: Receiver
-) -> None:
+async def test_a_410_to_a_test_event_disables_nothing(sender: Sender, receiver: Receiver) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/410")
-    tried = await sender.client.post(f"{PATH}/{webhook_id}/test", {"event_type": EVENT})
-    assert (tried.json()["status"], tried.json()["response_code"]) == ("failed", 410)
-    found = await sender.read_webhook(webhook_id)
-    assert (found["active"], found["failing_since"]) == (True, None)
+    answer = await sender.client.post(f"{PATH}/{webhook_id}/test", {"event_type": EVENT})
+    assert (answer.json()["status"], answer.json()["response_code"]) == ("failed", 410)
+    stored = await sender.read_webhook(webhook_id)
+    assert (stored["active"], stored["failing_since"]) == (True, None)
 
 
-async def test_what_the_url_holds_after_its_path_is_not_told(
+async def test_the_disabled_event_has_no_query_of_the_url(
     sender: Sender, receiver: Receiver
 ) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/410?key=hush")
     await sender.emit_events()
-    await _is_off(sender, webhook_id)
-    (told,) = await sender.list_events(DISABLED)
-    assert told["data"]["url"] == receiver.url
+    await _wait_until_inactive(sender, webhook_id)
+    (event,) = await sender.list_events(DISABLED)
+    assert event["data"]["url"] == receiver.url
 
 
 # Failing for five days
 
 
-async def _failing_for(sender: Sender, webhook_id: str, seconds: float) -> None:
+async def _set_failing_for(sender: Sender, webhook_id: str, seconds: float) -> None:
     await sender.run_sql(
         "UPDATE webhooks SET failing_since = now() - $2 * interval '1 second' WHERE id = $1",
         webhook_id,
@@ -205,15 +198,15 @@ async def _failing_for(sender: Sender, webhook_id: str, seconds: float) -> None:
     )
 
 
-async def _failed_once(sender: Sender, url: str) -> str:
+async def _fail_once(sender: Sender, url: str) -> str:
     webhook_id = await sender.create_webhook(url)
     await sender.emit_events()
     await sender.wait_for_attempt(webhook_id)
     return webhook_id
 
 
-async def test_the_first_failure_is_remembered(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await _failed_once(sender, f"{receiver.url}/500")
+async def test_failing_since_is_the_first_failure(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _fail_once(sender, f"{receiver.url}/500")
     since = (await sender.read_webhook(webhook_id))["failing_since"]
     assert since is not None
     await sender.advance_schedule(webhook_id, 100)
@@ -221,70 +214,70 @@ async def test_the_first_failure_is_remembered(sender: Sender, receiver: Receive
     assert (await sender.read_webhook(webhook_id))["failing_since"] == since
 
 
-async def test_a_success_in_between_starts_the_days_anew(
-    sender: Sender, receiver: Receiver
-) -> None:
+async def test_a_success_resets_failing_since(sender: Sender, receiver: Receiver) -> None:
     receiver.scripts["now-and-then"] = [500, 200]
-    webhook_id = await _failed_once(sender, f"{receiver.url}/script/now-and-then")
-    await _failing_for(sender, webhook_id, 6 * DAY)
+    webhook_id = await _fail_once(sender, f"{receiver.url}/script/now-and-then")
+    await _set_failing_for(sender, webhook_id, 6 * DAY)
     await sender.advance_schedule(webhook_id, 100)
     await sender.wait_for_attempt(webhook_id, 2)
-    found = await sender.read_webhook(webhook_id)
-    assert (found["active"], found["failing_since"]) == (True, None)
+    stored = await sender.read_webhook(webhook_id)
+    assert (stored["active"], stored["failing_since"]) == (True, None)
 
 
 @pytest.mark.parametrize(
     ("failing", "reason"), [(5 * DAY - 60, None), (5 * DAY + 1, "failing"), (50 * DAY, "failing")]
 )
-async def test_five_days_of_failing_switch_a_webhook_off(
+async def test_five_days_of_failures_disable_a_webhook(
     sender: Sender, receiver: Receiver, failing: float, reason: str | None
 ) -> None:
-    webhook_id = await _failed_once(sender, f"{receiver.url}/500")
-    await _failing_for(sender, webhook_id, failing)
+    webhook_id = await _fail_once(sender, f"{receiver.url}/500")
+    await _set_failing_for(sender, webhook_id, failing)
     await sender.advance_schedule(webhook_id, 100)
     await sender.wait_for_attempt(webhook_id, 2)
-    found = await sender.read_webhook(webhook_id)
-    assert (found["active"], found["disabled_reason"]) == (reason is None, reason)
+    stored = await sender.read_webhook(webhook_id)
+    assert (stored["active"], stored["disabled_reason"]) == (reason is None, reason)
 
 
-async def test_switched_off_for_failing_it_says_so(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await _failed_once(sender, f"{receiver.url}/503")
-    await _failing_for(sender, webhook_id, 6 * DAY)
+async def test_disabling_for_failures_emits_an_event_and_sends_a_mail(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await _fail_once(sender, f"{receiver.url}/503")
+    await _set_failing_for(sender, webhook_id, 6 * DAY)
     await sender.advance_schedule(webhook_id, 100)
-    await _is_off(sender, webhook_id)
-    (told,) = await sender.list_events(DISABLED)
-    assert told["data"]["reason"] == "failing"
+    await _wait_until_inactive(sender, webhook_id)
+    (event,) = await sender.list_events(DISABLED)
+    assert event["data"]["reason"] == "failing"
     assert await sender.count_mails() == 1
 
 
-async def test_no_answer_at_all_is_failing_as_well(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await _failed_once(sender, f"{receiver.url}/reset")
-    await _failing_for(sender, webhook_id, 6 * DAY)
+async def test_a_missing_response_counts_as_a_failure(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _fail_once(sender, f"{receiver.url}/reset")
+    await _set_failing_for(sender, webhook_id, 6 * DAY)
     await sender.advance_schedule(webhook_id, 100)
-    await _is_off(sender, webhook_id)
+    await _wait_until_inactive(sender, webhook_id)
 
 
-async def test_trials_tell_nothing_of_how_it_fares(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await _failed_once(sender, f"{receiver.url}/500")
-    await _failing_for(sender, webhook_id, 6 * DAY)
+async def test_test_events_do_not_change_failing_since(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _fail_once(sender, f"{receiver.url}/500")
+    await _set_failing_for(sender, webhook_id, 6 * DAY)
     before = (await sender.read_webhook(webhook_id))["failing_since"]
     await sender.client.post(f"{PATH}/{webhook_id}/test", {"event_type": EVENT})
-    found = await sender.read_webhook(webhook_id)
-    assert (found["active"], found["failing_since"]) == (True, before)
+    stored = await sender.read_webhook(webhook_id)
+    assert (stored["active"], stored["failing_since"]) == (True, before)
 
 
-# By hand
+# Deactivated through the API
 
 
-async def _waiting(sender: Sender, receiver: Receiver) -> str:
-    """An endpoint with a delivery that waits for its second attempt."""
-    return await _failed_once(sender, f"{receiver.url}/500")
+async def _create_pending_retry(sender: Sender, receiver: Receiver) -> str:
+    """Creates a webhook with a delivery that waits for its second attempt."""
+    return await _fail_once(sender, f"{receiver.url}/500")
 
 
-async def test_what_waits_for_an_inactive_webhook_ends_failed(
+async def test_a_pending_delivery_to_an_inactive_webhook_fails(
     sender: Sender, receiver: Receiver
 ) -> None:
-    webhook_id = await _waiting(sender, receiver)
+    webhook_id = await _create_pending_retry(sender, receiver)
     await sender.update_webhook(webhook_id, active=False)
     await sender.advance_schedule(webhook_id, 100)
     await sender.wait_until_finished(webhook_id)
@@ -296,10 +289,10 @@ async def test_what_waits_for_an_inactive_webhook_ends_failed(
     assert len(receiver.requests) == 1
 
 
-async def test_what_ended_so_can_be_redelivered_once_it_is_active(
+async def test_it_can_be_redelivered_once_the_webhook_is_active(
     sender: Sender, receiver: Receiver
 ) -> None:
-    webhook_id = await _waiting(sender, receiver)
+    webhook_id = await _create_pending_retry(sender, receiver)
     await sender.update_webhook(webhook_id, active=False)
     await sender.advance_schedule(webhook_id, 100)
     await sender.wait_until_finished(webhook_id)
@@ -310,8 +303,10 @@ async def test_what_ended_so_can_be_redelivered_once_it_is_active(
     assert (delivery["status"], delivery["error"]) == ("delivered", None)
 
 
-async def test_back_in_time_nothing_is_lost(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await _waiting(sender, receiver)
+async def test_a_webhook_reactivated_before_the_retry_gets_it(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await _create_pending_retry(sender, receiver)
     await sender.update_webhook(webhook_id, active=False)
     await sender.update_webhook(webhook_id, active=True, url=f"{receiver.url}/200")
     await sender.advance_schedule(webhook_id, 100)
@@ -328,7 +323,7 @@ async def test_an_inactive_webhook_gets_no_new_events(sender: Sender, receiver: 
 
 
 @pytest.mark.parametrize("reason", ["gone", "failing"])
-async def test_switched_on_again_the_reason_is_gone(
+async def test_reactivating_clears_the_disabled_reason(
     sender: Sender, receiver: Receiver, reason: str
 ) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/200")
@@ -345,9 +340,9 @@ async def test_switched_on_again_the_reason_is_gone(
     assert (await sender.wait_for_attempt(webhook_id))["status"] == "delivered"
 
 
-async def test_switched_on_again_it_has_five_days_more(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await _waiting(sender, receiver)
-    await _failing_for(sender, webhook_id, 6 * DAY)
+async def test_reactivating_starts_the_five_days_again(sender: Sender, receiver: Receiver) -> None:
+    webhook_id = await _create_pending_retry(sender, receiver)
+    await _set_failing_for(sender, webhook_id, 6 * DAY)
     await sender.update_webhook(webhook_id, active=False)
     await sender.update_webhook(webhook_id, active=True)
     await sender.advance_schedule(webhook_id, 100)
@@ -355,15 +350,17 @@ async def test_switched_on_again_it_has_five_days_more(sender: Sender, receiver:
     assert (await sender.read_webhook(webhook_id))["active"]
 
 
-async def test_deleting_a_webhook_cancels_what_waits(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await _waiting(sender, receiver)
+async def test_deleting_a_webhook_cancels_its_pending_work(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await _create_pending_retry(sender, receiver)
     assert (await sender.client.delete(f"{PATH}/{webhook_id}")).status_code == 204
     row = await sender.read_work(webhook_id)
     assert (row["state"], row["lease_token"]) == ("cancelled", None)
     assert await sender.count_deliveries(webhook_id) == 0
 
 
-async def test_deleting_a_webhook_while_it_is_called_leaves_nothing(
+async def test_deleting_a_webhook_during_requests_cancels_their_work(
     sender: Sender, receiver: Receiver
 ) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/slow/deleted")
@@ -371,13 +368,13 @@ async def test_deleting_a_webhook_while_it_is_called_leaves_nothing(
     await receiver.wait_for(3)
     assert (await sender.client.delete(f"{PATH}/{webhook_id}")).status_code == 204
     receiver.released.set()
-    states: list[Any] = await _states(sender, webhook_id)
+    states: list[Any] = await _load_work_states(sender, webhook_id)
     assert states == ["cancelled"] * 3
     assert await sender.list_events("system.work.dead") == []
 
 
-async def _states(sender: Sender, webhook_id: str) -> list[Any]:
-    found = await sender.fetch_value(
+async def _load_work_states(sender: Sender, webhook_id: str) -> list[Any]:
+    states = await sender.fetch_value(
         "SELECT array_agg(state) FROM work WHERE lane = $1", webhook_id
     )
-    return list(found)
+    return list(states)

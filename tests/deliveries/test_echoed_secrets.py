@@ -1,4 +1,4 @@
-"""Endpoints that repeat what they were sent: nothing that opens something is stored."""
+"""Endpoints that echo their requests: no secret of the request is stored."""
 
 import base64
 import json
@@ -18,34 +18,38 @@ from tests.world import Client
 from workers.main import WorkerProcess
 
 TOKEN = "pl+anted/to=ken"
-HIDDEN = {"Authorization": f"Bearer {TOKEN}", "Cookie": "id=planted-cookie", "X-Api-Key": "pl4nt"}
-SENT = {**HIDDEN, "X-Team": "sales"}
+SECRET_HEADERS = {
+    "Authorization": f"Bearer {TOKEN}",
+    "Cookie": "id=planted-cookie",
+    "X-Api-Key": "pl4nt",
+}
+HEADERS = {**SECRET_HEADERS, "X-Team": "sales"}
 
 
-async def _said(client: Client, url: str) -> str:
-    """What is stored of the answer to a test event."""
-    made = await create_webhook(client, url=url, headers=SENT)
-    await rotate_secret(client, made["id"])
-    delivery = await send_test_event(client, made["id"])
-    (attempt,) = (await read_delivery(client, made["id"], delivery["id"]))["attempts"]
-    said: str = attempt["response_body"]
-    return said
+async def _read_stored_body(client: Client, url: str) -> str:
+    """Returns the stored response body of a test event."""
+    webhook = await create_webhook(client, url=url, headers=HEADERS)
+    await rotate_secret(client, webhook["id"])
+    delivery = await send_test_event(client, webhook["id"])
+    (attempt,) = (await read_delivery(client, webhook["id"], delivery["id"]))["attempts"]
+    body: str = attempt["response_body"]
+    return body
 
 
-async def test_an_echo_is_stored_without_what_is_masked(
+async def test_an_echo_is_stored_without_masked_values(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    said = await _said(developer, f"{receiver.url}/echo")
-    assert "X-Team: sales" in said
-    assert "Authorization: " in said
-    for value in [*HIDDEN.values(), TOKEN, "planted-cookie"]:
-        assert value not in said
+    body = await _read_stored_body(developer, f"{receiver.url}/echo")
+    assert "X-Team: sales" in body
+    assert "Authorization: " in body
+    for value in [*SECRET_HEADERS.values(), TOKEN, "planted-cookie"]:
+        assert value not in body
 
 
-async def test_an_echo_is_not_in_the_database_either(
+async def test_the_database_has_no_echoed_secret(
     developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    await _said(developer, f"{receiver.url}/echo")
+    await _read_stored_body(developer, f"{receiver.url}/echo")
     sql = """
     SELECT a::text AS text FROM delivery_attempts a WHERE tenant_id = $1
     UNION ALL SELECT d::text FROM deliveries d WHERE tenant_id = $1
@@ -54,11 +58,11 @@ async def test_an_echo_is_not_in_the_database_either(
     """
     stored = str([row["text"] for row in await run_sql(services, sql, developer.tenant_id)])
     assert "X-Team: sales" in stored
-    for value in [*HIDDEN.values(), TOKEN, "whsec_"]:
+    for value in [*SECRET_HEADERS.values(), TOKEN, "whsec_"]:
         assert value not in stored
 
 
-WRITINGS: dict[str, Callable[[str], str]] = {
+ENCODINGS: dict[str, Callable[[str], str]] = {
     "as it is": lambda text: text,
     "json": lambda text: json.dumps({"got": text}),
     "url": quote,
@@ -67,20 +71,20 @@ WRITINGS: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("writing", WRITINGS)
-async def test_an_echo_in_another_writing_is_not_stored(
-    developer: Client, courier: WorkerProcess, writing: str
+@pytest.mark.parametrize("encoding", ENCODINGS)
+async def test_an_echo_in_another_encoding_is_not_stored(
+    developer: Client, courier: WorkerProcess, encoding: str
 ) -> None:
-    write = WRITINGS[writing]
+    encode = ENCODINGS[encoding]
 
     async def answer(request: web.Request) -> web.Response:
         await request.read()
-        return web.Response(text="you sent " + write(request.headers["Authorization"]))
+        return web.Response(text="you sent " + encode(request.headers["Authorization"]))
 
     async with answering(answer) as url:
-        said = await _said(developer, url)
-    assert said.startswith("you sent ")
-    assert write(HIDDEN["Authorization"]) not in said
+        body = await _read_stored_body(developer, url)
+    assert body.startswith("you sent ")
+    assert encode(SECRET_HEADERS["Authorization"]) not in body
 
 
 async def test_the_token_alone_is_not_stored(developer: Client, courier: WorkerProcess) -> None:
@@ -89,17 +93,17 @@ async def test_the_token_alone_is_not_stored(developer: Client, courier: WorkerP
         return web.Response(text="unknown token " + request.headers["Authorization"].split()[1])
 
     async with answering(answer) as url:
-        said = await _said(developer, url)
-    assert said.startswith("unknown token ")
-    assert TOKEN not in said
+        body = await _read_stored_body(developer, url)
+    assert body.startswith("unknown token ")
+    assert TOKEN not in body
 
 
-@pytest.mark.parametrize("fits", [3, 10, len(HIDDEN["Authorization"]) - 1])
+@pytest.mark.parametrize("fits", [3, 10, len(SECRET_HEADERS["Authorization"]) - 1])
 @pytest.mark.parametrize("repeated", [0, 50])
-async def test_a_value_that_is_cut_off_is_not_stored_in_part(
+async def test_a_secret_at_the_cut_is_not_stored_in_part(
     developer: Client, courier: WorkerProcess, fits: int, repeated: int
 ) -> None:
-    """The answer is kept up to 16 KiB; an echo lies across that border."""
+    """A response body is stored up to 16 KiB; the echo is across that limit."""
 
     async def answer(request: web.Request) -> web.Response:
         await request.read()
@@ -109,13 +113,13 @@ async def test_a_value_that_is_cut_off_is_not_stored_in_part(
         return web.Response(text=before + filler + value + "." * 50_000)
 
     async with answering(answer) as url:
-        said = await _said(developer, url)
-    assert len(said.encode()) <= BODY_BYTES
-    assert HIDDEN["Authorization"][:fits] not in said
+        body = await _read_stored_body(developer, url)
+    assert len(body.encode()) <= BODY_BYTES
+    assert SECRET_HEADERS["Authorization"][:fits] not in body
 
 
 @pytest.mark.parametrize("letter", [".", "ü", "☕"])
-async def test_a_long_answer_is_kept_up_to_16_kib(
+async def test_a_long_response_is_stored_up_to_16_kib(
     developer: Client, courier: WorkerProcess, letter: str
 ) -> None:
     async def answer(request: web.Request) -> web.Response:
@@ -123,6 +127,6 @@ async def test_a_long_answer_is_kept_up_to_16_kib(
         return web.Response(text=letter * 40_000)
 
     async with answering(answer) as url:
-        said = await _said(developer, url)
-    assert set(said) == {letter}
-    assert BODY_BYTES - 1024 < len(said.encode()) <= BODY_BYTES
+        body = await _read_stored_body(developer, url)
+    assert set(body) == {letter}
+    assert BODY_BYTES - 1024 < len(body.encode()) <= BODY_BYTES

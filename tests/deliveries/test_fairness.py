@@ -1,4 +1,4 @@
-"""Endpoints that hang are in nobody's way."""
+"""Hanging endpoints and long backlogs do not delay other endpoints or tenants."""
 
 import asyncio
 from collections import Counter
@@ -27,19 +27,21 @@ from workers.runner import Runner
 
 @pytest.fixture
 async def neighbour(world: World, services: Services, courier: WorkerProcess) -> Sender:
-    """Of another tenant."""
+    """A sender of another tenant."""
     return Sender(await world.user(), services, courier)
 
 
-async def _hold_up(sender: Sender, receiver: Receiver, name: str, count: int = 30) -> str:
-    """An endpoint that hangs with as many deliveries as it may have at a time, and more due."""
+async def _create_hanging_webhook(
+    sender: Sender, receiver: Receiver, name: str, count: int = 30
+) -> str:
+    """Creates a hanging endpoint with the most concurrent requests, and more deliveries due."""
     webhook_id = await sender.create_webhook(f"{receiver.url}/slow/{name}")
     await sender.emit_events(count)
     await receiver.wait_for(MAX_PER_ENDPOINT, f"/slow/{name}")
     return webhook_id
 
 
-# Others
+# Other endpoints and tenants
 
 
 async def test_an_endpoint_that_hangs_does_not_hold_up_another(
@@ -55,7 +57,7 @@ async def test_an_endpoint_that_hangs_does_not_hold_up_another(
 async def test_an_endpoint_that_hangs_does_not_hold_up_another_tenant(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
-    hanging = await _hold_up(sender, receiver, "two", 60)
+    hanging = await _create_hanging_webhook(sender, receiver, "two", 60)
     other = await neighbour.create_webhook(f"{receiver.url}/200")
     await neighbour.emit_events(40)
     await neighbour.wait_until_finished(other, 40)
@@ -69,7 +71,7 @@ async def test_a_long_backlog_does_not_hold_up_a_retry(
     other = await neighbour.create_webhook(f"{receiver.url}/script/retried")
     await neighbour.emit_events()
     await neighbour.wait_for_attempt(other)
-    hanging = await _hold_up(sender, receiver, "backlog", 300)
+    hanging = await _create_hanging_webhook(sender, receiver, "backlog", 300)
     await sender.run_sql(
         "UPDATE work SET run_at = run_at - interval '1 day' WHERE lane = $1", hanging
     )
@@ -77,10 +79,10 @@ async def test_a_long_backlog_does_not_hold_up_a_retry(
     assert (await neighbour.wait_for_attempt(other, 2))["status"] == "delivered"
 
 
-async def test_many_endpoints_of_a_tenant_that_hang_leave_room_for_others(
+async def test_many_hanging_endpoints_of_a_tenant_leave_capacity_for_others(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
-    made = [await sender.create_webhook(f"{receiver.url}/slow/many-{n}") for n in range(50)]
+    webhook_ids = [await sender.create_webhook(f"{receiver.url}/slow/many-{n}") for n in range(50)]
     await sender.emit_events(10)
     await receiver.wait_for(MAX_PER_TENANT)
     other = await neighbour.create_webhook(f"{receiver.url}/200")
@@ -88,14 +90,14 @@ async def test_many_endpoints_of_a_tenant_that_hang_leave_room_for_others(
     await neighbour.wait_until_finished(other, 40)
     assert sum(receiver.max_concurrent.values()) == MAX_PER_TENANT
     receiver.released.set()
-    for webhook_id in made:
+    for webhook_id in webhook_ids:
         await sender.wait_until_finished(webhook_id, 10)
 
 
 _LOCK_WORK = "SELECT 1 FROM work WHERE lane = $1 FOR UPDATE"
 
 
-async def test_an_outcome_that_must_wait_keeps_no_other_waiting(
+async def test_an_outcome_that_waits_for_a_lock_delays_no_other(
     sender: Sender, receiver: Receiver, world: World, services: Services, courier: WorkerProcess
 ) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/slow/held")
@@ -105,9 +107,9 @@ async def test_an_outcome_that_must_wait_keeps_no_other_waiting(
     async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(_LOCK_WORK, webhook_id)
         receiver.released.set()
-        theirs = await other.create_webhook(f"{receiver.url}/200")
+        other_webhook_id = await other.create_webhook(f"{receiver.url}/200")
         await other.emit_events()
-        await other.wait_until_finished(theirs)
+        await other.wait_until_finished(other_webhook_id)
         assert await sender.count_deliveries(webhook_id, "status = 'pending'") == 1
     await sender.wait_until_finished(webhook_id)
     assert await sender.count_deliveries(webhook_id, "status = 'delivered'") == 1
@@ -117,8 +119,10 @@ async def test_an_outcome_that_must_wait_keeps_no_other_waiting(
 # One endpoint
 
 
-async def test_an_endpoint_gets_only_so_many_at_a_time(sender: Sender, receiver: Receiver) -> None:
-    webhook_id = await _hold_up(sender, receiver, "few", 50)
+async def test_concurrent_requests_to_an_endpoint_are_limited(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await _create_hanging_webhook(sender, receiver, "few", 50)
     sender.wake_courier()
     other = await sender.create_webhook(f"{receiver.url}/200")
     await sender.emit_events(5)
@@ -130,20 +134,20 @@ async def test_an_endpoint_gets_only_so_many_at_a_time(sender: Sender, receiver:
     assert await sender.count_deliveries(webhook_id, "status = 'delivered' AND attempt = 1") == 55
 
 
-async def test_an_endpoint_that_wakes_gets_each_event_once(
+async def test_an_endpoint_that_recovers_gets_each_event_once(
     sender: Sender, receiver: Receiver
 ) -> None:
-    webhook_id = await _hold_up(sender, receiver, "woken", 45)
+    webhook_id = await _create_hanging_webhook(sender, receiver, "woken", 45)
     receiver.released.set()
     await sender.wait_until_finished(webhook_id, 45)
-    counts = Counter(got.json["id"] for got in receiver.requests_to("/slow/woken"))
+    counts = Counter(request.json["id"] for request in receiver.requests_to("/slow/woken"))
     assert set(counts.values()) == {1}
     assert len(counts) == 45
 
 
 @pytest.fixture
-def seldom(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The courier looks around only when it has a reason to."""
+def no_scans(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The courier scans for work only when it is woken."""
     monkeypatch.setattr(couriers, "_SCAN_SECONDS", 600.0)
     sender.wake_courier()
     yield
@@ -151,8 +155,8 @@ def seldom(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sender.wake_courier()
 
 
-async def test_a_burst_to_one_endpoint_does_not_wait_for_the_clock(
-    sender: Sender, receiver: Receiver, seldom: None
+async def test_a_burst_to_one_endpoint_does_not_wait_for_a_scan(
+    sender: Sender, receiver: Receiver, no_scans: None
 ) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/200")
     await sender.emit_events(100)
@@ -160,8 +164,8 @@ async def test_a_burst_to_one_endpoint_does_not_wait_for_the_clock(
     assert len(receiver.requests) == 100
 
 
-async def _redelivered_to(sender: Sender, receiver: Receiver, path: str, count: int) -> str:
-    """An endpoint whose deliveries all go out once more, at the same time, to another path."""
+async def _redeliver_all_to(sender: Sender, receiver: Receiver, path: str, count: int) -> str:
+    """Delivers events to a webhook, moves it to a path, and redelivers all of them."""
     webhook_id = await sender.create_webhook(f"{receiver.url}/200")
     await sender.emit_events(count)
     await sender.wait_until_finished(webhook_id, count)
@@ -171,10 +175,10 @@ async def _redelivered_to(sender: Sender, receiver: Receiver, path: str, count: 
     return webhook_id
 
 
-async def test_redeliveries_keep_to_the_same_bound(
+async def test_redeliveries_have_the_same_limit(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
-    webhook_id = await _redelivered_to(sender, receiver, "/slow/redelivered", 50)
+    webhook_id = await _redeliver_all_to(sender, receiver, "/slow/redelivered", 50)
     other = await neighbour.create_webhook(f"{receiver.url}/200/other")
     await neighbour.emit_events(5)
     await neighbour.wait_until_finished(other, 5)
@@ -184,65 +188,65 @@ async def test_redeliveries_keep_to_the_same_bound(
     await sender.wait_until_finished(webhook_id, 50)
 
 
-async def test_trials_of_an_endpoint_that_hangs_hold_up_nobody(
+async def test_test_events_to_a_hanging_endpoint_do_not_hold_up_others(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/slow/tried")
     path, body = f"{PATH}/{webhook_id}/test", {"event_type": EVENT}
-    trials = [asyncio.create_task(sender.client.post(path, body)) for _ in range(40)]
+    tests = [asyncio.create_task(sender.client.post(path, body)) for _ in range(40)]
     await receiver.wait_for(MAX_PER_ENDPOINT, "/slow/tried")
     other = await neighbour.create_webhook(f"{receiver.url}/200")
     await neighbour.emit_events(5)
     await neighbour.wait_until_finished(other, 5)
     assert receiver.max_concurrent["tried"] == MAX_PER_ENDPOINT
     receiver.released.set()
-    answers = await asyncio.gather(*trials)
+    answers = await asyncio.gather(*tests)
     assert {answer.json()["status"] for answer in answers} == {"delivered"}
 
 
-# The body
+# Encoding the body
 
 
-async def test_a_body_is_written_once_for_all_endpoints(
+async def test_a_body_is_encoded_once_for_all_endpoints(
     developer: Client, receiver: Receiver, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     encode_body = requests.encode_body
 
-    def counted(row: Row) -> bytes:
-        written[row["event_id"]] += 1
+    def encode_and_count(row: Row) -> bytes:
+        counts[row["event_id"]] += 1
         return encode_body(row)
 
-    monkeypatch.setattr(service, "encode_body", counted)
-    monkeypatch.setattr(requests, "encode_body", counted)
+    monkeypatch.setattr(service, "encode_body", encode_and_count)
+    monkeypatch.setattr(requests, "encode_body", encode_and_count)
     for number in range(50):
         await sender.create_webhook(f"{receiver.url}/200/{number}")
     (event_id,) = await sender.emit_events()
     await receiver.wait_for(50)
-    # The courier that is handed it, and one that looks around just then, may share it.
-    assert 1 <= written[event_id] <= 2
-    assert len({got.body for got in receiver.requests}) == 1
+    # The fan-out encodes it, and a concurrent scan of the courier may do so again.
+    assert 1 <= counts[event_id] <= 2
+    assert len({request.body for request in receiver.requests}) == 1
 
 
-async def test_parcels_of_one_event_share_one_body(
+async def test_requests_of_one_event_share_one_body(
     sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tenant_id = sender.client.tenant_id
-    made = [await sender.create_webhook(f"{receiver.url}/200/{n}") for n in range(50)]
+    webhook_ids = [await sender.create_webhook(f"{receiver.url}/200/{n}") for n in range(50)]
     tx = sender.services.db.begin(tenant_id)
     try:
-        told = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, is_routed=False)
-        begun = await service.begin(tx, tenant_id, told, made, max_attempts=7)
-        found = await requests.load(tx, [one.delivery_id for one in begun])
+        event = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, is_routed=False)
+        delivering = await service.begin(tx, tenant_id, event, webhook_ids, max_attempts=7)
+        loaded = await requests.load(tx, [delivery.delivery_id for delivery in delivering])
     finally:
         await tx.rollback()
-    assert len(found) == 50
-    assert len({id(parcel.body) for parcel in found.values()}) == 1
+    assert len(loaded) == 50
+    assert len({id(request.body) for request in loaded.values()}) == 1
 
 
-# A courier that stops
+# Stopping the courier
 
-_HELD = """
+_LEASE = """
 UPDATE work SET state = 'leased', attempt = 1, lease_token = 'lea_' || id,
                 lease_until = now() + interval '1 hour'
 WHERE lane = $1
@@ -251,21 +255,21 @@ RETURNING id, tenant_id, kind, ref_id, attempt, max_attempts, lease_token, corre
 """
 
 
-async def _held(sender: Sender, webhook_id: str, count: int) -> list[WorkRow]:
-    """Deliveries that nobody but this test has hold of."""
+async def _lease_deliveries(sender: Sender, webhook_id: str, count: int) -> list[WorkRow]:
+    """Creates deliveries whose leases this test has."""
     tenant_id = sender.client.tenant_id
     async with sender.services.db.tx(tenant_id) as tx:
         for _ in range(count):
-            told = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, is_routed=False)
-            await service.begin(tx, tenant_id, told, [webhook_id], max_attempts=7)
-        return [WorkRow(**row) for row in await (await tx.raw()).fetch(_HELD, webhook_id)]
+            event = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, is_routed=False)
+            await service.begin(tx, tenant_id, event, [webhook_id], max_attempts=7)
+        return [WorkRow(**row) for row in await (await tx.raw()).fetch(_LEASE, webhook_id)]
 
 
-async def test_what_a_stopping_courier_holds_goes_back_uncounted(
+async def test_a_stopping_courier_returns_its_leases_without_an_attempt(
     sender: Sender, receiver: Receiver
 ) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/slow/stopped")
-    rows = await _held(sender, webhook_id, 25)
+    rows = await _lease_deliveries(sender, webhook_id, 25)
     runner = Runner(sender.services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead)
     stopping = Courier(sender.services, runner)
     async with sender.services.db.tx(ALL_TENANTS, autocommit=True) as tx:
@@ -276,11 +280,11 @@ async def test_what_a_stopping_courier_holds_goes_back_uncounted(
         await stopping._begin(tx, rows[10:])
     await stop
 
-    async def given_back() -> bool:
+    async def are_returned() -> bool:
         sql = "SELECT count(*) FROM work WHERE lease_token = 'lea_' || id AND lane = $1"
         return bool(await sender.fetch_value(sql, webhook_id) == 0)
 
-    await wait_until(given_back)
+    await wait_until(are_returned)
     receiver.released.set()
     await sender.wait_until_finished(webhook_id, 25)
     assert await sender.count_deliveries(webhook_id, "status = 'delivered' AND attempt = 1") == 25
@@ -288,7 +292,7 @@ async def test_what_a_stopping_courier_holds_goes_back_uncounted(
     assert await sender.fetch_value(sql, webhook_id) == [1]
 
 
-def test_the_bounds_leave_room_for_each_other() -> None:
+def test_the_limits_leave_capacity_for_others() -> None:
     assert MAX_PER_ENDPOINT * 2 <= MAX_PER_TENANT
     assert MAX_PER_TENANT * 2 <= MAX_DELIVERIES
     assert couriers._BATCH <= MAX_DELIVERIES

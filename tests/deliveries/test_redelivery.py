@@ -1,4 +1,4 @@
-"""A delivery sent once more: one record whatever happens, its attempts counting up."""
+"""Redelivering: the same record counts all attempts."""
 
 import asyncio
 
@@ -12,33 +12,31 @@ from tests.events.database import wait_until
 from tests.webhooks.factories import PATH
 
 
-async def _once(sender: Sender, url: str) -> tuple[str, str]:
-    """An endpoint with one delivery, tried once."""
+async def _deliver_once(sender: Sender, url: str) -> tuple[str, str]:
+    """Creates a webhook with one delivery after its first attempt; returns their ids."""
     webhook_id = await sender.create_webhook(url)
     await sender.emit_events()
     return webhook_id, (await sender.wait_for_attempt(webhook_id))["id"]
 
 
-async def test_what_was_delivered_is_delivered_once_more(
-    sender: Sender, receiver: Receiver
-) -> None:
-    webhook_id, delivery_id = await _once(sender, f"{receiver.url}/200")
+async def test_a_delivered_event_is_delivered_again(sender: Sender, receiver: Receiver) -> None:
+    webhook_id, delivery_id = await _deliver_once(sender, f"{receiver.url}/200")
     answer = await sender.redeliver(webhook_id, delivery_id)
     assert (answer["id"], answer["status"], answer["attempt"]) == (delivery_id, "pending", 1)
     assert (answer["finished_at"], answer["next_attempt_at"] is None) == (None, False)
     delivery = await sender.wait_for_attempt(webhook_id, 2)
     assert (delivery["id"], delivery["status"]) == (delivery_id, "delivered")
-    assert [one["attempt"] for one in delivery["attempts"]] == [2, 1]
+    assert [attempt["attempt"] for attempt in delivery["attempts"]] == [2, 1]
     first, second = receiver.requests
     assert first.body == second.body
     assert second.headers["X-Service-Retry-Count"] == "1"
 
 
-async def test_what_failed_for_good_has_all_its_attempts_again(
+async def test_a_failed_delivery_has_all_its_attempts_again(
     sender: Sender, receiver: Receiver
 ) -> None:
     receiver.scripts["again"] = [500] * 10 + [200]
-    webhook_id, delivery_id = await _once(sender, f"{receiver.url}/script/again")
+    webhook_id, delivery_id = await _deliver_once(sender, f"{receiver.url}/script/again")
     for number in range(1, 7):
         await sender.wait_for_attempt(webhook_id, number)
         await sender.advance_schedule(webhook_id, 100_000)
@@ -49,15 +47,15 @@ async def test_what_failed_for_good_has_all_its_attempts_again(
         await sender.advance_schedule(webhook_id, 100_000)
     delivery = await sender.wait_for_attempt(webhook_id, 11)
     assert (delivery["status"], delivery["error"]) == ("delivered", None)
-    assert [one["attempt"] for one in delivery["attempts"]] == list(range(11, 0, -1))
+    assert [attempt["attempt"] for attempt in delivery["attempts"]] == list(range(11, 0, -1))
     assert len(await sender.list_deliveries(webhook_id)) == 1
 
 
-async def test_what_waits_for_its_next_attempt_comes_earlier(
+async def test_redelivering_makes_a_pending_retry_due_now(
     sender: Sender, receiver: Receiver
 ) -> None:
     receiver.scripts["earlier"] = [500, 500, 200]
-    webhook_id, delivery_id = await _once(sender, f"{receiver.url}/script/earlier")
+    webhook_id, delivery_id = await _deliver_once(sender, f"{receiver.url}/script/earlier")
     await sender.redeliver(webhook_id, delivery_id)
     delivery = await sender.wait_for_attempt(webhook_id, 2)
     assert delivery["status"] == "pending"
@@ -66,7 +64,7 @@ async def test_what_waits_for_its_next_attempt_comes_earlier(
     assert await sender.fetch_value("SELECT count(*) FROM work WHERE lane = $1", webhook_id) == 1
 
 
-async def test_what_is_on_its_way_is_not_sent_beside_itself(
+async def test_redelivering_during_an_attempt_sends_no_second_request(
     sender: Sender, receiver: Receiver
 ) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/slow/once")
@@ -80,21 +78,21 @@ async def test_what_is_on_its_way_is_not_sent_beside_itself(
     assert len(receiver.requests) == 1
 
 
-async def test_many_at_once_are_one_record(sender: Sender, receiver: Receiver) -> None:
-    webhook_id, delivery_id = await _once(sender, f"{receiver.url}/200")
+async def test_concurrent_redeliveries_share_one_record(sender: Sender, receiver: Receiver) -> None:
+    webhook_id, delivery_id = await _deliver_once(sender, f"{receiver.url}/200")
     await asyncio.gather(*(sender.redeliver(webhook_id, delivery_id) for _ in range(10)))
     await sender.wait_until_finished(webhook_id)
     delivery = await sender.wait_for_attempt(webhook_id, 2)
-    numbers = [one["attempt"] for one in delivery["attempts"]]
+    numbers = [attempt["attempt"] for attempt in delivery["attempts"]]
     assert numbers == list(range(delivery["attempt"], 0, -1))
     assert len(receiver.requests) == len(numbers)
     assert len(await sender.list_deliveries(webhook_id)) == 1
 
 
-async def test_an_inactive_webhook_gets_nothing_once_more(
+async def test_redelivering_to_an_inactive_webhook_is_refused(
     sender: Sender, receiver: Receiver
 ) -> None:
-    webhook_id, delivery_id = await _once(sender, f"{receiver.url}/200")
+    webhook_id, delivery_id = await _deliver_once(sender, f"{receiver.url}/200")
     await sender.update_webhook(webhook_id, active=False)
     path = f"{PATH}/{webhook_id}/executions/{delivery_id}/redeliver"
     error = refused(await sender.client.post(path), 409, "webhook_inactive")
@@ -103,8 +101,8 @@ async def test_an_inactive_webhook_gets_nothing_once_more(
     assert (delivery["status"], delivery["attempt"]) == ("delivered", 1)
 
 
-async def test_the_same_key_redelivers_once(sender: Sender, receiver: Receiver) -> None:
-    webhook_id, delivery_id = await _once(sender, f"{receiver.url}/200")
+async def test_the_same_idempotency_key_redelivers_once(sender: Sender, receiver: Receiver) -> None:
+    webhook_id, delivery_id = await _deliver_once(sender, f"{receiver.url}/200")
     path = f"{PATH}/{webhook_id}/executions/{delivery_id}/redeliver"
     for _ in range(3):
         answer = await sender.client.post(path, headers={"Idempotency-Key": "one-of-a-kind"})
@@ -114,29 +112,29 @@ async def test_the_same_key_redelivers_once(sender: Sender, receiver: Receiver) 
     assert len(receiver.requests) == 2
 
 
-async def test_a_redelivery_that_finds_it_gone_switches_it_off(
+async def test_a_410_to_a_redelivery_disables_the_webhook(
     sender: Sender, receiver: Receiver
 ) -> None:
     receiver.scripts["left"] = [200, 410]
-    webhook_id, delivery_id = await _once(sender, f"{receiver.url}/script/left")
+    webhook_id, delivery_id = await _deliver_once(sender, f"{receiver.url}/script/left")
     await sender.redeliver(webhook_id, delivery_id)
     delivery = await sender.wait_for_attempt(webhook_id, 2)
     assert (delivery["status"], delivery["response_code"]) == ("failed", 410)
     assert (await sender.read_webhook(webhook_id))["disabled_reason"] == "gone"
 
 
-async def test_a_second_event_has_a_second_record(sender: Sender, receiver: Receiver) -> None:
-    webhook_id, _ = await _once(sender, f"{receiver.url}/200")
+async def test_a_second_event_has_a_second_delivery(sender: Sender, receiver: Receiver) -> None:
+    webhook_id, _ = await _deliver_once(sender, f"{receiver.url}/200")
     await sender.emit_events()
     await sender.wait_until_finished(webhook_id, 2)
-    found = await sender.list_deliveries(webhook_id)
-    assert len({one["event_id"] for one in found}) == 2
+    deliveries = await sender.list_deliveries(webhook_id)
+    assert len({delivery["event_id"] for delivery in deliveries}) == 2
 
 
 # Test events
 
 
-async def test_a_trial_that_failed_can_be_redelivered_by_the_schedule(
+async def test_a_failed_test_delivery_can_be_redelivered_by_the_schedule(
     sender: Sender, receiver: Receiver
 ) -> None:
     receiver.scripts["trial"] = [500, 500, 200]
@@ -151,9 +149,7 @@ async def test_a_trial_that_failed_can_be_redelivered_by_the_schedule(
     assert (await sender.wait_for_attempt(webhook_id, 3))["status"] == "delivered"
 
 
-async def test_a_test_event_is_tried_again_like_any_other(
-    sender: Sender, receiver: Receiver
-) -> None:
+async def test_a_test_event_is_retried_like_any_other(sender: Sender, receiver: Receiver) -> None:
     receiver.scripts["tested"] = [500, 200]
     webhook_id = await sender.create_webhook(f"{receiver.url}/script/tested")
     body = {"event_type": EVENT, "data": {"note": "hello"}}
@@ -165,7 +161,7 @@ async def test_a_test_event_is_tried_again_like_any_other(
     assert (await sender.wait_for_attempt(webhook_id, 2))["status"] == "delivered"
 
 
-async def test_a_test_event_that_failed_at_every_attempt_is_failed(
+async def test_a_test_event_fails_after_its_last_attempt(
     sender: Sender, receiver: Receiver
 ) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/500")
@@ -178,7 +174,7 @@ async def test_a_test_event_that_failed_at_every_attempt_is_failed(
     assert (delivery["status"], delivery["next_attempt_at"]) == ("failed", None)
 
 
-async def test_a_trial_of_an_endpoint_that_hangs_is_a_failed_delivery(
+async def test_a_test_event_to_a_hanging_endpoint_is_a_failed_delivery(
     sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sending, "TIMEOUT_SECONDS", 0.3)
@@ -189,19 +185,19 @@ async def test_a_trial_of_an_endpoint_that_hangs_is_a_failed_delivery(
     assert answer.json()["response_code"] is None
 
 
-async def test_a_delivery_whose_event_is_forgotten_leaves_no_work(
+async def test_a_delivery_whose_event_was_deleted_leaves_no_work(
     sender: Sender, receiver: Receiver
 ) -> None:
-    webhook_id, _ = await _once(sender, f"{receiver.url}/500")
+    webhook_id, _ = await _deliver_once(sender, f"{receiver.url}/500")
     tenant_id = sender.client.tenant_id
     await sender.run_sql(
         "DELETE FROM event_log WHERE tenant_id = $1 AND type = $2", tenant_id, EVENT
     )
     await sender.advance_schedule(webhook_id, 100)
 
-    async def done() -> bool:
+    async def is_done() -> bool:
         return bool((await sender.read_work(webhook_id))["state"] == "done")
 
-    await wait_until(done)
+    await wait_until(is_done)
     assert await sender.list_deliveries(webhook_id) == []
     assert len(receiver.requests) == 1

@@ -1,4 +1,4 @@
-"""What endpoints answer, and what the record of a delivery says of it."""
+"""Responses of endpoints, and how a delivery records them."""
 
 import asyncio
 import gzip
@@ -11,33 +11,33 @@ from tests.deliveries.raw_server import encode_response, respond_with, run_raw_s
 from tests.deliveries.receiver import Receiver
 from tests.deliveries.sender import Sender
 
-CUT = 16 * 1024
+MAX_BODY_BYTES = 16 * 1024
 
 
 @pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "TIMEOUT_SECONDS", 0.3)
 
 
-def _last(delivery: dict[str, Any]) -> dict[str, Any]:
+def _last_attempt(delivery: dict[str, Any]) -> dict[str, Any]:
     last: dict[str, Any] = delivery["attempts"][0]
     return last
 
 
-async def _answered(sender: Sender, *said: bytes) -> dict[str, Any]:
-    async with run_raw_server(respond_with(*said)) as url:
+async def _deliver_to(sender: Sender, *response: bytes) -> dict[str, Any]:
+    async with run_raw_server(respond_with(*response)) as url:
         return await sender.send_event(url)
 
 
-def _is_to_be_tried_again(delivery: dict[str, Any]) -> None:
+def _assert_retried(delivery: dict[str, Any]) -> None:
     assert (delivery["status"], delivery["attempt"]) == ("pending", 1)
     assert delivery["next_attempt_at"] is not None
     assert delivery["finished_at"] is None
-    assert _last(delivery)["status"] == "failed"
-    assert _last(delivery)["error"] == delivery["error"]
+    assert _last_attempt(delivery)["status"] == "failed"
+    assert _last_attempt(delivery)["error"] == delivery["error"]
 
 
-# Codes
+# Status codes
 
 
 @pytest.mark.parametrize("code", [200, 201, 202, 204, 206, 226, 299])
@@ -50,18 +50,16 @@ async def test_every_2xx_is_a_success(sender: Sender, receiver: Receiver, code: 
 
 
 @pytest.mark.parametrize("code", [300, 304, 400, 401, 403, 404, 409, 418, 429, 500, 502, 503, 599])
-async def test_every_other_code_is_tried_again(
-    sender: Sender, receiver: Receiver, code: int
-) -> None:
+async def test_every_other_code_is_retried(sender: Sender, receiver: Receiver, code: int) -> None:
     delivery = await sender.send_event(f"{receiver.url}/{code}")
-    _is_to_be_tried_again(delivery)
+    _assert_retried(delivery)
     assert delivery["response_code"] == code
     assert f"the endpoint answered {code}" in delivery["error"]
 
 
-async def test_an_attempt_tells_all_of_its_answer(sender: Sender, receiver: Receiver) -> None:
+async def test_an_attempt_shows_its_response(sender: Sender, receiver: Receiver) -> None:
     delivery = await sender.send_event(f"{receiver.url}/500")
-    attempt = _last(delivery)
+    attempt = _last_attempt(delivery)
     assert attempt.pop("created_at") >= delivery["created_at"]
     assert attempt.pop("response_time_ms") == delivery["response_time_ms"]
     assert attempt == {
@@ -79,81 +77,83 @@ async def test_a_redirect_is_a_failure_and_is_not_followed(
     sender: Sender, receiver: Receiver, code: int
 ) -> None:
     location = f"Location: {receiver.url}/200/after-redirect"
-    delivery = await _answered(sender, encode_response(b"", f"{code} Moved", location))
-    _is_to_be_tried_again(delivery)
+    delivery = await _deliver_to(sender, encode_response(b"", f"{code} Moved", location))
+    _assert_retried(delivery)
     assert delivery["response_code"] == code
     assert "redirects are not followed" in delivery["error"]
     assert receiver.requests == []
 
 
-@pytest.mark.parametrize("said", [b"101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade"])
-async def test_an_upgrade_is_no_success(sender: Sender, said: bytes) -> None:
-    delivery = await _answered(sender, b"HTTP/1.1 " + said + b"\r\n\r\nhello")
-    _is_to_be_tried_again(delivery)
+@pytest.mark.parametrize(
+    "response", [b"101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade"]
+)
+async def test_an_upgrade_is_a_failure(sender: Sender, response: bytes) -> None:
+    delivery = await _deliver_to(sender, b"HTTP/1.1 " + response + b"\r\n\r\nhello")
+    _assert_retried(delivery)
 
 
-async def test_a_hint_before_the_answer_is_not_the_answer(sender: Sender) -> None:
+async def test_an_early_hint_is_not_the_response(sender: Sender) -> None:
     hint = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n"
-    delivery = await _answered(sender, hint, encode_response(b"fine"))
+    delivery = await _deliver_to(sender, hint, encode_response(b"fine"))
     assert (delivery["status"], delivery["response_code"]) == ("delivered", 200)
-    assert _last(delivery)["response_body"] == "fine"
+    assert _last_attempt(delivery)["response_body"] == "fine"
 
 
-# Silence, and worse
+# Missing and invalid responses
 
 
-async def _failed_without_a_code(delivery: dict[str, Any]) -> None:
-    _is_to_be_tried_again(delivery)
+async def _assert_failed_without_code(delivery: dict[str, Any]) -> None:
+    _assert_retried(delivery)
     assert delivery["response_code"] is None
     assert delivery["response_time_ms"] >= 0
-    assert _last(delivery)["response_body"] is None
+    assert _last_attempt(delivery)["response_body"] is None
     assert delivery["error"]
 
 
-async def test_an_endpoint_that_hangs_fails_at_the_limit(
-    sender: Sender, receiver: Receiver, hurried: None
+async def test_an_endpoint_that_hangs_fails_at_the_timeout(
+    sender: Sender, receiver: Receiver, short_timeout: None
 ) -> None:
     delivery = await sender.send_event(f"{receiver.url}/hang")
-    await _failed_without_a_code(delivery)
+    await _assert_failed_without_code(delivery)
     assert delivery["error"] == "no answer within 0.3 s"
     assert delivery["response_time_ms"] >= 290
 
 
-def test_the_limit_is_fifteen_seconds() -> None:
+def test_the_timeout_is_fifteen_seconds() -> None:
     assert sending.TIMEOUT_SECONDS == 15.0
 
 
-async def test_an_answer_that_does_not_end_fails_at_the_limit(
-    sender: Sender, receiver: Receiver, hurried: None
+async def test_a_response_that_does_not_end_fails_at_the_timeout(
+    sender: Sender, receiver: Receiver, short_timeout: None
 ) -> None:
     delivery = await sender.send_event(f"{receiver.url}/drip")
-    _is_to_be_tried_again(delivery)
+    _assert_retried(delivery)
     assert delivery["error"] == "no answer within 0.3 s"
 
 
-async def test_hints_without_end_fail_at_the_limit(sender: Sender, hurried: None) -> None:
-    async def hint(writer: asyncio.StreamWriter) -> None:
+async def test_endless_early_hints_fail_at_the_timeout(sender: Sender, short_timeout: None) -> None:
+    async def send_hints(writer: asyncio.StreamWriter) -> None:
         while not writer.is_closing():
             writer.write(b"HTTP/1.1 103 Early Hints\r\n\r\n")
             await writer.drain()
             await asyncio.sleep(0.01)
 
-    async with run_raw_server(hint) as url:
-        await _failed_without_a_code(await sender.send_event(url))
+    async with run_raw_server(send_hints) as url:
+        await _assert_failed_without_code(await sender.send_event(url))
 
 
 async def test_a_connection_that_is_reset_fails(sender: Sender, receiver: Receiver) -> None:
-    await _failed_without_a_code(await sender.send_event(f"{receiver.url}/reset"))
+    await _assert_failed_without_code(await sender.send_event(f"{receiver.url}/reset"))
 
 
-async def test_a_port_that_nobody_listens_on_fails(sender: Sender) -> None:
+async def test_a_closed_port_fails(sender: Sender) -> None:
     async with run_raw_server(respond_with()) as url:
         closed = url
-    await _failed_without_a_code(await sender.send_event(closed))
+    await _assert_failed_without_code(await sender.send_event(closed))
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         b"",
         b"SSH-2.0-OpenSSH_9.6\r\n",
@@ -166,33 +166,35 @@ async def test_a_port_that_nobody_listens_on_fails(sender: Sender) -> None:
     ],
     ids=["nothing", "ssh", "half", "short", "words", "long", "minus", "noise"],
 )
-async def test_what_is_not_http_fails_without_a_code(sender: Sender, said: bytes) -> None:
-    await _failed_without_a_code(await _answered(sender, said))
+async def test_a_response_that_is_not_http_fails_without_a_code(
+    sender: Sender, response: bytes
+) -> None:
+    await _assert_failed_without_code(await _deliver_to(sender, response))
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nnot hex\r\n",
     ],
     ids=["short", "chunks"],
 )
-async def test_an_answer_that_breaks_off_is_tried_again(sender: Sender, said: bytes) -> None:
-    _is_to_be_tried_again(await _answered(sender, said))
+async def test_an_incomplete_response_is_retried(sender: Sender, response: bytes) -> None:
+    _assert_retried(await _deliver_to(sender, response))
 
 
-async def test_an_answer_that_ends_with_its_connection_is_whole(sender: Sender) -> None:
-    delivery = await _answered(sender, b"HTTP/1.0 200 OK\r\n\r\nold but fine")
+async def test_a_response_that_ends_with_its_connection_is_complete(sender: Sender) -> None:
+    delivery = await _deliver_to(sender, b"HTTP/1.0 200 OK\r\n\r\nold but fine")
     assert delivery["status"] == "delivered"
-    assert _last(delivery)["response_body"] == "old but fine"
+    assert _last_attempt(delivery)["response_body"] == "old but fine"
 
 
 # Bodies
 
 
 @pytest.mark.parametrize(
-    ("body", "shown"),
+    ("body", "text"),
     [
         (b"", None),
         (b"ok", "ok"),
@@ -204,76 +206,84 @@ async def test_an_answer_that_ends_with_its_connection_is_whole(sender: Sender) 
         (b"\x1b[31m\x07\r\n", "\x1b[31m\x07\r\n"),
     ],
 )
-async def test_a_body_is_kept_as_text(sender: Sender, body: bytes, shown: str | None) -> None:
-    delivery = await _answered(sender, encode_response(body))
+async def test_a_body_is_stored_as_text(sender: Sender, body: bytes, text: str | None) -> None:
+    delivery = await _deliver_to(sender, encode_response(body))
     assert delivery["status"] == "delivered"
-    assert _last(delivery)["response_body"] == shown
+    assert _last_attempt(delivery)["response_body"] == text
 
 
 @pytest.mark.parametrize("code", ["200 OK", "500 Oh"])
-@pytest.mark.parametrize("length", [CUT - 1, CUT, CUT + 1, 200_000])
+@pytest.mark.parametrize(
+    "length", [MAX_BODY_BYTES - 1, MAX_BODY_BYTES, MAX_BODY_BYTES + 1, 200_000]
+)
 async def test_a_body_is_cut_at_16_kib(sender: Sender, length: int, code: str) -> None:
-    delivery = await _answered(sender, encode_response(b"a" * length, code))
-    assert _last(delivery)["response_body"] == "a" * min(length, CUT)
+    delivery = await _deliver_to(sender, encode_response(b"a" * length, code))
+    assert _last_attempt(delivery)["response_body"] == "a" * min(length, MAX_BODY_BYTES)
     assert delivery["response_code"] == int(code[:3])
     assert (delivery["status"] == "delivered") == code.startswith("200")
 
 
-async def test_a_character_on_the_cut_does_no_harm(sender: Sender) -> None:
-    delivery = await _answered(sender, encode_response(b"a" * (CUT - 1) + "ü".encode()))
+async def test_a_character_at_the_cut_does_not_fail_the_delivery(sender: Sender) -> None:
+    delivery = await _deliver_to(
+        sender, encode_response(b"a" * (MAX_BODY_BYTES - 1) + "ü".encode())
+    )
     assert delivery["status"] == "delivered"
-    assert _last(delivery)["response_body"].rstrip("�") == "a" * (CUT - 1)
+    assert _last_attempt(delivery)["response_body"].rstrip("�") == "a" * (MAX_BODY_BYTES - 1)
 
 
-async def test_a_body_without_end_is_not_read_to_its_end(sender: Sender) -> None:
-    async def babble(writer: asyncio.StreamWriter) -> None:
+async def test_an_endless_body_is_read_in_part(sender: Sender) -> None:
+    async def send_endless_body(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
         while not writer.is_closing():
             writer.write(b"a" * 65_536)
             await writer.drain()
 
-    async with run_raw_server(babble) as url:
+    async with run_raw_server(send_endless_body) as url:
         delivery = await sender.send_event(url)
     assert delivery["status"] == "delivered"
-    assert _last(delivery)["response_body"] == "a" * CUT
+    assert _last_attempt(delivery)["response_body"] == "a" * MAX_BODY_BYTES
 
 
-async def test_a_packed_body_is_not_unpacked(sender: Sender) -> None:
-    bomb = gzip.compress(b"a" * 50_000_000)
-    delivery = await _answered(sender, encode_response(bomb, "200 OK", "Content-Encoding: gzip"))
+async def test_a_compressed_body_is_not_decompressed(sender: Sender) -> None:
+    compressed = gzip.compress(b"a" * 50_000_000)
+    delivery = await _deliver_to(
+        sender, encode_response(compressed, "200 OK", "Content-Encoding: gzip")
+    )
     assert delivery["status"] == "delivered"
-    assert "a" * 100 not in _last(delivery)["response_body"]
-    assert len(_last(delivery)["response_body"]) <= CUT
+    assert "a" * 100 not in _last_attempt(delivery)["response_body"]
+    assert len(_last_attempt(delivery)["response_body"]) <= MAX_BODY_BYTES
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "nonsense", "gzip"])
-async def test_a_wrong_encoding_is_no_failure(sender: Sender, encoding: str) -> None:
-    delivery = await _answered(
+async def test_an_unknown_or_wrong_encoding_is_a_success(sender: Sender, encoding: str) -> None:
+    delivery = await _deliver_to(
         sender, encode_response(b"plain", "200 OK", f"Content-Encoding: {encoding}")
     )
-    assert (delivery["status"], _last(delivery)["response_body"]) == ("delivered", "plain")
+    assert (delivery["status"], _last_attempt(delivery)["response_body"]) == ("delivered", "plain")
 
 
 async def test_an_endpoint_that_repeats_its_headers_shows_no_secret(
     sender: Sender, receiver: Receiver
 ) -> None:
-    given = {"Authorization": "Bearer of-bad-news-0815", "X-Team": "sales-and-more"}
-    delivery = await sender.send_event(f"{receiver.url}/echo", headers=given)
-    assert receiver.requests[0].headers["Authorization"] == given["Authorization"]
+    headers = {"Authorization": "Bearer of-bad-news-0815", "X-Team": "sales-and-more"}
+    delivery = await sender.send_event(f"{receiver.url}/echo", headers=headers)
+    assert receiver.requests[0].headers["Authorization"] == headers["Authorization"]
     assert "of-bad-news" not in str(delivery)
-    assert "sales-and-more" in _last(delivery)["response_body"]
+    assert "sales-and-more" in _last_attempt(delivery)["response_body"]
 
 
-async def test_one_record_is_spoilt_by_no_other(sender: Sender, receiver: Receiver) -> None:
-    """Outcomes are written together."""
-    odd = respond_with(encode_response(b"\x00" * 100 + b"\xed\xbf\xbf\xff"))
-    async with run_raw_server(odd) as url:
+async def test_an_odd_response_does_not_affect_other_deliveries(
+    sender: Sender, receiver: Receiver
+) -> None:
+    """Outcomes of several deliveries are written in one statement."""
+    respond = respond_with(encode_response(b"\x00" * 100 + b"\xed\xbf\xbf\xff"))
+    async with run_raw_server(respond) as url:
         urls = (url, f"{receiver.url}/200", f"{receiver.url}/204", url)
-        made = [await sender.create_webhook(address) for address in urls]
+        webhook_ids = [await sender.create_webhook(address) for address in urls]
         await sender.emit_events(20)
-        for webhook_id in made:
+        for webhook_id in webhook_ids:
             await sender.wait_until_finished(webhook_id, 20)
-    for webhook_id in made:
+    for webhook_id in webhook_ids:
         assert (
             await sender.count_deliveries(webhook_id, "status = 'delivered' AND attempt = 1") == 20
         )

@@ -1,7 +1,5 @@
-"""When a delivery is tried again, how often, and what ends it."""
+"""When a delivery is retried, how often, and what ends it."""
 
-import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -20,41 +18,45 @@ DELAYS = (0, 60, 300, 1800, 7200, 28800, 86400)
 NOW = datetime(2030, 5, 1, 12, 0, tzinfo=UTC)
 
 
-def _answer(code: int | None, retry_after: float | None = None) -> Attempt:
+def _make_attempt(code: int | None, retry_after: float | None = None) -> Attempt:
     failed = code is None or not 200 <= code < 300
     return Attempt(NOW, code, 1, "failed" if failed else None, None, retry_after)
 
 
-# The next_stepment alone
+# `next_step` alone
 
 
 @pytest.mark.parametrize("code", [None, 302, 400, 404, 429, 500, 503])
 @pytest.mark.parametrize(
     ("attempt", "wait"), [(1, 60), (2, 300), (3, 1800), (4, 7200), (5, 28800), (6, 86400)]
 )
-def test_a_failure_waits_for_its_turn(code: int | None, attempt: int, wait: int) -> None:
-    assert next_step(_answer(code), attempt, DELAYS, max_attempts=7) == NextStep("pending", wait)
+def test_a_failure_waits_as_scheduled(code: int | None, attempt: int, wait: int) -> None:
+    assert next_step(_make_attempt(code), attempt, DELAYS, max_attempts=7) == NextStep(
+        "pending", wait
+    )
 
 
 @pytest.mark.parametrize("code", [None, 302, 404, 429, 500])
 @pytest.mark.parametrize("attempt", [7, 8, 100])
 def test_the_seventh_failure_is_the_last(code: int | None, attempt: int) -> None:
-    assert next_step(_answer(code, 5), attempt, DELAYS, max_attempts=7) == NextStep("failed")
+    assert next_step(_make_attempt(code, 5), attempt, DELAYS, max_attempts=7) == NextStep("failed")
 
 
 @pytest.mark.parametrize("attempt", [1, 3, 7, 8])
 @pytest.mark.parametrize("code", [200, 204, 299])
-def test_a_success_is_the_end_whenever_it_comes(code: int, attempt: int) -> None:
-    assert next_step(_answer(code, 60), attempt, DELAYS, max_attempts=7) == NextStep("delivered")
+def test_a_success_ends_the_delivery_at_any_attempt(code: int, attempt: int) -> None:
+    assert next_step(_make_attempt(code, 60), attempt, DELAYS, max_attempts=7) == NextStep(
+        "delivered"
+    )
 
 
 @pytest.mark.parametrize("attempt", [1, 3, 7])
-def test_gone_is_the_end_whenever_it_comes(attempt: int) -> None:
-    assert next_step(_answer(410, 60), attempt, DELAYS, max_attempts=7) == NextStep("failed")
+def test_a_410_ends_the_delivery_at_any_attempt(attempt: int) -> None:
+    assert next_step(_make_attempt(410, 60), attempt, DELAYS, max_attempts=7) == NextStep("failed")
 
 
 @pytest.mark.parametrize(
-    ("attempt", "asked", "wait"),
+    ("attempt", "retry_after", "wait"),
     [
         (1, 0, 60),
         (1, 59, 60),
@@ -70,62 +72,69 @@ def test_gone_is_the_end_whenever_it_comes(attempt: int) -> None:
         (6, 999999999, 86400),
     ],
 )
-def test_who_asks_for_time_gets_it_within_the_schedule(
-    attempt: int, asked: float, wait: float
+def test_retry_after_is_limited_by_the_schedule(
+    attempt: int, retry_after: float, wait: float
 ) -> None:
-    assert next_step(_answer(503, asked), attempt, DELAYS, max_attempts=7) == NextStep(
+    assert next_step(_make_attempt(503, retry_after), attempt, DELAYS, max_attempts=7) == NextStep(
         "pending", wait
     )
 
 
-@pytest.mark.parametrize(("delays", "most"), [((0,), 7), (DELAYS, 1), ((0, 5), 2)])
-def test_the_shorter_of_schedule_and_bound_counts(delays: tuple[int, ...], most: int) -> None:
-    last = min(len(delays), most)
-    assert next_step(_answer(500), last, delays, max_attempts=most) == NextStep("failed")
+@pytest.mark.parametrize(("delays", "max_attempts"), [((0,), 7), (DELAYS, 1), ((0, 5), 2)])
+def test_attempts_end_at_the_shorter_of_schedule_and_limit(
+    delays: tuple[int, ...], max_attempts: int
+) -> None:
+    last = min(len(delays), max_attempts)
+    assert next_step(_make_attempt(500), last, delays, max_attempts=max_attempts) == NextStep(
+        "failed"
+    )
     if last > 1:
-        assert next_step(_answer(500), last - 1, delays, max_attempts=most).status == "pending"
+        assert (
+            next_step(_make_attempt(500), last - 1, delays, max_attempts=max_attempts).status
+            == "pending"
+        )
 
 
-# The whole way
+# With a courier
 
 
-def _verify(sender: Sender, webhook_id: str, got: ReceivedRequest) -> int:
-    """When it was signed."""
-    stamp = int(got.headers["X-Service-Timestamp"])
-    expected = signing.signature(sender.secrets[webhook_id], stamp, got.body)
-    assert got.headers["X-Service-Signature"] == expected
-    assert got.headers["webhook-timestamp"] == str(stamp)
-    return stamp
+def _verify_signature(sender: Sender, webhook_id: str, request: ReceivedRequest) -> int:
+    """Checks the signature; returns its timestamp."""
+    timestamp = int(request.headers["X-Service-Timestamp"])
+    expected = signing.sign(sender.secrets[webhook_id], timestamp, request.body)
+    assert request.headers["X-Service-Signature"] == expected
+    assert request.headers["webhook-timestamp"] == str(timestamp)
+    return timestamp
 
 
-async def _waits(sender: Sender, delivery: dict[str, Any], webhook_id: str) -> float:
-    """What the ledger has it wait, counted from when the outcome was written."""
+async def _read_wait(sender: Sender, delivery: dict[str, Any], webhook_id: str) -> float:
+    """Returns the seconds from the last attempt to the next one in the ledger."""
     row = await sender.read_work(webhook_id)
     assert row["state"] == "pending"
     assert datetime.fromisoformat(delivery["next_attempt_at"]) == row["run_at"]
-    told = datetime.fromisoformat(delivery["attempts"][0]["created_at"])
-    waited: float = (row["run_at"] - told).total_seconds()
+    attempted_at = datetime.fromisoformat(delivery["attempts"][0]["created_at"])
+    waited: float = (row["run_at"] - attempted_at).total_seconds()
     return waited
 
 
-async def test_seven_attempts_each_at_its_time(sender: Sender, receiver: Receiver) -> None:
+async def test_seven_attempts_are_made_as_scheduled(sender: Sender, receiver: Receiver) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/500")
     await sender.emit_events()
     for number in range(1, 7):
         delivery = await sender.wait_for_attempt(webhook_id, number)
         assert delivery["status"] == "pending"
-        waits = await _waits(sender, delivery, webhook_id)
+        waits = await _read_wait(sender, delivery, webhook_id)
         assert DELAYS[number] <= waits < DELAYS[number] + 30
         await sender.advance_schedule(webhook_id, waits + 1)
     delivery = await sender.wait_for_attempt(webhook_id, 7)
     assert (delivery["status"], delivery["next_attempt_at"]) == ("failed", None)
     assert delivery["finished_at"] is not None
-    assert [one["attempt"] for one in delivery["attempts"]] == [7, 6, 5, 4, 3, 2, 1]
-    assert {one["response_code"] for one in delivery["attempts"]} == {500}
+    assert [attempt["attempt"] for attempt in delivery["attempts"]] == [7, 6, 5, 4, 3, 2, 1]
+    assert {attempt["response_code"] for attempt in delivery["attempts"]} == {500}
     assert len(receiver.requests) == 7
 
 
-async def test_before_its_time_nothing_is_sent(sender: Sender, receiver: Receiver) -> None:
+async def test_nothing_is_sent_before_it_is_due(sender: Sender, receiver: Receiver) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/500")
     await sender.emit_events()
     await sender.wait_for_attempt(webhook_id)
@@ -136,8 +145,8 @@ async def test_before_its_time_nothing_is_sent(sender: Sender, receiver: Receive
     assert len(receiver.requests) == 1
 
 
-async def test_the_last_failure_is_told(sender: Sender, receiver: Receiver) -> None:
-    (event_id,), webhook_id = await _fail_for_good(sender, f"{receiver.url}/500")
+async def test_the_last_failure_emits_an_event(sender: Sender, receiver: Receiver) -> None:
+    (event_id,), webhook_id = await _fail_every_attempt(sender, f"{receiver.url}/500")
     row = await sender.read_work(webhook_id)
     assert (row["state"], row["attempt"]) == ("dead", 7)
     (dead,) = await sender.list_events("system.work.dead")
@@ -153,18 +162,18 @@ async def test_the_last_failure_is_told(sender: Sender, receiver: Receiver) -> N
     assert dead["correlation_id"] == delivery["correlation_id"]
 
 
-async def _fail_for_good(sender: Sender, url: str) -> tuple[list[str], str]:
+async def _fail_every_attempt(sender: Sender, url: str) -> tuple[list[str], str]:
     webhook_id = await sender.create_webhook(url)
-    made = await sender.emit_events()
+    event_ids = await sender.emit_events()
     for number in range(1, 7):
         await sender.wait_for_attempt(webhook_id, number)
         await sender.advance_schedule(webhook_id, 100_000)
     await sender.wait_for_attempt(webhook_id, 7)
-    return made, webhook_id
+    return event_ids, webhook_id
 
 
-async def test_a_delivery_that_failed_for_good_rests(sender: Sender, receiver: Receiver) -> None:
-    _, webhook_id = await _fail_for_good(sender, f"{receiver.url}/500")
+async def test_a_failed_delivery_is_not_retried(sender: Sender, receiver: Receiver) -> None:
+    _, webhook_id = await _fail_every_attempt(sender, f"{receiver.url}/500")
     await sender.advance_schedule(webhook_id, 1_000_000)
     assert sender.process.courier is not None
     await sender.process.courier.scan()
@@ -172,7 +181,9 @@ async def test_a_delivery_that_failed_for_good_rests(sender: Sender, receiver: R
     assert len(receiver.requests) == 7
 
 
-async def test_each_attempt_is_signed_anew(sender: Sender, receiver: Receiver) -> None:
+async def test_each_attempt_has_its_own_timestamp_and_signature(
+    sender: Sender, receiver: Receiver
+) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/500")
     start = datetime.now(UTC).replace(microsecond=0)
     for number in range(1, 8):
@@ -183,20 +194,20 @@ async def test_each_attempt_is_signed_anew(sender: Sender, receiver: Receiver) -
                 await sender.advance_schedule(webhook_id, 100_000)
             await receiver.wait_for(number)
         await sender.wait_for_attempt(webhook_id, number)
-    stamps = [_verify(sender, webhook_id, got) for got in receiver.requests]
-    assert stamps == [int(start.timestamp()) + 3600 * number for number in range(1, 8)]
+    timestamps = [_verify_signature(sender, webhook_id, request) for request in receiver.requests]
+    assert timestamps == [int(start.timestamp()) + 3600 * number for number in range(1, 8)]
 
 
-async def test_each_attempt_is_of_the_same_bytes(sender: Sender, receiver: Receiver) -> None:
-    (event_id,), _ = await _fail_for_good(sender, f"{receiver.url}/500")
-    assert len({got.body for got in receiver.requests}) == 1
-    assert {got.headers["X-Service-Event-Id"] for got in receiver.requests} == {event_id}
-    assert {got.headers["webhook-id"] for got in receiver.requests} == {event_id}
+async def test_each_attempt_has_the_same_body(sender: Sender, receiver: Receiver) -> None:
+    (event_id,), _ = await _fail_every_attempt(sender, f"{receiver.url}/500")
+    assert len({request.body for request in receiver.requests}) == 1
+    assert {request.headers["X-Service-Event-Id"] for request in receiver.requests} == {event_id}
+    assert {request.headers["webhook-id"] for request in receiver.requests} == {event_id}
 
 
 async def test_retries_are_counted_in_a_header(sender: Sender, receiver: Receiver) -> None:
-    await _fail_for_good(sender, f"{receiver.url}/500")
-    counts = [got.headers.get("X-Service-Retry-Count") for got in receiver.requests]
+    await _fail_every_attempt(sender, f"{receiver.url}/500")
+    counts = [request.headers.get("X-Service-Retry-Count") for request in receiver.requests]
     assert counts == [None, "1", "2", "3", "4", "5", "6"]
 
 
@@ -210,7 +221,7 @@ async def test_a_success_stops_the_retries(sender: Sender, receiver: Receiver) -
     delivery = await sender.wait_for_attempt(webhook_id, 3)
     assert (delivery["status"], delivery["response_code"]) == ("delivered", 200)
     assert delivery["error"] is None
-    codes = [(one["status"], one["response_code"]) for one in delivery["attempts"]]
+    codes = [(attempt["status"], attempt["response_code"]) for attempt in delivery["attempts"]]
     assert codes == [("delivered", 200), ("failed", 503), ("failed", 500)]
     assert (await sender.read_work(webhook_id))["state"] == "done"
     assert await sender.list_events("system.work.dead") == []
@@ -227,8 +238,8 @@ async def test_a_secret_rotated_between_attempts_signs_the_next(
     sender.secrets[webhook_id] = answer.json()["secret"]
     await sender.advance_schedule(webhook_id, 100)
     await sender.wait_for_attempt(webhook_id, 2)
-    stamp = _verify(sender, webhook_id, receiver.requests[1])
-    before = signing.signature(old, stamp, receiver.requests[1].body)
+    timestamp = _verify_signature(sender, webhook_id, receiver.requests[1])
+    before = signing.sign(old, timestamp, receiver.requests[1].body)
     assert receiver.requests[1].headers["X-Service-Signature-Previous"] == before
 
 
@@ -240,22 +251,24 @@ async def test_a_new_address_gets_the_next_attempt(sender: Sender, receiver: Rec
     await sender.advance_schedule(webhook_id, 100)
     delivery = await sender.wait_for_attempt(webhook_id, 2)
     assert delivery["status"] == "delivered"
-    urls = [one["url"] for one in delivery["attempts"]]
+    urls = [attempt["url"] for attempt in delivery["attempts"]]
     assert urls == [f"{receiver.url}/200/moved", f"{receiver.url}/500"]
 
 
 # Retry-After
 
 
-async def _asked_for(sender: Sender, receiver: Receiver, code: int, asked: str) -> float:
-    webhook_id = await sender.create_webhook(f"{receiver.url}/{code}?after={quote(asked)}")
+async def _read_wait_after(
+    sender: Sender, receiver: Receiver, code: int, retry_after: str
+) -> float:
+    webhook_id = await sender.create_webhook(f"{receiver.url}/{code}?after={quote(retry_after)}")
     await sender.emit_events()
-    return await _waits(sender, await sender.wait_for_attempt(webhook_id), webhook_id)
+    return await _read_wait(sender, await sender.wait_for_attempt(webhook_id), webhook_id)
 
 
 @pytest.mark.parametrize("code", [429, 503])
 @pytest.mark.parametrize(
-    ("asked", "wait"),
+    ("retry_after", "wait"),
     [
         ("3600", 3600),
         (" 120 ", 120),
@@ -274,39 +287,29 @@ async def _asked_for(sender: Sender, receiver: Receiver, code: int, asked: str) 
         ("Mon, 01 Jan 2001 00:00:00 GMT", 60),
     ],
 )
-async def test_who_names_seconds_or_nonsense_gets_the_longer_wait(
-    sender: Sender, receiver: Receiver, code: int, asked: str, wait: float
+async def test_retry_after_in_seconds_or_invalid_uses_the_longer_wait(
+    sender: Sender, receiver: Receiver, code: int, retry_after: str, wait: float
 ) -> None:
-    waited = await _asked_for(sender, receiver, code, asked)
+    waited = await _read_wait_after(sender, receiver, code, retry_after)
     assert wait <= waited < wait + 30
 
 
-@pytest.fixture
-def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The server's own clock is set to a zone far from UTC."""
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
-
-
 @pytest.mark.parametrize("zone", ["GMT", "+0000", "-0000", "", "UTC"])
-async def test_who_names_a_date_is_left_alone_until_then(
-    sender: Sender, receiver: Receiver, far_east: None, zone: str
+async def test_retry_after_with_a_date_is_respected(
+    sender: Sender, receiver: Receiver, tokyo_time: None, zone: str
 ) -> None:
-    """As HTTP has it in GMT, wherever the server stands."""
+    """Dates of HTTP are in GMT, whatever the server's zone."""
     until = clock.now() + timedelta(hours=5)
-    asked = format_datetime(until, usegmt=True).removesuffix("GMT") + zone
-    waited = await _asked_for(sender, receiver, 503, asked.strip())
+    retry_after = format_datetime(until, usegmt=True).removesuffix("GMT") + zone
+    waited = await _read_wait_after(sender, receiver, 503, retry_after.strip())
     assert 5 * 3600 - 30 <= waited < 5 * 3600 + 30
 
 
-def test_no_date_makes_it_fall_over() -> None:
+def test_no_retry_after_value_raises() -> None:
     pieces = ("", ",", "Mon", "1", "Jan", "2030", "00:00:00", ":", "GMT", "-", "+9999", "\u0661")
     for first in pieces:
         for second in pieces:
             for third in pieces:
-                given = f"{first} {second}{third}"
-                found = sending._retry_after(given)
-                assert found is None or found >= 0, given
+                value = f"{first} {second}{third}"
+                seconds = sending._retry_after(value)
+                assert seconds is None or seconds >= 0, value

@@ -1,4 +1,4 @@
-from tests.deliveries.conftest import courier, receiver
+from tests.deliveries.conftest import courier, receiver, tokyo_time
 from tests.subscriptions.conftest import accept_unhandled_actions
 
-__all__ = ["accept_unhandled_actions", "courier", "receiver"]
+__all__ = ["accept_unhandled_actions", "courier", "receiver", "tokyo_time"]

@@ -13,6 +13,7 @@ from tests.events.responses import post_json, read_json
 from tests.events.user_emitters import Emitter
 from tests.model_server import Reply
 from tests.peer import answering
+from tests.subscriptions.factories import create_subscription, subscribe_url
 from tests.vault.making import create as create_credential
 from tests.vault.making import tried
 from tests.vault.servers import TokenServer, denied
@@ -206,7 +207,7 @@ async def emit_webhook_deleted(context: EmitterContext) -> None:
 async def emit_webhook_disabled(context: EmitterContext) -> None:
     """For a webhook and for a subscription's own address, which both answer 410."""
     await _create_webhook(context, "/410", "agent.created")
-    await _create_subscription(context, url=f"{context.receiver.url}/410")
+    await subscribe_url(context.admin, f"{context.receiver.url}/410")
     await emit_agent_created(context)
     await wait_until_idle(context.services, context.tenant_id)
     events = await load_events(context.services, context.tenant_id, "system.webhook.disabled")
@@ -247,15 +248,9 @@ async def emit_incoming_webhook_received(context: EmitterContext) -> None:
 # Subscriptions and the rest
 
 
-async def _create_subscription(
-    context: EmitterContext, event_type: str = "agent.created", **config: Any
-) -> str:
-    body = {
-        "event_type": event_type,
-        "action_type": "webhook" if "url" in config else "workflow",
-        "action_config": config or {"workflow_id": "wfl_nothing"},
-    }
-    subscription = await post_json(context.admin, "/api/v1/event-subscriptions", body)
+async def _create_subscription(context: EmitterContext, event_type: str = "agent.created") -> str:
+    """Returns its path."""
+    subscription = await create_subscription(context.admin, event_type=event_type)
     return f"/api/v1/event-subscriptions/{subscription['id']}"
 
 
@@ -265,7 +260,7 @@ async def emit_subscription_created(context: EmitterContext) -> None:
 
 async def emit_subscription_updated(context: EmitterContext) -> None:
     read_json(await context.admin.put(await _create_subscription(context), {"active": False}))
-    await post_json(context.admin, "/api/v1/workflows/wfl_nothing/subscriptions/activate", {}, 200)
+    await post_json(context.admin, "/api/v1/workflows/wfl_1/subscriptions/activate", {}, 200)
 
 
 async def emit_subscription_deleted(context: EmitterContext) -> None:

@@ -27,7 +27,7 @@ async def create_agent_and_wait(services: Services, client: Client, name: str = 
 async def invite_user(client: Client, **headers: str) -> dict[str, Any]:
     """Emits `system.user.invited`; underscores in the names of headers become hyphens."""
     body = {"email": f"{new_id('mail')}@example.com", "role": "viewer"}
-    sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    response = await client.post("/users/invite", body, headers=sent)
+    sent_headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    response = await client.post("/users/invite", body, headers=sent_headers)
     invitation: dict[str, Any] = read_json(response, 201)
     return invitation

@@ -1,4 +1,4 @@
-"""The catalogue of event types: what there is, and how each is described."""
+"""The catalogue of event types, their schemas and their routes."""
 
 import json
 from typing import Any
@@ -15,38 +15,40 @@ from tests.world import Client, World
 
 PATH = "/api/v1/event-types"
 CATEGORY_NAMES = ["agent", "workflow", "form", "approval", "data_table", "system"]
-# Every name that the specification or the design has.
-NAMED = {
+# Every event type that the specification names.
+SPECIFIED_TYPES = {
     *("agent.created", "agent.updated", "agent.deleted", "agent.published"),
     *("agent.chat.started", "agent.chat.message", "agent.chat.completed"),
     *("system.test", "system.webhook.disabled", "system.credential.invalid"),
     *("system.user.registered", "system.rate_limit.exceeded"),
 }
-# The areas of the others do not exist yet.
-OF_CATEGORY = {"agent": 7, "workflow": 0, "form": 0, "approval": 0, "data_table": 0}
+# The areas of the other categories do not exist yet.
+TYPES_PER_CATEGORY = {"agent": 7, "workflow": 0, "form": 0, "approval": 0, "data_table": 0}
 
-each = pytest.mark.parametrize("event", AREAS.event_types.values(), ids=list(AREAS.event_types))
+each_type = pytest.mark.parametrize(
+    "event", AREAS.event_types.values(), ids=list(AREAS.event_types)
+)
 
 
-def _with_refs(value: Any) -> list[str]:
+def _collect_refs(value: Any) -> list[str]:
     if isinstance(value, dict):
-        own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
-        return own + [ref for item in value.values() for ref in _with_refs(item)]
+        refs = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+        return refs + [ref for item in value.values() for ref in _collect_refs(item)]
     if isinstance(value, list):
-        return [ref for item in value for ref in _with_refs(item)]
+        return [ref for item in value for ref in _collect_refs(item)]
     return []
 
 
-@pytest.mark.parametrize("name", sorted(NAMED))
-def test_every_type_that_was_promised_is_there_under_its_name(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(SPECIFIED_TYPES))
+def test_every_specified_type_is_in_the_catalogue(name: str) -> None:
     assert name in AREAS.event_types
     assert AREAS.event_types[name].type == name
 
 
-@pytest.mark.parametrize(("category", "count"), OF_CATEGORY.items())
-def test_a_category_that_was_told_in_full_holds_no_other_types(category: str, count: int) -> None:
-    theirs = [name for name in AREAS.event_types if category_of(name) == category]
-    assert len(theirs) == count
+@pytest.mark.parametrize(("category", "count"), TYPES_PER_CATEGORY.items())
+def test_a_category_has_the_specified_number_of_types(category: str, count: int) -> None:
+    event_types = [name for name in AREAS.event_types if category_of(name) == category]
+    assert len(event_types) == count
 
 
 def test_there_are_six_categories() -> None:
@@ -54,28 +56,28 @@ def test_there_are_six_categories() -> None:
 
 
 def test_no_two_types_share_a_name() -> None:
-    kinds = [kind for kind in _all_kinds(Event) if kind.__module__.startswith("app.")]
-    assert len({kind.type for kind in kinds}) == len(kinds)
+    events = [event for event in _list_subclasses(Event) if event.__module__.startswith("app.")]
+    assert len({event.type for event in events}) == len(events)
 
 
 def test_every_type_that_an_area_defines_is_in_the_catalogue() -> None:
-    kinds = {kind for kind in _all_kinds(Event) if kind.__module__.startswith("app.")}
-    assert kinds == set(AREAS.event_types.values())
+    events = {event for event in _list_subclasses(Event) if event.__module__.startswith("app.")}
+    assert events == set(AREAS.event_types.values())
 
 
-def _all_kinds(kind: type[Event]) -> list[type[Event]]:
-    below = kind.__subclasses__()
-    return [*below, *(deeper for one in below for deeper in _all_kinds(one))]
+def _list_subclasses(event: type[Event]) -> list[type[Event]]:
+    children = event.__subclasses__()
+    return [*children, *(deeper for child in children for deeper in _list_subclasses(child))]
 
 
-@each
-def test_a_type_says_what_it_tells_and_where_it_belongs(event: type[Event]) -> None:
+@each_type
+def test_a_type_has_a_category_and_a_description(event: type[Event]) -> None:
     assert category_of(event.type) in CATEGORY_NAMES
     assert len(event.description) > 10
     assert event.description == event.description.strip()
 
 
-@each
+@each_type
 def test_a_schema_is_a_valid_json_schema_of_an_object(event: type[Event]) -> None:
     schema = schema_of(event)
     assert jsonschema_rs.meta.is_valid(schema)
@@ -83,15 +85,15 @@ def test_a_schema_is_a_valid_json_schema_of_an_object(event: type[Event]) -> Non
     assert schema["description"] == event.description
 
 
-@each
-def test_a_schema_is_complete_in_itself(event: type[Event]) -> None:
+@each_type
+def test_a_schema_contains_all_its_definitions(event: type[Event]) -> None:
     schema = json.loads(json.dumps(schema_of(event)))
-    refs = _with_refs(schema)
+    refs = _collect_refs(schema)
     assert all(ref.startswith("#/$defs/") for ref in refs)
     assert {ref.removeprefix("#/$defs/") for ref in refs} <= set(schema.get("$defs", {}))
 
 
-@each
+@each_type
 def test_a_schema_names_every_field(event: type[Event]) -> None:
     fields = msgspec.structs.fields(event)
     schema = schema_of(event)
@@ -100,15 +102,15 @@ def test_a_schema_names_every_field(event: type[Event]) -> None:
     assert set(schema.get("required", [])) == required
 
 
-@each
-def test_an_example_is_what_the_schema_says(event: type[Event]) -> None:
+@each_type
+def test_an_example_matches_its_schema(event: type[Event]) -> None:
     example = json.loads(json.dumps(event.example))
     jsonschema_rs.validator_for(schema_of(event)).validate(example)
     assert msgspec.convert(example, event) is not None
 
 
-@each
-def test_a_schema_refuses_what_is_not_such_an_event(event: type[Event]) -> None:
+@each_type
+def test_a_schema_refuses_other_data(event: type[Event]) -> None:
     validator = jsonschema_rs.validator_for(schema_of(event))
     assert not validator.is_valid([])
     assert not validator.is_valid("text")
@@ -119,11 +121,11 @@ def test_a_schema_refuses_what_is_not_such_an_event(event: type[Event]) -> None:
 
 
 def _takes_anything(schema: dict[str, Any]) -> bool:
-    """Also of objects: whatever a form, a table or a sender has."""
+    """True for fields that hold any data, such as an incoming payload."""
     return jsonschema_rs.is_valid(schema, {"no": ["such"]})
 
 
-@each
+@each_type
 def test_an_example_holds_ids_of_the_right_kind(event: type[Event]) -> None:
     prefixes = {"agent_id": "agt_", "user_id": "usr_", "tool_id": "tool_", "webhook_id": "whk_"}
     prefixes |= {"incoming_webhook_id": "inh_", "subscription_id": "sub_", "event_id": "evt_"}
@@ -136,54 +138,57 @@ def test_an_example_holds_ids_of_the_right_kind(event: type[Event]) -> None:
 # Over HTTP
 
 
-async def test_the_list_is_the_catalogue_by_name(developer: Client) -> None:
+async def test_the_list_is_the_catalogue_sorted_by_name(developer: Client) -> None:
     answer = await developer.get(PATH)
     assert answer.status_code == 200
     assert set(answer.json()) == {"event_types"}
-    found = answer.json()["event_types"]
-    assert [one["name"] for one in found] == sorted(AREAS.event_types)
-    assert {frozenset(one) for one in found} == {
+    event_types = answer.json()["event_types"]
+    assert [event_type["name"] for event_type in event_types] == sorted(AREAS.event_types)
+    assert {frozenset(event_type) for event_type in event_types} == {
         frozenset({"name", "category", "description", "schema"})
     }
 
 
 async def test_a_listed_type_is_described_as_in_the_catalogue(developer: Client) -> None:
-    found = (await developer.get(PATH)).json()["event_types"]
-    for one in found:
-        event = AREAS.event_types[one["name"]]
-        assert one["category"] == category_of(event.type)
-        assert one["description"] == event.description
-        assert one["schema"] == schema_of(event)
+    event_types = (await developer.get(PATH)).json()["event_types"]
+    for event_type in event_types:
+        event = AREAS.event_types[event_type["name"]]
+        assert event_type["category"] == category_of(event.type)
+        assert event_type["description"] == event.description
+        assert event_type["schema"] == schema_of(event)
 
 
 @pytest.mark.parametrize("category", CATEGORY_NAMES)
-async def test_the_list_can_be_of_one_category(developer: Client, category: str) -> None:
+async def test_the_list_can_be_filtered_by_category(developer: Client, category: str) -> None:
     answer = await developer.get(PATH, params={"category": category})
-    names = [one["name"] for one in answer.json()["event_types"]]
+    names = [event_type["name"] for event_type in answer.json()["event_types"]]
     assert names == sorted(name for name in AREAS.event_types if name.startswith(f"{category}."))
 
 
 @pytest.mark.parametrize("category", ["agents", "", "AGENT"])
-async def test_a_category_that_does_not_exist_is_named(developer: Client, category: str) -> None:
+async def test_an_unknown_category_is_refused(developer: Client, category: str) -> None:
     answer = await developer.get(PATH, params={"category": category})
     assert set(refused(answer, 422, "validation_error")["details"]) == {"category"}
 
 
-async def test_the_categories_tell_how_many_types_they_have(developer: Client) -> None:
+async def test_categories_have_the_count_of_their_types(developer: Client) -> None:
     answer = await developer.get(f"{PATH}/categories")
     assert answer.status_code == 200
     assert set(answer.json()) == {"categories"}
-    found = answer.json()["categories"]
-    assert {frozenset(one) for one in found} == {frozenset({"name", "description", "count"})}
-    assert [one["name"] for one in found] == CATEGORY_NAMES
-    assert all(one["description"] for one in found)
-    counts = {one["name"]: one["count"] for one in found}
+    categories = answer.json()["categories"]
+    assert {frozenset(category) for category in categories} == {
+        frozenset({"name", "description", "count"})
+    }
+    assert [category["name"] for category in categories] == CATEGORY_NAMES
+    assert all(category["description"] for category in categories)
+    counts = {category["name"]: category["count"] for category in categories}
     assert counts == {
-        name: sum(category_of(one) == name for one in AREAS.event_types) for name in CATEGORY_NAMES
+        name: sum(category_of(other) == name for other in AREAS.event_types)
+        for name in CATEGORY_NAMES
     }
 
 
-@each
+@each_type
 async def test_one_type_is_shown_in_full(developer: Client, event: type[Event]) -> None:
     answer = await developer.get(f"{PATH}/{event.type}")
     assert answer.status_code == 200
@@ -218,5 +223,5 @@ async def test_who_may_read_events_sees_the_types(world: World, role: str, path:
 
 
 @pytest.mark.parametrize("path", ["", "/categories", "/agent.created"])
-async def test_without_login_there_is_nothing_to_see(anonymous: Client, path: str) -> None:
+async def test_an_anonymous_caller_gets_401(anonymous: Client, path: str) -> None:
     refused(await anonymous.get(PATH + path), 401, "unauthorized")

@@ -1,4 +1,4 @@
-"""A trace that is too long to read whole is cut, and says where."""
+"""A trace with too much data omits the data of its last entries."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from app.services import Services
 from tests.events.database import run_sql
 from tests.world import Client
 
-_FILL = """
+_INSERT = """
 INSERT INTO event_log (tenant_id, id, type, correlation_id, data)
 SELECT $1, 'evt_' || lpad(n::text, 26, '0'), 'system.test', $2,
        jsonb_build_object('note', repeat('x', 60000))
@@ -17,11 +17,9 @@ ON CONFLICT DO NOTHING
 """
 
 
-async def test_data_beyond_some_megabytes_are_left_out(
-    developer: Client, services: Services
-) -> None:
+async def test_data_beyond_four_mebibytes_is_omitted(developer: Client, services: Services) -> None:
     correlation_id = new_id("cor")
-    await run_sql(services, _FILL, developer.tenant_id, correlation_id)
+    await run_sql(services, _INSERT, developer.tenant_id, correlation_id)
     answer = await developer.get(f"/api/v1/event-log/trace/{correlation_id}")
     assert answer.status_code == 200
     assert len(answer.content) < 5 * 1024 * 1024
@@ -29,12 +27,12 @@ async def test_data_beyond_some_megabytes_are_left_out(
     assert len(entries) == 100
     assert "omitted" not in entries[0]
     assert (entries[-1]["omitted"], entries[-1]["data"]) == (True, {})
-    whole = await developer.get(f"/api/v1/event-log/{entries[-1]['id']}")
-    assert len(whole.json()["data"]["note"]) == 60_000
-    assert "omitted" not in whole.json()
+    entry = await developer.get(f"/api/v1/event-log/{entries[-1]['id']}")
+    assert len(entry.json()["data"]["note"]) == 60_000
+    assert "omitted" not in entry.json()
 
 
-def test_an_id_tells_when_it_was_made() -> None:
+def test_an_id_contains_its_time_of_creation() -> None:
     before = ids.moment_of(new_id("evt"))
     after = ids.moment_of(new_id("evt"))
     assert before is not None
@@ -42,6 +40,6 @@ def test_an_id_tells_when_it_was_made() -> None:
     assert before <= after
 
 
-def test_what_is_no_id_of_ours_tells_nothing() -> None:
+def test_an_invalid_id_has_no_time() -> None:
     assert ids.moment_of("evt_short") is None
     assert ids.moment_of("evt_" + "u" * 26) is None

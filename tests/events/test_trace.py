@@ -13,30 +13,31 @@ from app.services import Services
 from tests.asking import refused
 from tests.deliveries.receiver import Receiver, run_receiver
 from tests.events.database import load_events, load_work, run_sql, wait_until, wait_until_idle
+from tests.events.factories import create_agent
+from tests.events.log_entries import ENTRY_KEYS, SPAN_KEYS
 from tests.events.responses import post_json, read_json
 from tests.model_server import ModelServer, Reply
+from tests.subscriptions.factories import create_subscription, subscribe_url
 from tests.talk import Talker, talker
 from tests.world import Client, World
 from workers.main import WorkerProcess
 
 PATH = "/api/v1/event-log"
-ENTRY = {"id", "type", "correlation_id", "parent_id", "data", "created_at"}
-SPAN = {"kind", "id", "parent_id", "name", "status", "started_at", "duration_ms"}
 
 
-class Story(msgspec.Struct):
-    """One question to an agent, and everything that it led to."""
+class TracedChat(msgspec.Struct):
+    """One message to an agent, and the trace of everything that it causes."""
 
-    talk: Talker
+    talker: Talker
     receiver: Receiver
-    chain: str
-    request: str
+    correlation_id: str
+    request_id: str
     trace: dict[str, Any]
 
     @property
     def entries(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.trace["data"]
-        return found
+        entries: list[dict[str, Any]] = self.trace["data"]
+        return entries
 
     def spans(self, kind: str | None = None) -> list[dict[str, Any]]:
         return [span for span in self.trace["spans"] if kind in {None, span["kind"]}]
@@ -45,19 +46,7 @@ class Story(msgspec.Struct):
         return [entry["type"] for entry in self.entries]
 
 
-async def _subscribe(client: Client, event_type: str, **config: Any) -> None:
-    body = {
-        "event_type": event_type,
-        "action_type": "webhook" if "url" in config else "workflow",
-        "action_config": config or {"workflow_id": "wfl_nothing"},
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        # No area runs workflows yet; the action ends dead.
-        patch.setattr(actions, "is_handled", lambda _action: True)
-        await post_json(client, "/api/v1/event-subscriptions", body)
-
-
-async def _give_tool(talk: Talker, url: str) -> None:
+async def _attach_tool(talker: Talker, url: str) -> None:
     tool = {
         "name": "Look up",
         "description": "Looks things up",
@@ -66,331 +55,346 @@ async def _give_tool(talk: Talker, url: str) -> None:
         "config": {"url": url, "method": "POST"},
         "auth_type": "none",
     }
-    tool_id = (await post_json(talk.client, "/v1/tools", tool))["data"]["id"]
-    await post_json(talk.client, f"/v1/agents/{talk.agent_id}/tools", {"tool_id": tool_id})
+    tool_id = (await post_json(talker.client, "/v1/tools", tool))["data"]["id"]
+    await post_json(talker.client, f"/v1/agents/{talker.agent_id}/tools", {"tool_id": tool_id})
 
 
-async def _trace(client: Client, chain: str) -> dict[str, Any]:
-    found: dict[str, Any] = read_json(await client.get(f"{PATH}/trace/{chain}"))
-    return found
+async def _read_trace(client: Client, correlation_id: str) -> dict[str, Any]:
+    trace: dict[str, Any] = read_json(await client.get(f"{PATH}/trace/{correlation_id}"))
+    return trace
 
 
-async def _tell(talk: Talker, receiver: Receiver, services: Services) -> Story:
-    hook = {"url": f"{receiver.url}/200/hook", "events": ["agent.chat.started", "system.work.dead"]}
-    await post_json(talk.client, "/api/v1/webhooks", hook)
-    await _subscribe(talk.client, "agent.chat.started")
-    await _subscribe(talk.client, "agent.chat.message", url=f"{receiver.url}/200/own")
-    await _give_tool(talk, f"{receiver.url}/200/tool")
-    talk.script(Reply(calls=[("look_up", {"what": "it"})]), Reply())
+async def _send_message(talker: Talker, receiver: Receiver, services: Services) -> TracedChat:
+    body = {"url": f"{receiver.url}/200/hook", "events": ["agent.chat.started", "system.work.dead"]}
+    await post_json(talker.client, "/api/v1/webhooks", body)
+    with pytest.MonkeyPatch.context() as patch:
+        # No area runs workflows yet, so the action ends dead.
+        patch.setattr(actions, "is_handled", lambda _action: True)
+        await create_subscription(talker.client, event_type="agent.chat.started")
+    await subscribe_url(talker.client, f"{receiver.url}/200/own", event_type="agent.chat.message")
+    await _attach_tool(talker, f"{receiver.url}/200/tool")
+    talker.script(Reply(calls=[("look_up", {"what": "it"})]), Reply())
     ids = {"X-Correlation-ID": new_id("cor"), "X-Request-ID": new_id("req")}
-    answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=ids)
+    answer = await talker.client.post(f"{talker.path}/chat", {"message": "Hi"}, headers=ids)
     assert answer.headers["X-Correlation-ID"] == ids["X-Correlation-ID"]
     read_json(answer)
-    await wait_until_idle(services, talk.client.tenant_id)
-    trace = await _trace(talk.client, ids["X-Correlation-ID"])
-    return Story(talk, receiver, ids["X-Correlation-ID"], ids["X-Request-ID"], trace)
+    await wait_until_idle(services, talker.client.tenant_id)
+    trace = await _read_trace(talker.client, ids["X-Correlation-ID"])
+    return TracedChat(talker, receiver, ids["X-Correlation-ID"], ids["X-Request-ID"], trace)
 
 
 @pytest.fixture(scope="module")
-async def story(
+async def chat(
     world: World,
     models: ModelServer,
     courier: WorkerProcess,
     worker: WorkerProcess,
     services: Services,
-) -> AsyncIterator[Story]:
+) -> AsyncIterator[TracedChat]:
     async with run_receiver() as receiver:
-        yield await _tell(await talker(world, models), receiver, services)
+        yield await _send_message(await talker(world, models), receiver, services)
 
 
 # Events
 
 
-def test_a_trace_holds_every_event_of_the_chain(story: Story) -> None:
-    assert sorted(story.types()) == [
+def test_a_trace_holds_every_event_of_the_chain(chat: TracedChat) -> None:
+    assert sorted(chat.types()) == [
         "agent.chat.message",
         "agent.chat.message",
         "agent.chat.started",
         "system.work.dead",
     ]
-    assert {entry["correlation_id"] for entry in story.entries} == {story.chain}
-    assert all(set(entry) == ENTRY for entry in story.entries)
+    assert {entry["correlation_id"] for entry in chat.entries} == {chat.correlation_id}
+    assert all(set(entry) == ENTRY_KEYS for entry in chat.entries)
 
 
-def test_nothing_that_was_set_up_before_is_part_of_it(story: Story) -> None:
-    assert "system.webhook.created" not in story.types()
-    assert "system.subscription.created" not in story.types()
+def test_a_trace_has_no_events_of_the_setup(chat: TracedChat) -> None:
+    assert "system.webhook.created" not in chat.types()
+    assert "system.subscription.created" not in chat.types()
 
 
-def test_what_a_request_emits_has_no_parent_and_what_follows_names_its_cause(story: Story) -> None:
-    by_type = {entry["type"]: entry for entry in story.entries}
+def test_events_of_a_request_have_no_parent_and_later_ones_name_their_cause(
+    chat: TracedChat,
+) -> None:
+    by_type = {entry["type"]: entry for entry in chat.entries}
     assert by_type["agent.chat.started"]["parent_id"] is None
     assert by_type["agent.chat.message"]["parent_id"] is None
     dead = by_type["system.work.dead"]
     assert dead["parent_id"] == by_type["agent.chat.started"]["id"]
 
 
-def test_a_cause_stands_before_what_it_led_to(story: Story) -> None:
-    place = {entry["id"]: index for index, entry in enumerate(story.entries)}
-    for entry in story.entries:
+def test_a_cause_is_before_its_effects(chat: TracedChat) -> None:
+    place = {entry["id"]: index for index, entry in enumerate(chat.entries)}
+    for entry in chat.entries:
         if entry["parent_id"] is not None:
             assert place[entry["parent_id"]] < place[entry["id"]]
 
 
-def test_events_are_in_the_order_in_which_they_happened(story: Story) -> None:
-    ids = [entry["id"] for entry in story.entries]
+def test_events_are_in_the_order_in_which_they_happened(chat: TracedChat) -> None:
+    ids = [entry["id"] for entry in chat.entries]
     assert ids == sorted(ids)
-    moments = [datetime.fromisoformat(entry["created_at"]) for entry in story.entries]
+    moments = [datetime.fromisoformat(entry["created_at"]) for entry in chat.entries]
     assert moments[0] == min(moments)
 
 
 # Spans
 
 
-def test_a_trace_has_spans_of_every_kind_that_took_part(story: Story) -> None:
-    assert {span["kind"] for span in story.spans()} == {
+def test_a_trace_has_spans_of_every_kind(chat: TracedChat) -> None:
+    assert {span["kind"] for span in chat.spans()} == {
         "request",
         "job",
         "model",
         "tool",
         "delivery",
     }
-    assert all(set(span) == SPAN for span in story.spans())
+    assert all(set(span) == SPAN_KEYS for span in chat.spans())
 
 
-def test_every_span_hangs_on_something_that_the_trace_shows(story: Story) -> None:
-    known = {entry["id"] for entry in story.entries} | {span["id"] for span in story.spans()}
-    parents = {span["parent_id"] for span in story.spans()} - {None}
+def test_the_parent_of_every_span_is_in_the_trace(chat: TracedChat) -> None:
+    shown_ids = {entry["id"] for entry in chat.entries} | {span["id"] for span in chat.spans()}
+    parents = {span["parent_id"] for span in chat.spans()} - {None}
     assert parents
-    assert parents <= known
+    assert parents <= shown_ids
 
 
-def test_no_span_is_there_twice(story: Story) -> None:
-    ids = [span["id"] for span in story.spans()]
+def test_no_span_is_there_twice(chat: TracedChat) -> None:
+    ids = [span["id"] for span in chat.spans()]
     assert len(ids) == len(set(ids))
 
 
-def test_the_request_is_one_span_under_nothing(story: Story) -> None:
-    (span,) = story.spans("request")
-    assert (span["id"], span["parent_id"], span["status"]) == (story.request, None, "completed")
+def test_the_request_is_one_span_without_a_parent(chat: TracedChat) -> None:
+    (span,) = chat.spans("request")
+    assert (span["id"], span["parent_id"], span["status"]) == (chat.request_id, None, "completed")
 
 
-def test_each_event_that_somebody_waits_for_is_handed_out_by_a_job(story: Story) -> None:
-    jobs = [span for span in story.spans("job") if span["name"] == "events.fan_out"]
-    assert {span["parent_id"] for span in jobs} == {entry["id"] for entry in story.entries}
+def test_each_event_with_subscribers_has_a_fan_out_job(chat: TracedChat) -> None:
+    jobs = [span for span in chat.spans("job") if span["name"] == "events.fan_out"]
+    assert {span["parent_id"] for span in jobs} == {entry["id"] for entry in chat.entries}
     assert {span["status"] for span in jobs} == {"done"}
 
 
-def test_an_action_is_a_job_under_its_event(story: Story) -> None:
-    (span,) = [one for one in story.spans("job") if one["name"] == "events.act"]
-    started = next(one for one in story.entries if one["type"] == "agent.chat.started")
+def test_an_action_is_a_job_under_its_event(chat: TracedChat) -> None:
+    (span,) = [span for span in chat.spans("job") if span["name"] == "events.act"]
+    started = next(entry for entry in chat.entries if entry["type"] == "agent.chat.started")
     assert (span["parent_id"], span["status"]) == (started["id"], "dead")
 
 
-def test_a_tool_is_a_span_within_the_job_that_ran_it(story: Story) -> None:
-    (span,) = story.spans("tool")
-    (job,) = [one for one in story.spans("job") if one["name"] == "tools.run"]
+def test_a_tool_is_a_span_within_the_job_that_ran_it(chat: TracedChat) -> None:
+    (span,) = chat.spans("tool")
+    (job,) = [span for span in chat.spans("job") if span["name"] == "tools.run"]
     assert (span["parent_id"], span["name"], span["status"]) == (job["id"], "Look up", "completed")
 
 
-def test_a_delivery_is_a_span_under_its_event_and_names_type_and_host(story: Story) -> None:
-    host = story.receiver.url.removeprefix("http://")
-    found = story.spans("delivery")
-    assert sorted(span["name"] for span in found) == [
+def test_a_delivery_is_a_span_under_its_event_and_names_type_and_host(chat: TracedChat) -> None:
+    host = chat.receiver.url.removeprefix("http://")
+    spans = chat.spans("delivery")
+    assert sorted(span["name"] for span in spans) == [
         f"agent.chat.message to {host}",
         f"agent.chat.message to {host}",
         f"agent.chat.started to {host}",
         f"system.work.dead to {host}",
     ]
-    assert {span["status"] for span in found} == {"delivered"}
-    assert {span["parent_id"] for span in found} == {entry["id"] for entry in story.entries}
+    assert {span["status"] for span in spans} == {"delivered"}
+    assert {span["parent_id"] for span in spans} == {entry["id"] for entry in chat.entries}
 
 
-def test_each_attempt_is_a_job_within_its_delivery(story: Story) -> None:
-    jobs = [one for one in story.spans("job") if one["name"] == "webhooks.deliver"]
+def test_each_attempt_is_a_job_within_its_delivery(chat: TracedChat) -> None:
+    jobs = [span for span in chat.spans("job") if span["name"] == "webhooks.deliver"]
     assert len(jobs) == 4
-    assert {one["parent_id"] for one in jobs} == {one["id"] for one in story.spans("delivery")}
+    assert {span["parent_id"] for span in jobs} == {span["id"] for span in chat.spans("delivery")}
 
 
-def test_the_model_answered_within_the_request(story: Story) -> None:
-    (span,) = story.spans("model")
-    assert (span["parent_id"], span["status"]) == (story.request, "completed")
-    assert story.talk.model in span["name"]
+def test_the_model_span_is_within_the_request(chat: TracedChat) -> None:
+    (span,) = chat.spans("model")
+    assert (span["parent_id"], span["status"]) == (chat.request_id, "completed")
+    assert chat.talker.model in span["name"]
 
 
-def test_a_span_tells_no_address_but_the_host(story: Story) -> None:
-    assert not [span for span in story.spans() if "/200" in span["name"]]
+def test_span_names_contain_no_path(chat: TracedChat) -> None:
+    assert not [span for span in chat.spans() if "/200" in span["name"]]
 
 
-def test_spans_are_in_the_order_in_which_they_started(story: Story) -> None:
-    moments = [datetime.fromisoformat(span["started_at"]) for span in story.spans()]
+def test_spans_are_in_the_order_in_which_they_started(chat: TracedChat) -> None:
+    moments = [datetime.fromisoformat(span["started_at"]) for span in chat.spans()]
     assert moments == sorted(moments)
 
 
-def test_no_span_lasts_longer_than_the_whole(story: Story) -> None:
-    assert story.trace["duration_ms"] > 0
-    for span in story.spans():
-        assert 0 <= span["duration_ms"] <= story.trace["duration_ms"] + 0.1
+def test_no_span_is_longer_than_the_trace(chat: TracedChat) -> None:
+    assert chat.trace["duration_ms"] > 0
+    for span in chat.spans():
+        assert 0 <= span["duration_ms"] <= chat.trace["duration_ms"] + 0.1
 
 
-def test_the_whole_lasts_from_the_first_start_to_the_last_end(story: Story) -> None:
-    starts = [datetime.fromisoformat(span["started_at"]).timestamp() for span in story.spans()]
+def test_a_trace_lasts_from_the_first_start_to_the_last_end(chat: TracedChat) -> None:
+    starts = [datetime.fromisoformat(span["started_at"]).timestamp() for span in chat.spans()]
     ends = [
-        start + span["duration_ms"] / 1000
-        for start, span in zip(starts, story.spans(), strict=True)
+        start + span["duration_ms"] / 1000 for start, span in zip(starts, chat.spans(), strict=True)
     ]
-    told = [datetime.fromisoformat(one["created_at"]).timestamp() for one in story.entries]
-    wanted = (max(*ends, *told) - min(*starts, *told)) * 1000
-    assert story.trace["duration_ms"] == pytest.approx(wanted, abs=1)
+    moments = [datetime.fromisoformat(entry["created_at"]).timestamp() for entry in chat.entries]
+    expected = (max(*ends, *moments) - min(*starts, *moments)) * 1000
+    assert chat.trace["duration_ms"] == pytest.approx(expected, abs=1)
 
 
-def test_what_is_delivered_carries_the_chain(story: Story) -> None:
-    got = [*story.receiver.requests_to("/200/hook"), *story.receiver.requests_to("/200/own")]
-    assert {one.json["correlation_id"] for one in got} == {story.chain}
-    assert {one.json["id"] for one in got} == {entry["id"] for entry in story.entries}
+def test_deliveries_have_the_correlation_id(chat: TracedChat) -> None:
+    requests = [*chat.receiver.requests_to("/200/hook"), *chat.receiver.requests_to("/200/own")]
+    assert {one.json["correlation_id"] for one in requests} == {chat.correlation_id}
+    assert {one.json["id"] for one in requests} == {entry["id"] for entry in chat.entries}
 
 
-async def test_the_log_can_be_narrowed_to_the_chain(story: Story) -> None:
-    found = read_json(
-        await story.talk.client.get(PATH, params={"correlation_id": story.chain, "per_page": 100})
+async def test_the_log_can_be_filtered_by_the_correlation_id(chat: TracedChat) -> None:
+    body = read_json(
+        await chat.talker.client.get(
+            PATH, params={"correlation_id": chat.correlation_id, "per_page": 100}
+        )
     )
-    assert found["data"] == story.entries[::-1]
-    assert found["total"] == len(story.entries)
+    assert body["data"] == chat.entries[::-1]
+    assert body["total"] == len(chat.entries)
 
 
-async def test_the_ledger_knows_the_same_chain(story: Story, services: Services) -> None:
-    rows = await load_work(services, story.talk.client.tenant_id)
-    theirs = {row["id"] for row in rows if row["correlation_id"] == story.chain}
-    assert theirs == {span["id"] for span in story.spans("job")}
+async def test_the_jobs_equal_the_work_with_the_correlation_id(
+    chat: TracedChat, services: Services
+) -> None:
+    rows = await load_work(services, chat.talker.client.tenant_id)
+    work_ids = {row["id"] for row in rows if row["correlation_id"] == chat.correlation_id}
+    assert work_ids == {span["id"] for span in chat.spans("job")}
 
 
 @pytest.mark.parametrize("end", ["?key=planted", "/200?key=planted", "#planted"])
-async def test_a_span_of_a_delivery_tells_nothing_of_what_an_address_carries(
+async def test_the_span_of_a_delivery_has_no_path_query_or_fragment(
     admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services, end: str
 ) -> None:
-    hook = {"url": f"{receiver.url}{end}", "events": ["agent.created"]}
-    await post_json(admin, "/api/v1/webhooks", hook)
-    chain = new_id("cor")
-    body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
-    await admin.post("/api/v1/agents", body, headers={"X-Correlation-ID": chain})
+    await post_json(
+        admin, "/api/v1/webhooks", {"url": f"{receiver.url}{end}", "events": ["agent.created"]}
+    )
+    correlation_id = new_id("cor")
+    await create_agent(admin, **{"X-Correlation-ID": correlation_id})
     await wait_until_idle(services, admin.tenant_id)
-    (span,) = [one for one in (await _trace(admin, chain))["spans"] if one["kind"] == "delivery"]
+    (span,) = [
+        span
+        for span in (await _read_trace(admin, correlation_id))["spans"]
+        if span["kind"] == "delivery"
+    ]
     assert span["name"] == f"agent.created to {receiver.url.removeprefix('http://')}"
 
 
-# Who sees it
+# Permissions and tenants
 
 
-async def test_another_tenant_finds_no_such_trace(story: Story, admin: Client) -> None:
-    refused(await admin.get(f"{PATH}/trace/{story.chain}"), 404, "trace_not_found")
-    refused(await admin.get(f"{PATH}/{story.entries[0]['id']}"), 404, "event_not_found")
+async def test_another_tenant_finds_no_such_trace(chat: TracedChat, admin: Client) -> None:
+    refused(await admin.get(f"{PATH}/trace/{chat.correlation_id}"), 404, "trace_not_found")
+    refused(await admin.get(f"{PATH}/{chat.entries[0]['id']}"), 404, "event_not_found")
 
 
-async def test_a_colleague_sees_the_same_trace(world: World, story: Story) -> None:
-    colleague = await world.user("agent_developer", story.talk.client.tenant_id)
-    assert (await _trace(colleague, story.chain))["data"] == story.entries
+async def test_a_colleague_sees_the_same_trace(world: World, chat: TracedChat) -> None:
+    colleague = await world.user("agent_developer", chat.talker.client.tenant_id)
+    assert (await _read_trace(colleague, chat.correlation_id))["data"] == chat.entries
 
 
 @pytest.mark.parametrize("role", ["viewer", "agent_user"])
-async def test_a_colleague_who_may_not_read_events_does_not(
-    world: World, story: Story, role: str
+async def test_a_colleague_without_permission_gets_403(
+    world: World, chat: TracedChat, role: str
 ) -> None:
-    colleague = await world.user(role, story.talk.client.tenant_id)
-    refused(await colleague.get(f"{PATH}/trace/{story.chain}"), 403, "forbidden")
+    colleague = await world.user(role, chat.talker.client.tenant_id)
+    refused(await colleague.get(f"{PATH}/trace/{chat.correlation_id}"), 403, "forbidden")
 
 
-async def test_super_admin_sees_the_trace_of_any_tenant(super_admin: Client, story: Story) -> None:
-    found = await _trace(super_admin, story.chain)
-    assert found["data"] == story.entries
-    assert {span["id"] for span in found["spans"]} == {span["id"] for span in story.spans()}
-
-
-async def test_another_tenant_with_the_same_correlation_id_sees_its_own_part_alone(
-    story: Story, admin: Client
+async def test_super_admin_sees_the_trace_of_any_tenant(
+    super_admin: Client, chat: TracedChat
 ) -> None:
-    chain = {"X-Correlation-ID": story.chain}
+    trace = await _read_trace(super_admin, chat.correlation_id)
+    assert trace["data"] == chat.entries
+    assert {span["id"] for span in trace["spans"]} == {span["id"] for span in chat.spans()}
+
+
+async def test_another_tenant_with_the_same_correlation_id_sees_only_its_own_part(
+    chat: TracedChat, admin: Client
+) -> None:
+    correlation_id = {"X-Correlation-ID": chat.correlation_id}
     body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
-    read_json(await admin.post("/api/v1/agents", body, headers=chain), 201)
-    theirs = await _trace(admin, story.chain)
-    assert [entry["type"] for entry in theirs["data"]] == ["agent.created"]
-    assert [span["kind"] for span in theirs["spans"]] == ["request"]
-    assert (await _trace(story.talk.client, story.chain))["data"] == story.entries
+    read_json(await admin.post("/api/v1/agents", body, headers=correlation_id), 201)
+    other_trace = await _read_trace(admin, chat.correlation_id)
+    assert [entry["type"] for entry in other_trace["data"]] == ["agent.created"]
+    assert [span["kind"] for span in other_trace["spans"]] == ["request"]
+    assert (await _read_trace(chat.talker.client, chat.correlation_id))["data"] == chat.entries
 
 
 # Other chains
 
 
-async def test_a_delivery_that_still_waits_is_a_pending_span(
+async def test_a_pending_delivery_is_a_pending_span(
     admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services
 ) -> None:
-    hook = {"url": f"{receiver.url}/500", "events": ["agent.created"]}
-    await post_json(admin, "/api/v1/webhooks", hook)
-    chain = new_id("cor")
-    body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
-    await admin.post("/api/v1/agents", body, headers={"X-Correlation-ID": chain})
+    await post_json(
+        admin, "/api/v1/webhooks", {"url": f"{receiver.url}/500", "events": ["agent.created"]}
+    )
+    correlation_id = new_id("cor")
+    await create_agent(admin, **{"X-Correlation-ID": correlation_id})
     await receiver.wait_for(1)
     await wait_until_idle(services, admin.tenant_id)
-    spans = (await _trace(admin, chain))["spans"]
+    spans = (await _read_trace(admin, correlation_id))["spans"]
     states = {(span["kind"], span["name"].split(" ")[0]): span["status"] for span in spans}
     assert states["delivery", "agent.created"] == "pending"
     assert states["job", "webhooks.deliver"] == "pending"
 
 
-async def test_a_delivery_that_is_made_once_more_stays_one_span(
+async def test_a_redelivered_delivery_stays_one_span(
     admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services
 ) -> None:
-    hook = {"url": f"{receiver.url}/200", "events": ["agent.created"]}
-    path = f"/api/v1/webhooks/{(await post_json(admin, '/api/v1/webhooks', hook))['id']}/executions"
-    chain = new_id("cor")
-    body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
-    await admin.post("/api/v1/agents", body, headers={"X-Correlation-ID": chain})
+    webhook = {"url": f"{receiver.url}/200", "events": ["agent.created"]}
+    path = (
+        f"/api/v1/webhooks/{(await post_json(admin, '/api/v1/webhooks', webhook))['id']}/executions"
+    )
+    correlation_id = new_id("cor")
+    await create_agent(admin, **{"X-Correlation-ID": correlation_id})
     await wait_until_idle(services, admin.tenant_id)
     (delivery,) = (read_json(await admin.get(path)))["data"]
     await post_json(admin, f"{path}/{delivery['id']}/redeliver", {}, 202)
     await receiver.wait_for(2)
     await wait_until_idle(services, admin.tenant_id)
-    trace = await _trace(admin, chain)
-    (span,) = [one for one in trace["spans"] if one["kind"] == "delivery"]
-    jobs = [one for one in trace["spans"] if one["name"] == "webhooks.deliver"]
+    trace = await _read_trace(admin, correlation_id)
+    (span,) = [span for span in trace["spans"] if span["kind"] == "delivery"]
+    jobs = [span for span in trace["spans"] if span["name"] == "webhooks.deliver"]
     assert span["id"] == delivery["id"]
     assert [one["parent_id"] for one in jobs] == [span["id"]] * 2
 
 
-async def test_what_an_incoming_payload_sets_going_is_of_its_chain(
+async def test_events_caused_by_an_incoming_payload_are_in_its_trace(
     admin: Client, anonymous: Client, courier: WorkerProcess, services: Services
 ) -> None:
     body = {"name": "In", "workflow_id": "wfl_nothing"}
     incoming = await post_json(admin, "/api/v1/incoming-webhooks", body)
-    chain = new_id("cor")
+    correlation_id = new_id("cor")
     answer = await anonymous.post(
-        f"/webhooks/in/{incoming['slug']}", {"a": 1}, headers={"X-Correlation-ID": chain}
+        f"/webhooks/in/{incoming['slug']}", {"a": 1}, headers={"X-Correlation-ID": correlation_id}
     )
     event_id = (read_json(answer, 202))["event_id"]
 
-    async def is_dead() -> object:
+    async def find_dead() -> object:
         return await load_events(services, admin.tenant_id, "system.work.dead")
 
-    await wait_until(is_dead)
-    trace = await _trace(admin, chain)
-    assert [(one["type"], one["parent_id"]) for one in trace["data"]] == [
+    await wait_until(find_dead)
+    trace = await _read_trace(admin, correlation_id)
+    assert [(entry["type"], entry["parent_id"]) for entry in trace["data"]] == [
         ("system.incoming_webhook.received", None),
         ("system.work.dead", event_id),
     ]
 
 
-async def test_a_trace_outlives_the_work_that_is_forgotten(
+async def test_a_trace_remains_after_its_work_is_deleted(
     admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services
 ) -> None:
-    """Finished work is kept for a week, events and deliveries for longer."""
-    hook = {"url": f"{receiver.url}/200", "events": ["agent.created"]}
-    await post_json(admin, "/api/v1/webhooks", hook)
-    chain = new_id("cor")
-    body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
-    await admin.post("/api/v1/agents", body, headers={"X-Correlation-ID": chain})
+    """Finished work is stored for a week, events and deliveries for longer."""
+    await post_json(
+        admin, "/api/v1/webhooks", {"url": f"{receiver.url}/200", "events": ["agent.created"]}
+    )
+    correlation_id = new_id("cor")
+    await create_agent(admin, **{"X-Correlation-ID": correlation_id})
     await wait_until_idle(services, admin.tenant_id)
     await run_sql(services, "DELETE FROM work WHERE tenant_id = $1", admin.tenant_id)
-    trace = await _trace(admin, chain)
-    assert [one["type"] for one in trace["data"]] == ["agent.created"]
-    known = {one["id"] for one in [*trace["data"], *trace["spans"]]} | {None}
+    trace = await _read_trace(admin, correlation_id)
+    assert [entry["type"] for entry in trace["data"]] == ["agent.created"]
+    shown_ids = {span["id"] for span in [*trace["data"], *trace["spans"]]} | {None}
     assert [span["kind"] for span in trace["spans"]] == ["request", "delivery"]
-    assert {span["parent_id"] for span in trace["spans"]} <= known
+    assert {span["parent_id"] for span in trace["spans"]} <= shown_ids

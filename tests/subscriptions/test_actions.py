@@ -1,4 +1,4 @@
-"""What subscriptions do about an event, how often, and what happens when they cannot."""
+"""Actions of subscriptions: which events trigger them, how often, and how they fail."""
 
 import asyncio
 from datetime import datetime
@@ -33,36 +33,38 @@ ACTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-async def _acts(services: Services, client: Client) -> list[Row]:
+async def _load_actions(services: Services, client: Client) -> list[Row]:
     return await load_work(services, client.tenant_id, "events.act")
 
 
-async def _counters(client: Client, made: dict[str, Any]) -> tuple[int, datetime | None]:
-    found = await read_subscription(client, made["id"])
-    last = found["last_triggered_at"]
-    return found["trigger_count"], datetime.fromisoformat(last) if last else None
+async def _read_counters(
+    client: Client, subscription: dict[str, Any]
+) -> tuple[int, datetime | None]:
+    stored = await read_subscription(client, subscription["id"])
+    last = stored["last_triggered_at"]
+    return stored["trigger_count"], datetime.fromisoformat(last) if last else None
 
 
-# What cannot be done yet, or any more
+# Actions that cannot run
 
 
 @pytest.mark.parametrize("action_type", ACTIONS)
-async def test_an_action_that_no_part_runs_yet_ends_dead_and_says_so(
+async def test_an_action_that_no_area_runs_is_dead_with_a_reason(
     developer: Client, services: Services, action_type: str
 ) -> None:
-    made = await create_subscription(
+    subscription = await create_subscription(
         developer, action_type=action_type, action_config=ACTIONS[action_type]
     )
     await create_agent_and_wait(services, developer)
     (event,) = await load_events(services, developer.tenant_id, "agent.created")
-    (act,) = await _acts(services, developer)
-    assert (act["state"], act["attempt"], act["ref_id"]) == ("dead", 1, made["id"])
-    assert act["last_error"] == f"no part of this instance runs {action_type} actions yet"
-    assert act["cause_event_id"] == event["id"]
+    (action,) = await _load_actions(services, developer)
+    assert (action["state"], action["attempt"], action["ref_id"]) == ("dead", 1, subscription["id"])
+    assert action["last_error"] == f"no part of this instance runs {action_type} actions yet"
+    assert action["cause_event_id"] == event["id"]
 
 
 @pytest.mark.parametrize("action_type", ACTIONS)
-async def test_an_action_that_ends_dead_is_told_of(
+async def test_a_dead_action_emits_an_event(
     developer: Client, services: Services, action_type: str
 ) -> None:
     await create_subscription(
@@ -70,35 +72,37 @@ async def test_an_action_that_ends_dead_is_told_of(
     )
     await create_agent_and_wait(services, developer)
     (event,) = await load_events(services, developer.tenant_id, "agent.created")
-    (act,) = await _acts(services, developer)
+    (action,) = await _load_actions(services, developer)
     (dead,) = await load_events(services, developer.tenant_id, "system.work.dead")
     assert dead["parent_id"] == event["id"]
     assert dead["correlation_id"] == event["correlation_id"]
     assert dead["data"] == {
-        "work_id": act["id"],
+        "work_id": action["id"],
         "kind": "events.act",
-        "ref_id": act["ref_id"],
+        "ref_id": action["ref_id"],
         "attempts": 1,
-        "error": act["last_error"],
+        "error": action["last_error"],
     }
 
 
-async def test_a_named_webhook_that_was_deleted_ends_dead_and_says_so(
+async def test_an_action_for_a_deleted_webhook_is_dead_with_a_reason(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     webhook_id = await create_webhook_for(developer, f"{receiver.url}/200", "agent.created")
-    made = await subscribe_webhook(developer, webhook_id)
+    subscription = await subscribe_webhook(developer, webhook_id)
     assert (await developer.delete(f"/api/v1/webhooks/{webhook_id}")).status_code == 204
     await create_agent_and_wait(services, developer)
-    (act,) = await _acts(services, developer)
-    assert (act["state"], act["ref_id"]) == ("dead", made["id"])
-    assert act["last_error"] == ("the webhook that this subscription names does not exist any more")
+    (action,) = await _load_actions(services, developer)
+    assert (action["state"], action["ref_id"]) == ("dead", subscription["id"])
+    assert action["last_error"] == (
+        "the webhook that this subscription names does not exist any more"
+    )
     (dead,) = await load_events(services, developer.tenant_id, "system.work.dead")
-    assert dead["data"]["error"] == act["last_error"]
+    assert dead["data"]["error"] == action["last_error"]
     assert receiver.requests == []
 
 
-async def test_the_wish_of_an_incoming_webhook_with_a_workflow_ends_dead_and_says_so(
+async def test_the_workflow_action_of_an_incoming_webhook_is_dead_with_a_reason(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     body = {"name": "In", "workflow_id": "wfl_1"}
@@ -106,24 +110,24 @@ async def test_the_wish_of_an_incoming_webhook_with_a_workflow_ends_dead_and_say
     answer = await anonymous.post(f"/webhooks/in/{incoming['slug']}", {"a": 1})
     assert answer.status_code == 202
     await wait_until_idle(services, developer.tenant_id)
-    (act,) = await _acts(services, developer)
-    assert (act["state"], act["ref_id"]) == ("dead", incoming["id"])
-    assert act["last_error"] == "no part of this instance runs workflow actions yet"
+    (action,) = await _load_actions(services, developer)
+    assert (action["state"], action["ref_id"]) == ("dead", incoming["id"])
+    assert action["last_error"] == "no part of this instance runs workflow actions yet"
 
 
-async def test_an_action_whose_subscription_was_deleted_meanwhile_is_simply_over(
+async def test_an_action_whose_subscription_was_deleted_is_done(
     developer: Client, services: Services
 ) -> None:
-    made = await create_subscription(developer)
+    subscription = await create_subscription(developer)
     await create_agent_and_wait(services, developer)
-    await developer.delete(f"/api/v1/event-subscriptions/{made['id']}")
-    (act,) = await _acts(services, developer)
-    await _run_again(services, act["id"])
-    (act,) = await _acts(services, developer)
-    assert (act["state"], act["last_error"]) == ("done", None)
+    await developer.delete(f"/api/v1/event-subscriptions/{subscription['id']}")
+    (action,) = await _load_actions(services, developer)
+    await _run_again(services, action["id"])
+    (action,) = await _load_actions(services, developer)
+    assert (action["state"], action["last_error"]) == ("done", None)
 
 
-async def test_other_actions_do_not_suffer_from_one_that_cannot(
+async def test_a_dead_action_does_not_affect_other_actions(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     await create_subscription(developer)
@@ -136,39 +140,41 @@ async def test_other_actions_do_not_suffer_from_one_that_cannot(
     ] * 2
 
 
-# Which events
+# Matching events
 
 
 async def test_only_events_of_the_type_trigger_it(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await subscribe_url(developer, f"{receiver.url}/200", event_type="agent.deleted")
+    subscription = await subscribe_url(developer, f"{receiver.url}/200", event_type="agent.deleted")
     agent_id = await create_agent_and_wait(services, developer)
     assert receiver.requests == []
     await developer.delete(f"/api/v1/agents/{agent_id}")
     await wait_until_idle(services, developer.tenant_id)
-    assert [got.json["type"] for got in receiver.requests] == ["agent.deleted"]
-    assert (await _counters(developer, made))[0] == 1
+    assert [request.json["type"] for request in receiver.requests] == ["agent.deleted"]
+    assert (await _read_counters(developer, subscription))[0] == 1
 
 
 async def test_an_inactive_subscription_does_nothing(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = [
+    subscriptions = [
         await subscribe_url(developer, f"{receiver.url}/200", active=False),
         await create_subscription(developer, active=False),
     ]
     await create_agent_and_wait(services, developer)
     assert await load_work(services, developer.tenant_id) == []
     assert receiver.requests == []
-    assert [await _counters(developer, one) for one in made] == [(0, None)] * 2
+    assert [await _read_counters(developer, subscription) for subscription in subscriptions] == [
+        (0, None)
+    ] * 2
 
 
-async def test_an_event_that_the_filters_keep_back_does_nothing(
+async def test_an_event_that_does_not_match_the_filters_does_nothing(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     filters = {"name": {"in": ["Ada", "Eve"]}, "status": "draft"}
-    made = [
+    subscriptions = [
         await subscribe_url(developer, f"{receiver.url}/200", filters=filters),
         await create_subscription(developer, filters=filters),
     ]
@@ -176,104 +182,118 @@ async def test_an_event_that_the_filters_keep_back_does_nothing(
     assert {row["kind"] for row in await load_work(services, developer.tenant_id)} == {
         "events.fan_out"
     }
-    assert [await _counters(developer, one) for one in made] == [(0, None)] * 2
+    assert [await _read_counters(developer, subscription) for subscription in subscriptions] == [
+        (0, None)
+    ] * 2
     await create_agent_and_wait(services, developer, "Eve")
-    assert [got.json["data"]["name"] for got in receiver.requests] == ["Eve"]
-    assert [(await _counters(developer, one))[0] for one in made] == [1, 1]
+    assert [request.json["data"]["name"] for request in receiver.requests] == ["Eve"]
+    assert [
+        (await _read_counters(developer, subscription))[0] for subscription in subscriptions
+    ] == [
+        1,
+        1,
+    ]
 
 
-async def test_filters_see_the_data_as_it_is_stored(
+async def test_filters_compare_with_the_stored_data(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     name = 'Ünïcode 🙂 "quoted" \\ and\ttabbed'.replace("\t", " ")
     await subscribe_url(developer, f"{receiver.url}/200", filters={"name": name})
     await create_agent_and_wait(services, developer, name)
-    assert [got.json["data"]["name"] for got in receiver.requests] == [name]
+    assert [request.json["data"]["name"] for request in receiver.requests] == [name]
 
 
 async def test_an_event_of_another_tenant_triggers_nothing(
     developer: Client, admin: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await subscribe_url(developer, f"{receiver.url}/200")
+    subscription = await subscribe_url(developer, f"{receiver.url}/200")
     await create_agent_and_wait(services, admin)
     assert receiver.requests == []
-    assert await _counters(developer, made) == (0, None)
+    assert await _read_counters(developer, subscription) == (0, None)
 
 
-async def test_a_change_holds_for_the_next_event(
+async def test_an_update_applies_to_the_next_event(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await subscribe_url(developer, f"{receiver.url}/200")
+    subscription = await subscribe_url(developer, f"{receiver.url}/200")
     await create_agent_and_wait(services, developer)
-    await update_subscription(developer, made["id"], filters={"name": "Nobody"})
+    await update_subscription(developer, subscription["id"], filters={"name": "Nobody"})
     await create_agent_and_wait(services, developer)
-    await update_subscription(developer, made["id"], filters=None, event_type="agent.updated")
+    await update_subscription(
+        developer, subscription["id"], filters=None, event_type="agent.updated"
+    )
     await create_agent_and_wait(services, developer)
     assert len(receiver.requests) == 1
 
 
-# Counting
+# Trigger counts
 
 
-async def test_each_event_counts_and_the_last_one_is_remembered(
+async def test_each_event_updates_the_count_and_the_time(
     developer: Client, services: Services
 ) -> None:
-    made, before = await create_subscription(developer), clock.now()
+    subscription, before = await create_subscription(developer), clock.now()
     await create_agent_and_wait(services, developer)
-    count, last = await _counters(developer, made)
+    count, last = await _read_counters(developer, subscription)
     assert count == 1
     assert last is not None
     assert before <= last <= clock.now()
     await create_agent_and_wait(services, developer)
-    count, later = await _counters(developer, made)
+    count, later = await _read_counters(developer, subscription)
     assert (count, later is not None and later > last) == (2, True)
 
 
-async def test_being_triggered_is_no_change_of_the_subscription(
+async def test_being_triggered_does_not_update_the_subscription(
     developer: Client, services: Services
 ) -> None:
-    made = await create_subscription(developer)
+    subscription = await create_subscription(developer)
     await create_agent_and_wait(services, developer)
-    assert (await read_subscription(developer, made["id"]))["updated_at"] == made["updated_at"]
+    assert (await read_subscription(developer, subscription["id"]))["updated_at"] == subscription[
+        "updated_at"
+    ]
     assert await load_events(services, developer.tenant_id, "system.subscription.updated") == []
 
 
 async def test_fifty_events_at_once_count_fifty(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = [
+    subscriptions = [
         await create_subscription(developer),
         await subscribe_url(developer, f"{receiver.url}/200"),
     ]
     await asyncio.gather(*(create_agent(developer, f"Agent {number}") for number in range(50)))
     await wait_until_idle(services, developer.tenant_id)
-    assert [(await _counters(developer, one))[0] for one in made] == [50, 50]
-    assert len({got.json["id"] for got in receiver.requests}) == 50
+    assert [
+        (await _read_counters(developer, subscription))[0] for subscription in subscriptions
+    ] == [
+        50,
+        50,
+    ]
+    assert len({request.json["id"] for request in receiver.requests}) == 50
     assert len(receiver.requests) == 50
-    assert [row["state"] for row in await _acts(services, developer)] == ["dead"] * 50
+    assert [row["state"] for row in await _load_actions(services, developer)] == ["dead"] * 50
 
 
-async def test_a_change_while_events_come_in_loses_no_count(
-    developer: Client, services: Services
-) -> None:
-    made = await create_subscription(developer)
+async def test_updates_during_events_lose_no_count(developer: Client, services: Services) -> None:
+    subscription = await create_subscription(developer)
 
     async def edit() -> None:
         for number in range(10):
             await update_subscription(
-                developer, made["id"], action_config={"workflow_id": f"wfl_{number}"}
+                developer, subscription["id"], action_config={"workflow_id": f"wfl_{number}"}
             )
 
     await asyncio.gather(edit(), *(create_agent(developer) for _ in range(20)))
     await wait_until_idle(services, developer.tenant_id)
-    assert (await _counters(developer, made))[0] == 20
+    assert (await _read_counters(developer, subscription))[0] == 20
 
 
-# Twice
+# Work that runs twice
 
 
 async def _run_again(services: Services, work_id: str) -> None:
-    """As if the worker had died before it could say that it was done."""
+    """Runs work again, as after a worker that died before it recorded the outcome."""
     await run_sql(
         services,
         "UPDATE work SET state = 'pending', finished_at = NULL, last_error = NULL, attempt = 0, "
@@ -283,7 +303,7 @@ async def _run_again(services: Services, work_id: str) -> None:
     await Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
 
 
-async def test_an_event_that_is_handed_out_twice_is_done_once(
+async def test_fanning_out_an_event_twice_adds_nothing(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     await create_subscription(developer)
@@ -305,10 +325,10 @@ async def test_an_event_that_is_handed_out_twice_is_done_once(
     assert len(await load_events(services, developer.tenant_id, "system.work.dead")) == 1
 
 
-async def test_a_job_that_is_rung_for_twice_counts_once(
+async def test_a_job_that_several_workers_run_counts_once(
     developer: Client, services: Services
 ) -> None:
-    made = await create_subscription(developer)
+    subscription = await create_subscription(developer)
     await create_agent_and_wait(services, developer)
     (job,) = await load_work(services, developer.tenant_id, "events.fan_out")
     await asyncio.gather(
@@ -317,27 +337,27 @@ async def test_a_job_that_is_rung_for_twice_counts_once(
             for _ in range(5)
         )
     )
-    assert (await _counters(developer, made))[0] == 1
+    assert (await _read_counters(developer, subscription))[0] == 1
 
 
-async def test_an_event_that_is_gone_is_handed_out_to_nobody(
+async def test_a_deleted_event_is_not_fanned_out(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     await create_agent_and_wait(services, developer)
-    made = await subscribe_url(developer, f"{receiver.url}/200")
+    subscription = await subscribe_url(developer, f"{receiver.url}/200")
     await create_agent_and_wait(services, developer)
     (job,) = await load_work(services, developer.tenant_id, "events.fan_out")
     await run_sql(services, "DELETE FROM deliveries WHERE tenant_id = $1", developer.tenant_id)
     await run_sql(services, "DELETE FROM event_log WHERE tenant_id = $1", developer.tenant_id)
     await _run_again(services, job["id"])
     assert await load_deliveries(services, developer) == []
-    assert (await _counters(developer, made))[0] == 1
+    assert (await _read_counters(developer, subscription))[0] == 1
 
 
-async def test_three_hundred_subscriptions_are_all_served(
+async def test_three_hundred_subscriptions_are_all_triggered(
     world: World, developer: Client, services: Services
 ) -> None:
-    made = [await create_subscription(developer) for _ in range(3)]
+    subscriptions = [await create_subscription(developer) for _ in range(3)]
     await run_sql(
         services,
         "INSERT INTO event_subscriptions (id, tenant_id, event_type, action_type, action_config, "
@@ -345,8 +365,14 @@ async def test_three_hundred_subscriptions_are_all_served(
         "SELECT 'sub_many' || n || $2, $1, event_type, action_type, action_config, active, 0, "
         "now(), now() FROM event_subscriptions, generate_series(1, 300) n WHERE id = $2",
         developer.tenant_id,
-        made[0]["id"],
+        subscriptions[0]["id"],
     )
     await create_agent_and_wait(services, developer)
-    assert len(await _acts(services, developer)) == 303
-    assert [(await _counters(developer, one))[0] for one in made] == [1, 1, 1]
+    assert len(await _load_actions(services, developer)) == 303
+    assert [
+        (await _read_counters(developer, subscription))[0] for subscription in subscriptions
+    ] == [
+        1,
+        1,
+        1,
+    ]

@@ -29,21 +29,21 @@ def _body(action_type: str, config: Any) -> dict[str, Any]:
     return {**WORKFLOW, "action_type": action_type, "action_config": config}
 
 
-async def _refused(client: Client, action_type: str, config: Any) -> set[str]:
-    """The keys that are wrong, without what they all begin with."""
-    found = read_field_errors(await client.post(PATH, _body(action_type, config)))
-    assert all(name.startswith("action_config") for name in found)
-    return {name.removeprefix("action_config").removeprefix(".") for name in found}
+async def _find_refused_keys(client: Client, action_type: str, config: Any) -> set[str]:
+    """Returns the refused keys without the prefix `action_config`."""
+    errors = read_field_errors(await client.post(PATH, _body(action_type, config)))
+    assert all(name.startswith("action_config") for name in errors)
+    return {name.removeprefix("action_config").removeprefix(".") for name in errors}
 
 
-def _nested(levels: int) -> dict[str, Any]:
+def _nest(levels: int) -> dict[str, Any]:
     value: dict[str, Any] = {}
     for _ in range(levels):
         value = {"a": value}
     return value
 
 
-# Each type
+# Config of each action type
 
 
 @pytest.mark.parametrize(
@@ -56,31 +56,33 @@ def _nested(levels: int) -> dict[str, Any]:
         ({"workflow_id": "x" * 101}, {"workflow_id"}),
         ({"workflow_id": "wfl_1", "input": []}, {"input"}),
         ({"workflow_id": "wfl_1", "input": "text"}, {"input"}),
-        ({"workflow_id": "wfl_1", "input": _nested(20)}, {"input"}),
+        ({"workflow_id": "wfl_1", "input": _nest(20)}, {"input"}),
         ({"workflow_id": "wfl_1", "inputs": {}}, {"inputs"}),
         ({"workflow_id": "wfl_1", "url": URL}, {"url"}),
         ({"input": 1, "other": 2}, {"workflow_id", "input", "other"}),
     ],
 )
-async def test_what_is_wrong_with_a_workflow_action_is_named(
+async def test_a_wrong_workflow_config_names_the_field(
     developer: Client, config: dict[str, Any], names: set[str]
 ) -> None:
-    assert await _refused(developer, "workflow", config) == names
+    assert await _find_refused_keys(developer, "workflow", config) == names
 
 
-@pytest.mark.parametrize("given", [{}, {"a": [1, None, {"b": "ünïcode"}]}, _nested(10)], ids=repr)
-async def test_a_workflow_may_be_given_input(developer: Client, given: dict[str, Any]) -> None:
-    config = {"workflow_id": "wfl_1", "input": given}
+@pytest.mark.parametrize(
+    "workflow_input", [{}, {"a": [1, None, {"b": "ünïcode"}]}, _nest(10)], ids=repr
+)
+async def test_a_workflow_may_have_input(developer: Client, workflow_input: dict[str, Any]) -> None:
+    config = {"workflow_id": "wfl_1", "input": workflow_input}
     assert (await create_subscription(developer, action_config=config))["action_config"] == config
 
 
-async def test_filters_are_bounded_in_size(developer: Client) -> None:
+async def test_the_size_of_filters_is_limited(developer: Client) -> None:
     body = {**WORKFLOW, "filters": {"name": {"in": ["x" * 100] * 100}}}
     error = refused(await developer.post(PATH, body), 422, "validation_error")
     assert set(error["details"]) == {"filters"}
 
 
-async def test_what_a_workflow_is_given_is_bounded_in_size(developer: Client) -> None:
+async def test_the_size_of_workflow_input_is_limited(developer: Client) -> None:
     config = {"workflow_id": "wfl_1", "input": {"text": "x" * 70_000}}
     answer = await developer.post(PATH, {**WORKFLOW, "action_config": config})
     error = refused(answer, 422, "validation_error")
@@ -119,10 +121,10 @@ async def test_what_a_workflow_is_given_is_bounded_in_size(developer: Client) ->
         ({"url": URL, "headers": {f"X-{n}": "v" for n in range(21)}}, {"headers"}),
     ],
 )
-async def test_what_is_wrong_with_a_webhook_action_is_named(
+async def test_a_wrong_webhook_config_names_the_field(
     developer: Client, config: dict[str, Any], names: set[str]
 ) -> None:
-    assert await _refused(developer, "webhook", config) == names
+    assert await _find_refused_keys(developer, "webhook", config) == names
 
 
 @pytest.mark.parametrize(
@@ -144,13 +146,13 @@ async def test_what_is_wrong_with_a_webhook_action_is_named(
         ({**TITLES, "role": "viewer", "subject": "x"}, {"subject"}),
     ],
 )
-async def test_what_is_wrong_with_a_notification_is_named(
+async def test_a_wrong_notification_config_names_the_field(
     developer: Client, config: dict[str, Any], names: set[str]
 ) -> None:
-    assert await _refused(developer, "notification", config) == names
+    assert await _find_refused_keys(developer, "notification", config) == names
 
 
-async def test_a_notification_may_name_a_channel_a_role_or_people(
+async def test_a_notification_may_name_a_channel_a_role_or_users(
     world: World, developer: Client
 ) -> None:
     colleague = await world.user("viewer", developer.tenant_id)
@@ -160,208 +162,175 @@ async def test_a_notification_may_name_a_channel_a_role_or_people(
         {"user_ids": [developer.user_id, colleague.user_id]},
     ):
         config = {**TITLES, **target}
-        made = await create_subscription(
+        subscription = await create_subscription(
             developer, action_type="notification", action_config=config
         )
-        assert made["action_config"] == config
+        assert subscription["action_config"] == config
 
 
-async def test_people_of_another_tenant_cannot_be_notified(
-    developer: Client, admin: Client
-) -> None:
+async def test_users_of_another_tenant_cannot_be_notified(developer: Client, admin: Client) -> None:
     config = {**TITLES, "user_ids": [developer.user_id, admin.user_id]}
-    assert await _refused(developer, "notification", config) == {"user_ids"}
+    assert await _find_refused_keys(developer, "notification", config) == {"user_ids"}
 
 
-# Webhooks that there are
+# Existing webhooks
 
 
-async def test_a_webhook_that_there_is_can_be_named(developer: Client) -> None:
+async def test_an_existing_webhook_can_be_named(developer: Client) -> None:
     webhook_id = await create_webhook_for(developer, URL)
-    made = await subscribe_webhook(developer, webhook_id)
-    assert made["action_config"] == {"webhook_id": webhook_id}
-    assert "secret" not in made
+    subscription = await subscribe_webhook(developer, webhook_id)
+    assert subscription["action_config"] == {"webhook_id": webhook_id}
+    assert "secret" not in subscription
 
 
 async def test_a_webhook_of_another_tenant_cannot_be_named(
     developer: Client, admin: Client
 ) -> None:
-    theirs = await create_webhook_for(admin, URL)
-    assert await _refused(developer, "webhook", {"webhook_id": theirs}) == {"webhook_id"}
+    other_webhook_id = await create_webhook_for(admin, URL)
+    assert await _find_refused_keys(developer, "webhook", {"webhook_id": other_webhook_id}) == {
+        "webhook_id"
+    }
 
 
-async def test_super_admin_cannot_tie_two_tenants_together(
+async def test_super_admin_cannot_name_a_webhook_of_another_tenant(
     super_admin: Client, developer: Client
 ) -> None:
-    theirs = await create_webhook_for(developer, URL)
-    assert await _refused(super_admin, "webhook", {"webhook_id": theirs}) == {"webhook_id"}
-    mine = await create_subscription(super_admin)
-    body = {"action_type": "webhook", "action_config": {"webhook_id": theirs}}
-    assert set(read_field_errors(await super_admin.put(f"{PATH}/{mine['id']}", body))) == {
+    other_webhook_id = await create_webhook_for(developer, URL)
+    assert await _find_refused_keys(super_admin, "webhook", {"webhook_id": other_webhook_id}) == {
+        "webhook_id"
+    }
+    own = await create_subscription(super_admin)
+    body = {"action_type": "webhook", "action_config": {"webhook_id": other_webhook_id}}
+    assert set(read_field_errors(await super_admin.put(f"{PATH}/{own['id']}", body))) == {
         "action_config.webhook_id"
     }
 
 
-async def test_the_own_address_of_a_subscription_is_no_webhook_to_name(
+async def test_the_address_of_a_subscription_cannot_be_named_as_a_webhook(
     developer: Client, services: Services
 ) -> None:
-    made = await subscribe_url(developer, URL)
-    (hidden,) = await fetch_rows(
-        services, "SELECT id FROM webhooks WHERE subscription_id = $1", made["id"]
+    subscription = await subscribe_url(developer, URL)
+    (endpoint,) = await fetch_rows(
+        services, "SELECT id FROM webhooks WHERE subscription_id = $1", subscription["id"]
     )
-    assert await _refused(developer, "webhook", {"webhook_id": hidden["id"]}) == {"webhook_id"}
-    for path in (f"/api/v1/webhooks/{hidden['id']}", f"/api/v1/webhooks/{hidden['id']}/executions"):
+    assert await _find_refused_keys(developer, "webhook", {"webhook_id": endpoint["id"]}) == {
+        "webhook_id"
+    }
+    for path in (
+        f"/api/v1/webhooks/{endpoint['id']}",
+        f"/api/v1/webhooks/{endpoint['id']}/executions",
+    ):
         assert (await developer.get(path)).status_code == 404
     assert (await developer.get("/api/v1/webhooks")).json()["data"] == []
 
 
-async def test_headers_belong_to_the_webhook_that_is_named(developer: Client) -> None:
+async def test_headers_are_refused_with_a_named_webhook(developer: Client) -> None:
     webhook_id = await create_webhook_for(developer, URL)
     config = {"webhook_id": webhook_id, "headers": {"X-One": "1"}}
-    assert await _refused(developer, "webhook", config) == {"headers"}
+    assert await _find_refused_keys(developer, "webhook", config) == {"headers"}
 
 
-# Secrets
+# Updates of the action
 
 
-async def test_the_secret_is_shown_once(developer: Client) -> None:
-    made = await subscribe_url(developer, URL)
-    secret = made.pop("secret")
-    assert secret.startswith("whsec_")
-    assert await read_subscription(developer, made["id"]) == made
-    answer = await developer.get(PATH)
-    assert secret not in answer.text
-    assert "secret" not in await update_subscription(developer, made["id"], active=False)
-
-
-async def test_each_address_has_a_secret_of_its_own(developer: Client) -> None:
-    assert (await subscribe_url(developer, URL))["secret"] != (await subscribe_url(developer, URL))[
-        "secret"
-    ]
-
-
-async def test_headers_that_open_something_are_masked(developer: Client) -> None:
-    headers = {"Authorization": "Bearer planted", "X-Api-Key": "planted", "X-Team": "sales"}
-    made = await subscribe_url(developer, URL, config={"headers": headers})
-    shown = {"Authorization": MASK, "X-Api-Key": MASK, "X-Team": "sales"}
-    assert made["action_config"] == {"url": URL, "headers": shown}
-    assert "planted" not in (await developer.get(PATH)).text
-    assert "planted" not in str(await update_subscription(developer, made["id"], active=False))
-
-
-async def test_nothing_secret_is_stored_in_the_open(developer: Client, services: Services) -> None:
-    headers = {"Authorization": "Bearer planted-in-the-open"}
-    made = await subscribe_url(developer, URL, config={"headers": headers})
-    found = await fetch_rows(
-        services,
-        "SELECT s::text AS s, w::text AS w FROM event_subscriptions s "
-        "JOIN webhooks w ON w.subscription_id = s.id WHERE s.id = $1",
-        made["id"],
-    )
-    log = await load_events(services, developer.tenant_id)
-    for secret in ("planted-in-the-open", made["secret"].removeprefix("whsec_")):
-        assert secret not in str(found)
-        assert secret not in str(log)
-
-
-async def test_an_address_with_a_key_in_it_is_not_told_in_events(
-    developer: Client, services: Services
-) -> None:
-    made = await subscribe_url(developer, f"{URL}?key=planted")
-    await update_subscription(developer, made["id"], action_config={"url": f"{URL}?key=planted2"})
-    await developer.delete(f"{PATH}/{made['id']}")
-    assert "planted" not in str(await load_events(services, developer.tenant_id))
-
-
-# Another action
-
-
-async def test_an_address_that_changes_keeps_its_secret(developer: Client) -> None:
-    made = await subscribe_url(developer, URL)
+async def test_changing_the_address_keeps_the_secret(developer: Client) -> None:
+    subscription = await subscribe_url(developer, URL)
     after = await update_subscription(
-        developer, made["id"], action_config={"url": f"{URL}/elsewhere"}
+        developer, subscription["id"], action_config={"url": f"{URL}/elsewhere"}
     )
     assert after["action_config"] == {"url": f"{URL}/elsewhere"}
     assert "secret" not in after
 
 
 async def test_a_new_address_for_another_action_has_a_new_secret(developer: Client) -> None:
-    made = await create_subscription(developer)
+    subscription = await create_subscription(developer)
     config = {"url": URL, "headers": {"Authorization": "planted"}}
     after = await update_subscription(
-        developer, made["id"], action_type="webhook", action_config=config
+        developer, subscription["id"], action_type="webhook", action_config=config
     )
     assert after["secret"].startswith("whsec_")
     assert after["action_config"]["headers"] == {"Authorization": MASK}
-    gone = await update_subscription(
-        developer, made["id"], action_type="workflow", action_config={"workflow_id": "wfl_1"}
+    changed = await update_subscription(
+        developer,
+        subscription["id"],
+        action_type="workflow",
+        action_config={"workflow_id": "wfl_1"},
     )
-    assert gone["action_config"] == {"workflow_id": "wfl_1"}
+    assert changed["action_config"] == {"workflow_id": "wfl_1"}
     again = await update_subscription(
-        developer, made["id"], action_type="webhook", action_config={"url": URL}
+        developer, subscription["id"], action_type="webhook", action_config={"url": URL}
     )
     assert again["secret"] not in {None, after["secret"]}
 
 
-async def test_an_address_that_is_given_up_leaves_nothing(
+async def test_removing_the_address_deletes_its_endpoint(
     developer: Client, services: Services
 ) -> None:
-    made, webhook_id = await subscribe_url(developer, URL), await create_webhook_for(developer, URL)
+    subscription, webhook_id = (
+        await subscribe_url(developer, URL),
+        await create_webhook_for(developer, URL),
+    )
     after = await update_subscription(
-        developer, made["id"], action_config={"webhook_id": webhook_id}
+        developer, subscription["id"], action_config={"webhook_id": webhook_id}
     )
     assert after["action_config"] == {"webhook_id": webhook_id}
     sql = "SELECT 1 FROM webhooks WHERE subscription_id = $1"
-    assert await fetch_rows(services, sql, made["id"]) == []
+    assert await fetch_rows(services, sql, subscription["id"]) == []
     other = await subscribe_url(developer, URL)
     await developer.delete(f"{PATH}/{other['id']}")
     assert await fetch_rows(services, sql, other["id"]) == []
 
 
-async def test_a_masked_header_that_is_sent_back_stays_as_it_is(
-    developer: Client, services: Services
-) -> None:
-    made = await subscribe_url(developer, URL, config={"headers": {"Authorization": "planted"}})
+async def test_a_masked_header_keeps_its_value(developer: Client, services: Services) -> None:
+    subscription = await subscribe_url(
+        developer, URL, config={"headers": {"Authorization": "planted"}}
+    )
     after = await update_subscription(
         developer,
-        made["id"],
+        subscription["id"],
         action_config={"url": URL, "headers": {"Authorization": MASK, "X-New": "1"}},
     )
     assert after["action_config"]["headers"] == {"Authorization": MASK, "X-New": "1"}
-    (told,) = await load_events(services, developer.tenant_id, "system.subscription.updated")
-    assert told["data"]["changed"] == ["action_config"]
+    (event,) = await load_events(services, developer.tenant_id, "system.subscription.updated")
+    assert event["data"]["changed"] == ["action_config"]
 
 
-async def test_another_value_behind_the_same_mask_is_told_as_a_change(
+async def test_a_new_value_with_the_same_mask_is_a_change(
     developer: Client, services: Services
 ) -> None:
-    made = await subscribe_url(developer, URL, config={"headers": {"Authorization": "planted"}})
+    subscription = await subscribe_url(
+        developer, URL, config={"headers": {"Authorization": "planted"}}
+    )
     config = {"url": URL, "headers": {"Authorization": "another"}}
-    await update_subscription(developer, made["id"], action_config=config)
-    found = await load_events(services, developer.tenant_id, "system.subscription.updated")
-    assert [row["data"]["changed"] for row in found] == [["action_config"]]
+    await update_subscription(developer, subscription["id"], action_config=config)
+    events = await load_events(services, developer.tenant_id, "system.subscription.updated")
+    assert [row["data"]["changed"] for row in events] == [["action_config"]]
 
 
 async def test_a_masked_header_does_not_move_to_another_host(developer: Client) -> None:
-    made = await subscribe_url(developer, URL, config={"headers": {"Authorization": "planted"}})
+    subscription = await subscribe_url(
+        developer, URL, config={"headers": {"Authorization": "planted"}}
+    )
     moved = {"url": "https://elsewhere.example.org/", "headers": {"Authorization": MASK}}
-    answer = await developer.put(f"{PATH}/{made['id']}", {"action_config": moved})
+    answer = await developer.put(f"{PATH}/{subscription['id']}", {"action_config": moved})
     assert set(read_field_errors(answer)) == {"action_config.headers.Authorization"}
-    assert (await read_subscription(developer, made["id"]))["action_config"]["url"] == URL
+    assert (await read_subscription(developer, subscription["id"]))["action_config"]["url"] == URL
     bare = {"url": "https://elsewhere.example.org/"}
-    assert (await update_subscription(developer, made["id"], action_config=bare))[
+    assert (await update_subscription(developer, subscription["id"], action_config=bare))[
         "action_config"
     ] == bare
 
 
-async def test_who_only_switches_it_need_not_say_its_action_again(developer: Client) -> None:
-    made = await subscribe_url(developer, URL, config={"headers": {"Authorization": "planted"}})
-    off = await update_subscription(developer, made["id"], active=False)
-    assert (off["active"], off["action_config"]) == (False, made["action_config"])
+async def test_active_can_be_changed_without_the_action(developer: Client) -> None:
+    subscription = await subscribe_url(
+        developer, URL, config={"headers": {"Authorization": "planted"}}
+    )
+    off = await update_subscription(developer, subscription["id"], active=False)
+    assert (off["active"], off["action_config"]) == (False, subscription["action_config"])
 
 
 @pytest.mark.parametrize("action", ["workflow", "notification"])
-async def test_an_action_that_nothing_handles_yet_is_refused(
+async def test_an_action_that_no_area_runs_is_refused(
     developer: Client, monkeypatch: pytest.MonkeyPatch, action: str
 ) -> None:
     monkeypatch.undo()
@@ -370,11 +339,13 @@ async def test_an_action_that_nothing_handles_yet_is_refused(
     assert refusal["details"] == {"action_type": f"nothing handles {action} actions yet"}
 
 
-async def test_a_subscription_does_not_become_one_that_nothing_handles(
+async def test_an_update_to_an_action_that_no_area_runs_is_refused(
     developer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = await create_subscription(developer, action_type="webhook", action_config={"url": URL})
+    subscription = await create_subscription(
+        developer, action_type="webhook", action_config={"url": URL}
+    )
     monkeypatch.undo()
-    change = {"action_type": "workflow", "action_config": {"workflow_id": "wfl_1"}}
-    answer = await developer.put(f"{PATH}/{made['id']}", change)
+    body = {"action_type": "workflow", "action_config": {"workflow_id": "wfl_1"}}
+    answer = await developer.put(f"{PATH}/{subscription['id']}", body)
     assert set(refused(answer, 422, "validation_error")["details"]) == {"action_type"}

@@ -1,4 +1,4 @@
-"""Which events a subscription means: conditions on dotted paths, as JSON compares."""
+"""Filters: conditions on dotted paths in an event's data, compared as JSON."""
 
 import json
 from contextlib import suppress
@@ -37,7 +37,7 @@ NAMES = st.text(min_size=1).filter(lambda name: "." not in name and name.strip()
 PLAIN = JSON.filter(lambda value: not isinstance(value, dict))
 
 
-def _refused(filters: dict[str, Any]) -> dict[str, str]:
+def _find_problems(filters: dict[str, Any]) -> dict[str, str]:
     with pytest.raises(Invalid) as refusal:
         validate(filters)
     details: dict[str, str] = refusal.value.details or {}
@@ -74,7 +74,7 @@ def _refused(filters: dict[str, Any]) -> dict[str, str]:
     ],
     ids=repr,
 )
-def test_what_holds_lets_the_event_through(filters: dict[str, Any] | None) -> None:
+def test_filters_that_hold_match(filters: dict[str, Any] | None) -> None:
     assert match(filters, DATA)
 
 
@@ -117,18 +117,18 @@ def test_what_holds_lets_the_event_through(filters: dict[str, Any] | None) -> No
     ],
     ids=repr,
 )
-def test_what_does_not_hold_keeps_the_event_back(filters: dict[str, Any]) -> None:
+def test_filters_that_do_not_hold_do_not_match(filters: dict[str, Any]) -> None:
     assert not match(filters, DATA)
 
 
 @pytest.mark.parametrize("data", [{"a": [1, True]}, {"a": [1.0, True]}])
-def test_values_within_lists_are_compared_as_json_has_them(data: dict[str, Any]) -> None:
+def test_values_within_lists_are_compared_as_json(data: dict[str, Any]) -> None:
     assert match({"a": [1, True]}, data)
     assert not match({"a": [1, 1]}, data)
     assert not match({"a": [True, True]}, data)
 
 
-def test_an_index_counts_from_the_digits_that_it_has() -> None:
+def test_an_index_is_ascii_and_short() -> None:
     data = {"list": ["zero", "one"]}
     assert match({"list.1": "one"}, data)
     assert not match({"list.1000000000000000000000": "one"}, data)
@@ -177,7 +177,7 @@ def test_data_that_is_no_object_has_no_paths(data: Any) -> None:
     ],
     ids=repr,
 )
-def test_an_operator_that_holds_lets_the_event_through(filters: dict[str, Any]) -> None:
+def test_an_operator_that_holds_matches(filters: dict[str, Any]) -> None:
     validate(filters)
     assert match(filters, DATA)
 
@@ -211,12 +211,12 @@ def test_an_operator_that_holds_lets_the_event_through(filters: dict[str, Any]) 
     ],
     ids=repr,
 )
-def test_an_operator_that_does_not_hold_keeps_the_event_back(filters: dict[str, Any]) -> None:
+def test_an_operator_that_does_not_hold_does_not_match(filters: dict[str, Any]) -> None:
     validate(filters)
     assert not match(filters, DATA)
 
 
-def test_large_numbers_are_told_apart() -> None:
+def test_large_numbers_are_compared_exactly() -> None:
     big = 2**63
     assert match({"n": big}, {"n": big})
     assert not match({"n": big + 1}, {"n": big})
@@ -237,29 +237,27 @@ def test_an_event_passes_a_filter_made_of_its_own_values(data: dict[str, Any]) -
 
 @given(data=st.dictionaries(NAMES, JSON, min_size=1, max_size=5), name=NAMES, value=PLAIN)
 @settings(deadline=None)
-def test_what_an_event_does_not_have_equals_nothing(
-    data: dict[str, Any], name: str, value: Any
-) -> None:
+def test_a_missing_value_equals_nothing(data: dict[str, Any], name: str, value: Any) -> None:
     data.pop(name, None)
     assert not match({name: value}, data)
     assert not match({name: {"in": [value]}}, data)
     assert match({name: {"exists": False}}, data)
 
 
-@given(one=PLAIN, other=PLAIN)
-@example(one=1, other=True)
-@example(one=0, other=False)
-@example(one=1, other=1.0)
-@example(one=[1], other=[True])
-@example(one=None, other=False)
+@given(left=PLAIN, right=PLAIN)
+@example(left=1, right=True)
+@example(left=0, right=False)
+@example(left=1, right=1.0)
+@example(left=[1], right=[True])
+@example(left=None, right=False)
 @settings(deadline=None)
-def test_two_values_are_the_same_in_both_directions_or_in_none(one: Any, other: Any) -> None:
-    assert match({"a": one}, {"a": other}) == match({"a": other}, {"a": one})
+def test_equality_is_symmetric(left: Any, right: Any) -> None:
+    assert match({"a": left}, {"a": right}) == match({"a": right}, {"a": left})
 
 
 @given(path=st.lists(NAMES, min_size=1, max_size=6), value=PLAIN)
 @settings(deadline=None)
-def test_a_path_leads_as_deep_as_it_says(path: list[str], value: Any) -> None:
+def test_a_path_finds_a_nested_value(path: list[str], value: Any) -> None:
     data: Any = value
     for name in reversed(path):
         data = {name: data}
@@ -270,31 +268,31 @@ def test_a_path_leads_as_deep_as_it_says(path: list[str], value: Any) -> None:
 
 @given(number=st.integers() | st.floats(allow_nan=False, allow_infinity=False), bound=st.integers())
 @settings(deadline=None)
-def test_a_number_is_above_below_or_equal_and_only_one_of_them(number: float, bound: int) -> None:
-    holds = [match({"n": wanted}, {"n": number}) for wanted in ({"gt": bound}, {"lt": bound})]
+def test_a_number_is_either_above_below_or_equal(number: float, bound: int) -> None:
+    holds = [match({"n": condition}, {"n": number}) for condition in ({"gt": bound}, {"lt": bound})]
     assert holds.count(True) + match({"n": bound}, {"n": number}) == 1
 
 
 @given(value=JSON)
 @settings(deadline=None)
-def test_what_is_stored_as_json_compares_as_before(value: Any) -> None:
+def test_a_value_equals_its_json_round_trip(value: Any) -> None:
     again = json.loads(json.dumps(value))
     assert match({"a": {"in": [value]}}, {"a": again})
 
 
 @given(filters=st.dictionaries(st.text(max_size=20), JSON, max_size=5), data=JSON)
 @settings(deadline=None)
-def test_whatever_is_accepted_can_be_asked_of_any_data(filters: dict[str, Any], data: Any) -> None:
+def test_valid_filters_can_be_applied_to_any_data(filters: dict[str, Any], data: Any) -> None:
     with suppress(Invalid):
         validate(filters)
         assert match(filters, data) in {True, False}
 
 
-# What is accepted
+# Validation
 
 
 @pytest.mark.parametrize(
-    ("wanted", "problem"),
+    ("condition", "problem"),
     [
         ({}, "must be a value, or an object with in, gt, lt, exists"),
         ({"eq": 1}, "must be a value, or an object with in, gt, lt, exists"),
@@ -314,13 +312,13 @@ def test_whatever_is_accepted_can_be_asked_of_any_data(filters: dict[str, Any], 
     ],
     ids=repr,
 )
-def test_a_condition_that_means_nothing_is_named(wanted: Any, problem: str) -> None:
-    assert _refused({"a.b": wanted}) == {"filters.a.b": problem}
+def test_an_invalid_condition_is_named(condition: Any, problem: str) -> None:
+    assert _find_problems({"a.b": condition}) == {"filters.a.b": problem}
 
 
 @pytest.mark.parametrize("path", ["", ".", "a.", ".a", "a..b", " ", "a. .b", "a.\t", "x" * 201])
-def test_a_path_that_leads_nowhere_is_named(path: str) -> None:
-    assert list(_refused({path: 1})) == [f"filters.{path[:200]}"]
+def test_an_invalid_path_is_named(path: str) -> None:
+    assert list(_find_problems({path: 1})) == [f"filters.{path[:200]}"]
 
 
 def test_the_longest_path_is_accepted() -> None:
@@ -328,7 +326,7 @@ def test_the_longest_path_is_accepted() -> None:
 
 
 def test_every_wrong_condition_is_named_at_once() -> None:
-    assert set(_refused({"good": 1, "a": {}, "b": {"in": 1}, "": 2})) == {
+    assert set(_find_problems({"good": 1, "a": {}, "b": {"in": 1}, "": 2})) == {
         "filters.a",
         "filters.b",
         "filters.",
@@ -337,7 +335,9 @@ def test_every_wrong_condition_is_named_at_once() -> None:
 
 def test_there_are_at_most_twenty_conditions() -> None:
     validate({f"p{number}": number for number in range(MAX_FILTERS)})
-    assert set(_refused({f"p{number}": number for number in range(MAX_FILTERS + 1)})) == {"filters"}
+    assert set(_find_problems({f"p{number}": number for number in range(MAX_FILTERS + 1)})) == {
+        "filters"
+    }
 
 
 def test_a_value_that_is_nested_too_deeply_is_named() -> None:
@@ -345,4 +345,4 @@ def test_a_value_that_is_nested_too_deeply_is_named() -> None:
     for _ in range(7):
         value = [value]
     validate({"a": value})
-    assert _refused({"a": [[value]]}) == {"filters.a": "is nested too deeply"}
+    assert _find_problems({"a": [[value]]}) == {"filters.a": "is nested too deeply"}

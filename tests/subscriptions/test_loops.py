@@ -1,4 +1,4 @@
-"""Chains of causes end: what would go round for ever stops after eight, and says so."""
+"""Chains of causes end: a loop stops after eight events, and an event records it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -31,24 +31,24 @@ STOPPED = "system.event.chain_stopped"
 
 
 def _is_one_chain(log: list[Row]) -> bool:
-    """Each was caused by the one before it."""
+    """True when each event was caused by the one before it."""
     parents = [row["parent_id"] for row in log]
     ids: list[str | None] = [row["id"] for row in log]
-    one_id = len({row["correlation_id"] for row in log}) == 1
-    return parents == [None, *ids[:-1]] and one_id
+    has_one_id = len({row["correlation_id"] for row in log}) == 1
+    return parents == [None, *ids[:-1]] and has_one_id
 
 
-async def _chain(services: Services, client: Client, correlation_id: str) -> list[Row]:
+async def _load_chain(services: Services, client: Client, correlation_id: str) -> list[Row]:
     log = await load_events(services, client.tenant_id)
     return [row for row in log if row["correlation_id"] == correlation_id]
 
 
-# Work that dies of telling that work died
+# Dead work whose event causes more dead work
 
 
 @pytest.fixture
-async def tail(developer: Client, receiver: Receiver, services: Services) -> str:
-    """A chain that bites its tail; gives its correlation id."""
+async def correlation_id(developer: Client, receiver: Receiver, services: Services) -> str:
+    """Runs a chain of events that cause each other; returns its correlation id."""
     await create_subscription(developer, event_type="system.work.dead")
     await subscribe_url(developer, f"{receiver.url}/200", event_type="system.work.dead")
     await create_subscription(developer)
@@ -59,19 +59,19 @@ async def tail(developer: Client, receiver: Receiver, services: Services) -> str
 
 
 async def test_a_chain_goes_on_for_eight_causes_and_stops_at_the_ninth(
-    developer: Client, services: Services, tail: str
+    developer: Client, services: Services, correlation_id: str
 ) -> None:
-    log = await _chain(services, developer, tail)
+    log = await _load_chain(services, developer, correlation_id)
     assert [row["type"] for row in log] == ["agent.created", *["system.work.dead"] * 9, STOPPED]
     assert [row["depth"] for row in log] == list(range(11))
     assert _is_one_chain(log)
     assert MAX_DEPTH == 8
 
 
-async def test_it_is_told_once_that_a_chain_was_stopped(
-    developer: Client, services: Services, tail: str
+async def test_a_stopped_chain_emits_one_event(
+    developer: Client, services: Services, correlation_id: str
 ) -> None:
-    log = await _chain(services, developer, tail)
+    log = await _load_chain(services, developer, correlation_id)
     (stopped,) = [row for row in log if row["type"] == STOPPED]
     assert stopped["data"] == {
         "event_id": log[9]["id"],
@@ -82,37 +82,44 @@ async def test_it_is_told_once_that_a_chain_was_stopped(
     assert stopped["parent_id"] == log[9]["id"]
 
 
-async def test_nothing_is_done_about_what_comes_after(
-    developer: Client, receiver: Receiver, services: Services, tail: str
+async def test_events_after_the_limit_are_not_fanned_out(
+    developer: Client, receiver: Receiver, services: Services, correlation_id: str
 ) -> None:
-    log = await _chain(services, developer, tail)
+    log = await _load_chain(services, developer, correlation_id)
     handled = {row["id"] for row in log[1:9]}
-    assert {got.json["id"] for got in receiver.requests} == handled
+    assert {request.json["id"] for request in receiver.requests} == handled
     assert len(receiver.requests) == 8
     acts = await load_work(services, developer.tenant_id, "events.act")
     assert [row["cause_event_id"] for row in acts] == [row["id"] for row in log[:9]]
-    handed = await load_work(services, developer.tenant_id, "events.fan_out")
-    assert {row["cause_event_id"] for row in handed} == {row["id"] for row in log[:10]}
-    assert {row["state"] for row in handed} == {"done"}
+    fan_outs = await load_work(services, developer.tenant_id, "events.fan_out")
+    assert {row["cause_event_id"] for row in fan_outs} == {row["id"] for row in log[:10]}
+    assert {row["state"] for row in fan_outs} == {"done"}
 
 
-async def test_only_what_was_done_is_counted(developer: Client, services: Services) -> None:
-    made = await create_subscription(developer, event_type="system.work.dead")
+async def test_the_trigger_count_excludes_stopped_events(
+    developer: Client, services: Services
+) -> None:
+    subscription = await create_subscription(developer, event_type="system.work.dead")
     first = await create_subscription(developer)
     await create_agent_and_wait(services, developer)
-    assert (await read_subscription(developer, made["id"]))["trigger_count"] == 8
+    assert (await read_subscription(developer, subscription["id"]))["trigger_count"] == 8
     assert (await read_subscription(developer, first["id"]))["trigger_count"] == 1
 
 
-async def test_the_trace_shows_the_whole_chain(developer: Client, tail: str) -> None:
-    answer = await developer.get(f"/api/v1/event-log/trace/{tail}")
+async def test_the_trace_shows_the_whole_chain(developer: Client, correlation_id: str) -> None:
+    answer = await developer.get(f"/api/v1/event-log/trace/{correlation_id}")
     entries = answer.json()["data"]
     assert [entry["type"] for entry in entries][-1] == STOPPED
     assert len(entries) == 11
-    assert [one["parent_id"] for one in entries] == [None, *(one["id"] for one in entries[:-1])]
+    assert [entry["parent_id"] for entry in entries] == [
+        None,
+        *(entry["id"] for entry in entries[:-1]),
+    ]
 
 
-async def test_the_next_chain_begins_anew(developer: Client, services: Services, tail: str) -> None:
+async def test_the_next_chain_is_counted_separately(
+    developer: Client, services: Services, correlation_id: str
+) -> None:
     await create_agent_and_wait(services, developer)
     stopped = await load_events(services, developer.tenant_id, STOPPED)
     assert len(stopped) == 2
@@ -124,23 +131,23 @@ async def test_a_chain_that_begins_with_a_test_stops_as_well(
 ) -> None:
     await create_subscription(developer, event_type="system.work.dead")
     body = {"event_type": "system.work.dead"}
-    told = (await developer.post("/api/v1/events/test", body)).json()
+    emitted = (await developer.post("/api/v1/events/test", body)).json()
     await wait_until_idle(services, developer.tenant_id)
-    log = await _chain(services, developer, told["correlation_id"])
+    log = await _load_chain(services, developer, emitted["correlation_id"])
     assert [row["type"] for row in log] == ["system.work.dead"] * 10 + [STOPPED]
     assert [row["test"] for row in log] == [True] + [False] * 10
 
 
-async def test_a_short_chain_is_not_told_as_stopped(developer: Client, services: Services) -> None:
+async def test_a_short_chain_is_not_stopped(developer: Client, services: Services) -> None:
     await create_subscription(developer)
     await create_agent_and_wait(services, developer)
     assert await load_events(services, developer.tenant_id, STOPPED) == []
 
 
-async def test_a_chain_that_grows_wide_stops_and_that_is_told_once(
+async def test_a_chain_with_too_much_work_stops_with_one_event(
     developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three for each one: an avalanche long before it is eight deep."""
+    """Each event causes three more, which exceeds the limit before depth eight."""
     monkeypatch.setattr(fan_out, "MAX_DERIVED_WORK", 30)
     for _ in range(3):
         await create_subscription(developer, event_type="system.work.dead")
@@ -154,62 +161,64 @@ async def test_a_chain_that_grows_wide_stops_and_that_is_told_once(
     assert len(await load_events(services, developer.tenant_id, STOPPED)) == 2
 
 
-# Deliveries that come back in
+# Deliveries to our own incoming webhooks
 
 
 @asynccontextmanager
-async def _forwarder(world: World, path: str) -> AsyncIterator[str]:
-    """Somebody else's server, which passes on what it gets, headers and all."""
+async def _run_forwarder(world: World, path: str) -> AsyncIterator[str]:
+    """Runs a server that forwards each request with its headers to a path of ours."""
     caller = world.anonymous()
 
     async def forward(request: web.Request) -> web.Response:
-        kept = {name: value for name, value in request.headers.items() if name != "Host"}
-        answer = await caller("POST", path, content=await request.read(), headers=kept)
+        headers = {name: value for name, value in request.headers.items() if name != "Host"}
+        answer = await caller("POST", path, content=await request.read(), headers=headers)
         return web.Response(status=answer.status_code)
 
     async with answering(forward) as url:
         yield url
 
 
-async def _incoming(client: Client) -> str:
+async def _create_incoming(client: Client) -> str:
     answer = await client.post("/api/v1/incoming-webhooks", {"name": "In"})
     slug: str = answer.json()["slug"]
     return f"/webhooks/in/{slug}"
 
 
-async def _round(client: Client, anonymous: Client, services: Services, path: str) -> list[Row]:
-    """Something comes in from outside, and then goes round; gives the chain."""
+async def _send_payload(
+    client: Client, anonymous: Client, services: Services, path: str
+) -> list[Row]:
+    """Sends a payload to an incoming webhook; returns the events that it causes."""
     chain = new_id("cor")
     answer = await anonymous.post(path, {"n": 1}, headers={"X-Correlation-ID": chain})
     assert answer.status_code == 202, answer.text
     await wait_until_idle(services, client.tenant_id)
-    return await _chain(services, client, chain)
+    return await _load_chain(services, client, chain)
 
 
 @pytest.mark.parametrize("way", ["webhook", "subscription"])
-async def test_a_delivery_that_is_forwarded_to_us_is_of_its_chain_and_stops(
+async def test_a_forwarded_delivery_continues_its_chain_and_stops(
     world: World, developer: Client, anonymous: Client, services: Services, way: str
 ) -> None:
-    path = await _incoming(developer)
-    async with _forwarder(world, path) as url:
+    path = await _create_incoming(developer)
+    async with _run_forwarder(world, path) as url:
         if way == "webhook":
             await create_webhook_for(developer, f"{url}/", RECEIVED)
         else:
             await subscribe_url(developer, f"{url}/", event_type=RECEIVED)
-        log = await _round(developer, anonymous, services, path)
+        log = await _send_payload(developer, anonymous, services, path)
     assert [row["type"] for row in log] == [RECEIVED] * 10 + [STOPPED]
     assert _is_one_chain(log)
-    sent = await load_deliveries(services, developer)
-    assert [row["event_id"] for row in sent] == [row["id"] for row in log[:9]]
-    assert {row["status"] for row in sent} == {"delivered"}
+    deliveries = await load_deliveries(services, developer)
+    assert [row["event_id"] for row in deliveries] == [row["id"] for row in log[:9]]
+    assert {row["status"] for row in deliveries} == {"delivered"}
 
 
-async def test_a_webhook_that_leads_straight_back_to_us_stops(
+async def test_a_webhook_to_our_own_incoming_webhook_stops(
     server: Server, developer: Client, anonymous: Client, services: Services
 ) -> None:
-    path = await _incoming(developer)
+    path = await _create_incoming(developer)
     await create_webhook_for(developer, f"{server.url}{path}", RECEIVED)
-    log = await _round(developer, anonymous, services, path)
+    log = await _send_payload(developer, anonymous, services, path)
     assert [row["type"] for row in log] == [RECEIVED] * 10 + [STOPPED]
     assert _is_one_chain(log)
     assert len(await load_deliveries(services, developer)) == 9
@@ -218,15 +227,15 @@ async def test_a_webhook_that_leads_straight_back_to_us_stops(
 async def test_two_addresses_that_send_to_each_other_stop(
     world: World, developer: Client, anonymous: Client, services: Services
 ) -> None:
-    first, second = await _incoming(developer), await _incoming(developer)
+    first, second = await _create_incoming(developer), await _create_incoming(developer)
     slugs = [path.rpartition("/")[2] for path in (first, second)]
-    async with _forwarder(world, first) as to_first, _forwarder(world, second) as to_second:
-        found = (await developer.get("/api/v1/incoming-webhooks")).json()["data"]
-        ids = {one["slug"]: one["id"] for one in found}
+    async with _run_forwarder(world, first) as to_first, _run_forwarder(world, second) as to_second:
+        incoming = (await developer.get("/api/v1/incoming-webhooks")).json()["data"]
+        ids = {row["slug"]: row["id"] for row in incoming}
         for slug, url in zip(slugs, (to_second, to_first), strict=True):
             filters = {"incoming_webhook_id": ids[slug]}
             await subscribe_url(developer, f"{url}/", event_type=RECEIVED, filters=filters)
-        log = await _round(developer, anonymous, services, first)
+        log = await _send_payload(developer, anonymous, services, first)
     assert [row["data"].get("incoming_webhook_id") for row in log] == [
         *[ids[slugs[0]], ids[slugs[1]]] * 5,
         None,
@@ -237,11 +246,14 @@ async def test_two_addresses_that_send_to_each_other_stop(
 async def test_a_loop_through_another_tenant_stops_and_each_sees_only_its_own(
     world: World, developer: Client, admin: Client, anonymous: Client, services: Services
 ) -> None:
-    mine, theirs = await _incoming(developer), await _incoming(admin)
-    async with _forwarder(world, mine) as to_me, _forwarder(world, theirs) as to_them:
+    own_path, other_path = await _create_incoming(developer), await _create_incoming(admin)
+    async with (
+        _run_forwarder(world, own_path) as to_me,
+        _run_forwarder(world, other_path) as to_them,
+    ):
         await create_webhook_for(developer, f"{to_them}/", RECEIVED)
         await create_webhook_for(admin, f"{to_me}/", RECEIVED)
-        assert (await anonymous.post(mine, {"n": 1})).status_code == 202
+        assert (await anonymous.post(own_path, {"n": 1})).status_code == 202
         await wait_until(lambda: load_events(services, admin.tenant_id, STOPPED))
         await wait_until_idle(services, developer.tenant_id)
         await wait_until_idle(services, admin.tenant_id)
@@ -251,33 +263,37 @@ async def test_a_loop_through_another_tenant_stops_and_each_sees_only_its_own(
     ]
     assert depths == [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]
     for client in (developer, admin):
-        found = await load_events(services, client.tenant_id, RECEIVED)
-        assert {row["parent_id"] for row in found} == {None}
-        assert len({row["correlation_id"] for row in found}) == 5
+        events = await load_events(services, client.tenant_id, RECEIVED)
+        assert {row["parent_id"] for row in events} == {None}
+        assert len({row["correlation_id"] for row in events}) == 5
 
 
-@pytest.mark.parametrize("known", ["evt_nothing", "", "x" * 5000, "ünï"], ids=lambda text: text[:9])
-async def test_an_event_that_nobody_knows_is_not_followed(
-    developer: Client, anonymous: Client, services: Services, known: str
+@pytest.mark.parametrize(
+    "event_id", ["evt_nothing", "", "x" * 5000, "ünï"], ids=lambda text: text[:9]
+)
+async def test_an_unknown_event_id_is_ignored(
+    developer: Client, anonymous: Client, services: Services, event_id: str
 ) -> None:
-    row = await _received(developer, anonymous, services, known)
+    row = await _receive_with_event_id(developer, anonymous, services, event_id)
     assert (row["parent_id"], row["depth"]) == (None, 0)
 
 
-async def test_an_event_of_another_tenant_lends_nothing_but_its_depth(
+async def test_of_another_tenants_event_only_the_depth_is_used(
     developer: Client, admin: Client, anonymous: Client, services: Services
 ) -> None:
     await create_agent(admin)
-    (theirs,) = await load_events(services, admin.tenant_id)
-    row = await _received(developer, anonymous, services, theirs["id"])
+    (other_event,) = await load_events(services, admin.tenant_id)
+    row = await _receive_with_event_id(developer, anonymous, services, other_event["id"])
     assert (row["parent_id"], row["depth"]) == (None, 1)
-    assert row["correlation_id"] != theirs["correlation_id"]
+    assert row["correlation_id"] != other_event["correlation_id"]
 
 
-async def _received(client: Client, anonymous: Client, services: Services, known: str) -> Row:
-    """What came in with the id of an event in its headers."""
-    given = {b"X-Service-Event-Id": known.encode()}
-    answer = await anonymous.post(await _incoming(client), {"n": 1}, headers=given)
+async def _receive_with_event_id(
+    client: Client, anonymous: Client, services: Services, event_id: str
+) -> Row:
+    """Sends a payload with an event id in its headers; returns the event it causes."""
+    headers = {b"X-Service-Event-Id": event_id.encode()}
+    answer = await anonymous.post(await _create_incoming(client), {"n": 1}, headers=headers)
     assert answer.status_code == 202, answer.text
     (row,) = await load_events(services, client.tenant_id, RECEIVED)
     assert row["correlation_id"] == answer.headers["X-Correlation-ID"]

@@ -1,4 +1,4 @@
-"""/api/v1/event-subscriptions: made, read, listed, changed and deleted."""
+"""/api/v1/event-subscriptions: create, read, list, update and delete."""
 
 from datetime import datetime
 from typing import Any
@@ -22,53 +22,55 @@ from tests.subscriptions.factories import (
 )
 from tests.world import Client, World
 
-URL = {"action_type": "webhook", "action_config": {"url": "https://example.com/hook"}}
-NOTE = {
+OWN_ADDRESS = {"action_type": "webhook", "action_config": {"url": "https://example.com/hook"}}
+NOTIFICATION = {
     "action_type": "notification",
     "action_config": {"role": "tenant_admin", "title": "Look", "message": "An agent!"},
 }
-READERS = ["super_admin", "tenant_admin", "agent_developer"]
-OTHERS = ["agent_user", "viewer"]
+ROLES = ["super_admin", "tenant_admin", "agent_developer"]
+OTHER_ROLES = ["agent_user", "viewer"]
 
 
 # Create
 
 
-async def test_a_subscription_is_its_fields_and_what_became_of_it(developer: Client) -> None:
+async def test_a_new_subscription_has_its_fields_and_counters(developer: Client) -> None:
     body = {**WORKFLOW, "filters": {"name": "Ada", "status": {"in": ["draft"]}}, "active": False}
     answer = await developer.post(PATH, body)
     assert answer.status_code == 201
-    made = answer.json()
-    assert set(made) == KEYS
-    assert made["id"].startswith("sub_")
-    assert {name: made[name] for name in body} == body
-    assert (made["last_triggered_at"], made["trigger_count"]) == (None, 0)
-    assert made["created_at"] <= made["updated_at"]
-    assert datetime.fromisoformat(made["created_at"]).tzinfo is not None
+    subscription = answer.json()
+    assert set(subscription) == KEYS
+    assert subscription["id"].startswith("sub_")
+    assert {name: subscription[name] for name in body} == body
+    assert (subscription["last_triggered_at"], subscription["trigger_count"]) == (None, 0)
+    assert subscription["created_at"] <= subscription["updated_at"]
+    assert datetime.fromisoformat(subscription["created_at"]).tzinfo is not None
 
 
 async def test_filters_may_be_left_out_and_active_is_the_default(developer: Client) -> None:
-    made = await create_subscription(developer)
-    assert (made["filters"], made["active"]) == (None, True)
+    subscription = await create_subscription(developer)
+    assert (subscription["filters"], subscription["active"]) == (None, True)
 
 
 @pytest.mark.parametrize("filters", [None, {}])
-async def test_no_filters_are_none(developer: Client, filters: Any) -> None:
+async def test_empty_filters_are_stored_as_null(developer: Client, filters: Any) -> None:
     assert (await create_subscription(developer, filters=filters))["filters"] is None
 
 
-async def test_what_was_made_is_read_as_it_was_answered(developer: Client) -> None:
-    for more in ({}, NOTE, {"filters": {"name": "ünïcode 🙂"}}):
-        made = await create_subscription(developer, **more)
-        assert await read_subscription(developer, made["id"]) == made
+async def test_a_subscription_is_read_as_it_was_created(developer: Client) -> None:
+    for fields in ({}, NOTIFICATION, {"filters": {"name": "ünïcode 🙂"}}):
+        subscription = await create_subscription(developer, **fields)
+        assert await read_subscription(developer, subscription["id"]) == subscription
 
 
-async def test_what_is_not_listed_cannot_be_set(developer: Client) -> None:
+async def test_other_fields_are_ignored(developer: Client) -> None:
     planted = {"id": "sub_mine", "tenant_id": "ten_x", "trigger_count": 9, "secret": "whsec_x"}
-    made = await create_subscription(developer, **planted, last_triggered_at="2026-01-01T00:00:00Z")
-    assert made["id"] != "sub_mine"
-    assert (made["trigger_count"], made["last_triggered_at"]) == (0, None)
-    assert "secret" not in made
+    subscription = await create_subscription(
+        developer, **planted, last_triggered_at="2026-01-01T00:00:00Z"
+    )
+    assert subscription["id"] != "sub_mine"
+    assert (subscription["trigger_count"], subscription["last_triggered_at"]) == (0, None)
+    assert "secret" not in subscription
 
 
 @pytest.mark.parametrize(
@@ -98,11 +100,11 @@ async def test_what_is_not_listed_cannot_be_set(developer: Client) -> None:
         ({**WORKFLOW, "active": 1}, {"active"}),
     ],
 )
-async def test_what_is_wrong_is_named(developer: Client, body: Any, fields: set[str]) -> None:
+async def test_a_wrong_field_is_named(developer: Client, body: Any, fields: set[str]) -> None:
     assert set(read_field_errors(await developer.post(PATH, body))) == fields
 
 
-async def test_a_body_that_is_no_json_is_named(developer: Client) -> None:
+async def test_a_body_that_is_not_json_is_refused(developer: Client) -> None:
     answer = await developer("POST", PATH, content=b"{not json")
     assert set(read_field_errors(answer)) == {"body"}
     assert set(read_field_errors(await developer("POST", PATH, content=b""))) == {"body"}
@@ -113,22 +115,22 @@ async def test_a_nul_character_is_refused(developer: Client) -> None:
     assert answer.status_code == 422
 
 
-async def test_making_one_twice_with_the_same_key_makes_one(developer: Client) -> None:
+async def test_the_same_idempotency_key_creates_one_subscription(developer: Client) -> None:
     key = {"Idempotency-Key": new_id("key")}
-    body = {**WORKFLOW, **URL}
+    body = {**WORKFLOW, **OWN_ADDRESS}
     first = await developer.post(PATH, body, headers=key)
     again = await developer.post(PATH, body, headers=key)
     assert (again.status_code, again.json()["id"]) == (201, first.json()["id"])
     assert await list_ids(developer) == [first.json()["id"]]
 
 
-async def test_a_tenant_has_at_most_so_many(
+async def test_the_number_of_subscriptions_is_limited(
     developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "MAX_SUBSCRIPTIONS", 2)
-    made = [await create_subscription(developer) for _ in range(2)]
+    subscriptions = [await create_subscription(developer) for _ in range(2)]
     refused(await developer.post(PATH, WORKFLOW), 409, "conflict")
-    await developer.delete(f"{PATH}/{made[0]['id']}")
+    await developer.delete(f"{PATH}/{subscriptions[0]['id']}")
     await create_subscription(developer)
 
 
@@ -136,7 +138,7 @@ async def test_a_tenant_has_at_most_so_many(
 
 
 async def test_a_list_has_pages_with_the_newest_first(developer: Client) -> None:
-    made = [(await create_subscription(developer))["id"] for _ in range(3)]
+    subscription_ids = [(await create_subscription(developer))["id"] for _ in range(3)]
     answer = await developer.get(PATH, params={"per_page": 2})
     assert set(answer.json()) == {"data", "pagination"}
     assert answer.json()["pagination"] == {
@@ -145,16 +147,16 @@ async def test_a_list_has_pages_with_the_newest_first(developer: Client) -> None
         "total": 3,
         "total_pages": 2,
     }
-    assert {frozenset(one) for one in answer.json()["data"]} == {frozenset(KEYS)}
-    assert await list_ids(developer) == made[::-1]
-    assert await list_ids(developer, page=2, per_page=2) == made[:1]
+    assert {frozenset(entry) for entry in answer.json()["data"]} == {frozenset(KEYS)}
+    assert await list_ids(developer) == subscription_ids[::-1]
+    assert await list_ids(developer, page=2, per_page=2) == subscription_ids[:1]
     assert await list_ids(developer, page=3, per_page=2) == []
 
 
-async def test_a_list_can_be_narrowed(developer: Client) -> None:
+async def test_a_list_can_be_filtered(developer: Client) -> None:
     first = (await create_subscription(developer))["id"]
     off = (await create_subscription(developer, active=False, event_type="agent.deleted"))["id"]
-    note = (await create_subscription(developer, **NOTE))["id"]
+    note = (await create_subscription(developer, **NOTIFICATION))["id"]
     assert await list_ids(developer, event_type="agent.created") == [note, first]
     assert await list_ids(developer, event_type="agent.nothing") == []
     assert await list_ids(developer, action_type="notification") == [note]
@@ -177,12 +179,12 @@ async def test_a_list_can_be_narrowed(developer: Client) -> None:
     ],
 )
 async def test_a_list_can_be_sorted_by_each_of_its_fields(developer: Client, sort: str) -> None:
-    made = {(await create_subscription(developer))["id"] for _ in range(3)}
+    subscription_ids = {(await create_subscription(developer))["id"] for _ in range(3)}
     up, down = await list_ids(developer, sort=sort), await list_ids(developer, sort=f"-{sort}")
-    assert set(up) == set(down) == made
+    assert set(up) == set(down) == subscription_ids
 
 
-async def test_sorting_by_type_puts_it_in_order(developer: Client) -> None:
+async def test_a_list_is_sorted_by_event_type(developer: Client) -> None:
     last = (await create_subscription(developer, event_type="agent.updated"))["id"]
     first = (await create_subscription(developer, event_type="agent.created"))["id"]
     assert await list_ids(developer, sort="event_type") == [first, last]
@@ -202,11 +204,11 @@ async def test_sorting_by_type_puts_it_in_order(developer: Client) -> None:
         ("event_type", "x" * 101),
     ],
 )
-async def test_a_question_that_is_wrong_is_named(developer: Client, name: str, value: str) -> None:
+async def test_a_wrong_query_parameter_is_named(developer: Client, name: str, value: str) -> None:
     assert set(read_field_errors(await developer.get(PATH, params={name: value}))) == {name}
 
 
-# Change
+# Update
 
 
 @pytest.mark.parametrize(
@@ -216,45 +218,49 @@ async def test_a_question_that_is_wrong_is_named(developer: Client, name: str, v
         ({"active": False}, ["active"]),
         ({"filters": {"name": "Ada"}}, ["filters"]),
         ({"action_config": {"workflow_id": "wfl_2", "input": {"a": [1]}}}, ["action_config"]),
-        (NOTE, ["action_type", "action_config"]),
+        (NOTIFICATION, ["action_type", "action_config"]),
     ],
 )
-async def test_a_change_is_kept_and_told(
+async def test_an_update_is_stored_and_emits_an_event(
     developer: Client, services: Services, fields: dict[str, Any], changed: list[str]
 ) -> None:
-    made = await create_subscription(developer)
-    answer = await update_subscription(developer, made["id"], **fields)
+    subscription = await create_subscription(developer)
+    answer = await update_subscription(developer, subscription["id"], **fields)
     assert {name: answer[name] for name in fields} == fields
-    assert answer["created_at"] == made["created_at"]
-    assert answer["updated_at"] > made["updated_at"]
-    assert await read_subscription(developer, made["id"]) == answer
-    (told,) = await load_events(services, developer.tenant_id, "system.subscription.updated")
-    assert set(told["data"].pop("changed")) == set(changed)
-    assert told["data"] == {
-        "subscription_id": made["id"],
+    assert answer["created_at"] == subscription["created_at"]
+    assert answer["updated_at"] > subscription["updated_at"]
+    assert await read_subscription(developer, subscription["id"]) == answer
+    (event,) = await load_events(services, developer.tenant_id, "system.subscription.updated")
+    assert set(event["data"].pop("changed")) == set(changed)
+    assert event["data"] == {
+        "subscription_id": subscription["id"],
         "event_type": answer["event_type"],
         "action_type": answer["action_type"],
     }
 
 
 @pytest.mark.parametrize("fields", [{}, {"active": True}, WORKFLOW, {"filters": None}])
-async def test_a_change_to_what_is_already_so_is_not_told(
+async def test_an_update_without_a_change_emits_nothing(
     developer: Client, services: Services, fields: dict[str, Any]
 ) -> None:
-    made = await create_subscription(developer)
-    assert await update_subscription(developer, made["id"], **fields) == made
+    subscription = await create_subscription(developer)
+    assert await update_subscription(developer, subscription["id"], **fields) == subscription
     assert await load_events(services, developer.tenant_id, "system.subscription.updated") == []
 
 
 @pytest.mark.parametrize("filters", [None, {}])
-async def test_filters_can_be_taken_away(developer: Client, filters: Any) -> None:
-    made = await create_subscription(developer, filters={"name": "Ada"})
-    assert (await update_subscription(developer, made["id"], filters=filters))["filters"] is None
+async def test_filters_can_be_removed(developer: Client, filters: Any) -> None:
+    subscription = await create_subscription(developer, filters={"name": "Ada"})
+    assert (await update_subscription(developer, subscription["id"], filters=filters))[
+        "filters"
+    ] is None
 
 
 async def test_filters_are_replaced_as_a_whole(developer: Client) -> None:
-    made = await create_subscription(developer, filters={"name": "Ada", "status": "draft"})
-    after = await update_subscription(developer, made["id"], filters={"status": "published"})
+    subscription = await create_subscription(developer, filters={"name": "Ada", "status": "draft"})
+    after = await update_subscription(
+        developer, subscription["id"], filters={"status": "published"}
+    )
     assert after["filters"] == {"status": "published"}
 
 
@@ -272,35 +278,37 @@ async def test_filters_are_replaced_as_a_whole(developer: Client) -> None:
         ({"action_config": {"url": "https://example.com"}}, {"action_config.url"}),
     ],
 )
-async def test_a_change_that_is_wrong_is_named_and_changes_nothing(
+async def test_a_wrong_update_names_the_field_and_changes_nothing(
     developer: Client, fields: dict[str, Any], names: set[str]
 ) -> None:
-    made = await create_subscription(developer)
-    assert names <= set(read_field_errors(await developer.put(f"{PATH}/{made['id']}", fields)))
-    assert await read_subscription(developer, made["id"]) == made
+    subscription = await create_subscription(developer)
+    assert names <= set(
+        read_field_errors(await developer.put(f"{PATH}/{subscription['id']}", fields))
+    )
+    assert await read_subscription(developer, subscription["id"]) == subscription
 
 
 # Delete
 
 
-async def test_a_deleted_subscription_is_gone_and_told(
+async def test_deleting_a_subscription_emits_an_event(
     developer: Client, services: Services
 ) -> None:
-    made = await create_subscription(developer)
-    answer = await developer.delete(f"{PATH}/{made['id']}")
+    subscription = await create_subscription(developer)
+    answer = await developer.delete(f"{PATH}/{subscription['id']}")
     assert (answer.status_code, answer.content) == (204, b"")
     for method in ("GET", "PUT", "DELETE"):
-        gone = await developer(method, f"{PATH}/{made['id']}", json={})
-        refused(gone, 404, "subscription_not_found")
+        response = await developer(method, f"{PATH}/{subscription['id']}", json={})
+        refused(response, 404, "subscription_not_found")
     assert await list_ids(developer) == []
-    (told,) = await load_events(services, developer.tenant_id, "system.subscription.deleted")
-    assert told["data"]["subscription_id"] == made["id"]
+    (event,) = await load_events(services, developer.tenant_id, "system.subscription.deleted")
+    assert event["data"]["subscription_id"] == subscription["id"]
 
 
-# Who may
+# Permissions and tenants
 
 
-@pytest.mark.parametrize("role", OTHERS)
+@pytest.mark.parametrize("role", OTHER_ROLES)
 @pytest.mark.parametrize(
     ("method", "path", "needed"),
     [
@@ -314,48 +322,49 @@ async def test_a_deleted_subscription_is_gone_and_told(
         ("POST", "/sub_x/executions/dlv_x/redeliver", "events:write"),
     ],
 )
-async def test_who_may_not_gets_403(
+async def test_a_role_without_permission_gets_403(
     world: World, role: str, method: str, path: str, needed: str
 ) -> None:
     error = refused(await (await world.user(role))(method, PATH + path, json={}), 403, "forbidden")
     assert error["details"] == {"required": needed, "your_role": role}
 
 
-@pytest.mark.parametrize("role", READERS)
-async def test_who_may_does(world: World, role: str) -> None:
+@pytest.mark.parametrize("role", ROLES)
+async def test_a_role_with_permission_manages_subscriptions(world: World, role: str) -> None:
     caller = await world.user(role)
-    made = await create_subscription(caller)
-    assert (await update_subscription(caller, made["id"], active=False))["active"] is False
-    assert (await caller.delete(f"{PATH}/{made['id']}")).status_code == 204
+    subscription = await create_subscription(caller)
+    assert (await update_subscription(caller, subscription["id"], active=False))["active"] is False
+    assert (await caller.delete(f"{PATH}/{subscription['id']}")).status_code == 204
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 async def test_another_tenants_subscription_is_not_found(
     developer: Client, admin: Client, method: str
 ) -> None:
-    made = await create_subscription(developer)
-    answer = await admin(method, f"{PATH}/{made['id']}", json={"active": False})
+    subscription = await create_subscription(developer)
+    answer = await admin(method, f"{PATH}/{subscription['id']}", json={"active": False})
     refused(answer, 404, "subscription_not_found")
-    assert await read_subscription(developer, made["id"]) == made
+    assert await read_subscription(developer, subscription["id"]) == subscription
     assert await list_ids(admin) == []
 
 
-async def test_super_admin_reaches_every_tenants_and_makes_where_told(
+async def test_super_admin_reads_any_tenant_and_creates_in_the_one_of_the_header(
     super_admin: Client, developer: Client
 ) -> None:
-    made = await create_subscription(developer)
-    assert (await read_subscription(super_admin, made["id"]))["id"] == made["id"]
+    subscription = await create_subscription(developer)
+    assert (await read_subscription(super_admin, subscription["id"]))["id"] == subscription["id"]
     there = {"X-Tenant-ID": developer.tenant_id}
     answer = await super_admin.post(PATH, WORKFLOW, headers=there)
     assert answer.status_code == 201
-    assert await list_ids(developer) == [answer.json()["id"], made["id"]]
+    assert await list_ids(developer) == [answer.json()["id"], subscription["id"]]
     own = await create_subscription(super_admin)
     refused(await developer.get(f"{PATH}/{own['id']}"), 404, "subscription_not_found")
 
 
-async def test_a_list_shows_each_as_it_is_read(developer: Client) -> None:
-    made = [await create_subscription(developer, filters={"n": n}) for n in range(5)]
+async def test_a_list_shows_each_subscription_as_it_is_read(developer: Client) -> None:
+    subscriptions = [await create_subscription(developer, filters={"n": n}) for n in range(5)]
     answer = await developer.get(PATH, params={"per_page": 100})
     assert answer.json()["data"] == [
-        await read_subscription(developer, one["id"]) for one in reversed(made)
+        await read_subscription(developer, subscription["id"])
+        for subscription in reversed(subscriptions)
     ]

@@ -1,4 +1,4 @@
-"""POST /api/v1/events/test: something that did not happen, handed out as if it had."""
+"""POST /api/v1/events/test: test events are fanned out like real ones."""
 
 from typing import Any
 
@@ -27,41 +27,41 @@ PATH = "/api/v1/events/test"
 KIB_64 = 64 * 1024
 
 
-async def _emit(client: Client, event_type: str = "agent.created", **more: Any) -> dict[str, Any]:
-    answer = await client.post(PATH, {"event_type": event_type, **more})
+async def _emit(client: Client, event_type: str = "agent.created", **fields: Any) -> dict[str, Any]:
+    answer = await client.post(PATH, {"event_type": event_type, **fields})
     assert answer.status_code == 202, answer.text
-    told: dict[str, Any] = answer.json()
-    assert set(told) == {"event_id", "correlation_id", "matched"}
-    return told
+    emitted: dict[str, Any] = answer.json()
+    assert set(emitted) == {"event_id", "correlation_id", "matched"}
+    return emitted
 
 
-async def test_it_stands_in_the_log_and_is_marked(developer: Client, services: Services) -> None:
-    told = await _emit(developer, data={"name": "Ada", "n": [1, None, {"ü": "🙂"}]})
-    entry = (await developer.get(f"/api/v1/event-log/{told['event_id']}")).json()
+async def test_a_test_event_is_marked_in_the_log(developer: Client, services: Services) -> None:
+    emitted = await _emit(developer, data={"name": "Ada", "n": [1, None, {"ü": "🙂"}]})
+    entry = (await developer.get(f"/api/v1/event-log/{emitted['event_id']}")).json()
     assert entry.pop("created_at")
     assert entry == {
-        "id": told["event_id"],
+        "id": emitted["event_id"],
         "type": "agent.created",
-        "correlation_id": told["correlation_id"],
+        "correlation_id": emitted["correlation_id"],
         "parent_id": None,
         "data": {"name": "Ada", "n": [1, None, {"ü": "🙂"}]},
         "test": True,
     }
 
 
-async def test_what_happened_is_not_marked(developer: Client) -> None:
+async def test_other_events_are_not_marked(developer: Client) -> None:
     await create_subscription(developer)
     (entry,) = (await developer.get("/api/v1/event-log")).json()["data"]
     assert "test" not in entry
 
 
 @pytest.mark.parametrize("event_type", AREAS.event_types)
-async def test_its_data_is_the_types_example_unless_given(
+async def test_the_default_data_is_the_types_example(
     developer: Client, services: Services, event_type: str
 ) -> None:
-    told = await _emit(developer, event_type)
+    emitted = await _emit(developer, event_type)
     (row,) = await load_events(services, developer.tenant_id, event_type)
-    assert (row["id"], row["test"]) == (told["event_id"], True)
+    assert (row["id"], row["test"]) == (emitted["event_id"], True)
     assert row["data"] == AREAS.event_types[event_type].example
 
 
@@ -70,8 +70,8 @@ async def test_data_may_be_empty_and_null_is_the_example(
 ) -> None:
     await _emit(developer, data={})
     await _emit(developer, data=None)
-    found = await load_events(services, developer.tenant_id)
-    assert [row["data"] for row in found] == [{}, AREAS.event_types["agent.created"].example]
+    events = await load_events(services, developer.tenant_id)
+    assert [row["data"] for row in events] == [{}, AREAS.event_types["agent.created"].example]
 
 
 async def test_it_carries_the_correlation_id_of_the_request(developer: Client) -> None:
@@ -81,7 +81,7 @@ async def test_it_carries_the_correlation_id_of_the_request(developer: Client) -
     )
     assert answer.json()["correlation_id"] == chain
     trace = await developer.get(f"/api/v1/event-log/trace/{chain}")
-    assert [one["type"] for one in trace.json()["data"]] == ["system.test"]
+    assert [entry["type"] for entry in trace.json()["data"]] == ["system.test"]
 
 
 async def test_matched_counts_the_subscriptions_that_it_triggers(
@@ -99,12 +99,19 @@ async def test_matched_counts_the_subscriptions_that_it_triggers(
     assert (await _emit(developer, "agent.updated"))["matched"] == 0
 
 
-async def test_what_matched_is_what_is_counted(developer: Client, services: Services) -> None:
-    made = [await create_subscription(developer, filters={"name": name}) for name in ("Ada", "Eve")]
-    told = await _emit(developer, data={"name": "Ada"})
+async def test_matched_equals_the_triggered_subscriptions(
+    developer: Client, services: Services
+) -> None:
+    subscriptions = [
+        await create_subscription(developer, filters={"name": name}) for name in ("Ada", "Eve")
+    ]
+    emitted = await _emit(developer, data={"name": "Ada"})
     await wait_until_idle(services, developer.tenant_id)
-    counts = [(await read_subscription(developer, one["id"]))["trigger_count"] for one in made]
-    assert (told["matched"], counts) == (1, [1, 0])
+    counts = [
+        (await read_subscription(developer, subscription["id"]))["trigger_count"]
+        for subscription in subscriptions
+    ]
+    assert (emitted["matched"], counts) == (1, [1, 0])
 
 
 async def test_subscriptions_and_webhooks_get_it_marked_as_a_test(
@@ -112,43 +119,47 @@ async def test_subscriptions_and_webhooks_get_it_marked_as_a_test(
 ) -> None:
     await subscribe_url(developer, f"{receiver.url}/200/own")
     await create_webhook_for(developer, f"{receiver.url}/200/hook", "agent.created")
-    named = await create_webhook_for(developer, f"{receiver.url}/200/named", "system.test")
-    await subscribe_webhook(developer, named)
-    told = await _emit(developer, data={"name": "Ada"})
+    webhook_id = await create_webhook_for(developer, f"{receiver.url}/200/named", "system.test")
+    await subscribe_webhook(developer, webhook_id)
+    emitted = await _emit(developer, data={"name": "Ada"})
     await wait_until_idle(services, developer.tenant_id)
-    assert {got.path for got in receiver.requests} == {"/200/own", "/200/hook", "/200/named"}
-    for got in receiver.requests:
-        assert (got.json["id"], got.json["data"]) == (told["event_id"], {"name": "Ada"})
-        assert got.json["correlation_id"] == told["correlation_id"]
-        assert got.headers["X-Service-Test"] == "true"
+    assert {request.path for request in receiver.requests} == {
+        "/200/own",
+        "/200/hook",
+        "/200/named",
+    }
+    for request in receiver.requests:
+        assert (request.json["id"], request.json["data"]) == (emitted["event_id"], {"name": "Ada"})
+        assert request.json["correlation_id"] == emitted["correlation_id"]
+        assert request.headers["X-Service-Test"] == "true"
 
 
-async def test_actions_run_on_it(developer: Client, services: Services) -> None:
-    made = await create_subscription(developer)
-    told = await _emit(developer)
+async def test_a_test_event_triggers_actions(developer: Client, services: Services) -> None:
+    subscription = await create_subscription(developer)
+    emitted = await _emit(developer)
     await wait_until_idle(services, developer.tenant_id)
-    (act,) = await load_work(services, developer.tenant_id, "events.act")
-    assert (act["ref_id"], act["cause_event_id"]) == (made["id"], told["event_id"])
+    (action,) = await load_work(services, developer.tenant_id, "events.act")
+    assert (action["ref_id"], action["cause_event_id"]) == (subscription["id"], emitted["event_id"])
     (dead,) = await load_events(services, developer.tenant_id, "system.work.dead")
-    assert (dead["parent_id"], dead["test"]) == (told["event_id"], False)
+    assert (dead["parent_id"], dead["test"]) == (emitted["event_id"], False)
 
 
 async def test_a_test_that_could_not_be_delivered_waits_for_its_next_attempt(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await subscribe_url(developer, f"{receiver.url}/500")
+    subscription = await subscribe_url(developer, f"{receiver.url}/500")
     await _emit(developer)
     await wait_until_idle(services, developer.tenant_id)
-    path = f"/api/v1/event-subscriptions/{made['id']}/executions"
-    (one,) = (await developer.get(path)).json()["data"]
-    assert (one["status"], one["attempt"]) == ("pending", 1)
-    assert one["next_attempt_at"] is not None
-    assert one["finished_at"] is None
+    path = f"/api/v1/event-subscriptions/{subscription['id']}/executions"
+    (delivery,) = (await developer.get(path)).json()["data"]
+    assert (delivery["status"], delivery["attempt"]) == ("pending", 1)
+    assert delivery["next_attempt_at"] is not None
+    assert delivery["finished_at"] is None
     (work,) = await load_work(services, developer.tenant_id, "webhooks.deliver")
     assert work["state"] == "pending"
 
 
-async def test_nothing_is_done_where_nobody_waits_for_it(
+async def test_a_test_event_without_subscriptions_adds_no_work(
     developer: Client, services: Services
 ) -> None:
     await _emit(developer)
@@ -156,14 +167,14 @@ async def test_nothing_is_done_where_nobody_waits_for_it(
     assert await load_deliveries(services, developer) == []
 
 
-async def test_another_tenant_hears_nothing_of_it(
+async def test_another_tenant_does_not_get_the_test_event(
     developer: Client, admin: Client, receiver: Receiver, services: Services
 ) -> None:
     await subscribe_url(admin, f"{receiver.url}/200")
-    told = await _emit(developer)
+    emitted = await _emit(developer)
     await wait_until_idle(services, developer.tenant_id)
     assert receiver.requests == []
-    path = f"/api/v1/event-log/{told['event_id']}"
+    path = f"/api/v1/event-log/{emitted['event_id']}"
     refused(await admin.get(path), 404, "event_not_found")
 
 
@@ -177,7 +188,7 @@ async def test_super_admin_emits_in_the_tenant_that_is_named(
     assert row["id"] == answer.json()["event_id"]
 
 
-async def test_the_same_key_emits_it_once(developer: Client, services: Services) -> None:
+async def test_the_same_idempotency_key_emits_once(developer: Client, services: Services) -> None:
     key = {"Idempotency-Key": new_id("key")}
     body = {"event_type": "system.test"}
     answers = [await developer.post(PATH, body, headers=key) for _ in range(2)]
@@ -185,7 +196,7 @@ async def test_the_same_key_emits_it_once(developer: Client, services: Services)
     assert len(await load_events(services, developer.tenant_id)) == 1
 
 
-# What is refused
+# Validation
 
 
 @pytest.mark.parametrize(
@@ -206,14 +217,14 @@ async def test_the_same_key_emits_it_once(developer: Client, services: Services)
     ],
     ids=repr,
 )
-async def test_what_is_wrong_is_named_and_nothing_is_emitted(
+async def test_a_wrong_field_is_named_and_nothing_is_emitted(
     developer: Client, services: Services, body: Any, field: str
 ) -> None:
     assert set(read_field_errors(await developer.post(PATH, body))) == {field}
     assert await load_events(services, developer.tenant_id) == []
 
 
-def _nested(levels: int) -> dict[str, Any]:
+def _nest(levels: int) -> dict[str, Any]:
     value: dict[str, Any] = {}
     for _ in range(levels - 1):
         value = {"a": value}
@@ -224,14 +235,14 @@ def _nested(levels: int) -> dict[str, Any]:
 async def test_data_may_be_nested_thirty_two_deep(
     developer: Client, levels: int, status: int
 ) -> None:
-    body = {"event_type": "system.test", "data": _nested(levels)}
+    body = {"event_type": "system.test", "data": _nest(levels)}
     answer = await developer.post(PATH, body)
     assert answer.status_code == status
     if status == 422:
         assert set(read_field_errors(answer)) == {"data"}
 
 
-async def test_data_that_is_nested_beyond_reading_is_refused(developer: Client) -> None:
+async def test_data_nested_too_deeply_to_decode_is_refused(developer: Client) -> None:
     deep = b'{"event_type": "system.test", "data": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_001
     answer = await developer("POST", PATH, content=deep)
     assert answer.status_code == 422
@@ -241,8 +252,8 @@ async def test_data_may_be_sixty_four_kibibytes(developer: Client) -> None:
     room = KIB_64 - len('{"a":""}')
     fits = {"event_type": "system.test", "data": {"a": "x" * room}}
     assert (await developer.post(PATH, fits)).status_code == 202
-    much = {"event_type": "system.test", "data": {"a": "x" * (room + 1)}}
-    assert set(read_field_errors(await developer.post(PATH, much))) == {"data"}
+    too_large = {"event_type": "system.test", "data": {"a": "x" * (room + 1)}}
+    assert set(read_field_errors(await developer.post(PATH, too_large))) == {"data"}
 
 
 @pytest.mark.parametrize(
@@ -258,29 +269,29 @@ async def test_data_may_be_sixty_four_kibibytes(developer: Client) -> None:
     ],
     ids=lambda value: repr(value)[:30],
 )
-async def test_odd_data_goes_through_unharmed(
+async def test_unusual_data_is_delivered_unchanged(
     developer: Client, receiver: Receiver, services: Services, data: dict[str, Any]
 ) -> None:
     await subscribe_url(developer, f"{receiver.url}/200")
     await _emit(developer, data=data)
     await wait_until_idle(services, developer.tenant_id)
-    (got,) = receiver.requests
-    assert got.json["data"] == data
+    (request,) = receiver.requests
+    assert request.json["data"] == data
     assert (await load_events(services, developer.tenant_id, "agent.created"))[0]["data"] == data
 
 
-async def test_a_large_number_stays_the_same_however_the_log_writes_it(
+async def test_a_large_number_is_delivered_unchanged(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    made = await subscribe_url(developer, f"{receiver.url}/200", filters={"n": 1e22})
+    subscription = await subscribe_url(developer, f"{receiver.url}/200", filters={"n": 1e22})
     assert (await _emit(developer, data={"n": 1e22}))["matched"] == 1
     await wait_until_idle(services, developer.tenant_id)
-    assert [float(got.json["data"]["n"]) for got in receiver.requests] == [1e22]
-    assert (await read_subscription(developer, made["id"]))["trigger_count"] == 1
+    assert [float(request.json["data"]["n"]) for request in receiver.requests] == [1e22]
+    assert (await read_subscription(developer, subscription["id"]))["trigger_count"] == 1
 
 
 @pytest.mark.parametrize("role", ["agent_user", "viewer"])
-async def test_who_may_not_emit_gets_403(world: World, role: str) -> None:
+async def test_a_role_without_permission_gets_403(world: World, role: str) -> None:
     error = refused(
         await (await world.user(role)).post(PATH, {"event_type": "system.test"}), 403, "forbidden"
     )

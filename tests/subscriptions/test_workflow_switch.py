@@ -1,4 +1,4 @@
-"""All subscriptions of one workflow switched on or off at once."""
+"""Activates or deactivates all subscriptions of one workflow."""
 
 import pytest
 
@@ -11,115 +11,125 @@ from tests.world import Client, World
 
 pytestmark = pytest.mark.usefixtures("courier")
 
-BOTH = ["activate", "deactivate"]
+SWITCHES = ["activate", "deactivate"]
 
 
-def _path(workflow_id: str, way: str) -> str:
-    return f"/api/v1/workflows/{workflow_id}/subscriptions/{way}"
+def _path(workflow_id: str, switch: str) -> str:
+    return f"/api/v1/workflows/{workflow_id}/subscriptions/{switch}"
 
 
-async def _switch(client: Client, workflow_id: str, way: str) -> object:
-    answer = await client.post(_path(workflow_id, way))
+async def _switch(client: Client, workflow_id: str, switch: str) -> object:
+    answer = await client.post(_path(workflow_id, switch))
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-async def test_all_of_a_workflow_are_switched_and_counted(developer: Client) -> None:
-    made = [await create_subscription(developer, active=on) for on in (True, True, False)]
+async def test_all_subscriptions_of_a_workflow_are_switched_and_counted(developer: Client) -> None:
+    subscriptions = [await create_subscription(developer, active=on) for on in (True, True, False)]
     other = await create_subscription(developer, action_config={"workflow_id": "wfl_2"})
-    told = await _switch(developer, "wfl_1", "deactivate")
-    assert told == {"workflow_id": "wfl_1", "updated": 2}
-    assert [(await read_subscription(developer, one["id"]))["active"] for one in made] == [
-        False
-    ] * 3
+    result = await _switch(developer, "wfl_1", "deactivate")
+    assert result == {"workflow_id": "wfl_1", "updated": 2}
+    assert [
+        (await read_subscription(developer, subscription["id"]))["active"]
+        for subscription in subscriptions
+    ] == [False] * 3
     assert (await read_subscription(developer, other["id"]))["active"] is True
-    told = await _switch(developer, "wfl_1", "activate")
-    assert told == {"workflow_id": "wfl_1", "updated": 3}
-    assert [(await read_subscription(developer, one["id"]))["active"] for one in made] == [True] * 3
+    result = await _switch(developer, "wfl_1", "activate")
+    assert result == {"workflow_id": "wfl_1", "updated": 3}
+    assert [
+        (await read_subscription(developer, subscription["id"]))["active"]
+        for subscription in subscriptions
+    ] == [True] * 3
 
 
-@pytest.mark.parametrize("way", BOTH)
-async def test_what_is_already_so_is_not_counted_and_not_told(
-    developer: Client, services: Services, way: str
+@pytest.mark.parametrize("switch", SWITCHES)
+async def test_subscriptions_already_in_the_state_are_not_counted(
+    developer: Client, services: Services, switch: str
 ) -> None:
-    made = await create_subscription(developer, active=way == "activate")
-    assert await _switch(developer, "wfl_1", way) == {"workflow_id": "wfl_1", "updated": 0}
-    assert await read_subscription(developer, made["id"]) == made
+    subscription = await create_subscription(developer, active=switch == "activate")
+    assert await _switch(developer, "wfl_1", switch) == {"workflow_id": "wfl_1", "updated": 0}
+    assert await read_subscription(developer, subscription["id"]) == subscription
     assert await load_events(services, developer.tenant_id, "system.subscription.updated") == []
 
 
-async def test_each_one_that_is_switched_is_told(developer: Client, services: Services) -> None:
-    made = [
+async def test_each_switched_subscription_emits_an_event(
+    developer: Client, services: Services
+) -> None:
+    subscriptions = [
         await create_subscription(developer, event_type=name)
         for name in ("agent.created", "agent.deleted")
     ]
     await _switch(developer, "wfl_1", "deactivate")
-    found = await load_events(services, developer.tenant_id, "system.subscription.updated")
-    assert [row["data"] for row in found] == [
+    events = await load_events(services, developer.tenant_id, "system.subscription.updated")
+    assert [row["data"] for row in events] == [
         {
-            "subscription_id": one["id"],
-            "event_type": one["event_type"],
+            "subscription_id": subscription["id"],
+            "event_type": subscription["event_type"],
             "action_type": "workflow",
             "changed": ["active"],
         }
-        for one in made
+        for subscription in subscriptions
     ]
-    assert (await read_subscription(developer, made[0]["id"]))["updated_at"] > made[0]["updated_at"]
+    assert (await read_subscription(developer, subscriptions[0]["id"]))[
+        "updated_at"
+    ] > subscriptions[0]["updated_at"]
 
 
-async def test_what_is_switched_off_does_nothing_until_it_is_on_again(
+async def test_a_deactivated_subscription_does_nothing_until_activated(
     developer: Client, services: Services
 ) -> None:
-    made = await create_subscription(developer)
+    subscription = await create_subscription(developer)
     await _switch(developer, "wfl_1", "deactivate")
     await create_agent_and_wait(services, developer)
     assert await load_work(services, developer.tenant_id) == []
     await _switch(developer, "wfl_1", "activate")
     await create_agent_and_wait(services, developer)
-    assert (await read_subscription(developer, made["id"]))["trigger_count"] == 1
+    assert (await read_subscription(developer, subscription["id"]))["trigger_count"] == 1
 
 
-async def test_other_actions_that_name_it_somewhere_are_not_switched(developer: Client) -> None:
+async def test_other_actions_that_mention_the_workflow_are_not_switched(developer: Client) -> None:
     other = await subscribe_url(developer, "https://example.com/wfl_1")
-    note = await create_subscription(
+    notification = await create_subscription(
         developer,
         action_type="notification",
         action_config={"role": "viewer", "title": "wfl_1", "message": "wfl_1"},
     )
     refused(await developer.post(_path("wfl_1", "deactivate")), 404, "workflow_not_found")
-    for one in (other, note):
-        assert (await read_subscription(developer, one["id"]))["active"] is True
+    for subscription in (other, notification):
+        assert (await read_subscription(developer, subscription["id"]))["active"] is True
 
 
-@pytest.mark.parametrize("way", BOTH)
+@pytest.mark.parametrize("switch", SWITCHES)
 @pytest.mark.parametrize("workflow_id", ["wfl_nothing", "x" * 3000, "%25", "wfl_1'--", "ü"])
-async def test_an_unknown_workflow_is_404(developer: Client, way: str, workflow_id: str) -> None:
+async def test_an_unknown_workflow_is_404(developer: Client, switch: str, workflow_id: str) -> None:
     await create_subscription(developer)
-    refused(await developer.post(_path(workflow_id, way)), 404, "workflow_not_found")
+    refused(await developer.post(_path(workflow_id, switch)), 404, "workflow_not_found")
 
 
-@pytest.mark.parametrize("way", BOTH)
+@pytest.mark.parametrize("switch", SWITCHES)
 async def test_another_tenants_workflow_is_404_and_stays_as_it_is(
-    developer: Client, admin: Client, way: str
+    developer: Client, admin: Client, switch: str
 ) -> None:
-    made = [await create_subscription(developer, active=on) for on in (True, False)]
-    refused(await admin.post(_path("wfl_1", way)), 404, "workflow_not_found")
-    assert [await read_subscription(developer, one["id"]) for one in made] == made
+    subscriptions = [await create_subscription(developer, active=on) for on in (True, False)]
+    refused(await admin.post(_path("wfl_1", switch)), 404, "workflow_not_found")
+    assert [
+        await read_subscription(developer, subscription["id"]) for subscription in subscriptions
+    ] == subscriptions
 
 
 async def test_two_tenants_that_use_the_same_id_switch_their_own(
     developer: Client, admin: Client
 ) -> None:
-    mine, theirs = await create_subscription(developer), await create_subscription(admin)
+    own, other = await create_subscription(developer), await create_subscription(admin)
     assert await _switch(admin, "wfl_1", "deactivate") == {"workflow_id": "wfl_1", "updated": 1}
-    assert (await read_subscription(developer, mine["id"]))["active"] is True
-    assert (await read_subscription(admin, theirs["id"]))["active"] is False
+    assert (await read_subscription(developer, own["id"]))["active"] is True
+    assert (await read_subscription(admin, other["id"]))["active"] is False
 
 
-@pytest.mark.parametrize("way", BOTH)
+@pytest.mark.parametrize("switch", SWITCHES)
 @pytest.mark.parametrize("role", ["agent_user", "viewer"])
-async def test_who_may_not_gets_403(world: World, way: str, role: str) -> None:
-    answer = await (await world.user(role)).post(_path("wfl_1", way))
+async def test_a_role_without_permission_gets_403(world: World, switch: str, role: str) -> None:
+    answer = await (await world.user(role)).post(_path("wfl_1", switch))
     error = refused(answer, 403, "forbidden")
     assert error["details"] == {"required": "events:write", "your_role": role}
 
@@ -128,12 +138,12 @@ async def test_super_admin_switches_within_the_tenant_that_is_named(
     super_admin: Client, developer: Client, admin: Client
 ) -> None:
     config = {"workflow_id": f"wfl_{developer.tenant_id}"}
-    mine = await create_subscription(developer, action_config=config)
-    theirs = await create_subscription(admin, action_config=config)
+    own = await create_subscription(developer, action_config=config)
+    other = await create_subscription(admin, action_config=config)
     path = _path(config["workflow_id"], "deactivate")
     answer = await super_admin.post(path, headers={"X-Tenant-ID": developer.tenant_id})
     assert answer.json()["updated"] == 1
-    assert (await read_subscription(developer, mine["id"]))["active"] is False
-    assert (await read_subscription(admin, theirs["id"]))["active"] is True
+    assert (await read_subscription(developer, own["id"]))["active"] is False
+    assert (await read_subscription(admin, other["id"]))["active"] is True
     assert (await super_admin.post(path)).json()["updated"] == 1
-    assert (await read_subscription(admin, theirs["id"]))["active"] is False
+    assert (await read_subscription(admin, other["id"]))["active"] is False

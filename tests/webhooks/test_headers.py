@@ -1,4 +1,4 @@
-"""Headers that somebody wants sent along: what is sent, what is refused, and what is shown."""
+"""Custom headers of webhooks: which are sent, refused and masked."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ from tests.world import Client
 from workers.main import WorkerProcess
 
 MASK = "********"
-OURS = [
+RESERVED_NAMES = [
     "Host",
     "Content-Type",
     "Content-Length",
@@ -79,22 +79,22 @@ PLAIN_NAMES = [
 ]
 
 
-def _cases(name: str) -> list[str]:
+def _spell_in_cases(name: str) -> list[str]:
     swapped = "".join(c.upper() if i % 2 else c.lower() for i, c in enumerate(name))
     return [name, name.lower(), name.upper(), swapped]
 
 
-# Sent
+# Sent headers
 
 
 async def test_custom_headers_are_sent_with_an_event(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    wanted = {"X-Team": "sales", "Authorization": "Bearer abc", "X-Empty": "", "X-Name": "Zoë"}
-    await create_webhook(developer, url=f"{receiver.url}/200", headers=wanted)
+    expected = {"X-Team": "sales", "Authorization": "Bearer abc", "X-Empty": "", "X-Name": "Zoë"}
+    await create_webhook(developer, url=f"{receiver.url}/200", headers=expected)
     await create_agent(developer)
-    (got,) = await receiver.wait_for(1)
-    assert {name: got.headers[name] for name in wanted} == wanted
+    (request,) = await receiver.wait_for(1)
+    assert {name: request.headers[name] for name in expected} == expected
 
 
 async def test_a_user_agent_may_be_replaced(
@@ -104,40 +104,40 @@ async def test_a_user_agent_may_be_replaced(
     own = await create_webhook(
         developer, url=f"{receiver.url}/200/own", headers={"user-agent": "Ours/2"}
     )
-    for made in (plain, own):
-        await send_test_event(developer, made["id"])
+    for webhook in (plain, own):
+        await send_test_event(developer, webhook["id"])
     assert receiver.requests_to("/200/plain")[0].headers["User-Agent"].startswith("Parley")
     assert receiver.requests_to("/200/own")[0].headers.getall("User-Agent") == ["Ours/2"]
 
 
-async def test_removed_headers_are_sent_no_more(
+async def test_removed_headers_are_not_sent(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    made = await create_webhook(
+    webhook = await create_webhook(
         developer, url=f"{receiver.url}/200", headers={"X-Team": "a", "X-Region": "b"}
     )
-    await update_webhook(developer, made["id"], headers={"X-Region": "c"})
-    await send_test_event(developer, made["id"])
-    (got,) = await receiver.wait_for(1)
-    assert "X-Team" not in got.headers
-    assert got.headers["X-Region"] == "c"
+    await update_webhook(developer, webhook["id"], headers={"X-Region": "c"})
+    await send_test_event(developer, webhook["id"])
+    (request,) = await receiver.wait_for(1)
+    assert "X-Team" not in request.headers
+    assert request.headers["X-Region"] == "c"
 
 
-# Refused
+# Refused headers
 
 
-@pytest.mark.parametrize("name", OURS)
-async def test_no_header_of_ours_is_taken_in_any_letters(developer: Client, name: str) -> None:
-    made = await create_webhook(developer)
-    for spelled in _cases(name):
-        body = {"headers": {"X-Team": "a", spelled: "evil"}}
+@pytest.mark.parametrize("name", RESERVED_NAMES)
+async def test_reserved_headers_are_refused_in_any_case(developer: Client, name: str) -> None:
+    webhook = await create_webhook(developer)
+    for spelling in _spell_in_cases(name):
+        body = {"headers": {"X-Team": "a", spelling: "evil"}}
         for answer in (
             await developer.post(PATH, {**BODY, **body}),
-            await developer.put(f"{PATH}/{made['id']}", body),
+            await developer.put(f"{PATH}/{webhook['id']}", body),
         ):
             error = refused(answer, 422, "validation_error")
-            assert list(error["details"]) == [f"headers.{spelled}"]
-            assert spelled in error["message"]
+            assert list(error["details"]) == [f"headers.{spelling}"]
+            assert spelling in error["message"]
 
 
 BAD_NAMES = ["", " ", "X Team", "X-Team ", " X-Team", "X-Team:", "X\tTeam", "X-Té", "(X)", "X/Y"]
@@ -159,14 +159,14 @@ BAD_VALUES = [
 
 
 @pytest.mark.parametrize("name", [*BAD_NAMES, "X-A\r\nX-B", "X-A\n", "X-A: b\r\nHost"])
-async def test_what_is_no_name_is_refused(developer: Client, name: str) -> None:
+async def test_an_invalid_header_name_is_refused(developer: Client, name: str) -> None:
     answer = await developer.post(PATH, {**BODY, "headers": {name: "a"}})
     error = refused(answer, 422, "validation_error")
     assert list(error["details"]) == [f"headers.{name}"]
 
 
 @pytest.mark.parametrize("value", BAD_VALUES)
-async def test_what_does_not_fit_in_a_line_is_refused(developer: Client, value: str) -> None:
+async def test_an_invalid_header_value_is_refused(developer: Client, value: str) -> None:
     answer = await developer.post(PATH, {**BODY, "headers": {"X-Team": value}})
     error = refused(answer, 422, "validation_error")
     assert list(error["details"]) == ["headers.X-Team"]
@@ -185,175 +185,182 @@ async def test_the_value_of_a_refused_header_is_not_repeated(developer: Client) 
     assert "planted" not in answer.text
 
 
-async def test_headers_are_bounded_together(developer: Client) -> None:
+async def test_the_total_size_of_headers_is_limited(developer: Client) -> None:
     headers = {f"X-{number}": "a" * 1000 for number in range(9)}
     body = {"url": "https://example.com", "events": ["system.test"], "headers": headers}
     answer = await developer.post("/api/v1/webhooks", body)
     assert set(refused(answer, 422, "validation_error")["details"]) == {"headers"}
 
 
-# Past the API: written by hand into what is sealed
+# Headers written into the sealed keys without the API
 
 
-@pytest.mark.parametrize("name", OURS)
-async def test_a_header_of_ours_in_the_database_is_not_sent(
+@pytest.mark.parametrize("name", RESERVED_NAMES)
+async def test_a_reserved_header_in_the_database_is_not_sent(
     developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver, name: str
 ) -> None:
-    made = await create_webhook(developer, url=f"{receiver.url}/200")
-    forged = dict.fromkeys(_cases(name), "evil") | {"X-Team": "a"}
-    await write_keys(services, developer, made["id"], EndpointKeys(made["secret"], headers=forged))
-    delivery = await send_test_event(developer, made["id"])
-    (got,) = await receiver.wait_for(1)
+    webhook = await create_webhook(developer, url=f"{receiver.url}/200")
+    forged = dict.fromkeys(_spell_in_cases(name), "evil") | {"X-Team": "a"}
+    await write_keys(
+        services, developer, webhook["id"], EndpointKeys(webhook["secret"], headers=forged)
+    )
+    delivery = await send_test_event(developer, webhook["id"])
+    (request,) = await receiver.wait_for(1)
     assert delivery["status"] == "delivered"
-    assert "evil" not in got.headers.getall(name, [])
-    assert len(got.headers.getall(name, [])) <= 1
-    assert got.headers["X-Team"] == "a"
-    assert got.json["type"] == "system.test"
+    assert "evil" not in request.headers.getall(name, [])
+    assert len(request.headers.getall(name, [])) <= 1
+    assert request.headers["X-Team"] == "a"
+    assert request.json["type"] == "system.test"
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: b", "a\nb", "a\rb", "a\0b"])
-async def test_a_value_of_two_lines_in_the_database_is_not_sent(
+async def test_a_multi_line_header_in_the_database_is_not_sent(
     developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver, value: str
 ) -> None:
-    made = await create_webhook(developer, url=f"{receiver.url}/200")
+    webhook = await create_webhook(developer, url=f"{receiver.url}/200")
     forged = {"X-Team": value, f"X-A: b\r\nX-Evil: {value}": "a", "X-Fine": "a"}
-    await write_keys(services, developer, made["id"], EndpointKeys(made["secret"], headers=forged))
-    delivery = await send_test_event(developer, made["id"])
-    (got,) = await receiver.wait_for(1)
+    await write_keys(
+        services, developer, webhook["id"], EndpointKeys(webhook["secret"], headers=forged)
+    )
+    delivery = await send_test_event(developer, webhook["id"])
+    (request,) = await receiver.wait_for(1)
     assert delivery["status"] == "delivered"
-    assert got.headers["X-Fine"] == "a"
-    assert not {"X-Evil", "X-Team", "X-A"} & set(got.headers)
+    assert request.headers["X-Fine"] == "a"
+    assert not {"X-Evil", "X-Team", "X-A"} & set(request.headers)
 
 
-# Shown
+# Masked headers
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)
-async def test_what_opens_something_is_masked_in_every_answer(
+async def test_secret_headers_are_masked_in_every_response(
     developer: Client, courier: WorkerProcess, receiver: Receiver, name: str
 ) -> None:
     value = "planted-header-value"
-    sent = {name: value, "X-Team": "a"}
-    shown = {name: MASK, "X-Team": "a"}
-    made = await create_webhook(developer, url=f"{receiver.url}/200", headers=sent)
-    changed = await update_webhook(developer, made["id"], description="Other")
-    renewed = await rotate_secret(developer, made["id"])
-    found = await read_webhook(developer, made["id"])
-    (listed,) = (await developer.get(PATH)).json()["data"]
-    for one in (made, changed, renewed, found, listed):
-        assert one["headers"] == shown
-    delivery = await send_test_event(developer, made["id"])
-    detail = await read_delivery(developer, made["id"], delivery["id"])
-    assert {key: detail["request"]["headers"][key] for key in shown} == shown
+    headers = {name: value, "X-Team": "a"}
+    masked = {name: MASK, "X-Team": "a"}
+    webhook = await create_webhook(developer, url=f"{receiver.url}/200", headers=headers)
+    changed = await update_webhook(developer, webhook["id"], description="Other")
+    renewed = await rotate_secret(developer, webhook["id"])
+    stored = await read_webhook(developer, webhook["id"])
+    (listed_webhook,) = (await developer.get(PATH)).json()["data"]
+    for view in (webhook, changed, renewed, stored, listed_webhook):
+        assert view["headers"] == masked
+    delivery = await send_test_event(developer, webhook["id"])
+    detail = await read_delivery(developer, webhook["id"], delivery["id"])
+    assert {key: detail["request"]["headers"][key] for key in masked} == masked
     log = (await developer.get("/api/v1/event-log")).text
-    assert value not in str([made, changed, renewed, found, listed, delivery, detail]) + log
+    assert (
+        value
+        not in str([webhook, changed, renewed, stored, listed_webhook, delivery, detail]) + log
+    )
     assert receiver.requests[0].headers[name] == value
 
 
 @pytest.mark.parametrize("name", PLAIN_NAMES)
-async def test_what_opens_nothing_is_shown(developer: Client, name: str) -> None:
-    made = await create_webhook(developer, headers={name: "plain"})
-    assert made["headers"] == {name: "plain"}
+async def test_other_headers_are_shown(developer: Client, name: str) -> None:
+    webhook = await create_webhook(developer, headers={name: "plain"})
+    assert webhook["headers"] == {name: "plain"}
 
 
-async def test_a_mask_sent_back_keeps_what_is_stored(
+async def test_a_mask_keeps_the_stored_value(
     developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    sent = {"Authorization": "Bearer stored", "X-Team": "a"}
-    made = await create_webhook(developer, url=f"{receiver.url}/200", headers=sent)
+    headers = {"Authorization": "Bearer stored", "X-Team": "a"}
+    webhook = await create_webhook(developer, url=f"{receiver.url}/200", headers=headers)
     changed = await update_webhook(
-        developer, made["id"], headers={**made["headers"], "X-Team": "b", "X-More": "c"}
+        developer, webhook["id"], headers={**webhook["headers"], "X-Team": "b", "X-More": "c"}
     )
-    kept = {"Authorization": "Bearer stored", "X-Team": "b", "X-More": "c"}
-    assert changed["headers"] == {**kept, "Authorization": MASK}
-    assert (await unseal_keys(services, developer, made["id"])).headers == kept
-    await send_test_event(developer, made["id"])
+    expected = {"Authorization": "Bearer stored", "X-Team": "b", "X-More": "c"}
+    assert changed["headers"] == {**expected, "Authorization": MASK}
+    assert (await unseal_keys(services, developer, webhook["id"])).headers == expected
+    await send_test_event(developer, webhook["id"])
     assert receiver.requests[0].headers["Authorization"] == "Bearer stored"
 
 
 async def test_a_mask_for_all_headers_changes_nothing(developer: Client) -> None:
-    made = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
-    await update_webhook(developer, made["id"], headers=made["headers"])
+    webhook = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
+    await update_webhook(developer, webhook["id"], headers=webhook["headers"])
     assert await list_events(developer, "system.webhook.updated") == []
 
 
-async def test_a_mask_is_taken_whatever_the_letters_of_the_name(
-    developer: Client, services: Services
-) -> None:
-    made = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
-    await update_webhook(developer, made["id"], headers={"AUTHORIZATION": MASK})
-    kept = (await unseal_keys(services, developer, made["id"])).headers
-    assert kept == {"AUTHORIZATION": "Bearer stored"}
+async def test_a_mask_matches_the_name_in_any_case(developer: Client, services: Services) -> None:
+    webhook = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
+    await update_webhook(developer, webhook["id"], headers={"AUTHORIZATION": MASK})
+    stored = (await unseal_keys(services, developer, webhook["id"])).headers
+    assert stored == {"AUTHORIZATION": "Bearer stored"}
 
 
 async def test_a_new_value_replaces_a_masked_one(developer: Client, services: Services) -> None:
-    made = await create_webhook(developer, headers={"Authorization": "Bearer old"})
-    changed = await update_webhook(developer, made["id"], headers={"Authorization": "Bearer new"})
+    webhook = await create_webhook(developer, headers={"Authorization": "Bearer old"})
+    changed = await update_webhook(
+        developer, webhook["id"], headers={"Authorization": "Bearer new"}
+    )
     assert changed["headers"] == {"Authorization": MASK}
-    kept = (await unseal_keys(services, developer, made["id"])).headers
-    assert kept == {"Authorization": "Bearer new"}
+    stored = (await unseal_keys(services, developer, webhook["id"])).headers
+    assert stored == {"Authorization": "Bearer new"}
 
 
 @pytest.mark.parametrize("headers", [{}, None, {"X-Team": "a"}])
 async def test_a_masked_header_left_out_is_removed(
     developer: Client, services: Services, headers: dict[str, str] | None
 ) -> None:
-    made = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
-    await update_webhook(developer, made["id"], headers=headers)
-    assert (await unseal_keys(services, developer, made["id"])).headers == (headers or {})
+    webhook = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
+    await update_webhook(developer, webhook["id"], headers=headers)
+    assert (await unseal_keys(services, developer, webhook["id"])).headers == (headers or {})
 
 
 async def test_a_mask_with_nothing_stored_is_refused(developer: Client, admin: Client) -> None:
     await create_webhook(admin, headers={"X-Api-Key": "of another tenant"})
     masked: dict[str, Any] = {"headers": {"X-Api-Key": MASK}}
-    made = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
+    webhook = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
     for answer in (
         await developer.post(PATH, {**BODY, **masked}),
-        await developer.put(f"{PATH}/{made['id']}", masked),
+        await developer.put(f"{PATH}/{webhook['id']}", masked),
     ):
         error = refused(answer, 422, "validation_error")
         assert list(error["details"]) == ["headers.X-Api-Key"]
 
 
-# Another host
+# Moves to another host
 
 
-ELSEWHERE = ["https://elsewhere.test/hook", "https://example.com:8443/hook"]
+OTHER_HOSTS = ["https://elsewhere.test/hook", "https://example.com:8443/hook"]
 
 
-@pytest.mark.parametrize("url", ELSEWHERE)
+@pytest.mark.parametrize("url", OTHER_HOSTS)
 @pytest.mark.parametrize("headers", [{}, {"headers": {"authorization": MASK, "X-Team": "a"}}])
-async def test_what_is_masked_does_not_move_to_another_host(
+async def test_a_masked_header_does_not_move_to_another_host(
     developer: Client, url: str, headers: dict[str, Any]
 ) -> None:
-    sent = {"Authorization": "Bearer stored", "X-Team": "a"}
-    made = await create_webhook(developer, headers=sent)
-    answer = await developer.put(f"{PATH}/{made['id']}", {"url": url, **headers})
-    (named,) = refused(answer, 422, "validation_error")["details"]
-    assert named.lower() == "headers.authorization"
-    assert (await read_webhook(developer, made["id"]))["url"] == made["url"]
+    stored = {"Authorization": "Bearer stored", "X-Team": "a"}
+    webhook = await create_webhook(developer, headers=stored)
+    answer = await developer.put(f"{PATH}/{webhook['id']}", {"url": url, **headers})
+    (error_field,) = refused(answer, 422, "validation_error")["details"]
+    assert error_field.lower() == "headers.authorization"
+    assert (await read_webhook(developer, webhook["id"]))["url"] == webhook["url"]
 
 
 @pytest.mark.parametrize("headers", [{"Authorization": "Bearer new"}, {"X-Team": "a"}, {}, None])
-async def test_a_webhook_moves_with_headers_that_are_given_anew(
+async def test_a_webhook_can_move_to_another_host_with_new_headers(
     developer: Client, services: Services, headers: dict[str, str] | None
 ) -> None:
-    made = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
-    await update_webhook(developer, made["id"], url=ELSEWHERE[0], headers=headers)
-    assert (await unseal_keys(services, developer, made["id"])).headers == (headers or {})
+    webhook = await create_webhook(developer, headers={"Authorization": "Bearer stored"})
+    await update_webhook(developer, webhook["id"], url=OTHER_HOSTS[0], headers=headers)
+    assert (await unseal_keys(services, developer, webhook["id"])).headers == (headers or {})
 
 
-async def test_what_is_masked_stays_where_only_the_path_changes(
+async def test_a_masked_header_stays_if_only_the_path_changes(
     developer: Client, services: Services
 ) -> None:
-    sent = {"Authorization": "Bearer stored"}
-    made = await create_webhook(developer, headers=sent)
-    await update_webhook(developer, made["id"], url="https://EXAMPLE.com:443/other?q=1")
-    assert (await unseal_keys(services, developer, made["id"])).headers == sent
+    headers = {"Authorization": "Bearer stored"}
+    webhook = await create_webhook(developer, headers=headers)
+    await update_webhook(developer, webhook["id"], url="https://EXAMPLE.com:443/other?q=1")
+    assert (await unseal_keys(services, developer, webhook["id"])).headers == headers
 
 
-async def test_headers_that_open_nothing_move_along(developer: Client) -> None:
-    made = await create_webhook(developer, headers={"X-Team": "a"})
-    assert (await update_webhook(developer, made["id"], url=ELSEWHERE[0]))["headers"] == {
+async def test_headers_without_secrets_move_to_another_host(developer: Client) -> None:
+    webhook = await create_webhook(developer, headers={"X-Team": "a"})
+    assert (await update_webhook(developer, webhook["id"], url=OTHER_HOSTS[0]))["headers"] == {
         "X-Team": "a"
     }

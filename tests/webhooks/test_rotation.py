@@ -1,8 +1,6 @@
-"""A webhook's secret is rotated: for a day both sign, and a new root key changes neither."""
+"""Rotation of a webhook's secret, and of the root key that seals it."""
 
 import asyncio
-import hashlib
-import hmac
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
@@ -23,6 +21,7 @@ from app.settings import Settings
 from db import migrate
 from tests.asking import refused
 from tests.deliveries.receiver import ReceivedRequest, Receiver
+from tests.deliveries.signatures import compute_signature
 from tests.events.database import run_sql
 from tests.events.factories import create_agent
 from tests.stores import Stores
@@ -41,23 +40,18 @@ from tests.world import Client, World
 from workers.main import WorkerProcess
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-ENDED = "UPDATE webhooks SET previous_until = now() - interval '1 second' WHERE id = $1"
+_EXPIRE_PREVIOUS = "UPDATE webhooks SET previous_until = now() - interval '1 second' WHERE id = $1"
 
 
-def _signed(secret: str, got: ReceivedRequest) -> str:
-    content = got.headers["X-Service-Timestamp"].encode() + b"." + got.body
-    return "sha256=" + hmac.new(secret.encode(), content, hashlib.sha256).hexdigest()
-
-
-def _verifies(secret: str, got: ReceivedRequest) -> bool:
+def _verifies(secret: str, request: ReceivedRequest) -> bool:
     try:
-        Webhook(secret).verify(got.body, dict(got.headers))
+        Webhook(secret).verify(request.body, dict(request.headers))
     except WebhookVerificationError:
         return False
     return True
 
 
-async def _tried(client: Client, webhook_id: str, receiver: Receiver) -> ReceivedRequest:
+async def _send_test(client: Client, webhook_id: str, receiver: Receiver) -> ReceivedRequest:
     await send_test_event(client, webhook_id)
     return receiver.requests[-1]
 
@@ -76,204 +70,216 @@ async def _tried(client: Client, webhook_id: str, receiver: Receiver) -> Receive
         ("old", NOON - timedelta(days=1), ["new"]),
     ],
 )
-def test_the_secret_before_signs_until_its_time_is_over(
+def test_the_previous_secret_signs_until_it_expires(
     previous: str | None, until: datetime | None, expected: list[str]
 ) -> None:
     with clock.frozen(NOON):
         assert EndpointKeys("new", previous).signing_secrets(until) == expected
 
 
-# Over the wire
+# Through the API
 
 
-async def test_the_answer_has_a_new_secret_and_says_how_long_the_old_one_signs(
+async def test_rotating_returns_a_new_secret_and_when_the_previous_one_expires(
     developer: Client,
 ) -> None:
-    made = await create_webhook(developer, headers={"X-Team": "a"})
+    webhook = await create_webhook(developer, headers={"X-Team": "a"})
     with clock.frozen(clock.now()):
-        renewed = await rotate_secret(developer, made["id"])
+        renewed = await rotate_secret(developer, webhook["id"])
         until = clock.now() + timedelta(hours=24)
     assert set(renewed) == VIEW_KEYS | {"secret"}
     assert renewed["secret"].startswith("whsec_")
-    assert renewed["secret"] != made["secret"]
+    assert renewed["secret"] != webhook["secret"]
     assert datetime.fromisoformat(renewed["previous_secret_expires_at"]) == until
     same = VIEW_KEYS - {"previous_secret_expires_at", "updated_at"}
-    assert {name: renewed[name] for name in same} == {name: made[name] for name in same}
-    found = await read_webhook(developer, made["id"])
-    assert found["previous_secret_expires_at"] == renewed["previous_secret_expires_at"]
+    assert {name: renewed[name] for name in same} == {name: webhook[name] for name in same}
+    stored = await read_webhook(developer, webhook["id"])
+    assert stored["previous_secret_expires_at"] == renewed["previous_secret_expires_at"]
 
 
 async def test_both_secrets_sign_for_a_day(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    made = await create_webhook(developer, url=f"{receiver.url}/200")
-    renewed = await rotate_secret(developer, made["id"])
+    webhook = await create_webhook(developer, url=f"{receiver.url}/200")
+    renewed = await rotate_secret(developer, webhook["id"])
     await create_agent(developer)
-    (got,) = await receiver.wait_for(1)
-    assert got.headers["X-Service-Signature"] == _signed(renewed["secret"], got)
-    assert got.headers["X-Service-Signature-Previous"] == _signed(made["secret"], got)
-    first, second = got.headers["webhook-signature"].split(" ")
-    for secret, alone in ((renewed["secret"], first), (made["secret"], second)):
-        assert _verifies(secret, got)
-        got.headers["webhook-signature"] = alone
-        assert _verifies(secret, got)
-        got.headers["webhook-signature"] = f"{first} {second}"
+    (request,) = await receiver.wait_for(1)
+    assert request.headers["X-Service-Signature"] == compute_signature(renewed["secret"], request)
+    assert request.headers["X-Service-Signature-Previous"] == compute_signature(
+        webhook["secret"], request
+    )
+    first, second = request.headers["webhook-signature"].split(" ")
+    for secret, alone in ((renewed["secret"], first), (webhook["secret"], second)):
+        assert _verifies(secret, request)
+        request.headers["webhook-signature"] = alone
+        assert _verifies(secret, request)
+        request.headers["webhook-signature"] = f"{first} {second}"
 
 
-async def test_after_a_day_the_old_secret_signs_no_more(
+async def test_after_a_day_the_previous_secret_does_not_sign(
     developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    made = await create_webhook(developer, url=f"{receiver.url}/200")
-    renewed = await rotate_secret(developer, made["id"])
-    await run_sql(services, ENDED, made["id"])
-    got = await _tried(developer, made["id"], receiver)
-    assert "X-Service-Signature-Previous" not in got.headers
-    assert " " not in got.headers["webhook-signature"]
-    assert (_verifies(renewed["secret"], got), _verifies(made["secret"], got)) == (True, False)
-    assert (await read_webhook(developer, made["id"]))["previous_secret_expires_at"] is None
+    webhook = await create_webhook(developer, url=f"{receiver.url}/200")
+    renewed = await rotate_secret(developer, webhook["id"])
+    await run_sql(services, _EXPIRE_PREVIOUS, webhook["id"])
+    request = await _send_test(developer, webhook["id"], receiver)
+    assert "X-Service-Signature-Previous" not in request.headers
+    assert " " not in request.headers["webhook-signature"]
+    assert (_verifies(renewed["secret"], request), _verifies(webhook["secret"], request)) == (
+        True,
+        False,
+    )
+    assert (await read_webhook(developer, webhook["id"]))["previous_secret_expires_at"] is None
 
 
 async def test_of_three_secrets_the_last_two_sign(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    made = await create_webhook(developer, url=f"{receiver.url}/200")
-    second = await rotate_secret(developer, made["id"])
-    third = await rotate_secret(developer, made["id"])
-    got = await _tried(developer, made["id"], receiver)
-    assert got.headers["X-Service-Signature"] == _signed(third["secret"], got)
-    assert got.headers["X-Service-Signature-Previous"] == _signed(second["secret"], got)
-    assert [_verifies(one["secret"], got) for one in (made, second, third)] == [False, True, True]
+    webhook = await create_webhook(developer, url=f"{receiver.url}/200")
+    second = await rotate_secret(developer, webhook["id"])
+    third = await rotate_secret(developer, webhook["id"])
+    request = await _send_test(developer, webhook["id"], receiver)
+    assert request.headers["X-Service-Signature"] == compute_signature(third["secret"], request)
+    assert request.headers["X-Service-Signature-Previous"] == compute_signature(
+        second["secret"], request
+    )
+    verified = [_verifies(view["secret"], request) for view in (webhook, second, third)]
+    assert verified == [False, True, True]
     assert third["previous_secret_expires_at"] > second["previous_secret_expires_at"]
 
 
 async def test_rotating_at_the_same_time_loses_no_secret(
     developer: Client, services: Services
 ) -> None:
-    made = await create_webhook(developer)
-    both = await asyncio.gather(*(rotate_secret(developer, made["id"]) for _ in range(2)))
-    sealed = await unseal_keys(services, developer, made["id"])
-    assert {sealed.secret, sealed.previous} == {one["secret"] for one in both}
+    webhook = await create_webhook(developer)
+    rotated = await asyncio.gather(*(rotate_secret(developer, webhook["id"]) for _ in range(2)))
+    keys = await unseal_keys(services, developer, webhook["id"])
+    assert {keys.secret, keys.previous} == {view["secret"] for view in rotated}
 
 
 async def test_the_same_idempotency_key_rotates_once(developer: Client, services: Services) -> None:
-    made = await create_webhook(developer)
+    webhook = await create_webhook(developer)
     headers = {"Idempotency-Key": new_id("key")}
-    path = f"{PATH}/{made['id']}/rotate-secret"
+    path = f"{PATH}/{webhook['id']}/rotate-secret"
     answers = [await developer.post(path, headers=headers) for _ in range(2)]
     assert answers[0].json() == answers[1].json()
-    assert (await unseal_keys(services, developer, made["id"])).previous == made["secret"]
+    assert (await unseal_keys(services, developer, webhook["id"])).previous == webhook["secret"]
 
 
 async def test_an_attempt_after_the_rotation_is_signed_with_both(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     receiver.scripts["rotated"] = [500, 200]
-    made = await create_webhook(developer, url=f"{receiver.url}/script/rotated")
+    webhook = await create_webhook(developer, url=f"{receiver.url}/script/rotated")
     await create_agent(developer)
-    delivery = await wait_for_attempt(developer, made["id"])
-    renewed = await rotate_secret(developer, made["id"])
-    await developer.post(f"{PATH}/{made['id']}/executions/{delivery['id']}/redeliver")
+    delivery = await wait_for_attempt(developer, webhook["id"])
+    renewed = await rotate_secret(developer, webhook["id"])
+    await developer.post(f"{PATH}/{webhook['id']}/executions/{delivery['id']}/redeliver")
     first, second = await receiver.wait_for(2)
     assert "X-Service-Signature-Previous" not in first.headers
-    assert second.headers["X-Service-Signature"] == _signed(renewed["secret"], second)
-    assert second.headers["X-Service-Signature-Previous"] == _signed(made["secret"], second)
+    assert second.headers["X-Service-Signature"] == compute_signature(renewed["secret"], second)
+    assert second.headers["X-Service-Signature-Previous"] == compute_signature(
+        webhook["secret"], second
+    )
 
 
-async def test_the_secrets_of_others_stay(developer: Client, services: Services) -> None:
-    made, other = [await create_webhook(developer) for _ in range(2)]
-    await rotate_secret(developer, made["id"])
+async def test_the_secrets_of_other_webhooks_stay(developer: Client, services: Services) -> None:
+    webhook, other = [await create_webhook(developer) for _ in range(2)]
+    await rotate_secret(developer, webhook["id"])
     assert await unseal_keys(services, developer, other["id"]) == EndpointKeys(other["secret"])
 
 
-async def test_a_webhook_that_is_off_can_be_rotated(developer: Client) -> None:
-    made = await create_webhook(developer, active=False)
-    assert (await rotate_secret(developer, made["id"]))["active"] is False
+async def test_the_secret_of_an_inactive_webhook_can_be_rotated(developer: Client) -> None:
+    webhook = await create_webhook(developer, active=False)
+    assert (await rotate_secret(developer, webhook["id"]))["active"] is False
 
 
-async def test_a_rotation_is_told_without_any_secret(developer: Client) -> None:
-    made = await create_webhook(developer, url="https://example.com/hook?key=planted")
-    await rotate_secret(developer, made["id"])
+async def test_the_event_of_a_rotation_has_no_secret(developer: Client) -> None:
+    webhook = await create_webhook(developer, url="https://example.com/hook?key=planted")
+    await rotate_secret(developer, webhook["id"])
     (event,) = await list_events(developer, "system.webhook.updated")
     assert event["data"] == {
-        "webhook_id": made["id"],
+        "webhook_id": webhook["id"],
         "url": "https://example.com",
         "changed": ["secret"],
     }
 
 
 async def test_a_deleted_webhook_cannot_be_rotated(developer: Client) -> None:
-    made = await create_webhook(developer)
-    await developer.delete(f"{PATH}/{made['id']}")
-    answer = await developer.post(f"{PATH}/{made['id']}/rotate-secret")
+    webhook = await create_webhook(developer)
+    await developer.delete(f"{PATH}/{webhook['id']}")
+    answer = await developer.post(f"{PATH}/{webhook['id']}/rotate-secret")
     refused(answer, 404, "webhook_not_found")
 
 
 # Secrets whose root key is lost
 
 
-LOST = Keyring.parse(Keyring.generate("lost"))
+LOST_KEYRING = Keyring.parse(Keyring.generate("lost"))
 
 
-async def _lose(services: Services, client: Client, webhook_id: str) -> None:
-    sealed = endpoint_keys.seal(LOST, client.tenant_id, webhook_id, EndpointKeys("whsec_AAAA"))
+async def _seal_with_lost_key(services: Services, client: Client, webhook_id: str) -> None:
+    sealed = endpoint_keys.seal(
+        LOST_KEYRING, client.tenant_id, webhook_id, EndpointKeys("whsec_AAAA")
+    )
     sql = "UPDATE webhooks SET keys = $2 WHERE id = $1"
     await run_sql(services, sql, webhook_id, sealed)
 
 
-async def test_what_cannot_be_opened_is_told_and_not_sent_unsigned(
+async def test_a_delivery_whose_secret_cannot_be_unsealed_fails(
     developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    made = await create_webhook(developer, url=f"{receiver.url}/200")
-    await _lose(services, developer, made["id"])
-    delivery = await send_test_event(developer, made["id"])
+    webhook = await create_webhook(developer, url=f"{receiver.url}/200")
+    await _seal_with_lost_key(services, developer, webhook["id"])
+    delivery = await send_test_event(developer, webhook["id"])
     assert (delivery["status"], delivery["response_code"]) == ("failed", None)
     assert "cannot be opened" in delivery["error"]
     assert receiver.requests == []
-    assert (await read_webhook(developer, made["id"]))["headers"] == {}
+    assert (await read_webhook(developer, webhook["id"]))["headers"] == {}
 
 
-async def test_a_rotation_makes_it_work_again(
+async def test_rotating_replaces_a_secret_that_cannot_be_unsealed(
     developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
-    made = await create_webhook(developer, url=f"{receiver.url}/200")
-    await _lose(services, developer, made["id"])
-    renewed = await rotate_secret(developer, made["id"])
-    got = await _tried(developer, made["id"], receiver)
-    assert got.headers["X-Service-Signature"] == _signed(renewed["secret"], got)
-    assert _verifies(renewed["secret"], got)
+    webhook = await create_webhook(developer, url=f"{receiver.url}/200")
+    await _seal_with_lost_key(services, developer, webhook["id"])
+    renewed = await rotate_secret(developer, webhook["id"])
+    request = await _send_test(developer, webhook["id"], receiver)
+    assert request.headers["X-Service-Signature"] == compute_signature(renewed["secret"], request)
+    assert _verifies(renewed["secret"], request)
 
 
-# A new root key, as `parley keys rotate` brings it: in a database of its own
+# A new root key, as after `parley keys rotate`, in a separate database
 
 
-NEW = Keyring.generate("new")
-ONLY_NEW = Keyring.parse(NEW)
+NEW_KEY = Keyring.generate("new")
+NEW_KEYRING = Keyring.parse(NEW_KEY)
 
 
 @pytest.fixture(scope="module")
-async def own(stores: Stores) -> Settings:
+async def own_settings(stores: Stores) -> Settings:
     connection = await asyncpg.connect(stores.postgres.url("postgres"))
     await connection.execute("CREATE DATABASE webhook_keys")
     await connection.close()
-    made = msgspec.structs.replace(
+    settings = msgspec.structs.replace(
         stores.settings, database_url=stores.postgres.url("webhook_keys")
     )
-    await migrate.upgrade(made.sqlalchemy_url)
-    return made
+    await migrate.upgrade(settings.sqlalchemy_url)
+    return settings
 
 
 @pytest.fixture
-async def before(own: Settings) -> AsyncIterator[World]:
-    world = World(create_app(own))
+async def old_key_world(own_settings: Settings) -> AsyncIterator[World]:
+    world = World(create_app(own_settings))
     await bootstrap.prepare(world.services.db, world.services.keyring, "enterprise")
     yield world
     await world.services.close()
 
 
 @pytest.fixture
-async def after(own: Settings) -> AsyncIterator[World]:
-    """The same database, served by a process that knows the new key only, and its worker."""
-    settings = msgspec.structs.replace(own, master_keys=NEW)
+async def new_key_world(own_settings: Settings) -> AsyncIterator[World]:
+    """The same database with a server and a worker that have only the new key."""
+    settings = msgspec.structs.replace(own_settings, master_keys=NEW_KEY)
     world = World(create_app(settings))
     services = container.build(settings)
     process = WorkerProcess(services, ["deliveries"])
@@ -286,28 +292,30 @@ async def after(own: Settings) -> AsyncIterator[World]:
 
 
 async def test_secrets_and_headers_survive_a_new_root_key(
-    own: Settings, before: World, after: World, receiver: Receiver
+    own_settings: Settings, old_key_world: World, new_key_world: World, receiver: Receiver
 ) -> None:
-    developer = await before.user()
-    made = await create_webhook(
+    developer = await old_key_world.user()
+    webhook = await create_webhook(
         developer, url=f"{receiver.url}/200", headers={"Authorization": "Bearer kept"}
     )
-    renewed = await rotate_secret(developer, made["id"])
+    renewed = await rotate_secret(developer, webhook["id"])
     sql = "SELECT keys FROM webhooks WHERE id = $1"
-    (row,) = await run_sql(before.services, sql, made["id"])
+    (row,) = await run_sql(old_key_world.services, sql, webhook["id"])
     with pytest.raises(CannotOpen):
-        endpoint_keys.unseal(ONLY_NEW, developer.tenant_id, made["id"], row["keys"])
-    both = Keyring.parse(f"{NEW},{own.master_keys}")
-    counts = await rotation.rotate(before.services.db, both, lambda _line: None)
+        endpoint_keys.unseal(NEW_KEYRING, developer.tenant_id, webhook["id"], row["keys"])
+    both_keyring = Keyring.parse(f"{NEW_KEY},{own_settings.master_keys}")
+    counts = await rotation.rotate(old_key_world.services.db, both_keyring, lambda _line: None)
     assert counts["webhooks.keys"] == {"new": 1}
-    caller = await after.user(tenant_id=developer.tenant_id)
-    got = await _tried(caller, made["id"], receiver)
-    assert got.headers["Authorization"] == "Bearer kept"
-    assert got.headers["X-Service-Signature"] == _signed(renewed["secret"], got)
-    assert got.headers["X-Service-Signature-Previous"] == _signed(made["secret"], got)
+    caller = await new_key_world.user(tenant_id=developer.tenant_id)
+    request = await _send_test(caller, webhook["id"], receiver)
+    assert request.headers["Authorization"] == "Bearer kept"
+    assert request.headers["X-Service-Signature"] == compute_signature(renewed["secret"], request)
+    assert request.headers["X-Service-Signature-Previous"] == compute_signature(
+        webhook["secret"], request
+    )
 
 
-async def test_a_sealed_value_moved_to_another_webhook_does_not_open(
+async def test_keys_sealed_for_another_webhook_cannot_be_unsealed(
     developer: Client, services: Services
 ) -> None:
     first, second = [await create_webhook(developer) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""What the fields of a webhook may hold: the same when it is made and when it is changed."""
+"""Validation of the fields of a webhook, which is the same for create and update."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tests.webhooks.factories import (
 from tests.world import Client
 
 WRONG: list[tuple[str, Any, str]] = [
-    # Which field, what is given, what is named.
+    # The field, its value, and the key of the error.
     ("url", None, "url"),
     ("url", "", "url"),
     ("url", 7, "url"),
@@ -78,33 +78,33 @@ WRONG: list[tuple[str, Any, str]] = [
     ("headers", {"x" * 101: "a"}, "headers." + "x" * 100),
     ("headers", {"X-Team": "a", "x-team": "b"}, "headers.x-team"),
 ]
-_NAMES = [f"{field}-{number}" for number, (field, _, _) in enumerate(WRONG)]
+_WRONG_IDS = [f"{field}-{number}" for number, (field, _, _) in enumerate(WRONG)]
 
 
-@pytest.mark.parametrize(("field", "value", "named"), WRONG, ids=_NAMES)
-async def test_a_wrong_field_is_named_at_create(
-    developer: Client, field: str, value: Any, named: str
+@pytest.mark.parametrize(("field", "value", "error_field"), WRONG, ids=_WRONG_IDS)
+async def test_creating_with_a_wrong_field_names_it(
+    developer: Client, field: str, value: Any, error_field: str
 ) -> None:
     error = refused(await developer.post(PATH, {**BODY, field: value}), 422, "validation_error")
-    assert list(error["details"]) == [named]
+    assert list(error["details"]) == [error_field]
     assert (await developer.get(PATH)).json()["data"] == []
 
 
-@pytest.mark.parametrize(("field", "value", "named"), WRONG, ids=_NAMES)
-async def test_a_wrong_field_is_named_at_change_and_nothing_is_changed(
-    developer: Client, field: str, value: Any, named: str
+@pytest.mark.parametrize(("field", "value", "error_field"), WRONG, ids=_WRONG_IDS)
+async def test_updating_with_a_wrong_field_names_it_and_changes_nothing(
+    developer: Client, field: str, value: Any, error_field: str
 ) -> None:
-    made = await create_webhook(developer)
-    right = {"url": "https://example.com/other", "description": "Other", "headers": {"X-A": "b"}}
-    answer = await developer.put(f"{PATH}/{made['id']}", {**right, field: value})
-    assert list(refused(answer, 422, "validation_error")["details"]) == [named]
-    found = await read_webhook(developer, made["id"])
-    assert found == {name: value for name, value in made.items() if name != "secret"}
+    webhook = await create_webhook(developer)
+    changes = {"url": "https://example.com/other", "description": "Other", "headers": {"X-A": "b"}}
+    answer = await developer.put(f"{PATH}/{webhook['id']}", {**changes, field: value})
+    assert list(refused(answer, 422, "validation_error")["details"]) == [error_field]
+    stored = await read_webhook(developer, webhook["id"])
+    assert stored == {name: value for name, value in webhook.items() if name != "secret"}
     assert await list_events(developer, "system.webhook.updated") == []
 
 
 @pytest.mark.parametrize("missing", ["url", "events"])
-async def test_what_is_required_is_named(developer: Client, missing: str) -> None:
+async def test_a_missing_required_field_is_named(developer: Client, missing: str) -> None:
     body = {name: value for name, value in BODY.items() if name != missing}
     error = refused(await developer.post(PATH, body), 422, "validation_error")
     assert error["details"] == {missing: "is required"}
@@ -113,8 +113,8 @@ async def test_what_is_required_is_named(developer: Client, missing: str) -> Non
 async def test_every_wrong_field_is_named_at_once(developer: Client) -> None:
     body = {"url": 7, "active": "yes", "description": 1, "headers": {"A": 1}}
     error = refused(await developer.post(PATH, body), 422, "validation_error")
-    named = {"url", "events", "active", "description", "headers.A"}
-    assert set(error["details"]) == named
+    error_fields = {"url", "events", "active", "description", "headers.A"}
+    assert set(error["details"]) == error_fields
 
 
 async def test_every_unknown_event_type_is_named(developer: Client) -> None:
@@ -155,29 +155,31 @@ RIGHT: list[tuple[str, Any]] = [
     ("headers", {"x" * 100: ""}),
     ("headers", {"X-Name": "Zoë"}),
 ]
-_RIGHT_NAMES = [f"{field}-{number}" for number, (field, _) in enumerate(RIGHT)]
+_RIGHT_IDS = [f"{field}-{number}" for number, (field, _) in enumerate(RIGHT)]
 
 
-@pytest.mark.parametrize(("field", "value"), RIGHT, ids=_RIGHT_NAMES)
-async def test_a_field_may_go_to_its_bounds(developer: Client, field: str, value: Any) -> None:
-    made = await create_webhook(developer, **{field: value})
-    assert made[field] == value
-    assert (await read_webhook(developer, made["id"]))[field] == value
-
-
-@pytest.mark.parametrize(("field", "value"), RIGHT, ids=_RIGHT_NAMES)
-async def test_a_field_may_be_changed_to_its_bounds(
+@pytest.mark.parametrize(("field", "value"), RIGHT, ids=_RIGHT_IDS)
+async def test_a_webhook_can_be_created_at_the_limits(
     developer: Client, field: str, value: Any
 ) -> None:
-    made = await create_webhook(developer, headers={"X-Old": "old"})
-    assert (await update_webhook(developer, made["id"], **{field: value}))[field] == value
-    assert (await read_webhook(developer, made["id"]))[field] == value
+    webhook = await create_webhook(developer, **{field: value})
+    assert webhook[field] == value
+    assert (await read_webhook(developer, webhook["id"]))[field] == value
 
 
-@pytest.mark.parametrize(("field", "nothing"), [("description", ""), ("headers", {})])
-async def test_what_is_optional_may_be_null(developer: Client, field: str, nothing: Any) -> None:
-    made = await create_webhook(developer, **{field: None})
-    assert made[field] == nothing
-    given = {"description": "Ours", "headers": {"X-Team": "a"}}
-    await update_webhook(developer, made["id"], **given)
-    assert (await update_webhook(developer, made["id"], **{field: None}))[field] == nothing
+@pytest.mark.parametrize(("field", "value"), RIGHT, ids=_RIGHT_IDS)
+async def test_a_webhook_can_be_updated_to_the_limits(
+    developer: Client, field: str, value: Any
+) -> None:
+    webhook = await create_webhook(developer, headers={"X-Old": "old"})
+    assert (await update_webhook(developer, webhook["id"], **{field: value}))[field] == value
+    assert (await read_webhook(developer, webhook["id"]))[field] == value
+
+
+@pytest.mark.parametrize(("field", "default"), [("description", ""), ("headers", {})])
+async def test_an_optional_field_may_be_null(developer: Client, field: str, default: Any) -> None:
+    webhook = await create_webhook(developer, **{field: None})
+    assert webhook[field] == default
+    headers = {"description": "Ours", "headers": {"X-Team": "a"}}
+    await update_webhook(developer, webhook["id"], **headers)
+    assert (await update_webhook(developer, webhook["id"], **{field: None}))[field] == default

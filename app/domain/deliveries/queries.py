@@ -95,9 +95,7 @@ WITH again AS (
 
 
 def _record_sql(*, skip_locked: bool) -> str:
-    """Writes the outcomes of many attempts: work, deliveries, attempts and the endpoints' health.
-    Endpoints are locked in the order of their ids.
-    """
+    """Records attempts, deliveries, work and health; locks endpoints in the order of their ids."""
     return f"""
 WITH o AS (
     SELECT * FROM jsonb_to_recordset($1::jsonb) AS o(
