@@ -239,8 +239,8 @@ def test_a_trace_lasts_from_the_first_start_to_the_last_end(chat: TracedChat) ->
 
 def test_deliveries_have_the_correlation_id(chat: TracedChat) -> None:
     requests = [*chat.receiver.requests_to("/200/hook"), *chat.receiver.requests_to("/200/own")]
-    assert {one.json["correlation_id"] for one in requests} == {chat.correlation_id}
-    assert {one.json["id"] for one in requests} == {entry["id"] for entry in chat.entries}
+    assert {request.json["correlation_id"] for request in requests} == {chat.correlation_id}
+    assert {request.json["id"] for request in requests} == {entry["id"] for entry in chat.entries}
 
 
 async def test_the_log_can_be_filtered_by_the_correlation_id(chat: TracedChat) -> None:
@@ -357,7 +357,7 @@ async def test_a_redelivered_delivery_stays_one_span(
     (span,) = [span for span in trace["spans"] if span["kind"] == "delivery"]
     jobs = [span for span in trace["spans"] if span["name"] == "webhooks.deliver"]
     assert span["id"] == delivery["id"]
-    assert [one["parent_id"] for one in jobs] == [span["id"]] * 2
+    assert [job["parent_id"] for job in jobs] == [span["id"]] * 2
 
 
 async def test_events_caused_by_an_incoming_payload_are_in_its_trace(
