@@ -109,7 +109,7 @@ async def first_admin(db: Database, email: str, password: str, plan: str) -> Adm
     """Creates a super_admin where there is none, with a random password unless one is given."""
     if await _has_admin(db):
         return None
-    problem = passwords.problem_with(password) if password else None
+    problem = passwords.find_problem(password) if password else None
     if problem:
         raise WeakPassword(f"PARLEY_ADMIN_PASSWORD {problem}")
     admin = AdminAccount(email, password or _random_password())

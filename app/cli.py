@@ -197,7 +197,7 @@ def admin_create(address: str) -> None:
         _stop(f"{address} is not an e-mail address: {wrong}")
     asked = sys.stdin.isatty()
     password = getpass.getpass("Password: ") if asked else sys.stdin.readline().rstrip("\n")
-    problem = passwords.problem_with(password)
+    problem = passwords.find_problem(password)
     if problem:
         _stop(f"the password {problem}")
 

@@ -105,7 +105,7 @@ class World:
             await orm.flush()
             orm.add(session)
         row = {"id": user.id, "tenant_id": tenant_id, "role": role}
-        pair = sessions.pair(
+        pair = sessions.issue_token_pair(
             self.services.tokens, row, session.id, new_id("jti"), session.refresh_jti
         )
         return Client(

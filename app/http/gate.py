@@ -26,9 +26,10 @@ from app.kit.limits import Verdict
 from app.kit.redis import LuaScriptClient, ScriptFailed
 from app.kit.trace import Trace
 from app.security import sessions
+from app.security.errors import TokenInvalid
 from app.security.principal import Caller, Principal
 from app.security.sessions import Grants
-from app.security.tokens import Claims, TokenInvalid, Tokens
+from app.security.tokens import Claims, Tokens
 from app.settings import Settings
 from db.session import Database
 
@@ -226,7 +227,7 @@ class Gate:
             return None
 
     async def _recognise(self, caller: Caller, claims: Claims, grants_version: int) -> None:
-        permissions = await self._grants.of(claims.role, grants_version)
+        permissions = await self._grants.load_permissions(claims.role, grants_version)
         caller.principal = Principal(claims.sub, claims.tid, claims.role, claims.sid, permissions)
         trace.current().actor_id = claims.sub
 

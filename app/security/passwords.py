@@ -1,4 +1,4 @@
-"""Passwords: argon2id off the event loop, a bounded number at a time."""
+"""Password rules, and argon2id hashing in threads with a bounded queue."""
 
 import asyncio
 import hashlib
@@ -19,19 +19,19 @@ _hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
 _threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="argon2")
 MAX_LENGTH = 128
 MIN_LENGTH = 8
-_COMMON = 3_000
-_QUEUE_LENGTH = 128
+_COMMON_PASSWORD_COUNT = 3_000
+_MAX_QUEUE_LENGTH = 128
 _queue: set[asyncio.Future[Any]] = set()
 Result = TypeVar("Result")
 
-# Verified when the e-mail is unknown, so that both cases do the same work.
-_NOBODY = _hasher.hash("nobody has this password")
+# Verified when the e-mail is unknown, so that both cases take the same time.
+_DUMMY_HASH = _hasher.hash("nobody has this password")
 
 
-async def _in_turn(work: Callable[..., Result], *args: str) -> Result:
-    """In a thread, after those who came before; a queue that is too long turns the caller away."""
-    if len(_queue) >= _QUEUE_LENGTH:
-        raise Unavailable("Too many people are signing in at this moment; try again", 2)
+async def _run_in_thread(work: Callable[..., Result], *args: str) -> Result:
+    """Runs `work` in the hashing threads. Raises Unavailable when the queue is full."""
+    if len(_queue) >= _MAX_QUEUE_LENGTH:
+        raise Unavailable("Too many sign-ins at this moment; try again", 2)
     task = asyncio.get_running_loop().run_in_executor(_threads, work, *args)
     _queue.add(task)
     task.add_done_callback(_queue.discard)
@@ -39,33 +39,33 @@ async def _in_turn(work: Callable[..., Result], *args: str) -> Result:
 
 
 async def hash_password(password: str) -> str:
-    return await _in_turn(_hasher.hash, _composed(password))
+    return await _run_in_thread(_hasher.hash, _normalize(password))
 
 
-async def verify_password(stored: str | None, password: str) -> bool:
-    """False for a wrong password and, after the same work, for no user at all."""
-    right = await _in_turn(_verify, stored or _NOBODY, password)
-    return right and stored is not None
+async def verify_password(stored_hash: str | None, password: str) -> bool:
+    """False for a wrong password and, after the same work, for a missing hash."""
+    is_correct = await _run_in_thread(_verify, stored_hash or _DUMMY_HASH, password)
+    return is_correct and stored_hash is not None
 
 
-def _verify(stored: str, password: str) -> bool:
+def _verify(stored_hash: str, password: str) -> bool:
     try:
-        return _hasher.verify(stored, _composed(password))
+        return _hasher.verify(stored_hash, _normalize(password))
     except (VerificationError, InvalidHashError):
         return False
 
 
-def same(one: str, other: str) -> bool:
-    return _composed(one) == _composed(other)
+def are_equal(password: str, other: str) -> bool:
+    return _normalize(password) == _normalize(other)
 
 
-def _composed(password: str) -> str:
-    """Keyboards differ in how they write é; what a person typed is the same password."""
+def _normalize(password: str) -> str:
+    """Keyboards encode é differently; NFC makes the same input the same password."""
     return unicodedata.normalize("NFC", password)
 
 
-def problem_with(password: str) -> str | None:
-    """Every rule that a new password breaks, or None."""
+def find_problem(password: str) -> str | None:
+    """Returns a message with every rule that a new password breaks, or None."""
     rules = (
         (len(password) >= MIN_LENGTH, f"at least {MIN_LENGTH} characters"),
         (len(password) <= MAX_LENGTH, f"at most {MAX_LENGTH} characters"),
@@ -76,27 +76,27 @@ def problem_with(password: str) -> str | None:
     broken = [rule for holds, rule in rules if not holds]
     if broken:
         return f"must have {', '.join(broken)}"
-    if password.lower() in _common():
+    if password.lower() in _load_common_passwords():
         return "is one of the most common passwords; choose another"
     return None
 
 
 @cache
-def _common() -> frozenset[str]:
-    # Loaded when somebody first chooses a password: no process needs the lists before.
+def _load_common_passwords() -> frozenset[str]:
+    # Imported with the first new password: most processes never need the lists.
     from zxcvbn.frequency_lists import FREQUENCY_LISTS  # noqa: PLC0415
 
-    return frozenset(FREQUENCY_LISTS["passwords"][:_COMMON])
+    return frozenset(FREQUENCY_LISTS["passwords"][:_COMMON_PASSWORD_COUNT])
 
 
-async def code_hash(code: str, owner: str) -> str:
-    """A recovery code's hash. The owner salts it, so one hash is compared with all ten; a code is
-    random, so lighter work than a password's is plenty.
+async def hash_code(code: str, owner: str) -> str:
+    """Hashes a recovery code. The owner is the salt, so one hash is compared with all ten codes. A
+    code is random, so a lower cost than a password's is enough.
     """
-    return await _in_turn(_code_hash, code, owner)
+    return await _run_in_thread(_hash_code, code, owner)
 
 
-def _code_hash(code: str, owner: str) -> str:
+def _hash_code(code: str, owner: str) -> str:
     salt = hashlib.sha256(owner.encode()).digest()[:16]
     return hash_secret_raw(
         code.encode(), salt, time_cost=1, memory_cost=8 * 1024, parallelism=1, hash_len=32,

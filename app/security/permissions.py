@@ -1,11 +1,12 @@
-"""Roles, and what a permission is. Each area declares its own permissions in its `area.py`."""
+"""Roles and permissions. Each area declares its permissions in its `area.py`."""
 
 from typing import Final
 
 import msgspec
 
 ROLES: Final = ("super_admin", "tenant_admin", "agent_developer", "agent_user", "viewer")
-# Who has a permission unless super_admin changes that; administrators have all of their tenant's.
+# Default roles of a permission; super_admin can change them. tenant_admin has every permission of
+# a tenant.
 DEVELOPERS: Final = ("agent_developer",)
 USERS: Final = ("agent_developer", "agent_user")
 EVERYBODY: Final = ("agent_developer", "agent_user", "viewer")
@@ -13,12 +14,12 @@ _RANK = {role: len(ROLES) - position for position, role in enumerate(ROLES)}
 
 
 class Permission(msgspec.Struct, frozen=True):
-    """`roles` are those below tenant_admin that have it unless super_admin changes that."""
+    """`roles` are the roles below tenant_admin that have it by default."""
 
     key: str
     description: str
     roles: tuple[str, ...] = ()
-    # It reaches beyond any tenant, so that no role that lives in one can have it.
+    # Acts on the whole instance, so that only super_admin has it.
     instance_wide: bool = False
 
     @property
@@ -33,6 +34,6 @@ class Permission(msgspec.Struct, frozen=True):
         return role == "tenant_admin" or role in self.roles
 
 
-def outranks(role: str, other: str) -> bool:
-    """True when `other` stands above `role`: nobody grants, takes or changes what is above."""
+def is_outranked_by(role: str, other: str) -> bool:
+    """True when `other` is above `role`."""
     return _RANK[other] > _RANK[role]

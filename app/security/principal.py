@@ -1,4 +1,4 @@
-"""Who is calling."""
+"""The authenticated caller of a request."""
 
 import msgspec
 
@@ -14,6 +14,7 @@ class Principal(msgspec.Struct, frozen=True):
     role: str
     session_id: str
     permissions: frozenset[str]
+    # The tenant that super_admin selected with X-Tenant-ID.
     narrowed_to: str | None = None
 
     @property
@@ -22,14 +23,14 @@ class Principal(msgspec.Struct, frozen=True):
 
     @property
     def scope(self) -> Scope:
-        """Whose rows this caller reaches."""
+        """The tenant, or all tenants, whose rows this caller can access."""
         if self.is_super_admin:
             return self.narrowed_to or ALL_TENANTS
         return self.tenant_id
 
     @property
     def home(self) -> str:
-        """The tenant that what this caller creates belongs to."""
+        """The tenant that owns the resources this caller creates."""
         return self.narrowed_to or self.tenant_id
 
     def may(self, permission: str) -> bool:
@@ -44,11 +45,11 @@ class Principal(msgspec.Struct, frozen=True):
 
 
 class Caller(msgspec.Struct):
-    """What the gate found out about a request before any handler ran."""
+    """The gate's information about a request, set before any handler runs."""
 
-    # What is limited together: an address, or the network that one customer holds.
+    # The rate-limited unit: an IPv4 address, or the network of an IPv6 customer.
     address: str
     principal: Principal | None = None
     problem: str = "Sign in first: send an access token as 'Authorization: Bearer …'"
-    # Where the request came from, exactly.
+    # The full network address of the client.
     source: str = "unknown"

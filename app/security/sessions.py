@@ -1,7 +1,7 @@
-"""Live sessions and role grants. Postgres is the truth; Redis holds copies for at most a minute.
+"""Active sessions and role grants. Postgres is authoritative; Redis caches them for a minute.
 
-A copy is only ever written where none is (`NX`), and the end of a session overwrites it with a
-mark, so that a slow reader cannot bring an ended session back.
+A cache entry is only written where none exists (`NX`), and the end of a session overwrites it with
+ENDED, so that a slow reader cannot restore an ended session.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ CACHE_SECONDS = 60
 ENDED = "ended"
 GRANTS_KEY = "parley:grants"
 GRANTS_VERSION = "grants_version"
-_RAISE = """
+_SET_IF_GREATER = """
 if (tonumber(redis.call('get', KEYS[1])) or -1) <= tonumber(ARGV[1]) then
   redis.call('set', KEYS[1], ARGV[1], 'ex', ARGV[2])
 end
 """
-_BACKGROUND: set[asyncio.Task[None]] = set()
+_background_tasks: set[asyncio.Task[None]] = set()
 
 
 def session_key(session_id: str) -> str:
@@ -40,7 +40,7 @@ def plan_key(tenant_id: str) -> str:
 
 
 class SessionStatus(msgspec.Struct, frozen=True):
-    """A session as Postgres has it at this moment."""
+    """The current state of a session in Postgres."""
 
     is_live: bool
     grants_version: int
@@ -73,10 +73,10 @@ WHERE u.tenant_id = $1 AND s.id = $2
 
 
 async def require_active_session(tx: Tx, principal: Principal) -> None:
-    """What the gate saw of the caller holds now, too.
+    """Raises Unauthorized when the session ended or the role changed since the gate's check.
 
-    Asked under the lock of whatever could have changed it: somebody who was just demoted must not
-    undo that with a request that was already on its way.
+    Called under the lock of the rows that could have changed it: a user who was just demoted must
+    not undo that with a request that is already running.
     """
     tenant_id = principal.tenant_id
     if not await fast.value(tx, tenant_id, _IS_UNCHANGED, principal.session_id, principal.role):
@@ -90,7 +90,7 @@ async def tenant_exists(db: Database, tenant_id: str) -> bool:
 
 
 class SessionCache:
-    """Keeps the copies true when their source changes. Called after the commit."""
+    """Updates the cache entries in Redis. Called after the commit of the change."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
@@ -102,41 +102,41 @@ class SessionCache:
         await self._set({plan_key(tenant_id): limits_argument})
 
     async def change_grants(self, version: int) -> None:
-        await self._set({GRANTS_KEY: str(version)}, rising=True)
+        await self._set({GRANTS_KEY: str(version)}, only_if_greater=True)
 
-    async def _set(self, values: dict[str, str], *, rising: bool = False) -> None:
+    async def _set(self, values: dict[str, str], *, only_if_greater: bool = False) -> None:
         try:
-            await self._write(values, rising=rising)
+            await self._write(values, only_if_greater=only_if_greater)
         except (RedisError, OSError, TimeoutError):
-            # Redis is away, so nobody reads copies now; mend them before they could come back.
-            task = asyncio.create_task(self._write_later(values, rising=rising))
-            _BACKGROUND.add(task)
-            task.add_done_callback(_BACKGROUND.discard)
+            # Redis is unavailable: no entry is read now, but update them before old ones are read.
+            task = asyncio.create_task(self._write_later(values, only_if_greater=only_if_greater))
+            _background_tasks.add(task)
+            task.add_done_callback(_background_tasks.discard)
 
-    async def _write(self, values: dict[str, str], *, rising: bool) -> None:
+    async def _write(self, values: dict[str, str], *, only_if_greater: bool) -> None:
         async with asyncio.timeout(1):
             pipe = self._redis.pipeline(transaction=False)
             for key, value in values.items():
-                if rising:
-                    # Two changes at once may arrive here in the other order.
-                    pipe.eval(_RAISE, 1, key, value, CACHE_SECONDS)
+                if only_if_greater:
+                    # Two concurrent changes may arrive here in reverse order.
+                    pipe.eval(_SET_IF_GREATER, 1, key, value, CACHE_SECONDS)
                 else:
                     pipe.set(key, value, ex=CACHE_SECONDS)
             await pipe.execute()
 
-    async def _write_later(self, values: dict[str, str], *, rising: bool) -> None:
+    async def _write_later(self, values: dict[str, str], *, only_if_greater: bool) -> None:
         for _ in range(CACHE_SECONDS * 4):
             await asyncio.sleep(0.25)
             try:
-                await self._write(values, rising=rising)
+                await self._write(values, only_if_greater=only_if_greater)
             except (RedisError, OSError, TimeoutError):
                 continue
             return
-        log.warning("copies left to expire", keys=len(values))
+        log.warning("cache entries were not updated and will expire", keys=len(values))
 
 
 class Grants:
-    """Each role's permissions, reloaded when a request brings a newer version."""
+    """The permissions of each role, reloaded when a request carries a newer version."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -144,7 +144,7 @@ class Grants:
         self._by_role: dict[str, frozenset[str]] = {}
         self._lock = asyncio.Lock()
 
-    async def of(self, role: str, version: int) -> frozenset[str]:
+    async def load_permissions(self, role: str, version: int) -> frozenset[str]:
         if version > self._version:
             async with self._lock:
                 if version > self._version:
@@ -153,7 +153,7 @@ class Grants:
 
     async def _load(self) -> None:
         async with self._db.tx(ALL_TENANTS) as tx:
-            version = await grants_version(tx)
+            version = await read_grants_version(tx)
             rows = await (await tx.raw()).fetch("SELECT role, permission FROM role_grants")
         by_role: dict[str, set[str]] = {}
         for row in rows:
@@ -162,14 +162,14 @@ class Grants:
         self._version = version
 
 
-async def grants_version(tx: Tx) -> int:
+async def read_grants_version(tx: Tx) -> int:
     raw = await tx.raw()
-    found = await raw.fetchval("SELECT number FROM instance_state WHERE key = $1", GRANTS_VERSION)
-    return int(found or 0)
+    number = await raw.fetchval("SELECT number FROM instance_state WHERE key = $1", GRANTS_VERSION)
+    return int(number or 0)
 
 
 async def bump_grants(tx: Tx) -> int:
-    """A new version of the grants, so that every process reloads them at its next request."""
+    """Increments the version of the grants: every process reloads them at its next request."""
     raw = await tx.raw()
     version: int = await raw.fetchval(
         "INSERT INTO instance_state AS s (key, number) VALUES ($1, 1) "

@@ -1,8 +1,8 @@
-"""Guessing costs time: whoever fails too often under a rule waits, longer each time.
+"""Throttling of guesses: after too many failures under a rule, each attempt must wait longer.
 
-Failures are rows, so that neither a flushed Redis nor another web process forgets them. An attempt
-is judged when its outcome is known, under a lock on the count: of fifty guesses sent at once only
-the first few are judged at all, and the others learn nothing, right or wrong.
+Failures are rows in Postgres, so that they outlive Redis and are shared by all web processes. An
+attempt is recorded when its outcome is known, under a lock on the count: of fifty concurrent
+guesses only the first few get a result, and the others get 429, correct or not.
 """
 
 import hashlib
@@ -20,27 +20,29 @@ MINUTE, DAY = 60, 86400
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """`free` failures within `window` seconds of the first; then each costs the next of `waits`."""
+    """From failure number `limit` within `window_seconds` on, each failure blocks for the next of
+    `waits`, in seconds.
+    """
 
     name: str
-    free: int
-    window: int
+    limit: int
+    window_seconds: int
     waits: tuple[int, ...]
     cleared_by_success: bool = False
 
 
-_GROWING = (15, 30, 60, 120, 240, 480, 900)
+_GROWING_WAITS = (15, 30, 60, 120, 240, 480, 900)
 
-SIGN_IN = Rule("sign_in", 5, DAY, _GROWING, cleared_by_success=True)
+SIGN_IN = Rule("sign_in", 5, DAY, _GROWING_WAITS, cleared_by_success=True)
 SIGN_IN_ADDRESS = Rule("sign_in_address", 50, 15 * MINUTE, (15 * MINUTE,))
-CODE = Rule("code", 5, DAY, _GROWING, cleared_by_success=True)
+CODE = Rule("code", 5, DAY, _GROWING_WAITS, cleared_by_success=True)
 CODE_ADDRESS = Rule("code_address", 50, 15 * MINUTE, (15 * MINUTE,))
-PASSWORD = Rule("password", 5, DAY, _GROWING, cleared_by_success=True)
+PASSWORD = Rule("password", 5, DAY, _GROWING_WAITS, cleared_by_success=True)
 MAIL = Rule("mail", 5, 15 * MINUTE, (15 * MINUTE,))
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """Who is counted under a rule: an account or an address."""
+    """An account or a network address whose failures a rule counts."""
 
     rule: Rule
     name: str
@@ -50,88 +52,95 @@ class Subject(msgspec.Struct, frozen=True):
         return hashlib.sha256(msgspec.json.encode([self.rule.name, self.name])).hexdigest()
 
 
-class Count(msgspec.Struct, frozen=True):
+class FailureCount(msgspec.Struct, frozen=True):
     failures: int
     since: datetime
     blocked_until: datetime | None = None
 
-    def wait(self, now: datetime) -> int:
-        """Whole seconds left to wait."""
+    def wait_seconds(self, now: datetime) -> int:
+        """Returns the whole seconds left to wait."""
         if self.blocked_until is None or self.blocked_until <= now:
             return 0
         return math.ceil((self.blocked_until - now).total_seconds())
 
 
-def after_failure(rule: Rule, count: Count, now: datetime) -> Count:
-    fresh = now - count.since >= timedelta(seconds=rule.window)
-    failures, since = (1, now) if fresh else (count.failures + 1, count.since)
-    beyond = failures - rule.free
-    if beyond < 0:
-        return Count(failures, since)
-    wait = rule.waits[min(beyond, len(rule.waits) - 1)]
-    return Count(failures, since, now + timedelta(seconds=wait))
+def add_failure(rule: Rule, count: FailureCount, now: datetime) -> FailureCount:
+    is_expired = now - count.since >= timedelta(seconds=rule.window_seconds)
+    failures, since = (1, now) if is_expired else (count.failures + 1, count.since)
+    excess = failures - rule.limit
+    if excess < 0:
+        return FailureCount(failures, since)
+    wait = rule.waits[min(excess, len(rule.waits) - 1)]
+    return FailureCount(failures, since, now + timedelta(seconds=wait))
 
 
-class Judgement(msgspec.Struct, frozen=True):
-    """`tripped` is set by the failure that starts a wait. With a `problem` nothing was judged or
-    counted; it is for the caller to raise.
+class AttemptResult(msgspec.Struct, frozen=True):
+    """`starts_block` is true for a failure that starts a wait. With a `problem` nothing was
+    recorded, and the caller raises it.
     """
 
     passed: bool = False
-    tripped: bool = False
+    starts_block: bool = False
     problem: RateLimited | None = None
 
 
 async def refuse_blocked(tx: Tx, subjects: Sequence[Subject]) -> None:
-    """Before any costly work: 429 for who must still wait."""
-    problem = _problem(subjects, await _read(tx, subjects, _READ), clock.now())
+    """Raises RateLimited for a subject that must wait. Called before any costly work."""
+    problem = _find_block(subjects, await _read(tx, subjects, _READ), clock.now())
     if problem is not None:
         raise problem
 
 
-async def judge(tx: Tx, subjects: Sequence[Subject], *, right: bool) -> Judgement:
-    """Count a failure, or let a success clear its account; neither while one must wait."""
+async def record_attempt(tx: Tx, subjects: Sequence[Subject], *, succeeded: bool) -> AttemptResult:
+    """Counts a failure, or clears the failures on success; neither while a subject must wait."""
     now = clock.now()
-    counts = await (_read(tx, subjects, _LOCK) if right else _read(tx, subjects, _BEGIN, now))
-    problem = _problem(subjects, counts, now)
+    sql, args = (_LOCK, ()) if succeeded else (_LOCK_OR_INSERT, (now,))
+    counts = await _read(tx, subjects, sql, *args)
+    problem = _find_block(subjects, counts, now)
     if problem is not None:
-        return Judgement(problem=problem)
-    if right:
-        # Only what is locked here: a count that began since is somebody else's to change.
-        await forget(tx, [s for s in subjects if s.rule.cleared_by_success and s.id in counts])
-        return Judgement(passed=True)
-    after = {
-        subject.id: after_failure(subject.rule, counts[subject.id], now) for subject in subjects
+        return AttemptResult(problem=problem)
+    if succeeded:
+        # Only the locked rows: a row inserted since then belongs to another attempt.
+        await clear_failures(
+            tx, [s for s in subjects if s.rule.cleared_by_success and s.id in counts]
+        )
+        return AttemptResult(passed=True)
+    new_counts = {
+        subject.id: add_failure(subject.rule, counts[subject.id], now) for subject in subjects
     }
-    await _store(tx, after)
-    return Judgement(tripped=after[subjects[0].id].wait(now) > 0)
+    await _store(tx, new_counts)
+    return AttemptResult(starts_block=new_counts[subjects[0].id].wait_seconds(now) > 0)
 
 
-async def forget(tx: Tx, subjects: Iterable[Subject]) -> None:
+async def clear_failures(tx: Tx, subjects: Iterable[Subject]) -> None:
     ids = [subject.id for subject in subjects]
     await (await tx.raw()).execute("DELETE FROM attempts WHERE id = ANY($1)", ids)
 
 
-def _problem(
-    subjects: Sequence[Subject], counts: dict[str, Count], now: datetime
+def _find_block(
+    subjects: Sequence[Subject], counts: dict[str, FailureCount], now: datetime
 ) -> RateLimited | None:
-    waits = [(counts[item.id].wait(now), item.rule) for item in subjects if item.id in counts]
+    waits = [(counts[s.id].wait_seconds(now), s.rule) for s in subjects if s.id in counts]
     seconds, rule = max(waits, key=lambda pair: pair[0], default=(0, None))
     if not seconds or rule is None:
         return None
     return RateLimited(
         f"Too many failed attempts. Try again in {seconds} seconds",
-        details={"limit": rule.free, "window": rule.window, "retry_after": seconds},
+        details={
+            "limit": rule.limit,
+            "window": rule.window_seconds,
+            "retry_after": seconds,
+        },
         headers={"Retry-After": str(seconds)},
     )
 
 
-# Rows are locked in the order of their ids, so that two attempts never wait for each other.
+# Rows are locked in the order of their ids, so that two attempts cannot deadlock.
 _READ = """
 SELECT id, failures, since, blocked_until FROM attempts WHERE id = ANY($1) ORDER BY id
 """
 _LOCK = _READ + " FOR UPDATE"
-_BEGIN = """
+_LOCK_OR_INSERT = """
 INSERT INTO attempts AS a (id, since) SELECT id, $2 FROM unnest($1::text[]) AS id ORDER BY id
 ON CONFLICT (id) DO UPDATE SET failures = a.failures
 RETURNING id, failures, since, blocked_until
@@ -139,12 +148,16 @@ RETURNING id, failures, since, blocked_until
 _STORE = "UPDATE attempts SET failures = $2, since = $3, blocked_until = $4 WHERE id = $1"
 
 
-async def _read(tx: Tx, subjects: Sequence[Subject], sql: str, *more: object) -> dict[str, Count]:
-    rows = await (await tx.raw()).fetch(sql, [subject.id for subject in subjects], *more)
-    return {row["id"]: Count(row["failures"], row["since"], row["blocked_until"]) for row in rows}
+async def _read(
+    tx: Tx, subjects: Sequence[Subject], sql: str, *args: object
+) -> dict[str, FailureCount]:
+    rows = await (await tx.raw()).fetch(sql, [subject.id for subject in subjects], *args)
+    return {
+        row["id"]: FailureCount(row["failures"], row["since"], row["blocked_until"]) for row in rows
+    }
 
 
-async def _store(tx: Tx, counts: dict[str, Count]) -> None:
+async def _store(tx: Tx, counts: dict[str, FailureCount]) -> None:
     await (await tx.raw()).executemany(
         _STORE,
         [(key, count.failures, count.since, count.blocked_until) for key, count in counts.items()],

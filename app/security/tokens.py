@@ -1,4 +1,6 @@
-"""Access and refresh tokens: JWTs signed with a key derived from the root key, named by its kid."""
+"""Access and refresh tokens: JWTs signed with a key derived from a root key. The `kid` header
+names the root key.
+"""
 
 import hashlib
 import secrets
@@ -9,6 +11,7 @@ import msgspec
 
 from app.kit import clock
 from app.kit.crypto import CannotOpen, Keyring
+from app.security.errors import TokenInvalid
 
 ACCESS_SECONDS = 15 * 60
 REFRESH_SECONDS = 7 * 24 * 3600
@@ -17,10 +20,6 @@ _CACHE_SIZE = 20_000
 _MAX_TOKEN_CHARS = 4096
 
 TokenType = Literal["access", "refresh"]
-
-
-class TokenInvalid(ValueError):
-    """The message is for the caller and says nothing about keys."""
 
 
 class Claims(msgspec.Struct, frozen=True):
@@ -41,14 +40,14 @@ class Tokens:
     def issue(
         self, typ: TokenType, seconds: int, at: float | None = None, /, *, jti: str, **claims: str
     ) -> str:
-        """The same claims at the same moment give the very same token."""
+        """Signs a token. The same claims at the same time give the same token."""
         now = int(clock.epoch() if at is None else at)
         payload = {**claims, "jti": jti, "typ": typ, "iat": now, "exp": now + seconds}
         kid = self._keyring.active
         return jwt.encode(payload, self._key(kid), algorithm=_ALGORITHM, headers={"kid": kid})
 
     def verify(self, token: str, typ: TokenType) -> Claims:
-        """The claims of a token that we signed, of this type, not expired."""
+        """Returns the claims. Raises TokenInvalid for a bad signature, another type or expiry."""
         digest = hashlib.sha256(token.encode()).digest()
         claims = self._cache.get(digest)
         if claims is None:
@@ -87,9 +86,9 @@ class Tokens:
 
 
 def new_secret() -> str:
-    """A token that we mail or show once; only its hash is stored."""
+    """Returns a random token that is mailed or shown once; only its hash is stored."""
     return secrets.token_urlsafe(32)
 
 
-def secret_hash(token: str) -> str:
+def hash_secret(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()

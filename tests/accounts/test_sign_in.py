@@ -16,7 +16,7 @@ import msgspec
 import pyotp
 import pytest
 
-from app.domain.accounts import one_time
+from app.domain.accounts import one_time_tokens
 from app.domain.mfa import codes
 from app.kit import clock
 from app.kit.ids import new_id
@@ -90,7 +90,7 @@ async def _count_failures(services: Services, rule: Rule, name: str, times: int)
     """As if somebody had guessed wrong, without the work of hashing."""
     async with services.db.tx(ALL_TENANTS) as tx:
         for _ in range(times):
-            await throttle.judge(tx, [Subject(rule, name)], right=False)
+            await throttle.record_attempt(tx, [Subject(rule, name)], succeeded=False)
 
 
 def _later(moment: datetime, seconds: float) -> datetime:
@@ -1134,7 +1134,7 @@ async def test_the_mfa_token_is_stored_hashed(
 ) -> None:
     token = await _mfa_token(anonymous, guarded.user.email)
     sql = "SELECT token_hash FROM one_time_tokens WHERE user_id = $1 AND purpose = 'mfa'"
-    assert await _fetch(services, sql, guarded.user.user_id) == [(tokens.secret_hash(token),)]
+    assert await _fetch(services, sql, guarded.user.user_id) == [(tokens.hash_secret(token),)]
 
 
 async def test_the_mfa_token_is_no_access_token(anonymous: Client, guarded: Guarded) -> None:
@@ -1219,7 +1219,7 @@ async def test_nothing_else_serves_as_an_mfa_token(
     others = {
         "access": guarded.user.token,
         "refresh": guarded.user.refresh_token,
-        "hash": tokens.secret_hash(token),
+        "hash": tokens.hash_secret(token),
     }
     assert (await _verify(anonymous, others[kind], guarded.code())).status_code == 401
 
@@ -1295,8 +1295,8 @@ async def test_an_mfa_token_is_void_after_a_reset_of_the_password(
 ) -> None:
     token = await _mfa_token(anonymous, guarded.user.email)
     async with services.db.tx(ALL_TENANTS) as tx:
-        mailed = await one_time.make(
-            tx, one_time.RESET_PASSWORD, guarded.user.tenant_id, guarded.user.user_id
+        mailed = await one_time_tokens.create_token(
+            tx, one_time_tokens.RESET_PASSWORD, guarded.user.tenant_id, guarded.user.user_id
         )
     body = {"token": mailed, "new_password": NEW_PASSWORD}
     assert (await anonymous.post("/auth/reset-password", body)).status_code == 200
@@ -1375,7 +1375,9 @@ async def _mfa_tokens(services: Services, guarded: Guarded, number: int) -> list
     user = guarded.user
     async with services.db.tx(ALL_TENANTS) as tx:
         return [
-            await one_time.make(tx, one_time.MFA, user.tenant_id, user.user_id)
+            await one_time_tokens.create_token(
+                tx, one_time_tokens.MFA, user.tenant_id, user.user_id
+            )
             for _ in range(number)
         ]
 

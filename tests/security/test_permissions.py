@@ -12,7 +12,7 @@ from litestar.routes import HTTPRoute
 from app import bootstrap
 from app.areas import AREAS
 from app.kit.ids import new_id
-from app.security.permissions import ROLES, outranks
+from app.security.permissions import ROLES, is_outranked_by
 from app.security.sessions import bump_grants
 from app.services import Services
 from db.models import RoleGrant
@@ -97,11 +97,11 @@ async def test_a_new_instance_is_seeded_with_the_default_grants(services: Servic
 
 @pytest.mark.parametrize("role", ROLES)
 def test_no_role_stands_above_itself(role: str) -> None:
-    assert not outranks(role, role)
+    assert not is_outranked_by(role, role)
 
 
 def test_each_role_stands_below_those_listed_before_it() -> None:
-    above = [(low, high) for low in ROLES for high in ROLES if outranks(low, high)]
+    above = [(low, high) for low in ROLES for high in ROLES if is_outranked_by(low, high)]
     assert set(above) == {(low, high) for place, low in enumerate(ROLES) for high in ROLES[:place]}
 
 

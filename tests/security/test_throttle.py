@@ -12,7 +12,7 @@ from app.kit import clock
 from app.kit.errors import RateLimited
 from app.kit.ids import new_id
 from app.security import throttle
-from app.security.throttle import Count, Judgement, Rule, Subject, after_failure
+from app.security.throttle import AttemptResult, FailureCount, Rule, Subject, add_failure
 from app.services import Services
 from db.session import ALL_TENANTS
 
@@ -52,17 +52,17 @@ def _numbered(rule: Rule, gaps: Sequence[int]) -> list[tuple[datetime, int, date
     number = 0
     for gap in gaps:
         now += timedelta(seconds=gap)
-        if number == 0 or (now - since).total_seconds() >= rule.window:
+        if number == 0 or (now - since).total_seconds() >= rule.window_seconds:
             number, since = 0, now
         number += 1
         found.append((now, number, since))
     return found
 
 
-def _counted(rule: Rule, moments: Sequence[datetime]) -> list[Count]:
-    counts = [Count(0, moments[0])]
+def _counted(rule: Rule, moments: Sequence[datetime]) -> list[FailureCount]:
+    counts = [FailureCount(0, moments[0])]
     for now in moments:
-        counts.append(after_failure(rule, counts[-1], now))
+        counts.append(add_failure(rule, counts[-1], now))
     return counts[1:]
 
 
@@ -84,43 +84,43 @@ def test_from_the_last_free_failure_on_each_costs_the_next_wait(
         _numbered(rule, gaps),
         strict=True,
     ):
-        costs = [0] * (rule.free - 1) + list(rule.waits)
-        assert count.wait(now) == costs[min(number, len(costs)) - 1]
+        costs = [0] * (rule.limit - 1) + list(rule.waits)
+        assert count.wait_seconds(now) == costs[min(number, len(costs)) - 1]
 
 
 def test_the_waits_of_a_rule_are_taken_one_by_one_and_the_last_is_kept() -> None:
     counts = _counted(ACCOUNT, [NOON] * 7)
-    assert [count.wait(NOON) for count in counts] == [0, 0, 10, 20, 40, 40, 40]
+    assert [count.wait_seconds(NOON) for count in counts] == [0, 0, 10, 20, 40, 40, 40]
 
 
 def test_a_failure_after_the_window_is_the_first_of_the_next() -> None:
-    assert after_failure(ACCOUNT, Count(9, NOON), _later(100)) == Count(1, _later(100))
+    assert add_failure(ACCOUNT, FailureCount(9, NOON), _later(100)) == FailureCount(1, _later(100))
 
 
 def test_a_failure_at_the_very_end_of_the_window_still_counts() -> None:
-    assert after_failure(ACCOUNT, Count(1, NOON), _later(99.999)) == Count(2, NOON)
+    assert add_failure(ACCOUNT, FailureCount(1, NOON), _later(99.999)) == FailureCount(2, NOON)
 
 
 @given(left=st.integers(1, 10**9))
 def test_a_wait_is_the_least_number_of_whole_seconds_that_is_enough(left: int) -> None:
     rest = timedelta(microseconds=left)
-    wait = timedelta(seconds=Count(3, NOON, NOON + rest).wait(NOON))
+    wait = timedelta(seconds=FailureCount(3, NOON, NOON + rest).wait_seconds(NOON))
     assert wait - timedelta(seconds=1) < rest <= wait
 
 
 @given(past=st.integers(0, 10**9))
 def test_a_wait_that_is_over_is_nothing(past: int) -> None:
-    assert Count(3, NOON, NOON - timedelta(microseconds=past)).wait(NOON) == 0
+    assert FailureCount(3, NOON, NOON - timedelta(microseconds=past)).wait_seconds(NOON) == 0
 
 
 def test_who_was_never_blocked_waits_for_nothing() -> None:
-    assert Count(2, NOON).wait(NOON) == 0
+    assert FailureCount(2, NOON).wait_seconds(NOON) == 0
 
 
 @given(rule=RULES, failures=st.integers(0, 20))
 def test_who_waits_as_told_is_not_made_to_wait_again(rule: Rule, failures: int) -> None:
-    count = after_failure(rule, Count(failures, NOON), NOON)
-    assert count.wait(_later(count.wait(NOON))) == 0
+    count = add_failure(rule, FailureCount(failures, NOON), NOON)
+    assert count.wait_seconds(_later(count.wait_seconds(NOON))) == 0
 
 
 # The rules in use
@@ -128,7 +128,7 @@ def test_who_waits_as_told_is_not_made_to_wait_again(rule: Rule, failures: int) 
 
 @pytest.mark.parametrize("rule", [throttle.SIGN_IN, throttle.CODE, throttle.PASSWORD])
 def test_an_account_has_five_failures_before_it_waits(rule: Rule) -> None:
-    waits = [count.wait(NOON) for count in _counted(rule, [NOON] * 5)]
+    waits = [count.wait_seconds(NOON) for count in _counted(rule, [NOON] * 5)]
     assert [wait > 0 for wait in waits] == [False, False, False, False, True]
 
 
@@ -139,7 +139,7 @@ def test_an_accounts_waits_grow(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", [throttle.SIGN_IN_ADDRESS, throttle.CODE_ADDRESS])
 def test_an_address_has_fifty_failures_in_fifteen_minutes(rule: Rule) -> None:
-    assert (rule.free, rule.window) == (50, 900)
+    assert (rule.limit, rule.window_seconds) == (50, 900)
 
 
 @pytest.mark.parametrize("rule", REAL_RULES, ids=lambda rule: rule.name)
@@ -167,12 +167,12 @@ def _address(rule: Rule = ADDRESS) -> Subject:
     return Subject(rule, new_id("where"))
 
 
-async def _judge(services: Services, *subjects: Subject, right: bool = False) -> Judgement:
+async def _judge(services: Services, *subjects: Subject, right: bool = False) -> AttemptResult:
     async with services.db.tx(ALL_TENANTS) as tx:
-        return await throttle.judge(tx, subjects, right=right)
+        return await throttle.record_attempt(tx, subjects, succeeded=right)
 
 
-async def _fail(services: Services, *subjects: Subject, times: int) -> list[Judgement]:
+async def _fail(services: Services, *subjects: Subject, times: int) -> list[AttemptResult]:
     return [await _judge(services, *subjects) for _ in range(times)]
 
 
@@ -198,7 +198,7 @@ async def test_who_never_failed_is_not_refused(services: Services) -> None:
 
 
 async def test_a_right_attempt_of_who_never_failed_passes(services: Services) -> None:
-    assert await _judge(services, _account(), _address(), right=True) == Judgement(passed=True)
+    assert await _judge(services, _account(), _address(), right=True) == AttemptResult(passed=True)
 
 
 async def test_a_right_attempt_of_who_never_failed_leaves_nothing_behind(
@@ -223,7 +223,7 @@ async def test_failures_before_the_last_free_one_refuse_nobody(services: Service
 
 async def test_the_last_free_failure_starts_a_wait_and_says_so(services: Services) -> None:
     judged = await _fail(services, _account(), times=3)
-    assert [judgement.tripped for judgement in judged] == [False, False, True]
+    assert [attempt.starts_block for attempt in judged] == [False, False, True]
 
 
 async def test_the_failure_that_starts_a_wait_is_itself_still_judged(services: Services) -> None:
@@ -247,9 +247,9 @@ async def test_an_attempt_while_one_must_wait_is_not_judged(
     subject = _account()
     with clock.frozen(NOON):
         await _fail(services, subject, times=3)
-        judgement = await _judge(services, subject, right=right)
-    assert (judgement.passed, judgement.tripped) == (False, False)
-    assert judgement.problem is not None
+        attempt = await _judge(services, subject, right=right)
+    assert (attempt.passed, attempt.starts_block) == (False, False)
+    assert attempt.problem is not None
 
 
 @pytest.mark.parametrize("right", [False, True])
@@ -277,8 +277,8 @@ async def test_a_wait_of_the_address_alone_refuses_every_account(services: Servi
     address = _address()
     with clock.frozen(NOON):
         await _fail(services, address, times=5)
-        judgement = await _judge(services, _account(), address, right=True)
-    assert judgement.problem is not None
+        attempt = await _judge(services, _account(), address, right=True)
+    assert attempt.problem is not None
 
 
 async def test_the_refusal_tells_the_seconds_in_words_and_as_a_header(services: Services) -> None:
@@ -299,9 +299,9 @@ async def test_after_the_wait_the_next_failure_is_judged_and_waits_longer(
     with clock.frozen(NOON):
         await _fail(services, subject, times=3)
     with clock.frozen(_later(10)):
-        judgement = await _judge(services, subject)
+        attempt = await _judge(services, subject)
         problem = await _blocked(services, subject)
-    assert judgement == Judgement(tripped=True)
+    assert attempt == AttemptResult(starts_block=True)
     assert problem is not None
     assert problem.headers == {"Retry-After": "20"}
 
@@ -334,7 +334,7 @@ async def test_what_is_outside_the_window_is_forgotten(services: Services) -> No
         await _fail(services, subject, times=2)
     with clock.frozen(_later(100)):
         judged = await _fail(services, subject, times=2)
-    assert [judgement.tripped for judgement in judged] == [False, False]
+    assert [attempt.starts_block for attempt in judged] == [False, False]
 
 
 async def test_forgetting_ends_a_wait(services: Services) -> None:
@@ -342,7 +342,7 @@ async def test_forgetting_ends_a_wait(services: Services) -> None:
     with clock.frozen(NOON):
         await _fail(services, subject, times=3)
         async with services.db.tx(ALL_TENANTS) as tx:
-            await throttle.forget(tx, [subject])
+            await throttle.clear_failures(tx, [subject])
         assert await _blocked(services, subject) is None
 
 
@@ -350,14 +350,14 @@ async def test_forgetting_one_keeps_the_others(services: Services) -> None:
     subject, other = _account(), _account()
     await _fail(services, subject, other, times=2)
     async with services.db.tx(ALL_TENANTS) as tx:
-        await throttle.forget(tx, [subject])
+        await throttle.clear_failures(tx, [subject])
     assert await _failures(services, other) == 2
 
 
 async def test_a_failure_that_is_rolled_back_is_not_counted(services: Services) -> None:
     subject = _account()
     tx = services.db.begin(ALL_TENANTS)
-    await throttle.judge(tx, [subject], right=False)
+    await throttle.record_attempt(tx, [subject], succeeded=False)
     await tx.rollback()
     assert await _failures(services, subject) is None
 
@@ -380,10 +380,10 @@ class Model:
             return True, 0
         for name, rule in self._rules.items():
             moments = self._moments[name]
-            if moments and (now - moments[0]).total_seconds() >= rule.window:
+            if moments and (now - moments[0]).total_seconds() >= rule.window_seconds:
                 moments.clear()
             moments.append(now)
-            waits = [0] * (rule.free - 1) + list(rule.waits)
+            waits = [0] * (rule.limit - 1) + list(rule.waits)
             cost = waits[min(len(moments), len(waits)) - 1]
             self._until[name] = now + timedelta(seconds=cost)
         return False, 0
@@ -406,10 +406,10 @@ async def test_attempts_are_judged_as_the_plain_model_says(
     for pause, right in attempts:
         now += timedelta(seconds=pause)
         with clock.frozen(now):
-            judgement = await _judge(services, *subjects, right=right)
-        problem = judgement.problem
+            attempt = await _judge(services, *subjects, right=right)
+        problem = attempt.problem
         wait = int((problem.headers or {})["Retry-After"]) if problem else 0
-        assert (judgement.passed, wait) == model.attempt(now, right=right)
+        assert (attempt.passed, wait) == model.attempt(now, right=right)
 
 
 # Many at once
@@ -426,7 +426,7 @@ async def test_of_fifty_failures_at_once_one_starts_the_wait(services: Services)
     subject = _account()
     with clock.frozen(NOON):
         judged = await asyncio.gather(*(_judge(services, subject) for _ in range(50)))
-    assert len([item for item in judged if item.tripped]) == 1
+    assert len([item for item in judged if item.starts_block]) == 1
 
 
 async def test_fifty_failures_at_once_from_fifty_addresses_are_counted_for_the_account(
@@ -460,7 +460,7 @@ async def test_an_attempt_waits_for_the_judgement_of_the_one_before(services: Se
     with clock.frozen(NOON):
         await _fail(services, subject, times=2)
         async with services.db.tx(ALL_TENANTS) as tx:
-            await throttle.judge(tx, [subject], right=False)
+            await throttle.record_attempt(tx, [subject], succeeded=False)
             second = asyncio.create_task(_judge(services, subject, right=True))
             await _until_somebody_waits(services)
         assert (await second).problem is not None

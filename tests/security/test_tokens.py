@@ -16,7 +16,8 @@ from app.kit import clock
 from app.kit.crypto import Keyring
 from app.kit.ids import new_id
 from app.security import passwords, tokens
-from app.security.tokens import TokenInvalid, Tokens
+from app.security.errors import TokenInvalid
+from app.security.tokens import Tokens
 from app.services import Services
 from db.models import Session, User
 from db.session import ALL_TENANTS
@@ -374,7 +375,7 @@ def test_mailed_tokens_are_unlike_each_other_and_long() -> None:
 def test_a_password_needs_length_both_cases_and_a_number(
     password: str, problem: str | None
 ) -> None:
-    found = passwords.problem_with(password)
+    found = passwords.find_problem(password)
     assert found is None if problem is None else problem in (found or "")
 
 

@@ -37,7 +37,7 @@ from app.kit.paging import Paged
 
 class AuthController(Controller):
     path = "/auth"
-    tags = ["Auth"]  # litestar's own type
+    tags = ["Auth"]
 
     @post("/register", summary="Register an account", public=True, errors=(403,))
     async def register(self, tx: Tx, services: Services, data: JSONBody[Register]) -> Registered:
@@ -52,8 +52,8 @@ class AuthController(Controller):
     async def login(
         self, request: Request[Any, Any, Any], services: Services, data: JSONBody[Login]
     ) -> SignedIn | MfaRequired:
-        """Both tokens; or, with MFA, a token for `POST /auth/mfa/verify`. Five wrong passwords for
-        one account, and whoever comes next must wait, longer each time.
+        """Returns both tokens or, with MFA, a token for `POST /auth/mfa/verify`. After five wrong
+        passwords for one account, each further attempt must wait, longer each time.
         """
         return await sign_in.sign_in(services, data, caller_of(request).address)
 
@@ -75,13 +75,13 @@ class AuthController(Controller):
 
     @post("/logout", summary="Sign out", status_code=200, idempotent=False)
     async def logout(self, tx: Tx, services: Services, principal: Principal) -> Done:
-        """Both tokens of this session are dead at once."""
+        """Both tokens of this session stop working at once."""
         await sign_in.sign_out(tx, services, principal)
         return Done("Signed out")
 
     @get("/me", summary="Who am I")
     async def me(self, tx: Tx, principal: Principal) -> UserView:
-        return await sign_in.me(tx, principal)
+        return await sign_in.get_me(tx, principal)
 
     @post("/change-password", summary="Change my password", status_code=200, idempotent=False)
     async def change_password(
@@ -92,7 +92,7 @@ class AuthController(Controller):
         data: JSONBody[ChangePassword],
     ) -> Done:
         """Ends all other sessions."""
-        return await password.change(services, principal, data, caller_of(request).address)
+        return await password.change_password(services, principal, data, caller_of(request).address)
 
     @post(
         "/forgot-password",
@@ -102,8 +102,8 @@ class AuthController(Controller):
         idempotent=False,
     )
     async def forgot_password(self, services: Services, data: JSONBody[ForgotPassword]) -> Done:
-        """The answer is the same whether or not somebody has this address."""
-        return await password.forgot(services, data.email)
+        """The answer is the same whether or not an account has this address."""
+        return await password.request_reset(services, data.email)
 
     @post(
         "/reset-password",
@@ -115,8 +115,8 @@ class AuthController(Controller):
     async def reset_password(
         self, request: Request[Any, Any, Any], services: Services, data: JSONBody[ResetPassword]
     ) -> Done:
-        """Takes the token of the mail, once, within an hour. Ends all sessions."""
-        return await password.reset(services, data, caller_of(request).address)
+        """Takes the token from the mail, once, within an hour. Ends all sessions."""
+        return await password.reset_password(services, data, caller_of(request).address)
 
     @post(
         "/verify-email",
@@ -148,7 +148,7 @@ class UserController(Controller):
         status: Annotated[Status | None, QueryParameter(description="Only this status")] = None,
         sort: Sort = None,
     ) -> Users:
-        """The newest first unless told otherwise; `search` looks at e-mail and names."""
+        """The newest first by default; `search` looks at e-mail and names."""
         return await users.list_page(tx, page_in, UserFilter(search, role, status), sort)
 
     @get("/{user_id:str}", summary="Get a user")
@@ -166,7 +166,7 @@ class UserController(Controller):
     async def list_invitations(
         self, tx: Tx, page_in: Page, sort: Sort = None
     ) -> Paged[InvitationEntry]:
-        """The newest first unless told otherwise; sort by email, expires_at or created_at."""
+        """The newest first by default; sort by email, expires_at or created_at."""
         return await invitations.list_page(tx, page_in, sort)
 
     @delete("/invitations/{invitation_id:str}", summary="Revoke an invitation", status_code=200)
@@ -183,7 +183,7 @@ class UserController(Controller):
         user_id: Id,
         data: JSONBody[ChangeRole],
     ) -> RoleChanged:
-        """Ends the user's sessions. Nobody gives, or touches somebody of, a role above theirs."""
+        """Ends the user's sessions. Neither the old nor the new role may be above the caller's."""
         changed = await users.change_role(tx, services, principal, user_id, data.role)
         message = f"The role is {data.role} already"
         if changed:
@@ -207,6 +207,8 @@ class UserController(Controller):
     async def delete_user(
         self, tx: Tx, services: Services, principal: Principal, user_id: Id
     ) -> Done:
-        """For good, with sessions, devices and tokens. What the user made stays with the tenant."""
+        """Deletes the user with sessions, devices and tokens. Resources that the user created stay
+        with the tenant.
+        """
         await users.delete(tx, services, principal, user_id)
         return Done("The user is deleted")

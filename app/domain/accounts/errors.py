@@ -17,7 +17,7 @@ class LastAdmin(Conflict):
     code = "last_admin"
 
 
-class CodeNeeded(Forbidden):
-    """The session has not shown a code yet, and this would weaken or bypass MFA."""
+class MfaCodeRequired(Forbidden):
+    """The session has not shown an MFA code, and the action would weaken or bypass MFA."""
 
     code = "mfa_required"

@@ -1,4 +1,4 @@
-"""What is told of people: enough for an audit, never a password, a code or a token."""
+"""Events about users. They never contain a password, a code or a token."""
 
 from typing import Any, ClassVar, Literal
 

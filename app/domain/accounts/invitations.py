@@ -1,14 +1,14 @@
-"""Invitations: given to one address, for one tenant and role, until used, revoked or expired."""
+"""Invitations: each is for one e-mail, tenant and role, until it is used, revoked or expired."""
 
 from datetime import timedelta
 
 from msgspec import UNSET
 
-from app.domain.accounts import emails, mails, queries, user_queries
+from app.domain.accounts import account_mails, email_validation, queries, user_queries
 from app.domain.accounts.errors import InvitationNotFound
 from app.domain.accounts.events import InvitationRevoked, UserInvited
 from app.domain.accounts.schemas import InvitationEntry, InvitationView, Invite
-from app.domain.accounts.users import refuse_above
+from app.domain.accounts.users import refuse_higher_role
 from app.domain.events import service as events
 from app.domain.tenants import service as tenants
 from app.kit import clock, paging
@@ -26,12 +26,13 @@ INVITATION_DAYS = 7
 
 
 async def invite(tx: Tx, services: Services, principal: Principal, data: Invite) -> InvitationView:
-    tenant_id = await _tenant_for(tx, principal, data)
-    refuse_above(principal, data.role)
-    email = emails.validate("email", data.email)
-    if await queries.by_email(tx, email) is not None:
-        raise Conflict("Somebody with this e-mail already has an account")
-    # Held until the commit: who demotes the inviter comes before this, or voids what it made.
+    tenant_id = await _select_tenant(tx, principal, data)
+    refuse_higher_role(principal, data.role)
+    email = email_validation.validate_email("email", data.email)
+    if await queries.find_user_by_email(tx, email) is not None:
+        raise Conflict("An account with this e-mail already exists")
+    # Locked until the commit: a demotion of the inviter either comes first and is seen here, or
+    # comes later and voids this invitation.
     await queries.lock_user(tx, principal.tenant_id, principal.user_id, to_change=False)
     await require_active_session(tx, principal)
     await queries.void_invitations_to(tx, email, clock.now(), tenant_id)
@@ -41,7 +42,7 @@ async def invite(tx: Tx, services: Services, principal: Principal, data: Invite)
         tenant_id=tenant_id,
         email=email,
         role=data.role,
-        token_hash=tokens.secret_hash(token),
+        token_hash=tokens.hash_secret(token),
         invited_by=principal.user_id,
         expires_at=clock.now() + timedelta(days=INVITATION_DAYS),
     )
@@ -50,7 +51,7 @@ async def invite(tx: Tx, services: Services, principal: Principal, data: Invite)
     await session.flush()
     invited = UserInvited(invitation.id, email, data.role)
     event_id = await events.emit(tx, invited, tenant_id=tenant_id)
-    await mails.invitation(
+    await account_mails.mail_invitation(
         tx,
         services,
         tenant_id=tenant_id,
@@ -58,13 +59,15 @@ async def invite(tx: Tx, services: Services, principal: Principal, data: Invite)
         role=data.role,
         token=token,
         days=INVITATION_DAYS,
-        cause=event_id,
+        cause_event_id=event_id,
     )
     return InvitationView(invitation.id, email, data.role, tenant_id, token, invitation.expires_at)
 
 
-async def _tenant_for(tx: Tx, principal: Principal, data: Invite) -> str:
-    """Only super_admin names a tenant; from anybody else the field has no effect."""
+async def _select_tenant(tx: Tx, principal: Principal, data: Invite) -> str:
+    """Returns the tenant to invite to. Only super_admin chooses it; for others the field has no
+    effect.
+    """
     if data.tenant_id is UNSET or not principal.is_super_admin:
         return principal.home
     if principal.narrowed_to is not None and principal.narrowed_to != data.tenant_id:
@@ -74,14 +77,14 @@ async def _tenant_for(tx: Tx, principal: Principal, data: Invite) -> str:
 
 async def list_page(tx: Tx, page: Page, sort: str | None) -> Paged[InvitationEntry]:
     rows, total = await user_queries.list_invitations(tx, page, sort)
-    return paging.paged([_entry(row) for row in rows], total, page)
+    return paging.paged([_build_entry(row) for row in rows], total, page)
 
 
 async def revoke(tx: Tx, principal: Principal, invitation_id: str) -> None:
     invitation = await user_queries.lock_invitation(tx, invitation_id)
     if invitation is None:
         raise InvitationNotFound(f"There is no invitation {invitation_id[:64]}")
-    refuse_above(principal, invitation.role)
+    refuse_higher_role(principal, invitation.role)
     if invitation.used_at is not None:
         raise Conflict("This invitation was used; delete or deactivate the user instead")
     await (await tx.session()).delete(invitation)
@@ -89,7 +92,7 @@ async def revoke(tx: Tx, principal: Principal, invitation_id: str) -> None:
     await events.emit(tx, revoked, tenant_id=invitation.tenant_id)
 
 
-def _entry(row: Invitation) -> InvitationEntry:
+def _build_entry(row: Invitation) -> InvitationEntry:
     status = "used" if row.used_at else "pending" if row.expires_at > clock.now() else "expired"
     return InvitationEntry(
         row.id,

@@ -1,4 +1,4 @@
-"""The accounts' SQL. Signing in and mailed tokens look for a user before the tenant is known."""
+"""SQL of accounts. Sign-in and mailed tokens find a user before the tenant is known."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from db import fast
 from db.fast import Row
 from db.session import Tx
 
-_BY_EMAIL = """
+_FIND_BY_EMAIL = """
 SELECT id, tenant_id, email, role, status, password_hash,
        EXISTS (SELECT 1 FROM sessions s
                WHERE s.user_id = u.id AND s.ip_address = $2
@@ -18,166 +18,169 @@ SELECT id, tenant_id, email, role, status, password_hash,
 FROM users u WHERE lower(email) = $1
 """
 
-_BY_ID = """
+_FIND_BY_ID = """
 SELECT id, email, first_name, last_name, role, tenant_id, email_verified, mfa_enabled, status,
        last_login_at, created_at, updated_at
 FROM users WHERE tenant_id = $1 AND id = $2
 """
 
-_ADDRESS = """
+_FIND_EMAIL = """
 SELECT email FROM users
 WHERE id = $2 AND status = 'active' AND (tenant_id = $1 OR role = 'super_admin')
 """
-_EXISTING = "SELECT id FROM users WHERE tenant_id = $1 AND id = ANY($2)"
-_HASH = "SELECT email, password_hash FROM users WHERE tenant_id = $1 AND id = $2"
+_FIND_EXISTING_IDS = "SELECT id FROM users WHERE tenant_id = $1 AND id = ANY($2)"
+_FIND_HASH = "SELECT email, password_hash FROM users WHERE tenant_id = $1 AND id = $2"
 
 # A user's row is always locked before the rows of its sessions.
-_LOCK = """
+_SELECT_USER = """
 SELECT id, tenant_id, email, role, status, password_hash, mfa_enabled, email_verified
 FROM users WHERE tenant_id = $1 AND id = $2
 """
-_LOCK_TO_CHANGE = _LOCK + " FOR NO KEY UPDATE"
-_LOCK_TO_READ = _LOCK + " FOR SHARE"
+_LOCK_TO_CHANGE = _SELECT_USER + " FOR NO KEY UPDATE"
+_LOCK_TO_READ = _SELECT_USER + " FOR SHARE"
 
-_SIGNED_IN = "UPDATE users SET last_login_at = $3 WHERE tenant_id = $1 AND id = $2"
-_STORE_HASH = """
+_SET_LAST_LOGIN = "UPDATE users SET last_login_at = $3 WHERE tenant_id = $1 AND id = $2"
+_SET_HASH = """
 UPDATE users SET password_hash = $3, updated_at = $4 WHERE tenant_id = $1 AND id = $2
 """
-_SET_VERIFIED = """
+_SET_EMAIL_VERIFIED = """
 UPDATE users SET email_verified = true, updated_at = $3
 WHERE tenant_id = $1 AND id = $2 AND NOT email_verified
 """
 _SET_MFA = "UPDATE users SET mfa_enabled = $3, updated_at = $4 WHERE tenant_id = $1 AND id = $2"
 
-_SESSION = """
+_LOCK_SESSION = """
 SELECT id, refresh_jti, expires_at, ended_at, spent::text AS spent FROM sessions
 WHERE tenant_id = $1 AND id = $2 AND user_id = $3 FOR UPDATE
 """
-_ROTATE = """
+_ROTATE_SESSION = """
 UPDATE sessions SET refresh_jti = $3, expires_at = $4, spent = $5::jsonb, updated_at = $6
 WHERE tenant_id = $1 AND id = $2
 """
-_END_ONE = """
+_END_SESSION = """
 UPDATE sessions SET ended_at = $3 WHERE tenant_id = $1 AND id = $2 AND ended_at IS NULL
 """
-_END_ALL = """
+_END_SESSIONS = """
 UPDATE sessions SET ended_at = $3
 WHERE tenant_id = $1 AND user_id = $2 AND ended_at IS NULL AND id IS DISTINCT FROM $4
 RETURNING id
 """
-_MARK_CODE = "UPDATE sessions SET code_shown_at = $3 WHERE tenant_id = $1 AND id = $2"
-_FORGET_CODE = """
+_MARK_CODE_SHOWN = "UPDATE sessions SET code_shown_at = $3 WHERE tenant_id = $1 AND id = $2"
+_FORGET_CODE_SHOWN = """
 UPDATE sessions SET code_shown_at = NULL
 WHERE tenant_id = $1 AND user_id = $2 AND code_shown_at IS NOT NULL
 """
-_CODE_SHOWN = """
+_IS_CODE_SHOWN = """
 SELECT code_shown_at IS NOT NULL FROM sessions WHERE tenant_id = $1 AND id = $2
 """
 
-_ONE_TIME_ADD = """
+_ADD_ONE_TIME = """
 INSERT INTO one_time_tokens (tenant_id, id, user_id, purpose, token_hash, expires_at)
 VALUES ($1, $2, $3, $4, $5, $6)
 """
-_ONE_TIME_READ = """
+_FIND_ONE_TIME = """
 SELECT id, tenant_id, user_id FROM one_time_tokens
 WHERE token_hash = $1 AND purpose = $2 AND used_at IS NULL AND expires_at > $3 AND tries < $4
 """
-_ONE_TIME_TRY = """
+_COUNT_ONE_TIME_TRY = """
 UPDATE one_time_tokens SET tries = tries + 1
 WHERE token_hash = $1 AND purpose = $2 AND used_at IS NULL AND expires_at > $3 AND tries < $4
 RETURNING id, tenant_id, user_id
 """
-_ONE_TIME_USE = """
+_USE_ONE_TIME = """
 UPDATE one_time_tokens SET used_at = $3
 WHERE token_hash = $1 AND purpose = $2 AND used_at IS NULL AND expires_at > $3
 RETURNING id, tenant_id, user_id
 """
-_ONE_TIME_VOID = """
+_VOID_ONE_TIME = """
 UPDATE one_time_tokens SET used_at = $4
 WHERE tenant_id = $1 AND user_id = $2 AND purpose = ANY($3) AND used_at IS NULL
 """
 
-_INVITATION = """
+_USE_INVITATION = """
 UPDATE invitations SET used_at = $3
 WHERE token_hash = $1 AND lower(email) = $2 AND used_at IS NULL AND expires_at > $3
 RETURNING id, tenant_id, role
 """
-_INVITATIONS_VOID = """
+_VOID_INVITATIONS_BY = """
 UPDATE invitations SET expires_at = $2
 WHERE invited_by = $1 AND used_at IS NULL AND expires_at > $2
 """
-_INVITATIONS_TO_VOID = """
+_VOID_INVITATIONS_TO = """
 UPDATE invitations SET expires_at = $2
 WHERE lower(email) = $1 AND used_at IS NULL AND expires_at > $2
   AND ($3::text IS NULL OR tenant_id = $3)
 """
 
-_ADMINS_LOCK = "SELECT pg_advisory_xact_lock(7210032)"
-_OTHER_SUPER_ADMIN = """
+_LOCK_ADMINS = "SELECT pg_advisory_xact_lock(7210032)"
+_HAS_OTHER_SUPER_ADMIN = """
 SELECT EXISTS (SELECT 1 FROM users
                WHERE role = 'super_admin' AND status = 'active' AND id <> $1)
 """
-_OTHER_ADMIN = """
+_HAS_OTHER_ADMIN = """
 SELECT EXISTS (SELECT 1 FROM users
                WHERE tenant_id = $1 AND role IN ('tenant_admin', 'super_admin')
                  AND status = 'active' AND id <> $2)
 """
 
 
-async def by_email(tx: Tx, email: str, address: str | None = None) -> Row | None:
-    """Whoever has this e-mail, in any tenant, however it is written; `familiar` when they have
-    signed in from this network address before.
+async def find_user_by_email(tx: Tx, email: str, address: str | None = None) -> Row | None:
+    """Finds a user of any tenant, ignoring the case of the e-mail. `familiar` is true when the user
+    signed in from this network address within 90 days.
     """
-    wanted = email_addresses.comparable(email)
-    found: Row | None = await (await tx.raw()).fetchrow(_BY_EMAIL, wanted, address)
-    return found
+    comparable_email = email_addresses.comparable(email)
+    row: Row | None = await (await tx.raw()).fetchrow(_FIND_BY_EMAIL, comparable_email, address)
+    return row
 
 
-async def by_id(tx: Tx, tenant: str, user_id: str) -> dict[str, Any] | None:
-    found: Any = await fast.row(tx, tenant, _BY_ID, user_id)
-    return dict(found) if found is not None else None
+async def find_user(tx: Tx, tenant_id: str, user_id: str) -> dict[str, Any] | None:
+    row: Any = await fast.row(tx, tenant_id, _FIND_BY_ID, user_id)
+    return dict(row) if row is not None else None
 
 
-async def address_of(tx: Tx, tenant: str, user_id: str) -> str | None:
-    found: str | None = await fast.value(tx, tenant, _ADDRESS, user_id)
-    return found
+async def find_email(tx: Tx, tenant_id: str, user_id: str) -> str | None:
+    email: str | None = await fast.value(tx, tenant_id, _FIND_EMAIL, user_id)
+    return email
 
 
-async def existing(tx: Tx, tenant: str, user_ids: list[str]) -> set[str]:
-    return {row["id"] for row in await fast.rows(tx, tenant, _EXISTING, user_ids)}
+async def find_existing_ids(tx: Tx, tenant_id: str, user_ids: list[str]) -> set[str]:
+    return {row["id"] for row in await fast.rows(tx, tenant_id, _FIND_EXISTING_IDS, user_ids)}
 
 
-async def password_of(tx: Tx, tenant: str, user_id: str) -> Row | None:
-    return await fast.row(tx, tenant, _HASH, user_id)
+async def find_password_hash(tx: Tx, tenant_id: str, user_id: str) -> Row | None:
+    return await fast.row(tx, tenant_id, _FIND_HASH, user_id)
 
 
-async def lock_user(tx: Tx, tenant: str, user_id: str, *, to_change: bool = True) -> Row | None:
-    return await fast.row(tx, tenant, _LOCK_TO_CHANGE if to_change else _LOCK_TO_READ, user_id)
+async def lock_user(tx: Tx, tenant_id: str, user_id: str, *, to_change: bool = True) -> Row | None:
+    return await fast.row(tx, tenant_id, _LOCK_TO_CHANGE if to_change else _LOCK_TO_READ, user_id)
 
 
-async def set_signed_in(tx: Tx, tenant: str, user_id: str, at: datetime) -> None:
-    await fast.execute(tx, tenant, _SIGNED_IN, user_id, at)
+async def set_last_login(tx: Tx, tenant_id: str, user_id: str, at: datetime) -> None:
+    await fast.execute(tx, tenant_id, _SET_LAST_LOGIN, user_id, at)
 
 
-async def set_password(tx: Tx, tenant: str, user_id: str, hashed: str, at: datetime) -> None:
-    await fast.execute(tx, tenant, _STORE_HASH, user_id, hashed, at)
+async def set_password(
+    tx: Tx, tenant_id: str, user_id: str, password_hash: str, at: datetime
+) -> None:
+    await fast.execute(tx, tenant_id, _SET_HASH, user_id, password_hash, at)
 
 
-async def set_verified(tx: Tx, tenant: str, user_id: str, at: datetime) -> bool:
-    return await fast.execute(tx, tenant, _SET_VERIFIED, user_id, at) == 1
+async def set_email_verified(tx: Tx, tenant_id: str, user_id: str, at: datetime) -> bool:
+    """False when the e-mail was verified before."""
+    return await fast.execute(tx, tenant_id, _SET_EMAIL_VERIFIED, user_id, at) == 1
 
 
-async def set_mfa(tx: Tx, tenant: str, user_id: str, at: datetime, *, enabled: bool) -> None:
-    await fast.execute(tx, tenant, _SET_MFA, user_id, enabled, at)
+async def set_mfa(tx: Tx, tenant_id: str, user_id: str, at: datetime, *, enabled: bool) -> None:
+    await fast.execute(tx, tenant_id, _SET_MFA, user_id, enabled, at)
 
 
-async def lock_session(tx: Tx, tenant: str, session_id: str, user_id: str) -> Row | None:
-    return await fast.row(tx, tenant, _SESSION, session_id, user_id)
+async def lock_session(tx: Tx, tenant_id: str, session_id: str, user_id: str) -> Row | None:
+    return await fast.row(tx, tenant_id, _LOCK_SESSION, session_id, user_id)
 
 
 async def rotate_session(
     tx: Tx,
-    tenant: str,
+    tenant_id: str,
     session_id: str,
     *,
     refresh_jti: str,
@@ -185,96 +188,104 @@ async def rotate_session(
     spent: list[Any],
     at: datetime,
 ) -> None:
-    packed = msgspec.json.encode(spent).decode()
-    await fast.execute(tx, tenant, _ROTATE, session_id, refresh_jti, expires_at, packed, at)
+    spent_json = msgspec.json.encode(spent).decode()
+    await fast.execute(
+        tx, tenant_id, _ROTATE_SESSION, session_id, refresh_jti, expires_at, spent_json, at
+    )
 
 
-async def end_session(tx: Tx, tenant: str, session_id: str, at: datetime) -> None:
-    await fast.execute(tx, tenant, _END_ONE, session_id, at)
+async def end_session(tx: Tx, tenant_id: str, session_id: str, at: datetime) -> None:
+    await fast.execute(tx, tenant_id, _END_SESSION, session_id, at)
 
 
 async def end_sessions(
-    tx: Tx, tenant: str, user_id: str, at: datetime, keep: str | None
+    tx: Tx, tenant_id: str, user_id: str, at: datetime, keep: str | None
 ) -> list[str]:
-    return [row["id"] for row in await fast.rows(tx, tenant, _END_ALL, user_id, at, keep)]
+    return [row["id"] for row in await fast.rows(tx, tenant_id, _END_SESSIONS, user_id, at, keep)]
 
 
-async def mark_code_shown(tx: Tx, tenant: str, session_id: str, at: datetime) -> None:
-    await fast.execute(tx, tenant, _MARK_CODE, session_id, at)
+async def mark_code_shown(tx: Tx, tenant_id: str, session_id: str, at: datetime) -> None:
+    await fast.execute(tx, tenant_id, _MARK_CODE_SHOWN, session_id, at)
 
 
-async def forget_code_shown(tx: Tx, tenant: str, user_id: str) -> None:
-    await fast.execute(tx, tenant, _FORGET_CODE, user_id)
+async def forget_code_shown(tx: Tx, tenant_id: str, user_id: str) -> None:
+    await fast.execute(tx, tenant_id, _FORGET_CODE_SHOWN, user_id)
 
 
-async def code_shown(tx: Tx, tenant: str, session_id: str) -> bool:
-    return bool(await fast.value(tx, tenant, _CODE_SHOWN, session_id))
+async def is_code_shown(tx: Tx, tenant_id: str, session_id: str) -> bool:
+    return bool(await fast.value(tx, tenant_id, _IS_CODE_SHOWN, session_id))
 
 
-async def add_token(tx: Tx, tenant: str, *values: object) -> None:
-    await fast.execute(tx, tenant, _ONE_TIME_ADD, *values)
+async def add_token(tx: Tx, tenant_id: str, *values: object) -> None:
+    await fast.execute(tx, tenant_id, _ADD_ONE_TIME, *values)
 
 
-async def read_token(tx: Tx, hashed: str, purpose: str, at: datetime, max_tries: int) -> Row | None:
-    found: Row | None = await (await tx.raw()).fetchrow(
-        _ONE_TIME_READ, hashed, purpose, at, max_tries
+async def find_token(
+    tx: Tx, token_hash: str, purpose: str, at: datetime, max_tries: int
+) -> Row | None:
+    row: Row | None = await (await tx.raw()).fetchrow(
+        _FIND_ONE_TIME, token_hash, purpose, at, max_tries
     )
-    return found
+    return row
 
 
-async def try_token(tx: Tx, hashed: str, purpose: str, at: datetime, max_tries: int) -> Row | None:
-    found: Row | None = await (await tx.raw()).fetchrow(
-        _ONE_TIME_TRY, hashed, purpose, at, max_tries
+async def count_token_try(
+    tx: Tx, token_hash: str, purpose: str, at: datetime, max_tries: int
+) -> Row | None:
+    row: Row | None = await (await tx.raw()).fetchrow(
+        _COUNT_ONE_TIME_TRY, token_hash, purpose, at, max_tries
     )
-    return found
+    return row
 
 
-async def use_token(tx: Tx, hashed: str, purpose: str, at: datetime) -> Row | None:
-    found: Row | None = await (await tx.raw()).fetchrow(_ONE_TIME_USE, hashed, purpose, at)
-    return found
+async def use_token(tx: Tx, token_hash: str, purpose: str, at: datetime) -> Row | None:
+    row: Row | None = await (await tx.raw()).fetchrow(_USE_ONE_TIME, token_hash, purpose, at)
+    return row
 
 
 async def void_tokens(
-    tx: Tx, tenant: str, user_id: str, purposes: tuple[str, ...], at: datetime
+    tx: Tx, tenant_id: str, user_id: str, purposes: tuple[str, ...], at: datetime
 ) -> None:
-    await fast.execute(tx, tenant, _ONE_TIME_VOID, user_id, list(purposes), at)
+    await fast.execute(tx, tenant_id, _VOID_ONE_TIME, user_id, list(purposes), at)
 
 
-async def use_invitation(tx: Tx, hashed: str, email: str, at: datetime) -> Row | None:
-    found: Row | None = await (await tx.raw()).fetchrow(
-        _INVITATION, hashed, email_addresses.comparable(email), at
+async def use_invitation(tx: Tx, token_hash: str, email: str, at: datetime) -> Row | None:
+    row: Row | None = await (await tx.raw()).fetchrow(
+        _USE_INVITATION, token_hash, email_addresses.comparable(email), at
     )
-    return found
+    return row
 
 
-async def void_invitations(tx: Tx, inviter_id: str, at: datetime) -> None:
-    """In whichever tenant: super_admin invites to all of them."""
-    await (await tx.raw()).execute(_INVITATIONS_VOID, inviter_id, at)
+async def void_invitations_by(tx: Tx, inviter_id: str, at: datetime) -> None:
+    """Voids the inviter's open invitations in all tenants: super_admin invites to any."""
+    await (await tx.raw()).execute(_VOID_INVITATIONS_BY, inviter_id, at)
 
 
-async def void_invitations_to(tx: Tx, email: str, at: datetime, tenant: str | None = None) -> None:
-    """Of an address: in one tenant, or in all of them."""
+async def void_invitations_to(
+    tx: Tx, email: str, at: datetime, tenant_id: str | None = None
+) -> None:
+    """Voids the open invitations to an e-mail, in one tenant or in all."""
     await (await tx.raw()).execute(
-        _INVITATIONS_TO_VOID, email_addresses.comparable(email), at, tenant
+        _VOID_INVITATIONS_TO, email_addresses.comparable(email), at, tenant_id
     )
 
 
 async def lock_admins(tx: Tx) -> None:
-    """Until the end of this transaction nobody else takes an administrator away."""
-    await (await tx.raw()).execute(_ADMINS_LOCK)
+    """Serializes changes of administrators until the end of the transaction."""
+    await (await tx.raw()).execute(_LOCK_ADMINS)
 
 
-async def other_super_admin(tx: Tx, user_id: str) -> bool:
-    return bool(await (await tx.raw()).fetchval(_OTHER_SUPER_ADMIN, user_id))
+async def has_other_super_admin(tx: Tx, user_id: str) -> bool:
+    return bool(await (await tx.raw()).fetchval(_HAS_OTHER_SUPER_ADMIN, user_id))
 
 
-async def other_admin(tx: Tx, tenant: str, user_id: str) -> bool:
-    return bool(await fast.value(tx, tenant, _OTHER_ADMIN, user_id))
+async def has_other_admin(tx: Tx, tenant_id: str, user_id: str) -> bool:
+    return bool(await fast.value(tx, tenant_id, _HAS_OTHER_ADMIN, user_id))
 
 
-# Profiles. A picture is found by its key alone, whoever asks.
+# Profiles. A picture is found by its key alone, without a tenant.
 
-_PROFILE = """
+_FIND_PROFILE = """
 SELECT id, email, first_name, last_name, role, tenant_id, email_verified, mfa_enabled, status,
        last_login_at, created_at, updated_at, avatar_key, timezone, language
 FROM users WHERE tenant_id = $1 AND id = $2
@@ -286,34 +297,34 @@ SET first_name = coalesce($3, first_name), last_name = coalesce($4, last_name),
 WHERE tenant_id = $1 AND id = $2
 RETURNING id, first_name, last_name, timezone, language, updated_at
 """
-# The old key comes from the row as it is locked, so that of two uploads each removes one file.
+# The old key is read from the locked row, so that two concurrent uploads remove one file each.
 _SET_AVATAR = """
 WITH old AS (SELECT id, avatar_key FROM users WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE)
 UPDATE users u SET avatar_key = $3, avatar_type = $4, updated_at = $5
 FROM old WHERE u.id = old.id
 RETURNING old.avatar_key AS old_key
 """
-_AVATAR_TYPE = "SELECT avatar_type FROM users WHERE avatar_key = $1"
+_FIND_AVATAR_TYPE = "SELECT avatar_type FROM users WHERE avatar_key = $1"
 
 
-async def find_profile(tx: Tx, tenant: str, user_id: str) -> Row | None:
-    return await fast.row(tx, tenant, _PROFILE, user_id)
+async def find_profile(tx: Tx, tenant_id: str, user_id: str) -> Row | None:
+    return await fast.row(tx, tenant_id, _FIND_PROFILE, user_id)
 
 
 async def update_profile(
-    tx: Tx, tenant: str, user_id: str, values: tuple[str | None, ...], at: datetime
+    tx: Tx, tenant_id: str, user_id: str, values: tuple[str | None, ...], at: datetime
 ) -> Row | None:
-    return await fast.row(tx, tenant, _UPDATE_PROFILE, user_id, *values, at)
+    return await fast.row(tx, tenant_id, _UPDATE_PROFILE, user_id, *values, at)
 
 
 async def set_avatar(
-    tx: Tx, tenant: str, user_id: str, key: str | None, media_type: str | None, at: datetime
+    tx: Tx, tenant_id: str, user_id: str, key: str | None, media_type: str | None, at: datetime
 ) -> str | None:
-    """The key of the picture that was there before."""
-    old: str | None = await fast.value(tx, tenant, _SET_AVATAR, user_id, key, media_type, at)
-    return old
+    """Returns the key of the previous picture."""
+    old_key: str | None = await fast.value(tx, tenant_id, _SET_AVATAR, user_id, key, media_type, at)
+    return old_key
 
 
-async def avatar_type(tx: Tx, key: str) -> str | None:
-    media_type: str | None = await (await tx.raw()).fetchval(_AVATAR_TYPE, key)
+async def find_avatar_type(tx: Tx, key: str) -> str | None:
+    media_type: str | None = await (await tx.raw()).fetchval(_FIND_AVATAR_TYPE, key)
     return media_type

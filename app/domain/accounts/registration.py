@@ -1,12 +1,12 @@
-"""Coming in: registering, with an invitation or without, and verifying the e-mail address."""
+"""Registration, with or without an invitation, and verification of the e-mail address."""
 
 from msgspec import UNSET
 
-from app.domain.accounts import emails, mails, one_time, queries
+from app.domain.accounts import account_mails, email_validation, one_time_tokens, queries
 from app.domain.accounts.errors import SignupClosed
 from app.domain.accounts.events import EmailVerified, UserRegistered
 from app.domain.accounts.schemas import Register, Registered
-from app.domain.accounts.users import lock_own
+from app.domain.accounts.users import lock_own_user
 from app.domain.events import service as events
 from app.domain.tenants import service as tenants
 from app.http.responses import Done
@@ -20,52 +20,54 @@ from app.services import Services
 from db.models import User
 from db.session import ALL_TENANTS, Tx
 
-_TAKEN = "Somebody with this e-mail already has an account"
+_EMAIL_TAKEN = "An account with this e-mail already exists"
 
 
 async def register(tx: Tx, services: Services, data: Register) -> Registered:
-    email = _validate(data)
+    email = _validate_body(data)
     if data.invitation_token is UNSET and not services.settings.allow_signup:
         raise SignupClosed(
-            "Nobody can register here without an invitation; ask an administrator for one",
+            "Registration needs an invitation; ask an administrator for one",
             details={"required": "invitation_token", "your_role": "anonymous"},
         )
-    hashed = await passwords.hash_password(data.password)
-    user = await _new_user(tx, data, email, hashed)
-    if await queries.by_email(tx, email) is not None:
-        raise Conflict(_TAKEN)
+    password_hash = await passwords.hash_password(data.password)
+    user = await _build_user(tx, data, email, password_hash)
+    if await queries.find_user_by_email(tx, email) is not None:
+        raise Conflict(_EMAIL_TAKEN)
     await queries.void_invitations_to(tx, email, clock.now())
     trace.current().actor_id = user.id
     session = await tx.session()
     session.add(user)
     await session.flush()
-    invited = user.email_verified
-    event_id = await _emit_registered(tx, user)
-    if not invited:
+    is_invited = user.email_verified
+    event_id = await _emit_user_registered(tx, user)
+    if not is_invited:
         row = {"id": user.id, "tenant_id": user.tenant_id, "email": email}
-        await mails.verification(tx, services, row, event_id)
-    message = "Welcome" if invited else f"Welcome. We sent a mail to {email} to verify the address"
+        await account_mails.mail_verification(tx, services, row, event_id)
+    message = "Welcome"
+    if not is_invited:
+        message = f"Welcome. We sent a mail to {email} to verify the address"
     names = (user.first_name, user.last_name)
-    return Registered(user.id, email, *names, user.role, invited, message)  # type: ignore[arg-type]
+    return Registered(user.id, email, *names, user.role, is_invited, message)  # type: ignore[arg-type]
 
 
-def _validate(data: Register) -> str:
-    """The address to register, once every field is right; otherwise all that is wrong at once."""
+def _validate_body(data: Register) -> str:
+    """Returns the normalized e-mail. Raises Invalid with the problems of all fields."""
     problems: dict[str, str] = {}
     try:
-        email = emails.validate("email", data.email)
-    except Invalid as problem:
-        problems |= problem.details or {}
-    weak = passwords.problem_with(data.password)
-    if weak:
-        problems["password"] = weak
+        email = email_validation.validate_email("email", data.email)
+    except Invalid as error:
+        problems |= error.details or {}
+    problem = passwords.find_problem(data.password)
+    if problem:
+        problems["password"] = problem
     if problems:
         raise Invalid.fields(problems)
     return email
 
 
-async def _new_user(tx: Tx, data: Register, email: str, hashed: str) -> User:
-    tenant_id, role, verified = await _find_tenant(tx, data, email)
+async def _build_user(tx: Tx, data: Register, email: str, password_hash: str) -> User:
+    tenant_id, role, is_verified = await _find_tenant_and_role(tx, data, email)
     tx.enter(tenant_id)
     return User(
         id=new_id("usr"),
@@ -73,46 +75,46 @@ async def _new_user(tx: Tx, data: Register, email: str, hashed: str) -> User:
         email=email,
         first_name=data.first_name.strip(),
         last_name=data.last_name.strip(),
-        password_hash=hashed,
+        password_hash=password_hash,
         role=role,
-        email_verified=verified,
+        email_verified=is_verified,
     )
 
 
-async def _find_tenant(tx: Tx, data: Register, email: str) -> tuple[str, str, bool]:
-    """Which tenant, as what, and whether the address is known to be theirs."""
+async def _find_tenant_and_role(tx: Tx, data: Register, email: str) -> tuple[str, str, bool]:
+    """Returns tenant id, role, and whether the e-mail is verified by an invitation."""
     if data.invitation_token is UNSET:
         return await tenants.default_id(tx), "agent_user", False
-    hashed = tokens.secret_hash(data.invitation_token)
-    found = await queries.use_invitation(tx, hashed, email, clock.now())
-    if found is None:
+    token_hash = tokens.hash_secret(data.invitation_token)
+    invitation = await queries.use_invitation(tx, token_hash, email, clock.now())
+    if invitation is None:
         raise Invalid.field(
             "invitation_token",
             "is not valid for this e-mail: unknown, used or expired; ask for a new invitation",
         )
-    return found["tenant_id"], found["role"], True
+    return invitation["tenant_id"], invitation["role"], True
 
 
-async def _emit_registered(tx: Tx, user: User) -> str:
+async def _emit_user_registered(tx: Tx, user: User) -> str:
     registered = UserRegistered(user.id, user.email, user.role, invited=user.email_verified)
     return await events.emit(tx, registered, tenant_id=user.tenant_id)
 
 
 async def verify_email(tx: Tx, token: str) -> Done:
     tx.enter(ALL_TENANTS)
-    user = await one_time.user_of(tx, one_time.VERIFY_EMAIL, token)
+    user = await one_time_tokens.redeem_token(tx, one_time_tokens.VERIFY_EMAIL, token)
     trace.current().actor_id = user["id"]
-    if await queries.set_verified(tx, user["tenant_id"], user["id"], clock.now()):
+    if await queries.set_email_verified(tx, user["tenant_id"], user["id"], clock.now()):
         await events.emit(tx, EmailVerified(user["id"]), tenant_id=user["tenant_id"])
     return Done("The e-mail address is verified")
 
 
 async def resend_verification(tx: Tx, services: Services, principal: Principal) -> Done:
-    user = await lock_own(tx, principal)
+    user = await lock_own_user(tx, principal)
     if user["email_verified"]:
         raise Conflict("This e-mail address is verified already")
     subjects = [Subject(throttle.MAIL, f"verify {user['id']}")]
     await throttle.refuse_blocked(tx, subjects)
-    await throttle.judge(tx, subjects, right=False)
-    await mails.verification(tx, services, user, None)
+    await throttle.record_attempt(tx, subjects, succeeded=False)
+    await account_mails.mail_verification(tx, services, user, None)
     return Done(f"We sent a mail to {user['email']}")

@@ -10,7 +10,7 @@ Role = Literal["super_admin", "tenant_admin", "agent_developer", "agent_user", "
 Status = Literal["active", "inactive"]
 Email = Annotated[str, Meta(min_length=3, max_length=254)]
 Name = Annotated[str, Meta(max_length=100, pattern=ONE_LINE)]
-# Longer than any password may be, so that the rule itself can say so.
+# Above the maximum of the password rule, so that its own message is returned.
 Password = Annotated[str, Meta(max_length=1024)]
 Secret = Annotated[str, Meta(min_length=1, max_length=4096)]
 Code = Annotated[str, Meta(min_length=1, max_length=32)]

@@ -1,34 +1,32 @@
-"""What other areas use of accounts."""
+"""The functions of accounts that other areas call."""
 
 from app.domain.accounts import queries
-from app.domain.accounts.mails import notice as mail_notice
-from app.domain.accounts.one_time import MFA, count_try
-from app.domain.accounts.one_time import owner as token_owner
-from app.domain.accounts.one_time import use as use_token
-from app.domain.accounts.pictures import FOLDER as PICTURE_FOLDER
-from app.domain.accounts.pictures import delete_picture
+from app.domain.accounts.account_mails import mail_notice
+from app.domain.accounts.one_time_tokens import MFA, count_try, find_token, use_token
+from app.domain.accounts.pictures import PICTURE_FOLDER, delete_picture
 from app.domain.accounts.sessions import (
     forget_code_shown,
     mark_code_shown,
     require_code_shown,
 )
-from app.domain.accounts.sign_in import begin_session, emit_blocked
-from app.domain.accounts.users import lock_own, lock_user_to_change, set_mfa
+from app.domain.accounts.sign_in import begin_session, emit_sign_in_blocked
+from app.domain.accounts.users import lock_own_user, lock_user_to_change, set_mfa
 from db.session import Tx
 
 __all__ = [
     "MFA",
     "PICTURE_FOLDER",
-    "address_of",
-    "avatar_type",
     "begin_session",
     "count_try",
     "delete_picture",
-    "emit_blocked",
+    "emit_sign_in_blocked",
+    "find_avatar_type",
+    "find_email",
     "find_profile",
-    "find_unknown",
+    "find_token",
+    "find_unknown_ids",
     "forget_code_shown",
-    "lock_own",
+    "lock_own_user",
     "lock_user",
     "lock_user_to_change",
     "mail_notice",
@@ -36,22 +34,21 @@ __all__ = [
     "require_code_shown",
     "set_avatar",
     "set_mfa",
-    "token_owner",
     "update_profile",
     "use_token",
 ]
 
 find_profile, update_profile = queries.find_profile, queries.update_profile
-set_avatar, avatar_type = queries.set_avatar, queries.avatar_type
+set_avatar, find_avatar_type = queries.set_avatar, queries.find_avatar_type
 lock_user = queries.lock_user
 
 
-async def address_of(tx: Tx, tenant_id: str, user_id: str | None) -> str | None:
-    """Where to mail a user who may still sign in: of the tenant, or a super_admin."""
-    return await queries.address_of(tx, tenant_id, user_id) if user_id else None
+async def find_email(tx: Tx, tenant_id: str, user_id: str | None) -> str | None:
+    """Returns the e-mail of an active user of the tenant, or of an active super_admin."""
+    return await queries.find_email(tx, tenant_id, user_id) if user_id else None
 
 
-async def find_unknown(tx: Tx, tenant_id: str, user_ids: list[str]) -> list[str]:
-    """Those of them that the tenant does not have."""
-    existing = await queries.existing(tx, tenant_id, user_ids)
-    return [user_id for user_id in user_ids if user_id not in existing]
+async def find_unknown_ids(tx: Tx, tenant_id: str, user_ids: list[str]) -> list[str]:
+    """Returns the ids that belong to no user of the tenant."""
+    existing_ids = await queries.find_existing_ids(tx, tenant_id, user_ids)
+    return [user_id for user_id in user_ids if user_id not in existing_ids]

@@ -1,4 +1,4 @@
-"""Sessions: opened by a sign-in, carried on by refresh tokens, ended for one or for all."""
+"""Sessions of users: begin, rotate the refresh token, end one or all."""
 
 from datetime import timedelta
 from functools import partial
@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from app.domain.accounts import queries
-from app.domain.accounts.errors import CodeNeeded
+from app.domain.accounts.errors import MfaCodeRequired
 from app.domain.accounts.schemas import TokenPair
 from app.kit import clock
 from app.kit.ids import new_id
@@ -21,11 +21,11 @@ from db.models import Session
 from db.session import Tx
 
 GRACE_SECONDS: Final = 10
-_KEPT = 50
+_MAX_SPENT_TOKENS = 50
 
 
-class Spent(msgspec.Struct):
-    """A refresh token that was used, and what it was exchanged for."""
+class SpentToken(msgspec.Struct):
+    """A used refresh token and the ids of the pair it was exchanged for. Stored as JSON."""
 
     jti: str
     at: float
@@ -33,8 +33,8 @@ class Spent(msgspec.Struct):
     refresh_jti: str
 
 
-class Ended(msgspec.Struct, frozen=True):
-    """Why there is no new pair; `replayed` when that is what ended the session just now."""
+class SessionEnded(msgspec.Struct, frozen=True):
+    """Why a refresh is refused; `replayed` when this replay ended the session."""
 
     reason: str
     replayed: bool = False
@@ -44,7 +44,7 @@ async def begin(
     tx: Tx, services: Services, user: Row, address: str, *, code_shown: bool
 ) -> TokenPair:
     now = clock.now()
-    opened = Session(
+    session = Session(
         id=new_id("ses"),
         user_id=user["id"],
         tenant_id=user["tenant_id"],
@@ -53,18 +53,18 @@ async def begin(
         code_shown_at=now if code_shown else None,
         ip_address=address,
     )
-    (await tx.session()).add(opened)
-    await queries.set_signed_in(tx, user["tenant_id"], user["id"], now)
-    return pair(services.tokens, user, opened.id, new_id("jti"), opened.refresh_jti)
+    (await tx.session()).add(session)
+    await queries.set_last_login(tx, user["tenant_id"], user["id"], now)
+    return issue_token_pair(services.tokens, user, session.id, new_id("jti"), session.refresh_jti)
 
 
-def pair(
+def issue_token_pair(
     issuer: Tokens,
     user: Row,
     session_id: str,
     access_jti: str,
     refresh_jti: str,
-    at: float | None = None,
+    issued_at: float | None = None,
 ) -> TokenPair:
     claims = {
         "sub": user["id"],
@@ -73,64 +73,72 @@ def pair(
         "sid": session_id,
     }
     return TokenPair(
-        access_token=issuer.issue("access", tokens.ACCESS_SECONDS, at, jti=access_jti, **claims),
+        access_token=issuer.issue(
+            "access", tokens.ACCESS_SECONDS, issued_at, jti=access_jti, **claims
+        ),
         refresh_token=issuer.issue(
-            "refresh", tokens.REFRESH_SECONDS, at, jti=refresh_jti, **claims
+            "refresh", tokens.REFRESH_SECONDS, issued_at, jti=refresh_jti, **claims
         ),
         expires_in=tokens.ACCESS_SECONDS,
     )
 
 
-async def rotate(tx: Tx, services: Services, claims: Claims) -> TokenPair | Ended:
-    """A new pair for a refresh token. Used once more within the grace it gives the very same pair
-    (two tabs, a lost answer); later it ends the session: somebody else has a copy.
+async def rotate(tx: Tx, services: Services, claims: Claims) -> TokenPair | SessionEnded:
+    """Exchanges a refresh token for a new pair.
+
+    A token used again within GRACE_SECONDS gives the same pair (two tabs, a lost response). A later
+    replay means that the token was copied, and ends the session.
     """
     now, at = clock.now(), clock.epoch()
     user = await queries.lock_user(tx, claims.tid, claims.sub, to_change=False)
     session = await queries.lock_session(tx, claims.tid, claims.sid, claims.sub)
     if user is None or session is None or session["ended_at"] or session["expires_at"] <= now:
-        return Ended("This session has ended; sign in again")
+        return SessionEnded("This session has ended; sign in again")
     if user["status"] != "active":
-        return Ended("This user is inactive; ask an administrator")
+        return SessionEnded("This user is inactive; ask an administrator")
     recent = [
         item
-        for item in msgspec.json.decode(session["spent"], type=list[Spent])
+        for item in msgspec.json.decode(session["spent"], type=list[SpentToken])
         if at - item.at <= GRACE_SECONDS
     ]
     for item in recent:
         if item.jti == claims.jti:
             ids = (session["id"], item.access_jti, item.refresh_jti)
-            return pair(services.tokens, user, *ids, item.at)
+            return issue_token_pair(services.tokens, user, *ids, item.at)
     if claims.jti != session["refresh_jti"]:
         await end(tx, services.session_cache, claims.tid, claims.sid)
-        return Ended(
+        return SessionEnded(
             "This token was used before; the session is ended, sign in again", replayed=True
         )
-    spent = Spent(claims.jti, at, new_id("jti"), new_id("jti"))
+    spent = SpentToken(claims.jti, at, new_id("jti"), new_id("jti"))
     await queries.rotate_session(
         tx,
         claims.tid,
         claims.sid,
         refresh_jti=spent.refresh_jti,
         expires_at=now + timedelta(seconds=tokens.REFRESH_SECONDS),
-        spent=[*recent, spent][-_KEPT:],
+        spent=[*recent, spent][-_MAX_SPENT_TOKENS:],
         at=now,
     )
-    return pair(services.tokens, user, claims.sid, spent.access_jti, spent.refresh_jti, at)
+    return issue_token_pair(
+        services.tokens, user, claims.sid, spent.access_jti, spent.refresh_jti, at
+    )
 
 
-async def end(tx: Tx, copies: SessionCache, tenant_id: str, session_id: str) -> None:
+async def end(tx: Tx, cache: SessionCache, tenant_id: str, session_id: str) -> None:
     await queries.end_session(tx, tenant_id, session_id, clock.now())
-    tx.after_commit.append(partial(copies.end_sessions, [session_id]))
+    tx.after_commit.append(partial(cache.end_sessions, [session_id]))
 
 
 async def end_all(
-    tx: Tx, copies: SessionCache, tenant_id: str, user_id: str, *, keep: str | None = None
+    tx: Tx, cache: SessionCache, tenant_id: str, user_id: str, *, keep: str | None = None
 ) -> None:
-    """The caller holds the user's row, so that no session is opened meanwhile."""
-    ended = await queries.end_sessions(tx, tenant_id, user_id, clock.now(), keep)
-    if ended:
-        tx.after_commit.append(partial(copies.end_sessions, ended))
+    """Ends all sessions but `keep`. The caller holds the lock on the user's row, so that no new
+    session begins meanwhile.
+    """
+    session_ids = await queries.end_sessions(tx, tenant_id, user_id, clock.now(), keep)
+    if session_ids:
+        tx.after_commit.append(partial(cache.end_sessions, session_ids))
 
 
 async def mark_code_shown(tx: Tx, principal: Principal) -> None:
@@ -138,14 +146,16 @@ async def mark_code_shown(tx: Tx, principal: Principal) -> None:
 
 
 async def forget_code_shown(tx: Tx, tenant_id: str, user_id: str) -> None:
-    """With the devices goes what was shown of them: it says nothing of devices yet to come."""
+    """Called when the devices are removed: an old code proves nothing about new devices."""
     await queries.forget_code_shown(tx, tenant_id, user_id)
 
 
 async def require_code_shown(tx: Tx, principal: Principal) -> None:
-    """For what would weaken MFA: a stolen session from before it was enabled must not do so."""
-    if not await queries.code_shown(tx, principal.tenant_id, principal.session_id):
-        raise CodeNeeded(
+    """Guards actions that weaken MFA. Raises MfaCodeRequired unless this session has shown a code:
+    a session stolen before MFA was enabled must not disable it.
+    """
+    if not await queries.is_code_shown(tx, principal.tenant_id, principal.session_id):
+        raise MfaCodeRequired(
             "Show a code first: send it to POST /api/v1/mfa/verify, then try again",
             details={"required": "mfa", "your_role": principal.role},
         )

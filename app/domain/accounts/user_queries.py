@@ -1,4 +1,4 @@
-"""The SQL of administering users and invitations."""
+"""SQL of the administration of users and invitations."""
 
 import msgspec
 from sqlalchemy import or_, select

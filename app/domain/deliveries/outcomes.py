@@ -177,7 +177,7 @@ async def _disable(services: Services, tx: Tx, outcome: AttemptOutcome) -> None:
     url = origin_of(webhook["url"])
     disabled = WebhookDisabled(webhook_id, url, reason, webhook["subscription_id"])
     event_id = await events.emit(tx, disabled, tenant_id=tenant_id)
-    address = await accounts.address_of(tx, tenant_id, webhook["created_by"])
+    address = await accounts.find_email(tx, tenant_id, webhook["created_by"])
     if address is not None:
         await mail.queue(
             tx,

@@ -1,4 +1,4 @@
-"""Mail: queued in the caller's transaction; a worker sends it by SMTP, or writes it to a folder."""
+"""Mail: queued in the caller's transaction; a worker sends it by SMTP or writes it to a folder."""
 
 import asyncio
 from email.headerregistry import Address
@@ -22,7 +22,7 @@ from db.session import Tx
 SEND_MAIL: Final = WorkKind(
     "mail.send", timeout_seconds=90, retry_delays=(5, 30, 120, 600, 3600, 14400)
 )
-_TIMEOUT_SECONDS = 30
+_SMTP_TIMEOUT_SECONDS = 30
 
 
 def seal_context(tenant_id: str, mail_id: str) -> SealContext:
@@ -63,7 +63,7 @@ async def queue(
 def compose(settings: Settings, mail_id: str, recipient: str, subject: str, text: str) -> bytes:
     message = EmailMessage()
     message["From"] = settings.mail_from
-    message["To"] = Address(addr_spec=_mailable(recipient))
+    message["To"] = Address(addr_spec=_encode_address(recipient))
     message["Subject"] = subject
     message["Date"] = format_datetime(clock.now())
     message["Message-ID"] = f"<{mail_id}@{urlsplit(settings.public_url).hostname or 'localhost'}>"
@@ -72,15 +72,15 @@ def compose(settings: Settings, mail_id: str, recipient: str, subject: str, text
 
 
 async def deliver(settings: Settings, mail_id: str, recipient: str, message: bytes) -> None:
-    """Once this returns, the mail is with the next server, or in the folder under its own id."""
+    """Hands the mail to the SMTP server, or writes it to the mail folder under its id."""
     if settings.smtp_url:
-        await _by_smtp(settings, recipient, message)
+        await _send_by_smtp(settings, recipient, message)
     else:
-        await asyncio.to_thread(_into_folder, mailbox(settings), mail_id, message)
+        await asyncio.to_thread(_write_to_folder, mailbox(settings), mail_id, message)
 
 
-def _mailable(recipient: str) -> str:
-    """The address as every mail server takes it: a name beyond ASCII in its encoded form."""
+def _encode_address(recipient: str) -> str:
+    """Returns the address with a non-ASCII domain in IDNA encoding."""
     local, _, domain = recipient.rpartition("@")
     return (
         f"{local}@{idna.encode(domain, uts46=True).decode()}" if not domain.isascii() else recipient
@@ -91,7 +91,7 @@ def mailbox(settings: Settings) -> Path:
     return settings.data_dir / "mail"
 
 
-def _into_folder(folder: Path, mail_id: str, message: bytes) -> None:
+def _write_to_folder(folder: Path, mail_id: str, message: bytes) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = folder / f".{mail_id}.part"
     temporary.write_bytes(message)
@@ -100,18 +100,18 @@ def _into_folder(folder: Path, mail_id: str, message: bytes) -> None:
     disk.fsync(folder / f"{mail_id}.eml")
 
 
-async def _by_smtp(settings: Settings, recipient: str, message: bytes) -> None:
+async def _send_by_smtp(settings: Settings, recipient: str, message: bytes) -> None:
     url = urlsplit(settings.smtp_url)
-    wants_tls = parse_qs(url.query).get("starttls", [""])[0]
+    starttls = parse_qs(url.query).get("starttls", [""])[0]
     await aiosmtplib.send(
         message,
         sender=settings.mail_from,
-        recipients=[_mailable(recipient)],
+        recipients=[_encode_address(recipient)],
         hostname=url.hostname or "localhost",
         port=url.port,
         username=unquote(url.username) if url.username else None,
         password=unquote(url.password) if url.password else None,
         use_tls=url.scheme == "smtps",
-        start_tls=None if not wants_tls else wants_tls in {"1", "true", "yes"},
-        timeout=_TIMEOUT_SECONDS,
+        start_tls=None if not starttls else starttls in {"1", "true", "yes"},
+        timeout=_SMTP_TIMEOUT_SECONDS,
     )

@@ -76,7 +76,7 @@ async def match_code(device_secrets: Sequence[Secret], owner: Owner, code: str) 
     if len(plain) == _TOTP_DIGITS and plain.isascii() and plain.isdigit():
         return _match_totp(device_secrets, plain)
     if len(plain) == _RECOVERY_CODE_LENGTH and plain.isascii() and plain.isalnum():
-        return CodeMatch(code_hash=await passwords.code_hash(plain.upper(), owner.user_id))
+        return CodeMatch(code_hash=await passwords.hash_code(plain.upper(), owner.user_id))
     return None
 
 
@@ -121,4 +121,4 @@ def _generate_recovery_code() -> str:
 
 
 async def hash_recovery_codes(codes: Sequence[str], user_id: str) -> list[str]:
-    return [await passwords.code_hash(code, user_id) for code in codes]
+    return [await passwords.hash_code(code, user_id) for code in codes]

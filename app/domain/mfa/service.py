@@ -58,7 +58,7 @@ async def setup(tx: Tx, services: Services, principal: Principal) -> MfaSetup:
     tenant_id, user_id = principal.tenant_id, principal.user_id
     recovery_codes = codes.generate_recovery_codes()
     hashes = await codes.hash_recovery_codes(recovery_codes, user_id)
-    user = await accounts.lock_own(tx, principal)
+    user = await accounts.lock_own_user(tx, principal)
     if user["mfa_enabled"]:
         await accounts.require_code_shown(tx, principal)
         if len(await queries.list_confirmed(tx, tenant_id, user_id)) >= MAX_DEVICES:
@@ -147,18 +147,18 @@ async def _check_code(
     if pending and code_match is not None and not code_match.device_id:
         code_match = None
     async with services.db.tx(owner.tenant_id) as tx:
-        user = await accounts.lock_own(tx, principal)
+        user = await accounts.lock_own_user(tx, principal)
         right = code_match is not None and await codes.use_code(tx, owner, code_match)
-        judgement = await throttle.judge(tx, subjects, right=right)
-        if judgement.problem is not None:
+        attempt = await throttle.record_attempt(tx, subjects, succeeded=right)
+        if attempt.problem is not None:
             # Rolls back: a code that was not judged is not used up.
-            raise judgement.problem
-        if judgement.tripped:
+            raise attempt.problem
+        if attempt.starts_block:
             blocked = SignInBlocked(owner.user_id, address, "code")
             await events.emit(tx, blocked, tenant_id=owner.tenant_id)
-        if judgement.passed and code_match is not None:
+        if attempt.passed and code_match is not None:
             await on_accepted(tx, user, code_match)
-    return judgement.passed
+    return attempt.passed
 
 
 async def _require_enabled(services: Services, principal: Principal) -> None:
@@ -179,7 +179,7 @@ async def list_devices(tx: Tx, principal: Principal) -> Devices:
 
 async def remove_device(tx: Tx, services: Services, principal: Principal, device_id: str) -> Done:
     """Removes a device. Removing the last one turns MFA off."""
-    user = await accounts.lock_own(tx, principal)
+    user = await accounts.lock_own_user(tx, principal)
     rows = await queries.list_confirmed(tx, user["tenant_id"], user["id"])
     device_ids = {row["id"] for row in rows}
     if device_id not in device_ids:
@@ -198,7 +198,7 @@ async def remove_device(tx: Tx, services: Services, principal: Principal, device
 async def replace_recovery_codes(tx: Tx, services: Services, principal: Principal) -> RecoveryCodes:
     recovery_codes = codes.generate_recovery_codes()
     hashes = await codes.hash_recovery_codes(recovery_codes, principal.user_id)
-    user = await accounts.lock_own(tx, principal)
+    user = await accounts.lock_own_user(tx, principal)
     if not user["mfa_enabled"]:
         raise MfaNotEnabled(_NOT_ENABLED)
     await accounts.require_code_shown(tx, principal)

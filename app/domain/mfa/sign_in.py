@@ -19,7 +19,7 @@ _INVALID_TOKEN = (
 
 async def verify_mfa(services: Services, data: MfaVerify, address: str) -> TokenPair:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        token = await accounts.token_owner(tx, accounts.MFA, data.mfa_token)
+        token = await accounts.find_token(tx, accounts.MFA, data.mfa_token)
         if token is None:
             raise Unauthorized(_INVALID_TOKEN)
         owner = Owner(token["tenant_id"], token["user_id"])
@@ -32,13 +32,13 @@ async def verify_mfa(services: Services, data: MfaVerify, address: str) -> Token
         user = await _lock_user(tx, owner, data.mfa_token)
         if user is not None:
             right = code_match is not None and await codes.use_code(tx, owner, code_match)
-            judgement = await throttle.judge(tx, subjects, right=right)
-            if judgement.problem is not None:
+            attempt = await throttle.record_attempt(tx, subjects, succeeded=right)
+            if attempt.problem is not None:
                 # Rolls back: a code that was not judged is not used up.
-                raise judgement.problem
-            if judgement.tripped:
-                await accounts.emit_blocked(tx, user, address, "code")
-            if judgement.passed:
+                raise attempt.problem
+            if attempt.starts_block:
+                await accounts.emit_sign_in_blocked(tx, user, address, "code")
+            if attempt.passed:
                 pair = await _begin_session(tx, services, user, data, address)
     if pair is None:
         raise Unauthorized(_INVALID_TOKEN if user is None else _WRONG_CODE)

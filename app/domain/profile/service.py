@@ -123,7 +123,7 @@ async def _redraw_picture(content: bytes) -> Picture:
 
 async def load_avatar(services: Services, key: str) -> Picture:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        media_type = await accounts.avatar_type(tx, key)
+        media_type = await accounts.find_avatar_type(tx, key)
     if media_type is None:
         raise AvatarNotFound("There is no such picture")
     try:

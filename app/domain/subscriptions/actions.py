@@ -91,7 +91,7 @@ async def _check_notification(tx: Tx, tenant_id: str, config: NotificationConfig
     if config.role is not None and config.role not in ROLES:
         raise Invalid.field("action_config.role", f"must be one of {', '.join(ROLES)}")
     if config.user_ids is not None:
-        unknown = await accounts.find_unknown(tx, tenant_id, config.user_ids)
+        unknown = await accounts.find_unknown_ids(tx, tenant_id, config.user_ids)
         if unknown:
             raise Invalid.field("action_config.user_ids", f"there is no user {unknown[0]}")
 

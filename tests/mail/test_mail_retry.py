@@ -1,4 +1,4 @@
-"""Mail as work: what happens when the mail server does not play along."""
+"""Sending mail while the mail server is unavailable."""
 
 import msgspec
 
