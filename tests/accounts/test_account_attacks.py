@@ -88,10 +88,10 @@ async def test_what_an_ended_session_began_is_not_finished(
     services: Services, developer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seed = (await developer.post("/api/v1/mfa/setup")).json()["secret"]
-    judged = throttle.refuse_blocked
+    refuse_blocked = throttle.refuse_blocked
 
     async def meanwhile(*args: Any) -> None:
-        await judged(*args)
+        await refuse_blocked(*args)
         await _take_away(services, developer, "status = 'active'")
 
     monkeypatch.setattr(throttle, "refuse_blocked", meanwhile)
@@ -106,11 +106,11 @@ async def test_what_an_ended_session_began_is_not_finished(
 
 
 async def _enable(client: Client, at: int = 0) -> dict[str, Any]:
-    made: dict[str, Any] = (await client.post("/api/v1/mfa/setup")).json()
-    code = pyotp.TOTP(made["secret"]).at(int(clock.epoch()) + at)
+    setup: dict[str, Any] = (await client.post("/api/v1/mfa/setup")).json()
+    code = pyotp.TOTP(setup["secret"]).at(int(clock.epoch()) + at)
     answer = await client.post("/api/v1/mfa/enable", {"code": code})
     assert answer.status_code == 200, answer.text
-    return made
+    return setup
 
 
 async def _second_session(world: World, client: Client) -> Client:
@@ -160,8 +160,8 @@ async def test_a_guess_at_the_current_password_that_is_not_judged_learns_nothing
     for _ in range(5):
         await developer.post("/auth/change-password", wrong)
     _skip_the_early_look(monkeypatch)
-    right = {"current_password": PASSWORD, "new_password": PASSWORD}
-    answers = [await developer.post("/auth/change-password", body) for body in (right, wrong)]
+    correct = {"current_password": PASSWORD, "new_password": PASSWORD}
+    answers = [await developer.post("/auth/change-password", body) for body in (correct, wrong)]
     assert [answer.status_code for answer in answers] == [429, 429]
 
 
@@ -171,8 +171,8 @@ async def test_a_trip_of_the_password_throttle_is_in_the_audit(world: World, adm
         body = {"current_password": "Wrong7Horse", "new_password": NEW}
         await user.post("/auth/change-password", body)
     query = {"event_type": "system.user.sign_in_blocked"}
-    found = (await admin.get("/api/v1/event-log", params=query)).json()["data"]
-    assert [entry["data"]["user_id"] for entry in found] == [user.user_id]
+    entries = (await admin.get("/api/v1/event-log", params=query)).json()["data"]
+    assert [entry["data"]["user_id"] for entry in entries] == [user.user_id]
 
 
 @pytest.mark.parametrize("write", [str.upper, lambda text: f" {text} "])
@@ -271,18 +271,18 @@ async def test_a_made_up_invitation_does_not_tell_who_has_an_account(
         "last_name": "B",
         "invitation_token": "made-up",
     }
-    known, unknown = [
+    registered, unknown = [
         await closed.post("/auth/register", {**body, "email": email})
         for email in (developer.email, "nobody@example.com")
     ]
-    assert known.content == unknown.content
+    assert registered.content == unknown.content
 
 
-@pytest.mark.parametrize("who", ["somebody", "nobody"])
+@pytest.mark.parametrize("owner", ["somebody", "nobody"])
 async def test_asking_for_a_reset_takes_the_same_time_for_everybody(
-    anonymous: Client, developer: Client, who: str
+    anonymous: Client, developer: Client, owner: str
 ) -> None:
-    email = developer.email if who == "somebody" else "nobody@example.com"
+    email = developer.email if owner == "somebody" else "nobody@example.com"
     started = time.perf_counter()
     await anonymous.post("/auth/forgot-password", {"email": email})
     assert time.perf_counter() - started >= password._MIN_RESPONSE_SECONDS
@@ -332,10 +332,10 @@ async def test_who_was_deleted_does_not_come_back_with_another_invitation(
 async def test_an_invitation_given_by_somebody_who_just_fell_is_not_made(
     services: Services, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = invitations._select_tenant
+    select_tenant = invitations._select_tenant
 
     async def meanwhile(*args: Any) -> str:
-        tenant_id: str = await found(*args)
+        tenant_id: str = await select_tenant(*args)
         await _take_away(services, admin, "role = 'viewer'")
         return tenant_id
 
@@ -370,15 +370,15 @@ async def test_who_comes_when_too_many_are_waiting_is_told_to_come_back(
 async def test_a_sign_in_holds_no_connection_while_it_hashes(
     anonymous: Client, developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = []
+    connections = []
 
     async def look(_stored: str | None, _password: str) -> bool:
-        held.append(services.db.engine.pool.checkedout())  # type: ignore[attr-defined]
+        connections.append(services.db.engine.pool.checkedout())  # type: ignore[attr-defined]
         return False
 
     monkeypatch.setattr(passwords, "verify_password", look)
     await anonymous.post("/auth/login", {"email": developer.email, "password": "x"})
-    assert held == [0]
+    assert connections == [0]
 
 
 async def test_a_picture_is_read_without_a_connection(
@@ -389,15 +389,15 @@ async def test_a_picture_is_read_without_a_connection(
             "UPDATE users SET avatar_key = id, avatar_type = 'image/png' WHERE id = $1",
             developer.user_id,
         )
-    held = []
+    connections = []
 
     async def look(_files: Any, _key: str) -> bytes:
-        held.append(services.db.engine.pool.checkedout())  # type: ignore[attr-defined]
+        connections.append(services.db.engine.pool.checkedout())  # type: ignore[attr-defined]
         return b""
 
     monkeypatch.setattr(type(services.files), "read", look)
     await anonymous.get(f"/api/v1/avatars/{developer.user_id}")
-    assert held == [0]
+    assert connections == [0]
 
 
 async def test_who_waits_for_the_same_key_holds_no_connection(

@@ -44,8 +44,8 @@ async def _login(anonymous: Client, email: str, password: str = PASSWORD) -> htt
 
 async def _count(services: Services, sql: str, *args: object) -> int:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        found: int = await (await tx.raw()).fetchval(sql, *args)
-    return found
+        count: int = await (await tx.raw()).fetchval(sql, *args)
+    return count
 
 
 async def _deactivate(services: Services, client: Client) -> None:
@@ -91,8 +91,8 @@ async def test_the_refresh_token_holds_for_seven_days(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     token = (await _login(anonymous, developer.email)).json()["refresh_token"]
-    left = services.tokens.verify(token, "refresh").exp - clock.epoch()
-    assert 7 * 86400 - 60 < left <= 7 * 86400
+    remaining = services.tokens.verify(token, "refresh").exp - clock.epoch()
+    assert 7 * 86400 - 60 < remaining <= 7 * 86400
 
 
 async def test_every_sign_in_opens_a_session_of_its_own(
@@ -220,8 +220,8 @@ async def test_a_password_is_told_nowhere(
     anonymous: Client, developer: Client, services: Services, capfd: pytest.CaptureFixture[str]
 ) -> None:
     answers = [await _login(anonymous, developer.email, word) for word in (PASSWORD, "Wrong7Horse")]
-    told = capfd.readouterr()
-    text = told.out + told.err + "".join(answer.text for answer in answers)
+    output = capfd.readouterr()
+    text = output.out + output.err + "".join(answer.text for answer in answers)
     assert PASSWORD not in text
     assert "Wrong7Horse" not in text
 
@@ -249,9 +249,9 @@ async def test_who_has_never_signed_in_has_no_time_of_it(developer: Client) -> N
 
 async def test_the_time_of_the_last_sign_in_is_kept(anonymous: Client, developer: Client) -> None:
     await _login(anonymous, developer.email)
-    told = (await developer.get("/auth/me")).json()["last_login_at"]
-    assert told.endswith("Z")
-    assert abs((clock.now() - datetime.fromisoformat(told)).total_seconds()) < 60
+    last_login_at = (await developer.get("/auth/me")).json()["last_login_at"]
+    assert last_login_at.endswith("Z")
+    assert abs((clock.now() - datetime.fromisoformat(last_login_at)).total_seconds()) < 60
 
 
 async def test_me_shows_no_password(developer: Client) -> None:
@@ -268,31 +268,31 @@ def _body(**fields: Any) -> dict[str, Any]:
 async def _invite(caller: Client, **fields: Any) -> dict[str, Any]:
     answer = await caller.post("/users/invite", _body(**fields))
     assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
+    invitation: dict[str, Any] = answer.json()
+    return invitation
 
 
 async def test_an_invitation_is_shown_with_its_token(admin: Client) -> None:
     body = _body()
     answer = await admin.post("/users/invite", body)
-    made = answer.json()
+    invitation = answer.json()
     assert answer.status_code == 201
-    assert set(made) == INVITATION_KEYS
-    assert (made["email"], made["role"]) == (body["email"], "viewer")
-    assert made["tenant_id"] == admin.tenant_id
-    assert re.fullmatch(r"[\w-]{43}", made["invitation_token"])
+    assert set(invitation) == INVITATION_KEYS
+    assert (invitation["email"], invitation["role"]) == (body["email"], "viewer")
+    assert invitation["tenant_id"] == admin.tenant_id
+    assert re.fullmatch(r"[\w-]{43}", invitation["invitation_token"])
 
 
 async def test_an_invitation_holds_for_seven_days(admin: Client) -> None:
-    made = await _invite(admin)
-    assert made["expires_at"].endswith("Z")
-    left = datetime.fromisoformat(made["expires_at"]) - clock.now()
-    assert timedelta(days=6, hours=23) < left <= timedelta(days=7)
+    invitation = await _invite(admin)
+    assert invitation["expires_at"].endswith("Z")
+    remaining = datetime.fromisoformat(invitation["expires_at"]) - clock.now()
+    assert timedelta(days=6, hours=23) < remaining <= timedelta(days=7)
 
 
 async def test_every_invitation_has_a_token_of_its_own(admin: Client) -> None:
-    made = [(await _invite(admin))["invitation_token"] for _ in range(3)]
-    assert len(set(made)) == 3
+    invitation_tokens = [(await _invite(admin))["invitation_token"] for _ in range(3)]
+    assert len(set(invitation_tokens)) == 3
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -329,8 +329,8 @@ async def test_a_refused_invitation_leaves_nothing_behind(
 
 
 async def test_super_admin_names_the_tenant(super_admin: Client, admin: Client) -> None:
-    made = await _invite(super_admin, tenant_id=admin.tenant_id)
-    assert made["tenant_id"] == admin.tenant_id
+    invitation = await _invite(super_admin, tenant_id=admin.tenant_id)
+    assert invitation["tenant_id"] == admin.tenant_id
 
 
 async def test_a_tenant_that_does_not_exist_is_404(super_admin: Client) -> None:
@@ -349,8 +349,8 @@ async def test_a_tenant_admin_invites_to_its_own_tenant_whatever_it_names(
 
 @pytest.mark.parametrize("field", ["id", "invitation_token", "expires_at", "token_hash"])
 async def test_no_other_field_of_an_invitation_can_be_set(admin: Client, field: str) -> None:
-    made = await _invite(admin, **{field: "2099-01-01T00:00:00Z"})
-    assert made.get(field) != "2099-01-01T00:00:00Z"
+    invitation = await _invite(admin, **{field: "2099-01-01T00:00:00Z"})
+    assert invitation.get(field) != "2099-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize("change", [str.lower, str.upper])
@@ -432,10 +432,10 @@ async def test_missing_fields_are_all_named(admin: Client) -> None:
 
 
 async def test_the_token_is_stored_hashed(admin: Client, services: Services) -> None:
-    made = await _invite(admin)
+    invitation = await _invite(admin)
     async with services.db.tx(ALL_TENANTS) as tx:
-        row = await (await tx.session()).get_one(Invitation, made["id"])
-    assert row.token_hash == tokens.hash_secret(made["invitation_token"])
+        row = await (await tx.session()).get_one(Invitation, invitation["id"])
+    assert row.token_hash == tokens.hash_secret(invitation["invitation_token"])
 
 
 @pytest.mark.parametrize(
@@ -475,18 +475,18 @@ async def _mail_to(services: Services, email: str) -> MailMessage:
 
 
 async def test_the_mail_holds_a_link_with_the_token(admin: Client, services: Services) -> None:
-    made = await _invite(admin)
-    message = await _mail_to(services, made["email"])
+    invitation = await _invite(admin)
+    message = await _mail_to(services, invitation["email"])
     place = mail.seal_context(message.tenant_id, message.id)
     text = services.keyring.open(message.body or b"", place).decode()
-    assert f"?token={made['invitation_token']}" in text
+    assert f"?token={invitation['invitation_token']}" in text
 
 
 async def test_the_work_of_mailing_is_accepted_with_the_invitation(
     admin: Client, services: Services
 ) -> None:
-    made = await _invite(admin)
-    message = await _mail_to(services, made["email"])
+    invitation = await _invite(admin)
+    message = await _mail_to(services, invitation["email"])
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         row = await (await tx.raw()).fetchrow(
             "SELECT kind, state, tenant_id FROM work WHERE ref_id = $1", message.id
@@ -497,8 +497,8 @@ async def test_the_work_of_mailing_is_accepted_with_the_invitation(
 async def test_all_that_an_invitation_writes_is_one_transaction(
     admin: Client, services: Services
 ) -> None:
-    made = await _invite(admin)
-    message = await _mail_to(services, made["email"])
+    invitation = await _invite(admin)
+    message = await _mail_to(services, invitation["email"])
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         rows = await (await tx.raw()).fetch(
             """
@@ -507,7 +507,7 @@ async def test_all_that_an_invitation_writes_is_one_transaction(
             UNION ALL SELECT xmin::text FROM work WHERE ref_id = $2
             UNION ALL SELECT xmin::text FROM event_log WHERE data ->> 'invitation_id' = $1
             """,
-            made["id"],
+            invitation["id"],
             message.id,
         )
     assert len(rows) == 4
@@ -515,12 +515,12 @@ async def test_all_that_an_invitation_writes_is_one_transaction(
 
 
 async def test_an_invitation_is_told_in_the_log(admin: Client) -> None:
-    made = await _invite(admin, role="agent_user")
+    invitation = await _invite(admin, role="agent_user")
     entry = (await admin.get("/api/v1/event-log")).json()["data"][0]
     assert entry["type"] == "system.user.invited"
     assert entry["data"] == {
-        "invitation_id": made["id"],
-        "email": made["email"],
+        "invitation_id": invitation["id"],
+        "email": invitation["email"],
         "role": "agent_user",
     }
 

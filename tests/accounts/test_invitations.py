@@ -23,35 +23,35 @@ KEYS = {
 
 async def _invite(admin: Client, role: str = "viewer") -> dict[str, Any]:
     email = f"invited.{clock.epoch()}@example.com"
-    made: dict[str, Any] = (
+    invitation: dict[str, Any] = (
         await admin.post("/users/invite", {"email": email, "role": role})
     ).json()
-    return made
+    return invitation
 
 
 async def _list(admin: Client, **query: object) -> list[dict[str, Any]]:
     answer = await admin.get("/users/invitations", params=query)
-    found: list[dict[str, Any]] = answer.json()["data"]
-    return found
+    entries: list[dict[str, Any]] = answer.json()["data"]
+    return entries
 
 
-async def _join(client: Client, made: dict[str, Any]) -> int:
+async def _join(client: Client, invitation: dict[str, Any]) -> int:
     body = {
-        "email": made["email"],
+        "email": invitation["email"],
         "password": NEW,
         "first_name": "A",
         "last_name": "B",
-        "invitation_token": made["invitation_token"],
+        "invitation_token": invitation["invitation_token"],
     }
     return (await client.post("/auth/register", body)).status_code
 
 
 async def test_an_invitation_is_listed_without_its_token(admin: Client) -> None:
-    made = await _invite(admin)
+    invitation = await _invite(admin)
     (entry,) = await _list(admin)
     assert set(entry) == KEYS
     assert (entry["id"], entry["status"], entry["invited_by"]) == (
-        made["id"],
+        invitation["id"],
         "pending",
         admin.user_id,
     )
@@ -63,23 +63,23 @@ async def test_a_used_invitation_is_listed_as_used(admin: Client, anonymous: Cli
 
 
 async def test_an_expired_invitation_is_listed_as_expired(world: World, admin: Client) -> None:
-    made = await _invite(admin)
+    invitation = await _invite(admin)
     async with world.services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
-            "UPDATE invitations SET expires_at = now() WHERE id = $1", made["id"]
+            "UPDATE invitations SET expires_at = now() WHERE id = $1", invitation["id"]
         )
     assert [entry["status"] for entry in await _list(admin)] == ["expired"]
 
 
 async def test_the_newest_invitation_comes_first(admin: Client) -> None:
-    made = [(await _invite(admin))["id"] for _ in range(3)]
-    assert [entry["id"] for entry in await _list(admin)] == made[::-1]
+    invitation_ids = [(await _invite(admin))["id"] for _ in range(3)]
+    assert [entry["id"] for entry in await _list(admin)] == invitation_ids[::-1]
 
 
 async def test_invitations_come_in_pages(admin: Client) -> None:
-    made = [(await _invite(admin))["id"] for _ in range(3)]
+    invitation_ids = [(await _invite(admin))["id"] for _ in range(3)]
     found = await _list(admin, page=2, per_page=2, sort="created_at")
-    assert [entry["id"] for entry in found] == made[2:]
+    assert [entry["id"] for entry in found] == invitation_ids[2:]
 
 
 async def test_an_unknown_sort_is_refused(admin: Client) -> None:
@@ -88,29 +88,29 @@ async def test_an_unknown_sort_is_refused(admin: Client) -> None:
 
 
 async def test_a_revoked_invitation_lets_nobody_in(admin: Client, anonymous: Client) -> None:
-    made = await _invite(admin)
-    answer = await admin.delete(f"/users/invitations/{made['id']}")
+    invitation = await _invite(admin)
+    answer = await admin.delete(f"/users/invitations/{invitation['id']}")
     assert (answer.status_code, set(answer.json())) == (200, {"message"})
-    assert await _join(anonymous, made) == 422
+    assert await _join(anonymous, invitation) == 422
 
 
 async def test_a_revoked_invitation_is_gone(admin: Client) -> None:
-    made = await _invite(admin)
-    await admin.delete(f"/users/invitations/{made['id']}")
-    answer = await admin.delete(f"/users/invitations/{made['id']}")
+    invitation = await _invite(admin)
+    await admin.delete(f"/users/invitations/{invitation['id']}")
+    answer = await admin.delete(f"/users/invitations/{invitation['id']}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "invitation_not_found")
 
 
 async def test_a_used_invitation_cannot_be_revoked(admin: Client, anonymous: Client) -> None:
-    made = await _invite(admin)
-    await _join(anonymous, made)
-    assert (await admin.delete(f"/users/invitations/{made['id']}")).status_code == 409
+    invitation = await _invite(admin)
+    await _join(anonymous, invitation)
+    assert (await admin.delete(f"/users/invitations/{invitation['id']}")).status_code == 409
 
 
 async def test_an_invitation_above_ones_role_cannot_be_revoked(world: World, admin: Client) -> None:
     above = await world.user("super_admin", admin.tenant_id)
-    made = await _invite(above, "super_admin")
-    answer = await admin.delete(f"/users/invitations/{made['id']}")
+    invitation = await _invite(above, "super_admin")
+    answer = await admin.delete(f"/users/invitations/{invitation['id']}")
     assert (answer.status_code, answer.json()["error"]["details"]["your_role"]) == (
         403,
         "tenant_admin",
@@ -118,11 +118,11 @@ async def test_an_invitation_above_ones_role_cannot_be_revoked(world: World, adm
 
 
 async def test_revoking_is_told_in_the_log(admin: Client) -> None:
-    made = await _invite(admin)
-    await admin.delete(f"/users/invitations/{made['id']}")
+    invitation = await _invite(admin)
+    await admin.delete(f"/users/invitations/{invitation['id']}")
     entry = (await admin.get("/api/v1/event-log")).json()["data"][0]
     assert entry["type"] == "system.user.invitation_revoked"
-    assert entry["data"] == {"invitation_id": made["id"], "email": made["email"]}
+    assert entry["data"] == {"invitation_id": invitation["id"], "email": invitation["email"]}
 
 
 @pytest.mark.parametrize("role", ["agent_developer", "agent_user", "viewer"])

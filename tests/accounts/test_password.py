@@ -36,9 +36,9 @@ async def _status(caller: Client, email: str, password: str) -> int:
 async def _session(world: World, email: str, password: str = PASSWORD) -> Client:
     body = {"email": email, "password": password}
     pair = (await world.anonymous().post("/auth/login", body)).json()
-    opened = Client(world.app, pair["access_token"], refresh_token=pair["refresh_token"])
-    await opened.get("/auth/me")
-    return opened
+    client = Client(world.app, pair["access_token"], refresh_token=pair["refresh_token"])
+    await client.get("/auth/me")
+    return client
 
 
 async def _refresh(caller: Client) -> int:
@@ -48,9 +48,9 @@ async def _refresh(caller: Client) -> int:
 
 async def _mails(services: Services, email: str) -> list[tuple[str, str]]:
     """Subject and text of the mails to this address, the oldest first."""
-    wanted = select(MailMessage).where(MailMessage.recipient == email).order_by(MailMessage.id)
+    statement = select(MailMessage).where(MailMessage.recipient == email).order_by(MailMessage.id)
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        rows = list(await (await tx.session()).scalars(wanted))
+        rows = list(await (await tx.session()).scalars(statement))
     return [
         (
             row.subject,
@@ -323,12 +323,14 @@ async def test_acting_in_another_tenant_super_admin_still_changes_its_own_passwo
 
 
 async def test_of_changes_at_once_one_is_made(developer: Client, anonymous: Client) -> None:
-    wanted = [f"Battery{number}Staple" for number in range(5)]
-    answers = await asyncio.gather(*(_change(developer, PASSWORD, new) for new in wanted))
-    made = [new for new, answer in zip(wanted, answers, strict=True) if answer.status_code == 200]
-    works = [new for new in wanted if await _status(anonymous, developer.email, new) == 200]
-    assert len(made) == 1
-    assert works == made
+    new_passwords = [f"Battery{number}Staple" for number in range(5)]
+    answers = await asyncio.gather(*(_change(developer, PASSWORD, new) for new in new_passwords))
+    accepted = [
+        new for new, answer in zip(new_passwords, answers, strict=True) if answer.status_code == 200
+    ]
+    works = [new for new in new_passwords if await _status(anonymous, developer.email, new) == 200]
+    assert len(accepted) == 1
+    assert works == accepted
 
 
 async def test_a_change_voids_a_mailed_link(
@@ -411,8 +413,8 @@ async def test_a_change_tells_no_password_in_mails_and_events(
 ) -> None:
     await _change(developer)
     events = str(await _events(services, "password_changed", developer.user_id))
-    told = events + str(await _mails(services, developer.email))
-    assert not [word for word in (PASSWORD, NEW) if word in told]
+    text = events + str(await _mails(services, developer.email))
+    assert not [word for word in (PASSWORD, NEW) if word in text]
 
 
 # Forgot
@@ -428,20 +430,20 @@ async def _forgot(caller: Client, email: object) -> httpx.Response:
 async def test_the_answer_is_the_same_for_every_address(
     anonymous: Client, developer: Client, email: str
 ) -> None:
-    known = await _forgot(anonymous, developer.email)
+    registered = await _forgot(anonymous, developer.email)
     other = await _forgot(anonymous, email)
-    assert (known.status_code, set(known.json())) == (200, {"message"})
-    assert (other.status_code, other.content) == (known.status_code, known.content)
-    assert other.headers.keys() == known.headers.keys()
+    assert (registered.status_code, set(registered.json())) == (200, {"message"})
+    assert (other.status_code, other.content) == (registered.status_code, registered.content)
+    assert other.headers.keys() == registered.headers.keys()
 
 
 async def test_the_answer_is_the_same_for_an_inactive_user(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
-    known = await _forgot(anonymous, developer.email)
+    registered = await _forgot(anonymous, developer.email)
     await _set(services, developer, status="inactive")
     inactive = await _forgot(anonymous, developer.email)
-    assert (inactive.status_code, inactive.content) == (known.status_code, known.content)
+    assert (inactive.status_code, inactive.content) == (registered.status_code, registered.content)
 
 
 @pytest.mark.parametrize("change", [str.lower, str.upper, str.title])
@@ -557,11 +559,11 @@ async def test_the_token_of_a_link_is_nowhere_in_plain(
     (token,) = await _links(services, developer.email)
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         rows = [tuple(row) for row in await (await tx.raw()).fetch(f"SELECT * FROM {table}")]
-    told = b"\n".join(
+    stored = b"\n".join(
         value if isinstance(value, bytes) else str(value).encode() for row in rows for value in row
     )
-    assert told
-    assert token.encode() not in told
+    assert stored
+    assert token.encode() not in stored
 
 
 # Reset
@@ -603,10 +605,12 @@ async def test_of_twenty_uses_of_a_link_at_once_one_succeeds(
     world: World, anonymous: Client, developer: Client, services: Services
 ) -> None:
     token = await _link(services, developer)
-    wanted = [f"Battery{number}Staple" for number in range(20)]
-    answers = await asyncio.gather(*(_reset(world.anonymous(), token, new) for new in wanted))
+    new_passwords = [f"Battery{number}Staple" for number in range(20)]
+    answers = await asyncio.gather(
+        *(_reset(world.anonymous(), token, new) for new in new_passwords)
+    )
     assert sorted(answer.status_code for answer in answers) == [200] + [422] * 19
-    won = wanted[[answer.status_code for answer in answers].index(200)]
+    won = new_passwords[[answer.status_code for answer in answers].index(200)]
     assert await _status(anonymous, developer.email, won) == 200
 
 
@@ -634,7 +638,7 @@ async def test_a_reset_ends_all_sessions_at_once(
 ) -> None:
     other = await _session(world, developer.email)
     await _reset(anonymous, await _link(services, developer))
-    statuses = [(await one.get("/auth/me")).status_code for one in (developer, other)]
+    statuses = [(await client.get("/auth/me")).status_code for client in (developer, other)]
     assert statuses == [401, 401]
 
 
@@ -668,13 +672,13 @@ async def test_a_reset_verifies_the_address(
     assert me["email_verified"] is True
 
 
-@pytest.mark.parametrize(("verified", "told"), [(False, 1), (True, 0)])
+@pytest.mark.parametrize(("verified", "event_count"), [(False, 1), (True, 0)])
 async def test_the_verification_by_a_reset_is_told_where_it_is_new(
-    anonymous: Client, developer: Client, services: Services, *, verified: bool, told: int
+    anonymous: Client, developer: Client, services: Services, *, verified: bool, event_count: int
 ) -> None:
     await _set(services, developer, email_verified=verified)
     await _reset(anonymous, await _link(services, developer))
-    assert len(await _events(services, "email_verified", developer.user_id)) == told
+    assert len(await _events(services, "email_verified", developer.user_id)) == event_count
 
 
 async def test_a_reset_clears_the_wait_of_the_sign_in(
@@ -858,10 +862,10 @@ async def test_a_web_process_writes_no_password_and_no_token_to_its_log(
             token = await _use_every_way(web, developer, services)
     finally:
         server.close()
-    told = "".join(capfd.readouterr())
-    assert "/auth/change-password" in told
-    assert "/auth/reset-password" in told
-    assert not [word for word in (PASSWORD, NEW, WRONG, token, UNKNOWN) if word in told]
+    log = "".join(capfd.readouterr())
+    assert "/auth/change-password" in log
+    assert "/auth/reset-password" in log
+    assert not [word for word in (PASSWORD, NEW, WRONG, token, UNKNOWN) if word in log]
 
 
 async def _use_every_way(web: httpx.AsyncClient, user: Client, services: Services) -> str:
@@ -872,6 +876,6 @@ async def _use_every_way(web: httpx.AsyncClient, user: Client, services: Service
         await web.post("/auth/change-password", json=body, headers=headers)
     await web.post("/auth/forgot-password", json={"email": user.email})
     (token,) = await _links(services, user.email)
-    for known in (UNKNOWN, token):
-        await web.post("/auth/reset-password", json={"token": known, "new_password": NEW})
+    for reset_token in (UNKNOWN, token):
+        await web.post("/auth/reset-password", json={"token": reset_token, "new_password": NEW})
     return token

@@ -47,8 +47,8 @@ def _body(**fields: Any) -> dict[str, Any]:
 async def _register(caller: Client, **fields: Any) -> dict[str, Any]:
     answer = await caller.post("/auth/register", _body(**fields))
     assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
+    account: dict[str, Any] = answer.json()
+    return account
 
 
 async def _login(caller: Client, email: str, password: str = PASSWORD) -> httpx.Response:
@@ -62,17 +62,17 @@ async def _signed_in(world: World, email: str) -> Client:
 
 async def _row(services: Services, email: str) -> User | None:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        found: User | None = await (await tx.session()).scalar(
+        user: User | None = await (await tx.session()).scalar(
             select(User).where(User.email == email)
         )
-    return found
+    return user
 
 
 async def _mails(services: Services, email: str) -> list[str]:
     """The texts of the mails to this address, the oldest first."""
-    wanted = select(MailMessage).where(MailMessage.recipient == email).order_by(MailMessage.id)
+    statement = select(MailMessage).where(MailMessage.recipient == email).order_by(MailMessage.id)
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        rows = list(await (await tx.session()).scalars(wanted))
+        rows = list(await (await tx.session()).scalars(statement))
     return [
         services.keyring.open(row.body or b"", mail.seal_context(row.tenant_id, row.id)).decode()
         for row in rows
@@ -106,25 +106,25 @@ async def _default_tenant(services: Services) -> str:
 async def test_registering_answers_with_the_new_account(anonymous: Client) -> None:
     body = _body()
     answer = await anonymous.post("/auth/register", body)
-    made = answer.json()
+    account = answer.json()
     assert answer.status_code == 201
-    assert set(made) == KEYS
-    assert made["id"].startswith("usr_")
-    assert (made["email"], made["first_name"], made["last_name"]) == (
+    assert set(account) == KEYS
+    assert account["id"].startswith("usr_")
+    assert (account["email"], account["first_name"], account["last_name"]) == (
         body["email"],
         "Ada",
         "Lovelace",
     )
-    assert (made["role"], made["email_verified"]) == ("agent_user", False)
+    assert (account["role"], account["email_verified"]) == ("agent_user", False)
 
 
 async def test_who_registers_can_sign_in_at_once(anonymous: Client) -> None:
-    made = await _register(anonymous)
-    answer = await _login(anonymous, made["email"])
+    account = await _register(anonymous)
+    answer = await _login(anonymous, account["email"])
     assert answer.status_code == 200
     assert answer.json()["user"] == {
-        "id": made["id"],
-        "email": made["email"],
+        "id": account["id"],
+        "email": account["email"],
         "role": "agent_user",
     }
 
@@ -132,29 +132,31 @@ async def test_who_registers_can_sign_in_at_once(anonymous: Client) -> None:
 async def test_who_registers_without_an_invitation_joins_the_default_tenant(
     world: World, anonymous: Client, services: Services
 ) -> None:
-    made = await _register(anonymous)
-    me = await (await _signed_in(world, made["email"])).get("/auth/me")
+    account = await _register(anonymous)
+    me = await (await _signed_in(world, account["email"])).get("/auth/me")
     assert me.json()["tenant_id"] == await _default_tenant(services)
 
 
 async def test_registering_opens_no_session(anonymous: Client, services: Services) -> None:
-    made = await _register(anonymous)
+    account = await _register(anonymous)
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         raw = await tx.raw()
-        count = await raw.fetchval("SELECT count(*) FROM sessions WHERE user_id = $1", made["id"])
+        count = await raw.fetchval(
+            "SELECT count(*) FROM sessions WHERE user_id = $1", account["id"]
+        )
     assert count == 0
 
 
 async def test_names_are_kept_without_the_space_around_them(anonymous: Client) -> None:
-    made = await _register(anonymous, first_name=" Ada ", last_name="  King Noel ")
-    assert (made["first_name"], made["last_name"]) == ("Ada", "King Noel")
+    account = await _register(anonymous, first_name=" Ada ", last_name="  King Noel ")
+    assert (account["first_name"], account["last_name"]) == ("Ada", "King Noel")
 
 
 async def test_the_password_is_stored_as_an_argon2id_hash(
     anonymous: Client, services: Services
 ) -> None:
-    made = await _register(anonymous)
-    user = await _row(services, made["email"])
+    account = await _register(anonymous)
+    user = await _row(services, account["email"])
     assert user is not None
     assert user.password_hash.startswith("$argon2id$")
 
@@ -177,15 +179,15 @@ async def test_the_password_is_stored_as_an_argon2id_hash(
 async def test_no_other_field_of_a_registration_has_any_effect(
     anonymous: Client, services: Services, field: str, value: object
 ) -> None:
-    made = await _register(anonymous, **{field: value})
-    assert getattr(await _row(services, made["email"]), field) != value
+    account = await _register(anonymous, **{field: value})
+    assert getattr(await _row(services, account["email"]), field) != value
 
 
 async def test_a_tenant_that_exists_cannot_be_joined_by_naming_it(
     anonymous: Client, admin: Client, services: Services
 ) -> None:
-    made = await _register(anonymous, tenant_id=admin.tenant_id)
-    user = await _row(services, made["email"])
+    account = await _register(anonymous, tenant_id=admin.tenant_id)
+    user = await _row(services, account["email"])
     assert user is not None
     assert user.tenant_id == await _default_tenant(services)
 
@@ -203,25 +205,25 @@ async def test_the_header_for_tenants_does_not_say_where_to_join(
 async def test_somebody_who_is_signed_in_elsewhere_can_register_another_account(
     developer: Client, services: Services
 ) -> None:
-    made = await _register(developer)
-    user = await _row(services, made["email"])
+    account = await _register(developer)
+    user = await _row(services, account["email"])
     assert user is not None
     assert user.tenant_id == await _default_tenant(services)
 
 
 @pytest.mark.parametrize("change", [str.lower, str.upper, str.title])
 async def test_an_address_registers_once_whatever_its_case(anonymous: Client, change: Any) -> None:
-    made = await _register(anonymous)
-    answer = await anonymous.post("/auth/register", _body(email=change(made["email"])))
+    account = await _register(anonymous)
+    answer = await anonymous.post("/auth/register", _body(email=change(account["email"])))
     assert answer.status_code == 409
     assert answer.json()["error"]["code"] == "conflict"
 
 
 async def test_registering_again_leaves_the_password_as_it_was(anonymous: Client) -> None:
-    made = await _register(anonymous)
-    await anonymous.post("/auth/register", _body(email=made["email"], password="Another7Horse"))
+    account = await _register(anonymous)
+    await anonymous.post("/auth/register", _body(email=account["email"], password="Another7Horse"))
     statuses = [
-        (await _login(anonymous, made["email"], password)).status_code
+        (await _login(anonymous, account["email"], password)).status_code
         for password in (PASSWORD, "Another7Horse")
     ]
     assert statuses == [200, 401]
@@ -311,8 +313,8 @@ async def test_what_is_no_name_does_not_register(
 
 
 async def test_a_name_may_have_a_hundred_characters_of_any_script(anonymous: Client) -> None:
-    made = await _register(anonymous, first_name="名" * 100, last_name="O'Brien-Ünal")
-    assert (made["first_name"], made["last_name"]) == ("名" * 100, "O'Brien-Ünal")
+    account = await _register(anonymous, first_name="名" * 100, last_name="O'Brien-Ünal")
+    assert (account["first_name"], account["last_name"]) == ("名" * 100, "O'Brien-Ünal")
 
 
 @pytest.mark.parametrize("wrong", [{"password": "weak"}, {"first_name": ""}])
@@ -321,8 +323,8 @@ async def test_a_refused_registration_leaves_nothing_behind(
 ) -> None:
     body = _body(**wrong)
     await anonymous.post("/auth/register", body)
-    found = await _row(services, body["email"]), await _mails(services, body["email"])
-    assert found == (None, [])
+    stored = await _row(services, body["email"]), await _mails(services, body["email"])
+    assert stored == (None, [])
 
 
 async def test_a_repeated_registration_with_one_key_gives_the_first_answer_again(
@@ -365,8 +367,8 @@ async def test_a_failed_registration_does_not_use_up_its_key(anonymous: Client) 
 async def test_a_mail_with_a_link_to_verify_goes_to_the_new_address(
     anonymous: Client, services: Services
 ) -> None:
-    made = await _register(anonymous)
-    (text,) = await _mails(services, made["email"])
+    account = await _register(anonymous)
+    (text,) = await _mails(services, account["email"])
     link = rf"^{re.escape(services.settings.public_url)}/verify-email\?token=[\w-]{{43}}$"
     assert re.search(link, text, re.MULTILINE)
 
@@ -374,13 +376,13 @@ async def test_a_mail_with_a_link_to_verify_goes_to_the_new_address(
 async def test_the_mail_is_accepted_work_caused_by_the_registration(
     anonymous: Client, services: Services
 ) -> None:
-    made = await _register(anonymous)
+    account = await _register(anonymous)
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         row = await (await tx.raw()).fetchrow(
             "SELECT w.kind, w.state, e.type FROM work w "
             "JOIN mail_messages m ON m.id = w.ref_id JOIN event_log e ON e.id = w.cause_event_id "
             "WHERE m.recipient = $1",
-            made["email"],
+            account["email"],
         )
     assert tuple(row) == ("mail.send", "pending", "system.user.registered")
 
@@ -411,11 +413,11 @@ def _tells(row: tuple[object, ...], secret: str) -> bool:
 async def test_a_registration_is_told_without_secrets(
     anonymous: Client, services: Services
 ) -> None:
-    made = await _register(anonymous)
-    assert await _events(services, "registered", made["email"]) == [
+    account = await _register(anonymous)
+    assert await _events(services, "registered", account["email"]) == [
         {
-            "user_id": made["id"],
-            "email": made["email"],
+            "user_id": account["id"],
+            "email": account["email"],
             "role": "agent_user",
             "invited": False,
         }
@@ -492,28 +494,28 @@ async def test_what_is_no_password_is_named(anonymous: Client, password: object)
     ],
 )
 async def test_a_password_that_keeps_the_rules_signs_in(anonymous: Client, password: str) -> None:
-    made = await _register(anonymous, password=password)
-    assert (await _login(anonymous, made["email"], password)).status_code == 200
+    account = await _register(anonymous, password=password)
+    assert (await _login(anonymous, account["email"], password)).status_code == 200
 
 
 @pytest.mark.parametrize("tried", ["Aa1" + "x" * 124, "Aa1" + "x" * 124 + "y"])
 async def test_the_longest_password_counts_to_its_last_character(
     anonymous: Client, tried: str
 ) -> None:
-    made = await _register(anonymous, password="Aa1" + "x" * 125)
-    assert (await _login(anonymous, made["email"], tried)).status_code == 401
+    account = await _register(anonymous, password="Aa1" + "x" * 125)
+    assert (await _login(anonymous, account["email"], tried)).status_code == 401
 
 
 async def test_space_around_a_password_is_part_of_it(anonymous: Client) -> None:
-    made = await _register(anonymous, password=" Aa345678 ")
-    assert (await _login(anonymous, made["email"], "Aa345678")).status_code == 401
+    account = await _register(anonymous, password=" Aa345678 ")
+    assert (await _login(anonymous, account["email"], "Aa345678")).status_code == 401
 
 
 async def test_a_password_is_the_same_however_a_keyboard_writes_its_accents(
     anonymous: Client,
 ) -> None:
-    made = await _register(anonymous, password="Caf\u00e9Noir7")
-    assert (await _login(anonymous, made["email"], "Cafe\u0301Noir7")).status_code == 200
+    account = await _register(anonymous, password="Caf\u00e9Noir7")
+    assert (await _login(anonymous, account["email"], "Cafe\u0301Noir7")).status_code == 200
 
 
 # An instance without open registration
@@ -521,9 +523,9 @@ async def test_a_password_is_the_same_however_a_keyboard_writes_its_accents(
 
 @pytest.fixture
 async def closed(stores: Stores, app: Litestar) -> AsyncIterator[Client]:
-    made = create_app(msgspec.structs.replace(stores.settings, allow_signup=False))
-    yield Client(made)
-    await made.state.services.close()
+    closed_app = create_app(msgspec.structs.replace(stores.settings, allow_signup=False))
+    yield Client(closed_app)
+    await closed_app.state.services.close()
 
 
 async def test_nobody_registers_where_registration_is_closed(
@@ -537,8 +539,8 @@ async def test_nobody_registers_where_registration_is_closed(
 
 
 async def test_an_invitation_opens_a_closed_instance(closed: Client, admin: Client) -> None:
-    invited = await _invite(admin)
-    answer = await closed.post("/auth/register", _with(invited))
+    invitation = await _invite(admin)
+    answer = await closed.post("/auth/register", _with(invitation))
     assert answer.status_code == 201
 
 
@@ -559,42 +561,42 @@ async def _invite(inviter: Client, role: str = "viewer", **fields: Any) -> dict[
     body = {"email": f"{new_id('guest')}@example.com", "role": role, **fields}
     answer = await inviter.post("/users/invite", body)
     assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()
-    return made
+    invitation: dict[str, Any] = answer.json()
+    return invitation
 
 
-def _with(invited: dict[str, Any], **fields: Any) -> dict[str, Any]:
+def _with(invitation: dict[str, Any], **fields: Any) -> dict[str, Any]:
     """The registration of who was invited."""
-    given = {"email": invited["email"], "invitation_token": invited["invitation_token"]}
-    return _body(**{**given, **fields})
+    required = {"email": invitation["email"], "invitation_token": invitation["invitation_token"]}
+    return _body(**{**required, **fields})
 
 
 @pytest.mark.parametrize("role", ROLES)
 async def test_an_invitation_gives_its_role(
     super_admin: Client, anonymous: Client, role: str
 ) -> None:
-    made = (
+    account = (
         await anonymous.post("/auth/register", _with(await _invite(super_admin, role=role)))
     ).json()
-    assert set(made) == KEYS
-    assert (made["role"], made["email_verified"]) == (role, True)
+    assert set(account) == KEYS
+    assert (account["role"], account["email_verified"]) == (role, True)
 
 
 async def test_an_invitation_leads_to_its_tenant(
     world: World, admin: Client, anonymous: Client
 ) -> None:
-    invited = await _invite(admin)
-    await anonymous.post("/auth/register", _with(invited))
-    me = (await (await _signed_in(world, invited["email"])).get("/auth/me")).json()
+    invitation = await _invite(admin)
+    await anonymous.post("/auth/register", _with(invitation))
+    me = (await (await _signed_in(world, invitation["email"])).get("/auth/me")).json()
     assert (me["tenant_id"], me["email_verified"]) == (admin.tenant_id, True)
 
 
 async def test_super_admins_invitation_leads_to_the_tenant_that_it_names(
     super_admin: Client, admin: Client, anonymous: Client, services: Services
 ) -> None:
-    invited = await _invite(super_admin, tenant_id=admin.tenant_id)
-    await anonymous.post("/auth/register", _with(invited))
-    user = await _row(services, invited["email"])
+    invitation = await _invite(super_admin, tenant_id=admin.tenant_id)
+    await anonymous.post("/auth/register", _with(invitation))
+    user = await _row(services, invitation["email"])
     assert user is not None
     assert user.tenant_id == admin.tenant_id
 
@@ -605,31 +607,31 @@ async def test_super_admins_invitation_leads_to_the_tenant_that_it_names(
 async def test_who_is_invited_cannot_choose_more(
     admin: Client, anonymous: Client, services: Services, field: str, value: str
 ) -> None:
-    invited = await _invite(admin)
-    answer = await anonymous.post("/auth/register", _with(invited, **{field: value}))
+    invitation = await _invite(admin)
+    answer = await anonymous.post("/auth/register", _with(invitation, **{field: value}))
     assert answer.status_code == 201
-    assert getattr(await _row(services, invited["email"]), field) != value
+    assert getattr(await _row(services, invitation["email"]), field) != value
 
 
 async def test_who_is_invited_need_not_verify_the_address(
     admin: Client, anonymous: Client, services: Services
 ) -> None:
-    invited = await _invite(admin)
-    await anonymous.post("/auth/register", _with(invited))
-    (only,) = await _mails(services, invited["email"])
+    invitation = await _invite(admin)
+    await anonymous.post("/auth/register", _with(invitation))
+    (only,) = await _mails(services, invitation["email"])
     assert "/verify-email" not in only
 
 
 async def test_a_registration_by_invitation_is_told_in_its_tenants_log(
     admin: Client, anonymous: Client
 ) -> None:
-    invited = await _invite(admin, role="agent_user")
-    made = (await anonymous.post("/auth/register", _with(invited))).json()
+    invitation = await _invite(admin, role="agent_user")
+    account = (await anonymous.post("/auth/register", _with(invitation))).json()
     entry = (await admin.get("/api/v1/event-log")).json()["data"][0]
     assert entry["type"] == "system.user.registered"
     assert entry["data"] == {
-        "user_id": made["id"],
-        "email": invited["email"],
+        "user_id": account["id"],
+        "email": invitation["email"],
         "role": "agent_user",
         "invited": True,
     }
@@ -638,8 +640,8 @@ async def test_a_registration_by_invitation_is_told_in_its_tenants_log(
 async def test_the_case_of_an_invited_address_does_not_matter(
     admin: Client, anonymous: Client
 ) -> None:
-    invited = await _invite(admin)
-    body = _with(invited, email=invited["email"].upper())
+    invitation = await _invite(admin)
+    body = _with(invitation, email=invitation["email"].upper())
     assert (await anonymous.post("/auth/register", body)).status_code == 201
 
 
@@ -647,21 +649,21 @@ async def test_an_invitation_works_once(
     admin: Client, anonymous: Client, services: Services
 ) -> None:
     """Not even for the same person, once their account is gone."""
-    invited = await _invite(admin)
-    made = (await anonymous.post("/auth/register", _with(invited))).json()
-    await admin.delete(f"/users/{made['id']}")
-    answer = await anonymous.post("/auth/register", _with(invited))
+    invitation = await _invite(admin)
+    account = (await anonymous.post("/auth/register", _with(invitation))).json()
+    await admin.delete(f"/users/{account['id']}")
+    answer = await anonymous.post("/auth/register", _with(invitation))
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {"invitation_token"}
-    assert await _row(services, invited["email"]) is None
+    assert await _row(services, invitation["email"]) is None
 
 
 async def test_of_twenty_uses_of_an_invitation_at_once_one_succeeds(
     world: World, admin: Client
 ) -> None:
-    invited = await _invite(admin)
+    invitation = await _invite(admin)
     answers = await asyncio.gather(
-        *(world.anonymous().post("/auth/register", _with(invited)) for _ in range(20))
+        *(world.anonymous().post("/auth/register", _with(invitation)) for _ in range(20))
     )
     statuses = [answer.status_code for answer in answers]
     assert statuses.count(201) == 1
@@ -681,17 +683,17 @@ async def test_an_invitation_is_for_its_address_only(
 async def test_an_invitation_ends_after_seven_days(
     admin: Client, anonymous: Client, services: Services
 ) -> None:
-    invited = await _invite(admin)
+    invitation = await _invite(admin)
     with clock.frozen(clock.now() + timedelta(days=7)):
-        answer = await anonymous.post("/auth/register", _with(invited))
+        answer = await anonymous.post("/auth/register", _with(invitation))
     assert answer.status_code == 422
-    assert await _row(services, invited["email"]) is None
+    assert await _row(services, invitation["email"]) is None
 
 
 async def test_an_invitation_holds_until_the_seventh_day(admin: Client, anonymous: Client) -> None:
-    invited = await _invite(admin)
+    invitation = await _invite(admin)
     with clock.frozen(clock.now() + timedelta(days=6, hours=23)):
-        answer = await anonymous.post("/auth/register", _with(invited))
+        answer = await anonymous.post("/auth/register", _with(invitation))
     assert answer.status_code == 201
 
 
@@ -713,16 +715,16 @@ async def test_what_is_no_invitation_does_not_register(
 async def test_an_invitation_is_taken_only_as_it_was_given(
     admin: Client, anonymous: Client, change: Any
 ) -> None:
-    invited = await _invite(admin)
-    body = _with(invited, invitation_token=change(invited["invitation_token"]))
+    invitation = await _invite(admin)
+    body = _with(invitation, invitation_token=change(invitation["invitation_token"]))
     assert (await anonymous.post("/auth/register", body)).status_code == 422
 
 
 async def test_the_token_of_a_verification_is_no_invitation(
     anonymous: Client, services: Services
 ) -> None:
-    made = await _register(anonymous)
-    (token,) = await _tokens(services, made["email"], "verify-email")
+    account = await _register(anonymous)
+    (token,) = await _tokens(services, account["email"], "verify-email")
     answer = await anonymous.post("/auth/register", _body(invitation_token=token))
     assert answer.status_code == 422
 
@@ -739,9 +741,9 @@ async def test_the_token_of_a_verification_is_no_invitation(
 async def test_a_failed_try_does_not_use_up_the_invitation(
     admin: Client, anonymous: Client, wrong: dict[str, Any]
 ) -> None:
-    invited = await _invite(admin)
-    failed = await anonymous.post("/auth/register", _with(invited, **wrong))
-    answer = await anonymous.post("/auth/register", _with(invited))
+    invitation = await _invite(admin)
+    failed = await anonymous.post("/auth/register", _with(invitation, **wrong))
+    answer = await anonymous.post("/auth/register", _with(invitation))
     assert (failed.status_code, answer.status_code) == (422, 201)
 
 
@@ -751,8 +753,8 @@ async def test_a_new_invitation_takes_the_place_of_the_old_one(
     old = await _invite(admin)
     new = await _invite(admin, email=old["email"])
     statuses = [
-        (await anonymous.post("/auth/register", _with(invited))).status_code
-        for invited in (old, new)
+        (await anonymous.post("/auth/register", _with(invitation))).status_code
+        for invitation in (old, new)
     ]
     assert statuses == [422, 201]
 
@@ -764,8 +766,8 @@ async def test_who_has_joined_leaves_no_other_invitation_open(
     other = await world.user("tenant_admin")
     first = await _invite(admin)
     second = await _invite(other, email=first["email"])
-    made = (await anonymous.post("/auth/register", _with(first))).json()
-    await admin.delete(f"/users/{made['id']}")
+    account = (await anonymous.post("/auth/register", _with(first))).json()
+    await admin.delete(f"/users/{account['id']}")
     assert (await anonymous.post("/auth/register", _with(second))).status_code == 422
 
 
@@ -785,38 +787,38 @@ async def _demote(actor: Client, user_id: str) -> httpx.Response:
 async def test_an_invitation_is_void_once_its_inviter_has_fallen(
     super_admin: Client, admin: Client, anonymous: Client, services: Services, fall: Any
 ) -> None:
-    invited = await _invite(admin, role="tenant_admin")
+    invitation = await _invite(admin, role="tenant_admin")
     assert (await fall(super_admin, admin.user_id)).status_code == 200
-    answer = await anonymous.post("/auth/register", _with(invited))
+    answer = await anonymous.post("/auth/register", _with(invitation))
     assert answer.status_code == 422
-    assert await _row(services, invited["email"]) is None
+    assert await _row(services, invitation["email"]) is None
 
 
 async def test_an_invitation_to_another_tenant_is_void_once_its_inviter_has_fallen(
     world: World, super_admin: Client, admin: Client, anonymous: Client
 ) -> None:
     inviter = await world.user("super_admin")
-    invited = await _invite(inviter, tenant_id=admin.tenant_id)
+    invitation = await _invite(inviter, tenant_id=admin.tenant_id)
     await _deactivate(super_admin, inviter.user_id)
-    assert (await anonymous.post("/auth/register", _with(invited))).status_code == 422
+    assert (await anonymous.post("/auth/register", _with(invitation))).status_code == 422
 
 
 async def test_an_invitation_stays_void_when_its_inviter_comes_back(
     super_admin: Client, admin: Client, anonymous: Client
 ) -> None:
-    invited = await _invite(admin)
+    invitation = await _invite(admin)
     await _deactivate(super_admin, admin.user_id)
     await super_admin.post(f"/users/{admin.user_id}/reactivate")
-    assert (await anonymous.post("/auth/register", _with(invited))).status_code == 422
+    assert (await anonymous.post("/auth/register", _with(invitation))).status_code == 422
 
 
 async def test_the_fall_of_one_inviter_leaves_anothers_invitations_alone(
     world: World, super_admin: Client, admin: Client, anonymous: Client
 ) -> None:
     other = await world.user("tenant_admin", admin.tenant_id)
-    invited = await _invite(other)
+    invitation = await _invite(other)
     await _delete(super_admin, admin.user_id)
-    assert (await anonymous.post("/auth/register", _with(invited))).status_code == 201
+    assert (await anonymous.post("/auth/register", _with(invitation))).status_code == 201
 
 
 # Verifying the address
@@ -824,14 +826,14 @@ async def test_the_fall_of_one_inviter_leaves_anothers_invitations_alone(
 
 async def _newcomer(world: World, services: Services) -> tuple[Client, str]:
     """Somebody who registered and signed in, and the token that was mailed to them."""
-    made = await _register(world.anonymous())
-    (token,) = await _tokens(services, made["email"], "verify-email")
-    return await _signed_in(world, made["email"]), token
+    account = await _register(world.anonymous())
+    (token,) = await _tokens(services, account["email"], "verify-email")
+    return await _signed_in(world, account["email"]), token
 
 
 async def _verified(caller: Client) -> bool:
-    told: bool = (await caller.get("/auth/me")).json()["email_verified"]
-    return told
+    is_verified: bool = (await caller.get("/auth/me")).json()["email_verified"]
+    return is_verified
 
 
 async def test_the_mailed_token_verifies_the_address(
@@ -945,8 +947,8 @@ async def test_a_wrong_try_to_verify_does_not_use_up_the_token_of_another_purpos
 
 
 async def test_an_invitation_verifies_nobody(admin: Client, anonymous: Client) -> None:
-    invited = await _invite(admin)
-    body = {"token": invited["invitation_token"]}
+    invitation = await _invite(admin)
+    body = {"token": invitation["invitation_token"]}
     assert (await anonymous.post("/auth/verify-email", body)).status_code == 422
 
 

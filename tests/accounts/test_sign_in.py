@@ -191,17 +191,19 @@ async def test_an_unknown_email_is_throttled_just_the_same(
 ) -> None:
     emails = [developer.email, f"{new_id('nobody')}@example.com"]
     with clock.frozen(clock.now()):
-        told = [[await _login(anonymous, email, WRONG) for _ in range(7)] for email in emails]
-    known, unknown = [[(item.status_code, item.content) for item in seen] for seen in told]
-    assert known == unknown
+        answers = [[await _login(anonymous, email, WRONG) for _ in range(7)] for email in emails]
+    registered, unknown = [
+        [(item.status_code, item.content) for item in group] for group in answers
+    ]
+    assert registered == unknown
 
 
 async def test_an_unknown_email_that_must_wait_gets_the_same_headers(
     anonymous: Client, developer: Client
 ) -> None:
     emails = [developer.email, f"{new_id('nobody')}@example.com"]
-    told = [[await _login(anonymous, email, WRONG) for _ in range(6)][-1] for email in emails]
-    assert told[0].headers.keys() == told[1].headers.keys()
+    answers = [[await _login(anonymous, email, WRONG) for _ in range(6)][-1] for email in emails]
+    assert answers[0].headers.keys() == answers[1].headers.keys()
 
 
 WRITINGS: dict[str, Callable[[str], str]] = {
@@ -228,18 +230,23 @@ async def test_who_must_wait_is_not_let_in_however_the_email_is_written(
 async def test_no_way_of_writing_an_email_tells_whether_somebody_has_it(
     anonymous: Client, developer: Client, services: Services, writing: str
 ) -> None:
-    known, unknown = f"miki.{developer.email}", f"miki.{new_id('nobody')}@example.com"
-    await _run(services, "UPDATE users SET email = $2 WHERE id = $1", developer.user_id, known)
+    registered, unknown = f"miki.{developer.email}", f"miki.{new_id('nobody')}@example.com"
+    await _run(services, "UPDATE users SET email = $2 WHERE id = $1", developer.user_id, registered)
     with clock.frozen(clock.now()):
-        for email in (known, unknown):
+        for email in (registered, unknown):
             await _guess(anonymous, email, 5)
-        told = [await _login(anonymous, WRITINGS[writing](email)) for email in (known, unknown)]
-    assert (told[0].status_code, told[0].content) == (told[1].status_code, told[1].content)
+        answers = [
+            await _login(anonymous, WRITINGS[writing](email)) for email in (registered, unknown)
+        ]
+    assert (answers[0].status_code, answers[0].content) == (
+        answers[1].status_code,
+        answers[1].content,
+    )
 
 
 async def test_another_address_gives_no_further_guesses(world: World, developer: Client) -> None:
-    seen = [await _guess(world.anonymous(), developer.email, 2) for _ in range(3)]
-    assert seen == [[401, 401], [401, 401], [401, 429]]
+    statuses = [await _guess(world.anonymous(), developer.email, 2) for _ in range(3)]
+    assert statuses == [[401, 401], [401, 401], [401, 429]]
 
 
 async def test_success_clears_the_accounts_count(anonymous: Client, developer: Client) -> None:
@@ -298,19 +305,19 @@ async def test_guesses_at_a_deactivated_user_are_throttled_too(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     await _run(services, "UPDATE users SET status = 'inactive' WHERE id = $1", developer.user_id)
-    seen = [(await _login(anonymous, developer.email)).status_code for _ in range(6)]
-    assert seen == [401] * 5 + [429]
+    statuses = [(await _login(anonymous, developer.email)).status_code for _ in range(6)]
+    assert statuses == [401] * 5 + [429]
 
 
 # Guesses from one address
 
 
 async def test_fifty_wrong_passwords_over_many_accounts_stop_an_address(anonymous: Client) -> None:
-    seen = [
+    statuses = [
         (await _login(anonymous, f"{new_id('nobody')}@example.com", WRONG)).status_code
         for _ in range(51)
     ]
-    assert seen == [401] * 50 + [429]
+    assert statuses == [401] * 50 + [429]
 
 
 async def test_a_stopped_address_is_told_of_its_own_limit(
@@ -352,8 +359,8 @@ async def test_a_success_does_not_count_against_an_address(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     await _count_failures(services, throttle.SIGN_IN_ADDRESS, anonymous.address, 49)
-    seen = [(await _login(anonymous, developer.email)).status_code for _ in range(2)]
-    assert seen == [200, 200]
+    statuses = [(await _login(anonymous, developer.email)).status_code for _ in range(2)]
+    assert statuses == [200, 200]
 
 
 # Many at once
@@ -381,29 +388,29 @@ async def test_a_right_password_among_fifty_wrong_ones_at_once_gives_no_further_
             *(_login(anonymous, developer.email, word) for word in words)
         )
     let_in = answers[25].status_code == 200
-    seen = Counter(answer.status_code for answer in answers)
-    assert set(seen) <= {200, 401, 429}
-    assert seen[401] <= (4 + 5 if let_in else 5)
+    statuses = Counter(answer.status_code for answer in answers)
+    assert set(statuses) <= {200, 401, 429}
+    assert statuses[401] <= (4 + 5 if let_in else 5)
 
 
 async def test_a_right_password_that_is_judged_after_five_wrong_ones_learns_nothing(
     anonymous: Client, developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was sent before them, when nobody had to wait yet."""
-    sent, judged = asyncio.Event(), asyncio.Event()
+    sent, guesses_counted = asyncio.Event(), asyncio.Event()
     real = passwords.verify_password
 
     async def slow(stored: str | None, password: str) -> bool:
         if password == PASSWORD:
             sent.set()
-            await judged.wait()
+            await guesses_counted.wait()
         return await real(stored, password)
 
     monkeypatch.setattr(passwords, "verify_password", slow)
     early = asyncio.create_task(_login(anonymous, developer.email))
     await sent.wait()
     await _guess(anonymous, developer.email, 5)
-    judged.set()
+    guesses_counted.set()
     assert (await early).status_code == 429
 
 
@@ -431,8 +438,8 @@ async def _milliseconds(caller: Client, email: str) -> float:
     return (time.perf_counter() - started) * 1000
 
 
-def _apart(one: list[float], two: list[float]) -> float:
-    return abs(statistics.median(one) - statistics.median(two))
+def _apart(first: list[float], second: list[float]) -> float:
+    return abs(statistics.median(first) - statistics.median(second))
 
 
 async def test_a_wrong_password_and_an_unknown_email_take_the_same_time(world: World) -> None:
@@ -476,9 +483,9 @@ def _in_between(
     real = passwords.verify_password
 
     async def verify(stored: str | None, password: str) -> bool:
-        right = await real(stored, password)
+        is_correct = await real(stored, password)
         await _run(services, sql, user.user_id, *args)
-        return right
+        return is_correct
 
     monkeypatch.setattr(passwords, "verify_password", verify)
 
@@ -822,22 +829,22 @@ GONE = {
 }
 
 
-@pytest.mark.parametrize("gone", GONE)
+@pytest.mark.parametrize("removal", GONE)
 async def test_the_refresh_token_of_what_is_gone_gives_nothing(
-    anonymous: Client, developer: Client, services: Services, gone: str
+    anonymous: Client, developer: Client, services: Services, removal: str
 ) -> None:
-    await _run(services, GONE[gone], developer.user_id)
+    await _run(services, GONE[removal], developer.user_id)
     answer = await _refresh(anonymous, developer.refresh_token)
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
 
 
-@pytest.mark.parametrize("gone", GONE)
+@pytest.mark.parametrize("removal", GONE)
 async def test_a_repeat_for_what_is_gone_meanwhile_gives_nothing(
-    anonymous: Client, developer: Client, services: Services, gone: str
+    anonymous: Client, developer: Client, services: Services, removal: str
 ) -> None:
     """Also within the ten seconds in which it would give the same pair again."""
     await _refreshed(anonymous, developer.refresh_token)
-    await _run(services, GONE[gone], developer.user_id)
+    await _run(services, GONE[removal], developer.user_id)
     assert (await _refresh(anonymous, developer.refresh_token)).status_code == 401
 
 
@@ -1012,8 +1019,8 @@ async def test_signing_out_kills_the_refresh_token_in_another_process(
 
 
 async def test_one_can_sign_out_once(developer: Client) -> None:
-    seen = [(await developer.post("/auth/logout")).status_code for _ in range(2)]
-    assert seen == [200, 401]
+    statuses = [(await developer.post("/auth/logout")).status_code for _ in range(2)]
+    assert statuses == [200, 401]
 
 
 async def test_who_is_not_signed_in_cannot_sign_out(anonymous: Client) -> None:
@@ -1041,8 +1048,8 @@ async def test_a_refresh_at_the_same_time_does_not_outlive_the_sign_out(
     calls = [_refresh(anonymous, developer.refresh_token), developer.post("/auth/logout")]
     answers = await asyncio.gather(*(calls if first == "refresh" else reversed(calls)))
     pairs = [answer.json() for answer in answers]
-    given = {pair.get("access_token", developer.token) for pair in pairs}
-    assert {await _me(anonymous, token or "") for token in given} == {401}
+    access_tokens = {pair.get("access_token", developer.token) for pair in pairs}
+    assert {await _me(anonymous, token or "") for token in access_tokens} == {401}
 
 
 # MFA
@@ -1068,8 +1075,8 @@ class Guarded(msgspec.Struct):
 async def _guard(user: Client) -> Guarded:
     # A while ago, so that a code of now was not used yet.
     with clock.frozen(_later(clock.now(), -120)):
-        made = (await user.post("/api/v1/mfa/setup")).json()
-        guarded = Guarded(user, made["secret"], made["recovery_codes"])
+        setup = (await user.post("/api/v1/mfa/setup")).json()
+        guarded = Guarded(user, setup["secret"], setup["recovery_codes"])
         answer = await user.post("/api/v1/mfa/enable", {"code": guarded.code()})
     assert answer.status_code == 200, answer.text
     return guarded
@@ -1248,9 +1255,9 @@ async def test_an_mfa_token_holds_for_five_minutes(
 
 async def test_an_mfa_token_holds_for_five_tries(anonymous: Client, guarded: Guarded) -> None:
     token = await _mfa_token(anonymous, guarded.user.email)
-    seen = await _guess_code(anonymous, guarded, token, 4)
-    seen.append((await _verify(anonymous, token, guarded.code())).status_code)
-    assert seen == [401] * 4 + [200]
+    statuses = await _guess_code(anonymous, guarded, token, 4)
+    statuses.append((await _verify(anonymous, token, guarded.code())).status_code)
+    assert statuses == [401] * 4 + [200]
 
 
 async def test_an_mfa_token_holds_for_no_sixth_try(anonymous: Client, guarded: Guarded) -> None:
@@ -1341,13 +1348,13 @@ async def test_the_token_of_a_user_who_is_inactive_gives_nothing(
 
 async def test_a_code_opens_once(anonymous: Client, guarded: Guarded) -> None:
     code = guarded.code()
-    seen = [
+    statuses = [
         (
             await _verify(anonymous, await _mfa_token(anonymous, guarded.user.email), code)
         ).status_code
         for _ in range(2)
     ]
-    assert seen == [200, 401]
+    assert statuses == [200, 401]
 
 
 async def test_a_recovery_code_signs_in(anonymous: Client, guarded: Guarded) -> None:
@@ -1357,11 +1364,11 @@ async def test_a_recovery_code_signs_in(anonymous: Client, guarded: Guarded) -> 
 
 
 async def test_a_recovery_code_signs_in_once(anonymous: Client, guarded: Guarded) -> None:
-    seen = []
+    statuses = []
     for _ in range(2):
         token = await _mfa_token(anonymous, guarded.user.email)
-        seen.append((await _verify(anonymous, token, guarded.recovery_codes[3])).status_code)
-    assert seen == [200, 401]
+        statuses.append((await _verify(anonymous, token, guarded.recovery_codes[3])).status_code)
+    assert statuses == [200, 401]
 
 
 async def test_the_other_recovery_codes_still_sign_in(anonymous: Client, guarded: Guarded) -> None:
@@ -1391,18 +1398,18 @@ async def _verify_at_once(caller: Client, attempts: Sequence[tuple[str, str]]) -
 async def test_of_fifty_uses_of_a_code_at_once_one_is_let_in(
     anonymous: Client, guarded: Guarded, services: Services
 ) -> None:
-    made, code = await _mfa_tokens(services, guarded, 50), guarded.code()
-    seen = await _verify_at_once(anonymous, [(token, code) for token in made])
-    assert seen[200] == 1
-    assert set(seen) == {200, 401, 429}
+    mfa_tokens, code = await _mfa_tokens(services, guarded, 50), guarded.code()
+    statuses = await _verify_at_once(anonymous, [(token, code) for token in mfa_tokens])
+    assert statuses[200] == 1
+    assert set(statuses) == {200, 401, 429}
 
 
 async def test_of_fifty_uses_of_a_recovery_code_at_once_one_is_let_in(
     anonymous: Client, guarded: Guarded, services: Services
 ) -> None:
-    made, code = await _mfa_tokens(services, guarded, 50), guarded.recovery_codes[0]
-    seen = await _verify_at_once(anonymous, [(token, code) for token in made])
-    assert seen[200] == 1
+    mfa_tokens, code = await _mfa_tokens(services, guarded, 50), guarded.recovery_codes[0]
+    statuses = await _verify_at_once(anonymous, [(token, code) for token in mfa_tokens])
+    assert statuses[200] == 1
 
 
 async def test_of_fifty_uses_of_an_mfa_token_at_once_one_is_let_in(
@@ -1424,9 +1431,9 @@ async def test_ten_recovery_codes_at_once_for_one_mfa_token_use_up_one(
 async def test_of_fifty_wrong_codes_at_once_five_are_judged(
     anonymous: Client, guarded: Guarded, services: Services
 ) -> None:
-    made, code = await _mfa_tokens(services, guarded, 50), guarded.wrong_code()
-    seen = await _verify_at_once(anonymous, [(token, code) for token in made])
-    assert seen == {401: 5, 429: 45}
+    mfa_tokens, code = await _mfa_tokens(services, guarded, 50), guarded.wrong_code()
+    statuses = await _verify_at_once(anonymous, [(token, code) for token in mfa_tokens])
+    assert statuses == {401: 5, 429: 45}
 
 
 # Guesses at codes, apart from guesses at passwords
@@ -1435,9 +1442,9 @@ async def test_of_fifty_wrong_codes_at_once_five_are_judged(
 async def test_five_wrong_codes_over_several_mfa_tokens_make_the_next_wait(
     anonymous: Client, guarded: Guarded, services: Services
 ) -> None:
-    made = await _mfa_tokens(services, guarded, 6)
-    seen = [(await _guess_code(anonymous, guarded, token, 1))[0] for token in made]
-    assert seen == [401] * 5 + [429]
+    mfa_tokens = await _mfa_tokens(services, guarded, 6)
+    statuses = [(await _guess_code(anonymous, guarded, token, 1))[0] for token in mfa_tokens]
+    assert statuses == [401] * 5 + [429]
 
 
 async def test_the_right_code_must_wait_as_well(
@@ -1469,13 +1476,13 @@ async def test_a_recovery_code_that_comes_after_five_wrong_codes_is_not_used_up(
     anonymous: Client, guarded: Guarded, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was sent before them, when nobody had to wait yet."""
-    real = codes.match_code
+    real = codes.find
 
-    async def match_code(secrets: Sequence[codes.Secret], owner: codes.Owner, code: str) -> Any:
+    async def find(devices: Sequence[codes.Secret], owner: codes.Owner, code: str) -> Any:
         await _count_failures(services, throttle.CODE, guarded.user.user_id, 5)
-        return await real(secrets, owner, code)
+        return await real(devices, owner, code)
 
-    monkeypatch.setattr(codes, "match_code", match_code)
+    monkeypatch.setattr(codes, "find", find)
     token = await _mfa_token(anonymous, guarded.user.email)
     answer = await _verify(anonymous, token, guarded.recovery_codes[0])
     status = (await guarded.user.get("/api/v1/mfa/status")).json()

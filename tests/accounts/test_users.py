@@ -87,8 +87,8 @@ async def _status(user: Client) -> int:
 
 async def _row(services: Services, user_id: str) -> User | None:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        found: User | None = await (await tx.session()).get(User, user_id)
-    return found
+        user: User | None = await (await tx.session()).get(User, user_id)
+    return user
 
 
 async def _standing(services: Services, user: Client) -> tuple[str, str] | None:
@@ -199,15 +199,15 @@ async def test_a_tenant_admin_sees_its_own_tenant_only(
 async def test_super_admin_sees_every_tenant(
     super_admin: Client, admin: Client, stranger: Client
 ) -> None:
-    found = [await _ids(super_admin, search=user.email) for user in (admin, stranger)]
-    assert found == [[admin.user_id], [stranger.user_id]]
+    ids = [await _ids(super_admin, search=user.email) for user in (admin, stranger)]
+    assert ids == [[admin.user_id], [stranger.user_id]]
 
 
 async def test_the_header_narrows_super_admins_list(
     super_admin: Client, admin: Client, colleague: Client, stranger: Client
 ) -> None:
-    found = await _ids(super_admin, {"x-tenant-id": admin.tenant_id})
-    assert set(found) == {admin.user_id, colleague.user_id}
+    ids = await _ids(super_admin, {"x-tenant-id": admin.tenant_id})
+    assert set(ids) == {admin.user_id, colleague.user_id}
 
 
 async def test_the_header_narrows_the_total_too(
@@ -259,8 +259,8 @@ async def test_more_than_a_hundred_on_a_page_is_refused(admin: Client) -> None:
 
 
 async def test_the_newest_come_first(world: World, admin: Client) -> None:
-    made = [(await world.user("viewer", admin.tenant_id)).user_id for _ in range(3)]
-    assert await _ids(admin) == [*made[::-1], admin.user_id]
+    user_ids = [(await world.user("viewer", admin.tenant_id)).user_id for _ in range(3)]
+    assert await _ids(admin) == [*user_ids[::-1], admin.user_id]
 
 
 SORTED: dict[str, list[Any]] = {
@@ -284,9 +284,11 @@ async def test_a_list_is_sorted_as_asked(
         values = [f"{letter}.{new_id('x')}@example.com" for letter in values]
     mark = new_id("mark")
     searched = {"last_name": mark} if field == "first_name" else {"first_name": mark}
-    made = await _make(services, admin.tenant_id, *({**searched, field: value} for value in values))
-    found = await _ids(admin, search=mark, sort=descending + field)
-    assert found == (made[::-1] if descending else made)
+    user_ids = await _make(
+        services, admin.tenant_id, *({**searched, field: value} for value in values)
+    )
+    ids = await _ids(admin, search=mark, sort=descending + field)
+    assert ids == (user_ids[::-1] if descending else user_ids)
 
 
 @pytest.mark.parametrize("sort", ["last_login_at", "-last_login_at"])
@@ -331,20 +333,22 @@ async def test_pages_of_equal_users_neither_repeat_nor_skip(
     admin: Client, services: Services, sort: str
 ) -> None:
     mark = new_id("mark")
-    made = await _make(services, admin.tenant_id, *[{"last_name": mark}] * 7)
-    found = []
+    user_ids = await _make(services, admin.tenant_id, *[{"last_name": mark}] * 7)
+    ids = []
     for page in range(1, 5):
-        found += await _ids(admin, search=mark, sort=sort, page=page, per_page=2)
-    assert sorted(found) == sorted(made)
+        ids += await _ids(admin, search=mark, sort=sort, page=page, per_page=2)
+    assert sorted(ids) == sorted(user_ids)
 
 
 @pytest.mark.parametrize("role", ROLES)
 async def test_a_list_can_be_of_one_role(admin: Client, services: Services, role: str) -> None:
     mark = new_id("mark")
-    made = await _make(
-        services, admin.tenant_id, *({"last_name": mark, "role": one} for one in ROLES)
+    user_ids = await _make(
+        services,
+        admin.tenant_id,
+        *({"last_name": mark, "role": other_role} for other_role in ROLES),
     )
-    assert await _ids(admin, search=mark, role=role) == [made[ROLES.index(role)]]
+    assert await _ids(admin, search=mark, role=role) == [user_ids[ROLES.index(role)]]
 
 
 @pytest.mark.parametrize(("status", "place"), [("active", 0), ("inactive", 1)])
@@ -352,18 +356,18 @@ async def test_a_list_can_be_of_one_status(
     admin: Client, services: Services, status: str, place: int
 ) -> None:
     mark = new_id("mark")
-    made = await _make(
+    user_ids = await _make(
         services,
         admin.tenant_id,
         {"last_name": mark},
         {"last_name": mark, "status": "inactive"},
     )
-    assert await _ids(admin, search=mark, status=status) == [made[place]]
+    assert await _ids(admin, search=mark, status=status) == [user_ids[place]]
 
 
 async def test_the_filters_hold_together(admin: Client, services: Services) -> None:
     mark = new_id("mark")
-    made = await _make(
+    user_ids = await _make(
         services,
         admin.tenant_id,
         {"last_name": mark, "role": "viewer", "status": "inactive"},
@@ -371,9 +375,9 @@ async def test_the_filters_hold_together(admin: Client, services: Services) -> N
         {"last_name": mark, "role": "agent_user", "status": "inactive"},
         {"role": "viewer", "status": "inactive"},
     )
-    found = await _page(admin, search=mark, role="viewer", status="inactive")
-    assert [user["id"] for user in found["users"]] == [made[0]]
-    assert found["total"] == 1
+    page = await _page(admin, search=mark, role="viewer", status="inactive")
+    assert [user["id"] for user in page["users"]] == [user_ids[0]]
+    assert page["total"] == 1
 
 
 @pytest.mark.parametrize(
@@ -392,16 +396,16 @@ async def test_a_search_finds_part_of_an_email_or_a_name_in_any_case(
 ) -> None:
     mark = new_id("mark")
     value = f"x.{mark}@example.com" if field == "email" else f"Van {mark} Beek"
-    made = await _make(services, admin.tenant_id, {field: value}, {})
-    assert await _ids(admin, search=change(mark)) == made[:1]
+    user_ids = await _make(services, admin.tenant_id, {field: value}, {})
+    assert await _ids(admin, search=change(mark)) == user_ids[:1]
 
 
 @pytest.mark.parametrize("text", ["%", "_", "\\", "a%c", "A_a", ".*", "' OR ''='"])
 async def test_a_search_is_no_pattern(admin: Client, services: Services, text: str) -> None:
-    made = await _make(
+    user_ids = await _make(
         services, admin.tenant_id, {"first_name": f"x{text}y"}, {"first_name": "Ada"}
     )
-    assert await _ids(admin, search=text) == made[:1]
+    assert await _ids(admin, search=text) == user_ids[:1]
 
 
 async def test_an_empty_search_finds_everybody(admin: Client, colleague: Client) -> None:
@@ -528,13 +532,13 @@ async def test_nobody_touches_a_role_above_their_own(
         assert answer.json()["error"]["details"] == {"required": required, "your_role": actor}
 
 
-@pytest.mark.parametrize("given", ROLES)
+@pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("actor", ROLES)
-async def test_nobody_gives_a_role_above_their_own(world: World, actor: str, given: str) -> None:
+async def test_nobody_gives_a_role_above_their_own(world: World, actor: str, role: str) -> None:
     caller = await world.user(actor)
     user = await world.user("viewer", caller.tenant_id)
-    answer = await _give(caller, user.user_id, given)
-    required = _required(actor, given)
+    answer = await _give(caller, user.user_id, role)
+    required = _required(actor, role)
     assert answer.status_code == (403 if required else 200)
     if required:
         assert answer.json()["error"]["details"] == {"required": required, "your_role": actor}
@@ -604,22 +608,22 @@ async def test_somebody_who_does_not_exist_cannot_be_touched(super_admin: Client
 async def developers_administer(services: Services) -> AsyncIterator[None]:
     """Meanwhile agent_developer has the permission to manage users."""
 
-    async def grant(*, given: bool) -> None:
+    async def grant(*, is_granted: bool) -> None:
         async with services.db.tx(ALL_TENANTS) as tx:
             session = await tx.session()
             row = await session.get(RoleGrant, ("agent_developer", "admin:users"))
-            if given and row is None:
+            if is_granted and row is None:
                 session.add(RoleGrant(role="agent_developer", permission="admin:users"))
-            if not given and row is not None:
+            if not is_granted and row is not None:
                 await session.delete(row)
             version = await bump_grants(tx)
         await services.session_cache.change_grants(version)
 
-    await grant(given=True)
+    await grant(is_granted=True)
     try:
         yield
     finally:
-        await grant(given=False)
+        await grant(is_granted=False)
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -756,8 +760,8 @@ async def test_no_other_field_changes_with_a_role(
 ) -> None:
     body = {"role": "viewer", field: value}
     await admin.put(f"/users/{colleague.user_id}/role", body)
-    shown = (await admin.get(f"/users/{colleague.user_id}")).json()
-    assert shown[field] != value
+    user = (await admin.get(f"/users/{colleague.user_id}")).json()
+    assert user[field] != value
 
 
 # What shuts a user out
@@ -845,8 +849,8 @@ async def test_a_deactivation_is_answered(admin: Client, colleague: Client) -> N
 
 async def test_a_deactivated_user_is_shown_as_inactive(admin: Client, colleague: Client) -> None:
     await _deactivate(admin, colleague.user_id)
-    shown = (await admin.get(f"/users/{colleague.user_id}")).json()
-    assert (shown["status"], shown["role"]) == ("inactive", "agent_user")
+    user = (await admin.get(f"/users/{colleague.user_id}")).json()
+    assert (user["status"], user["role"]) == ("inactive", "agent_user")
 
 
 async def test_a_deactivated_user_cannot_sign_in(
@@ -996,8 +1000,8 @@ async def test_what_is_about_the_person_goes_with_them(
 async def _count(services: Services, table: str, user_id: str) -> int:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         raw = await tx.raw()
-        found: int = await raw.fetchval(f"SELECT count(*) FROM {table} WHERE user_id = $1", user_id)
-    return found
+        count: int = await raw.fetchval(f"SELECT count(*) FROM {table} WHERE user_id = $1", user_id)
+    return count
 
 
 async def _picture(user: Client) -> str:
@@ -1032,13 +1036,13 @@ async def test_the_invitations_of_a_deleted_user_stay_but_are_void(
 ) -> None:
     inviter = await world.user("tenant_admin", admin.tenant_id)
     body = {"email": f"{new_id('guest')}@example.com", "role": "viewer"}
-    made = (await inviter.post("/users/invite", body)).json()
+    invitation = (await inviter.post("/users/invite", body)).json()
     await _delete(admin, inviter.user_id)
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         row = await (await tx.raw()).fetchrow(
             "SELECT invited_by, used_at, expires_at <= now() AS void FROM invitations "
             "WHERE id = $1",
-            made["id"],
+            invitation["id"],
         )
     assert tuple(row) == (None, None, True)
 
@@ -1048,11 +1052,11 @@ async def test_who_is_promoted_keeps_the_invitations_that_they_gave(
 ) -> None:
     inviter = await world.user("tenant_admin")
     body = {"email": f"{new_id('x')}@example.com", "role": "viewer"}
-    made = (await inviter.post("/users/invite", body)).json()
+    invitation = (await inviter.post("/users/invite", body)).json()
     await _give(super_admin, inviter.user_id, "super_admin")
     async with services.db.tx(ALL_TENANTS) as tx:
         holds = await (await tx.raw()).fetchval(
-            "SELECT expires_at > now() FROM invitations WHERE id = $1", made["id"]
+            "SELECT expires_at > now() FROM invitations WHERE id = $1", invitation["id"]
         )
     assert holds
 
@@ -1062,7 +1066,7 @@ async def test_whom_a_deleted_user_invited_stays(
 ) -> None:
     inviter = await world.user("tenant_admin", admin.tenant_id)
     email = f"{new_id('guest')}@example.com"
-    invited = (await inviter.post("/users/invite", {"email": email, "role": "viewer"})).json()
+    invitation = (await inviter.post("/users/invite", {"email": email, "role": "viewer"})).json()
     await anonymous.post(
         "/auth/register",
         {
@@ -1070,7 +1074,7 @@ async def test_whom_a_deleted_user_invited_stays(
             "password": PASSWORD,
             "first_name": "Ada",
             "last_name": "Lovelace",
-            "invitation_token": invited["invitation_token"],
+            "invitation_token": invitation["invitation_token"],
         },
     )
     await _delete(admin, inviter.user_id)

@@ -89,10 +89,10 @@ def test_the_catalogue_holds_no_key_beyond_the_design() -> None:
 async def test_a_new_instance_is_seeded_with_the_default_grants(services: Services) -> None:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         rows = await (await tx.raw()).fetch("SELECT role, permission FROM role_grants")
-    found: dict[str, set[str]] = {}
+    grants: dict[str, set[str]] = {}
     for row in rows:
-        found.setdefault(row["role"], set()).add(row["permission"])
-    assert found == AREAS.default_grants
+        grants.setdefault(row["role"], set()).add(row["permission"])
+    assert grants == AREAS.default_grants
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -201,24 +201,24 @@ async def test_the_permission_is_checked_before_the_body_is_read(developer: Clie
 
 @asynccontextmanager
 async def _granted(
-    services: Services, role: str, permission: str, *, given: bool
+    services: Services, role: str, permission: str, *, is_granted: bool
 ) -> AsyncIterator[None]:
     """Have it so that the role has the permission, or has not; as it was, afterwards."""
     before = permission in AREAS.default_grants[role]
-    await _grant(services, role, permission, given=given)
+    await _grant(services, role, permission, is_granted=is_granted)
     try:
         yield
     finally:
-        await _grant(services, role, permission, given=before)
+        await _grant(services, role, permission, is_granted=before)
 
 
-async def _grant(services: Services, role: str, permission: str, *, given: bool) -> None:
+async def _grant(services: Services, role: str, permission: str, *, is_granted: bool) -> None:
     async with services.db.tx(ALL_TENANTS) as tx:
         session = await tx.session()
         row = await session.get(RoleGrant, (role, permission))
-        if given and row is None:
+        if is_granted and row is None:
             session.add(RoleGrant(role=role, permission=permission))
-        if not given and row is not None:
+        if not is_granted and row is not None:
             await session.delete(row)
         version = await bump_grants(tx)
     await services.session_cache.change_grants(version)
@@ -233,7 +233,7 @@ async def test_a_new_grant_holds_on_the_next_request_of_a_live_session(
 ) -> None:
     viewer = await world.user("viewer")
     before = await _status(viewer)
-    async with _granted(services, "viewer", "events:read", given=True):
+    async with _granted(services, "viewer", "events:read", is_granted=True):
         assert (before, await _status(viewer)) == (403, 200)
 
 
@@ -241,14 +241,14 @@ async def test_a_grant_that_is_taken_away_is_gone_on_the_next_request(
     developer: Client, services: Services
 ) -> None:
     before = await _status(developer)
-    async with _granted(services, "agent_developer", "events:read", given=False):
+    async with _granted(services, "agent_developer", "events:read", is_granted=False):
         assert (before, await _status(developer)) == (200, 403)
 
 
 async def test_a_grant_that_is_given_back_holds_again(
     developer: Client, services: Services
 ) -> None:
-    async with _granted(services, "agent_developer", "events:read", given=False):
+    async with _granted(services, "agent_developer", "events:read", is_granted=False):
         assert await _status(developer) == 403
     assert await _status(developer) == 200
 
@@ -257,7 +257,7 @@ async def test_a_changed_grant_holds_when_redis_has_forgotten_it(
     developer: Client, services: Services
 ) -> None:
     await _status(developer)
-    async with _granted(services, "agent_developer", "events:read", given=False):
+    async with _granted(services, "agent_developer", "events:read", is_granted=False):
         await services.redis.flushall()
         assert await _status(developer) == 403
 
@@ -265,16 +265,16 @@ async def test_a_changed_grant_holds_when_redis_has_forgotten_it(
 async def test_a_changed_grant_of_one_role_leaves_another_alone(
     developer: Client, services: Services
 ) -> None:
-    async with _granted(services, "viewer", "events:read", given=True):
+    async with _granted(services, "viewer", "events:read", is_granted=True):
         assert await _status(developer) == 200
 
 
 async def test_a_restart_keeps_what_was_changed(services: Services) -> None:
-    async with _granted(services, "viewer", "events:read", given=True):
+    async with _granted(services, "viewer", "events:read", is_granted=True):
         await bootstrap.prepare(services.db, services.keyring, "enterprise")
         async with services.db.tx(ALL_TENANTS) as tx:
-            kept = await (await tx.session()).get(RoleGrant, ("viewer", "events:read"))
-    assert kept is not None
+            grant = await (await tx.session()).get(RoleGrant, ("viewer", "events:read"))
+    assert grant is not None
 
 
 # X-Tenant-ID
@@ -289,8 +289,8 @@ def invite() -> Invite:
         body = {"email": f"{new_id('mail')}@example.com", "role": "viewer"}
         answer = await caller.post("/users/invite", body, headers=headers)
         assert answer.status_code == 201, answer.text
-        made: dict[str, Any] = answer.json()
-        return made
+        invitation: dict[str, Any] = answer.json()
+        return invitation
 
     return send
 
@@ -314,16 +314,16 @@ async def other_admin(world: World) -> Client:
 async def test_super_admin_sees_every_tenants_things_in_a_list(
     super_admin: Client, admin: Client, other_admin: Client, invite: Invite
 ) -> None:
-    made = {(await invite(caller))["id"] for caller in (admin, other_admin)}
-    assert made <= await _invited(super_admin)
+    invitation_ids = {(await invite(caller))["id"] for caller in (admin, other_admin)}
+    assert invitation_ids <= await _invited(super_admin)
 
 
 async def test_the_header_narrows_a_list_to_one_tenant(
     super_admin: Client, admin: Client, other_admin: Client, invite: Invite
 ) -> None:
-    made = await invite(admin)
+    invitation = await invite(admin)
     await invite(other_admin)
-    assert await _invited(super_admin, x_tenant_id=admin.tenant_id) == {made["id"]}
+    assert await _invited(super_admin, x_tenant_id=admin.tenant_id) == {invitation["id"]}
 
 
 async def test_the_header_hides_another_tenants_thing_by_id(
@@ -345,15 +345,15 @@ async def test_super_admin_creates_in_its_own_tenant_unless_told_otherwise(
 async def test_the_header_decides_where_a_create_goes(
     super_admin: Client, admin: Client, invite: Invite
 ) -> None:
-    made = await invite(super_admin, {"x-tenant-id": admin.tenant_id})
-    assert made["tenant_id"] == admin.tenant_id
+    invitation = await invite(super_admin, {"x-tenant-id": admin.tenant_id})
+    assert invitation["tenant_id"] == admin.tenant_id
 
 
 async def test_what_was_created_in_another_tenant_is_in_that_tenants_log(
     super_admin: Client, admin: Client, invite: Invite
 ) -> None:
-    made = await invite(super_admin, {"x-tenant-id": admin.tenant_id})
-    assert await _invited(admin) == {made["id"]}
+    invitation = await invite(super_admin, {"x-tenant-id": admin.tenant_id})
+    assert await _invited(admin) == {invitation["id"]}
 
 
 async def test_one_tenant_in_the_header_and_another_in_the_body_is_no_crash(
@@ -383,16 +383,16 @@ async def test_super_admin_is_still_itself_in_another_tenant(
 async def test_the_header_means_nothing_in_a_tenant_admins_list(
     admin: Client, other_admin: Client, invite: Invite
 ) -> None:
-    made = await invite(admin)
+    invitation = await invite(admin)
     await invite(other_admin)
-    assert await _invited(admin, x_tenant_id=other_admin.tenant_id) == {made["id"]}
+    assert await _invited(admin, x_tenant_id=other_admin.tenant_id) == {invitation["id"]}
 
 
 async def test_the_header_means_nothing_in_a_tenant_admins_create(
     admin: Client, other_admin: Client, invite: Invite
 ) -> None:
-    made = await invite(admin, {"x-tenant-id": other_admin.tenant_id})
-    assert made["tenant_id"] == admin.tenant_id
+    invitation = await invite(admin, {"x-tenant-id": other_admin.tenant_id})
+    assert invitation["tenant_id"] == admin.tenant_id
 
 
 async def test_a_tenant_admin_learns_nothing_from_a_header_that_names_no_tenant(

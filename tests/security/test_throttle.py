@@ -47,7 +47,7 @@ def _later(seconds: float) -> datetime:
 
 def _numbered(rule: Rule, gaps: Sequence[int]) -> list[tuple[datetime, int, datetime]]:
     """When each failure comes, which one of its window it is, and when that window began."""
-    found: list[tuple[datetime, int, datetime]] = []
+    failures: list[tuple[datetime, int, datetime]] = []
     now = since = NOON
     number = 0
     for gap in gaps:
@@ -55,8 +55,8 @@ def _numbered(rule: Rule, gaps: Sequence[int]) -> list[tuple[datetime, int, date
         if number == 0 or (now - since).total_seconds() >= rule.window_seconds:
             number, since = 0, now
         number += 1
-        found.append((now, number, since))
-    return found
+        failures.append((now, number, since))
+    return failures
 
 
 def _counted(rule: Rule, moments: Sequence[datetime]) -> list[FailureCount]:
@@ -101,9 +101,9 @@ def test_a_failure_at_the_very_end_of_the_window_still_counts() -> None:
     assert add_failure(ACCOUNT, FailureCount(1, NOON), _later(99.999)) == FailureCount(2, NOON)
 
 
-@given(left=st.integers(1, 10**9))
-def test_a_wait_is_the_least_number_of_whole_seconds_that_is_enough(left: int) -> None:
-    rest = timedelta(microseconds=left)
+@given(microseconds=st.integers(1, 10**9))
+def test_a_wait_is_the_least_number_of_whole_seconds_that_is_enough(microseconds: int) -> None:
+    rest = timedelta(microseconds=microseconds)
     wait = timedelta(seconds=FailureCount(3, NOON, NOON + rest).wait_seconds(NOON))
     assert wait - timedelta(seconds=1) < rest <= wait
 
@@ -167,9 +167,9 @@ def _address(rule: Rule = ADDRESS) -> Subject:
     return Subject(rule, new_id("where"))
 
 
-async def _judge(services: Services, *subjects: Subject, right: bool = False) -> AttemptResult:
+async def _judge(services: Services, *subjects: Subject, succeeded: bool = False) -> AttemptResult:
     async with services.db.tx(ALL_TENANTS) as tx:
-        return await throttle.record_attempt(tx, subjects, succeeded=right)
+        return await throttle.record_attempt(tx, subjects, succeeded=succeeded)
 
 
 async def _fail(services: Services, *subjects: Subject, times: int) -> list[AttemptResult]:
@@ -187,10 +187,10 @@ async def _blocked(services: Services, *subjects: Subject) -> RateLimited | None
 
 async def _failures(services: Services, subject: Subject) -> int | None:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        found: int | None = await (await tx.raw()).fetchval(
+        count: int | None = await (await tx.raw()).fetchval(
             "SELECT failures FROM attempts WHERE id = $1", subject.id
         )
-    return found
+    return count
 
 
 async def test_who_never_failed_is_not_refused(services: Services) -> None:
@@ -198,14 +198,16 @@ async def test_who_never_failed_is_not_refused(services: Services) -> None:
 
 
 async def test_a_right_attempt_of_who_never_failed_passes(services: Services) -> None:
-    assert await _judge(services, _account(), _address(), right=True) == AttemptResult(passed=True)
+    assert await _judge(services, _account(), _address(), succeeded=True) == AttemptResult(
+        passed=True
+    )
 
 
 async def test_a_right_attempt_of_who_never_failed_leaves_nothing_behind(
     services: Services,
 ) -> None:
     subject = _account()
-    await _judge(services, subject, right=True)
+    await _judge(services, subject, succeeded=True)
     assert await _failures(services, subject) is None
 
 
@@ -222,13 +224,13 @@ async def test_failures_before_the_last_free_one_refuse_nobody(services: Service
 
 
 async def test_the_last_free_failure_starts_a_wait_and_says_so(services: Services) -> None:
-    judged = await _fail(services, _account(), times=3)
-    assert [attempt.starts_block for attempt in judged] == [False, False, True]
+    attempts = await _fail(services, _account(), times=3)
+    assert [attempt.starts_block for attempt in attempts] == [False, False, True]
 
 
 async def test_the_failure_that_starts_a_wait_is_itself_still_judged(services: Services) -> None:
-    judged = await _fail(services, _account(), times=3)
-    assert judged[-1].problem is None
+    attempts = await _fail(services, _account(), times=3)
+    assert attempts[-1].problem is None
 
 
 async def test_who_must_wait_is_refused_before_any_work(services: Services) -> None:
@@ -240,26 +242,26 @@ async def test_who_must_wait_is_refused_before_any_work(services: Services) -> N
     assert problem.details == {"limit": 3, "window": 100, "retry_after": 10}
 
 
-@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("succeeded", [False, True])
 async def test_an_attempt_while_one_must_wait_is_not_judged(
-    services: Services, *, right: bool
+    services: Services, *, succeeded: bool
 ) -> None:
     subject = _account()
     with clock.frozen(NOON):
         await _fail(services, subject, times=3)
-        attempt = await _judge(services, subject, right=right)
+        attempt = await _judge(services, subject, succeeded=succeeded)
     assert (attempt.passed, attempt.starts_block) == (False, False)
     assert attempt.problem is not None
 
 
-@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("succeeded", [False, True])
 async def test_an_attempt_while_one_must_wait_counts_for_nothing(
-    services: Services, *, right: bool
+    services: Services, *, succeeded: bool
 ) -> None:
     subject, other = _account(), _address()
     with clock.frozen(NOON):
         await _fail(services, subject, other, times=3)
-        await _judge(services, subject, other, right=right)
+        await _judge(services, subject, other, succeeded=succeeded)
     assert [await _failures(services, item) for item in (subject, other)] == [3, 3]
 
 
@@ -277,7 +279,7 @@ async def test_a_wait_of_the_address_alone_refuses_every_account(services: Servi
     address = _address()
     with clock.frozen(NOON):
         await _fail(services, address, times=5)
-        attempt = await _judge(services, _account(), address, right=True)
+        attempt = await _judge(services, _account(), address, succeeded=True)
     assert attempt.problem is not None
 
 
@@ -311,20 +313,20 @@ async def test_after_the_wait_a_right_attempt_passes(services: Services) -> None
     with clock.frozen(NOON):
         await _fail(services, subject, times=3)
     with clock.frozen(_later(10)):
-        assert (await _judge(services, subject, right=True)).passed
+        assert (await _judge(services, subject, succeeded=True)).passed
 
 
 async def test_success_clears_only_what_success_may_clear(services: Services) -> None:
     account, address = _account(), _address()
     await _fail(services, account, address, times=2)
-    await _judge(services, account, address, right=True)
+    await _judge(services, account, address, succeeded=True)
     assert [await _failures(services, item) for item in (account, address)] == [None, 2]
 
 
 async def test_success_clears_nobody_elses_count(services: Services) -> None:
     account, other = _account(), _account()
     await _fail(services, other, times=2)
-    await _judge(services, account, right=True)
+    await _judge(services, account, succeeded=True)
     assert await _failures(services, other) == 2
 
 
@@ -333,8 +335,8 @@ async def test_what_is_outside_the_window_is_forgotten(services: Services) -> No
     with clock.frozen(NOON):
         await _fail(services, subject, times=2)
     with clock.frozen(_later(100)):
-        judged = await _fail(services, subject, times=2)
-    assert [attempt.starts_block for attempt in judged] == [False, False]
+        attempts = await _fail(services, subject, times=2)
+    assert [attempt.starts_block for attempt in attempts] == [False, False]
 
 
 async def test_forgetting_ends_a_wait(services: Services) -> None:
@@ -370,12 +372,12 @@ class Model:
         self._moments: dict[str, list[datetime]] = {"account": [], "address": []}
         self._until = {"account": NOON, "address": NOON}
 
-    def attempt(self, now: datetime, *, right: bool) -> tuple[bool, int]:
+    def attempt(self, now: datetime, *, succeeded: bool) -> tuple[bool, int]:
         """Whether it passes, and for how many seconds it is refused."""
         wait = max((until - now).total_seconds() for until in self._until.values())
         if wait > 0:
             return False, int(wait)
-        if right:
+        if succeeded:
             self._moments["account"] = []
             return True, 0
         for name, rule in self._rules.items():
@@ -403,13 +405,13 @@ async def test_attempts_are_judged_as_the_plain_model_says(
     services: Services, attempts: list[tuple[int, bool]]
 ) -> None:
     model, subjects, now = Model(), (_account(), _address()), NOON
-    for pause, right in attempts:
+    for pause, succeeded in attempts:
         now += timedelta(seconds=pause)
         with clock.frozen(now):
-            attempt = await _judge(services, *subjects, right=right)
+            attempt = await _judge(services, *subjects, succeeded=succeeded)
         problem = attempt.problem
         wait = int((problem.headers or {})["Retry-After"]) if problem else 0
-        assert (attempt.passed, wait) == model.attempt(now, right=right)
+        assert (attempt.passed, wait) == model.attempt(now, succeeded=succeeded)
 
 
 # Many at once
@@ -418,15 +420,15 @@ async def test_attempts_are_judged_as_the_plain_model_says(
 async def test_of_fifty_failures_at_once_only_the_free_ones_are_judged(services: Services) -> None:
     subject = _account()
     with clock.frozen(NOON):
-        judged = await asyncio.gather(*(_judge(services, subject) for _ in range(50)))
-    assert len([item for item in judged if item.problem is None]) == 3
+        attempts = await asyncio.gather(*(_judge(services, subject) for _ in range(50)))
+    assert len([item for item in attempts if item.problem is None]) == 3
 
 
 async def test_of_fifty_failures_at_once_one_starts_the_wait(services: Services) -> None:
     subject = _account()
     with clock.frozen(NOON):
-        judged = await asyncio.gather(*(_judge(services, subject) for _ in range(50)))
-    assert len([item for item in judged if item.starts_block]) == 1
+        attempts = await asyncio.gather(*(_judge(services, subject) for _ in range(50)))
+    assert len([item for item in attempts if item.starts_block]) == 1
 
 
 async def test_fifty_failures_at_once_from_fifty_addresses_are_counted_for_the_account(
@@ -434,8 +436,8 @@ async def test_fifty_failures_at_once_from_fifty_addresses_are_counted_for_the_a
 ) -> None:
     subject = _account()
     with clock.frozen(NOON):
-        judged = await asyncio.gather(*(_judge(services, subject, _address()) for _ in range(50)))
-    assert len([item for item in judged if item.problem is None]) == 3
+        attempts = await asyncio.gather(*(_judge(services, subject, _address()) for _ in range(50)))
+    assert len([item for item in attempts if item.problem is None]) == 3
 
 
 async def test_fifty_failures_at_once_on_fifty_accounts_are_counted_for_the_address(
@@ -443,15 +445,17 @@ async def test_fifty_failures_at_once_on_fifty_accounts_are_counted_for_the_addr
 ) -> None:
     address = _address()
     with clock.frozen(NOON):
-        judged = await asyncio.gather(*(_judge(services, _account(), address) for _ in range(50)))
-    assert len([item for item in judged if item.problem is None]) == 5
+        attempts = await asyncio.gather(*(_judge(services, _account(), address) for _ in range(50)))
+    assert len([item for item in attempts if item.problem is None]) == 5
 
 
 async def test_fifty_right_attempts_at_once_all_pass(services: Services) -> None:
     subjects = _account(), _address()
     await _fail(services, *subjects, times=2)
-    judged = await asyncio.gather(*(_judge(services, *subjects, right=True) for _ in range(50)))
-    assert all(item.passed for item in judged)
+    attempts = await asyncio.gather(
+        *(_judge(services, *subjects, succeeded=True) for _ in range(50))
+    )
+    assert all(item.passed for item in attempts)
 
 
 async def test_an_attempt_waits_for_the_judgement_of_the_one_before(services: Services) -> None:
@@ -461,7 +465,7 @@ async def test_an_attempt_waits_for_the_judgement_of_the_one_before(services: Se
         await _fail(services, subject, times=2)
         async with services.db.tx(ALL_TENANTS) as tx:
             await throttle.record_attempt(tx, [subject], succeeded=False)
-            second = asyncio.create_task(_judge(services, subject, right=True))
+            second = asyncio.create_task(_judge(services, subject, succeeded=True))
             await _until_somebody_waits(services)
         assert (await second).problem is not None
 
@@ -488,12 +492,16 @@ async def _until_somebody_waits(services: Services) -> None:
 async def test_attempts_that_name_their_subjects_in_either_order_never_wait_for_each_other(
     services: Services, outcomes: tuple[bool, bool], *, cleared: bool
 ) -> None:
-    one = _account(Rule("test_ever", 1_000_000, 100, (1,), cleared_by_success=cleared))
-    two = _address(Rule("test_ever", 1_000_000, 100, (1,)))
-    await _judge(services, one, two)
-    ways = list(zip([(one, two), (two, one)], outcomes, strict=True))
-    made = await asyncio.gather(
-        *(_judge(services, *pair, right=right) for _ in range(30) for pair, right in ways),
+    account = _account(Rule("test_ever", 1_000_000, 100, (1,), cleared_by_success=cleared))
+    address = _address(Rule("test_ever", 1_000_000, 100, (1,)))
+    await _judge(services, account, address)
+    ways = list(zip([(account, address), (address, account)], outcomes, strict=True))
+    results = await asyncio.gather(
+        *(
+            _judge(services, *pair, succeeded=succeeded)
+            for _ in range(30)
+            for pair, succeeded in ways
+        ),
         return_exceptions=True,
     )
-    assert [item for item in made if isinstance(item, BaseException)] == []
+    assert [item for item in results if isinstance(item, BaseException)] == []

@@ -299,8 +299,8 @@ def _tokens() -> Tokens:
 
 
 def test_what_was_issued_is_what_is_verified() -> None:
-    made = _tokens()
-    claims = made.verify(made.issue("access", 60, jti="jti_a", **CLAIMS), "access")
+    issuer = _tokens()
+    claims = issuer.verify(issuer.issue("access", 60, jti="jti_a", **CLAIMS), "access")
     assert {name: getattr(claims, name) for name in CLAIMS} == CLAIMS
     assert (claims.jti, claims.typ) == ("jti_a", "access")
 
@@ -308,8 +308,8 @@ def test_what_was_issued_is_what_is_verified() -> None:
 def test_a_token_holds_for_as_long_as_it_was_issued_for() -> None:
     now = clock.now()
     with clock.frozen(now):
-        made = _tokens()
-        claims = made.verify(made.issue("refresh", 3600, jti="j", **CLAIMS), "refresh")
+        issuer = _tokens()
+        claims = issuer.verify(issuer.issue("refresh", 3600, jti="j", **CLAIMS), "refresh")
     assert claims.exp == int(now.timestamp()) + 3600
 
 
@@ -332,11 +332,11 @@ def test_a_token_signed_under_the_same_name_with_another_key_is_refused() -> Non
 
 
 def test_a_cached_token_is_still_of_its_own_type_only() -> None:
-    made = _tokens()
-    token = made.issue("refresh", 60, jti="j", **CLAIMS)
-    made.verify(token, "refresh")
+    issuer = _tokens()
+    token = issuer.issue("refresh", 60, jti="j", **CLAIMS)
+    issuer.verify(token, "refresh")
     with pytest.raises(TokenInvalid, match="another type"):
-        made.verify(token, "access")
+        issuer.verify(token, "access")
 
 
 def test_a_refusal_tells_nothing_about_keys() -> None:
@@ -347,9 +347,9 @@ def test_a_refusal_tells_nothing_about_keys() -> None:
 
 
 def test_mailed_tokens_are_unlike_each_other_and_long() -> None:
-    made = {tokens.new_secret() for _ in range(100)}
-    assert len(made) == 100
-    assert min(map(len, made)) >= 43
+    secrets = {tokens.new_secret() for _ in range(100)}
+    assert len(secrets) == 100
+    assert min(map(len, secrets)) >= 43
 
 
 # Passwords
@@ -375,8 +375,8 @@ def test_mailed_tokens_are_unlike_each_other_and_long() -> None:
 def test_a_password_needs_length_both_cases_and_a_number(
     password: str, problem: str | None
 ) -> None:
-    found = passwords.find_problem(password)
-    assert found is None if problem is None else problem in (found or "")
+    message = passwords.find_problem(password)
+    assert message is None if problem is None else problem in (message or "")
 
 
 async def test_a_password_is_stored_as_argon2id() -> None:
@@ -388,10 +388,10 @@ async def test_the_same_password_is_never_stored_the_same_way_twice() -> None:
     assert first != second
 
 
-@pytest.mark.parametrize(("given", "right"), [(PASSWORD, True), (PASSWORD + " ", False)])
-async def test_only_the_very_same_password_is_right(given: str, *, right: bool) -> None:
+@pytest.mark.parametrize(("password", "is_correct"), [(PASSWORD, True), (PASSWORD + " ", False)])
+async def test_only_the_very_same_password_is_right(password: str, *, is_correct: bool) -> None:
     stored = await passwords.hash_password(PASSWORD)
-    assert await passwords.verify_password(stored, given) is right
+    assert await passwords.verify_password(stored, password) is is_correct
 
 
 async def test_what_is_stored_and_unreadable_lets_nobody_in() -> None:
