@@ -1,15 +1,14 @@
-"""Seeing and taking back invitations."""
+"""Listing and revoking invitations."""
 
 from typing import Any
 
 import pytest
 
-from app.kit import clock
 from db.session import ALL_TENANTS
+from tests.accounts.api_calls import invite, join
 from tests.world import Client, World
 
-NEW = "Battery9Staple"
-KEYS = {
+ENTRY_KEYS = {
     "id",
     "email",
     "role",
@@ -21,35 +20,20 @@ KEYS = {
 }
 
 
-async def _invite(admin: Client, role: str = "viewer") -> dict[str, Any]:
-    email = f"invited.{clock.epoch()}@example.com"
-    invitation: dict[str, Any] = (
-        await admin.post("/users/invite", {"email": email, "role": role})
-    ).json()
-    return invitation
-
-
-async def _list(admin: Client, **query: object) -> list[dict[str, Any]]:
+async def _list_invitations(admin: Client, **query: object) -> list[dict[str, Any]]:
     answer = await admin.get("/users/invitations", params=query)
     entries: list[dict[str, Any]] = answer.json()["data"]
     return entries
 
 
 async def _join(client: Client, invitation: dict[str, Any]) -> int:
-    body = {
-        "email": invitation["email"],
-        "password": NEW,
-        "first_name": "A",
-        "last_name": "B",
-        "invitation_token": invitation["invitation_token"],
-    }
-    return (await client.post("/auth/register", body)).status_code
+    return await join(client, invitation["email"], invitation["invitation_token"])
 
 
 async def test_an_invitation_is_listed_without_its_token(admin: Client) -> None:
-    invitation = await _invite(admin)
-    (entry,) = await _list(admin)
-    assert set(entry) == KEYS
+    invitation = await invite(admin)
+    (entry,) = await _list_invitations(admin)
+    assert set(entry) == ENTRY_KEYS
     assert (entry["id"], entry["status"], entry["invited_by"]) == (
         invitation["id"],
         "pending",
@@ -58,27 +42,27 @@ async def test_an_invitation_is_listed_without_its_token(admin: Client) -> None:
 
 
 async def test_a_used_invitation_is_listed_as_used(admin: Client, anonymous: Client) -> None:
-    await _join(anonymous, await _invite(admin))
-    assert [entry["status"] for entry in await _list(admin)] == ["used"]
+    await _join(anonymous, await invite(admin))
+    assert [entry["status"] for entry in await _list_invitations(admin)] == ["used"]
 
 
 async def test_an_expired_invitation_is_listed_as_expired(world: World, admin: Client) -> None:
-    invitation = await _invite(admin)
+    invitation = await invite(admin)
     async with world.services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
             "UPDATE invitations SET expires_at = now() WHERE id = $1", invitation["id"]
         )
-    assert [entry["status"] for entry in await _list(admin)] == ["expired"]
+    assert [entry["status"] for entry in await _list_invitations(admin)] == ["expired"]
 
 
 async def test_the_newest_invitation_comes_first(admin: Client) -> None:
-    invitation_ids = [(await _invite(admin))["id"] for _ in range(3)]
-    assert [entry["id"] for entry in await _list(admin)] == invitation_ids[::-1]
+    invitation_ids = [(await invite(admin))["id"] for _ in range(3)]
+    assert [entry["id"] for entry in await _list_invitations(admin)] == invitation_ids[::-1]
 
 
 async def test_invitations_come_in_pages(admin: Client) -> None:
-    invitation_ids = [(await _invite(admin))["id"] for _ in range(3)]
-    found = await _list(admin, page=2, per_page=2, sort="created_at")
+    invitation_ids = [(await invite(admin))["id"] for _ in range(3)]
+    found = await _list_invitations(admin, page=2, per_page=2, sort="created_at")
     assert [entry["id"] for entry in found] == invitation_ids[2:]
 
 
@@ -88,28 +72,28 @@ async def test_an_unknown_sort_is_refused(admin: Client) -> None:
 
 
 async def test_a_revoked_invitation_lets_nobody_in(admin: Client, anonymous: Client) -> None:
-    invitation = await _invite(admin)
+    invitation = await invite(admin)
     answer = await admin.delete(f"/users/invitations/{invitation['id']}")
     assert (answer.status_code, set(answer.json())) == (200, {"message"})
     assert await _join(anonymous, invitation) == 422
 
 
 async def test_a_revoked_invitation_is_gone(admin: Client) -> None:
-    invitation = await _invite(admin)
+    invitation = await invite(admin)
     await admin.delete(f"/users/invitations/{invitation['id']}")
     answer = await admin.delete(f"/users/invitations/{invitation['id']}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "invitation_not_found")
 
 
 async def test_a_used_invitation_cannot_be_revoked(admin: Client, anonymous: Client) -> None:
-    invitation = await _invite(admin)
+    invitation = await invite(admin)
     await _join(anonymous, invitation)
     assert (await admin.delete(f"/users/invitations/{invitation['id']}")).status_code == 409
 
 
 async def test_an_invitation_above_ones_role_cannot_be_revoked(world: World, admin: Client) -> None:
     above = await world.user("super_admin", admin.tenant_id)
-    invitation = await _invite(above, "super_admin")
+    invitation = await invite(above, "super_admin")
     answer = await admin.delete(f"/users/invitations/{invitation['id']}")
     assert (answer.status_code, answer.json()["error"]["details"]["your_role"]) == (
         403,
@@ -117,8 +101,8 @@ async def test_an_invitation_above_ones_role_cannot_be_revoked(world: World, adm
     )
 
 
-async def test_revoking_is_told_in_the_log(admin: Client) -> None:
-    invitation = await _invite(admin)
+async def test_revoking_is_in_the_event_log(admin: Client) -> None:
+    invitation = await invite(admin)
     await admin.delete(f"/users/invitations/{invitation['id']}")
     entry = (await admin.get("/api/v1/event-log")).json()["data"][0]
     assert entry["type"] == "system.user.invitation_revoked"

@@ -1,4 +1,4 @@
-"""Whatever somebody does with their sessions, each token opens exactly what the model says."""
+"""Random sequences of session operations, compared with a model."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -38,7 +38,7 @@ class Session(msgspec.Struct, eq=False):
 
 
 class Pair(msgspec.Struct, eq=False):
-    """What one sign-in or one refresh gave."""
+    """The tokens of one sign-in or refresh."""
 
     session: Session
     at: datetime
@@ -47,14 +47,14 @@ class Pair(msgspec.Struct, eq=False):
 
 
 class Exchange(msgspec.Struct):
-    """When a refresh token was first used, and the answer."""
+    """The time of the first use of a refresh token, and the response."""
 
     at: datetime
     content: bytes
 
 
 class Model:
-    """One user's sessions, as the design has them."""
+    """The expected state of one user's sessions."""
 
     def __init__(self) -> None:
         self.now = clock.now().replace(microsecond=0) - timedelta(days=1)
@@ -65,19 +65,19 @@ class Model:
     def opens(self, pair: Pair) -> bool:
         return pair.session.alive and self.now < pair.at + ACCESS
 
-    def replayable(self) -> list[Pair]:
+    def list_spent_pairs(self) -> list[Pair]:
         return [
             pair for pair in self.pairs if pair.session.alive and pair.refresh in self.exchanged
         ]
 
-    def end_all_but(self, kept: Session) -> None:
+    def end_all_but(self, current: Session) -> None:
         for pair in self.pairs:
-            pair.session.alive = pair.session.alive and pair.session is kept
+            pair.session.alive = pair.session.alive and pair.session is current
 
 
 class Machine(RuleBasedStateMachine):
-    """The real application beside the model. Its clock begins a day ago and stays in the past, so
-    that no token is of the future.
+    """Runs the same operations on the application and the model. The clock starts a day ago and
+    stays in the past, so that no token is issued in the future.
     """
 
     world: ClassVar[World]
@@ -89,7 +89,7 @@ class Machine(RuleBasedStateMachine):
         self._model = Model()
         self._caller = self.world.anonymous()
         self._user: Client = self._do(self.world.user())
-        self._unseen = False
+        self._is_unchecked = False
 
     def _do(self, call: Coroutine[Any, Any, T]) -> T:
         with clock.frozen(self._model.now):
@@ -103,14 +103,14 @@ class Machine(RuleBasedStateMachine):
         headers = {"authorization": f"Bearer {pair.access}"}
         return self._do(self._caller.get("/auth/me", headers=headers)).status_code
 
-    def _given(self, session: Session, answer: httpx.Response) -> Pair:
+    def _add_pair(self, session: Session, answer: httpx.Response) -> Pair:
         assert answer.status_code == 200, answer.text
         body = answer.json()
         pair = Pair(session, self._model.now, body["access_token"], body["refresh_token"])
         self._model.pairs.append(pair)
         return pair
 
-    # What somebody does
+    # Operations
 
     @initialize(target=pairs)
     def begin(self) -> Pair:
@@ -122,7 +122,7 @@ class Machine(RuleBasedStateMachine):
 
     def _sign_in(self) -> Pair:
         body = {"email": self._user.email, "password": self._model.password}
-        return self._given(Session(), self._post("/auth/login", body))
+        return self._add_pair(Session(), self._post("/auth/login", body))
 
     @rule(seconds=st.sampled_from([1, 5, 9, 10, 11, 60, 900]))
     def wait(self, seconds: int) -> None:
@@ -130,14 +130,14 @@ class Machine(RuleBasedStateMachine):
 
     @rule(target=pairs, pair=pairs)
     def refresh(self, pair: Pair) -> Pair | MultipleResults[Pair]:
-        """With any token that was ever given: the current one, an older one, a dead one."""
+        """Uses any token that was issued: current, older or ended."""
         return self._refresh(pair)
 
-    @precondition(lambda self: self._model.replayable())
+    @precondition(lambda self: self._model.list_spent_pairs())
     @rule(data=st.data(), pause=st.sampled_from([0, 1, 10, 11]))
     def use_again(self, data: st.DataObject, pause: int) -> None:
-        """A token of a living session that was exchanged before."""
-        pair = data.draw(st.sampled_from(self._model.replayable()))
+        """Uses a spent token of an active session again."""
+        pair = data.draw(st.sampled_from(self._model.list_spent_pairs()))
         self._model.now += timedelta(seconds=pause)
         self._refresh(pair)
 
@@ -146,7 +146,7 @@ class Machine(RuleBasedStateMachine):
         before = self._model.exchanged.get(pair.refresh)
         if pair.session.alive and before is None:
             self._model.exchanged[pair.refresh] = Exchange(self._model.now, answer.content)
-            return self._given(pair.session, answer)
+            return self._add_pair(pair.session, answer)
         if pair.session.alive and before and self._model.now <= before.at + GRACE:
             assert (answer.status_code, answer.content) == (200, before.content)
             return multiple()
@@ -170,35 +170,35 @@ class Machine(RuleBasedStateMachine):
         if expected == 200:
             self._model.password = new
             self._model.end_all_but(pair.session)
-            self._unseen = True
+            self._is_unchecked = True
 
     def _end(self, session: Session) -> None:
         session.alive = False
-        self._unseen = True
+        self._is_unchecked = True
 
-    # What holds
+    # Invariants
 
     @rule(pair=pairs)
-    def look(self, pair: Pair) -> None:
+    def check_token(self, pair: Pair) -> None:
         assert self._me(pair) == (200 if self._model.opens(pair) else 401)
 
     @invariant()
-    def what_ended_is_dead_and_the_rest_lives(self) -> None:
-        if self._unseen:
-            self._unseen = False
-            seen = {pair.access: self._me(pair) == 200 for pair in self._model.pairs}
-            assert seen == {pair.access: self._model.opens(pair) for pair in self._model.pairs}
+    def only_active_sessions_are_accepted(self) -> None:
+        if self._is_unchecked:
+            self._is_unchecked = False
+            actual = {pair.access: self._me(pair) == 200 for pair in self._model.pairs}
+            assert actual == {pair.access: self._model.opens(pair) for pair in self._model.pairs}
 
 
 @pytest.fixture(scope="session")
 async def loop() -> asyncio.AbstractEventLoop:
-    """The one that the application runs in; idle while a test that is no coroutine runs."""
+    """The application's event loop, which is idle while a synchronous test runs."""
     return asyncio.get_running_loop()
 
 
 @pytest.fixture
 def light_hashing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Argon2id as ever, with as little work as it takes."""
+    """Argon2id with the lowest cost."""
     light = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     monkeypatch.setattr(passwords, "_hasher", light)
 

@@ -1,7 +1,7 @@
-"""Who may do what: the catalogue, the roles' grants, and the tenant that super_admin acts in."""
+"""The permission catalogue, the grants of roles, and the permissions of routes."""
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,16 +11,17 @@ from litestar.routes import HTTPRoute
 
 from app import bootstrap
 from app.areas import AREAS
-from app.kit.ids import new_id
 from app.security.permissions import ROLES, is_outranked_by
-from app.security.sessions import bump_grants
 from app.services import Services
 from db.models import RoleGrant
 from db.session import ALL_TENANTS
+from tests.security.grants import set_grant
 from tests.world import Client, World
 
 READER = {"agents:read", "workflows:read", "forms:read", "tools:read", "data_tables:read"}
+
 USER = READER | {"agents:chat", "forms:submit", "approvals:decide"}
+
 DEVELOPER = {
     *("agents:read", "agents:write", "agents:delete", "agents:chat"),
     *("workflows:read", "workflows:write", "workflows:delete", "workflows:execute"),
@@ -36,12 +37,14 @@ DEVELOPER = {
     *("notifications:read", "notifications:write"),
     *("models:read", "usage:read"),
 }
+
 TENANT_ADMIN = DEVELOPER | {
     *("credentials:reveal", "notifications:reveal", "models:write", "admin:users"),
 }
+
 SUPER_ADMIN = TENANT_ADMIN | {"admin:tenants", "admin:roles"}
 
-# Anything else that needs no login is a mistake.
+# The only routes that need no login.
 PUBLIC = re.compile(
     r"/(auth/|health/|metrics\Z|openapi\.json\Z|api/v1/public/|api/v1/avatars/|webhooks/in/|f/|embed/|v1/chat/)"
 )
@@ -108,7 +111,7 @@ def test_each_role_stands_below_those_listed_before_it() -> None:
 # Every route
 
 
-async def _operations(client: Client) -> list[tuple[str, str, dict[str, Any]]]:
+async def _list_operations(client: Client) -> list[tuple[str, str, dict[str, Any]]]:
     document = (await client.get("/openapi.json")).json()
     return [
         (method.upper(), path, operation)
@@ -121,7 +124,7 @@ async def _operations(client: Client) -> list[tuple[str, str, dict[str, Any]]]:
 async def test_a_permission_that_a_route_names_exists(anonymous: Client) -> None:
     named = {
         operation["x-permission"]
-        for _, _, operation in await _operations(anonymous)
+        for _, _, operation in await _list_operations(anonymous)
         if "x-permission" in operation
     }
     assert named
@@ -131,7 +134,7 @@ async def test_a_permission_that_a_route_names_exists(anonymous: Client) -> None
 async def test_a_route_with_a_permission_needs_a_login(anonymous: Client) -> None:
     wrong = [
         (method, path)
-        for method, path, operation in await _operations(anonymous)
+        for method, path, operation in await _list_operations(anonymous)
         if "x-permission" in operation and not operation.get("security")
     ]
     assert wrong == []
@@ -139,7 +142,9 @@ async def test_a_route_with_a_permission_needs_a_login(anonymous: Client) -> Non
 
 async def test_only_routes_that_are_meant_for_everybody_need_no_login(anonymous: Client) -> None:
     public = [
-        path for _, path, operation in await _operations(anonymous) if not operation.get("security")
+        path
+        for _, path, operation in await _list_operations(anonymous)
+        if not operation.get("security")
     ]
     assert public
     assert [path for path in public if not PUBLIC.match(path)] == []
@@ -148,14 +153,14 @@ async def test_only_routes_that_are_meant_for_everybody_need_no_login(anonymous:
 async def test_every_route_that_needs_a_login_refuses_without_one(anonymous: Client) -> None:
     answers = {
         (method, path): (await anonymous(method, re.sub(r"{\w+}", "x_1", path))).status_code
-        for method, path, operation in await _operations(anonymous)
+        for method, path, operation in await _list_operations(anonymous)
         if operation.get("security")
     }
     assert answers
     assert set(answers.values()) == {401}
 
 
-def _handlers(app: Litestar) -> Iterator[tuple[str, dict[str, Any]]]:
+def _list_handlers(app: Litestar) -> Iterator[tuple[str, dict[str, Any]]]:
     for route in app.routes:
         if isinstance(route, HTTPRoute):
             for handler, _ in route.route_handler_map.values():
@@ -163,7 +168,7 @@ def _handlers(app: Litestar) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_no_handler_names_a_permission_that_does_not_exist(app: Litestar) -> None:
-    named = {options["needs"] for _, options in _handlers(app) if "needs" in options}
+    named = {options["needs"] for _, options in _list_handlers(app) if "needs" in options}
     assert named <= AREAS.permission_keys
 
 
@@ -200,31 +205,19 @@ async def test_the_permission_is_checked_before_the_body_is_read(developer: Clie
 
 
 @asynccontextmanager
-async def _granted(
+async def _temporary_grant(
     services: Services, role: str, permission: str, *, is_granted: bool
 ) -> AsyncIterator[None]:
-    """Have it so that the role has the permission, or has not; as it was, afterwards."""
+    """Grants or revokes the permission, and restores the default afterwards."""
     before = permission in AREAS.default_grants[role]
-    await _grant(services, role, permission, is_granted=is_granted)
+    await set_grant(services, role, permission, is_granted=is_granted)
     try:
         yield
     finally:
-        await _grant(services, role, permission, is_granted=before)
+        await set_grant(services, role, permission, is_granted=before)
 
 
-async def _grant(services: Services, role: str, permission: str, *, is_granted: bool) -> None:
-    async with services.db.tx(ALL_TENANTS) as tx:
-        session = await tx.session()
-        row = await session.get(RoleGrant, (role, permission))
-        if is_granted and row is None:
-            session.add(RoleGrant(role=role, permission=permission))
-        if not is_granted and row is not None:
-            await session.delete(row)
-        version = await bump_grants(tx)
-    await services.session_cache.change_grants(version)
-
-
-async def _status(client: Client) -> int:
+async def _get_log_status(client: Client) -> int:
     return (await client.get("/api/v1/event-log")).status_code
 
 
@@ -232,171 +225,46 @@ async def test_a_new_grant_holds_on_the_next_request_of_a_live_session(
     world: World, services: Services
 ) -> None:
     viewer = await world.user("viewer")
-    before = await _status(viewer)
-    async with _granted(services, "viewer", "events:read", is_granted=True):
-        assert (before, await _status(viewer)) == (403, 200)
+    before = await _get_log_status(viewer)
+    async with _temporary_grant(services, "viewer", "events:read", is_granted=True):
+        assert (before, await _get_log_status(viewer)) == (403, 200)
 
 
 async def test_a_grant_that_is_taken_away_is_gone_on_the_next_request(
     developer: Client, services: Services
 ) -> None:
-    before = await _status(developer)
-    async with _granted(services, "agent_developer", "events:read", is_granted=False):
-        assert (before, await _status(developer)) == (200, 403)
+    before = await _get_log_status(developer)
+    async with _temporary_grant(services, "agent_developer", "events:read", is_granted=False):
+        assert (before, await _get_log_status(developer)) == (200, 403)
 
 
 async def test_a_grant_that_is_given_back_holds_again(
     developer: Client, services: Services
 ) -> None:
-    async with _granted(services, "agent_developer", "events:read", is_granted=False):
-        assert await _status(developer) == 403
-    assert await _status(developer) == 200
+    async with _temporary_grant(services, "agent_developer", "events:read", is_granted=False):
+        assert await _get_log_status(developer) == 403
+    assert await _get_log_status(developer) == 200
 
 
 async def test_a_changed_grant_holds_when_redis_has_forgotten_it(
     developer: Client, services: Services
 ) -> None:
-    await _status(developer)
-    async with _granted(services, "agent_developer", "events:read", is_granted=False):
+    await _get_log_status(developer)
+    async with _temporary_grant(services, "agent_developer", "events:read", is_granted=False):
         await services.redis.flushall()
-        assert await _status(developer) == 403
+        assert await _get_log_status(developer) == 403
 
 
 async def test_a_changed_grant_of_one_role_leaves_another_alone(
     developer: Client, services: Services
 ) -> None:
-    async with _granted(services, "viewer", "events:read", is_granted=True):
-        assert await _status(developer) == 200
+    async with _temporary_grant(services, "viewer", "events:read", is_granted=True):
+        assert await _get_log_status(developer) == 200
 
 
 async def test_a_restart_keeps_what_was_changed(services: Services) -> None:
-    async with _granted(services, "viewer", "events:read", is_granted=True):
+    async with _temporary_grant(services, "viewer", "events:read", is_granted=True):
         await bootstrap.prepare(services.db, services.keyring, "enterprise")
         async with services.db.tx(ALL_TENANTS) as tx:
             grant = await (await tx.session()).get(RoleGrant, ("viewer", "events:read"))
     assert grant is not None
-
-
-# X-Tenant-ID
-
-
-Invite = Callable[..., Awaitable[dict[str, Any]]]
-
-
-@pytest.fixture
-def invite() -> Invite:
-    async def send(caller: Client, headers: dict[str, str] | None = None) -> dict[str, Any]:
-        body = {"email": f"{new_id('mail')}@example.com", "role": "viewer"}
-        answer = await caller.post("/users/invite", body, headers=headers)
-        assert answer.status_code == 201, answer.text
-        invitation: dict[str, Any] = answer.json()
-        return invitation
-
-    return send
-
-
-async def _invited(caller: Client, **headers: str) -> set[str]:
-    """The invitations that the caller's event log tells of."""
-    answer = await caller.get(
-        "/api/v1/event-log",
-        params={"event_type": "system.user.invited", "per_page": 100},
-        headers={name.replace("_", "-"): value for name, value in headers.items()},
-    )
-    assert answer.status_code == 200, answer.text
-    return {entry["data"]["invitation_id"] for entry in answer.json()["data"]}
-
-
-@pytest.fixture
-async def other_admin(world: World) -> Client:
-    return await world.user("tenant_admin")
-
-
-async def test_super_admin_sees_every_tenants_things_in_a_list(
-    super_admin: Client, admin: Client, other_admin: Client, invite: Invite
-) -> None:
-    invitation_ids = {(await invite(caller))["id"] for caller in (admin, other_admin)}
-    assert invitation_ids <= await _invited(super_admin)
-
-
-async def test_the_header_narrows_a_list_to_one_tenant(
-    super_admin: Client, admin: Client, other_admin: Client, invite: Invite
-) -> None:
-    invitation = await invite(admin)
-    await invite(other_admin)
-    assert await _invited(super_admin, x_tenant_id=admin.tenant_id) == {invitation["id"]}
-
-
-async def test_the_header_hides_another_tenants_thing_by_id(
-    super_admin: Client, admin: Client, other_admin: Client, invite: Invite
-) -> None:
-    await invite(admin)
-    event = (await admin.get("/api/v1/event-log")).json()["data"][0]["id"]
-    narrowed = {"x-tenant-id": other_admin.tenant_id}
-    answer = await super_admin.get(f"/api/v1/event-log/{event}", headers=narrowed)
-    assert answer.status_code == 404
-
-
-async def test_super_admin_creates_in_its_own_tenant_unless_told_otherwise(
-    super_admin: Client, invite: Invite
-) -> None:
-    assert (await invite(super_admin))["tenant_id"] == super_admin.tenant_id
-
-
-async def test_the_header_decides_where_a_create_goes(
-    super_admin: Client, admin: Client, invite: Invite
-) -> None:
-    invitation = await invite(super_admin, {"x-tenant-id": admin.tenant_id})
-    assert invitation["tenant_id"] == admin.tenant_id
-
-
-async def test_what_was_created_in_another_tenant_is_in_that_tenants_log(
-    super_admin: Client, admin: Client, invite: Invite
-) -> None:
-    invitation = await invite(super_admin, {"x-tenant-id": admin.tenant_id})
-    assert await _invited(admin) == {invitation["id"]}
-
-
-async def test_one_tenant_in_the_header_and_another_in_the_body_is_no_crash(
-    super_admin: Client, admin: Client, other_admin: Client
-) -> None:
-    body = {"email": "a@b.example", "role": "viewer", "tenant_id": other_admin.tenant_id}
-    narrowed = {"x-tenant-id": admin.tenant_id}
-    answer = await super_admin.post("/users/invite", body, headers=narrowed)
-    assert answer.status_code in {403, 404, 422}
-
-
-@pytest.mark.parametrize("path", ["/api/v1/event-log", "/auth/me"])
-async def test_a_header_that_names_no_tenant_is_404(super_admin: Client, path: str) -> None:
-    answer = await super_admin.get(path, headers={"x-tenant-id": "ten_nothing"})
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "tenant_not_found"
-
-
-async def test_super_admin_is_still_itself_in_another_tenant(
-    super_admin: Client, admin: Client
-) -> None:
-    answer = await super_admin.get("/auth/me", headers={"x-tenant-id": admin.tenant_id})
-    assert answer.status_code == 200
-    assert answer.json()["id"] == super_admin.user_id
-
-
-async def test_the_header_means_nothing_in_a_tenant_admins_list(
-    admin: Client, other_admin: Client, invite: Invite
-) -> None:
-    invitation = await invite(admin)
-    await invite(other_admin)
-    assert await _invited(admin, x_tenant_id=other_admin.tenant_id) == {invitation["id"]}
-
-
-async def test_the_header_means_nothing_in_a_tenant_admins_create(
-    admin: Client, other_admin: Client, invite: Invite
-) -> None:
-    invitation = await invite(admin, {"x-tenant-id": other_admin.tenant_id})
-    assert invitation["tenant_id"] == admin.tenant_id
-
-
-async def test_a_tenant_admin_learns_nothing_from_a_header_that_names_no_tenant(
-    admin: Client,
-) -> None:
-    answer = await admin.get("/auth/me", headers={"x-tenant-id": "ten_nothing"})
-    assert answer.status_code == 200

@@ -1,10 +1,9 @@
-"""Which tokens open the door, and which passwords may be chosen."""
+"""Access tokens: signatures, claims, expiry, and the state of their session."""
 
 import base64
 import hashlib
 import hmac
 import json
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -15,30 +14,30 @@ import pytest
 from app.kit import clock
 from app.kit.crypto import Keyring
 from app.kit.ids import new_id
-from app.security import passwords, tokens
+from app.security import tokens
 from app.security.errors import TokenInvalid
 from app.security.tokens import Tokens
 from app.services import Services
 from db.models import Session, User
 from db.session import ALL_TENANTS
-from tests.world import PASSWORD, Client, World
+from tests.world import Client, World
 
 CLAIMS = {"sub": "usr_a", "tid": "ten_a", "role": "viewer", "sid": "ses_a"}
 
 
-def _part(value: object) -> str:
+def _encode_part(value: object) -> str:
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _signed(header: object, payload: object, key: bytes, digest: str = "sha256") -> str:
-    """A JWT made by hand, so that it can be wrong in any way."""
-    text = f"{_part(header)}.{_part(payload)}"
-    return f"{text}.{_part(hmac.digest(key, text.encode(), digest))}"
+def _sign_jwt(header: object, payload: object, key: bytes, digest: str = "sha256") -> str:
+    """Builds a JWT without a library, so that every part can be invalid."""
+    text = f"{_encode_part(header)}.{_encode_part(payload)}"
+    return f"{text}.{_encode_part(hmac.digest(key, text.encode(), digest))}"
 
 
 class Forger:
-    """Knows the real key, and what the real token of a signed-in user says."""
+    """Signs tokens with the real key and the claims of a signed-in user's token."""
 
     def __init__(self, services: Services, client: Client) -> None:
         self.kid = services.keyring.active
@@ -52,7 +51,7 @@ class Forger:
         return {"alg": "HS256", "typ": "JWT", "kid": self.kid, **changes}
 
     def sign(self, **changes: object) -> str:
-        return _signed(self.header(), {**self.payload, **changes}, self.key)
+        return _sign_jwt(self.header(), {**self.payload, **changes}, self.key)
 
 
 @pytest.fixture
@@ -60,65 +59,63 @@ async def forger(services: Services, developer: Client) -> Forger:
     return Forger(services, developer)
 
 
-async def _me(anonymous: Client, token: str, scheme: str = "Bearer ") -> httpx.Response:
+async def _get_me(anonymous: Client, token: str, scheme: str = "Bearer ") -> httpx.Response:
     return await anonymous.get("/auth/me", headers={"authorization": scheme + token})
 
 
 async def test_a_token_that_is_made_by_hand_the_right_way_is_let_in(
     anonymous: Client, forger: Forger
 ) -> None:
-    """So that the refusals below are for what is wrong with each, not for how it is made."""
-    assert (await _me(anonymous, forger.sign())).status_code == 200
+    """Proves that the tokens below are refused for their defect, not for how they are built."""
+    assert (await _get_me(anonymous, forger.sign())).status_code == 200
 
 
-def _tampered(forger: Forger) -> str:
+def _tamper_with_role(forger: Forger) -> str:
     header, _, signature = forger.real.split(".")
-    return f"{header}.{_part({**forger.payload, 'role': 'super_admin'})}.{signature}"
+    return f"{header}.{_encode_part({**forger.payload, 'role': 'super_admin'})}.{signature}"
 
 
-def _nested(levels: int) -> str:
-    return f"{_part(b'[' * levels)}.e30.c2ln"
+def _nest_header(levels: int) -> str:
+    return f"{_encode_part(b'[' * levels)}.e30.c2ln"
 
 
 FORGERIES: dict[str, Callable[[Forger], str]] = {
-    "alg none, unsigned": lambda f: (
-        f"{_part(f.header(alg='none'))}.{_part({**f.payload, 'role': 'super_admin'})}."
+    "alg none, unsigned": lambda f: ".".join(
+        [_encode_part(f.header(alg="none")), _encode_part({**f.payload, "role": "super_admin"}), ""]
     ),
     "alg none, real signature": lambda f: (
-        f"{_part(f.header(alg='none'))}.{'.'.join(f.real.split('.')[1:])}"
+        f"{_encode_part(f.header(alg='none'))}.{'.'.join(f.real.split('.')[1:])}"
     ),
-    "alg NONE": lambda f: _signed(f.header(alg="NONE"), f.payload, f.key),
-    "another algorithm": lambda f: _signed(f.header(alg="HS512"), f.payload, f.key, "sha512"),
-    "no algorithm": lambda f: _signed({"kid": f.kid}, f.payload, f.key),
-    "another key": lambda f: _signed(f.header(), f.payload, b"x" * 32),
-    "an empty key": lambda f: _signed(f.header(), f.payload, b""),
-    "a key for another purpose": lambda f: _signed(
+    "alg NONE": lambda f: _sign_jwt(f.header(alg="NONE"), f.payload, f.key),
+    "another algorithm": lambda f: _sign_jwt(f.header(alg="HS512"), f.payload, f.key, "sha512"),
+    "no algorithm": lambda f: _sign_jwt({"kid": f.kid}, f.payload, f.key),
+    "another key": lambda f: _sign_jwt(f.header(), f.payload, b"x" * 32),
+    "an empty key": lambda f: _sign_jwt(f.header(), f.payload, b""),
+    "a key for another purpose": lambda f: _sign_jwt(
         f.header(), f.payload, hashlib.sha256(f.key).digest()
     ),
-    "unknown kid": lambda f: _signed(f.header(kid="other"), f.payload, f.key),
-    "no kid": lambda f: _signed({"alg": "HS256"}, f.payload, f.key),
-    "kid of a wrong type": lambda f: _signed(f.header(kid=["test"]), f.payload, f.key),
-    "kid that is a path": lambda f: _signed(f.header(kid="../../dev/null"), f.payload, b""),
-    "tampered payload": _tampered,
+    "unknown kid": lambda f: _sign_jwt(f.header(kid="other"), f.payload, f.key),
+    "no kid": lambda f: _sign_jwt({"alg": "HS256"}, f.payload, f.key),
+    "kid of a wrong type": lambda f: _sign_jwt(f.header(kid=["test"]), f.payload, f.key),
+    "kid that is a path": lambda f: _sign_jwt(f.header(kid="../../dev/null"), f.payload, b""),
+    "tampered payload": _tamper_with_role,
     "no signature": lambda f: ".".join(f.real.split(".")[:2]) + ".",
     "cut short": lambda f: f.real[:-4],
     "one more part": lambda f: f.real + ".e30",
-    "payload that is no object": lambda f: _signed(f.header(), ["usr"], f.key),
-    "payload that is no JSON": lambda f: _signed(f.header(), b"{", f.key),
+    "payload that is no object": lambda f: _sign_jwt(f.header(), ["usr"], f.key),
+    "payload that is no JSON": lambda f: _sign_jwt(f.header(), b"{", f.key),
     "garbage": lambda _: "garbage",
     "dots": lambda _: "...",
     "not ASCII": lambda _: "t\xf6ken",
     "an embed key": lambda _: "emb_0123456789",
     "over-long": lambda _: "x" * 5000,
     "over-long, of the right form": lambda f: f.sign(more="x" * 5000),
-    "deeply nested header": lambda _: _nested(3000),
+    "deeply nested header": lambda _: _nest_header(3000),
 }
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-async def test_a_token_that_we_did_not_sign_is_refused(
-    anonymous: Client, forger: Forger, name: str
-) -> None:
+async def test_a_forged_token_is_refused(anonymous: Client, forger: Forger, name: str) -> None:
     answer = await anonymous.get(
         "/auth/me", headers={"authorization": f"Bearer {FORGERIES[name](forger)}".encode("latin-1")}
     )
@@ -131,8 +128,8 @@ async def test_a_token_without_one_of_its_claims_is_refused(
     anonymous: Client, forger: Forger, claim: str
 ) -> None:
     payload = {key: value for key, value in forger.payload.items() if key != claim}
-    token = _signed(forger.header(), payload, forger.key)
-    assert (await _me(anonymous, token)).status_code == 401
+    token = _sign_jwt(forger.header(), payload, forger.key)
+    assert (await _get_me(anonymous, token)).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -154,35 +151,33 @@ async def test_a_token_without_one_of_its_claims_is_refused(
 async def test_a_token_with_a_wrong_value_in_a_claim_is_refused(
     anonymous: Client, forger: Forger, claim: str, value: object
 ) -> None:
-    assert (await _me(anonymous, forger.sign(**{claim: value}))).status_code == 401
+    assert (await _get_me(anonymous, forger.sign(**{claim: value}))).status_code == 401
 
 
 @pytest.mark.parametrize("claim", ["tid", "sid"])
 async def test_a_token_for_a_session_that_does_not_exist_is_refused(
     anonymous: Client, forger: Forger, claim: str
 ) -> None:
-    assert (await _me(anonymous, forger.sign(**{claim: new_id("x")}))).status_code == 401
+    assert (await _get_me(anonymous, forger.sign(**{claim: new_id("x")}))).status_code == 401
 
 
-async def test_a_refresh_token_does_not_open_the_door(
-    anonymous: Client, services: Services
-) -> None:
+async def test_a_refresh_token_is_no_access_token(anonymous: Client, services: Services) -> None:
     token = services.tokens.issue("refresh", 60, jti="jti_a", **CLAIMS)
-    assert (await _me(anonymous, token)).status_code == 401
+    assert (await _get_me(anonymous, token)).status_code == 401
 
 
 @pytest.mark.parametrize("scheme", ["", "Basic ", "Token ", "JWT ", "Bearer", "Bearer\t"])
 async def test_a_right_token_under_a_wrong_scheme_is_refused(
     anonymous: Client, forger: Forger, scheme: str
 ) -> None:
-    assert (await _me(anonymous, forger.real, scheme)).status_code == 401
+    assert (await _get_me(anonymous, forger.real, scheme)).status_code == 401
 
 
 @pytest.mark.parametrize("scheme", ["Bearer ", "bearer ", "BEARER ", "Bearer  "])
 async def test_the_name_of_the_scheme_may_be_written_in_any_case(
     anonymous: Client, forger: Forger, scheme: str
 ) -> None:
-    assert (await _me(anonymous, forger.real, scheme)).status_code == 200
+    assert (await _get_me(anonymous, forger.real, scheme)).status_code == 200
 
 
 @pytest.mark.parametrize("token", [None, "garbage"])
@@ -225,7 +220,7 @@ async def test_a_token_that_was_verified_before_expires_all_the_same(developer: 
 # Sessions
 
 
-async def _end_in_postgres(services: Services, session_id: str) -> None:
+async def _end_session_in_postgres(services: Services, session_id: str) -> None:
     async with services.db.tx(ALL_TENANTS) as tx:
         row = await (await tx.session()).get_one(Session, session_id)
         row.ended_at = clock.now()
@@ -235,7 +230,7 @@ async def test_the_token_of_an_ended_session_is_dead_at_once(
     developer: Client, services: Services
 ) -> None:
     assert (await developer.get("/auth/me")).status_code == 200
-    await _end_in_postgres(services, developer.session_id)
+    await _end_session_in_postgres(services, developer.session_id)
     await services.session_cache.end_sessions([developer.session_id])
     answer = await developer.get("/auth/me")
     assert answer.status_code == 401
@@ -245,7 +240,7 @@ async def test_the_token_of_an_ended_session_is_dead_at_once(
 async def test_an_ended_session_stays_dead_when_redis_forgets(
     developer: Client, services: Services
 ) -> None:
-    await _end_in_postgres(services, developer.session_id)
+    await _end_session_in_postgres(services, developer.session_id)
     await services.session_cache.end_sessions([developer.session_id])
     await services.redis.flushall()
     assert (await developer.get("/auth/me")).status_code == 401
@@ -261,7 +256,7 @@ async def test_a_live_session_stays_alive_when_redis_forgets(
 async def test_a_slow_reader_cannot_bring_an_ended_session_back(
     developer: Client, services: Services
 ) -> None:
-    """The mark of the end is there before the first copy is made."""
+    """The session is marked as ended before its first cache entry is written."""
     await services.session_cache.end_sessions([developer.session_id])
     assert (await developer.get("/auth/me")).status_code == 401
 
@@ -270,7 +265,7 @@ async def test_ending_one_session_leaves_another_of_the_same_tenant_alone(
     world: World, developer: Client, services: Services
 ) -> None:
     other = await world.user("viewer", developer.tenant_id)
-    await _end_in_postgres(services, developer.session_id)
+    await _end_session_in_postgres(services, developer.session_id)
     await services.session_cache.end_sessions([developer.session_id])
     assert (await other.get("/auth/me")).status_code == 200
 
@@ -291,15 +286,15 @@ async def test_a_deactivated_user_is_locked_out(developer: Client, services: Ser
     assert (await developer.get("/auth/me")).status_code == 401
 
 
-# The tokens themselves
+# Issued tokens
 
 
-def _tokens() -> Tokens:
+def _build_tokens() -> Tokens:
     return Tokens(Keyring({"k1": b"1" * 32}))
 
 
 def test_what_was_issued_is_what_is_verified() -> None:
-    issuer = _tokens()
+    issuer = _build_tokens()
     claims = issuer.verify(issuer.issue("access", 60, jti="jti_a", **CLAIMS), "access")
     assert {name: getattr(claims, name) for name in CLAIMS} == CLAIMS
     assert (claims.jti, claims.typ) == ("jti_a", "access")
@@ -308,19 +303,19 @@ def test_what_was_issued_is_what_is_verified() -> None:
 def test_a_token_holds_for_as_long_as_it_was_issued_for() -> None:
     now = clock.now()
     with clock.frozen(now):
-        issuer = _tokens()
+        issuer = _build_tokens()
         claims = issuer.verify(issuer.issue("refresh", 3600, jti="j", **CLAIMS), "refresh")
     assert claims.exp == int(now.timestamp()) + 3600
 
 
 def test_a_token_signed_with_a_retired_key_holds_while_the_key_is_kept() -> None:
-    token = _tokens().issue("access", 60, jti="j", **CLAIMS)
+    token = _build_tokens().issue("access", 60, jti="j", **CLAIMS)
     rotated = Tokens(Keyring({"k2": b"2" * 32, "k1": b"1" * 32}))
     assert rotated.verify(token, "access").sub == "usr_a"
 
 
 def test_a_token_signed_with_a_removed_key_is_refused() -> None:
-    token = _tokens().issue("access", 60, jti="j", **CLAIMS)
+    token = _build_tokens().issue("access", 60, jti="j", **CLAIMS)
     with pytest.raises(TokenInvalid):
         Tokens(Keyring({"k2": b"2" * 32})).verify(token, "access")
 
@@ -328,11 +323,11 @@ def test_a_token_signed_with_a_removed_key_is_refused() -> None:
 def test_a_token_signed_under_the_same_name_with_another_key_is_refused() -> None:
     token = Tokens(Keyring({"k1": b"2" * 32})).issue("access", 60, jti="j", **CLAIMS)
     with pytest.raises(TokenInvalid):
-        _tokens().verify(token, "access")
+        _build_tokens().verify(token, "access")
 
 
 def test_a_cached_token_is_still_of_its_own_type_only() -> None:
-    issuer = _tokens()
+    issuer = _build_tokens()
     token = issuer.issue("refresh", 60, jti="j", **CLAIMS)
     issuer.verify(token, "refresh")
     with pytest.raises(TokenInvalid, match="another type"):
@@ -342,7 +337,7 @@ def test_a_cached_token_is_still_of_its_own_type_only() -> None:
 def test_a_refusal_tells_nothing_about_keys() -> None:
     token = Tokens(Keyring({"hidden": b"2" * 32})).issue("access", 60, jti="j", **CLAIMS)
     with pytest.raises(TokenInvalid) as refused:
-        _tokens().verify(token, "access")
+        _build_tokens().verify(token, "access")
     assert str(refused.value) == "The token is not valid"
 
 
@@ -350,67 +345,3 @@ def test_mailed_tokens_are_unlike_each_other_and_long() -> None:
     secrets = {tokens.new_secret() for _ in range(100)}
     assert len(secrets) == 100
     assert min(map(len, secrets)) >= 43
-
-
-# Passwords
-
-
-@pytest.mark.parametrize(
-    ("password", "problem"),
-    [
-        ("Correct7Horse", None),
-        ("Abcdefg1", None),
-        ("Pässwörd1", None),
-        ("A b c d 1", None),
-        ("A1" + "a" * 126, None),
-        ("", "at least 8"),
-        ("Abcdef1", "at least 8"),
-        ("A1" + "a" * 127, "at most 128"),
-        ("abcdefg1", "uppercase"),
-        ("ABCDEFG1", "lowercase"),
-        ("Abcdefgh", "number"),
-        ("12345678", "uppercase"),
-    ],
-)
-def test_a_password_needs_length_both_cases_and_a_number(
-    password: str, problem: str | None
-) -> None:
-    message = passwords.find_problem(password)
-    assert message is None if problem is None else problem in (message or "")
-
-
-async def test_a_password_is_stored_as_argon2id() -> None:
-    assert (await passwords.hash_password(PASSWORD)).startswith("$argon2id$")
-
-
-async def test_the_same_password_is_never_stored_the_same_way_twice() -> None:
-    first, second = [await passwords.hash_password(PASSWORD) for _ in range(2)]
-    assert first != second
-
-
-@pytest.mark.parametrize(("password", "is_correct"), [(PASSWORD, True), (PASSWORD + " ", False)])
-async def test_only_the_very_same_password_is_right(password: str, *, is_correct: bool) -> None:
-    stored = await passwords.hash_password(PASSWORD)
-    assert await passwords.verify_password(stored, password) is is_correct
-
-
-async def test_what_is_stored_and_unreadable_lets_nobody_in() -> None:
-    assert await passwords.verify_password("not a hash", PASSWORD) is False
-
-
-@pytest.mark.parametrize("password", [PASSWORD, "", "nobody has this password"])
-async def test_no_password_is_right_for_nobody(password: str) -> None:
-    assert await passwords.verify_password(None, password) is False
-
-
-async def _cpu_seconds(stored: str | None) -> float:
-    started = time.process_time()
-    await passwords.verify_password(stored, "Wrong7Horse")
-    return time.process_time() - started
-
-
-async def test_nobody_costs_as_much_work_as_somebody() -> None:
-    stored = await passwords.hash_password(PASSWORD)
-    somebody = min([await _cpu_seconds(stored) for _ in range(3)])
-    nobody = min([await _cpu_seconds(None) for _ in range(3)])
-    assert nobody > somebody / 2

@@ -1,0 +1,306 @@
+"""Changing roles, deactivating and reactivating users."""
+
+from typing import Any
+
+import pytest
+
+from app.services import Services
+from db.session import ALL_TENANTS
+from tests.accounts.api_calls import (
+    ACCESS_REMOVALS,
+    UserAction,
+    change_role,
+    deactivate,
+    get_own_status,
+    log_in,
+    reactivate,
+    refresh_own_tokens,
+)
+from tests.accounts.mfa_users import enable_mfa
+from tests.accounts.records import read_user_events
+from tests.world import Client, World
+
+# Role
+
+
+async def test_a_changed_role_is_answered(admin: Client, colleague: Client) -> None:
+    answer = await change_role(admin, colleague.user_id, "agent_developer")
+    body = answer.json()
+    assert answer.status_code == 200
+    assert set(body) == {"id", "role", "message"}
+    assert (body["id"], body["role"]) == (colleague.user_id, "agent_developer")
+
+
+async def test_a_changed_role_is_there_when_it_is_read_again(
+    admin: Client, colleague: Client
+) -> None:
+    await change_role(admin, colleague.user_id, "agent_developer")
+    answer = await admin.get(f"/users/{colleague.user_id}")
+    assert answer.json()["role"] == "agent_developer"
+
+
+@pytest.mark.parametrize("role", ["tenant_admin", "viewer"])
+async def test_a_changed_role_holds_after_the_next_sign_in(
+    admin: Client, colleague: Client, anonymous: Client, role: str
+) -> None:
+    await change_role(admin, colleague.user_id, role)
+    token = (await log_in(anonymous, colleague.email)).json()["access_token"]
+    answer = await anonymous.get("/me/permissions", headers={"authorization": f"Bearer {token}"})
+    assert answer.json()["role"] == role
+
+
+async def test_the_same_role_again_is_answered_alike(admin: Client, colleague: Client) -> None:
+    answer = await change_role(admin, colleague.user_id, "agent_user")
+    assert answer.status_code == 200
+    assert (answer.json()["id"], answer.json()["role"]) == (colleague.user_id, "agent_user")
+
+
+async def test_the_same_role_again_ends_no_session(admin: Client, colleague: Client) -> None:
+    await change_role(admin, colleague.user_id, "agent_user")
+    assert (await get_own_status(colleague), await refresh_own_tokens(colleague)) == (200, 200)
+
+
+async def test_the_same_role_again_is_no_event(
+    admin: Client, colleague: Client, services: Services
+) -> None:
+    await change_role(admin, colleague.user_id, "agent_user")
+    assert await read_user_events(services, colleague, "role_changed") == []
+
+
+async def test_a_changed_role_is_in_the_event_log(
+    admin: Client, colleague: Client, services: Services
+) -> None:
+    await change_role(admin, colleague.user_id, "viewer")
+    assert await read_user_events(services, colleague, "role_changed") == [
+        {"user_id": colleague.user_id, "before": "agent_user", "after": "viewer"}
+    ]
+
+
+async def test_a_change_by_super_admin_is_in_the_event_log_of_the_users_tenant(
+    super_admin: Client, stranger: Client, services: Services
+) -> None:
+    await change_role(super_admin, stranger.user_id, "agent_user")
+    assert len(await read_user_events(services, stranger, "role_changed")) == 1
+
+
+async def test_a_refused_change_of_role_is_no_event(
+    admin: Client, colleague: Client, services: Services
+) -> None:
+    await change_role(admin, colleague.user_id, "super_admin")
+    assert await read_user_events(services, colleague, "role_changed") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"role": None},
+        {"role": ""},
+        {"role": "owner"},
+        {"role": "VIEWER"},
+        {"role": " viewer"},
+        {"role": 5},
+        {"role": ["viewer"]},
+    ],
+)
+async def test_what_is_no_role_is_named(
+    admin: Client, colleague: Client, body: dict[str, Any]
+) -> None:
+    answer = await admin.put(f"/users/{colleague.user_id}/role", body)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["code"] == "validation_error"
+    assert set(answer.json()["error"]["details"]) == {"role"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("tenant_id", "ten_other"), ("status", "inactive"), ("email", "x@y.example"), ("id", "x")],
+)
+async def test_no_other_field_changes_with_a_role(
+    admin: Client, colleague: Client, field: str, value: str
+) -> None:
+    body = {"role": "viewer", field: value}
+    await admin.put(f"/users/{colleague.user_id}/role", body)
+    user = (await admin.get(f"/users/{colleague.user_id}")).json()
+    assert user[field] != value
+
+
+# Ended sessions
+
+
+@pytest.mark.parametrize("action", ACCESS_REMOVALS)
+async def test_the_users_sessions_are_dead_at_once(
+    admin: Client, colleague: Client, action: UserAction
+) -> None:
+    before = await get_own_status(colleague)
+    await action(admin, colleague.user_id)
+    assert (before, await get_own_status(colleague)) == (200, 401)
+
+
+@pytest.mark.parametrize("action", ACCESS_REMOVALS)
+async def test_the_users_sessions_are_dead_when_redis_has_forgotten_them(
+    admin: Client, colleague: Client, services: Services, action: UserAction
+) -> None:
+    await get_own_status(colleague)
+    await action(admin, colleague.user_id)
+    await services.redis.flushall()
+    assert await get_own_status(colleague) == 401
+
+
+@pytest.mark.parametrize("action", ACCESS_REMOVALS)
+async def test_the_users_sessions_cannot_be_carried_on(
+    admin: Client, colleague: Client, action: UserAction
+) -> None:
+    await action(admin, colleague.user_id)
+    assert await refresh_own_tokens(colleague) == 401
+
+
+@pytest.mark.parametrize("action", ACCESS_REMOVALS)
+async def test_all_sessions_of_the_user_are_dead(
+    world: World, admin: Client, colleague: Client, anonymous: Client, action: UserAction
+) -> None:
+    pair = (await log_in(anonymous, colleague.email)).json()
+    second = Client(world.app, pair["access_token"], refresh_token=pair["refresh_token"])
+    before = await get_own_status(second)
+    await action(admin, colleague.user_id)
+    assert (before, await get_own_status(second), await refresh_own_tokens(second)) == (
+        200,
+        401,
+        401,
+    )
+
+
+@pytest.mark.parametrize("action", ACCESS_REMOVALS)
+async def test_the_sessions_of_others_live_on(
+    world: World, admin: Client, colleague: Client, action: UserAction
+) -> None:
+    other = await world.user("agent_user", admin.tenant_id)
+    await action(admin, colleague.user_id)
+    assert [await get_own_status(user) for user in (admin, other)] == [200, 200]
+
+
+@pytest.mark.parametrize("action", ACCESS_REMOVALS)
+async def test_a_sign_in_that_waits_for_its_code_is_void(
+    admin: Client, colleague: Client, anonymous: Client, action: UserAction
+) -> None:
+    codes = await enable_mfa(colleague)
+    token = (await log_in(anonymous, colleague.email)).json()["mfa_token"]
+    await action(admin, colleague.user_id)
+    await reactivate(admin, colleague.user_id)
+    body = {"mfa_token": token, "code": codes[0]}
+    assert (await anonymous.post("/auth/mfa/verify", body)).status_code == 401
+
+
+# Deactivate and reactivate
+
+
+async def test_a_deactivation_is_answered(admin: Client, colleague: Client) -> None:
+    answer = await deactivate(admin, colleague.user_id)
+    body = answer.json()
+    assert answer.status_code == 200
+    assert set(body) == {"id", "status", "message"}
+    assert (body["id"], body["status"]) == (colleague.user_id, "inactive")
+
+
+async def test_a_deactivated_user_is_shown_as_inactive(admin: Client, colleague: Client) -> None:
+    await deactivate(admin, colleague.user_id)
+    user = (await admin.get(f"/users/{colleague.user_id}")).json()
+    assert (user["status"], user["role"]) == ("inactive", "agent_user")
+
+
+async def test_a_deactivated_user_cannot_sign_in(
+    admin: Client, colleague: Client, anonymous: Client
+) -> None:
+    await deactivate(admin, colleague.user_id)
+    answer = await log_in(anonymous, colleague.email)
+    assert answer.status_code == 401
+    assert answer.json()["error"]["code"] == "unauthorized"
+
+
+async def test_a_second_deactivation_is_answered_alike(admin: Client, colleague: Client) -> None:
+    answers = [await deactivate(admin, colleague.user_id) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].content == answers[1].content
+
+
+async def test_a_deactivation_is_logged_once(
+    admin: Client, colleague: Client, services: Services
+) -> None:
+    for _ in range(2):
+        await deactivate(admin, colleague.user_id)
+    assert await read_user_events(services, colleague, "deactivated") == [
+        {"user_id": colleague.user_id}
+    ]
+
+
+async def test_a_reactivation_is_answered(admin: Client, colleague: Client) -> None:
+    await deactivate(admin, colleague.user_id)
+    answer = await reactivate(admin, colleague.user_id)
+    body = answer.json()
+    assert answer.status_code == 200
+    assert set(body) == {"id", "status", "message"}
+    assert (body["id"], body["status"]) == (colleague.user_id, "active")
+
+
+async def test_a_reactivated_user_can_sign_in(
+    admin: Client, colleague: Client, anonymous: Client
+) -> None:
+    await deactivate(admin, colleague.user_id)
+    await reactivate(admin, colleague.user_id)
+    answer = await log_in(anonymous, colleague.email)
+    assert answer.status_code == 200
+    assert answer.json()["user"]["role"] == "agent_user"
+
+
+async def test_a_reactivated_users_old_sessions_stay_dead(admin: Client, colleague: Client) -> None:
+    await deactivate(admin, colleague.user_id)
+    await reactivate(admin, colleague.user_id)
+    assert (await get_own_status(colleague), await refresh_own_tokens(colleague)) == (401, 401)
+
+
+async def test_a_reactivated_users_old_sessions_stay_dead_when_redis_has_forgotten_them(
+    admin: Client, colleague: Client, services: Services
+) -> None:
+    await deactivate(admin, colleague.user_id)
+    await reactivate(admin, colleague.user_id)
+    await services.redis.flushall()
+    assert await get_own_status(colleague) == 401
+
+
+async def test_a_reactivated_user_still_needs_a_code(
+    admin: Client, colleague: Client, anonymous: Client
+) -> None:
+    await enable_mfa(colleague)
+    await deactivate(admin, colleague.user_id)
+    await reactivate(admin, colleague.user_id)
+    assert (await log_in(anonymous, colleague.email)).json()["mfa_required"] is True
+
+
+async def test_reactivating_who_is_active_ends_no_session(admin: Client, colleague: Client) -> None:
+    answer = await reactivate(admin, colleague.user_id)
+    assert (answer.status_code, answer.json()["status"]) == (200, "active")
+    assert await get_own_status(colleague) == 200
+
+
+async def test_a_reactivation_is_logged_once(
+    admin: Client, colleague: Client, services: Services
+) -> None:
+    await deactivate(admin, colleague.user_id)
+    for _ in range(2):
+        await reactivate(admin, colleague.user_id)
+    assert await read_user_events(services, colleague, "reactivated") == [
+        {"user_id": colleague.user_id}
+    ]
+
+
+async def test_the_log_names_who_did_it(
+    admin: Client, colleague: Client, services: Services
+) -> None:
+    await deactivate(admin, colleague.user_id)
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        actor = await (await tx.raw()).fetchval(
+            "SELECT actor_id FROM event_log "
+            "WHERE type = 'system.user.deactivated' AND data ->> 'user_id' = $1",
+            colleague.user_id,
+        )
+    assert actor == admin.user_id

@@ -1,0 +1,212 @@
+"""The last administrator of a tenant and of the instance cannot be removed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app import bootstrap
+from app.main import create_app
+from app.services import Services
+from db.session import ALL_TENANTS
+from tests.accounts.api_calls import (
+    ACCESS_REMOVALS,
+    UserAction,
+    change_role,
+    deactivate,
+    get_own_status,
+    refresh_own_tokens,
+)
+from tests.accounts.records import read_role_and_status, set_user
+from tests.stores import Stores
+from tests.world import Client, World
+
+# A tenant's last administrator
+
+
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_a_tenants_last_admin_cannot_leave_it_without_one(
+    admin: Client, colleague: Client, services: Services, removal: UserAction
+) -> None:
+    answer = await removal(admin, admin.user_id)
+    assert answer.status_code == 409
+    assert answer.json()["error"]["code"] == "last_admin"
+    assert await read_role_and_status(services, admin) == ("tenant_admin", "active")
+
+
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_a_refused_removal_ends_no_session(admin: Client, removal: UserAction) -> None:
+    await removal(admin, admin.user_id)
+    assert (await get_own_status(admin), await refresh_own_tokens(admin)) == (200, 200)
+
+
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_an_inactive_admin_does_not_count(
+    world: World, admin: Client, services: Services, removal: UserAction
+) -> None:
+    other = await world.user("tenant_admin", admin.tenant_id)
+    await set_user(services, other, status="inactive")
+    assert (await removal(admin, admin.user_id)).status_code == 409
+
+
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_an_admin_of_another_tenant_does_not_count(
+    world: World, admin: Client, removal: UserAction
+) -> None:
+    await world.user("tenant_admin")
+    assert (await removal(admin, admin.user_id)).status_code == 409
+
+
+@pytest.mark.parametrize("role", ["tenant_admin", "super_admin"])
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_an_admin_can_go_where_another_stays(
+    world: World, admin: Client, role: str, removal: UserAction
+) -> None:
+    await world.user(role, admin.tenant_id)
+    assert (await removal(admin, admin.user_id)).status_code == 200
+    assert await get_own_status(admin) == 401
+
+
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_super_admin_removes_even_a_tenants_last_admin(
+    super_admin: Client, admin: Client, removal: UserAction
+) -> None:
+    assert (await removal(super_admin, admin.user_id)).status_code == 200
+
+
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_two_admins_who_remove_each_other_leave_one(
+    world: World, services: Services, removal: UserAction
+) -> None:
+    for _ in range(3):
+        first = await world.user("tenant_admin")
+        second = await world.user("tenant_admin", first.tenant_id)
+        answers = await asyncio.gather(
+            removal(first, second.user_id), removal(second, first.user_id)
+        )
+        assert [answer.status_code for answer in answers].count(200) == 1
+        roles_and_statuses = [
+            await read_role_and_status(services, user) for user in (first, second)
+        ]
+        assert roles_and_statuses.count(("tenant_admin", "active")) == 1
+
+
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_two_admins_who_go_at_once_leave_one(
+    world: World, services: Services, removal: UserAction
+) -> None:
+    for _ in range(3):
+        first = await world.user("tenant_admin")
+        second = await world.user("tenant_admin", first.tenant_id)
+        answers = await asyncio.gather(
+            removal(first, first.user_id), removal(second, second.user_id)
+        )
+        assert sorted(answer.status_code for answer in answers) == [200, 409]
+
+
+# The instance's last super_admin
+
+
+@pytest.fixture(scope="module")
+async def other_instance() -> AsyncIterator[World]:
+    """A separate instance, in which no other test creates a super_admin."""
+    stores = Stores()
+    try:
+        await stores.start()
+        app = create_app(stores.settings)
+        services: Services = app.state.services
+        await bootstrap.prepare(services.db, services.keyring, "enterprise")
+        yield World(app)
+        await services.close()
+    finally:
+        stores.close()
+
+
+@pytest.fixture
+async def last_super_admin(other_instance: World) -> Client:
+    """The only active super_admin of its instance; another one is inactive."""
+    beside = await other_instance.user("super_admin")
+    async with other_instance.services.db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute(
+            "UPDATE users SET status = 'inactive' WHERE role = 'super_admin'"
+        )
+    return await other_instance.user("super_admin", beside.tenant_id)
+
+
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_the_last_super_admin_cannot_go(
+    other_instance: World, last_super_admin: Client, removal: UserAction
+) -> None:
+    answer = await removal(last_super_admin, last_super_admin.user_id)
+    assert answer.status_code == 409
+    assert answer.json()["error"]["code"] == "last_admin"
+    assert await read_role_and_status(other_instance.services, last_super_admin) == (
+        "super_admin",
+        "active",
+    )
+
+
+async def test_the_last_super_admin_does_not_even_become_a_tenant_admin(
+    last_super_admin: Client,
+) -> None:
+    answer = await change_role(last_super_admin, last_super_admin.user_id, "tenant_admin")
+    assert answer.status_code == 409
+    assert answer.json()["error"]["code"] == "last_admin"
+
+
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_a_tenant_admin_does_not_stand_in_for_the_last_super_admin(
+    other_instance: World, last_super_admin: Client, removal: UserAction
+) -> None:
+    await other_instance.user("tenant_admin", last_super_admin.tenant_id)
+    assert (await removal(last_super_admin, last_super_admin.user_id)).status_code == 409
+
+
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_the_last_super_admin_stays_signed_in(
+    last_super_admin: Client, removal: UserAction
+) -> None:
+    await removal(last_super_admin, last_super_admin.user_id)
+    assert await get_own_status(last_super_admin) == 200
+
+
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_a_super_admin_can_go_where_another_stays(
+    other_instance: World, last_super_admin: Client, removal: UserAction
+) -> None:
+    await other_instance.user("super_admin")
+    assert (await removal(last_super_admin, last_super_admin.user_id)).status_code == 200
+
+
+async def test_the_last_super_admin_keeps_its_role_when_it_is_given_again(
+    last_super_admin: Client,
+) -> None:
+    assert (
+        await change_role(last_super_admin, last_super_admin.user_id, "super_admin")
+    ).status_code == 200
+    assert await get_own_status(last_super_admin) == 200
+
+
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_an_inactive_super_admin_can_be_removed(
+    other_instance: World, last_super_admin: Client, removal: UserAction
+) -> None:
+    beside = await other_instance.user("super_admin")
+    await deactivate(last_super_admin, beside.user_id)
+    assert (await removal(last_super_admin, beside.user_id)).status_code == 200
+
+
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_two_super_admins_who_remove_each_other_leave_one(
+    other_instance: World, last_super_admin: Client, removal: UserAction
+) -> None:
+    other = await other_instance.user("super_admin")
+    answers = await asyncio.gather(
+        removal(last_super_admin, other.user_id), removal(other, last_super_admin.user_id)
+    )
+    assert [answer.status_code for answer in answers].count(200) == 1
+    roles_and_statuses = [
+        await read_role_and_status(other_instance.services, user)
+        for user in (last_super_admin, other)
+    ]
+    assert roles_and_statuses.count(("super_admin", "active")) == 1

@@ -1,0 +1,99 @@
+"""Rules for new passwords."""
+
+import pytest
+
+from tests.accounts.api_calls import log_in, register, registration_body
+from tests.world import Client
+
+PASSWORD_RULES = {
+    "at least 8 characters",
+    "at most 128 characters",
+    "an uppercase letter",
+    "a lowercase letter",
+    "a number",
+}
+
+
+@pytest.mark.parametrize(
+    ("password", "rules"),
+    [
+        ("Short7s", {"at least 8 characters"}),
+        ("Aa1" + "x" * 126, {"at most 128 characters"}),
+        ("lowercase7only", {"an uppercase letter"}),
+        ("UPPERCASE7ONLY", {"a lowercase letter"}),
+        ("NoNumberAtAll", {"a number"}),
+        ("Äö7üßéà", {"at least 8 characters"}),
+        ("!!!!!!!!", {"an uppercase letter", "a lowercase letter", "a number"}),
+        ("12345678", {"an uppercase letter", "a lowercase letter"}),
+        ("", PASSWORD_RULES - {"at most 128 characters"}),
+        ("abc", PASSWORD_RULES - {"at most 128 characters", "a lowercase letter"}),
+        ("x" * 129, {"at most 128 characters", "an uppercase letter", "a number"}),
+        (
+            " " * 1024,
+            {"at most 128 characters", "an uppercase letter", "a lowercase letter", "a number"},
+        ),
+    ],
+)
+async def test_every_rule_that_a_password_breaks_is_named(
+    anonymous: Client, password: str, rules: set[str]
+) -> None:
+    answer = await anonymous.post("/auth/register", registration_body(password=password))
+    assert answer.status_code == 422
+    details = answer.json()["error"]["details"]
+    assert set(details) == {"password"}
+    assert {rule for rule in PASSWORD_RULES if rule in details["password"]} == rules
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["Password1", "pASSWORD1", "PassWord1", "Qwerty123", "qWERTY123", "Passw0rd", "pASSW0RD"],
+)
+async def test_a_common_password_is_refused_in_any_case(anonymous: Client, password: str) -> None:
+    answer = await anonymous.post("/auth/register", registration_body(password=password))
+    assert answer.status_code == 422
+    assert "common" in answer.json()["error"]["details"]["password"]
+
+
+@pytest.mark.parametrize("password", [5, None, [], "x" * 1025])
+async def test_what_is_no_password_is_named(anonymous: Client, password: object) -> None:
+    answer = await anonymous.post("/auth/register", registration_body(password=password))
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {"password"}
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "Eight7ch",
+        "Aa1" + "x" * 125,
+        "Aa1" + "é" * 125,
+        "Żółć7Gęślą",
+        "Pass word with 1 space",
+        " Aa345678 ",
+        "Aa1🐎🔋📎🐴🐎",
+        "Aa1'\"\\;--%_${}<>",
+    ],
+)
+async def test_a_password_that_keeps_the_rules_signs_in(anonymous: Client, password: str) -> None:
+    account = await register(anonymous, password=password)
+    assert (await log_in(anonymous, account["email"], password)).status_code == 200
+
+
+@pytest.mark.parametrize("tried", ["Aa1" + "x" * 124, "Aa1" + "x" * 124 + "y"])
+async def test_the_longest_password_counts_to_its_last_character(
+    anonymous: Client, tried: str
+) -> None:
+    account = await register(anonymous, password="Aa1" + "x" * 125)
+    assert (await log_in(anonymous, account["email"], tried)).status_code == 401
+
+
+async def test_space_around_a_password_is_part_of_it(anonymous: Client) -> None:
+    account = await register(anonymous, password=" Aa345678 ")
+    assert (await log_in(anonymous, account["email"], "Aa345678")).status_code == 401
+
+
+async def test_a_password_is_the_same_however_a_keyboard_writes_its_accents(
+    anonymous: Client,
+) -> None:
+    account = await register(anonymous, password="Caf\u00e9Noir7")
+    assert (await log_in(anonymous, account["email"], "Cafe\u0301Noir7")).status_code == 200

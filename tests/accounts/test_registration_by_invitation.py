@@ -1,0 +1,294 @@
+"""Registration with an invitation, and on an instance without open registration."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from app.kit import clock
+from app.services import Services
+from tests.accounts.api_calls import (
+    deactivate,
+    delete_user,
+    demote,
+    invite,
+    invited_body,
+    register,
+    registration_body,
+    sign_in_client,
+)
+from tests.accounts.records import find_user_by_email, read_mail_texts, read_mailed_tokens
+from tests.accounts.values import REGISTERED_KEYS, ROLES
+from tests.world import Client, World
+
+# An instance without open registration
+
+
+async def test_nobody_registers_where_registration_is_closed(
+    closed_instance: Client, services: Services
+) -> None:
+    body = registration_body()
+    answer = await closed_instance.post("/auth/register", body)
+    assert answer.status_code == 403
+    assert answer.json()["error"]["code"] == "signup_closed"
+    assert await find_user_by_email(services, body["email"]) is None
+
+
+async def test_an_invitation_opens_a_closed_instance(
+    closed_instance: Client, admin: Client
+) -> None:
+    invitation = await invite(admin)
+    answer = await closed_instance.post("/auth/register", invited_body(invitation))
+    assert answer.status_code == 201
+
+
+@pytest.mark.parametrize("token", ["unknown", "", None])
+async def test_a_wrong_invitation_does_not_open_a_closed_instance(
+    closed_instance: Client, services: Services, token: str | None
+) -> None:
+    body = registration_body(invitation_token=token)
+    answer = await closed_instance.post("/auth/register", body)
+    assert answer.status_code == 422
+    assert await find_user_by_email(services, body["email"]) is None
+
+
+# By invitation
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_an_invitation_gives_its_role(
+    super_admin: Client, anonymous: Client, role: str
+) -> None:
+    account = (
+        await anonymous.post("/auth/register", invited_body(await invite(super_admin, role=role)))
+    ).json()
+    assert set(account) == REGISTERED_KEYS
+    assert (account["role"], account["email_verified"]) == (role, True)
+
+
+async def test_an_invitation_leads_to_its_tenant(
+    world: World, admin: Client, anonymous: Client
+) -> None:
+    invitation = await invite(admin)
+    await anonymous.post("/auth/register", invited_body(invitation))
+    me = (await (await sign_in_client(world, invitation["email"])).get("/auth/me")).json()
+    assert (me["tenant_id"], me["email_verified"]) == (admin.tenant_id, True)
+
+
+async def test_super_admins_invitation_leads_to_the_tenant_that_it_names(
+    super_admin: Client, admin: Client, anonymous: Client, services: Services
+) -> None:
+    invitation = await invite(super_admin, tenant_id=admin.tenant_id)
+    await anonymous.post("/auth/register", invited_body(invitation))
+    user = await find_user_by_email(services, invitation["email"])
+    assert user is not None
+    assert user.tenant_id == admin.tenant_id
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("role", "super_admin"), ("tenant_id", "ten_other"), ("status", "x")]
+)
+async def test_who_is_invited_cannot_choose_more(
+    admin: Client, anonymous: Client, services: Services, field: str, value: str
+) -> None:
+    invitation = await invite(admin)
+    answer = await anonymous.post("/auth/register", invited_body(invitation, **{field: value}))
+    assert answer.status_code == 201
+    assert getattr(await find_user_by_email(services, invitation["email"]), field) != value
+
+
+async def test_who_is_invited_need_not_verify_the_address(
+    admin: Client, anonymous: Client, services: Services
+) -> None:
+    invitation = await invite(admin)
+    await anonymous.post("/auth/register", invited_body(invitation))
+    (only,) = await read_mail_texts(services, invitation["email"])
+    assert "/verify-email" not in only
+
+
+async def test_a_registration_by_invitation_is_in_its_tenants_event_log(
+    admin: Client, anonymous: Client
+) -> None:
+    invitation = await invite(admin, role="agent_user")
+    account = (await anonymous.post("/auth/register", invited_body(invitation))).json()
+    entry = (await admin.get("/api/v1/event-log")).json()["data"][0]
+    assert entry["type"] == "system.user.registered"
+    assert entry["data"] == {
+        "user_id": account["id"],
+        "email": invitation["email"],
+        "role": "agent_user",
+        "invited": True,
+    }
+
+
+async def test_the_case_of_an_invited_address_does_not_matter(
+    admin: Client, anonymous: Client
+) -> None:
+    invitation = await invite(admin)
+    body = invited_body(invitation, email=invitation["email"].upper())
+    assert (await anonymous.post("/auth/register", body)).status_code == 201
+
+
+async def test_an_invitation_works_once(
+    admin: Client, anonymous: Client, services: Services
+) -> None:
+    """The same holds for the same person after their account is deleted."""
+    invitation = await invite(admin)
+    account = (await anonymous.post("/auth/register", invited_body(invitation))).json()
+    await admin.delete(f"/users/{account['id']}")
+    answer = await anonymous.post("/auth/register", invited_body(invitation))
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {"invitation_token"}
+    assert await find_user_by_email(services, invitation["email"]) is None
+
+
+async def test_of_twenty_uses_of_an_invitation_at_once_one_succeeds(
+    world: World, admin: Client
+) -> None:
+    invitation = await invite(admin)
+    answers = await asyncio.gather(
+        *(world.anonymous().post("/auth/register", invited_body(invitation)) for _ in range(20))
+    )
+    statuses = [answer.status_code for answer in answers]
+    assert statuses.count(201) == 1
+    assert set(statuses) <= {201, 409, 422}
+
+
+async def test_an_invitation_is_for_its_address_only(
+    admin: Client, anonymous: Client, services: Services
+) -> None:
+    body = registration_body(invitation_token=(await invite(admin))["invitation_token"])
+    answer = await anonymous.post("/auth/register", body)
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {"invitation_token"}
+    assert await find_user_by_email(services, body["email"]) is None
+
+
+async def test_an_invitation_ends_after_seven_days(
+    admin: Client, anonymous: Client, services: Services
+) -> None:
+    invitation = await invite(admin)
+    with clock.frozen(clock.now() + timedelta(days=7)):
+        answer = await anonymous.post("/auth/register", invited_body(invitation))
+    assert answer.status_code == 422
+    assert await find_user_by_email(services, invitation["email"]) is None
+
+
+async def test_an_invitation_holds_until_the_seventh_day(admin: Client, anonymous: Client) -> None:
+    invitation = await invite(admin)
+    with clock.frozen(clock.now() + timedelta(days=6, hours=23)):
+        answer = await anonymous.post("/auth/register", invited_body(invitation))
+    assert answer.status_code == 201
+
+
+@pytest.mark.parametrize("token", ["unknown", "", " ", None, 5, [], "x" * 4096, "x" * 4097])
+async def test_what_is_no_invitation_does_not_register(
+    anonymous: Client, services: Services, token: object
+) -> None:
+    body = registration_body(invitation_token=token)
+    answer = await anonymous.post("/auth/register", body)
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {"invitation_token"}
+    assert await find_user_by_email(services, body["email"]) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [str.swapcase, lambda token: token[:-1], lambda token: f"{token} ", lambda token: f" {token}"],
+)
+async def test_an_invitation_is_taken_only_as_it_was_given(
+    admin: Client, anonymous: Client, change: Any
+) -> None:
+    invitation = await invite(admin)
+    body = invited_body(invitation, invitation_token=change(invitation["invitation_token"]))
+    assert (await anonymous.post("/auth/register", body)).status_code == 422
+
+
+async def test_the_token_of_a_verification_is_no_invitation(
+    anonymous: Client, services: Services
+) -> None:
+    account = await register(anonymous)
+    (token,) = await read_mailed_tokens(services, account["email"], "verify-email")
+    answer = await anonymous.post("/auth/register", registration_body(invitation_token=token))
+    assert answer.status_code == 422
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"password": "weak"},
+        {"first_name": ""},
+        {"email": "somebody.else@example.com"},
+        {"email": "nobody"},
+    ],
+)
+async def test_a_failed_try_does_not_use_up_the_invitation(
+    admin: Client, anonymous: Client, wrong: dict[str, Any]
+) -> None:
+    invitation = await invite(admin)
+    failed = await anonymous.post("/auth/register", invited_body(invitation, **wrong))
+    answer = await anonymous.post("/auth/register", invited_body(invitation))
+    assert (failed.status_code, answer.status_code) == (422, 201)
+
+
+async def test_a_new_invitation_takes_the_place_of_the_old_one(
+    admin: Client, anonymous: Client
+) -> None:
+    old = await invite(admin)
+    new = await invite(admin, email=old["email"])
+    statuses = [
+        (await anonymous.post("/auth/register", invited_body(invitation))).status_code
+        for invitation in (old, new)
+    ]
+    assert statuses == [422, 201]
+
+
+async def test_who_has_joined_leaves_no_other_invitation_open(
+    world: World, admin: Client, anonymous: Client
+) -> None:
+    """The same holds after the account is deleted: an old mail must not give access."""
+    other = await world.user("tenant_admin")
+    first = await invite(admin)
+    second = await invite(other, email=first["email"])
+    account = (await anonymous.post("/auth/register", invited_body(first))).json()
+    await admin.delete(f"/users/{account['id']}")
+    assert (await anonymous.post("/auth/register", invited_body(second))).status_code == 422
+
+
+@pytest.mark.parametrize("fall", [deactivate, delete_user, demote])
+async def test_an_invitation_is_void_once_its_inviter_has_lost_access(
+    super_admin: Client, admin: Client, anonymous: Client, services: Services, fall: Any
+) -> None:
+    invitation = await invite(admin, role="tenant_admin")
+    assert (await fall(super_admin, admin.user_id)).status_code == 200
+    answer = await anonymous.post("/auth/register", invited_body(invitation))
+    assert answer.status_code == 422
+    assert await find_user_by_email(services, invitation["email"]) is None
+
+
+async def test_an_invitation_to_another_tenant_is_void_once_its_inviter_has_lost_access(
+    world: World, super_admin: Client, admin: Client, anonymous: Client
+) -> None:
+    inviter = await world.user("super_admin")
+    invitation = await invite(inviter, tenant_id=admin.tenant_id)
+    await deactivate(super_admin, inviter.user_id)
+    assert (await anonymous.post("/auth/register", invited_body(invitation))).status_code == 422
+
+
+async def test_an_invitation_stays_void_when_its_inviter_comes_back(
+    super_admin: Client, admin: Client, anonymous: Client
+) -> None:
+    invitation = await invite(admin)
+    await deactivate(super_admin, admin.user_id)
+    await super_admin.post(f"/users/{admin.user_id}/reactivate")
+    assert (await anonymous.post("/auth/register", invited_body(invitation))).status_code == 422
+
+
+async def test_removing_one_inviter_leaves_anothers_invitations_alone(
+    world: World, super_admin: Client, admin: Client, anonymous: Client
+) -> None:
+    other = await world.user("tenant_admin", admin.tenant_id)
+    invitation = await invite(other)
+    await delete_user(super_admin, admin.user_id)
+    assert (await anonymous.post("/auth/register", invited_body(invitation))).status_code == 201

@@ -1,0 +1,356 @@
+"""Resetting a password with a mailed token."""
+
+import asyncio
+from datetime import timedelta
+
+import httpx
+import msgspec
+import pytest
+
+from app.kit import clock
+from app.services import Services
+from tests.accounts.api_calls import (
+    begin_session,
+    change_password,
+    get_login_status,
+    refresh_own_tokens,
+    request_reset,
+    reset_password,
+)
+from tests.accounts.mfa_users import enable_mfa, request_mfa_token
+from tests.accounts.records import read_events, read_mailed_tokens, read_mails, set_user
+from tests.accounts.values import COMMON_PASSWORDS, NEW_PASSWORD, WEAK_PASSWORDS, WRONG_PASSWORD
+from tests.server import Server
+from tests.stores import Stores
+from tests.world import PASSWORD, Client, World
+
+UNKNOWN_TOKEN = "nobody-was-mailed-this"
+
+
+# Reset
+
+
+async def _request_reset_token(services: Services, user: Client) -> str:
+    """Requests a reset for this user; returns the mailed token."""
+    await request_reset(user, user.email)
+    return (await read_mailed_tokens(services, user.email))[-1]
+
+
+async def test_a_reset_answers_with_a_message(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    answer = await reset_password(anonymous, await _request_reset_token(services, developer))
+    assert (answer.status_code, set(answer.json())) == (200, {"message"})
+
+
+async def test_after_a_reset_only_the_new_password_signs_in(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    await reset_password(anonymous, await _request_reset_token(services, developer))
+    statuses = [
+        await get_login_status(anonymous, developer.email, word)
+        for word in (NEW_PASSWORD, PASSWORD)
+    ]
+    assert statuses == [200, 401]
+
+
+async def test_a_link_works_once(anonymous: Client, developer: Client, services: Services) -> None:
+    token = await _request_reset_token(services, developer)
+    statuses = [
+        (await reset_password(anonymous, token, new)).status_code
+        for new in (NEW_PASSWORD, "Another3Word")
+    ]
+    assert statuses == [200, 422]
+    assert await get_login_status(anonymous, developer.email, NEW_PASSWORD) == 200
+
+
+async def test_of_twenty_uses_of_a_link_at_once_one_succeeds(
+    world: World, anonymous: Client, developer: Client, services: Services
+) -> None:
+    token = await _request_reset_token(services, developer)
+    new_passwords = [f"Battery{number}Staple" for number in range(20)]
+    answers = await asyncio.gather(
+        *(reset_password(world.anonymous(), token, new) for new in new_passwords)
+    )
+    assert sorted(answer.status_code for answer in answers) == [200] + [422] * 19
+    won = new_passwords[[answer.status_code for answer in answers].index(200)]
+    assert await get_login_status(anonymous, developer.email, won) == 200
+
+
+async def test_of_two_links_the_second_is_void_once_the_first_is_used(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    first, second = (
+        await _request_reset_token(services, developer),
+        await _request_reset_token(services, developer),
+    )
+    statuses = [
+        (await reset_password(anonymous, token, new)).status_code
+        for token, new in ((first, NEW_PASSWORD), (second, "Another3Word"))
+    ]
+    assert statuses == [200, 422]
+
+
+async def test_a_second_link_does_not_void_the_first(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    """Another caller who requests mails for a user must not void the link the user has."""
+    first, _ = (
+        await _request_reset_token(services, developer),
+        await _request_reset_token(services, developer),
+    )
+    assert (await reset_password(anonymous, first)).status_code == 200
+
+
+async def test_a_reset_ends_all_sessions_at_once(
+    world: World, anonymous: Client, developer: Client, services: Services
+) -> None:
+    other = await begin_session(world, developer.email)
+    await reset_password(anonymous, await _request_reset_token(services, developer))
+    statuses = [(await client.get("/auth/me")).status_code for client in (developer, other)]
+    assert statuses == [401, 401]
+
+
+async def test_no_session_can_be_carried_on_after_a_reset(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    await reset_password(anonymous, await _request_reset_token(services, developer))
+    assert await refresh_own_tokens(developer) == 401
+
+
+async def test_a_session_does_not_outlive_the_reset_that_it_sent(
+    developer: Client, services: Services
+) -> None:
+    await reset_password(developer, await _request_reset_token(services, developer))
+    assert (await developer.get("/auth/me")).status_code == 401
+
+
+async def test_somebody_elses_session_does_not_stand_in_the_way_of_a_reset(
+    developer: Client, admin: Client, anonymous: Client, services: Services
+) -> None:
+    await reset_password(admin, await _request_reset_token(services, developer))
+    assert (await admin.get("/auth/me")).status_code == 200
+    assert await get_login_status(anonymous, developer.email, NEW_PASSWORD) == 200
+
+
+async def test_a_reset_verifies_the_address(
+    world: World, anonymous: Client, developer: Client, services: Services
+) -> None:
+    await reset_password(anonymous, await _request_reset_token(services, developer))
+    me = (await (await begin_session(world, developer.email, NEW_PASSWORD)).get("/auth/me")).json()
+    assert me["email_verified"] is True
+
+
+@pytest.mark.parametrize(("verified", "event_count"), [(False, 1), (True, 0)])
+async def test_a_reset_emits_a_verification_only_for_an_unverified_address(
+    anonymous: Client, developer: Client, services: Services, *, verified: bool, event_count: int
+) -> None:
+    await set_user(services, developer, email_verified=verified)
+    await reset_password(anonymous, await _request_reset_token(services, developer))
+    assert len(await read_events(services, "email_verified", developer.user_id)) == event_count
+
+
+async def test_a_reset_clears_the_wait_of_the_sign_in(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    for _ in range(5):
+        await get_login_status(anonymous, developer.email, WRONG_PASSWORD)
+    before = await get_login_status(anonymous, developer.email, PASSWORD)
+    await reset_password(anonymous, await _request_reset_token(services, developer))
+    assert (before, await get_login_status(anonymous, developer.email, NEW_PASSWORD)) == (429, 200)
+
+
+async def test_a_reset_clears_the_wait_of_a_change(
+    world: World, anonymous: Client, developer: Client, services: Services
+) -> None:
+    for _ in range(5):
+        await change_password(developer, WRONG_PASSWORD)
+    await reset_password(anonymous, await _request_reset_token(services, developer))
+    back = await begin_session(world, developer.email, NEW_PASSWORD)
+    assert (await change_password(back, NEW_PASSWORD, "Another3Word")).status_code == 200
+
+
+@pytest.mark.parametrize("new", [*WEAK_PASSWORDS, *COMMON_PASSWORDS])
+async def test_a_weak_password_of_a_reset_is_named(
+    anonymous: Client, developer: Client, services: Services, new: str
+) -> None:
+    answer = await reset_password(anonymous, await _request_reset_token(services, developer), new)
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {"new_password"}
+
+
+async def test_a_weak_password_does_not_use_up_the_link(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    token = await _request_reset_token(services, developer)
+    await reset_password(anonymous, token, "weak")
+    assert (await reset_password(anonymous, token)).status_code == 200
+
+
+async def test_a_link_ends_after_an_hour(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    token = await _request_reset_token(services, developer)
+    with clock.frozen(clock.now() + timedelta(hours=1)):
+        answer = await reset_password(anonymous, token)
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {"token"}
+    assert await get_login_status(anonymous, developer.email, PASSWORD) == 200
+
+
+async def test_a_link_holds_for_nearly_an_hour(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    token = await _request_reset_token(services, developer)
+    with clock.frozen(clock.now() + timedelta(minutes=59)):
+        answer = await reset_password(anonymous, token)
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("token", ["unknown", "", " ", None, 5, [], "x" * 4096, "x" * 4097])
+async def test_what_is_no_token_resets_nothing(anonymous: Client, token: object) -> None:
+    answer = await reset_password(anonymous, token)
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {"token"}
+
+
+async def test_missing_fields_of_a_reset_are_all_named(anonymous: Client) -> None:
+    answer = await anonymous.post("/auth/reset-password", {})
+    assert answer.status_code == 422
+    assert set(answer.json()["error"]["details"]) == {"token", "new_password"}
+
+
+async def test_the_token_to_verify_an_address_resets_nothing(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    await developer.post("/auth/verify-email/resend")
+    (token,) = await read_mailed_tokens(services, developer.email, "verify-email")
+    answer = await reset_password(anonymous, token)
+    assert answer.status_code == 422
+    assert await get_login_status(anonymous, developer.email, PASSWORD) == 200
+
+
+async def test_a_wrong_try_to_reset_does_not_use_up_the_token_of_another_purpose(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    await developer.post("/auth/verify-email/resend")
+    (token,) = await read_mailed_tokens(services, developer.email, "verify-email")
+    await reset_password(anonymous, token)
+    assert (await anonymous.post("/auth/verify-email", {"token": token})).status_code == 200
+
+
+async def test_a_sign_in_that_waits_for_its_code_resets_nothing(
+    anonymous: Client, developer: Client
+) -> None:
+    await enable_mfa(developer)
+    answer = await reset_password(anonymous, await request_mfa_token(anonymous, developer.email))
+    assert answer.status_code == 422
+
+
+async def test_an_inactive_user_resets_nothing(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    token = await _request_reset_token(services, developer)
+    await set_user(services, developer, status="inactive")
+    answer = await reset_password(anonymous, token)
+    await set_user(services, developer, status="active")
+    assert answer.status_code == 422
+    assert await get_login_status(anonymous, developer.email, PASSWORD) == 200
+
+
+async def test_a_deactivated_users_link_stays_void_when_they_come_back(
+    world: World, anonymous: Client, developer: Client, services: Services
+) -> None:
+    admin = await world.user("tenant_admin", developer.tenant_id)
+    token = await _request_reset_token(services, developer)
+    await admin.post(f"/users/{developer.user_id}/deactivate")
+    await admin.post(f"/users/{developer.user_id}/reactivate")
+    assert (await reset_password(anonymous, token)).status_code == 422
+
+
+async def test_mfa_stays_on_after_a_reset(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    await enable_mfa(developer)
+    await reset_password(anonymous, await _request_reset_token(services, developer))
+    body = {"email": developer.email, "password": NEW_PASSWORD}
+    assert (await anonymous.post("/auth/login", body)).json()["mfa_required"] is True
+
+
+async def test_a_reset_voids_a_sign_in_that_waits_for_its_code(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    codes = await enable_mfa(developer)
+    old = await request_mfa_token(anonymous, developer.email)
+    await reset_password(anonymous, await _request_reset_token(services, developer))
+    new = await request_mfa_token(anonymous, developer.email, NEW_PASSWORD)
+    statuses = [
+        (
+            await anonymous.post("/auth/mfa/verify", {"mfa_token": token, "code": codes[0]})
+        ).status_code
+        for token in (old, new)
+    ]
+    assert statuses == [401, 200]
+
+
+async def test_a_reset_is_in_the_event_log(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    await reset_password(anonymous, await _request_reset_token(services, developer))
+    assert await read_events(services, "password_changed", developer.user_id) == [
+        {"user_id": developer.user_id, "by": "mail"}
+    ]
+
+
+async def test_the_owner_gets_a_notice_of_a_reset(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    await reset_password(anonymous, await _request_reset_token(services, developer))
+    subjects = [subject for subject, _ in await read_mails(services, developer.email)]
+    assert subjects == ["Reset your password", "Your account changed"]
+
+
+async def test_a_reset_tells_no_password_in_mails_and_events(
+    anonymous: Client, developer: Client, services: Services
+) -> None:
+    await reset_password(anonymous, await _request_reset_token(services, developer))
+    events = str(await read_events(services, "password_changed", developer.user_id))
+    assert NEW_PASSWORD not in events + str(await read_mails(services, developer.email))
+
+
+# Logs
+
+
+async def test_a_web_process_writes_no_password_and_no_token_to_its_log(
+    stores: Stores, developer: Client, services: Services, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server = Server(msgspec.structs.replace(stores.settings, log_level="debug"))
+    try:
+        server.wait()
+        async with httpx.AsyncClient(base_url=server.url) as web:
+            token = await _change_and_reset(web, developer, services)
+    finally:
+        server.close()
+    log = "".join(capfd.readouterr())
+    assert "/auth/change-password" in log
+    assert "/auth/reset-password" in log
+    assert not [
+        word
+        for word in (PASSWORD, NEW_PASSWORD, WRONG_PASSWORD, token, UNKNOWN_TOKEN)
+        if word in log
+    ]
+
+
+async def _change_and_reset(web: httpx.AsyncClient, user: Client, services: Services) -> str:
+    """Changes and resets the password, with wrong and right input; returns the used token."""
+    headers = {"authorization": f"Bearer {user.token}"}
+    for current in (WRONG_PASSWORD, PASSWORD):
+        body = {"current_password": current, "new_password": NEW_PASSWORD}
+        await web.post("/auth/change-password", json=body, headers=headers)
+    await web.post("/auth/forgot-password", json={"email": user.email})
+    (token,) = await read_mailed_tokens(services, user.email)
+    for reset_token in (UNKNOWN_TOKEN, token):
+        await web.post(
+            "/auth/reset-password", json={"token": reset_token, "new_password": NEW_PASSWORD}
+        )
+    return token

@@ -1,0 +1,171 @@
+"""Permissions and roles that the administration of users needs."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.services import Services
+from tests.accounts.api_calls import USER_ACTIONS, UserAction, change_role, get_own_status
+from tests.accounts.records import read_role_and_status
+from tests.accounts.values import NON_ADMIN_ROLES, ROLES
+from tests.security.grants import set_grant
+from tests.world import Client, World
+
+
+@pytest.mark.parametrize("path", ["/users", "/users/usr_x"])
+@pytest.mark.parametrize("role", NON_ADMIN_ROLES)
+async def test_who_is_no_admin_sees_nobody(world: World, role: str, path: str) -> None:
+    answer = await (await world.user(role)).get(path)
+    assert answer.status_code == 403
+    assert answer.json()["error"]["details"] == {"required": "admin:users", "your_role": role}
+
+
+@pytest.mark.parametrize("path", ["/users", "/users/usr_x"])
+async def test_nobody_is_seen_without_a_login(anonymous: Client, path: str) -> None:
+    assert (await anonymous.get(path)).status_code == 401
+
+
+@pytest.mark.parametrize("action", USER_ACTIONS)
+async def test_nobody_is_changed_without_a_login(
+    anonymous: Client, stranger: Client, action: UserAction
+) -> None:
+    assert (await action(anonymous, stranger.user_id)).status_code == 401
+
+
+def _find_missing_permission(actor: str, target: str) -> str | None:
+    """Returns the permission or role that the actor needs to change a user of the role, or None."""
+    if actor in NON_ADMIN_ROLES:
+        return "admin:users"
+    return f"role:{target}" if ROLES.index(target) < ROLES.index(actor) else None
+
+
+@pytest.mark.parametrize("action", USER_ACTIONS)
+@pytest.mark.parametrize("target", ROLES)
+@pytest.mark.parametrize("actor", ROLES)
+async def test_nobody_changes_a_user_above_their_own_role(
+    world: World, actor: str, target: str, action: UserAction
+) -> None:
+    caller = await world.user(actor)
+    user = await world.user(target, caller.tenant_id)
+    answer = await action(caller, user.user_id)
+    required = _find_missing_permission(actor, target)
+    assert answer.status_code == (403 if required else 200)
+    if required:
+        assert answer.json()["error"]["details"] == {"required": required, "your_role": actor}
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("actor", ROLES)
+async def test_nobody_gives_a_role_above_their_own(world: World, actor: str, role: str) -> None:
+    caller = await world.user(actor)
+    user = await world.user("viewer", caller.tenant_id)
+    answer = await change_role(caller, user.user_id, role)
+    required = _find_missing_permission(actor, role)
+    assert answer.status_code == (403 if required else 200)
+    if required:
+        assert answer.json()["error"]["details"] == {"required": required, "your_role": actor}
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_nobody_raises_themselves(world: World, services: Services, role: str) -> None:
+    caller = await world.user(role)
+    for higher in ROLES[: ROLES.index(role)]:
+        assert (await change_role(caller, caller.user_id, higher)).status_code == 403
+    assert await read_role_and_status(services, caller) == (role, "active")
+
+
+@pytest.mark.parametrize("action", USER_ACTIONS)
+async def test_a_refusal_changes_nothing(
+    world: World, admin: Client, services: Services, action: UserAction
+) -> None:
+    above = await world.user("super_admin", admin.tenant_id)
+    await action(admin, above.user_id)
+    assert await read_role_and_status(services, above) == ("super_admin", "active")
+    assert await get_own_status(above) == 200
+
+
+@pytest.mark.parametrize("action", USER_ACTIONS)
+async def test_a_user_of_another_tenant_is_not_found_to_be_changed(
+    admin: Client, stranger: Client, services: Services, action: UserAction
+) -> None:
+    answer = await action(admin, stranger.user_id)
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "user_not_found"
+    assert await read_role_and_status(services, stranger) == ("viewer", "active")
+
+
+@pytest.mark.parametrize("action", USER_ACTIONS)
+async def test_the_header_does_not_let_an_admin_change_another_tenants_user(
+    world: World, admin: Client, stranger: Client, action: UserAction
+) -> None:
+    reaching = Client(world.app, admin.token)
+    reaching.http.headers["x-tenant-id"] = stranger.tenant_id
+    assert (await action(reaching, stranger.user_id)).status_code == 404
+
+
+@pytest.mark.parametrize("action", USER_ACTIONS)
+async def test_super_admin_changes_users_of_every_tenant(
+    super_admin: Client, stranger: Client, action: UserAction
+) -> None:
+    assert (await action(super_admin, stranger.user_id)).status_code == 200
+
+
+@pytest.mark.parametrize("action", USER_ACTIONS)
+async def test_super_admin_in_one_tenant_changes_nobody_of_another(
+    world: World, super_admin: Client, admin: Client, stranger: Client, action: UserAction
+) -> None:
+    narrowed = Client(world.app, super_admin.token)
+    narrowed.http.headers["x-tenant-id"] = admin.tenant_id
+    assert (await action(narrowed, stranger.user_id)).status_code == 404
+
+
+@pytest.mark.parametrize("action", USER_ACTIONS)
+async def test_a_user_that_does_not_exist_cannot_be_changed(
+    super_admin: Client, action: UserAction
+) -> None:
+    answer = await action(super_admin, "usr_nothing")
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "user_not_found"
+
+
+@pytest.fixture
+async def developers_administer(services: Services) -> AsyncIterator[None]:
+    """Grants agent_developer the permission to manage users during a test."""
+    await set_grant(services, "agent_developer", "admin:users", is_granted=True)
+    try:
+        yield
+    finally:
+        await set_grant(services, "agent_developer", "admin:users", is_granted=False)
+
+
+@pytest.mark.parametrize("action", USER_ACTIONS)
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("super_admin", 403),
+        ("tenant_admin", 403),
+        ("agent_developer", 200),
+        ("agent_user", 200),
+        ("viewer", 200),
+    ],
+)
+async def test_the_permission_alone_changes_no_user_above_the_role(
+    world: World, developers_administer: None, target: str, status: int, action: UserAction
+) -> None:
+    caller = await world.user("agent_developer")
+    user = await world.user(target, caller.tenant_id)
+    assert (await action(caller, user.user_id)).status_code == status
+
+
+@pytest.mark.parametrize("role", ["super_admin", "tenant_admin"])
+async def test_the_permission_alone_gives_no_role_above(
+    world: World, developers_administer: None, role: str
+) -> None:
+    caller = await world.user("agent_developer")
+    user = await world.user("viewer", caller.tenant_id)
+    answer = await change_role(caller, user.user_id, role)
+    assert answer.status_code == 403
+    assert answer.json()["error"]["details"] == {
+        "required": f"role:{role}",
+        "your_role": "agent_developer",
+    }

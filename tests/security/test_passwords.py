@@ -1,0 +1,69 @@
+"""Password rules and hashing."""
+
+import time
+
+import pytest
+
+from app.security import passwords
+from tests.world import PASSWORD
+
+
+@pytest.mark.parametrize(
+    ("password", "problem"),
+    [
+        ("Correct7Horse", None),
+        ("Abcdefg1", None),
+        ("Pässwörd1", None),
+        ("A b c d 1", None),
+        ("A1" + "a" * 126, None),
+        ("", "at least 8"),
+        ("Abcdef1", "at least 8"),
+        ("A1" + "a" * 127, "at most 128"),
+        ("abcdefg1", "uppercase"),
+        ("ABCDEFG1", "lowercase"),
+        ("Abcdefgh", "number"),
+        ("12345678", "uppercase"),
+    ],
+)
+def test_a_password_needs_length_both_cases_and_a_number(
+    password: str, problem: str | None
+) -> None:
+    message = passwords.find_problem(password)
+    assert message is None if problem is None else problem in (message or "")
+
+
+async def test_a_password_is_stored_as_argon2id() -> None:
+    assert (await passwords.hash_password(PASSWORD)).startswith("$argon2id$")
+
+
+async def test_the_same_password_is_never_stored_the_same_way_twice() -> None:
+    first, second = [await passwords.hash_password(PASSWORD) for _ in range(2)]
+    assert first != second
+
+
+@pytest.mark.parametrize(("password", "is_correct"), [(PASSWORD, True), (PASSWORD + " ", False)])
+async def test_only_the_same_password_is_correct(password: str, *, is_correct: bool) -> None:
+    stored = await passwords.hash_password(PASSWORD)
+    assert await passwords.verify_password(stored, password) is is_correct
+
+
+async def test_an_unreadable_hash_accepts_no_password() -> None:
+    assert await passwords.verify_password("not a hash", PASSWORD) is False
+
+
+@pytest.mark.parametrize("password", [PASSWORD, "", "nobody has this password"])
+async def test_a_missing_hash_accepts_no_password(password: str) -> None:
+    assert await passwords.verify_password(None, password) is False
+
+
+async def _measure_cpu_seconds(stored: str | None) -> float:
+    started = time.process_time()
+    await passwords.verify_password(stored, "Wrong7Horse")
+    return time.process_time() - started
+
+
+async def test_a_missing_hash_takes_as_much_work_as_a_stored_one() -> None:
+    stored = await passwords.hash_password(PASSWORD)
+    somebody = min([await _measure_cpu_seconds(stored) for _ in range(3)])
+    nobody = min([await _measure_cpu_seconds(None) for _ in range(3)])
+    assert nobody > somebody / 2
