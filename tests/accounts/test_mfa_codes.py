@@ -153,13 +153,13 @@ async def test_a_recovery_code_that_comes_after_five_wrong_codes_is_not_used_up(
     anonymous: Client, mfa_user: MfaUser, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was sent before the wrong ones, when there was no block yet."""
-    real = codes.find
+    real = codes.match_code
 
-    async def find(devices: Sequence[codes.Secret], owner: codes.Owner, code: str) -> Any:
+    async def match_code(secrets: Sequence[codes.Secret], owner: codes.Owner, code: str) -> Any:
         await count_failures(services, throttle.CODE, mfa_user.user.user_id, 5)
-        return await real(devices, owner, code)
+        return await real(secrets, owner, code)
 
-    monkeypatch.setattr(codes, "find", find)
+    monkeypatch.setattr(codes, "match_code", match_code)
     token = await request_mfa_token(anonymous, mfa_user.user.email)
     answer = await verify_code(anonymous, token, mfa_user.recovery_codes[0])
     status = (await mfa_user.user.get("/api/v1/mfa/status")).json()
