@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.domain.chat import history
 from app.domain.chat.history import PastMessage, budget_for, select_history, system_message
 from app.domain.chat.start_turn import read_history
-from app.domain.models.protocol import Message, estimated_tokens, most_tokens
+from app.domain.models.protocol import Message, estimate_tokens, upper_bound_tokens
 from app.kit.ids import new_id
 from app.services import Services
 from db.session import ALL_TENANTS
@@ -43,13 +43,15 @@ def _shown(past: list[PastMessage], budget: int = PLENTY) -> list[str]:
 
 
 def _cost(*contents: str) -> int:
-    return sum(4 + most_tokens(content) for content in contents)
+    return sum(4 + upper_bound_tokens(content) for content in contents)
 
 
 def _room(messages: list[Message]) -> int:
     """What messages take, with the calls in them."""
     arguments = [call.arguments for message in messages for call in message.tool_calls]
-    return _cost(*(message.content for message in messages)) + sum(map(most_tokens, arguments))
+    return _cost(*(message.content for message in messages)) + sum(
+        map(upper_bound_tokens, arguments)
+    )
 
 
 # What fits
@@ -293,10 +295,10 @@ async def test_a_long_conversation_fits_the_models_window(talk: Talker, services
     assert past[0]["role"] == "user"
     assert 2 <= len(past) < 20
     # The window of a model that nobody knows, less the longest reply.
-    spent = sum(estimated_tokens(message["content"]) for message in talk.asked[-1]["messages"])
+    spent = sum(estimate_tokens(message["content"]) for message in talk.asked[-1]["messages"])
     assert spent <= 16_384 - 2048
     # Nor is room given away: two more would not have fitted.
-    assert spent + 2 * estimated_tokens("x" * 7000) > 16_384 - 2048
+    assert spent + 2 * estimate_tokens("x" * 7000) > 16_384 - 2048
 
 
 async def test_a_question_that_fills_the_window_is_asked_without_the_past(talk: Talker) -> None:
@@ -376,7 +378,7 @@ async def test_a_turn_that_follows_another_at_once_sees_all_of_it(talk: Talker) 
 )
 def test_what_must_fit_is_never_counted_too_low(text: str, real: int) -> None:
     """Models count digits one by one, and what is not English dearer still."""
-    assert real <= most_tokens(text) <= len(text.encode()) + 1
+    assert real <= upper_bound_tokens(text) <= len(text.encode()) + 1
 
 
 async def test_huge_messages_are_not_even_read(talk: Talker, services: Services) -> None:

@@ -12,7 +12,7 @@ import pytest
 from app.domain.models import gateway, keys, service
 from app.domain.models.errors import ModelFailed, ModelNotConfigured
 from app.domain.models.gateway import LOCAL_MODEL, Models
-from app.domain.models.protocol import Ask, Message, Piece, Target, Text, Used
+from app.domain.models.protocol import AnswerPart, Message, ModelRequest, Target, Text, UsedTokens
 from app.domain.models.providers import PROVIDERS
 from app.kit import heartbeat
 from app.kit.egress import Guard
@@ -25,8 +25,8 @@ from tests.talk import Talker
 from tests.world import World
 
 KEY = "sk-live-0123456789abcdef"
-ASK = Ask(messages=[Message("user", "Hello")])
-WHOLE = Ask(messages=[Message("user", "Hello")], live=False)
+ASK = ModelRequest(messages=[Message("user", "Hello")])
+WHOLE = ModelRequest(messages=[Message("user", "Hello")], is_streamed=False)
 BROKEN = Reply(raw=b"{nope")
 
 
@@ -53,13 +53,15 @@ def _target(models: ModelServer, model: str) -> Target:
     return Target(f"scripted/{model}", "scripted", KEY, models.url)
 
 
-async def _pieces(door: Models, target: Target, ask: Ask = ASK) -> list[Piece]:
+async def _pieces(door: Models, target: Target, ask: ModelRequest = ASK) -> list[AnswerPart]:
     async with aclosing(door.answer(target, ask)) as pieces:
         return [piece async for piece in pieces]
 
 
-async def _failure(door: Models, target: Target, ask: Ask = ASK) -> tuple[ModelFailed, list[Piece]]:
-    before: list[Piece] = []
+async def _failure(
+    door: Models, target: Target, ask: ModelRequest = ASK
+) -> tuple[ModelFailed, list[AnswerPart]]:
+    before: list[AnswerPart] = []
     try:
         async with aclosing(door.answer(target, ask)) as pieces:
             async for piece in pieces:
@@ -84,12 +86,12 @@ PASSING = [
 @pytest.mark.parametrize("ask", [ASK, WHOLE], ids=["stream", "whole"])
 @pytest.mark.parametrize("reply", PASSING)
 async def test_what_passes_is_asked_again(
-    door: Models, models: ModelServer, reply: Reply, ask: Ask
+    door: Models, models: ModelServer, reply: Reply, ask: ModelRequest
 ) -> None:
     name = "once-more"
     models.script(name, reply, Reply(texts=["Yes"]))
     asked = len(models.asked(name))
-    assert await _pieces(door, _target(models, name), ask) == [Text("Yes"), Used(11, 7)]
+    assert await _pieces(door, _target(models, name), ask) == [Text("Yes"), UsedTokens(11, 7)]
     assert len(models.asked(name)) == asked + 2
 
 
@@ -226,7 +228,7 @@ async def test_nobody_waits_for_more_than_ten_seconds(
 async def test_the_longest_wait_is_still_waited(
     door: Models, models: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gateway, "_LONGEST_WAIT_SECONDS", 0.3)
+    monkeypatch.setattr(gateway, "_MAX_RETRY_SECONDS", 0.3)
     models.script("longest", Reply(status=429, headers={"Retry-After": "0.3"}), Reply())
     assert await _pieces(door, _target(models, "longest"))
     assert len(models.asked("longest")) == 2
@@ -472,7 +474,7 @@ async def test_a_local_model_is_not_forgotten_when_redis_forgets_it(
     async with _local(services, models.url):
         assert await local_door.local_address() == models.url
     assert await local_door.local_address() == models.url
-    monkeypatch.setattr(gateway, "_FORGET_SECONDS", 0.0)
+    monkeypatch.setattr(gateway, "_EXPIRY_SECONDS", 0.0)
     assert await local_door.local_address() is None
 
 
@@ -500,9 +502,9 @@ async def test_embeddings_need_a_key_as_well(door: Models) -> None:
 
 
 async def test_a_key_is_tried_by_the_provider_s_own_list(door: Models, models: ModelServer) -> None:
-    assert await door.listed(_target(models, "")) == ["one", "two"]
+    assert await door.list_models(_target(models, "")) == ["one", "two"]
     with pytest.raises(ModelFailed):
-        await door.listed(Target("", "scripted", "wrong", models.url))
+        await door.list_models(Target("", "scripted", "wrong", models.url))
 
 
 async def test_a_key_that_cannot_be_tried_is_no_success(door: Models) -> None:

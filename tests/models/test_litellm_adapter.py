@@ -24,7 +24,16 @@ from app.domain.models import gateway
 from app.domain.models import litellm_adapter as adapter
 from app.domain.models.errors import ModelFailed
 from app.domain.models.litellm_adapter import LiteLLMAdapter
-from app.domain.models.protocol import Ask, Function, Message, Piece, Target, Text, ToolCall, Used
+from app.domain.models.protocol import (
+    AnswerPart,
+    Function,
+    Message,
+    ModelRequest,
+    Target,
+    Text,
+    ToolCall,
+    UsedTokens,
+)
 from app.domain.models.providers import PROVIDERS
 from app.domain.models.service import Models
 from app.services import Services
@@ -39,7 +48,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 ROOT = Path(__file__).parent.parent.parent
 KEY = "sk-live-0123456789abcdef"
-LIVE_AND_WHOLE = pytest.mark.parametrize("live", [True, False], ids=["stream", "whole"])
+STREAMED_AND_WHOLE = pytest.mark.parametrize("is_streamed", [True, False], ids=["stream", "whole"])
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +67,10 @@ def others(library: Any) -> LiteLLMAdapter:
 
 def _move(monkeypatch: pytest.MonkeyPatch, provider: str, url: str) -> None:
     """From now on this provider is found at a loopback address."""
-    moved = msgspec.structs.replace(adapter.HOSTED[provider], chat=url, embed=url)
-    monkeypatch.setitem(adapter.HOSTED, provider, moved)
+    moved = msgspec.structs.replace(
+        adapter.LITELLM_PROVIDERS[provider], chat_url=url, embed_url=url
+    )
+    monkeypatch.setitem(adapter.LITELLM_PROVIDERS, provider, moved)
 
 
 @pytest.fixture
@@ -263,8 +274,8 @@ def _target(model: str) -> Target:
     return Target(model, model.partition("/")[0], KEY)
 
 
-def _ask(**fields: Any) -> Ask:
-    return Ask(**{"messages": [Message("user", "Hello")], **fields})
+def _ask(**fields: Any) -> ModelRequest:
+    return ModelRequest(**{"messages": [Message("user", "Hello")], **fields})
 
 
 async def _settle() -> None:
@@ -282,7 +293,7 @@ async def _settle() -> None:
         await asyncio.sleep(0.002)
 
 
-async def _pieces(others: LiteLLMAdapter, model: str, **fields: Any) -> list[Piece]:
+async def _pieces(others: LiteLLMAdapter, model: str, **fields: Any) -> list[AnswerPart]:
     async with aclosing(others.answer(_target(model), _ask(**fields))) as pieces:
         found = [piece async for piece in pieces]
     await _settle()
@@ -291,8 +302,8 @@ async def _pieces(others: LiteLLMAdapter, model: str, **fields: Any) -> list[Pie
 
 async def _failure(
     others: LiteLLMAdapter, model: str, **fields: Any
-) -> tuple[ModelFailed, list[Piece]]:
-    before: list[Piece] = []
+) -> tuple[ModelFailed, list[AnswerPart]]:
+    before: list[AnswerPart] = []
     try:
         async with aclosing(others.answer(_target(model), _ask(**fields))) as pieces:
             async for piece in pieces:
@@ -304,11 +315,11 @@ async def _failure(
     raise AssertionError(f"nothing failed: {before}")
 
 
-def _said(pieces: list[Piece]) -> str:
+def _said(pieces: list[AnswerPart]) -> str:
     return "".join(piece.text for piece in pieces if isinstance(piece, Text))
 
 
-def _calls(pieces: list[Piece]) -> list[ToolCall]:
+def _calls(pieces: list[AnswerPart]) -> list[ToolCall]:
     return [piece for piece in pieces if isinstance(piece, ToolCall)]
 
 
@@ -446,12 +457,14 @@ async def test_the_environment_does_not_lead_a_tenant_s_key_elsewhere(
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     await _failure(others, model)
     assert "elsewhere.test" not in asked_for
-    assert urlsplit(adapter.HOSTED[model.partition("/")[0]].chat).hostname in asked_for
+    assert (
+        urlsplit(adapter.LITELLM_PROVIDERS[model.partition("/")[0]].chat_url).hostname in asked_for
+    )
 
 
 def test_every_provider_without_an_address_of_its_own_is_reached_through_the_library() -> None:
     others = {name for name, provider in PROVIDERS.items() if provider.base_url is None}
-    assert others == set(adapter.HOSTED)
+    assert others == set(adapter.LITELLM_PROVIDERS)
 
 
 # What comes back
@@ -460,13 +473,13 @@ def test_every_provider_without_an_address_of_its_own_is_reached_through_the_lib
 async def test_a_stream_comes_in_pieces(jamba: LiteLLMAdapter, models: ModelServer) -> None:
     models.script("pieces", Reply(texts=["One", ", ", "two"], usage=(40, 8)))
     found = await _pieces(jamba, "ai21/pieces")
-    assert found == [Text("One"), Text(", "), Text("two"), Used(40, 8)]
+    assert found == [Text("One"), Text(", "), Text("two"), UsedTokens(40, 8)]
 
 
 async def test_a_whole_answer_is_one_text(jamba: LiteLLMAdapter, models: ModelServer) -> None:
     models.script("whole", Reply(texts=["One", ", ", "two"], usage=(40, 8)))
-    found = await _pieces(jamba, "ai21/whole", live=False)
-    assert found == [Text("One, two"), Used(40, 8)]
+    found = await _pieces(jamba, "ai21/whole", is_streamed=False)
+    assert found == [Text("One, two"), UsedTokens(40, 8)]
 
 
 async def test_a_piece_is_passed_on_before_the_next_one_exists(
@@ -485,13 +498,13 @@ async def test_a_piece_is_passed_on_before_the_next_one_exists(
         assert _said([piece async for piece in pieces]) == "second"
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_calls_side_by_side_stay_apart_and_in_order(
-    jamba: LiteLLMAdapter, models: ModelServer, *, live: bool
+    jamba: LiteLLMAdapter, models: ModelServer, *, is_streamed: bool
 ) -> None:
     calls = [("weather", {"at": town}) for town in ("Ulm", "Bonn", "Kiel")]
     models.script("calls", Reply(texts=["Let me see."], calls=calls))
-    found = await _pieces(jamba, "ai21/calls", live=live)
+    found = await _pieces(jamba, "ai21/calls", is_streamed=is_streamed)
     assert _said(found) == "Let me see."
     assert [(call.id, json.loads(call.arguments)["at"]) for call in _calls(found)] == [
         ("call_0", "Ulm"),
@@ -500,15 +513,17 @@ async def test_calls_side_by_side_stay_apart_and_in_order(
     ]
 
 
-@LIVE_AND_WHOLE
-async def test_another_format_gives_the_same_pieces(claude: LiteLLMAdapter, *, live: bool) -> None:
-    found = await _pieces(claude, "anthropic/claude", live=live)
+@STREAMED_AND_WHOLE
+async def test_another_format_gives_the_same_pieces(
+    claude: LiteLLMAdapter, *, is_streamed: bool
+) -> None:
+    found = await _pieces(claude, "anthropic/claude", is_streamed=is_streamed)
     assert _said(found) == "Let me see."
     assert [(call.id, call.name, json.loads(call.arguments)) for call in _calls(found)] == [
         ("tu_1", "weather", {"at": "Ulm"}),
         ("tu_2", "weather", {"at": "Bonn"}),
     ]
-    assert [piece for piece in found if isinstance(piece, Used)] == [Used(5, 6)]
+    assert [piece for piece in found if isinstance(piece, UsedTokens)] == [UsedTokens(5, 6)]
 
 
 async def test_gemini_streams(others: LiteLLMAdapter, google: Google) -> None:
@@ -518,24 +533,24 @@ async def test_gemini_streams(others: LiteLLMAdapter, google: Google) -> None:
     assert [(call.name, json.loads(call.arguments)) for call in _calls(found)] == [
         ("weather", {"at": "Ulm"})
     ]
-    assert [piece for piece in found if isinstance(piece, Used)] == [Used(5, 6)]
+    assert [piece for piece in found if isinstance(piece, UsedTokens)] == [UsedTokens(5, 6)]
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_cohere_is_asked_for_a_whole_answer(
-    others: LiteLLMAdapter, google: Google, *, live: bool
+    others: LiteLLMAdapter, google: Google, *, is_streamed: bool
 ) -> None:
-    found = await _pieces(others, "cohere/command-r", live=live)
+    found = await _pieces(others, "cohere/command-r", is_streamed=is_streamed)
     assert not google.requests[0][1].get("stream")
-    assert found == [Text("Let me see."), Used(5, 6)]
+    assert found == [Text("Let me see."), UsedTokens(5, 6)]
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_nul_characters_are_dropped(
-    jamba: LiteLLMAdapter, models: ModelServer, *, live: bool
+    jamba: LiteLLMAdapter, models: ModelServer, *, is_streamed: bool
 ) -> None:
     models.script("nul", Reply(texts=["a\0b", "\0c"], calls=[("f", '{"x": "\0y"}')]))
-    found = await _pieces(jamba, "ai21/nul", live=live)
+    found = await _pieces(jamba, "ai21/nul", is_streamed=is_streamed)
     assert _said(found) == "abc"
     assert _calls(found)[0].arguments == '{"x": "y"}'
 
@@ -545,7 +560,7 @@ async def test_impossible_usage_is_not_believed(
     jamba: LiteLLMAdapter, models: ModelServer, usage: tuple[int, int]
 ) -> None:
     models.script("usage", Reply(usage=usage))
-    (used,) = [p for p in await _pieces(jamba, "ai21/usage") if isinstance(p, Used)]
+    (used,) = [p for p in await _pieces(jamba, "ai21/usage") if isinstance(p, UsedTokens)]
     assert 0 <= used.prompt_tokens < 2**31
     assert 0 <= used.completion_tokens < 2**31
 
@@ -585,7 +600,7 @@ async def test_who_stops_listening_stops_gemini(others: LiteLLMAdapter, google: 
 async def test_who_is_cancelled_while_waiting_stops_the_provider(
     claude: LiteLLMAdapter, anthropic: Anthropic
 ) -> None:
-    got: list[Piece] = []
+    got: list[AnswerPart] = []
 
     async def listen() -> None:
         async with aclosing(claude.answer(_target("anthropic/wait-at-4"), _ask())) as pieces:
@@ -607,7 +622,7 @@ async def test_who_is_cancelled_while_waiting_stops_the_provider(
 # Failures
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 @pytest.mark.parametrize(
     ("status", "reason"),
     [
@@ -626,11 +641,11 @@ async def test_who_is_cancelled_while_waiting_stops_the_provider(
     ],
 )
 async def test_a_refusal_has_a_reason_and_is_asked_for_once(
-    jamba: LiteLLMAdapter, models: ModelServer, status: int, reason: str, *, live: bool
+    jamba: LiteLLMAdapter, models: ModelServer, status: int, reason: str, *, is_streamed: bool
 ) -> None:
     models.script("refusing", Reply(status=status, message="not today"))
     asked = len(models.asked("refusing"))
-    error, before = await _failure(jamba, "ai21/refusing", live=live)
+    error, before = await _failure(jamba, "ai21/refusing", is_streamed=is_streamed)
     assert before == []
     assert error.reason == reason
     assert error.details == {
@@ -670,12 +685,12 @@ async def test_how_long_to_wait_is_read_from_retry_after(claude: LiteLLMAdapter)
     assert error.retry_after == 7.0
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_a_refusal_that_repeats_the_key_is_masked(
-    jamba: LiteLLMAdapter, models: ModelServer, *, live: bool
+    jamba: LiteLLMAdapter, models: ModelServer, *, is_streamed: bool
 ) -> None:
     models.script("echo", Reply(status=401, message=f"Wrong key {KEY}, again: {KEY}"))
-    error, _ = await _failure(jamba, "ai21/echo", live=live)
+    error, _ = await _failure(jamba, "ai21/echo", is_streamed=is_streamed)
     assert "Wrong key ***, again: ***" in error.message
     assert KEY not in error.message
     assert KEY not in repr(error.details)
@@ -695,24 +710,28 @@ async def test_the_library_s_own_name_is_not_told(
     assert "litellm" not in error.message.lower()
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_nobody_there_is_unreachable(
-    others: LiteLLMAdapter, monkeypatch: pytest.MonkeyPatch, *, live: bool
+    others: LiteLLMAdapter, monkeypatch: pytest.MonkeyPatch, *, is_streamed: bool
 ) -> None:
     _move(monkeypatch, "anthropic", f"http://127.0.0.1:{free_port()}")
-    error, _ = await _failure(others, "anthropic/claude", live=live)
+    error, _ = await _failure(others, "anthropic/claude", is_streamed=is_streamed)
     assert error.reason == "unreachable"
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_silence_times_out(
-    jamba: LiteLLMAdapter, models: ModelServer, monkeypatch: pytest.MonkeyPatch, *, live: bool
+    jamba: LiteLLMAdapter,
+    models: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_streamed: bool,
 ) -> None:
     monkeypatch.setattr(adapter, "IDLE_SECONDS", 0.2)
     hold = asyncio.Event()
     models.script("silent", Reply(hold=hold))
     started = time.monotonic()
-    error, _ = await _failure(jamba, "ai21/silent", live=live)
+    error, _ = await _failure(jamba, "ai21/silent", is_streamed=is_streamed)
     hold.set()
     assert error.reason == "timeout"
     assert time.monotonic() - started < 5
@@ -722,7 +741,7 @@ async def test_a_whole_answer_that_does_not_come_to_an_end_is_broken(
     jamba: LiteLLMAdapter, models: ModelServer
 ) -> None:
     models.script("dropped-whole", Reply(drop_after=0))
-    error, _ = await _failure(jamba, "ai21/dropped-whole", live=False)
+    error, _ = await _failure(jamba, "ai21/dropped-whole", is_streamed=False)
     assert error.reason == "broken"
 
 
@@ -784,12 +803,12 @@ async def test_an_overloaded_provider_is_unavailable(claude: LiteLLMAdapter, pla
     assert error.reason == "unavailable"
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_what_is_no_answer_is_a_failure(
-    jamba: LiteLLMAdapter, models: ModelServer, *, live: bool
+    jamba: LiteLLMAdapter, models: ModelServer, *, is_streamed: bool
 ) -> None:
     models.script("nonsense", Reply(raw=b"{nope"))
-    error, _ = await _failure(jamba, "ai21/nonsense", live=live)
+    error, _ = await _failure(jamba, "ai21/nonsense", is_streamed=is_streamed)
     assert error.reason == "broken"
 
 
@@ -895,7 +914,7 @@ def hosted(
     jamba: LiteLLMAdapter, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Client, str], Any]:
     """Adds a key of AI21, which this test finds on loopback."""
-    monkeypatch.setattr(services.get(Models), "_others", jamba)
+    monkeypatch.setattr(services.get(Models), "_litellm", jamba)
     monkeypatch.setattr(gateway, "RETRY_SECONDS", (0.01, 0.01))
 
     async def add(client: Client, key: str = KEY) -> str:
@@ -934,7 +953,7 @@ async def test_a_hosted_key_is_tried_with_the_smallest_question(
     key_id = await hosted(admin)
     tried = (await admin.post(f"/api/v1/api-keys/{key_id}/test")).json()
     assert tried["success"] is True
-    assert tried["message"].startswith("The provider took the key: ai21/")
+    assert tried["message"].startswith("The provider accepted the key: ai21/")
     assert models.requests[-1]["max_tokens"] == 1
 
 

@@ -15,7 +15,17 @@ import pytest
 from app.domain.models import openai_adapter as wires
 from app.domain.models.errors import ModelFailed
 from app.domain.models.openai_adapter import OpenAIAdapter
-from app.domain.models.protocol import Ask, Function, Message, Piece, Target, Text, ToolCall, Used
+from app.domain.models.protocol import (
+    AnswerPart,
+    Function,
+    Message,
+    ModelRequest,
+    Target,
+    Text,
+    ToolCall,
+    UsedTokens,
+)
+from app.domain.models.provider_failures import MAX_TOOL_CALLS
 from app.kit.egress import Egress, EgressTimeout, Guard
 from tests.model_server import ModelServer, Reply
 from tests.ports import free_port
@@ -88,18 +98,18 @@ def _target(url: str, model: str = "scripted/one", provider: str = "scripted") -
     return Target(model, provider, KEY, url)
 
 
-def _ask(**fields: Any) -> Ask:
-    return Ask(**{"messages": HELLO, **fields})
+def _ask(**fields: Any) -> ModelRequest:
+    return ModelRequest(**{"messages": HELLO, **fields})
 
 
-async def _pieces(wire: OpenAIAdapter, target: Target, **fields: Any) -> list[Piece]:
+async def _pieces(wire: OpenAIAdapter, target: Target, **fields: Any) -> list[AnswerPart]:
     async with aclosing(wire.answer(target, _ask(**fields))) as pieces:
         return _joined([piece async for piece in pieces])
 
 
-def _joined(pieces: Sequence[Piece]) -> list[Piece]:
+def _joined(pieces: Sequence[AnswerPart]) -> list[AnswerPart]:
     """With neighbouring texts as one: how many packets they came in is the network's affair."""
-    found: list[Piece] = []
+    found: list[AnswerPart] = []
     for piece in pieces:
         if isinstance(piece, Text) and found and isinstance(last := found[-1], Text):
             found[-1] = Text(last.text + piece.text)
@@ -110,9 +120,9 @@ def _joined(pieces: Sequence[Piece]) -> list[Piece]:
 
 async def _failure(
     wire: OpenAIAdapter, target: Target, **fields: Any
-) -> tuple[ModelFailed, list[Piece]]:
+) -> tuple[ModelFailed, list[AnswerPart]]:
     """What went wrong, and what had come before."""
-    before: list[Piece] = []
+    before: list[AnswerPart] = []
     try:
         async with aclosing(wire.answer(target, _ask(**fields))) as pieces:
             async for piece in pieces:
@@ -130,11 +140,11 @@ def _delta(**delta: Any) -> bytes:
     return _event(choices=[{"delta": delta, "finish_reason": None}])
 
 
-def _said(pieces: list[Piece]) -> str:
+def _said(pieces: list[AnswerPart]) -> str:
     return "".join(piece.text for piece in pieces if isinstance(piece, Text))
 
 
-def _calls(pieces: list[Piece]) -> list[ToolCall]:
+def _calls(pieces: list[AnswerPart]) -> list[ToolCall]:
     return [piece for piece in pieces if isinstance(piece, ToolCall)]
 
 
@@ -145,7 +155,7 @@ async def _eventually(condition: Callable[[], bool], seconds: float = 5) -> None
         await asyncio.sleep(0.01)
 
 
-LIVE_AND_WHOLE = pytest.mark.parametrize("live", [True, False], ids=["stream", "whole"])
+STREAMED_AND_WHOLE = pytest.mark.parametrize("is_streamed", [True, False], ids=["stream", "whole"])
 
 
 # What is asked
@@ -197,7 +207,7 @@ async def test_a_stream_is_asked_for_with_its_usage(
 async def test_a_whole_answer_is_asked_for_without_a_stream(
     wire: OpenAIAdapter, models: ModelServer
 ) -> None:
-    asked = await _asked(wire, models, _target(models.url), live=False)
+    asked = await _asked(wire, models, _target(models.url), is_streamed=False)
     assert "stream" not in asked
     assert "stream_options" not in asked
 
@@ -291,15 +301,15 @@ async def test_a_stream_is_passed_on_in_the_provider_s_own_pieces(
     target = _target(models.url, "scripted/pieces")
     async with aclosing(wire.answer(target, _ask())) as answer:
         found = [piece async for piece in answer]
-    assert found == [Text("One"), Text(", "), Text("two"), Used(40, 8)]
+    assert found == [Text("One"), Text(", "), Text("two"), UsedTokens(40, 8)]
 
 
 async def test_a_whole_answer_is_one_text_and_its_usage(
     wire: OpenAIAdapter, models: ModelServer
 ) -> None:
     models.script("whole", Reply(texts=["One", ", ", "two"], usage=(40, 8)))
-    found = await _pieces(wire, _target(models.url, "scripted/whole"), live=False)
-    assert found == [Text("One, two"), Used(40, 8)]
+    found = await _pieces(wire, _target(models.url, "scripted/whole"), is_streamed=False)
+    assert found == [Text("One, two"), UsedTokens(40, 8)]
 
 
 async def test_a_piece_is_passed_on_before_the_next_one_exists(
@@ -316,34 +326,36 @@ async def test_a_piece_is_passed_on_before_the_next_one_exists(
         async with asyncio.timeout(5):
             assert await anext(pieces) == Text("first")
         gate.release()
-        assert [piece async for piece in pieces] == [Text("second"), Used(11, 7)]
+        assert [piece async for piece in pieces] == [Text("second"), UsedTokens(11, 7)]
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_an_answer_without_usage_tells_none(
-    wire: OpenAIAdapter, models: ModelServer, *, live: bool
+    wire: OpenAIAdapter, models: ModelServer, *, is_streamed: bool
 ) -> None:
     models.script("no-usage", Reply(texts=["Yes"], usage=None))
-    found = await _pieces(wire, _target(models.url, "scripted/no-usage"), live=live)
+    found = await _pieces(wire, _target(models.url, "scripted/no-usage"), is_streamed=is_streamed)
     assert found == [Text("Yes")]
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_a_tool_call_arrives_whole(
-    wire: OpenAIAdapter, models: ModelServer, *, live: bool
+    wire: OpenAIAdapter, models: ModelServer, *, is_streamed: bool
 ) -> None:
     models.script("call", Reply(texts=[], calls=[("weather", {"at": "Ulm", "days": [1, 2]})]))
-    found = _calls(await _pieces(wire, _target(models.url, "scripted/call"), live=live))
+    found = _calls(
+        await _pieces(wire, _target(models.url, "scripted/call"), is_streamed=is_streamed)
+    )
     assert found == [ToolCall("call_0", "weather", '{"at": "Ulm", "days": [1, 2]}')]
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_calls_side_by_side_stay_apart_and_in_order(
-    wire: OpenAIAdapter, models: ModelServer, *, live: bool
+    wire: OpenAIAdapter, models: ModelServer, *, is_streamed: bool
 ) -> None:
     calls = [("weather", {"at": town}) for town in ("Ulm", "Bonn", "Kiel")]
     models.script("calls", Reply(texts=["Let me see."], calls=calls))
-    found = await _pieces(wire, _target(models.url, "scripted/calls"), live=live)
+    found = await _pieces(wire, _target(models.url, "scripted/calls"), is_streamed=is_streamed)
     assert _said(found) == "Let me see."
     assert [(call.id, json.loads(call.arguments)["at"]) for call in _calls(found)] == [
         ("call_0", "Ulm"),
@@ -386,24 +398,30 @@ async def test_arguments_that_are_no_json_are_left_as_they_are(
     assert call.arguments == '{"at": "Ul'
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_nul_characters_are_dropped(
-    wire: OpenAIAdapter, models: ModelServer, *, live: bool
+    wire: OpenAIAdapter, models: ModelServer, *, is_streamed: bool
 ) -> None:
     reply = Reply(texts=["a\0b", "\0c"], calls=[("f", '{"x": "\0y"}')])
     models.script("nul", reply)
-    found = await _pieces(wire, _target(models.url, "scripted/nul"), live=live)
+    found = await _pieces(wire, _target(models.url, "scripted/nul"), is_streamed=is_streamed)
     assert _said(found) == "abc"
     assert _calls(found)[0].arguments == '{"x": "y"}'
 
 
-@LIVE_AND_WHOLE
-async def test_a_refusal_in_words_is_the_text(wire: OpenAIAdapter, *, live: bool) -> None:
+@STREAMED_AND_WHOLE
+async def test_a_refusal_in_words_is_the_text(wire: OpenAIAdapter, *, is_streamed: bool) -> None:
     content = {"content": None, "refusal": "I cannot help with that."}
-    choice = {"delta" if live else "message": content, "finish_reason": "stop"}
-    body = _event(choices=[choice]) + DONE if live else json.dumps({"choices": [choice]}).encode()
-    async with _sending(SSE if live else JSON, body) as url:
-        assert await _pieces(wire, _target(url), live=live) == [Text("I cannot help with that.")]
+    choice = {"delta" if is_streamed else "message": content, "finish_reason": "stop"}
+    body = (
+        _event(choices=[choice]) + DONE
+        if is_streamed
+        else json.dumps({"choices": [choice]}).encode()
+    )
+    async with _sending(SSE if is_streamed else JSON, body) as url:
+        assert await _pieces(wire, _target(url), is_streamed=is_streamed) == [
+            Text("I cannot help with that.")
+        ]
 
 
 async def test_only_the_first_of_several_choices_counts(wire: OpenAIAdapter) -> None:
@@ -423,19 +441,19 @@ async def test_what_a_provider_adds_of_its_own_is_ignored(wire: OpenAIAdapter) -
         assert await _pieces(wire, _target(url)) == [Text("Yes")]
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_a_whole_answer_is_taken_although_a_stream_was_asked_for(
-    wire: OpenAIAdapter, *, live: bool
+    wire: OpenAIAdapter, *, is_streamed: bool
 ) -> None:
     answer = {"choices": [{"message": {"content": "Whole"}, "finish_reason": "stop"}]}
     async with _sending(JSON, json.dumps(answer).encode()) as url:
-        assert await _pieces(wire, _target(url), live=live) == [Text("Whole")]
+        assert await _pieces(wire, _target(url), is_streamed=is_streamed) == [Text("Whole")]
 
 
 # How it is packed
 
 
-def _long_answer() -> tuple[list[bytes], list[Piece]]:
+def _long_answer() -> tuple[list[bytes], list[AnswerPart]]:
     texts = ["Grüße", " aus ", "München 🥨", " — ", "bis bald"]
     fragment = {"index": 0, "id": "call_9", "function": {"name": "f", "arguments": '{"ü": "ß"}'}}
     chunk = {"choices": [{"delta": {"content": texts[2]}, "finish_reason": None}]}
@@ -450,7 +468,11 @@ def _long_answer() -> tuple[list[bytes], list[Piece]]:
         _event(choices=[], usage={"prompt_tokens": 3, "completion_tokens": 4}),
         DONE,
     ]
-    pieces: list[Piece] = [*map(Text, texts), Used(3, 4), ToolCall("call_9", "f", '{"ü": "ß"}')]
+    pieces: list[AnswerPart] = [
+        *map(Text, texts),
+        UsedTokens(3, 4),
+        ToolCall("call_9", "f", '{"ü": "ß"}'),
+    ]
     return events, _joined(pieces)
 
 
@@ -600,7 +622,7 @@ async def test_who_stops_listening_stops_the_provider(
 # Refusals
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 @pytest.mark.parametrize(
     ("status", "reason"),
     [
@@ -620,10 +642,12 @@ async def test_who_stops_listening_stops_the_provider(
     ],
 )
 async def test_a_refusal_has_a_reason_a_status_and_the_provider_s_words(
-    wire: OpenAIAdapter, models: ModelServer, status: int, reason: str, *, live: bool
+    wire: OpenAIAdapter, models: ModelServer, status: int, reason: str, *, is_streamed: bool
 ) -> None:
     models.script("refusing", Reply(status=status, message="not today"))
-    error, before = await _failure(wire, _target(models.url, "scripted/refusing"), live=live)
+    error, before = await _failure(
+        wire, _target(models.url, "scripted/refusing"), is_streamed=is_streamed
+    )
     assert before == []
     assert error.reason == reason
     assert error.message == "scripted/refusing: not today"
@@ -718,12 +742,12 @@ async def test_without_retry_after_no_wait_is_told(
 # The key
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_a_refusal_that_repeats_the_key_is_masked(
-    wire: OpenAIAdapter, models: ModelServer, *, live: bool
+    wire: OpenAIAdapter, models: ModelServer, *, is_streamed: bool
 ) -> None:
     models.script("echo", Reply(status=401, message=f"Wrong key {KEY}, again: {KEY}"))
-    error, _ = await _failure(wire, _target(models.url, "scripted/echo"), live=live)
+    error, _ = await _failure(wire, _target(models.url, "scripted/echo"), is_streamed=is_streamed)
     assert error.message == "scripted/echo: Wrong key ***, again: ***"
     assert KEY not in repr(error.details)
 
@@ -770,17 +794,17 @@ async def test_an_error_in_a_stream_may_have_any_form(wire: OpenAIAdapter, told:
 
 async def test_an_error_instead_of_a_whole_answer_is_told(wire: OpenAIAdapter) -> None:
     async with _sending(JSON, b'{"error": {"message": "no credit"}}') as url:
-        error, _ = await _failure(wire, _target(url), live=False)
+        error, _ = await _failure(wire, _target(url), is_streamed=False)
     assert error.message == "scripted/one: no credit"
 
 
 # Connections that fail
 
 
-@LIVE_AND_WHOLE
-async def test_nobody_there_is_unreachable(wire: OpenAIAdapter, *, live: bool) -> None:
+@STREAMED_AND_WHOLE
+async def test_nobody_there_is_unreachable(wire: OpenAIAdapter, *, is_streamed: bool) -> None:
     url = f"http://127.0.0.1:{free_port()}/v1"
-    error, _ = await _failure(wire, _target(url), live=live)
+    error, _ = await _failure(wire, _target(url), is_streamed=is_streamed)
     assert error.reason == "unreachable"
     assert error.message.startswith("scripted/one: 127.0.0.1")
     assert error.details == {"model": "scripted/one", "reason": "unreachable"}
@@ -818,7 +842,7 @@ async def test_a_dropped_stream_is_broken(
 async def test_a_whole_answer_that_is_cut_off_is_broken(wire: OpenAIAdapter) -> None:
     head = JSON[:-2] + b"Content-Length: 500\r\n\r\n"
     async with _sending(head, b'{"choices": [{"message"') as url:
-        error, _ = await _failure(wire, _target(url), live=False)
+        error, _ = await _failure(wire, _target(url), is_streamed=False)
     assert error.reason == "broken"
 
 
@@ -844,17 +868,17 @@ async def test_half_a_tool_call_is_not_passed_on(wire: OpenAIAdapter) -> None:
 # Silence
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_a_provider_that_does_not_answer_times_out(
-    wire: OpenAIAdapter, models: ModelServer, monkeypatch: pytest.MonkeyPatch, *, live: bool
+    wire: OpenAIAdapter, models: ModelServer, monkeypatch: pytest.MonkeyPatch, *, is_streamed: bool
 ) -> None:
-    monkeypatch.setattr(wires, "IDLE_SECONDS" if live else "TOTAL_SECONDS", 0.1)
+    monkeypatch.setattr(wires, "IDLE_SECONDS" if is_streamed else "TOTAL_SECONDS", 0.1)
     hold = asyncio.Event()
     models.script("silent", Reply(hold=hold))
-    error, _ = await _failure(wire, _target(models.url, "scripted/silent"), live=live)
+    error, _ = await _failure(wire, _target(models.url, "scripted/silent"), is_streamed=is_streamed)
     hold.set()
     assert error.reason == "timeout"
-    limits = "600 s, or 0.1 s of silence" if live else "0.1 s"
+    limits = "600 s, or 0.1 s of silence" if is_streamed else "0.1 s"
     assert error.message == f"scripted/silent: no answer within {limits}"
 
 
@@ -888,7 +912,7 @@ async def test_a_whole_answer_may_be_thought_about_in_silence(
     monkeypatch.setattr(wires, "IDLE_SECONDS", 0.1)
     models.script("thinking", Reply(first_delay=0.4))
     target = _target(models.url, "scripted/thinking")
-    assert _said(await _pieces(wire, target, live=False)) == "Hello there"
+    assert _said(await _pieces(wire, target, is_streamed=False)) == "Hello there"
 
 
 async def test_even_a_steady_answer_ends_at_the_time_limit(
@@ -960,7 +984,7 @@ async def test_without_idle_seconds_only_the_whole_is_limited() -> None:
 # What is not the wire format
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 @pytest.mark.parametrize(
     "body",
     [
@@ -976,12 +1000,12 @@ async def test_without_idle_seconds_only_the_whole_is_limited() -> None:
     ],
 )
 async def test_what_is_not_the_wire_format_is_broken(
-    wire: OpenAIAdapter, body: bytes, *, live: bool
+    wire: OpenAIAdapter, body: bytes, *, is_streamed: bool
 ) -> None:
-    body = body if not live else b"data: " + body + b"\n\n" + STOP + DONE
-    body = body if live else body.replace(b'"delta"', b'"message"')
-    async with _sending(SSE if live else JSON, body) as url:
-        error, _ = await _failure(wire, _target(url), live=live)
+    body = body if not is_streamed else b"data: " + body + b"\n\n" + STOP + DONE
+    body = body if is_streamed else body.replace(b'"delta"', b'"message"')
+    async with _sending(SSE if is_streamed else JSON, body) as url:
+        error, _ = await _failure(wire, _target(url), is_streamed=is_streamed)
     assert error.reason == "broken"
     assert error.message == "scripted/one does not speak OpenAI's wire format"
 
@@ -996,7 +1020,7 @@ async def test_another_kind_of_content_is_broken(wire: OpenAIAdapter, body: byte
 
 async def test_a_stream_where_a_whole_answer_was_asked_for_is_broken(wire: OpenAIAdapter) -> None:
     async with _sending(SSE, _delta(content="Hi"), STOP, DONE) as url:
-        error, _ = await _failure(wire, _target(url), live=False)
+        error, _ = await _failure(wire, _target(url), is_streamed=False)
     assert error.reason == "broken"
 
 
@@ -1028,7 +1052,9 @@ async def test_usage_that_cannot_be_is_not_believed(
     wire: OpenAIAdapter, usage: dict[str, int]
 ) -> None:
     async with _sending(SSE, _delta(content="Hi"), STOP, _event(usage=usage), DONE) as url:
-        found = [piece for piece in await _pieces(wire, _target(url)) if isinstance(piece, Used)]
+        found = [
+            piece for piece in await _pieces(wire, _target(url)) if isinstance(piece, UsedTokens)
+        ]
     for used in found:
         assert 0 <= used.prompt_tokens < 2**31
         assert 0 <= used.completion_tokens < 2**31
@@ -1071,17 +1097,17 @@ async def test_an_answer_without_end_stops(wire: OpenAIAdapter, head: bytes, pac
     async with _without_end(head, packet) as (url, sent):
         error, _ = await _failure(wire, _target(url))
     assert error.reason == "broken"
-    assert error.message == "scripted/one answers without end"
+    assert error.message == "scripted/one: the answer is too long"
     # 32 MiB, and what was on its way meanwhile.
     assert sent[0] < 40 * MIB
 
 
-@LIVE_AND_WHOLE
+@STREAMED_AND_WHOLE
 async def test_a_long_answer_is_read_to_its_end(
-    wire: OpenAIAdapter, models: ModelServer, *, live: bool
+    wire: OpenAIAdapter, models: ModelServer, *, is_streamed: bool
 ) -> None:
     models.script("long", Reply(texts=["x" * 1000] * 500, calls=[("f", "y" * 400_000)]))
-    found = await _pieces(wire, _target(models.url, "scripted/long"), live=live)
+    found = await _pieces(wire, _target(models.url, "scripted/long"), is_streamed=is_streamed)
     assert len(_said(found)) == 500_000
     assert len(_calls(found)[0].arguments) == 400_000
 
@@ -1216,27 +1242,27 @@ async def test_a_refusal_to_embed_is_told(wire: OpenAIAdapter) -> None:
 
 
 async def test_a_provider_lists_its_models(wire: OpenAIAdapter, models: ModelServer) -> None:
-    assert await wire.models(_target(models.url), 5) == ["one", "two"]
+    assert await wire.list_models(_target(models.url), 5) == ["one", "two"]
 
 
 async def test_a_list_is_cut_at_a_thousand_models(wire: OpenAIAdapter) -> None:
     body = json.dumps({"data": [{"id": str(number)} for number in range(1500)]}).encode()
     async with _sending(JSON, body) as url:
-        found = await wire.models(_target(url), 5)
+        found = await wire.list_models(_target(url), 5)
     assert found == [str(number) for number in range(1000)]
 
 
 async def test_a_list_without_end_stops(wire: OpenAIAdapter) -> None:
     async with _without_end(JSON, b" " * MIB) as (url, sent):
         with pytest.raises(ModelFailed):
-            await wire.models(_target(url), 5)
+            await wire.list_models(_target(url), 5)
     assert sent[0] < 40 * MIB
 
 
 async def test_a_list_that_is_refused_says_why(wire: OpenAIAdapter, models: ModelServer) -> None:
     target = Target("scripted", "scripted", "wrong", models.url)
     with pytest.raises(ModelFailed) as caught:
-        await wire.models(target, 5)
+        await wire.list_models(target, 5)
     assert caught.value.reason == "refused"
     assert caught.value.message == "scripted: no such key"
 
@@ -1245,7 +1271,7 @@ async def test_a_list_that_is_refused_says_why(wire: OpenAIAdapter, models: Mode
 async def test_a_list_of_another_form_is_broken(wire: OpenAIAdapter, body: bytes) -> None:
     async with _sending(JSON, body) as url:
         with pytest.raises(ModelFailed) as caught:
-            await wire.models(_target(url), 5)
+            await wire.list_models(_target(url), 5)
     assert caught.value.reason == "broken"
 
 
@@ -1255,7 +1281,7 @@ async def test_a_list_that_does_not_come_times_out(wire: OpenAIAdapter) -> None:
 
     async with _listening(handle) as url:
         with pytest.raises(ModelFailed) as caught:
-            await wire.models(_target(url), 0.1)
+            await wire.list_models(_target(url), 0.1)
     assert caught.value.reason == "timeout"
 
 
@@ -1285,7 +1311,7 @@ async def test_an_answer_is_whole_whatever_happens_after_its_last_event(
 
 
 async def test_calls_without_end_are_a_broken_answer(wire: OpenAIAdapter) -> None:
-    calls = [{"index": number, "id": f"c{number}"} for number in range(wires.MOST_CALLS + 1)]
+    calls = [{"index": number, "id": f"c{number}"} for number in range(MAX_TOOL_CALLS + 1)]
     async with _sending(SSE + _delta(tool_calls=calls) + STOP + DONE) as url:
         error, before = await _failure(wire, _target(url))
     assert (error.reason, before) == ("broken", [])

@@ -7,7 +7,7 @@ import pytest
 from app.domain.models import prices
 from app.domain.models.gateway import Models
 from app.domain.models.prices import Price
-from app.domain.models.protocol import Target, estimated_tokens
+from app.domain.models.protocol import Target, estimate_tokens
 from app.domain.models.providers import LOCAL, PROVIDERS, provider_of
 from app.services import Services
 
@@ -215,4 +215,4 @@ def test_bare_names_lead_only_to_providers_of_the_table() -> None:
     ],
 )
 def test_an_estimate_of_tokens_is_on_the_high_side(text: str, least: int) -> None:
-    assert least <= estimated_tokens(text) <= len(text.encode()) + 1
+    assert least <= estimate_tokens(text) <= len(text.encode()) + 1

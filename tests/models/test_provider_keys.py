@@ -528,7 +528,7 @@ async def test_a_good_key_is_a_success(admin: Client, models: ModelServer) -> No
     tried = answer.json()
     assert set(tried) == {"success", "message", "latency_ms", "tested_at"}
     assert tried["success"] is True
-    assert tried["message"] == "The provider took the key and lists 2 models"
+    assert tried["message"] == "The provider accepted the key and lists 2 models"
     assert isinstance(tried["latency_ms"], int)
     assert 0 <= tried["latency_ms"] < 10_000
     assert tried["tested_at"].endswith("Z")

@@ -14,14 +14,14 @@ from app.domain.chat.stream_events import LoopEvent, TextDelta, ToolResult, Tool
 from app.domain.chat.tool_calls import Offers, Round
 from app.domain.chat.toolbox import Toolbox
 from app.domain.models.service import (
-    Ask,
     Message,
+    ModelRequest,
     Models,
     Target,
     Text,
     ToolCall,
-    Used,
-    estimated_tokens,
+    UsedTokens,
+    estimate_tokens,
 )
 
 MAX_ROUNDS: Final = 10
@@ -144,16 +144,16 @@ async def _ask(
     may_call: bool,
 ) -> AsyncGenerator[str, None]:
     """Asks once; yields the text as it comes. Adds calls to `this` and tokens to the budget."""
-    ask = Ask(
+    ask = ModelRequest(
         messages=messages,
         temperature=config.temperature,
         max_tokens=config.max_tokens,
         functions=tuple(offer.function for _, offer in offers.values()),
         may_call=may_call,
         response_format=config.response_format,
-        live=config.live,
+        is_streamed=config.live,
     )
-    used: Used | None = None
+    used: UsedTokens | None = None
     texts: list[str] = []
     budget.requests += 1
     try:
@@ -165,7 +165,7 @@ async def _ask(
                         yield text
                     case ToolCall(_, name, arguments):
                         this.calls.append(tool_calls.new_call(offers, name, arguments))
-                    case Used():
+                    case UsedTokens():
                         used = piece
     finally:
         _add_usage(config.target.model, messages, texts, this, budget, used)
@@ -177,13 +177,13 @@ def _add_usage(
     texts: list[str],
     this: Round,
     budget: TokenBudget,
-    used: Used | None,
+    used: UsedTokens | None,
 ) -> None:
     """An answer that broke off, or came without figures, has used tokens all the same."""
-    prompt_tokens = sum(estimated_tokens(message.content) for message in messages)
-    completion_tokens = estimated_tokens("".join(texts))
+    prompt_tokens = sum(estimate_tokens(message.content) for message in messages)
+    completion_tokens = estimate_tokens("".join(texts))
     if used is None and (texts or this.calls):
-        used = Used(prompt_tokens, completion_tokens)
+        used = UsedTokens(prompt_tokens, completion_tokens)
     if used is not None:
         at_least = (prompt_tokens + completion_tokens) // 2
         budget.add(model, used.prompt_tokens, used.completion_tokens, at_least=at_least)

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from app.domain.chat.tool_calls import render_output
-from app.domain.models.service import Message, Role, ToolCall, most_tokens
+from app.domain.models.service import Message, Role, ToolCall, upper_bound_tokens
 
 MAX_TOKENS = 32_000
 # What a provider adds around each message.
@@ -58,8 +58,8 @@ def trim_history(messages: list[Message], budget: int) -> list[Message]:
 
 
 def _cost(message: Message) -> int:
-    called = sum(most_tokens(call.arguments) for call in message.tool_calls)
-    return _TOKENS_PER_MESSAGE + most_tokens(message.content) + called
+    called = sum(upper_bound_tokens(call.arguments) for call in message.tool_calls)
+    return _TOKENS_PER_MESSAGE + upper_bound_tokens(message.content) + called
 
 
 def merge_neighbours(messages: list[Message]) -> list[Message]:
@@ -87,7 +87,7 @@ def budget_for(window: int, max_tokens: int, *encode_stream: str) -> int:
     """What is left for the past of a model's window, once the rest has its place."""
     # A model whose window is smaller than the longest reply still has to see the question.
     reserve = min(max_tokens, window // 2)
-    needed = sum(_TOKENS_PER_MESSAGE + most_tokens(text) for text in encode_stream)
+    needed = sum(_TOKENS_PER_MESSAGE + upper_bound_tokens(text) for text in encode_stream)
     return min(MAX_TOKENS, max(0, window - reserve - needed))
 
 

@@ -61,17 +61,17 @@ class EmbedKeyController(Controller):
         if key_id is None:
             body = await request.body()
             if not body:
-                raise Invalid.field("id", "is required: say which key")
+                raise Invalid.field("id", "is required: the id of the key")
             key_id = validation.decode(body, _KeyId).id
         await keys.revoke(tx, key_id)
 
 
 class PublicAgentController(Controller):
-    """For web sites: an embed key instead of a sign-in, each route for one agent."""
+    """Routes for web sites, which authenticate with an embed key. Each route is for one agent."""
 
     path = "/api/v1/public/agents/{agent_id:str}"
     tags = ["Embedding"]
-    # Whose key it is was found out before; each handler asks for the agent that it opens.
+    # `service.admit` authenticates the key before the handler; the handler calls `agent_of`.
     opt = {"public": True, "keyed": "only"}
 
     @get("/embed", summary="Get the embed snippet", needs="agents:read", keyed="either")
@@ -131,15 +131,16 @@ class PublicAgentController(Controller):
         agent_id: Id,
         data: JSONBody[PublicChatRequest],
     ) -> Response[bytes]:
-        """The same events as the console's stream. What tools were given and gave stays inside:
-        visitors see their names only.
+        """Sends the same events as the console's stream, but without the arguments and results of
+        tools: visitors see only the tools' names.
         """
         agent = service.agent_of(request, agent_id)
         question = await service.visitor_question(services, agent, data.session_id, data.message)
         events = await chat.stream(services, agent.runtime, question)
         return EventStream(chat.encode_stream(events, is_public=True))
 
-    # By its name the first of this class: litestar answers OPTIONS itself where nobody did before.
+    # The name must sort first in this class: litestar adds its own OPTIONS handler to a path that
+    # has none yet.
     @route(
         ["/chat", "/chat/stream", "/embed"],
         http_method=[HttpMethod.OPTIONS],

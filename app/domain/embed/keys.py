@@ -1,4 +1,4 @@
-"""Embed keys: made, listed, revoked. Only their hashes are kept."""
+"""Creates, lists and revokes embed keys. Only their hashes are stored."""
 
 import hashlib
 import secrets
@@ -15,11 +15,11 @@ from app.security.principal import EMBED_PREFIX
 from db.models import EmbedKey
 from db.session import Tx
 
-_SHOWN_CHARS = 12
+_PREFIX_CHARS = 12
 
 
 def hash_key(api_key: str) -> str:
-    """A key is random through and through; a plain hash hides it well enough."""
+    """Needs no salt and no slow hash, because the key is random."""
     return hashlib.sha256(api_key.encode()).hexdigest()
 
 
@@ -31,9 +31,9 @@ async def create(tx: Tx, data: CreateEmbedKey) -> CreatedEmbedKey:
         tenant_id=agent.tenant_id,
         agent_id=agent.id,
         name=data.name,
-        key_prefix=api_key[:_SHOWN_CHARS],
+        key_prefix=api_key[:_PREFIX_CHARS],
         key_hash=hash_key(api_key),
-        allowed_domains=_normalize(data.allowed_domains),
+        allowed_domains=_normalize_domains(data.allowed_domains),
     )
     session = await tx.session()
     session.add(key)
@@ -51,7 +51,7 @@ async def create(tx: Tx, data: CreateEmbedKey) -> CreatedEmbedKey:
     )
 
 
-def _normalize(entries: list[str]) -> list[str]:
+def _normalize_domains(entries: list[str]) -> list[str]:
     normalized: dict[str, None] = {}
     for index, entry in enumerate(entries):
         try:

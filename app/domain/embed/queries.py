@@ -1,4 +1,4 @@
-"""The embed keys' SQL."""
+"""SQL of embed keys."""
 
 from sqlalchemy import select
 
@@ -21,7 +21,7 @@ WHERE tenant_id = $1 AND id = $2
 
 
 async def allows_any(tx: Tx, agent_id: str, entries: list[str]) -> bool:
-    """True when some key of the agent may be used from an origin that matches the entries."""
+    """True when a key of the agent has one of the entries, or no entries at all."""
     return bool(await (await tx.raw()).fetchval(_ALLOWS_ANY, agent_id, entries))
 
 

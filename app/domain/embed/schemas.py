@@ -94,7 +94,7 @@ class PublicChatRequest(msgspec.Struct, kw_only=True):
             min_length=1,
             max_length=128,
             pattern=ONE_LINE,
-            description="Made by you, hard to guess; the same one goes on with its conversation",
+            description="Chosen by you and hard to guess; the same id continues its conversation",
         ),
     ]
     message: Annotated[str, Meta(min_length=1, max_length=32_000, pattern=NOT_BLANK)]

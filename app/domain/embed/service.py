@@ -1,4 +1,4 @@
-"""Who calls with an embed key, and from where: one check for every endpoint that takes one."""
+"""Authenticates embed keys and checks their origins, for every endpoint that accepts a key."""
 
 import base64
 import hashlib
@@ -18,12 +18,14 @@ from app.http.dependencies import HttpRequest, services_of
 from app.kit.errors import Unauthorized
 from app.services import Services
 
-_USUAL_HEADERS = ("authorization", "content-type", "x-api-key")
-_HEADERS = re.compile(r"[A-Za-z0-9_-]+( *, *[A-Za-z0-9_-]+){0,63}\Z")
+_DEFAULT_HEADERS = ("authorization", "content-type", "x-api-key")
+_HEADER_LIST = re.compile(r"[A-Za-z0-9_-]+( *, *[A-Za-z0-9_-]+){0,63}\Z")
 
 
 async def admit(request: HttpRequest) -> None:
-    """Before the handler, even before its body is read: whose key it is, and from where."""
+    """Authenticates the request's embed key, checks its origin and charges its cost. Runs before
+    the body is read.
+    """
     services, key = services_of(request), embed_key_of(request) or ""
     async with services.db.tx(None, autocommit=True) as tx:
         agent = await agents.find_by_embed_key(tx, services.keyring, keys.hash_key(key))
@@ -41,25 +43,27 @@ async def admit(request: HttpRequest) -> None:
     if origin is not None:
         cors.open_to(request.scope["state"], request.scope["path"], origin)
     units = COSTS[request.route_handler.opt.get("cost", "read")]
-    charged = ("embed", agent.runtime.tenant_id, agent.plan, units)
-    await tenants.charge_visitors(request, *charged, "This agent is asked too often")
+    charge = ("embed", agent.runtime.tenant_id, agent.plan, units)
+    await tenants.charge_visitors(request, *charge, "This agent receives too many requests")
     request.scope["state"]["embedded_agent"] = agent
     request.scope["state"]["embed_key_id"] = agent.embed_key_id
 
 
 def _origin(request: HttpRequest) -> str | None:
-    """The one Origin header; several together are no origin that could be allowed."""
+    """Returns the Origin header. Several headers are joined, which no entry matches."""
     values = request.headers.getall("origin", [])
     return ", ".join(values) if values else None
 
 
 def has_key(request: HttpRequest) -> bool:
-    """True when the caller was admitted by an embed key."""
+    """True when the request was authenticated with an embed key."""
     return "embedded_agent" in request.scope["state"]
 
 
 def agent_of(request: HttpRequest, agent_id: str | None) -> EmbeddedAgent:
-    """The published agent of the request's key, if that is the one it names."""
+    """Returns the agent of the request's key. Raises AgentNotFound when it is not published, or
+    when `agent_id` is another agent.
+    """
     agent: EmbeddedAgent = request.scope["state"]["embedded_agent"]
     own_id = agent.runtime.agent_id
     if agent_id not in {None, own_id} or agent.runtime.status != "published":
@@ -70,7 +74,7 @@ def agent_of(request: HttpRequest, agent_id: str | None) -> EmbeddedAgent:
 async def visitor_question(
     services: Services, agent: EmbeddedAgent, session_id: str, text: str
 ) -> Question:
-    """A visitor's next turn. A session is one conversation of its key."""
+    """Returns a visitor's next turn. Each session of a key is one conversation."""
     await mark_used(services, agent)
     return Question(
         speaker=Speaker(embed_key_id=agent.embed_key_id, session_id=session_id),
@@ -81,38 +85,40 @@ async def visitor_question(
 
 
 async def mark_used(services: Services, agent: EmbeddedAgent) -> None:
-    """Writes when the key was last used, at most once a minute."""
+    """Stores when the key was last used, at most once a minute."""
     if agent.is_use_stale:
         async with services.db.tx(agent.runtime.tenant_id, autocommit=True) as tx:
             await queries.mark_used(tx, agent.runtime.tenant_id, agent.embed_key_id)
 
 
 async def preflight_headers(request: HttpRequest, agent_id: str) -> dict[str, str]:
-    """A browser asks before it sends the key, so any key of the agent counts."""
+    """Raises OriginNotAllowed unless a key of the agent allows the origin: a browser does not send
+    the key in its preflight request.
+    """
     origin = _origin(request)
     async with services_of(request).db.tx(None, autocommit=True) as tx:
-        is_allowed = await queries.allows_any(tx, agent_id, list(origins.matching(origin)))
+        is_allowed = await queries.allows_any(tx, agent_id, list(origins.matching_entries(origin)))
     if not origin or not is_allowed:
         raise OriginNotAllowed("No embed key of this agent may be used from here")
     return open_preflight_headers(request)
 
 
 def open_preflight_headers(request: HttpRequest) -> dict[str, str]:
-    """Lets the site of a preflight send its request; whether it is answered is decided then."""
+    """Allows the preflight of any origin; `admit` checks the origin of the request itself."""
     origin = _origin(request)
     if origin:
         request.scope["state"]["allowed_origin"] = origin
-    requested = request.headers.get("access-control-request-headers", "").lower()
-    names = re.split(" *, *", requested) if _HEADERS.match(requested) else []
+    header = request.headers.get("access-control-request-headers", "").lower()
+    names = re.split(" *, *", header) if _HEADER_LIST.match(header) else []
     return {
         "access-control-allow-methods": "GET, POST",
-        # No cookie authenticates anybody here, so that a site may send any header.
-        "access-control-allow-headers": ", ".join(dict.fromkeys([*_USUAL_HEADERS, *names])),
+        # These routes accept no cookies, so a site may send any header.
+        "access-control-allow-headers": ", ".join(dict.fromkeys([*_DEFAULT_HEADERS, *names])),
         "access-control-max-age": "600",
     }
 
 
 def _conversation_id(embed_key_id: str, session_id: str) -> str:
-    """The same session id under another key is another conversation."""
+    """Derives the id from key and session, so that keys do not share conversations."""
     digest = hashlib.sha256(f"{embed_key_id}\0{session_id}".encode()).digest()
     return f"cnv_{base64.b32hexencode(digest).decode().lower()[:26]}"

@@ -7,7 +7,7 @@ from app.security.permissions import DEVELOPERS, Permission
 from app.services import Services
 
 
-def _models(services: Services) -> tuple[Models]:
+def _create_models(services: Services) -> tuple[Models]:
     guard, has_local = services.egress.guard, services.settings.local_model
     return (Models(guard, services.redis, has_local=has_local),)
 
@@ -19,5 +19,5 @@ AREA: Final = Area(
         Permission("models:read", "See usable models", DEVELOPERS),
         Permission("models:write", "Manage the keys of model providers"),
     ),
-    shared=_models,
+    shared=_create_models,
 )

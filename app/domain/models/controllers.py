@@ -15,12 +15,12 @@ from app.http.dependencies import Id, Principal, Services, Tx
 
 class ModelController(Controller):
     path = "/api/v1/models"
-    tags = ["Models"]  # litestar's own type
+    tags = ["Models"]
 
     @get(summary="List usable models", needs="models:read")
     async def list_models(self, services: Services, principal: Principal) -> ModelList:
-        """What `primary_model` of an agent can be right now: the local model while it runs, and
-        the models of each provider that this tenant has a key of.
+        """The values that `primary_model` of an agent can have now: the local model while it runs,
+        and the models of each provider for which this tenant has a key.
         """
         async with services.db.tx(principal.home, autocommit=True) as tx:
             targets = await keys.list_default_targets(tx, services.keyring, principal.home)
@@ -39,8 +39,8 @@ class ProviderKeyController(Controller):
     async def create_key(
         self, tx: Tx, services: Services, principal: Principal, data: JSONBody[CreateProviderKey]
     ) -> ProviderKeyView:
-        """The key is sealed at once and never shown again; `key_hint` has its last characters. It
-        only lets this instance call the provider; it opens nothing here.
+        """The key is encrypted at once and never shown again; `key_hint` has its last characters.
+        This instance uses it only to call the provider; it grants no access to this API.
         """
         guard = services.egress.guard
         return await keys.create(tx, services.keyring, guard, principal.home, data)
@@ -58,7 +58,7 @@ class ProviderKeyController(Controller):
         cost="execute",
     )
     async def test_key(self, services: Services, principal: Principal, key_id: Id) -> KeyTest:
-        """Asks the provider for real. A key that fails is `success: false`, not an error."""
+        """Sends the provider a real request. A key that fails is `success: false`, not an error."""
         async with services.db.tx(principal.scope, autocommit=True) as tx:
             target = await keys.target_of(tx, services.keyring, key_id)
         return await keys.test(services.get(Models), target)

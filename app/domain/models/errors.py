@@ -3,8 +3,8 @@ from typing import Any, Literal
 from app.kit.errors import Conflict, NotFound, ProviderError
 
 Reason = Literal["timeout", "rate_limited", "unreachable", "unavailable", "refused", "broken"]
-# What may pass when the model is asked again a little later. A time-out is not among them: an
-# answer that came too late is paid for all the same.
+# Failures that a retry may resolve. A timeout is not one of them, because the provider charges for
+# an answer that arrives too late.
 TRANSIENT: frozenset[Reason] = frozenset({"rate_limited", "unreachable", "unavailable", "broken"})
 
 
@@ -17,7 +17,7 @@ class ModelNotConfigured(Conflict):
 
 
 class ModelFailed(ProviderError):
-    """The provider did not give a whole answer; `reason` says in which way."""
+    """The provider did not return a complete answer; `reason` is the kind of failure."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The one door to models: finds the way to each, and asks again where nothing was lost by it."""
+"""Sends requests to models: selects the adapter, and retries while no part was passed on."""
 
 import asyncio
 import re
@@ -12,7 +12,7 @@ from app.domain.models import prices
 from app.domain.models.errors import TRANSIENT, ModelFailed, ModelNotConfigured
 from app.domain.models.litellm_adapter import LiteLLMAdapter
 from app.domain.models.openai_adapter import OpenAIAdapter
-from app.domain.models.protocol import Adapter, Ask, Embeddings, Piece, Target
+from app.domain.models.protocol import Adapter, AnswerPart, Embeddings, ModelRequest, Target
 from app.domain.models.providers import LOCAL, PROVIDERS
 from app.kit import heartbeat, logs, metrics
 from app.kit.egress import Egress, Guard
@@ -22,65 +22,71 @@ log = logs.get("models")
 
 LOCAL_MODEL = "local/smollm2"
 LOCAL_WINDOW = 4096
-_ABSENT_SECONDS = 0.5
 RETRY_SECONDS = (0.5, 2.0)
-_LONGEST_WAIT_SECONDS = 10.0
+_MAX_RETRY_SECONDS = 10.0
+# How long the local model's address is cached; shorter while there is none.
 _ADDRESS_SECONDS = 5.0
-_FORGET_SECONDS = 120.0
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,199}\Z")
+_NO_ADDRESS_SECONDS = 0.5
+# How long an address stays valid without a heartbeat.
+_EXPIRY_SECONDS = 120.0
+_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,199}\Z")
 
 
 class Models:
-    """Opens no connection before the first question."""
+    """The gateway to all models. Opens no connection before the first request."""
 
     def __init__(self, guard: Guard, redis: Redis, *, has_local: bool) -> None:
         self._has_local = has_local
-        # Many streams at once to one provider are the normal case here.
-        self._wire = OpenAIAdapter(Egress(guard, limit=2000, per_host=1000))
-        # The local model is the operator's own, at an address that no tenant chose.
+        # Many concurrent streams to one provider are the normal case.
+        self._openai = OpenAIAdapter(Egress(guard, limit=2000, per_host=1000))
+        # The operator runs the local model, so no tenant chooses its address.
         loopback = Guard(("127.0.0.0/8", "::1", "localhost"))
         self._local = OpenAIAdapter(Egress(loopback, limit=0, per_host=0))
-        self._others = LiteLLMAdapter()
+        self._litellm = LiteLLMAdapter()
         self._redis = redis
         self._address: str | None = None
-        self._address_at = -_ADDRESS_SECONDS
-        self._heard_at = -_FORGET_SECONDS
+        self._address_read_at = -_ADDRESS_SECONDS
+        self._last_beat_at = -_EXPIRY_SECONDS
 
-    async def answer(self, target: Target, ask: Ask) -> AsyncGenerator[Piece, None]:
-        """The pieces of one answer. Asks again only while nothing of it has been passed on."""
+    async def answer(
+        self, target: Target, request: ModelRequest
+    ) -> AsyncGenerator[AnswerPart, None]:
+        """Yields the parts of one answer. Retries only while no part was passed on."""
         provider = target.provider if target.provider in PROVIDERS else "other"
-        adapter, target = await self._way_to(target)
+        adapter, target = await self._resolve(target)
         delays = iter(RETRY_SECONDS)
-        passed_on = False
+        has_parts = False
         while True:
             started, outcome = time.perf_counter(), "interrupted"
             try:
-                async with aclosing(adapter.answer(target, ask)) as pieces:
-                    async for piece in pieces:
-                        passed_on = True
-                        yield piece
+                async with aclosing(adapter.answer(target, request)) as parts:
+                    async for part in parts:
+                        has_parts = True
+                        yield part
             except ModelFailed as error:
                 outcome = error.reason
-                wait = None if passed_on else _patience(error, next(delays, None))
-                if wait is None:
+                delay = None if has_parts else _retry_delay(error, next(delays, None))
+                if delay is None:
                     raise
             else:
                 outcome = "answered"
                 return
             finally:
-                spent = time.perf_counter() - started
-                metrics.MODEL_SECONDS.labels(provider, outcome).observe(spent)
-            log.info("asking the model again", model=target.model, reason=outcome)
-            await asyncio.sleep(wait)
+                seconds = time.perf_counter() - started
+                metrics.MODEL_SECONDS.labels(provider, outcome).observe(seconds)
+            log.info("retrying the model", model=target.model, reason=outcome)
+            await asyncio.sleep(delay)
 
     async def check(self, target: Target) -> None:
-        """Refuse a model that cannot be asked, before anything is begun for it."""
-        await self._way_to(target)
+        """Raises when the model cannot be used now."""
+        await self._resolve(target)
 
     def check_key(self, target: Target) -> None:
-        """The same for work that can wait: only what will not pass by itself is refused."""
+        """Raises when the model cannot be used until its configuration changes. A local model that
+        is still starting is accepted.
+        """
         if target.provider != LOCAL:
-            self._remote(target)
+            self._resolve_remote(target)
         elif target.model != LOCAL_MODEL or not self._has_local:
             raise ModelNotConfigured(
                 f"{target.model} is not served here; choose a model of GET /api/v1/models"
@@ -88,42 +94,43 @@ class Models:
 
     async def is_ready(self, target: Target) -> bool:
         try:
-            await self._way_to(target)
+            await self._resolve(target)
         except (ModelNotConfigured, Unavailable):
             return False
         return True
 
     async def embed(self, target: Target, texts: list[str]) -> Embeddings:
-        adapter, target = await self._way_to(target)
+        adapter, target = await self._resolve(target)
         return await adapter.embed(target, texts)
 
-    async def listed(self, target: Target, seconds: float = 5.0) -> list[str]:
-        """The models that an endpoint of OpenAI's kind lists itself."""
+    async def list_models(self, target: Target, seconds: float = 5.0) -> list[str]:
+        """Returns the models that an OpenAI-compatible endpoint lists itself."""
         if target.base_url is None:
             target = Target(
                 target.model, target.provider, target.api_key, PROVIDERS[target.provider].base_url
             )
-        listed = await self._wire.models(target, seconds)
-        return [name for name in listed if _NAME.match(name) and ".." not in name]
+        names = await self._openai.list_models(target, seconds)
+        return [name for name in names if _is_model_name(name)]
 
     async def window_of(self, target: Target) -> int:
         return LOCAL_WINDOW if target.provider == LOCAL else await prices.window_of(target.model)
 
     async def close(self) -> None:
-        for adapter in (self._wire, self._local, self._others):
+        for adapter in (self._openai, self._local, self._litellm):
             await adapter.close()
 
-    async def _way_to(self, target: Target) -> tuple[Adapter, Target]:
+    async def _resolve(self, target: Target) -> tuple[Adapter, Target]:
+        """Returns the adapter for the model, and the target with the provider's address."""
         self.check_key(target)
         if target.provider != LOCAL:
-            return self._remote(target)
+            return self._resolve_remote(target)
         address = await self.local_address()
         if address is None:
             raise Unavailable(f"{target.model} is still starting; `parley up` runs it", 3)
         return self._local, Target(target.model, "", base_url=address)
 
-    def _remote(self, target: Target) -> tuple[Adapter, Target]:
-        if not _NAME.match(target.model) or ".." in target.model:
+    def _resolve_remote(self, target: Target) -> tuple[Adapter, Target]:
+        if not _is_model_name(target.model):
             raise ModelNotConfigured(f"{target.model[:100]!r} is not the name of a model")
         if not target.api_key:
             raise ModelNotConfigured(
@@ -131,36 +138,41 @@ class Models:
                 "add one with POST /api/v1/api-keys"
             )
         if target.base_url is not None:
-            return self._wire, target
-        known = PROVIDERS.get(target.provider)
-        if known is None:
+            return self._openai, target
+        provider = PROVIDERS.get(target.provider)
+        if provider is None:
             raise ModelNotConfigured(f"The provider {target.provider} needs a key with a base_url")
-        if known.base_url is not None:
-            return self._wire, Target(target.model, target.provider, target.api_key, known.base_url)
-        return self._others, target
+        if provider.base_url is not None:
+            key, url = target.api_key, provider.base_url
+            return self._openai, Target(target.model, target.provider, key, url)
+        return self._litellm, target
 
     async def local_address(self) -> str | None:
-        """Where the local model says that it is; asked anew every few seconds."""
+        """Returns the address in the local model's heartbeat; reads it again every few seconds."""
         if not self._has_local:
             return None
         now = time.monotonic()
-        patience = _ADDRESS_SECONDS if self._address else _ABSENT_SECONDS
-        if now - self._address_at >= patience:
+        cache_seconds = _ADDRESS_SECONDS if self._address else _NO_ADDRESS_SECONDS
+        if now - self._address_read_at >= cache_seconds:
             beats = [beat for beat in await heartbeat.read(self._redis) if beat.part == "model"]
-            here = heartbeat.own_name().partition(":")[0]
-            beats.sort(key=lambda beat: not beat.name.startswith(f"{here}:"))
-            self._address_at = now
+            host = heartbeat.own_name().partition(":")[0]
+            beats.sort(key=lambda beat: not beat.name.startswith(f"{host}:"))
+            self._address_read_at = now
             if beats:
-                self._address, self._heard_at = beats[0].address, now
-            elif now - self._heard_at > _FORGET_SECONDS:
-                # Until then it is Redis that forgot, rather than the model that left.
+                self._address, self._last_beat_at = beats[0].address, now
+            elif now - self._last_beat_at > _EXPIRY_SECONDS:
+                # A shorter gap means that Redis lost the heartbeat, not that the model stopped.
                 self._address = None
         return self._address
 
 
-def _patience(error: ModelFailed, delay: float | None) -> float | None:
-    """How long to wait before asking again; None when that makes no sense."""
-    if delay is None or error.reason not in TRANSIENT:
+def _is_model_name(name: str) -> bool:
+    return bool(_MODEL_NAME.match(name)) and ".." not in name
+
+
+def _retry_delay(error: ModelFailed, default: float | None) -> float | None:
+    """Returns the seconds to wait before a retry; None when the request is not retried."""
+    if default is None or error.reason not in TRANSIENT:
         return None
-    wait = delay if error.retry_after is None else error.retry_after
-    return wait if wait <= _LONGEST_WAIT_SECONDS else None
+    delay = default if error.retry_after is None else error.retry_after
+    return delay if delay <= _MAX_RETRY_SECONDS else None

@@ -1,4 +1,4 @@
-"""The tenants' keys of model providers: sealed, shown by their last characters only."""
+"""Tenants' keys of model providers: stored encrypted, shown only by their last characters."""
 
 import time
 
@@ -7,7 +7,7 @@ from app.domain.models import prices, queries
 from app.domain.models.errors import ModelFailed, ProviderKeyNotFound
 from app.domain.models.events import ProviderKeyCreated, ProviderKeyDeleted
 from app.domain.models.gateway import Models
-from app.domain.models.protocol import Ask, Message, Target
+from app.domain.models.protocol import Message, ModelRequest, Target
 from app.domain.models.providers import LOCAL, PROVIDERS
 from app.domain.models.schemas import CreateProviderKey, KeyTest, ProviderKeyView
 from app.kit import clock
@@ -62,8 +62,8 @@ def _validate_base_url(guard: Guard, data: CreateProviderKey) -> str | None:
         raise Invalid.field("provider", "local models need no key")
     if data.base_url is None:
         if data.provider not in PROVIDERS:
-            known = ", ".join(PROVIDERS)
-            raise Invalid.field("provider", f"must be one of {known}, or come with a base_url")
+            names = ", ".join(PROVIDERS)
+            raise Invalid.field("provider", f"must be one of {names}, or come with a base_url")
         return None
     problem = guard.problem_with(data.base_url)
     if problem is not None:
@@ -79,7 +79,7 @@ async def list_all(tx: Tx) -> list[ProviderKeyView]:
 
 
 async def delete(tx: Tx, key_id: str) -> None:
-    """After the default is deleted, the newest of the others is the default."""
+    """Deletes a key. When it was the default, the provider's newest key becomes the default."""
     key = await queries.find(tx, key_id)
     if key is not None:
         await queries.lock_defaults(tx, key.tenant_id)
@@ -99,7 +99,7 @@ async def delete(tx: Tx, key_id: str) -> None:
 
 
 async def target_of(tx: Tx, keyring: Keyring, key_id: str) -> Target:
-    """What is needed to use this very key, default or not."""
+    """Returns a target with this key, whether it is the provider's default or not."""
     key = await queries.find(tx, key_id)
     if key is None:
         raise ProviderKeyNotFound(f"There is no provider key {key_id[:64]}")
@@ -111,34 +111,35 @@ async def list_default_targets(tx: Tx, keyring: Keyring, tenant_id: str) -> list
 
 
 def _target(keyring: Keyring, key: ProviderKey) -> Target:
-    opened = keyring.open(key.api_key, seal_context(key.tenant_id, key.id)).decode()
-    return Target(key.provider, key.provider, opened, key.base_url)
+    api_key = keyring.open(key.api_key, seal_context(key.tenant_id, key.id)).decode()
+    return Target(key.provider, key.provider, api_key, key.base_url)
 
 
 async def test(models: Models, target: Target) -> KeyTest:
-    """Ask the provider for something that costs next to nothing."""
+    """Sends the provider a request that costs almost nothing."""
     started = time.perf_counter()
     try:
-        message, success = await _try(models, target), True
+        message, success = await _send_test_request(models, target), True
     except ModelFailed as error:
         message, success = error.message, False
-    took = round((time.perf_counter() - started) * 1000)
-    return KeyTest(success, message, took, clock.now())
+    latency_ms = round((time.perf_counter() - started) * 1000)
+    return KeyTest(success, message, latency_ms, clock.now())
 
 
-async def _try(models: Models, target: Target) -> str:
-    known = PROVIDERS.get(target.provider)
-    if target.base_url is not None or (known is not None and known.base_url is not None):
-        count = len(await models.listed(target))
-        return f"The provider took the key and lists {count} models"
+async def _send_test_request(models: Models, target: Target) -> str:
+    """Lists the provider's models, or has its cheapest model answer with one token."""
+    provider = PROVIDERS.get(target.provider)
+    if target.base_url is not None or (provider is not None and provider.base_url is not None):
+        count = len(await models.list_models(target))
+        return f"The provider accepted the key and lists {count} models"
     names = prices.models_of(await prices.table(), target.provider)
     if not names:
         raise ModelFailed(target.provider, "refused", "no model of this provider is known")
     cheapest = Target(names[0], target.provider, target.api_key)
-    ask = Ask(messages=[Message("user", "Hi")], max_tokens=1, live=False)
-    async for _ in models.answer(cheapest, ask):
+    request = ModelRequest(messages=[Message("user", "Hi")], max_tokens=1, is_streamed=False)
+    async for _ in models.answer(cheapest, request):
         pass
-    return f"The provider took the key: {cheapest.model} answered"
+    return f"The provider accepted the key: {cheapest.model} answered"
 
 
 def _view(key: ProviderKey) -> ProviderKeyView:

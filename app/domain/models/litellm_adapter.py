@@ -1,8 +1,8 @@
-"""Every provider that does not speak OpenAI's wire format, through litellm.
+"""Calls the providers that do not speak OpenAI's wire format, through litellm.
 
-litellm takes seconds and 165 MiB to import, so it is imported when the first of its models is
-asked, in a thread. Each question names the key that the tenant gave and the address of its
-provider: otherwise litellm would take both from the environment of this process.
+The import of litellm takes seconds and 165 MiB, so it happens in a thread at the first request.
+Each request passes the tenant's key and the provider's address: otherwise litellm would take both
+from the environment of this process.
 """
 
 import asyncio
@@ -16,48 +16,57 @@ from typing import Any, Final, Self
 import msgspec
 
 from app.domain.models.errors import ModelFailed, Reason
-from app.domain.models.openai_adapter import (
-    IDLE_SECONDS,
-    MOST_CALLS,
-    CallParts,
-    asked,
-    reason_of,
-    seconds_of,
-    too_many_calls,
-    without_key,
+from app.domain.models.openai_adapter import IDLE_SECONDS
+from app.domain.models.openai_completions import ToolCallBuilder
+from app.domain.models.openai_requests import common_fields
+from app.domain.models.protocol import (
+    AnswerPart,
+    Embeddings,
+    ModelRequest,
+    Target,
+    Text,
+    UsedTokens,
 )
-from app.domain.models.protocol import Ask, Embeddings, Piece, Target, Text, Used
+from app.domain.models.provider_failures import (
+    MAX_TOOL_CALLS,
+    answer_incomplete,
+    embeddings_missing,
+    mask_key,
+    parse_retry_after,
+    reason_of,
+    too_many_calls,
+)
 from app.kit.texts import storable
 
 
-class Hosted(msgspec.Struct, frozen=True):
-    """How litellm calls a provider, and where its questions go."""
+class LiteLLMProvider(msgspec.Struct, frozen=True):
+    """litellm's name of a provider, and the provider's addresses."""
 
     name: str
-    chat: str
-    embed: str | None = None
-    # Where litellm does not understand the provider's streams, the answer is asked for as a whole.
-    streams: bool = True
-    # What the provider does not understand is left out.
+    chat_url: str
+    embed_url: str | None = None
+    # False when litellm cannot read the provider's streams: then the answer is requested whole.
+    can_stream: bool = True
+    # `drop_params` leaves out parameters that the provider does not support.
     options: dict[str, Any] = msgspec.field(default_factory=lambda: {"drop_params": True})
 
 
-HOSTED: Final = {
-    "anthropic": Hosted("anthropic", "https://api.anthropic.com"),
-    "gemini": Hosted(
+LITELLM_PROVIDERS: Final = {
+    "anthropic": LiteLLMProvider("anthropic", "https://api.anthropic.com"),
+    "gemini": LiteLLMProvider(
         "gemini",
         "https://generativelanguage.googleapis.com/v1beta",
         "https://generativelanguage.googleapis.com/v1beta",
     ),
-    "cohere": Hosted(
+    "cohere": LiteLLMProvider(
         "cohere",
         "https://api.cohere.com/v2/chat",
         "https://api.cohere.com/v2/embed",
-        streams=False,
+        can_stream=False,
     ),
-    # By its other name litellm knows only some of the models. With `drop_params` it would ask
-    # again after a 422, and leave out that it shall ask only once.
-    "ai21": Hosted(
+    # As "ai21", litellm knows only some of the models. With `drop_params` it would drop
+    # `max_retries` and repeat a request after a 422.
+    "ai21": LiteLLMProvider(
         "ai21_chat",
         "https://api.ai21.com/studio/v1",
         options={
@@ -65,10 +74,10 @@ HOSTED: Final = {
             "allowed_openai_params": ["max_retries"],
         },
     ),
-    "replicate": Hosted("replicate", "https://api.replicate.com/v1"),
+    "replicate": LiteLLMProvider("replicate", "https://api.replicate.com/v1"),
 }
 
-# By the names of the exceptions of httpx and of litellm; the first that is found counts.
+# By the names of exceptions of httpx and litellm; the first match counts.
 _REASONS: dict[str, Reason] = {
     "TimeoutError": "timeout",
     "TimeoutException": "timeout",
@@ -82,8 +91,8 @@ _REASONS: dict[str, Reason] = {
     "InternalServerError": "unavailable",
     "BadGatewayError": "unavailable",
 }
-_MOST_CAUSES = 20
-_OF_LIBRARY = re.compile(
+_MAX_CAUSES = 20
+_LIBRARY_TEXT = re.compile(
     r"(litellm\.)?\w+(Error|Exception)( - |: )|\. Handle with `litellm.*", re.DOTALL
 )
 
@@ -93,56 +102,60 @@ class LiteLLMAdapter:
         self._library: Any = None
         self._importing: asyncio.Task[Any] | None = None
 
-    async def answer(self, target: Target, ask: Ask) -> AsyncGenerator[Piece, None]:
-        hosted = HOSTED[target.provider]
-        if not hosted.streams:
-            ask = msgspec.structs.replace(ask, live=False)
+    async def answer(
+        self, target: Target, request: ModelRequest
+    ) -> AsyncGenerator[AnswerPart, None]:
+        provider = LITELLM_PROVIDERS[target.provider]
+        if not provider.can_stream:
+            request = msgspec.structs.replace(request, is_streamed=False)
+        is_streamed = request.is_streamed
         library = await self._litellm()
-        request = {**_common(target, hosted.chat), **asked(ask)}
-        request |= {"temperature": ask.temperature, "max_tokens": ask.max_tokens}
-        calls: dict[int, CallParts] = {}
-        used: list[Used] = []
+        arguments = {**_common_arguments(target, provider.chat_url), **common_fields(request)}
+        arguments |= {"temperature": request.temperature, "max_tokens": request.max_tokens}
+        calls: dict[int, ToolCallBuilder] = {}
+        used: list[UsedTokens] = []
         answer: Any = None
-        lines: _Lines | None = None
+        lines: _WatchedLines | None = None
         try:
             async with asyncio.timeout(IDLE_SECONDS):
-                answer = await library.acompletion(**request)
-                lines = await _read_along(answer) if ask.live and hosted.name == "gemini" else None
-            async for chunk in _chunks(answer, live=ask.live):
-                used += _used(chunk)
+                answer = await library.acompletion(**arguments)
+                if is_streamed and provider.name == "gemini":
+                    lines = await _watch_lines(answer)
+            async for chunk in _chunks(answer, is_streamed=is_streamed):
+                used += _used_tokens(chunk)
                 for text in _texts(target, chunk, calls):
                     yield text
         except ModelFailed:
             raise
         except Exception as error:
-            raise _failure(target, error, begun=answer is not None) from error
+            raise _failure(target, error, has_answer=answer is not None) from error
         finally:
             await _close(answer)
-        if ask.live:
+        if is_streamed:
             _check_end(target, answer, lines)
-        # litellm counts what was used itself, even where the answer has broken off.
-        for count in used:
-            yield count
+        # Only after the check: litellm reports its own count even for an incomplete answer.
+        for tokens in used:
+            yield tokens
         for index, call in sorted(calls.items()):
-            yield call.whole(index)
+            yield call.build(index)
 
     async def embed(self, target: Target, texts: list[str]) -> Embeddings:
-        address = HOSTED[target.provider].embed
-        if address is None:
+        url = LITELLM_PROVIDERS[target.provider].embed_url
+        if url is None:
             message = f"{target.model}: the provider {target.provider} has no embeddings"
             raise ModelFailed(target.model, "refused", message)
         library = await self._litellm()
         try:
             async with asyncio.timeout(IDLE_SECONDS):
-                answer = await library.aembedding(**_common(target, address), input=texts)
-            # In the order of the texts; litellm gives each of Gemini's the index 0.
+                answer = await library.aembedding(**_common_arguments(target, url), input=texts)
+            # In the order of the texts: litellm gives every embedding of Gemini the index 0.
             vectors = [list(map(float, item["embedding"])) for item in answer.data]
-            used = int(getattr(answer.usage, "prompt_tokens", 0) or 0)
+            prompt_tokens = int(getattr(answer.usage, "prompt_tokens", 0) or 0)
         except Exception as error:
-            raise _failure(target, error, begun=False) from error
+            raise _failure(target, error, has_answer=False) from error
         if len(vectors) != len(texts):
-            raise ModelFailed(target.model, "broken", f"{target.model} left out embeddings")
-        return Embeddings(vectors, Used.reported(used, 0).prompt_tokens)
+            raise embeddings_missing(target)
+        return Embeddings(vectors, UsedTokens.from_provider(prompt_tokens, 0).prompt_tokens)
 
     async def close(self) -> None:
         if self._importing is not None:
@@ -151,59 +164,61 @@ class LiteLLMAdapter:
     async def _litellm(self) -> Any:
         if self._library is None:
             if self._importing is None or self._importing.done():
-                self._importing = asyncio.create_task(asyncio.to_thread(_import))
+                self._importing = asyncio.create_task(asyncio.to_thread(_import_litellm))
             self._library = await asyncio.shield(self._importing)
         return self._library
 
 
-def _import() -> Any:
-    # Otherwise the import asks the network for newer prices, and waits for it.
+def _import_litellm() -> Any:
+    # Otherwise the import downloads newer prices, and blocks until it has them.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     library: Any = import_module("litellm")
     library.telemetry = False
     library.suppress_debug_info = True
-    # Its other transport takes a connection that broke for an answer that ended.
+    # litellm's aiohttp transport treats a broken connection as the end of the answer.
     library.disable_aiohttp_transport = True
     return library
 
 
-def _common(target: Target, address: str) -> dict[str, Any]:
-    hosted = HOSTED[target.provider]
+def _common_arguments(target: Target, url: str) -> dict[str, Any]:
+    provider = LITELLM_PROVIDERS[target.provider]
     return {
-        "model": f"{hosted.name}/{target.name_at_provider}",
+        "model": f"{provider.name}/{target.name_at_provider}",
         "api_key": target.api_key,
-        "api_base": address,
+        "api_base": url,
         "timeout": IDLE_SECONDS,
         "num_retries": 0,
         "max_retries": 0,
-        **hosted.options,
+        **provider.options,
     }
 
 
-class _Candidate(msgspec.Struct):
-    finish: str | None = msgspec.field(default=None, name="finishReason")
+class _GeminiCandidate(msgspec.Struct):
+    finish_reason: str | None = msgspec.field(default=None, name="finishReason")
 
 
-class _Error(msgspec.Struct):
+class _GeminiError(msgspec.Struct):
     code: int = 500
     message: str = ""
 
 
-class _Event(msgspec.Struct):
-    candidates: list[_Candidate] = []
-    blocked: Any = msgspec.field(default=None, name="promptFeedback")
-    error: _Error | None = None
+class _GeminiEvent(msgspec.Struct):
+    candidates: list[_GeminiCandidate] = []
+    prompt_feedback: Any = msgspec.field(default=None, name="promptFeedback")
+    error: _GeminiError | None = None
 
 
-_event = msgspec.json.Decoder(_Event)
+_event_decoder = msgspec.json.Decoder(_GeminiEvent)
 
 
-class _Lines:
-    """The lines of a stream of Gemini, read along: litellm tells neither its end nor its errors."""
+class _WatchedLines:
+    """Passes on the lines of a Gemini stream and notes its end and its error, which litellm does
+    not report.
+    """
 
     def __init__(self, lines: Any) -> None:
-        self.finished = False
-        self.error: _Error | None = None
+        self.is_finished = False
+        self.error: _GeminiError | None = None
         self._lines = lines
 
     def __aiter__(self) -> Self:
@@ -212,9 +227,9 @@ class _Lines:
     async def __anext__(self) -> str:
         line = str(await anext(self._lines))
         with suppress(msgspec.DecodeError):
-            event = _event.decode(line.removeprefix("data:"))
-            candidates = event.candidates
-            self.finished |= bool(event.blocked) or any(one.finish for one in candidates)
+            event = _event_decoder.decode(line.removeprefix("data:"))
+            has_reason = any(candidate.finish_reason for candidate in event.candidates)
+            self.is_finished |= bool(event.prompt_feedback) or has_reason
             self.error = event.error or self.error
         return line
 
@@ -222,26 +237,26 @@ class _Lines:
         await self._lines.aclose()
 
 
-async def _read_along(answer: Any) -> _Lines:
+async def _watch_lines(answer: Any) -> _WatchedLines:
     stream = await answer.fetch_stream()
-    stream.streaming_response = lines = _Lines(stream.streaming_response)
+    stream.streaming_response = lines = _WatchedLines(stream.streaming_response)
     return lines
 
 
-def _check_end(target: Target, answer: Any, lines: _Lines | None) -> None:
+def _check_end(target: Target, answer: Any, lines: _WatchedLines | None) -> None:
     if lines is not None and lines.error is not None:
-        words = without_key(target, f"{target.model}: {lines.error.message}")
-        raise ModelFailed(target.model, reason_of(lines.error.code), words)
-    if not (answer.received_finish_reason if lines is None else lines.finished):
-        raise ModelFailed(target.model, "broken", f"{target.model} broke off its answer")
+        message = mask_key(target, f"{target.model}: {lines.error.message}")
+        raise ModelFailed(target.model, reason_of(lines.error.code), message)
+    if not (answer.received_finish_reason if lines is None else lines.is_finished):
+        raise answer_incomplete(target)
 
 
-async def _chunks(answer: Any, *, live: bool) -> AsyncGenerator[Any, None]:
-    if not live:
+async def _chunks(answer: Any, *, is_streamed: bool) -> AsyncGenerator[Any, None]:
+    if not is_streamed:
         yield answer
         return
     while True:
-        # Not each of the providers' clients is told the time-out.
+        # litellm does not pass the timeout to every provider's client.
         async with asyncio.timeout(IDLE_SECONDS):
             try:
                 chunk = await anext(answer)
@@ -251,19 +266,20 @@ async def _chunks(answer: Any, *, live: bool) -> AsyncGenerator[Any, None]:
 
 
 async def _close(answer: Any) -> None:
-    """The library leaves the connection of an unfinished stream open."""
+    """Closes the connection of an unfinished stream, which litellm leaves open."""
     inner = getattr(answer, "completion_stream", None)
     lines = getattr(inner, "streaming_response", None)
     for stream in (answer, inner, lines, getattr(inner, "response", None)):
         close = getattr(stream, "aclose", None) or getattr(stream, "close", None)
         if close is not None:
             with suppress(Exception):
-                ended = close()
-                if asyncio.iscoroutine(ended):
-                    await ended
+                closing = close()
+                if asyncio.iscoroutine(closing):
+                    await closing
 
 
-def _texts(target: Target, answer: Any, calls: dict[int, CallParts]) -> list[Text]:
+def _texts(target: Target, answer: Any, calls: dict[int, ToolCallBuilder]) -> list[Text]:
+    """Returns the texts of a chunk and adds its tool calls to `calls`."""
     texts: list[Text] = []
     for choice in list(answer.choices)[:1]:
         content = getattr(choice, "delta", None) or getattr(choice, "message", None)
@@ -272,8 +288,8 @@ def _texts(target: Target, answer: Any, calls: dict[int, CallParts]) -> list[Tex
             texts.append(Text(storable(str(text))))
         for position, delta in enumerate(getattr(content, "tool_calls", None) or ()):
             index = getattr(delta, "index", None)
-            call = calls.setdefault(position if index is None else index, CallParts())
-            if len(calls) > MOST_CALLS:
+            call = calls.setdefault(position if index is None else index, ToolCallBuilder())
+            if len(calls) > MAX_TOOL_CALLS:
                 raise too_many_calls(target)
             call.id = delta.id or call.id
             call.name = delta.function.name or call.name
@@ -281,47 +297,50 @@ def _texts(target: Target, answer: Any, calls: dict[int, CallParts]) -> list[Tex
     return texts
 
 
-def _used(answer: Any) -> list[Used]:
+def _used_tokens(answer: Any) -> list[UsedTokens]:
     usage = getattr(answer, "usage", None)
     if usage is None:
         return []
-    return [Used.reported(int(usage.prompt_tokens or 0), int(usage.completion_tokens or 0))]
+    prompt_tokens, completion_tokens = usage.prompt_tokens or 0, usage.completion_tokens or 0
+    return [UsedTokens.from_provider(int(prompt_tokens), int(completion_tokens))]
 
 
-def _failure(target: Target, error: Exception, *, begun: bool) -> ModelFailed:
-    """What went wrong at the bottom of it: litellm's own exceptions often tell something else."""
+def _failure(target: Target, error: Exception, *, has_answer: bool) -> ModelFailed:
+    """Reports the root cause, because litellm's own exceptions often misstate it."""
     causes = list(_causes(error))
-    refusal = next((it.response for it in causes if type(it).__name__ == "HTTPStatusError"), None)
-    if refusal is not None:
+    responses = (cause.response for cause in causes if type(cause).__name__ == "HTTPStatusError")
+    response = next(responses, None)
+    if response is not None:
         return ModelFailed(
             target.model,
-            reason_of(refusal.status_code),
-            without_key(target, f"{target.model}: {_words(error, refusal)}"),
-            status=refusal.status_code,
-            retry_after=seconds_of(refusal.headers.get("retry-after")),
+            reason_of(response.status_code),
+            mask_key(target, f"{target.model}: {_provider_message(error, response)}"),
+            status=response.status_code,
+            retry_after=parse_retry_after(response.headers.get("retry-after")),
         )
-    names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
-    otherwise: Reason = "broken" if begun else "refused"
-    reason = next((reason for name, reason in _REASONS.items() if name in names), otherwise)
-    words = _words(error) if reason != "timeout" else f"no answer within {IDLE_SECONDS:g} s"
-    return ModelFailed(target.model, reason, without_key(target, f"{target.model}: {words}"))
+    names = {base.__name__ for cause in causes for base in type(cause).__mro__}
+    default: Reason = "broken" if has_answer else "refused"
+    reason = next((reason for name, reason in _REASONS.items() if name in names), default)
+    is_timeout = reason == "timeout"
+    message = f"no answer within {IDLE_SECONDS:g} s" if is_timeout else _provider_message(error)
+    return ModelFailed(target.model, reason, mask_key(target, f"{target.model}: {message}"))
 
 
 def _causes(error: BaseException | None) -> Iterator[Any]:
-    for _ in range(_MOST_CAUSES):
-        # Another model's failure, if this one is asked because of it.
+    for _ in range(_MAX_CAUSES):
+        # A ModelFailed here belongs to an earlier model, of which this one is the fallback.
         if error is None or isinstance(error, ModelFailed):
             return
         yield error
         error = error.__cause__ or error.__context__
 
 
-def _words(error: Exception, refusal: Any = None) -> str:
-    """The provider's own words where they can be found, or litellm's without its own names."""
+def _provider_message(error: Exception, response: Any = None) -> str:
+    """Returns the message of the provider's error body, or else litellm's without its prefix."""
     with suppress(Exception):
-        told = refusal.json()
-        inner = told.get("error", told)
-        return str(inner.get("message") or inner["detail"])
-    inmost = getattr(error, "original_exception", None) or error
-    words = str(getattr(inmost, "message", "") or inmost).split("\n")[0]
-    return _OF_LIBRARY.sub("", words)
+        body = response.json()
+        content = body.get("error", body)
+        return str(content.get("message") or content["detail"])
+    original = getattr(error, "original_exception", None) or error
+    message = str(getattr(original, "message", "") or original).split("\n")[0]
+    return _LIBRARY_TEXT.sub("", message)

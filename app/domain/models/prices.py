@@ -1,4 +1,4 @@
-"""What models cost and how much they read: litellm's own table, read without importing litellm."""
+"""Prices and context windows of models, from litellm's data file; litellm is not imported."""
 
 import asyncio
 from functools import cache
@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 _FILE = "model_prices_and_context_window_backup.json"
-_UNKNOWN_WINDOW = 16_384
+_DEFAULT_WINDOW = 16_384
 
 
 class Price(msgspec.Struct):
@@ -33,25 +33,25 @@ def _read() -> Table:
         try:
             table[name] = msgspec.json.decode(entry, type=Price, strict=False)
         except msgspec.ValidationError:
-            # The first entry documents the others in words.
+            # The first entry is documentation and has texts instead of numbers.
             continue
     return table
 
 
 async def table() -> Table:
-    """Off the event loop the first time: it is a megabyte of JSON."""
+    """Reads the file in a thread the first time, because it is a megabyte of JSON."""
     if _read.cache_info().currsize:
         return _read()
     return await asyncio.to_thread(_read)
 
 
 def find(prices: Table, model: str) -> Price | None:
-    """By full name, as `provider/model`, or without its provider."""
+    """Finds a model by its full name `provider/model`, or else by the name without provider."""
     return prices.get(model) or prices.get(model.partition("/")[2])
 
 
 async def cost_usd(model: str, prompt_tokens: int, completion_tokens: int) -> float:
-    """0 where nobody charges, or where the price is not known."""
+    """Returns 0 for a model that is free or whose price is unknown."""
     price = find(await table(), model)
     if price is None:
         return 0.0
@@ -60,21 +60,21 @@ async def cost_usd(model: str, prompt_tokens: int, completion_tokens: int) -> fl
 
 
 async def window_of(model: str) -> int:
-    """How many tokens the model reads; a careful guess where it is not known."""
+    """Returns the size of the context window in tokens; a low default when it is unknown."""
     price = find(await table(), model)
     if price is None or not price.max_input_tokens:
-        return _UNKNOWN_WINDOW
+        return _DEFAULT_WINDOW
     return int(price.max_input_tokens)
 
 
 def models_of(prices: Table, provider: str) -> list[str]:
-    """The chat models of a provider by their full names, the cheapest first."""
-    found = {
+    """Returns the full names of a provider's chat models, the cheapest first."""
+    chat_prices = {
         name if name.startswith(f"{provider}/") else f"{provider}/{name}": price
         for name, price in prices.items()
         if price.mode == "chat"
         and price.litellm_provider in {provider, f"{provider}_chat"}
-        # What has neither a window nor a price is no model.
+        # Entries with neither a window nor a price are not models.
         and (price.max_input_tokens or price.input_cost_per_token)
     }
-    return sorted(found, key=lambda name: (found[name].input_cost_per_token, name))
+    return sorted(chat_prices, key=lambda name: (chat_prices[name].input_cost_per_token, name))

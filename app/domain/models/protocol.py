@@ -1,7 +1,7 @@
-"""What the product asks of a language model, whoever serves it.
+"""The provider-independent interface of a language model.
 
-A model is asked once and answers with a stream of pieces: text as it comes, whole tool calls, and
-at the end what it used. Everything else (retries, keys, addresses) is hidden behind `Models`.
+One request yields a stream of answer parts: text as it arrives, complete tool calls, and the used
+tokens at the end. `Models` hides retries, keys and addresses.
 """
 
 import re
@@ -11,11 +11,11 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 Role = Literal["system", "user", "assistant", "tool"]
-_MOST_TOKENS = 10_000_000
+_MAX_REPORTED_TOKENS = 10_000_000
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """`arguments` is the model's own JSON text; nobody has checked it."""
+    """A call as the model wrote it: `arguments` is JSON text that is not validated."""
 
     id: str
     name: str
@@ -30,7 +30,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Function(msgspec.Struct, frozen=True):
-    """A tool as the model sees it."""
+    """The description of a tool that is sent to the model."""
 
     name: str
     description: str
@@ -38,7 +38,7 @@ class Function(msgspec.Struct, frozen=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Which model, by its full name, and how to reach it. Holds a secret: never log it."""
+    """A model's full name with the provider's key and URL. Contains a secret: never log it."""
 
     model: str
     provider: str
@@ -54,34 +54,34 @@ class Target(msgspec.Struct, frozen=True):
         return f"Target({self.model!r})"
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     messages: list[Message]
     temperature: float = 0.7
     max_tokens: int = 2048
     functions: tuple[Function, ...] = ()
-    # False where the history has calls, but there may be no more of them.
+    # False when the history contains calls, but the model must not make new ones.
     may_call: bool = True
     response_format: dict[str, Any] | None = None
-    # Whether somebody reads along; otherwise one whole answer is cheaper.
-    live: bool = True
+    # False when no client reads the stream: a whole answer costs less to process.
+    is_streamed: bool = True
 
 
 class Text(msgspec.Struct, frozen=True):
     text: str
 
 
-class Used(msgspec.Struct, frozen=True):
+class UsedTokens(msgspec.Struct, frozen=True):
     prompt_tokens: int
     completion_tokens: int
 
     @classmethod
-    def reported(cls, prompt_tokens: int, completion_tokens: int) -> "Used":
-        """What a provider says, within reason: whatever stands there is added up and stored."""
-        bounded = (min(max(0, count), _MOST_TOKENS) for count in (prompt_tokens, completion_tokens))
-        return cls(*bounded)
+    def from_provider(cls, prompt_tokens: int, completion_tokens: int) -> "UsedTokens":
+        """Limits a provider's counts to a plausible range, because they are summed and stored."""
+        counts = (prompt_tokens, completion_tokens)
+        return cls(*(min(max(0, count), _MAX_REPORTED_TOKENS) for count in counts))
 
 
-Piece = Text | ToolCall | Used
+AnswerPart = Text | ToolCall | UsedTokens
 
 
 class Embeddings(msgspec.Struct, frozen=True):
@@ -90,28 +90,29 @@ class Embeddings(msgspec.Struct, frozen=True):
 
 
 class Adapter(Protocol):
-    """One way to reach models."""
+    """Calls models through one wire format or library."""
 
-    def answer(self, target: Target, ask: Ask) -> AsyncGenerator[Piece, None]: ...
+    def answer(self, target: Target, request: ModelRequest) -> AsyncGenerator[AnswerPart, None]: ...
 
     async def embed(self, target: Target, texts: list[str]) -> Embeddings: ...
 
     async def close(self) -> None: ...
 
 
-_LONE_SPACE = re.compile(rb" (?![A-Za-z])")
-_WORDS = bytes(code for code in range(128) if chr(code).isalpha() or chr(code) == " ")
+_SPACE_BEFORE_NON_LETTER = re.compile(rb" (?![A-Za-z])")
+_LETTERS_AND_SPACE = bytes(code for code in range(128) if chr(code).isalpha() or chr(code) == " ")
 
 
-def most_tokens(text: str) -> int:
-    """How many tokens a text has at the most, for what must fit: every digit, sign, byte beyond
-    ASCII and space before one of them may be one.
+def upper_bound_tokens(text: str) -> int:
+    """Returns an upper bound of the text's tokens: each digit, sign, non-ASCII byte, and space
+    before one of these counts as one token.
     """
     raw = text.encode()
-    others = len(raw.translate(None, _WORDS)) + len(_LONE_SPACE.findall(raw))
-    return (len(raw) - others) * 2 // 7 + others + 1
+    non_letters = len(raw.translate(None, _LETTERS_AND_SPACE))
+    single_tokens = non_letters + len(_SPACE_BEFORE_NON_LETTER.findall(raw))
+    return (len(raw) - single_tokens) * 2 // 7 + single_tokens + 1
 
 
-def estimated_tokens(text: str) -> int:
-    """About how many tokens a text has; on the high side for plain English."""
+def estimate_tokens(text: str) -> int:
+    """Estimates the text's tokens; slightly too high for plain English."""
     return len(text.encode()) * 2 // 7 + 1

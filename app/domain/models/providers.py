@@ -1,7 +1,7 @@
-"""The providers whose models can be used, as a table, and whose a model is by its name.
+"""The table of model providers, and the provider that a model's name implies.
 
-A provider that is not in the table can be used, too: any name with a `base_url` that speaks
-OpenAI's wire format.
+A tenant can also use a provider outside the table: any name, with the `base_url` of an
+OpenAI-compatible endpoint.
 """
 
 import re
@@ -13,7 +13,7 @@ LOCAL: Final = "local"
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """`base_url` where it speaks OpenAI's wire format; the others are reached through litellm."""
+    """A provider with a `base_url` speaks OpenAI's wire format; litellm calls the others."""
 
     name: str
     title: str
@@ -45,8 +45,8 @@ PROVIDERS: Final = {
     )
 }
 
-# Models that people write without their provider.
-_BARE = (
+# Prefixes of model names that are used without a provider.
+_PREFIXES = (
     (re.compile(r"(gpt|chatgpt|o\d|text-embedding|davinci)"), "openai"),
     (re.compile(r"claude"), "anthropic"),
     (re.compile(r"gemini"), "gemini"),
@@ -60,8 +60,8 @@ _BARE = (
 
 
 def provider_of(model: str) -> str:
-    """`openai/gpt-4o` and plain `gpt-4o` are OpenAI's; a name that tells nothing, too."""
+    """Returns the provider in `provider/model`, or of a known prefix; `openai` otherwise."""
     provider, slash, _ = model.partition("/")
     if slash:
         return provider.lower()
-    return next((name for pattern, name in _BARE if pattern.match(model.lower())), "openai")
+    return next((name for pattern, name in _PREFIXES if pattern.match(model.lower())), "openai")

@@ -1,4 +1,4 @@
-"""The provider keys' SQL."""
+"""SQL of provider keys."""
 
 from sqlalchemy import func, select, update
 
@@ -10,7 +10,7 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('provider_keys:' || $1, 0
 
 
 async def lock_defaults(tx: Tx, tenant_id: str) -> None:
-    """Requests decide one after the other which key is the default."""
+    """Serializes the tenant's requests that change which key is the default."""
     await fast.execute(tx, tenant_id, _LOCK)
 
 
@@ -58,7 +58,9 @@ async def find(tx: Tx, key_id: str, *, for_update: bool = False) -> ProviderKey 
 
 
 async def lock_newest(tx: Tx, tenant_id: str, provider: str) -> ProviderKey | None:
-    """Locks the provider's keys: deleting a tenant does not take the lock of this module."""
+    """Returns the provider's newest key. Locks its rows, because the deletion of a tenant does not
+    take the lock of `lock_defaults`.
+    """
     statement = (
         select(ProviderKey)
         .where(ProviderKey.tenant_id == tenant_id, ProviderKey.provider == provider)

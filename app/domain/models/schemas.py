@@ -69,7 +69,7 @@ class ProviderKeyList(msgspec.Struct):
 class KeyTest(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "success": True,
-        "message": "The provider took the key and lists 63 models",
+        "message": "The provider accepted the key and lists 63 models",
         "latency_ms": 212,
         "tested_at": "2026-01-01T12:00:00Z",
     }

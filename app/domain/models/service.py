@@ -1,4 +1,4 @@
-"""Which models can be used, and what other areas use of models."""
+"""Lists usable models, and exports the names that other areas import."""
 
 import asyncio
 
@@ -8,37 +8,37 @@ from app.domain.models.gateway import LOCAL_MODEL, LOCAL_WINDOW, Models
 from app.domain.models.keys import seal_context as key_seal_context
 from app.domain.models.prices import cost_usd
 from app.domain.models.protocol import (
-    Ask,
     Function,
     Message,
+    ModelRequest,
     Role,
     Target,
     Text,
     ToolCall,
-    Used,
-    estimated_tokens,
-    most_tokens,
+    UsedTokens,
+    estimate_tokens,
+    upper_bound_tokens,
 )
 from app.domain.models.providers import LOCAL, provider_of
 from app.domain.models.schemas import ModelView
 from app.kit import logs
 
 __all__ = [
-    "Ask",
     "Function",
     "Message",
+    "ModelRequest",
     "Models",
     "Role",
     "Target",
     "Text",
     "ToolCall",
-    "Used",
+    "UsedTokens",
     "cost_usd",
-    "estimated_tokens",
+    "estimate_tokens",
     "key_seal_context",
     "list_usable",
-    "most_tokens",
     "provider_of",
+    "upper_bound_tokens",
 ]
 
 log = logs.get("models")
@@ -48,25 +48,29 @@ _LIST_SECONDS = 3.0
 
 
 async def list_usable(models: Models, targets: list[Target]) -> list[ModelView]:
-    """The local model while it runs, and those of each provider that the tenant has a key of."""
+    """Returns the local model while it runs, and the models of each target's provider."""
     table = await prices.table()
-    found = []
+    views = []
     if await models.local_address() is not None:
-        found.append(ModelView(LOCAL_MODEL, LOCAL, LOCAL_WINDOW, 0.0, 0.0))
-    for names in await asyncio.gather(*(_names(models, table, target) for target in targets)):
-        found += [_view(table, name) for name in names]
-    return found
+        views.append(ModelView(LOCAL_MODEL, LOCAL, LOCAL_WINDOW, 0.0, 0.0))
+    names_by_target = await asyncio.gather(
+        *(_list_names(models, table, target) for target in targets)
+    )
+    for names in names_by_target:
+        views += [_view(table, name) for name in names]
+    return views
 
 
-async def _names(models: Models, table: prices.Table, target: Target) -> list[str]:
+async def _list_names(models: Models, table: prices.Table, target: Target) -> list[str]:
+    """Returns no names when the provider's own list cannot be read."""
     if target.base_url is None:
         return sorted(prices.models_of(table, target.provider))
     try:
-        listed = await models.listed(target, _LIST_SECONDS)
+        names = await models.list_models(target, _LIST_SECONDS)
     except ModelFailed as error:
         log.info("models not listed", provider=target.provider, reason=str(error)[:200])
         return []
-    return sorted({f"{target.provider}/{name}" for name in listed})
+    return sorted({f"{target.provider}/{name}" for name in names})
 
 
 def _view(table: prices.Table, name: str) -> ModelView:

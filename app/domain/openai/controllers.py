@@ -14,11 +14,11 @@ from app.http.sse import EventStream
 
 
 class OpenAiController(Controller):
-    """With a sign-in or an embed key as the client's `api_key`."""
+    """OpenAI-compatible routes. The client's `api_key` is an access token or an embed key."""
 
     path = "/v1"
     tags = ["OpenAI-compatible"]
-    # Who calls was found out before, by either; each handler asks what it opens.
+    # The token or key is authenticated before the handler; the handler authorizes the agent.
     opt = {"public": True, "keyed": "either"}
 
     @post(
@@ -36,7 +36,7 @@ class OpenAiController(Controller):
         """`model` is an agent's id. Point a stock OpenAI client here by its base URL
         (`…/v1`), with an access token or an embed key as its API key; `stream` works, too.
         """
-        agent, speaker = await _caller(services, request, data.model)
+        agent, speaker = await _load_agent_and_speaker(services, request, data.model)
         question = service.to_question(speaker, data)
         if not data.stream:
             reply = await chat.answer(services, agent, question)
@@ -48,7 +48,7 @@ class OpenAiController(Controller):
 
     @get("/models", summary="List agents as models", needs="agents:read", errors=(404,))
     async def list_models(self, services: Services, request: HttpRequest) -> ModelCards:
-        """The agents that can be chatted with; with an embed key, its own alone."""
+        """The agents that can be chatted with; with an embed key, only its own agent."""
         if embed.has_key(request):
             runtime = embed.agent_of(request, None).runtime
             return ModelCards("list", [ModelCard(runtime.agent_id, "model", 0, runtime.name)])
@@ -61,7 +61,8 @@ class OpenAiController(Controller):
         ]
         return ModelCards("list", cards)
 
-    # By its name the first of this class: litestar answers OPTIONS itself where nobody did before.
+    # The name must sort first in this class: litestar adds its own OPTIONS handler to a path that
+    # has none yet.
     @route(
         ["/chat/completions", "/models"],
         http_method=[HttpMethod.OPTIONS],
@@ -70,11 +71,11 @@ class OpenAiController(Controller):
         keyed=None,
     )
     async def answer_preflight(self, request: HttpRequest) -> Response[None]:
-        """Which site may use which agent is told by the request itself, when it names one."""
+        """Allows every site here; the request itself names the agent, and its key the sites."""
         return Response(None, status_code=204, headers=embed.open_preflight_headers(request))
 
 
-async def _caller(
+async def _load_agent_and_speaker(
     services: Services, request: HttpRequest, agent_id: str
 ) -> tuple[AgentRuntime, Speaker]:
     if embed.has_key(request):

@@ -1,4 +1,4 @@
-"""Agents in OpenAI's wire format: a stock client talks to one by its base URL and an agent's id."""
+"""Converts between chat turns and OpenAI's wire format: an agent's id is the model's name."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -27,10 +27,10 @@ _TEXT_TYPES = {"text", "input_text", "output_text", "refusal"}
 
 
 def to_question(speaker: Speaker, data: CompletionRequest) -> Question:
-    """The client sends its history along, so that every request is a conversation of its own."""
-    messages = _messages(data.messages, is_trusted=not speaker.is_visitor)
+    """Returns a question with the client's history, so that each request is a conversation."""
+    messages = _convert_messages(data.messages, is_trusted=not speaker.is_visitor)
     if data.messages[-1].role != "user" or not messages[-1].content.strip():
-        raise Invalid.field("messages", "must end with what the user says")
+        raise Invalid.field("messages", "must end with a message of the user")
     if speaker.is_visitor and sum(len(item.content) for item in messages) > _MAX_VISITOR_CHARS:
         raise Invalid.field("messages", f"may have {_MAX_VISITOR_CHARS} characters together")
     return Question(
@@ -44,15 +44,15 @@ def to_question(speaker: Speaker, data: CompletionRequest) -> Question:
     )
 
 
-def _messages(messages: list[CompletionMessage], *, is_trusted: bool) -> list[Message]:
-    """A visitor's system messages count as the user's; calls of tools are left out."""
+def _convert_messages(messages: list[CompletionMessage], *, is_trusted: bool) -> list[Message]:
+    """Leaves out tool calls. System messages become user messages unless the caller is trusted."""
     converted = []
     for index, message in enumerate(messages):
         if message.role in {"tool", "function"}:
             continue
-        text = _text(message.content, index)
+        text = _join_text(message.content, index)
         if message.role == "assistant" and not text:
-            # It only called tools, which are left out.
+            # The message contains only tool calls.
             continue
         if message.role in {"system", "developer"}:
             converted.append(Message("system" if is_trusted else "user", text))
@@ -61,7 +61,7 @@ def _messages(messages: list[CompletionMessage], *, is_trusted: bool) -> list[Me
     return converted
 
 
-def _text(content: str | list[Part] | None, index: int) -> str:
+def _join_text(content: str | list[Part] | None, index: int) -> str:
     if isinstance(content, list):
         if any(part.type not in _TEXT_TYPES for part in content):
             raise Invalid.field(f"messages.{index}.content", "may hold text only")
@@ -83,8 +83,8 @@ def to_completion(agent_id: str, reply: ChatReply) -> Completion:
     )
 
 
-class _Chunks:
-    """The chunks of one completion."""
+class _ChunkEncoder:
+    """Encodes the chunks of one streamed completion."""
 
     def __init__(self, agent_id: str) -> None:
         self._agent_id = agent_id
@@ -104,14 +104,14 @@ class _Chunks:
         }
         return self.chunk([choice])
 
-    def chunk(self, choices: list[dict[str, Any]], **more: Any) -> bytes:
+    def chunk(self, choices: list[dict[str, Any]], **fields: Any) -> bytes:
         body = {
             "id": self._id,
             "object": "chat.completion.chunk",
             "created": self._created,
             "model": self._agent_id,
             "choices": choices,
-            **more,
+            **fields,
         }
         return b"data: %s\n\n" % _encode(body)
 
@@ -119,18 +119,18 @@ class _Chunks:
 async def encode_chunks(
     agent_id: str, events: AsyncGenerator[StreamEvent, None], *, with_usage: bool
 ) -> AsyncGenerator[bytes, None]:
-    chunks = _Chunks(agent_id)
+    encoder = _ChunkEncoder(agent_id)
     try:
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, chat.TurnStarted):
-                    yield chunks.start(event.message_id)
+                    yield encoder.start(event.message_id)
                 elif isinstance(event, chat.TextDelta):
-                    yield chunks.choice({"content": event.delta})
+                    yield encoder.choice({"content": event.delta})
                 elif isinstance(event, chat.TurnFinished):
-                    yield chunks.choice({}, "stop")
+                    yield encoder.choice({}, "stop")
                     if with_usage:
-                        yield chunks.chunk([], usage=event.reply.usage)
+                        yield encoder.chunk([], usage=event.reply.usage)
         yield _DONE
     except Exception as error:  # noqa: BLE001  # becomes the stream's last event
         yield b"data: %s\n\n" % _encode({"error": chat.error_body(error)})
