@@ -1,4 +1,4 @@
-"""What models cost, how much they read, and whose a model is by its name."""
+"""Prices and context windows of models, and the provider that a name implies."""
 
 import asyncio
 
@@ -54,7 +54,7 @@ async def test_a_model_costs_the_same_by_both_of_its_names() -> None:
 
 
 @pytest.mark.parametrize("name", ["scripted/never-heard-of", "local/smollm2", "", "sample_spec"])
-async def test_what_is_not_known_costs_nothing(name: str) -> None:
+async def test_an_unknown_model_costs_nothing(name: str) -> None:
     assert await prices.cost_usd(name, 1_000_000, 1_000_000) == 0.0
 
 
@@ -73,14 +73,14 @@ async def test_a_window_is_the_table_s_or_a_careful_guess() -> None:
     assert await prices.window_of("scripted/never-heard-of") == 16_384
 
 
-async def test_the_table_is_read_once_even_when_many_ask() -> None:
+async def test_concurrent_callers_read_the_table_once() -> None:
     first, *others = await asyncio.gather(*(prices.table() for _ in range(5)))
     assert len(first) > 1000
     assert all(len(other) == len(first) for other in others)
     assert await prices.table() is await prices.table()
 
 
-async def test_no_price_and_no_window_is_below_nothing() -> None:
+async def test_no_price_and_no_window_is_negative() -> None:
     for name, price in (await prices.table()).items():
         assert price.input_cost_per_token >= 0, name
         assert price.output_cost_per_token >= 0, name
@@ -107,7 +107,7 @@ def test_a_provider_s_chat_part_belongs_to_it() -> None:
     assert prices.models_of(TABLE, "cohere") == ["cohere/command-x"]
 
 
-def test_a_provider_that_nobody_knows_has_no_models() -> None:
+def test_an_unknown_provider_has_no_models() -> None:
     assert prices.models_of(TABLE, "nobody") == []
 
 
@@ -117,20 +117,18 @@ async def test_every_provider_of_the_table_has_models(provider: str) -> None:
 
 
 @pytest.mark.parametrize("provider", sorted(PROVIDERS))
-async def test_what_is_listed_of_a_provider_can_be_asked_for(
-    provider: str, services: Services
-) -> None:
+async def test_every_listed_model_is_ready(provider: str, services: Services) -> None:
     for name in prices.models_of(await prices.table(), provider):
         assert provider_of(name) == provider
         models: Models = services.get(Models)
         assert await models.is_ready(Target(name, provider, "sk-0123456789")), name
 
 
-async def test_what_is_no_model_is_not_listed() -> None:
+async def test_an_entry_that_is_not_a_model_is_not_listed() -> None:
     assert "openai/container" not in prices.models_of(await prices.table(), "openai")
 
 
-# Whose a model is
+# The provider of a model
 
 
 @pytest.mark.parametrize(
@@ -167,7 +165,7 @@ async def test_what_is_no_model_is_not_listed() -> None:
         ("/model", ""),
     ],
 )
-def test_a_model_s_name_says_whose_it_is(model: str, provider: str) -> None:
+def test_a_model_s_name_implies_its_provider(model: str, provider: str) -> None:
     assert provider_of(model) == provider
 
 
@@ -181,7 +179,7 @@ def test_a_model_s_name_says_whose_it_is(model: str, provider: str) -> None:
         pytest.param("OpenAI/gpt-4o", "gpt-4o"),
     ],
 )
-def test_a_provider_knows_its_models_by_the_rest_of_the_name(model: str, name: str) -> None:
+def test_the_name_at_the_provider_has_no_provider_prefix(model: str, name: str) -> None:
     assert Target(model, provider_of(model)).name_at_provider == name
 
 
@@ -201,7 +199,7 @@ def test_bare_names_lead_only_to_providers_of_the_table() -> None:
     assert {provider_of(name) for name in bare} <= set(PROVIDERS)
 
 
-# Counting without asking
+# Estimated tokens
 
 
 @pytest.mark.parametrize(

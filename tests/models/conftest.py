@@ -1,0 +1,81 @@
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from app.domain.models import gateway
+from app.domain.models.gateway import Models
+from app.domain.models.litellm_adapter import LiteLLMAdapter
+from app.domain.models.openai_adapter import OpenAIAdapter
+from app.kit.egress import Egress, Guard
+from app.services import Services
+from tests.model_server import ModelServer
+from tests.models.litellm_providers import Anthropic, Google, move_provider
+
+
+@pytest.fixture
+async def adapter() -> AsyncIterator[OpenAIAdapter]:
+    created = OpenAIAdapter(Egress(Guard(("127.0.0.1",)), limit=0, per_host=0))
+    yield created
+    await created.close()
+
+
+@pytest.fixture
+def _short_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway, "RETRY_SECONDS", (0.01, 0.02))
+
+
+@pytest.fixture
+async def model_gateway(services: Services, _short_retries: None) -> AsyncIterator[Models]:
+    created = Models(Guard(("127.0.0.1",)), services.redis, has_local=False)
+    yield created
+    await created.close()
+
+
+@pytest.fixture(scope="session")
+async def library() -> AsyncIterator[Any]:
+    litellm_module = await LiteLLMAdapter()._litellm()
+    yield litellm_module
+    await litellm_module.close_litellm_async_clients()
+
+
+@pytest.fixture
+def litellm(library: Any) -> LiteLLMAdapter:
+    adapter = LiteLLMAdapter()
+    adapter._library = library
+    return adapter
+
+
+@pytest.fixture
+def ai21(
+    litellm: LiteLLMAdapter, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> LiteLLMAdapter:
+    """The provider behind litellm that speaks OpenAI's wire format."""
+    move_provider(monkeypatch, "ai21", models.url)
+    return litellm
+
+
+@pytest.fixture
+async def anthropic_server() -> AsyncIterator[Anthropic]:
+    server = Anthropic()
+    await server.start()
+    yield server
+    await server.close()
+
+
+@pytest.fixture
+def anthropic(
+    litellm: LiteLLMAdapter, anthropic_server: Anthropic, monkeypatch: pytest.MonkeyPatch
+) -> LiteLLMAdapter:
+    move_provider(monkeypatch, "anthropic", anthropic_server.url)
+    return litellm
+
+
+@pytest.fixture
+async def google_server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Google]:
+    server = Google()
+    await server.start()
+    move_provider(monkeypatch, "gemini", server.url)
+    move_provider(monkeypatch, "cohere", f"{server.url}/v2/chat")
+    yield server
+    await server.close()

@@ -1,0 +1,210 @@
+"""Retries of the gateway to models."""
+
+import asyncio
+import time
+
+import pytest
+
+from app.domain.models import gateway
+from app.domain.models.gateway import Models
+from app.domain.models.protocol import Message, ModelRequest, Target, Text, UsedTokens
+from app.kit.egress import Guard
+from app.services import Services
+from tests.model_server import ModelServer, Reply
+from tests.models.answers import (
+    KEY,
+    STREAMED_REQUEST,
+    read_failure,
+    read_parts,
+    scripted_target,
+)
+from tests.ports import free_port
+
+WHOLE_REQUEST = ModelRequest(messages=[Message("user", "Hello")], is_streamed=False)
+
+BROKEN_REPLY = Reply(raw=b"{nope")
+
+TRANSIENT_REPLIES = [
+    pytest.param(Reply(status=429), id="too many requests"),
+    pytest.param(Reply(status=500), id="500"),
+    pytest.param(Reply(status=502), id="502"),
+    pytest.param(Reply(status=503), id="503"),
+    pytest.param(Reply(drop_after=0), id="dropped"),
+    pytest.param(BROKEN_REPLY, id="not the wire format"),
+]
+
+
+@pytest.mark.parametrize(
+    "model_request", [STREAMED_REQUEST, WHOLE_REQUEST], ids=["stream", "whole"]
+)
+@pytest.mark.parametrize("reply", TRANSIENT_REPLIES)
+async def test_a_transient_failure_is_retried(
+    model_gateway: Models, models: ModelServer, reply: Reply, model_request: ModelRequest
+) -> None:
+    name = "once-more"
+    models.script(name, reply, Reply(texts=["Yes"]))
+    requests_before = len(models.asked(name))
+    assert await read_parts(model_gateway, scripted_target(models, name), model_request) == [
+        Text("Yes"),
+        UsedTokens(11, 7),
+    ]
+    assert len(models.asked(name)) == requests_before + 2
+
+
+async def test_a_retry_repeats_the_same_request(model_gateway: Models, models: ModelServer) -> None:
+    models.script("same", Reply(status=500), Reply(status=500), Reply())
+    await read_parts(model_gateway, scripted_target(models, "same"))
+    first, *others = models.asked("same")
+    assert others == [first, first]
+
+
+@pytest.mark.parametrize("reply", TRANSIENT_REPLIES)
+async def test_a_request_is_sent_three_times_at_most(
+    model_gateway: Models, models: ModelServer, reply: Reply
+) -> None:
+    models.script("three", reply)
+    requests_before = len(models.asked("three"))
+    await read_failure(model_gateway, scripted_target(models, "three"))
+    assert len(models.asked("three")) == requests_before + 3
+
+
+async def test_the_last_failure_is_reported(model_gateway: Models, models: ModelServer) -> None:
+    replies = [Reply(status=500, message=word) for word in ("one", "two", "three")]
+    models.script("last", *replies)
+    error, _ = await read_failure(model_gateway, scripted_target(models, "last"))
+    assert error.message == "scripted/last: three"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
+async def test_a_refusal_is_not_retried(
+    model_gateway: Models, models: ModelServer, status: int
+) -> None:
+    name = f"refused-{status}"
+    models.script(name, Reply(status=status), Reply())
+    error, _ = await read_failure(model_gateway, scripted_target(models, name))
+    assert error.reason == "refused"
+    assert len(models.asked(name)) == 1
+
+
+@pytest.mark.parametrize("status", [408, 504])
+async def test_a_timeout_is_not_retried(
+    model_gateway: Models, models: ModelServer, status: int
+) -> None:
+    """The provider charges for an answer that arrives too late."""
+    name = f"late-{status}"
+    models.script(name, Reply(status=status), Reply())
+    error, _ = await read_failure(model_gateway, scripted_target(models, name))
+    assert error.reason == "timeout"
+    assert len(models.asked(name)) == 1
+
+
+async def test_a_refusal_after_a_transient_failure_ends_the_retries(
+    model_gateway: Models, models: ModelServer
+) -> None:
+    models.script("then", Reply(status=500), Reply(status=401), Reply())
+    error, _ = await read_failure(model_gateway, scripted_target(models, "then"))
+    assert error.reason == "refused"
+    assert len(models.asked("then")) == 2
+
+
+@pytest.mark.usefixtures("_short_retries")
+async def test_an_unreachable_provider_is_retried(services: Services, models: ModelServer) -> None:
+    closed_port, open_port = free_port(), int(models.url.rpartition(":")[2].partition("/")[0])
+    ports: list[int] = []
+
+    async def resolve(_host: str, port: int) -> list[str]:
+        ports.append(port)
+        return ["127.0.0.1"]
+
+    model_gateway = Models(Guard(("models.example.com",), resolve), services.redis, has_local=False)
+    for port in (closed_port, open_port):
+        url = f"http://models.example.com:{port}/v1"
+        target = Target("scripted/late", "scripted", KEY, url)
+        if port == closed_port:
+            error, _ = await read_failure(model_gateway, target)
+            assert error.reason == "unreachable"
+        else:
+            assert await read_parts(model_gateway, target)
+    await model_gateway.close()
+    assert ports == [closed_port, closed_port, closed_port, open_port]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(Reply(texts=["One", "two"], drop_after=1), id="dropped"),
+        pytest.param(Reply(texts=["One", "two"], error_after=1), id="an error"),
+    ],
+)
+async def test_an_answer_with_passed_on_parts_is_not_retried(
+    model_gateway: Models, models: ModelServer, reply: Reply
+) -> None:
+    models.script("amid", reply, Reply(texts=["From the start"]))
+    requests_before = len(models.asked("amid"))
+    _, before = await read_failure(model_gateway, scripted_target(models, "amid"))
+    assert before == [Text("One")]
+    assert len(models.asked("amid")) == requests_before + 1
+
+
+async def test_the_retry_delays_grow(
+    model_gateway: Models, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "RETRY_SECONDS", (0.1, 0.3))
+    models.script("pauses", Reply(status=500))
+    started = time.monotonic()
+    await read_failure(model_gateway, scripted_target(models, "pauses"))
+    assert 0.4 <= time.monotonic() - started < 3
+
+
+async def test_retry_after_sets_the_delay(model_gateway: Models, models: ModelServer) -> None:
+    models.script("own-wait", Reply(status=429, headers={"Retry-After": "0.4"}), Reply())
+    started = time.monotonic()
+    await read_parts(model_gateway, scripted_target(models, "own-wait"))
+    assert 0.4 <= time.monotonic() - started < 3
+    assert len(models.asked("own-wait")) == 2
+
+
+async def test_a_retry_after_of_zero_retries_at_once(
+    model_gateway: Models, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "RETRY_SECONDS", (30.0, 30.0))
+    models.script("no-wait", Reply(status=503, headers={"Retry-After": "0"}), Reply())
+    async with asyncio.timeout(5):
+        await read_parts(model_gateway, scripted_target(models, "no-wait"))
+
+
+@pytest.mark.parametrize("seconds", ["10.1", "60", "inf", "1e400"])
+async def test_a_retry_after_over_ten_seconds_ends_the_retries(
+    model_gateway: Models, models: ModelServer, seconds: str
+) -> None:
+    models.script("long-wait", Reply(status=429, headers={"Retry-After": seconds}), Reply())
+    requests_before = len(models.asked("long-wait"))
+    async with asyncio.timeout(5):
+        error, _ = await read_failure(model_gateway, scripted_target(models, "long-wait"))
+    assert error.reason == "rate_limited"
+    assert len(models.asked("long-wait")) == requests_before + 1
+
+
+async def test_a_retry_after_of_exactly_the_limit_is_waited(
+    model_gateway: Models, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "_MAX_RETRY_SECONDS", 0.3)
+    models.script("longest", Reply(status=429, headers={"Retry-After": "0.3"}), Reply())
+    assert await read_parts(model_gateway, scripted_target(models, "longest"))
+    assert len(models.asked("longest")) == 2
+
+
+async def test_a_cancelled_request_is_not_retried(
+    model_gateway: Models, models: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "RETRY_SECONDS", (9.0, 9.0))
+    models.script("given-up", Reply(status=500), Reply())
+    task = asyncio.create_task(read_parts(model_gateway, scripted_target(models, "given-up")))
+    deadline = time.monotonic() + 5
+    while not models.asked("given-up") or models.open:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.005)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(models.asked("given-up")) == 1

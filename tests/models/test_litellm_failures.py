@@ -1,0 +1,207 @@
+"""Failures of providers that are called through litellm."""
+
+import asyncio
+import time
+
+import pytest
+
+from app.domain.models import litellm_adapter
+from app.domain.models.litellm_adapter import LiteLLMAdapter
+from app.domain.models.protocol import (
+    Text,
+)
+from tests.model_server import ModelServer, Reply
+from tests.models.answers import KEY, STREAMED_AND_WHOLE, calls_of
+from tests.models.litellm_providers import Anthropic, move_provider, request_failure
+from tests.ports import free_port
+
+# litellm emits warnings at import and in use.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@STREAMED_AND_WHOLE
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (400, "refused"),
+        (401, "refused"),
+        (403, "refused"),
+        (404, "refused"),
+        (422, "refused"),
+        (408, "timeout"),
+        (504, "timeout"),
+        (429, "rate_limited"),
+        (500, "unavailable"),
+        (502, "unavailable"),
+        (503, "unavailable"),
+        (529, "unavailable"),
+    ],
+)
+async def test_a_refusal_has_a_reason_and_is_not_retried(
+    ai21: LiteLLMAdapter, models: ModelServer, status: int, reason: str, *, is_streamed: bool
+) -> None:
+    models.script("refusing", Reply(status=status, message="not today"))
+    requests_before = len(models.asked("refusing"))
+    error, before = await request_failure(ai21, "ai21/refusing", is_streamed=is_streamed)
+    assert before == []
+    assert error.reason == reason
+    assert error.details == {
+        "model": "ai21/refusing",
+        "reason": reason,
+        "provider_status": status,
+    }
+    assert error.message.startswith("ai21/refusing: ")
+    assert "not today" in error.message
+    assert len(models.asked("refusing")) == requests_before + 1
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (400, "refused"),
+        (401, "refused"),
+        (403, "refused"),
+        (404, "refused"),
+        (429, "rate_limited"),
+        (500, "unavailable"),
+        (503, "unavailable"),
+        (529, "unavailable"),
+    ],
+)
+async def test_a_refusal_in_another_format_has_a_reason_as_well(
+    anthropic: LiteLLMAdapter, anthropic_server: Anthropic, status: int, reason: str
+) -> None:
+    error, _ = await request_failure(anthropic, f"anthropic/{status}")
+    assert error.reason == reason
+    assert "not today" in error.message
+    assert len(anthropic_server.requests) == 1
+
+
+async def test_retry_after_is_read(anthropic: LiteLLMAdapter) -> None:
+    error, _ = await request_failure(anthropic, "anthropic/429")
+    assert error.retry_after == 7.0
+
+
+@STREAMED_AND_WHOLE
+async def test_a_refusal_that_repeats_the_key_is_masked(
+    ai21: LiteLLMAdapter, models: ModelServer, *, is_streamed: bool
+) -> None:
+    models.script("echo", Reply(status=401, message=f"Wrong key {KEY}, again: {KEY}"))
+    error, _ = await request_failure(ai21, "ai21/echo", is_streamed=is_streamed)
+    assert "Wrong key ***, again: ***" in error.message
+    assert KEY not in error.message
+    assert KEY not in repr(error.details)
+
+
+async def test_a_long_message_is_cut(ai21: LiteLLMAdapter, models: ModelServer) -> None:
+    models.script("wordy", Reply(status=400, message="x" * 100_000))
+    error, _ = await request_failure(ai21, "ai21/wordy")
+    assert len(error.message) <= 500
+
+
+async def test_a_failure_does_not_name_litellm(ai21: LiteLLMAdapter, models: ModelServer) -> None:
+    models.script("name", Reply(status=401))
+    error, _ = await request_failure(ai21, "ai21/name")
+    assert "litellm" not in error.message.lower()
+
+
+@STREAMED_AND_WHOLE
+async def test_a_closed_port_is_unreachable(
+    litellm: LiteLLMAdapter, monkeypatch: pytest.MonkeyPatch, *, is_streamed: bool
+) -> None:
+    move_provider(monkeypatch, "anthropic", f"http://127.0.0.1:{free_port()}")
+    error, _ = await request_failure(litellm, "anthropic/claude", is_streamed=is_streamed)
+    assert error.reason == "unreachable"
+
+
+@STREAMED_AND_WHOLE
+async def test_silence_times_out(
+    ai21: LiteLLMAdapter,
+    models: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_streamed: bool,
+) -> None:
+    monkeypatch.setattr(litellm_adapter, "IDLE_SECONDS", 0.2)
+    hold = asyncio.Event()
+    models.script("silent", Reply(hold=hold))
+    started = time.monotonic()
+    error, _ = await request_failure(ai21, "ai21/silent", is_streamed=is_streamed)
+    hold.set()
+    assert error.reason == "timeout"
+    assert time.monotonic() - started < 5
+
+
+async def test_a_whole_answer_that_does_not_come_to_an_end_is_broken(
+    ai21: LiteLLMAdapter, models: ModelServer
+) -> None:
+    models.script("dropped-whole", Reply(drop_after=0))
+    error, _ = await request_failure(ai21, "ai21/dropped-whole", is_streamed=False)
+    assert error.reason == "broken"
+
+
+@pytest.mark.parametrize("ending", ["end", "drop"])
+@pytest.mark.parametrize("place", [1, 3])
+async def test_a_stream_that_breaks_off_is_broken(
+    anthropic: LiteLLMAdapter, ending: str, place: int
+) -> None:
+    error, before = await request_failure(anthropic, f"anthropic/{ending}-at-{place}")
+    assert error.reason == "broken"
+    assert before == ([Text("Let me")] if place == 3 else [])
+
+
+@pytest.mark.parametrize("after", [0, 1])
+async def test_a_dropped_stream_of_openai_s_kind_is_broken(
+    ai21: LiteLLMAdapter, models: ModelServer, after: int
+) -> None:
+    models.script("dropped", Reply(texts=["one", "two"], drop_after=after))
+    error, before = await request_failure(ai21, "ai21/dropped")
+    assert error.reason == "broken"
+    assert before == [Text("one")][:after]
+
+
+@pytest.mark.parametrize("ending", ["end", "drop", "error"])
+@pytest.mark.usefixtures("google_server")
+async def test_a_stream_of_gemini_that_breaks_off_is_broken(
+    litellm: LiteLLMAdapter, ending: str
+) -> None:
+    error, before = await request_failure(litellm, f"gemini/{ending}")
+    assert error.reason == ("unavailable" if ending == "error" else "broken")
+    assert before == [Text("Let me")]
+
+
+@pytest.mark.parametrize("place", [5, 7])
+async def test_half_a_tool_call_is_not_passed_on(anthropic: LiteLLMAdapter, place: int) -> None:
+    _, before = await request_failure(anthropic, f"anthropic/end-at-{place}")
+    assert calls_of(before) == []
+
+
+@pytest.mark.parametrize("after", [0, 1])
+async def test_an_error_in_a_stream_of_openai_s_kind_ends_it(
+    ai21: LiteLLMAdapter, models: ModelServer, after: int
+) -> None:
+    models.script("amid", Reply(texts=["one", "two"], error_after=after, message="overloaded"))
+    error, before = await request_failure(ai21, "ai21/amid")
+    assert before == [Text("one")][:after]
+    assert "overloaded" in error.message
+
+
+async def test_an_error_in_the_middle_of_a_stream_ends_it(anthropic: LiteLLMAdapter) -> None:
+    error, before = await request_failure(anthropic, "anthropic/error-at-3")
+    assert before == [Text("Let me")]
+    assert "Overloaded" in error.message
+
+
+@pytest.mark.parametrize("place", [1, 3])
+async def test_an_overloaded_provider_is_unavailable(anthropic: LiteLLMAdapter, place: int) -> None:
+    error, _ = await request_failure(anthropic, f"anthropic/error-at-{place}")
+    assert error.reason == "unavailable"
+
+
+@STREAMED_AND_WHOLE
+async def test_a_malformed_answer_is_broken(
+    ai21: LiteLLMAdapter, models: ModelServer, *, is_streamed: bool
+) -> None:
+    models.script("nonsense", Reply(raw=b"{nope"))
+    error, _ = await request_failure(ai21, "ai21/nonsense", is_streamed=is_streamed)
+    assert error.reason == "broken"

@@ -1,0 +1,85 @@
+"""When litellm is imported, and what its import does."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app import settings as configuration
+from tests.stores import Stores
+
+# litellm emits warnings at import and in use.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def _run_script(script: str, **env: str) -> str:
+    process = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr[-2000:]
+    return process.stdout.splitlines()[-1]
+
+
+def test_starting_does_not_import_litellm() -> None:
+    script = "import sys, app.main, app.cli, workers.main\nprint('litellm' in sys.modules)"
+    assert _run_script(script) == "False"
+
+
+_CHAT = """
+import asyncio, os, sys
+from app import settings
+from app.main import create_app
+from tests.model_server import serving
+from tests.talk import talker
+from tests.world import World
+
+async def main():
+    app = create_app(settings.load(os.environ))
+    async with serving() as models:
+        talk = await talker(World(app), models)
+        reply = await talk.say("Hello")
+        listed = (await talk.client.get("/api/v1/models")).json()["data"]
+        print(reply["message"]["content"], len(listed), "litellm" in sys.modules)
+    await app.state.services.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.usefixtures("world")
+def test_chatting_with_an_openai_compatible_model_does_not_import_litellm(stores: Stores) -> None:
+    assert _run_script(_CHAT, **configuration.as_env(stores.settings)) == "Hello there 2 False"
+
+
+_IMPORT = """
+import asyncio, socket
+from app.domain.models.litellm_adapter import LiteLLMAdapter
+
+looked_up = []
+def refuse(*arguments, **_):
+    looked_up.append(arguments[0])
+    raise socket.gaierror("no network")
+socket.getaddrinfo = refuse
+
+async def main():
+    others = LiteLLMAdapter()
+    first, second = await asyncio.gather(others._litellm(), others._litellm())
+    print(first is second, looked_up)
+    await others.close()
+
+asyncio.run(main())
+"""
+
+
+def test_the_import_makes_no_network_request() -> None:
+    assert _run_script(_IMPORT) == "True []"
