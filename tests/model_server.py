@@ -1,6 +1,6 @@
-"""A scripted model in OpenAI's wire format: what it says, calls, breaks and how slowly, in order.
+"""A scripted model in OpenAI's wire format: texts, tool calls, failures and delays.
 
-Each model name has a script, a list of replies; the last one is given again and again.
+Each model name has a script, which is a list of replies; the last reply is repeated.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from tests.peer import Handler, Peer
 
 
 class Reply(msgspec.Struct, kw_only=True):
-    """One answer. `drop_after` breaks the connection after so many deltas; `hold` is waited for
-    before every delta; `status` other than 200 refuses with `message`.
+    """One answer. `drop_after` is the number of deltas before the connection breaks; the server
+    awaits `hold.wait()` before every delta; a `status` other than 200 refuses with `message`.
     """
 
     texts: list[str] = msgspec.field(default_factory=lambda: ["Hello", " there"])
@@ -86,34 +86,34 @@ class ModelServer(Peer):
             if reply.first_delay:
                 await asyncio.sleep(reply.first_delay)
             if reply.status != 200:
-                told = {"error": {"message": reply.message}}
-                return web.json_response(told, status=reply.status, headers=reply.headers)
+                error_body = {"error": {"message": reply.message}}
+                return web.json_response(error_body, status=reply.status, headers=reply.headers)
             if reply.raw is not None:
                 return web.Response(body=reply.raw, content_type="application/json")
             if body.get("stream"):
-                return await self._stream(request, reply)
-            return await self._whole(request, reply)
+                return await self._send_stream(request, reply)
+            return await self._send_whole(request, reply)
         except (asyncio.CancelledError, ConnectionResetError):
             self.closed_early += 1
             raise
         finally:
             self.open -= 1
 
-    async def _whole(self, request: web.Request, reply: Reply) -> web.StreamResponse:
+    async def _send_whole(self, request: web.Request, reply: Reply) -> web.StreamResponse:
         for _ in reply.texts:
             await _pause(reply)
         if reply.drop_after is not None:
             _drop(request)
         message: dict[str, Any] = {"role": "assistant", "content": "".join(reply.texts) or None}
         if reply.calls:
-            message["tool_calls"] = [_call(i, call) for i, call in enumerate(reply.calls)]
+            message["tool_calls"] = [_call_body(i, call) for i, call in enumerate(reply.calls)]
         reason = "tool_calls" if reply.calls else "stop"
         answer: dict[str, Any] = {"choices": [{"message": message, "finish_reason": reason}]}
         if reply.usage:
-            answer["usage"] = _usage(reply)
+            answer["usage"] = _usage_body(reply)
         return web.json_response(answer)
 
-    async def _stream(self, request: web.Request, reply: Reply) -> web.StreamResponse:
+    async def _send_stream(self, request: web.Request, reply: Reply) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         async for chunk in _chunks(request, reply):
@@ -132,10 +132,10 @@ async def _chunks(request: web.Request, reply: Reply) -> AsyncIterator[dict[str,
         await _pause(reply)
         yield {"choices": [{"delta": {"content": text}, "finish_reason": None}]}
     for index, call in enumerate(reply.calls):
-        whole = _call(index, call)
-        arguments = whole["function"]["arguments"]
+        tool_call = _call_body(index, call)
+        arguments = tool_call["function"]["arguments"]
         half = len(arguments) // 2
-        head = {**whole, "index": index}
+        head = {**tool_call, "index": index}
         head["function"] = {"name": call[0], "arguments": arguments[:half]}
         tail = {"index": index, "function": {"arguments": arguments[half:]}}
         for part in (head, tail):
@@ -143,7 +143,7 @@ async def _chunks(request: web.Request, reply: Reply) -> AsyncIterator[dict[str,
     reason = "tool_calls" if reply.calls else "stop"
     yield {"choices": [{"delta": {}, "finish_reason": reason}]}
     if reply.usage:
-        yield {"choices": [], "usage": _usage(reply)}
+        yield {"choices": [], "usage": _usage_body(reply)}
 
 
 async def _pause(reply: Reply) -> None:
@@ -154,13 +154,13 @@ async def _pause(reply: Reply) -> None:
 
 
 def _drop(request: web.Request) -> None:
-    """Cut the connection, in the middle of a sentence."""
+    """Breaks the connection in the middle of an answer."""
     if request.transport is not None:
         request.transport.abort()
     raise ConnectionResetError
 
 
-def _call(index: int, call: tuple[str, Any]) -> dict[str, Any]:
+def _call_body(index: int, call: tuple[str, Any]) -> dict[str, Any]:
     name, arguments = call
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return {
@@ -170,7 +170,7 @@ def _call(index: int, call: tuple[str, Any]) -> dict[str, Any]:
     }
 
 
-def _usage(reply: Reply) -> dict[str, int]:
+def _usage_body(reply: Reply) -> dict[str, int]:
     prompt, completion = reply.usage or (0, 0)
     return {
         "prompt_tokens": prompt,

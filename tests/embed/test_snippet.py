@@ -4,36 +4,33 @@ from collections.abc import AsyncIterator
 from html.parser import HTMLParser
 from typing import Any
 
-import httpx
 import msgspec
 import pytest
 from litestar import Litestar
 
 from app.main import create_app
 from app.services import Services
-from tests.embed.test_keys import PATH as KEYS
-from tests.embed.test_keys import make_key
+from tests.embed.factories import KEYS_PATH, create_embed_key
+from tests.embed.sites import ORIGIN, error_of
 from tests.http.routes import ROUTES
 from tests.stores import Stores
 from tests.talk import Talker
 from tests.world import Client, World
 
-ORIGIN = "https://shop.example.com"
 
-
-def _path(agent_id: str) -> str:
+def _snippet_path(agent_id: str) -> str:
     return f"/api/v1/public/agents/{agent_id}/embed"
 
 
-async def _snippet(caller: Client, agent_id: str, **more: Any) -> dict[str, Any]:
-    answer = await caller.get(_path(agent_id), **more)
+async def _get_snippet(caller: Client, agent_id: str, **options: Any) -> dict[str, Any]:
+    answer = await caller.get(_snippet_path(agent_id), **options)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    snippet: dict[str, Any] = answer.json()
+    return snippet
 
 
 class _Reader(HTMLParser):
-    """What a browser makes of it."""
+    """Collects the tags and texts that a browser would see."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,8 +48,8 @@ class _Reader(HTMLParser):
         self.texts.append(data)
 
 
-def _tag(code: str) -> dict[str, str | None]:
-    """The attributes of the one script tag that the code must be."""
+def _parse_script_tag(code: str) -> dict[str, str | None]:
+    """Returns the attributes of the code's only tag, which must be a script."""
     reader = _Reader()
     reader.feed(code)
     reader.close()
@@ -61,18 +58,14 @@ def _tag(code: str) -> dict[str, str | None]:
     return reader.tags[0][1]
 
 
-def _error(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
-
-
 # With a sign-in
 
 
 async def test_a_snippet_is_one_script_tag_for_the_agent(talk: Talker, services: Services) -> None:
-    found = await _snippet(talk.client, talk.agent_id)
-    assert set(found) == {"embed_code", "agent_id", "agent_name"}
-    assert (found["agent_id"], found["agent_name"]) == (talk.agent_id, "Talker")
-    tag = _tag(found["embed_code"])
+    snippet = await _get_snippet(talk.client, talk.agent_id)
+    assert set(snippet) == {"embed_code", "agent_id", "agent_name"}
+    assert (snippet["agent_id"], snippet["agent_name"]) == (talk.agent_id, "Talker")
+    tag = _parse_script_tag(snippet["embed_code"])
     assert tag["src"] == f"{services.settings.public_url}/embed/widget.js"
     assert tag["data-agent-id"] == talk.agent_id
     assert "async" in tag
@@ -80,20 +73,20 @@ async def test_a_snippet_is_one_script_tag_for_the_agent(talk: Talker, services:
 
 
 async def test_a_sign_in_gives_a_snippet_without_a_key(talk: Talker) -> None:
-    made = await make_key(talk.client, talk.agent_id)
-    found = await _snippet(talk.client, talk.agent_id)
-    assert made["api_key"] not in found["embed_code"]
-    assert not str(_tag(found["embed_code"])["data-api-key"]).startswith("emb_")
+    key = await create_embed_key(talk.client, talk.agent_id)
+    snippet = await _get_snippet(talk.client, talk.agent_id)
+    assert key["api_key"] not in snippet["embed_code"]
+    assert not str(_parse_script_tag(snippet["embed_code"])["data-api-key"]).startswith("emb_")
 
 
 @pytest.mark.parametrize(
     "role", ["tenant_admin", "agent_developer", "agent_user", "viewer", "super_admin"]
 )
-async def test_everybody_who_sees_agents_gets_the_snippet(
+async def test_roles_with_agents_read_get_the_snippet(
     world: World, talk: Talker, role: str
 ) -> None:
     caller = await world.user(role, talk.client.tenant_id)
-    assert (await _snippet(caller, talk.agent_id))["agent_id"] == talk.agent_id
+    assert (await _get_snippet(caller, talk.agent_id))["agent_id"] == talk.agent_id
 
 
 @pytest.mark.parametrize("status", ["draft", "archived"])
@@ -101,43 +94,43 @@ async def test_the_owner_gets_the_snippet_before_the_agent_is_published(
     talk: Talker, status: str
 ) -> None:
     await talk.client.put(talk.path, {"status": status})
-    assert (await _snippet(talk.client, talk.agent_id))["agent_name"] == "Talker"
+    assert (await _get_snippet(talk.client, talk.agent_id))["agent_name"] == "Talker"
 
 
 async def test_an_agent_of_another_tenant_is_not_found(talk: Talker, admin: Client) -> None:
-    answer = await admin.get(_path(talk.agent_id))
-    assert _error(answer) == (404, "agent_not_found")
+    answer = await admin.get(_snippet_path(talk.agent_id))
+    assert error_of(answer) == (404, "agent_not_found")
     assert "Talker" not in answer.text
 
 
 async def test_a_super_admin_reaches_every_tenants_agent(talk: Talker, super_admin: Client) -> None:
-    assert (await _snippet(super_admin, talk.agent_id))["agent_name"] == "Talker"
+    assert (await _get_snippet(super_admin, talk.agent_id))["agent_name"] == "Talker"
     narrowed = {"x-tenant-id": super_admin.tenant_id}
-    answer = await super_admin.get(_path(talk.agent_id), headers=narrowed)
-    assert _error(answer) == (404, "agent_not_found")
+    answer = await super_admin.get(_snippet_path(talk.agent_id), headers=narrowed)
+    assert error_of(answer) == (404, "agent_not_found")
 
 
 @pytest.mark.parametrize("agent", ["agt_none", "%22%3E%3Cscript%3E", "x" * 300])
 async def test_an_agent_that_is_not_there_is_not_found(talk: Talker, agent: str) -> None:
-    answer = await talk.client.get(_path(agent))
-    assert _error(answer) == (404, "agent_not_found")
+    answer = await talk.client.get(_snippet_path(agent))
+    assert error_of(answer) == (404, "agent_not_found")
     assert answer.headers["content-type"].startswith("application/json")
     assert len(answer.text) < 400
 
 
-async def test_nobody_gets_a_snippet_without_a_proof(talk: Talker, anonymous: Client) -> None:
-    answer = await anonymous.get(_path(talk.agent_id))
-    assert _error(answer) == (401, "unauthorized")
+async def test_an_anonymous_caller_gets_no_snippet(talk: Talker, anonymous: Client) -> None:
+    answer = await anonymous.get(_snippet_path(talk.agent_id))
+    assert error_of(answer) == (401, "unauthorized")
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
 async def test_a_sign_in_that_has_ended_is_refused(talk: Talker) -> None:
     await talk.client.post("/auth/logout")
-    assert _error(await talk.client.get(_path(talk.agent_id))) == (401, "unauthorized")
+    assert error_of(await talk.client.get(_snippet_path(talk.agent_id))) == (401, "unauthorized")
 
 
 async def test_a_sign_in_gets_no_cors_headers(talk: Talker) -> None:
-    answer = await talk.client.get(_path(talk.agent_id), headers={"origin": ORIGIN})
+    answer = await talk.client.get(_snippet_path(talk.agent_id), headers={"origin": ORIGIN})
     assert answer.status_code == 200
     assert not any(name.startswith("access-control") for name in answer.headers)
 
@@ -145,26 +138,28 @@ async def test_a_sign_in_gets_no_cors_headers(talk: Talker) -> None:
 # With a key
 
 
-@pytest.mark.parametrize("way", ["bearer", "header", "query"])
+@pytest.mark.parametrize("transport", ["bearer", "header", "query"])
 async def test_a_key_gives_a_snippet_that_is_ready_to_use(
-    talk: Talker, anonymous: Client, way: str
+    talk: Talker, anonymous: Client, transport: str
 ) -> None:
-    key = (await make_key(talk.client, talk.agent_id))["api_key"]
-    sent: dict[str, Any] = {
+    key = (await create_embed_key(talk.client, talk.agent_id))["api_key"]
+    options: dict[str, Any] = {
         "bearer": {"headers": {"authorization": f"Bearer {key}"}},
         "header": {"headers": {"x-api-key": key}},
         "query": {"params": {"api_key": key}},
-    }[way]
-    found = await _snippet(anonymous, talk.agent_id, **sent)
-    assert set(found) == {"embed_code", "agent_id", "agent_name"}
-    tag = _tag(found["embed_code"])
+    }[transport]
+    snippet = await _get_snippet(anonymous, talk.agent_id, **options)
+    assert set(snippet) == {"embed_code", "agent_id", "agent_name"}
+    tag = _parse_script_tag(snippet["embed_code"])
     assert (tag["data-agent-id"], tag["data-api-key"]) == (talk.agent_id, key)
 
 
-async def test_the_key_of_a_snippet_really_opens_the_agent(talk: Talker, anonymous: Client) -> None:
-    key = (await make_key(talk.client, talk.agent_id))["api_key"]
-    found = await _snippet(anonymous, talk.agent_id, headers={"x-api-key": key})
-    tag = _tag(found["embed_code"])
+async def test_the_key_of_a_snippet_can_chat_with_the_agent(
+    talk: Talker, anonymous: Client
+) -> None:
+    key = (await create_embed_key(talk.client, talk.agent_id))["api_key"]
+    snippet = await _get_snippet(anonymous, talk.agent_id, headers={"x-api-key": key})
+    tag = _parse_script_tag(snippet["embed_code"])
     answer = await anonymous.post(
         f"/api/v1/public/agents/{tag['data-agent-id']}/chat",
         {"session_id": "s", "message": "Hi"},
@@ -177,31 +172,33 @@ async def test_the_key_of_a_snippet_really_opens_the_agent(talk: Talker, anonymo
 async def test_a_wrong_key_is_refused_and_not_repeated(
     talk: Talker, anonymous: Client, key: str
 ) -> None:
-    answer = await anonymous.get(_path(talk.agent_id), params={"api_key": key})
-    assert _error(answer) == (401, "unauthorized")
+    answer = await anonymous.get(_snippet_path(talk.agent_id), params={"api_key": key})
+    assert error_of(answer) == (401, "unauthorized")
     assert key not in answer.text
 
 
 async def test_a_sign_in_comes_before_a_key_that_is_sent_with_it(talk: Talker) -> None:
-    answer = await talk.client.get(_path(talk.agent_id), params={"api_key": "emb_wrong"})
+    answer = await talk.client.get(_snippet_path(talk.agent_id), params={"api_key": "emb_wrong"})
     assert answer.status_code == 200
     assert "emb_wrong" not in answer.text
 
 
 async def test_a_revoked_key_gives_no_snippet(talk: Talker, anonymous: Client) -> None:
-    made = await make_key(talk.client, talk.agent_id)
-    await talk.client.delete(KEYS, params={"id": made["id"]})
-    answer = await anonymous.get(_path(talk.agent_id), headers={"x-api-key": made["api_key"]})
-    assert _error(answer) == (401, "unauthorized")
+    key = await create_embed_key(talk.client, talk.agent_id)
+    await talk.client.delete(KEYS_PATH, params={"id": key["id"]})
+    answer = await anonymous.get(
+        _snippet_path(talk.agent_id), headers={"x-api-key": key["api_key"]}
+    )
+    assert error_of(answer) == (401, "unauthorized")
 
 
 async def test_a_key_gives_the_snippet_of_its_own_agent_only(
     talk: Talker, anonymous: Client
 ) -> None:
     other = await talk.agent("Secret name")
-    key = (await make_key(talk.client, talk.agent_id))["api_key"]
-    answer = await anonymous.get(_path(other.agent_id), headers={"x-api-key": key})
-    assert _error(answer) == (404, "agent_not_found")
+    key = (await create_embed_key(talk.client, talk.agent_id))["api_key"]
+    answer = await anonymous.get(_snippet_path(other.agent_id), headers={"x-api-key": key})
+    assert error_of(answer) == (404, "agent_not_found")
     assert "Secret name" not in answer.text
 
 
@@ -209,10 +206,10 @@ async def test_a_key_gives_the_snippet_of_its_own_agent_only(
 async def test_a_key_gives_no_snippet_of_an_agent_that_is_not_published(
     talk: Talker, anonymous: Client, status: str
 ) -> None:
-    key = (await make_key(talk.client, talk.agent_id))["api_key"]
+    key = (await create_embed_key(talk.client, talk.agent_id))["api_key"]
     await talk.client.put(talk.path, {"status": status})
-    answer = await anonymous.get(_path(talk.agent_id), headers={"x-api-key": key})
-    assert _error(answer) == (404, "agent_not_found")
+    answer = await anonymous.get(_snippet_path(talk.agent_id), headers={"x-api-key": key})
+    assert error_of(answer) == (404, "agent_not_found")
 
 
 @pytest.mark.parametrize(
@@ -221,9 +218,9 @@ async def test_a_key_gives_no_snippet_of_an_agent_that_is_not_published(
 async def test_the_keys_domains_hold_for_the_snippet(
     talk: Talker, anonymous: Client, origin: str | None, status: int
 ) -> None:
-    made = await make_key(talk.client, talk.agent_id, allowed_domains=["shop.example.com"])
-    headers = {"x-api-key": made["api_key"]} | ({"origin": origin} if origin else {})
-    answer = await anonymous.get(_path(talk.agent_id), headers=headers)
+    key = await create_embed_key(talk.client, talk.agent_id, allowed_domains=["shop.example.com"])
+    headers = {"x-api-key": key["api_key"]} | ({"origin": origin} if origin else {})
+    answer = await anonymous.get(_snippet_path(talk.agent_id), headers=headers)
     assert answer.status_code == status
     expected = origin if status == 200 else None
     assert answer.headers.get("access-control-allow-origin") == expected
@@ -237,28 +234,33 @@ async def test_the_keys_domains_hold_for_the_snippet(
 )
 async def test_an_agents_name_stays_text(talk: Talker, name: str) -> None:
     await talk.client.put(talk.path, {"name": name})
-    answer = await talk.client.get(_path(talk.agent_id))
-    found = answer.json()
-    assert found["agent_name"] == name
-    # Only our own attributes are in the tag.
-    assert set(_tag(found["embed_code"])) == {"async", "src", "data-agent-id", "data-api-key"}
+    answer = await talk.client.get(_snippet_path(talk.agent_id))
+    snippet = answer.json()
+    assert snippet["agent_name"] == name
+    # The name adds no attribute.
+    assert set(_parse_script_tag(snippet["embed_code"])) == {
+        "async",
+        "src",
+        "data-agent-id",
+        "data-api-key",
+    }
     assert answer.headers["content-type"].startswith("application/json")
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.fixture
 async def elsewhere(stores: Stores, app: Litestar) -> AsyncIterator[Litestar]:
-    """The same instance behind an address that has something to escape."""
+    """The same instance with an address that must be escaped."""
     address = "https://parley.example.com/a&copy=1'\"<b>/"
     settings = msgspec.structs.replace(stores.settings, base_url=address)
-    made = create_app(settings, routes=ROUTES)
-    yield made
-    await made.state.services.close()
+    other_app = create_app(settings, routes=ROUTES)
+    yield other_app
+    await other_app.state.services.close()
 
 
 async def test_the_address_of_the_instance_is_escaped(talk: Talker, elsewhere: Litestar) -> None:
     caller = Client(elsewhere, talk.client.token)
-    found = await _snippet(caller, talk.agent_id)
-    tag = _tag(found["embed_code"])
+    snippet = await _get_snippet(caller, talk.agent_id)
+    tag = _parse_script_tag(snippet["embed_code"])
     assert set(tag) == {"async", "src", "data-agent-id", "data-api-key"}
     assert tag["src"] == "https://parley.example.com/a&copy=1'\"<b>/embed/widget.js"
