@@ -14,9 +14,9 @@ from tests.events.user_emitters import Emitter
 from tests.model_server import Reply
 from tests.peer import answering
 from tests.subscriptions.factories import create_subscription, subscribe_url
-from tests.vault.making import create as create_credential
-from tests.vault.making import tried
-from tests.vault.servers import TokenServer, denied
+from tests.vault.api import run_connection_test
+from tests.vault.factories import create_credential
+from tests.vault.servers import TokenServer, error_response
 from workers.main import JOBS, ON_DEAD
 from workers.runner import Runner
 
@@ -147,13 +147,13 @@ async def emit_credential_invalid(context: EmitterContext) -> None:
 
     async with answering(refuse) as url:
         refused = await create_credential(context.admin, metadata={"test_url": url})
-        assert not (await tried(context.admin, refused["id"]))["success"]
+        assert not (await run_connection_test(context.admin, refused["id"]))["success"]
     tokens = TokenServer()
-    tokens.answer = lambda _request: denied(400, "invalid_grant")
+    tokens.respond = lambda _request: error_response(400, "invalid_grant")
     await tokens.start()
     try:
         other = await create_credential(context.admin, "oauth2", tokens.secrets())
-        assert not (await tried(context.admin, other["id"]))["success"]
+        assert not (await run_connection_test(context.admin, other["id"]))["success"]
     finally:
         await tokens.close()
     events = await load_events(context.services, context.tenant_id, "system.credential.invalid")

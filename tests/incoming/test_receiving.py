@@ -7,18 +7,9 @@ import pytest
 
 from app.services import Services
 from tests.asking import refused
-from tests.incoming.factories import (
-    FORM,
-    PATH,
-    RECEIVED,
-    bodies,
-    events_of,
-    log_of,
-    opened,
-    query,
-    received,
-    send,
-)
+from tests.incoming.api import PATH, RECEIVED, list_events, list_payloads
+from tests.incoming.factories import FORM, create_webhook, send_payload, submit_payload
+from tests.incoming.sql import fetch_rows, list_bodies
 from tests.world import Client, World
 
 MIB = 1024 * 1024
@@ -28,7 +19,7 @@ MIB = 1024 * 1024
 
 
 async def test_a_payload_is_taken_from_anybody(developer: Client, anonymous: Client) -> None:
-    answer = await send(anonymous, await opened(developer), {"order": 4711})
+    answer = await send_payload(anonymous, await create_webhook(developer), {"order": 4711})
     assert answer.status_code == 202
     assert set(answer.json()) == {"received", "event_id"}
     assert answer.json()["received"] is True
@@ -38,15 +29,15 @@ async def test_a_payload_is_taken_from_anybody(developer: Client, anonymous: Cli
 async def test_row_and_event_are_there_when_the_answer_is(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    door = await opened(developer)
-    event_id = await received(anonymous, door, b' {"order" : 4711 } ')
-    (row,) = await query(services, "SELECT * FROM incoming_payloads WHERE id = $1", event_id)
-    assert (row["tenant_id"], row["webhook_id"]) == (developer.tenant_id, door["id"])
+    webhook = await create_webhook(developer)
+    event_id = await submit_payload(anonymous, webhook, b' {"order" : 4711 } ')
+    (row,) = await fetch_rows(services, "SELECT * FROM incoming_payloads WHERE id = $1", event_id)
+    assert (row["tenant_id"], row["webhook_id"]) == (developer.tenant_id, webhook["id"])
     assert row["body"] == b' {"order" : 4711 } '
     event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
     assert event["type"] == RECEIVED
     assert event["data"] == {
-        "incoming_webhook_id": door["id"],
+        "incoming_webhook_id": webhook["id"],
         "name": "Orders",
         "size_bytes": 19,
         "payload": {"order": 4711},
@@ -57,9 +48,9 @@ async def test_row_and_event_are_there_when_the_answer_is(
 async def test_the_record_of_a_payload_has_these_fields(
     developer: Client, anonymous: Client
 ) -> None:
-    door = await opened(developer)
-    event_id = await received(anonymous, door, {"order": 4711}, x_shop="Kiel")
-    (record,) = await log_of(developer, door)
+    webhook = await create_webhook(developer)
+    event_id = await submit_payload(anonymous, webhook, {"order": 4711}, x_shop="Kiel")
+    (record,) = await list_payloads(developer, webhook)
     headers, created_at = record.pop("headers"), record.pop("created_at")
     assert record == {
         "id": event_id,
@@ -76,28 +67,30 @@ async def test_the_record_of_a_payload_has_these_fields(
 async def test_the_same_payload_twice_is_two_records(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    door = await opened(developer)
-    assert len({await received(anonymous, door, b"1") for _ in range(2)}) == 2
-    assert await bodies(services, door) == [b"1", b"1"]
+    webhook = await create_webhook(developer)
+    assert len({await submit_payload(anonymous, webhook, b"1") for _ in range(2)}) == 2
+    assert await list_bodies(services, webhook) == [b"1", b"1"]
 
 
 async def test_the_same_key_twice_is_one_record(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    door = await opened(developer)
-    ids = {await received(anonymous, door, b"1", idempotency_key="k1") for _ in range(2)}
+    webhook = await create_webhook(developer)
+    ids = {await submit_payload(anonymous, webhook, b"1", idempotency_key="k1") for _ in range(2)}
     assert len(ids) == 1
-    assert await bodies(services, door) == [b"1"]
-    answer = await send(anonymous, door, b"2", idempotency_key="k1")
+    assert await list_bodies(services, webhook) == [b"1"]
+    answer = await send_payload(anonymous, webhook, b"2", idempotency_key="k1")
     refused(answer, 422, "idempotency_mismatch")
 
 
 async def test_the_same_key_of_another_sender_or_address_is_another(
     developer: Client, world: World, anonymous: Client
 ) -> None:
-    doors = [await opened(developer) for _ in range(2)]
-    ids = [await received(anonymous, door, b"1", idempotency_key="k1") for door in doors]
-    ids.append(await received(world.anonymous(), doors[0], b"1", idempotency_key="k1"))
+    webhooks = [await create_webhook(developer) for _ in range(2)]
+    ids = [
+        await submit_payload(anonymous, webhook, b"1", idempotency_key="k1") for webhook in webhooks
+    ]
+    ids.append(await submit_payload(world.anonymous(), webhooks[0], b"1", idempotency_key="k1"))
     assert len(set(ids)) == 3
 
 
@@ -105,7 +98,7 @@ async def test_the_same_key_of_another_sender_or_address_is_another(
 
 
 @pytest.mark.parametrize(
-    ("body", "read"),
+    ("body", "expected"),
     [
         (b"{}", {}),
         (b"[]", []),
@@ -130,16 +123,16 @@ async def test_the_same_key_of_another_sender_or_address_is_another(
     ],
 )
 async def test_any_json_is_taken(
-    developer: Client, anonymous: Client, services: Services, body: bytes, read: Any
+    developer: Client, anonymous: Client, services: Services, body: bytes, expected: Any
 ) -> None:
-    door = await opened(developer)
-    event_id = await received(anonymous, door, body)
-    assert await bodies(services, door) == [body]
-    (record,) = await log_of(developer, door)
+    webhook = await create_webhook(developer)
+    event_id = await submit_payload(anonymous, webhook, body)
+    assert await list_bodies(services, webhook) == [body]
+    (record,) = await list_payloads(developer, webhook)
     event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
     assert record["payload"] == event["data"]["payload"]
     if not body.startswith(b"[["):
-        assert record["payload"] == read
+        assert record["payload"] == expected
 
 
 @pytest.mark.parametrize(
@@ -170,24 +163,24 @@ async def test_any_json_is_taken(
 async def test_what_is_no_json_is_refused_and_not_stored(
     developer: Client, anonymous: Client, services: Services, body: bytes
 ) -> None:
-    door = await opened(developer)
-    error = refused(await send(anonymous, door, body), 422, "validation_error")
+    webhook = await create_webhook(developer)
+    error = refused(await send_payload(anonymous, webhook, body), 422, "validation_error")
     assert set(error["details"]) == {"body"}
-    assert await bodies(services, door) == []
-    assert await events_of(developer, RECEIVED) == []
+    assert await list_bodies(services, webhook) == []
+    assert await list_events(developer, RECEIVED) == []
 
 
 @pytest.mark.parametrize("media_type", ["", "text/plain", "application/octet-stream", "x", ";;;"])
 async def test_json_is_taken_whatever_it_is_called(
     developer: Client, anonymous: Client, media_type: str
 ) -> None:
-    door = await opened(developer)
-    await received(anonymous, door, b'{"a": 1}', content_type=media_type)
-    assert (await log_of(developer, door))[0]["payload"] == {"a": 1}
+    webhook = await create_webhook(developer)
+    await submit_payload(anonymous, webhook, b'{"a": 1}', content_type=media_type)
+    assert (await list_payloads(developer, webhook))[0]["payload"] == {"a": 1}
 
 
 @pytest.mark.parametrize(
-    ("body", "read"),
+    ("body", "expected"),
     [
         (b"a=1&b=two+words&c=%C3%BC", {"a": "1", "b": "two words", "c": "ü"}),
         (b"", {}),
@@ -204,25 +197,25 @@ async def test_a_form_is_taken_as_its_fields(
     anonymous: Client,
     services: Services,
     body: bytes,
-    read: Any,
+    expected: Any,
     media_type: str,
 ) -> None:
-    door = await opened(developer)
-    event_id = await received(anonymous, door, body, content_type=media_type)
-    assert await bodies(services, door) == [body]
-    assert (await log_of(developer, door))[0]["payload"] == read
+    webhook = await create_webhook(developer)
+    event_id = await submit_payload(anonymous, webhook, body, content_type=media_type)
+    assert await list_bodies(services, webhook) == [body]
+    assert (await list_payloads(developer, webhook))[0]["payload"] == expected
     event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
-    assert event["data"]["payload"] == read
+    assert event["data"]["payload"] == expected
 
 
 @pytest.mark.parametrize("body", [b"a=\xff", b"&".join(b"a%d=1" % n for n in range(2000))])
 async def test_a_form_that_cannot_be_read_is_refused(
     developer: Client, anonymous: Client, services: Services, body: bytes
 ) -> None:
-    door = await opened(developer)
-    answer = await send(anonymous, door, body, content_type=FORM)
+    webhook = await create_webhook(developer)
+    answer = await send_payload(anonymous, webhook, body, content_type=FORM)
     assert set(refused(answer, 422, "validation_error")["details"]) == {"body"}
-    assert await bodies(services, door) == []
+    assert await list_bodies(services, webhook) == []
 
 
 # How large
@@ -231,11 +224,11 @@ async def test_a_form_that_cannot_be_read_is_refused(
 async def test_a_payload_of_just_one_mebibyte_is_taken(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    door = await opened(developer)
+    webhook = await create_webhook(developer)
     body = b'"' + b"x" * (MIB - 2) + b'"'
-    event_id = await received(anonymous, door, body)
-    assert await bodies(services, door) == [body]
-    record = (await developer.get(f"{PATH}/{door['id']}/events/{event_id}")).json()
+    event_id = await submit_payload(anonymous, webhook, body)
+    assert await list_bodies(services, webhook) == [body]
+    record = (await developer.get(f"{PATH}/{webhook['id']}/events/{event_id}")).json()
     assert record["payload"] == "x" * (MIB - 2)
     event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
     assert (event["data"]["size_bytes"], event["data"]["payload"]) == (MIB, None)
@@ -245,35 +238,35 @@ async def test_a_payload_of_just_one_mebibyte_is_taken(
 async def test_a_larger_one_is_refused(
     developer: Client, anonymous: Client, services: Services, size: int
 ) -> None:
-    door = await opened(developer)
-    answer = await send(anonymous, door, b'"' + b"x" * (size - 2) + b'"')
+    webhook = await create_webhook(developer)
+    answer = await send_payload(anonymous, webhook, b'"' + b"x" * (size - 2) + b'"')
     refused(answer, 413, "payload_too_large")
-    assert await bodies(services, door) == []
+    assert await list_bodies(services, webhook) == []
 
 
 async def test_a_larger_one_that_tells_no_length_is_refused(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    door = await opened(developer)
+    webhook = await create_webhook(developer)
 
-    async def drips() -> Any:
+    async def stream() -> Any:
         for _ in range(17):
             yield b" " * (MIB // 16)
 
-    answer = await anonymous.http.post(f"/webhooks/in/{door['slug']}", content=drips())
+    answer = await anonymous.http.post(f"/webhooks/in/{webhook['slug']}", content=stream())
     refused(answer, 413, "payload_too_large")
-    assert await bodies(services, door) == []
+    assert await list_bodies(services, webhook) == []
 
 
-@pytest.mark.parametrize(("size", "told"), [(32 * 1024, True), (32 * 1024 + 1, False)])
+@pytest.mark.parametrize(("size", "included"), [(32 * 1024, True), (32 * 1024 + 1, False)])
 async def test_event_and_list_hold_the_payload_up_to_32_kib(
-    developer: Client, anonymous: Client, size: int, *, told: bool
+    developer: Client, anonymous: Client, size: int, *, included: bool
 ) -> None:
-    door = await opened(developer)
-    event_id = await received(anonymous, door, b'"' + b"x" * (size - 2) + b'"')
+    webhook = await create_webhook(developer)
+    event_id = await submit_payload(anonymous, webhook, b'"' + b"x" * (size - 2) + b'"')
     event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
-    assert event["data"]["payload"] == ("x" * (size - 2) if told else None)
-    (record,) = await log_of(developer, door)
+    assert event["data"]["payload"] == ("x" * (size - 2) if included else None)
+    (record,) = await list_payloads(developer, webhook)
     assert (record["payload"], record["size_bytes"]) == (event["data"]["payload"], size)
 
 
@@ -289,23 +282,28 @@ async def test_an_unknown_slug_is_404(anonymous: Client, slug: str) -> None:
 async def test_an_inactive_one_is_404_until_it_is_active_again(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    door = await opened(developer, active=False)
-    refused(await send(anonymous, door), 404, "incoming_webhook_not_found")
-    assert await bodies(services, door) == []
-    await developer.put(f"{PATH}/{door['id']}", {"active": True})
-    await received(anonymous, door)
+    webhook = await create_webhook(developer, active=False)
+    refused(await send_payload(anonymous, webhook), 404, "incoming_webhook_not_found")
+    assert await list_bodies(services, webhook) == []
+    await developer.put(f"{PATH}/{webhook['id']}", {"active": True})
+    await submit_payload(anonymous, webhook)
 
 
 async def test_a_slug_is_found_only_as_it_is_written(developer: Client, anonymous: Client) -> None:
-    door = await opened(developer)
-    for slug in (door["slug"].upper(), door["slug"] + "%20", door["slug"] + "x", door["slug"][:-1]):
+    webhook = await create_webhook(developer)
+    for slug in (
+        webhook["slug"].upper(),
+        webhook["slug"] + "%20",
+        webhook["slug"] + "x",
+        webhook["slug"][:-1],
+    ):
         answer = await anonymous.http.post(f"/webhooks/in/{slug}", content=b"{}")
         assert answer.status_code == 404
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
 async def test_another_method_is_405(developer: Client, anonymous: Client, method: str) -> None:
-    door = await opened(developer)
-    answer = await anonymous(method, f"/webhooks/in/{door['slug']}")
+    webhook = await create_webhook(developer)
+    answer = await anonymous(method, f"/webhooks/in/{webhook['slug']}")
     refused(answer, 405, "method_not_allowed")
     assert "POST" in answer.headers["allow"]

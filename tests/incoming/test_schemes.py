@@ -7,23 +7,21 @@ import pytest
 import svix.webhooks
 
 from app.domain.incoming import verification
-from app.domain.incoming.verification import Received
+from app.domain.incoming.verification import RawRequest
 from app.kit import clock
 from app.services import Services
 from tests.asking import refused
 from tests.deliveries.receiver import Receiver
-from tests.incoming.factories import (
-    PATH,
-    RECEIVED,
-    bodies,
-    events_of,
-    log_of,
-    opened,
-    query,
-    received,
+from tests.incoming.api import PATH, RECEIVED, list_events, list_payloads
+from tests.incoming.factories import create_webhook, submit_payload
+from tests.incoming.signed_requests import (
+    BODY,
+    assert_rejected,
+    create_signed_webhook,
+    send_signed_payload,
 )
-from tests.incoming.guarded import BODY, guarded, send_signed, shut_out
 from tests.incoming.signers import NOW, OTHER, SECRET, SIGNERS, Headers, standard
+from tests.incoming.sql import fetch_rows, list_bodies
 from tests.world import Client
 from workers.main import WorkerProcess
 
@@ -33,10 +31,10 @@ from workers.main import WorkerProcess
 async def test_the_header_of_hmac_sha256_can_be_chosen(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    door = await guarded(developer, "hmac_sha256", header="X-Shop-Hmac")
+    webhook = await create_signed_webhook(developer, "hmac_sha256", header="X-Shop-Hmac")
     signed = SIGNERS["hmac_sha256"](SECRET, BODY, NOW)
-    await shut_out(developer, anonymous, services, door, signed, BODY)
-    answer = await send_signed(anonymous, door, {"x-shop-HMAC": signed["X-Signature"]})
+    await assert_rejected(developer, anonymous, services, webhook, signed, BODY)
+    answer = await send_signed_payload(anonymous, webhook, {"x-shop-HMAC": signed["X-Signature"]})
     assert answer.status_code == 202
 
 
@@ -44,49 +42,51 @@ async def test_the_header_of_hmac_sha256_can_be_chosen(
 
 
 async def test_svix_signs_so_that_it_is_taken(developer: Client, anonymous: Client) -> None:
-    door = await guarded(developer, "standard_webhooks")
-    signed = svix.webhooks.Webhook(SECRET).sign("msg_1", NOW, BODY.decode())
-    headers = {**standard(SECRET, BODY, NOW), "webhook-signature": signed}
-    assert (await send_signed(anonymous, door, headers)).status_code == 202
+    webhook = await create_signed_webhook(developer, "standard_webhooks")
+    signature = svix.webhooks.Webhook(SECRET).sign("msg_1", NOW, BODY.decode())
+    headers = {**standard(SECRET, BODY, NOW), "webhook-signature": signature}
+    assert (await send_signed_payload(anonymous, webhook, headers)).status_code == 202
 
 
 async def test_one_of_several_standard_signatures_is_enough(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    door = await guarded(developer, "standard_webhooks")
+    webhook = await create_signed_webhook(developer, "standard_webhooks")
     right, wrong = standard(SECRET, BODY, NOW), standard(OTHER, BODY, NOW)
     signatures = ("v2,AAAA", wrong["webhook-signature"], right["webhook-signature"])
     headers = {**right, "webhook-signature": " ".join(signatures[:2])}
-    await shut_out(developer, anonymous, services, door, headers, BODY)
+    await assert_rejected(developer, anonymous, services, webhook, headers, BODY)
     headers = {**right, "webhook-signature": " ".join(signatures)}
-    assert (await send_signed(anonymous, door, headers)).status_code == 202
+    assert (await send_signed_payload(anonymous, webhook, headers)).status_code == 202
 
 
 @pytest.mark.parametrize(("name", "value"), [("webhook-id", "msg_2"), ("webhook-timestamp", None)])
 async def test_id_and_timestamp_are_signed_with_the_body(
     developer: Client, anonymous: Client, services: Services, name: str, value: str | None
 ) -> None:
-    door = await guarded(developer, "standard_webhooks")
+    webhook = await create_signed_webhook(developer, "standard_webhooks")
     other = value or str(int(NOW.timestamp()) + 1)
     headers = {**standard(SECRET, BODY, NOW), name: other}
-    await shut_out(developer, anonymous, services, door, headers, BODY)
+    await assert_rejected(developer, anonymous, services, webhook, headers, BODY)
 
 
 async def test_a_secret_without_its_prefix_is_the_same(
     developer: Client, anonymous: Client
 ) -> None:
-    plain = {"scheme": "standard_webhooks", "secret": SECRET.removeprefix("whsec_")}
-    door = await opened(developer, verification=plain)
-    assert (await send_signed(anonymous, door, standard(SECRET, BODY, NOW))).status_code == 202
+    verification = {"scheme": "standard_webhooks", "secret": SECRET.removeprefix("whsec_")}
+    webhook = await create_webhook(developer, verification=verification)
+    assert (
+        await send_signed_payload(anonymous, webhook, standard(SECRET, BODY, NOW))
+    ).status_code == 202
 
 
 @pytest.mark.parametrize("key", [b"", b"k", b"seven77"])
 async def test_a_standard_secret_that_spells_next_to_nothing_isshut_out(
     developer: Client, key: bytes
 ) -> None:
-    given_secret = f"whsec_{base64.b64encode(key).decode()}"
-    body = {"scheme": "standard_webhooks", "secret": given_secret}
-    answer = await developer.post(PATH, {"name": "Orders", "verification": body})
+    secret = f"whsec_{base64.b64encode(key).decode()}"
+    verification = {"scheme": "standard_webhooks", "secret": secret}
+    answer = await developer.post(PATH, {"name": "Orders", "verification": verification})
     assert set(refused(answer, 422, "validation_error")["details"]) == {"verification.secret"}
 
 
@@ -94,34 +94,38 @@ async def test_a_delivery_of_our_own_is_taken_and_goes_on_with_its_chain(
     developer: Client, anonymous: Client, receiver: Receiver, courier: WorkerProcess
 ) -> None:
     body = {"url": f"{receiver.url}/200", "events": ["system.incoming_webhook.created"]}
-    webhook = (await developer.post("/api/v1/webhooks", body)).json()
-    given_ = {"scheme": "standard_webhooks", "secret": webhook["secret"]}
-    door = await opened(developer, verification=given_)
-    (got,) = await receiver.wait_for(1)
-    headers = {k: v for k, v in got.headers.items() if k.lower() not in {"host", "content-length"}}
-    answer = await anonymous.http.post(door["url"], content=got.body, headers=headers)
+    outgoing = (await developer.post("/api/v1/webhooks", body)).json()
+    verification = {"scheme": "standard_webhooks", "secret": outgoing["secret"]}
+    incoming = await create_webhook(developer, verification=verification)
+    (delivery,) = await receiver.wait_for(1)
+    headers = {
+        k: v for k, v in delivery.headers.items() if k.lower() not in {"host", "content-length"}
+    }
+    answer = await anonymous.http.post(incoming["url"], content=delivery.body, headers=headers)
     assert answer.status_code == 202, answer.text
-    (record,) = await log_of(developer, door)
-    assert record["payload"] == got.json
+    (record,) = await list_payloads(developer, incoming)
+    assert record["payload"] == delivery.json
     event = (await developer.get(f"/api/v1/event-log/{record['id']}")).json()
-    assert event["parent_id"] == got.json["id"]
-    assert event["correlation_id"] == got.json["correlation_id"]
+    assert event["parent_id"] == delivery.json["id"]
+    assert event["correlation_id"] == delivery.json["correlation_id"]
 
 
 # Stripe
 
 
-@pytest.mark.parametrize("spaced", [",", ", "])
+@pytest.mark.parametrize("separator", [",", ", "])
 async def test_one_of_several_v1_signatures_of_stripe_is_enough(
-    developer: Client, anonymous: Client, services: Services, spaced: str
+    developer: Client, anonymous: Client, services: Services, separator: str
 ) -> None:
-    door = await guarded(developer, "stripe")
+    webhook = await create_signed_webhook(developer, "stripe")
     right = SIGNERS["stripe"](SECRET, BODY, NOW)["Stripe-Signature"].split(",")
     wrong = SIGNERS["stripe"](OTHER, BODY, NOW)["Stripe-Signature"].split(",")
-    both = {"Stripe-Signature": spaced.join([right[0], wrong[1], right[1], "v0=1"])}
-    none = {"Stripe-Signature": spaced.join([right[0], wrong[1], right[1].replace("v1", "v0")])}
-    await shut_out(developer, anonymous, services, door, none, BODY)
-    assert (await send_signed(anonymous, door, both)).status_code == 202
+    valid = {"Stripe-Signature": separator.join([right[0], wrong[1], right[1], "v0=1"])}
+    invalid = {
+        "Stripe-Signature": separator.join([right[0], wrong[1], right[1].replace("v1", "v0")])
+    }
+    await assert_rejected(developer, anonymous, services, webhook, invalid, BODY)
+    assert (await send_signed_payload(anonymous, webhook, valid)).status_code == 202
 
 
 # Slack
@@ -133,27 +137,29 @@ CHALLENGE = b'{"type": "url_verification", "token": "t", "challenge": "3eZbrw1aB
 async def test_slacks_challenge_is_answered_and_not_stored(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    door = await guarded(developer, "slack")
-    answer = await send_signed(anonymous, door, SIGNERS["slack"](SECRET, CHALLENGE, NOW), CHALLENGE)
+    webhook = await create_signed_webhook(developer, "slack")
+    answer = await send_signed_payload(
+        anonymous, webhook, SIGNERS["slack"](SECRET, CHALLENGE, NOW), CHALLENGE
+    )
     assert answer.status_code == 200
     assert answer.json() == {"challenge": "3eZbrw1aB10oKc"}
-    assert await bodies(services, door) == []
-    assert await events_of(developer, RECEIVED) == []
+    assert await list_bodies(services, webhook) == []
+    assert await list_events(developer, RECEIVED) == []
 
 
 async def test_a_challenge_that_is_not_signed_isshut_out(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    door = await guarded(developer, "slack")
-    await shut_out(developer, anonymous, services, door, {}, CHALLENGE)
+    webhook = await create_signed_webhook(developer, "slack")
+    await assert_rejected(developer, anonymous, services, webhook, {}, CHALLENGE)
 
 
 async def test_a_challenge_of_another_scheme_is_a_payload(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    door = await opened(developer)
-    await received(anonymous, door, CHALLENGE)
-    assert await bodies(services, door) == [CHALLENGE]
+    webhook = await create_webhook(developer)
+    await submit_payload(anonymous, webhook, CHALLENGE)
+    assert await list_bodies(services, webhook) == [CHALLENGE]
 
 
 @pytest.mark.parametrize(
@@ -168,10 +174,12 @@ async def test_a_challenge_of_another_scheme_is_a_payload(
 async def test_what_only_looks_like_a_challenge_is_a_payload(
     developer: Client, anonymous: Client, services: Services, body: bytes
 ) -> None:
-    door = await guarded(developer, "slack")
-    answer = await send_signed(anonymous, door, SIGNERS["slack"](SECRET, body, NOW), body)
+    webhook = await create_signed_webhook(developer, "slack")
+    answer = await send_signed_payload(
+        anonymous, webhook, SIGNERS["slack"](SECRET, body, NOW), body
+    )
     assert answer.status_code == 202
-    assert await bodies(services, door) == [body]
+    assert await list_bodies(services, webhook) == [body]
 
 
 # Keys, and what others publish
@@ -180,21 +188,28 @@ async def test_what_only_looks_like_a_challenge_is_a_payload(
 async def test_a_secret_that_does_not_open_lets_nobody_in(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    one, other = await guarded(developer, "github"), await guarded(developer, "github")
+    webhook, other = (
+        await create_signed_webhook(developer, "github"),
+        await create_signed_webhook(developer, "github"),
+    )
     sql = """UPDATE incoming_webhooks SET secret = (
                 SELECT secret FROM incoming_webhooks WHERE id = $2) WHERE id = $1 RETURNING 1"""
-    await query(services, sql, one["id"], other["id"])
+    await fetch_rows(services, sql, webhook["id"], other["id"])
     signed = SIGNERS["github"](SECRET, BODY, NOW)
-    await shut_out(developer, anonymous, services, one, signed, BODY)
+    await assert_rejected(developer, anonymous, services, webhook, signed, BODY)
 
 
 async def test_a_changed_secret_counts_at_once(developer: Client, anonymous: Client) -> None:
-    door = await guarded(developer, "github")
+    webhook = await create_signed_webhook(developer, "github")
     change = {"verification": {"scheme": "github", "secret": OTHER}}
-    await developer.put(f"{PATH}/{door['id']}", change)
+    await developer.put(f"{PATH}/{webhook['id']}", change)
     sign = SIGNERS["github"]
-    assert (await send_signed(anonymous, door, sign(SECRET, BODY, NOW))).status_code == 401
-    assert (await send_signed(anonymous, door, sign(OTHER, BODY, NOW))).status_code == 202
+    assert (
+        await send_signed_payload(anonymous, webhook, sign(SECRET, BODY, NOW))
+    ).status_code == 401
+    assert (
+        await send_signed_payload(anonymous, webhook, sign(OTHER, BODY, NOW))
+    ).status_code == 202
 
 
 @pytest.mark.parametrize(
@@ -244,4 +259,4 @@ def test_what_the_schemes_own_documents_show_is_genuine(
     scheme: str, secret: str, at: int, headers: Headers, body: bytes
 ) -> None:
     with clock.frozen(datetime.fromtimestamp(at, NOW.tzinfo)):
-        assert verification.is_genuine(scheme, secret, None, Received(headers, body))
+        assert verification.is_genuine(scheme, secret, None, RawRequest(headers, body))

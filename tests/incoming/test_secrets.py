@@ -7,16 +7,9 @@ import pytest
 from app.services import Services
 from tests.asking import refused
 from tests.incoming import signers
-from tests.incoming.factories import (
-    GITHUB,
-    MASKED,
-    PATH,
-    SECRET,
-    opened,
-    query,
-    refused_field,
-    send,
-)
+from tests.incoming.api import PATH, read_field_error
+from tests.incoming.factories import GITHUB, MASKED_GITHUB, SECRET, create_webhook, send_payload
+from tests.incoming.sql import fetch_rows
 from tests.world import Client
 
 
@@ -24,13 +17,16 @@ from tests.world import Client
     "scheme", ["hmac_sha256", "standard_webhooks", "github", "stripe", "slack"]
 )
 async def test_each_scheme_can_be_chosen(developer: Client, scheme: str) -> None:
-    given = {"scheme": scheme, "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
-    made = await opened(developer, verification=given)
-    assert made["verification"] == {"scheme": scheme, "secret": "********", "header": None}
+    verification = {
+        "scheme": scheme,
+        "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+    }
+    webhook = await create_webhook(developer, verification=verification)
+    assert webhook["verification"] == {"scheme": scheme, "secret": "********", "header": None}
 
 
 @pytest.mark.parametrize(
-    ("field", "given"),
+    ("field", "verification"),
     [
         ("verification.scheme", {"secret": SECRET}),
         ("verification.scheme", {"scheme": "md5", "secret": SECRET}),
@@ -52,43 +48,47 @@ async def test_each_scheme_can_be_chosen(developer: Client, scheme: str) -> None
     ],
 )
 async def test_a_verification_that_cannot_be_is_named(
-    developer: Client, field: str, given: dict[str, Any]
+    developer: Client, field: str, verification: dict[str, Any]
 ) -> None:
-    told = await refused_field(developer, field, {"name": "Orders", "verification": given})
-    assert SECRET not in told
+    message = await read_field_error(
+        developer, field, {"name": "Orders", "verification": verification}
+    )
+    assert SECRET not in message
 
 
 async def test_the_secret_is_shown_nowhere(developer: Client, services: Services) -> None:
     answer = await developer.post(PATH, {"name": "Orders", "verification": GITHUB})
     path = f"{PATH}/{answer.json()['id']}"
-    said = [
+    texts = [
         answer.text,
         (await developer.get(path)).text,
         (await developer.get(PATH)).text,
         (await developer.put(path, {"verification": GITHUB})).text,
         (await developer.get("/api/v1/event-log")).text,
     ]
-    rows = await query(
+    rows = await fetch_rows(
         services, "SELECT * FROM incoming_webhooks WHERE id = $1", answer.json()["id"]
     )
-    said += [str(dict(row)) for row in rows]
-    assert not [text for text in said if SECRET in text]
-    assert (await developer.get(path)).json()["verification"] == MASKED
+    texts += [str(dict(row)) for row in rows]
+    assert not [text for text in texts if SECRET in text]
+    assert (await developer.get(path)).json()["verification"] == MASKED_GITHUB
 
 
 async def test_a_mask_sent_back_keeps_the_secret(developer: Client, services: Services) -> None:
-    made = await opened(developer, verification=GITHUB)
+    webhook = await create_webhook(developer, verification=GITHUB)
     sql = "SELECT secret FROM incoming_webhooks WHERE id = $1"
-    (before,) = await query(services, sql, made["id"])
-    answer = await developer.put(f"{PATH}/{made['id']}", {"verification": made["verification"]})
-    assert answer.json() == made
-    assert await query(services, sql, made["id"]) == [before]
+    (before,) = await fetch_rows(services, sql, webhook["id"])
+    answer = await developer.put(
+        f"{PATH}/{webhook['id']}", {"verification": webhook["verification"]}
+    )
+    assert answer.json() == webhook
+    assert await fetch_rows(services, sql, webhook["id"]) == [before]
 
 
 async def test_a_mask_keeps_no_secret_of_another_scheme(developer: Client) -> None:
-    made = await opened(developer, verification=GITHUB)
+    webhook = await create_webhook(developer, verification=GITHUB)
     answer = await developer.put(
-        f"{PATH}/{made['id']}", {"verification": {"scheme": "stripe", "secret": "********"}}
+        f"{PATH}/{webhook['id']}", {"verification": {"scheme": "stripe", "secret": "********"}}
     )
     assert set(refused(answer, 422, "validation_error")["details"]) == {"verification.secret"}
 
@@ -96,22 +96,22 @@ async def test_a_mask_keeps_no_secret_of_another_scheme(developer: Client) -> No
 async def test_null_takes_the_verification_away(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    made = await opened(developer, verification=GITHUB)
-    assert (await send(anonymous, made)).status_code == 401
-    answer = await developer.put(f"{PATH}/{made['id']}", {"verification": None})
+    webhook = await create_webhook(developer, verification=GITHUB)
+    assert (await send_payload(anonymous, webhook)).status_code == 401
+    answer = await developer.put(f"{PATH}/{webhook['id']}", {"verification": None})
     assert answer.json()["verification"] is None
-    assert (await send(anonymous, made)).status_code == 202
+    assert (await send_payload(anonymous, webhook)).status_code == 202
     sql = "SELECT secret FROM incoming_webhooks WHERE id = $1"
-    assert (await query(services, sql, made["id"]))[0]["secret"] is None
+    assert (await fetch_rows(services, sql, webhook["id"]))[0]["secret"] is None
 
 
 @pytest.mark.parametrize("secret", ["with spaces in it", "geheimnisvöll"])
 async def test_a_secret_is_any_line_of_text(
     developer: Client, anonymous: Client, secret: str
 ) -> None:
-    made = await opened(developer, verification={"scheme": "github", "secret": secret})
-    signed = signers.github(secret, b"{}", signers.NOW)
+    webhook = await create_webhook(developer, verification={"scheme": "github", "secret": secret})
+    headers = signers.github(secret, b"{}", signers.NOW)
     answer = await anonymous.http.post(
-        f"/webhooks/in/{made['slug']}", content=b"{}", headers=signed
+        f"/webhooks/in/{webhook['slug']}", content=b"{}", headers=headers
     )
     assert answer.status_code == 202, answer.text

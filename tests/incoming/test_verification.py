@@ -9,24 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.incoming import verification
-from app.domain.incoming.verification import Received
+from app.domain.incoming.verification import RawRequest
 from app.services import Services
-from tests.incoming.factories import bodies
-from tests.incoming.guarded import BODY, guarded, send_signed, shut_out
-from tests.incoming.signers import (
-    EARLY,
-    LATE,
-    NOW,
-    OTHER,
-    SECOND,
-    SECRET,
-    SIGNERS,
-    TIMED,
-    Headers,
+from tests.incoming.signed_requests import (
+    BODY,
+    assert_rejected,
+    create_signed_webhook,
+    send_signed_payload,
 )
+from tests.incoming.signers import EARLY, LATE, NOW, OTHER, SECOND, SECRET, SIGNERS, TIMED, Headers
+from tests.incoming.sql import list_bodies
 from tests.world import Client
 
-ALTERED = b'{"order":4711,"note":"\xc3\xbc"}'
+COMPACT_BODY = b'{"order":4711,"note":"\xc3\xbc"}'
 
 
 schemes = pytest.mark.parametrize("scheme", list(SIGNERS))
@@ -36,10 +31,10 @@ schemes = pytest.mark.parametrize("scheme", list(SIGNERS))
 async def test_what_is_signed_is_taken(
     developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
-    door = await guarded(developer, scheme)
-    answer = await send_signed(anonymous, door, SIGNERS[scheme](SECRET, BODY, NOW))
+    webhook = await create_signed_webhook(developer, scheme)
+    answer = await send_signed_payload(anonymous, webhook, SIGNERS[scheme](SECRET, BODY, NOW))
     assert answer.status_code == 202, answer.text
-    assert await bodies(services, door) == [BODY]
+    assert await list_bodies(services, webhook) == [BODY]
 
 
 @schemes
@@ -49,50 +44,50 @@ async def test_what_is_signed_is_taken(
 async def test_any_signed_json_is_taken(
     developer: Client, anonymous: Client, scheme: str, body: bytes
 ) -> None:
-    door = await guarded(developer, scheme)
-    answer = await send_signed(anonymous, door, SIGNERS[scheme](SECRET, body, NOW), body)
+    webhook = await create_signed_webhook(developer, scheme)
+    answer = await send_signed_payload(anonymous, webhook, SIGNERS[scheme](SECRET, body, NOW), body)
     assert answer.status_code == 202, answer.text
 
 
 @schemes
-@pytest.mark.parametrize("body", [ALTERED, BODY + b"\n", BODY + b" ", b" " + BODY, b"{}"])
+@pytest.mark.parametrize("body", [COMPACT_BODY, BODY + b"\n", BODY + b" ", b" " + BODY, b"{}"])
 async def test_other_bytes_are_refused_though_they_be_equal_as_json(
     developer: Client, anonymous: Client, services: Services, scheme: str, body: bytes
 ) -> None:
-    door = await guarded(developer, scheme)
-    signed = SIGNERS[scheme](SECRET, BODY, NOW)
-    await shut_out(developer, anonymous, services, door, signed, body)
+    webhook = await create_signed_webhook(developer, scheme)
+    headers = SIGNERS[scheme](SECRET, BODY, NOW)
+    await assert_rejected(developer, anonymous, services, webhook, headers, body)
 
 
 @schemes
 async def test_a_wrong_secret_isshut_out(
     developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
-    door = await guarded(developer, scheme)
-    signed = SIGNERS[scheme](OTHER, BODY, NOW)
-    await shut_out(developer, anonymous, services, door, signed, BODY)
+    webhook = await create_signed_webhook(developer, scheme)
+    headers = SIGNERS[scheme](OTHER, BODY, NOW)
+    await assert_rejected(developer, anonymous, services, webhook, headers, BODY)
 
 
 @schemes
 async def test_each_missing_or_empty_header_isshut_out(
     developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
-    door = await guarded(developer, scheme)
+    webhook = await create_signed_webhook(developer, scheme)
     signed = SIGNERS[scheme](SECRET, BODY, NOW)
     for name in signed:
         without = {key: value for key, value in signed.items() if key != name}
         for headers in (without, {**signed, name: ""}):
-            await shut_out(developer, anonymous, services, door, headers, BODY)
+            await assert_rejected(developer, anonymous, services, webhook, headers, BODY)
 
 
 @schemes
 async def test_a_signature_of_another_scheme_isshut_out(
     developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
-    door = await guarded(developer, scheme)
+    webhook = await create_signed_webhook(developer, scheme)
     others = [sign for name, sign in SIGNERS.items() if name != scheme]
     headers = {k: v for sign in others for k, v in sign(SECRET, BODY, NOW).items()}
-    await shut_out(developer, anonymous, services, door, headers, BODY)
+    await assert_rejected(developer, anonymous, services, webhook, headers, BODY)
 
 
 @pytest.mark.parametrize("scheme", TIMED)
@@ -102,9 +97,9 @@ async def test_a_signature_of_another_scheme_isshut_out(
 async def test_a_timestamp_of_another_time_isshut_out(
     developer: Client, anonymous: Client, services: Services, scheme: str, at: datetime
 ) -> None:
-    door = await guarded(developer, scheme)
-    signed = SIGNERS[scheme](SECRET, BODY, at)
-    await shut_out(developer, anonymous, services, door, signed, BODY)
+    webhook = await create_signed_webhook(developer, scheme)
+    headers = SIGNERS[scheme](SECRET, BODY, at)
+    await assert_rejected(developer, anonymous, services, webhook, headers, BODY)
 
 
 @pytest.mark.parametrize("scheme", TIMED)
@@ -112,12 +107,12 @@ async def test_a_timestamp_of_another_time_isshut_out(
 async def test_a_timestamp_may_differ_by_300_seconds(
     developer: Client, anonymous: Client, scheme: str, at: datetime
 ) -> None:
-    door = await guarded(developer, scheme)
-    answer = await send_signed(anonymous, door, SIGNERS[scheme](SECRET, BODY, at))
+    webhook = await create_signed_webhook(developer, scheme)
+    answer = await send_signed_payload(anonymous, webhook, SIGNERS[scheme](SECRET, BODY, at))
     assert answer.status_code == 202, answer.text
 
 
-GARBAGE = [
+INVALID_VALUES = [
     b"\xff\xfe\x80",
     b"\xc3\xbc",
     b"sha256=",
@@ -143,46 +138,48 @@ GARBAGE = [
 
 
 @schemes
-@pytest.mark.parametrize("garbage", GARBAGE)
+@pytest.mark.parametrize("value", INVALID_VALUES)
 async def test_garbage_is_refused_and_breaks_nothing(
-    developer: Client, anonymous: Client, services: Services, scheme: str, garbage: bytes
+    developer: Client, anonymous: Client, services: Services, scheme: str, value: bytes
 ) -> None:
-    door = await guarded(developer, scheme)
+    webhook = await create_signed_webhook(developer, scheme)
     signed = SIGNERS[scheme](SECRET, BODY, NOW)
     for name in signed:
-        headers: dict[str, str | bytes] = {**signed, name: garbage}
-        await shut_out(developer, anonymous, services, door, headers, BODY)
+        headers: dict[str, str | bytes] = {**signed, name: value}
+        await assert_rejected(developer, anonymous, services, webhook, headers, BODY)
 
 
-NAMES = sorted({name.lower() for sign in SIGNERS.values() for name in sign(SECRET, b"", NOW)})
+HEADER_NAMES = sorted(
+    {name.lower() for sign in SIGNERS.values() for name in sign(SECRET, b"", NOW)}
+)
 # Whatever can stand in a header: each byte is a character of Latin-1.
-VALUES = st.binary(max_size=80).map(lambda raw: raw.decode("latin-1"))
+HEADER_VALUES = st.binary(max_size=80).map(lambda raw: raw.decode("latin-1"))
 
 
 @settings(max_examples=300, deadline=None)
 @given(
-    headers=st.dictionaries(st.sampled_from(NAMES), VALUES),
+    headers=st.dictionaries(st.sampled_from(HEADER_NAMES), HEADER_VALUES),
     body=st.binary(max_size=50),
     scheme=st.sampled_from(sorted(SIGNERS)),
 )
 def test_nothing_that_is_made_up_is_genuine(headers: Headers, body: bytes, scheme: str) -> None:
-    assert verification.is_genuine(scheme, SECRET, None, Received(headers, body)) is False
+    assert verification.is_genuine(scheme, SECRET, None, RawRequest(headers, body)) is False
 
 
 @schemes
 async def test_signatures_are_compared_in_constant_time(
     developer: Client, anonymous: Client, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compared: list[int] = []
-    real = hmac.compare_digest
+    lengths: list[int] = []
+    compare_digest = hmac.compare_digest
 
-    def noted(one: Any, other: Any) -> bool:
-        compared.append(len(one))
-        return real(one, other)
+    def record_comparison(first: Any, second: Any) -> bool:
+        lengths.append(len(first))
+        return compare_digest(first, second)
 
-    door = await guarded(developer, scheme)
-    monkeypatch.setattr(hmac, "compare_digest", noted)
+    webhook = await create_signed_webhook(developer, scheme)
+    monkeypatch.setattr(hmac, "compare_digest", record_comparison)
     assert (
-        await send_signed(anonymous, door, SIGNERS[scheme](OTHER, BODY, NOW))
+        await send_signed_payload(anonymous, webhook, SIGNERS[scheme](OTHER, BODY, NOW))
     ).status_code == 401
-    assert compared
+    assert lengths

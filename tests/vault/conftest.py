@@ -1,28 +1,39 @@
 from collections.abc import AsyncIterator
 
+import asyncpg
+import msgspec
 import pytest
 
+from app import bootstrap, container
+from app.kit.crypto import Keyring
+from app.kit.ids import new_id
+from app.main import create_app
+from app.services import Services
+from db import migrate
+from tests.stores import Stores
 from tests.vault.servers import (
     DatabaseServer,
     MailServer,
-    ShellServer,
+    SshServer,
     TokenServer,
-    mail_server,
-    shell_server,
+    run_mail_server,
+    run_ssh_server,
 )
+from tests.vault.sql import run_sql
+from tests.world import Client, World
 
 
 @pytest.fixture
-async def tokens() -> AsyncIterator[TokenServer]:
+async def token_server() -> AsyncIterator[TokenServer]:
     server = TokenServer()
     await server.start()
     yield server
-    server.open.set()
+    server.may_respond.set()
     await server.close()
 
 
 @pytest.fixture(scope="session")
-async def database() -> AsyncIterator[DatabaseServer]:
+async def database_server() -> AsyncIterator[DatabaseServer]:
     server = DatabaseServer()
     try:
         await server.start()
@@ -32,12 +43,53 @@ async def database() -> AsyncIterator[DatabaseServer]:
 
 
 @pytest.fixture
-async def mail() -> AsyncIterator[MailServer]:
-    async with mail_server() as server:
+async def mail_server() -> AsyncIterator[MailServer]:
+    async with run_mail_server() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-async def shell() -> AsyncIterator[ShellServer]:
-    async with shell_server() as server:
+async def ssh_server() -> AsyncIterator[SshServer]:
+    async with run_ssh_server() as server:
         yield server
+
+
+@pytest.fixture
+async def other_processes(stores: Stores, services: Services) -> AsyncIterator[list[Services]]:
+    """The services of two more processes."""
+    processes = [container.build(stores.settings) for _ in range(2)]
+    yield processes
+    for process in processes:
+        await process.close()
+
+
+@pytest.fixture(scope="module")
+async def chain_world(stores: Stores) -> AsyncIterator[World]:
+    """A World with a database of its own: other tests must not see its broken chains."""
+    name = f"chain_{new_id('x')}"
+    connection = await asyncpg.connect(stores.postgres.url("postgres"))
+    await connection.execute(f'CREATE DATABASE "{name}"')
+    await connection.close()
+    settings = msgspec.structs.replace(
+        stores.settings,
+        database_url=stores.postgres.url(name),
+        master_keys=Keyring.generate("old"),
+    )
+    await migrate.upgrade(settings.sqlalchemy_url)
+    world = World(create_app(settings))
+    await bootstrap.prepare(world.services.db, world.services.keyring, "enterprise")
+    yield world
+    await world.services.close()
+
+
+@pytest.fixture
+async def chain_services(chain_world: World) -> Services:
+    """The services of a database without audit chains."""
+    await run_sql(chain_world.services, "TRUNCATE credentials, credential_audit CASCADE")
+    await run_sql(chain_world.services, "TRUNCATE credential_audit_chains")
+    return chain_world.services
+
+
+@pytest.fixture
+async def chain_writer(chain_services: Services, chain_world: World) -> Client:
+    return await chain_world.user("tenant_admin")

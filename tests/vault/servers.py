@@ -1,4 +1,4 @@
-"""Real servers on loopback that credentials log in to."""
+"""Servers on loopback that connection tests log in to."""
 
 import asyncio
 import ssl
@@ -29,46 +29,46 @@ from tests.ports import free_port
 USER, PASSWORD = "shop", "right-password"
 
 
-class Asked(msgspec.Struct):
-    """A token request as the server saw it."""
+class TokenRequest(msgspec.Struct):
+    """A token request as the server received it."""
 
     form: dict[str, str]
     authorization: str | None
 
 
-Answer = Callable[[Asked], web.Response]
+Responder = Callable[[TokenRequest], web.Response]
 
 
-def granted(access_token: str, **more: Any) -> web.Response:
+def token_response(access_token: str, **more: Any) -> web.Response:
     body = {"access_token": access_token, "token_type": "bearer", "expires_in": 3600, **more}
     return web.json_response(body)
 
 
-def denied(status: int, error: str) -> web.Response:
+def error_response(status: int, error: str) -> web.Response:
     return web.json_response({"error": error}, status=status)
 
 
 class TokenServer(Peer):
-    """An authorization server that does what a test tells it to; a new token each time if not."""
+    """An authorization server. It issues a new token each time unless a test sets `respond`."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[Asked] = []
-        self.answer: Answer = lambda _asked: granted(f"token-{len(self.asked)}")
-        # Closed, it takes requests and keeps its answers back.
-        self.open = asyncio.Event()
-        self.open.set()
+        self.requests: list[TokenRequest] = []
+        self.respond: Responder = lambda _: token_response(f"token-{len(self.requests)}")
+        # While it is not set, the server accepts requests and holds its responses back.
+        self.may_respond = asyncio.Event()
+        self.may_respond.set()
 
     def routes(self) -> dict[str, Handler]:
         return {"POST /token": self._token}
 
     async def _token(self, request: web.Request) -> web.Response:
         form = {name: str(value) for name, value in (await request.post()).items()}
-        asked = Asked(form, request.headers.get("Authorization"))
-        self.asked.append(asked)
-        answer = self.answer(asked)
-        await self.open.wait()
-        return answer
+        token_request = TokenRequest(form, request.headers.get("Authorization"))
+        self.requests.append(token_request)
+        response = self.respond(token_request)
+        await self.may_respond.wait()
+        return response
 
     def secrets(self, **more: Any) -> dict[str, Any]:
         return {
@@ -80,7 +80,7 @@ class TokenServer(Peer):
 
 
 class DatabaseServer:
-    """A second Postgres, reached by TCP and password alone."""
+    """A second Postgres that accepts only TCP connections with a password."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -140,11 +140,11 @@ class MailServer:
         self.port = free_port()
         self.logins: list[bytes] = []
 
-    def check(self, *args: Any) -> AuthResult:
+    def authenticate(self, *args: Any) -> AuthResult:
         login = args[-1]
         self.logins.append(login.login)
-        right = (login.login, login.password) == (USER.encode(), PASSWORD.encode())
-        return AuthResult(success=right, handled=False)
+        is_correct = (login.login, login.password) == (USER.encode(), PASSWORD.encode())
+        return AuthResult(success=is_correct, handled=False)
 
     def secrets(self, **more: Any) -> dict[str, Any]:
         return {
@@ -158,9 +158,9 @@ class MailServer:
 
 
 @asynccontextmanager
-async def mail_server(**options: Any) -> AsyncIterator[MailServer]:
+async def run_mail_server(**options: Any) -> AsyncIterator[MailServer]:
     server = MailServer()
-    settings = {"authenticator": server.check, "auth_require_tls": False, **options}
+    settings = {"authenticator": server.authenticate, "auth_require_tls": False, **options}
     controller = Controller(server, "127.0.0.1", server.port, **settings)
     await asyncio.to_thread(controller.start)
     try:
@@ -169,8 +169,8 @@ async def mail_server(**options: Any) -> AsyncIterator[MailServer]:
         await asyncio.to_thread(controller.stop)
 
 
-class ShellServer:
-    """An SSH server that knows one key."""
+class SshServer:
+    """An SSH server that accepts one key."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -182,40 +182,40 @@ class ShellServer:
             "host": "127.0.0.1",
             "port": self.port,
             "username": USER,
-            "private_key": private(self.key),
+            "private_key": export_private_key(self.key),
             **more,
         }
 
 
-def private(key: asyncssh.SSHKey, passphrase: str | None = None) -> str:
-    form = "openssh" if passphrase is None else "pkcs8-pem"
-    return key.export_private_key(form, passphrase).decode()
+def export_private_key(key: asyncssh.SSHKey, passphrase: str | None = None) -> str:
+    format_name = "openssh" if passphrase is None else "pkcs8-pem"
+    return key.export_private_key(format_name, passphrase).decode()
 
 
-def public(key: asyncssh.SSHKey) -> str:
+def export_public_key(key: asyncssh.SSHKey) -> str:
     return key.export_public_key().decode()
 
 
 @asynccontextmanager
-async def shell_server() -> AsyncIterator[ShellServer]:
-    server = ShellServer()
-    known = asyncssh.import_authorized_keys(public(server.key))
-    listening = await asyncssh.listen(
-        "127.0.0.1", 0, server_host_keys=[server.host_key], authorized_client_keys=known
+async def run_ssh_server() -> AsyncIterator[SshServer]:
+    server = SshServer()
+    authorized_keys = asyncssh.import_authorized_keys(export_public_key(server.key))
+    listener = await asyncssh.listen(
+        "127.0.0.1", 0, server_host_keys=[server.host_key], authorized_client_keys=authorized_keys
     )
-    server.port = listening.get_port()
+    server.port = listener.get_port()
     try:
         yield server
     finally:
-        listening.close()
-        await listening.wait_closed()
+        listener.close()
+        await listener.wait_closed()
 
 
-def certificate(folder: Path, name: str) -> Path:
-    """A certificate for a name that vouches for itself, with its key, as one file."""
+def write_certificate(folder: Path, name: str) -> Path:
+    """Writes a self-signed certificate and its key into one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    made = (
+    certificate = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(subject)
@@ -234,27 +234,27 @@ def certificate(folder: Path, name: str) -> Path:
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
-        + made.public_bytes(serialization.Encoding.PEM)
+        + certificate.public_bytes(serialization.Encoding.PEM)
     )
     return path
 
 
-def server_context(pem: Path) -> ssl.SSLContext:
+def create_server_context(pem: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem)
     return context
 
 
-Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
+ConnectionHandler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
 
 
 @asynccontextmanager
-async def talking(talk: Talk) -> AsyncIterator[int]:
-    """The port of a server that says what it likes."""
+async def serve_tcp(handle: ConnectionHandler) -> AsyncIterator[int]:
+    """Yields the port of a TCP server with this handler."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.IncompleteReadError):
-            await talk(reader, writer)
+            await handle(reader, writer)
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -264,25 +264,25 @@ async def talking(talk: Talk) -> AsyncIterator[int]:
         server.close()
 
 
-_TLS_WANTED = (8).to_bytes(4) + (80877103).to_bytes(4)
+_TLS_REQUEST = (8).to_bytes(4) + (80877103).to_bytes(4)
 
 
 @asynccontextmanager
-async def with_tls(port: int, context: ssl.SSLContext) -> AsyncIterator[int]:
-    """The port of a Postgres that speaks TLS, in front of one that does not."""
+async def serve_tls(port: int, context: ssl.SSLContext) -> AsyncIterator[int]:
+    """Yields the port of a TLS proxy for a Postgres without TLS."""
 
-    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
             writer.write(data)
             await writer.drain()
         writer.close()
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        assert await reader.readexactly(8) == _TLS_WANTED
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert await reader.readexactly(8) == _TLS_REQUEST
         writer.write(b"S")
         await writer.start_tls(context)
         inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
-        await asyncio.gather(pump(reader, inner_writer), pump(inner_reader, writer))
+        await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer))
 
-    async with talking(talk) as outer:
-        yield outer
+    async with serve_tcp(handle) as proxy_port:
+        yield proxy_port

@@ -6,11 +6,19 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from app.domain.vault.decrypted import CredentialUser
+from app.domain.vault.decryption import CredentialUser
 from app.domain.vault.errors import AccessDenied
 from app.services import Services
 from tests.peer import answering
-from tests.vault.making import PATH, actions, create, grant, opened, trail, tried, wrong
+from tests.vault.api import (
+    PATH,
+    list_actions,
+    list_audit,
+    read_invalid_fields,
+    run_connection_test,
+    unseal_credential,
+)
+from tests.vault.factories import create_credential, grant_access
 from tests.world import Client, World
 
 FIELDS = {
@@ -27,11 +35,11 @@ FIELDS = {
 
 
 async def test_a_row_has_every_field(admin: Client) -> None:
-    made = await create(admin)
-    (row,) = await trail(admin, made["id"])
+    credential = await create_credential(admin)
+    (row,) = await list_audit(admin, credential["id"])
     assert set(row) == FIELDS
     assert row["id"].startswith("aud_")
-    assert row["credential_id"] == made["id"]
+    assert row["credential_id"] == credential["id"]
     assert row["created_at"].endswith("Z")
     assert {name: row[name] for name in FIELDS - {"id", "credential_id", "created_at"}} == {
         "action": "created",
@@ -43,35 +51,35 @@ async def test_a_row_has_every_field(admin: Client) -> None:
     }
 
 
-async def _update(admin: Client, one: str, _rule: str) -> None:
-    await admin.put(one, {"description": "New"})
+async def _update(admin: Client, path: str, _rule: str) -> None:
+    await admin.put(path, {"description": "New"})
 
 
-async def _update_secrets(admin: Client, one: str, _rule: str) -> None:
-    await admin.put(f"{one}/secrets", {"secrets": {"token": "new"}})
+async def _update_secrets(admin: Client, path: str, _rule: str) -> None:
+    await admin.put(f"{path}/secrets", {"secrets": {"token": "new"}})
 
 
-async def _reveal(admin: Client, one: str, _rule: str) -> None:
-    await admin.get(f"{one}/reveal")
+async def _reveal(admin: Client, path: str, _rule: str) -> None:
+    await admin.get(f"{path}/reveal")
 
 
-async def _grant(admin: Client, one: str, _rule: str) -> None:
-    await grant(admin, one.rpartition("/")[2], CredentialUser("channel", "chn_1"))
+async def _grant(admin: Client, path: str, _rule: str) -> None:
+    await grant_access(admin, path.rpartition("/")[2], CredentialUser("channel", "chn_1"))
 
 
-async def _revoke(admin: Client, one: str, rule: str) -> None:
-    await admin.delete(f"{one}/access/{rule}")
+async def _revoke(admin: Client, path: str, rule: str) -> None:
+    await admin.delete(f"{path}/access/{rule}")
 
 
-async def _delete(admin: Client, one: str, _rule: str) -> None:
-    await admin.delete(one)
+async def _delete(admin: Client, path: str, _rule: str) -> None:
+    await admin.delete(path)
 
 
-Deed = Callable[[Client, str, str], Awaitable[None]]
+Operation = Callable[[Client, str, str], Awaitable[None]]
 
 
 @pytest.mark.parametrize(
-    ("deed", "action", "integration"),
+    ("operation", "action", "integration"),
     [
         (_update, "updated", None),
         (_update_secrets, "secrets_updated", None),
@@ -82,16 +90,16 @@ Deed = Callable[[Client, str, str], Awaitable[None]]
     ],
 )
 async def test_a_deed_is_written_down_once_with_who_did_it(
-    admin: Client, deed: Deed, action: str, integration: str | None
+    admin: Client, operation: Operation, action: str, integration: str | None
 ) -> None:
-    made = await create(admin)
-    rule = await grant(admin, made["id"])
-    await deed(admin, f"{PATH}/{made['id']}", rule["id"])
-    found = await trail(admin)
-    assert [row["action"] for row in found] == [action, "access_granted", "created"]
-    told = {name: found[0][name] for name in FIELDS - {"id", "created_at"}}
-    assert told == {
-        "credential_id": made["id"],
+    credential = await create_credential(admin)
+    rule = await grant_access(admin, credential["id"])
+    await operation(admin, f"{PATH}/{credential['id']}", rule["id"])
+    rows = await list_audit(admin)
+    assert [row["action"] for row in rows] == [action, "access_granted", "created"]
+    latest = {name: rows[0][name] for name in FIELDS - {"id", "created_at"}}
+    assert latest == {
+        "credential_id": credential["id"],
         "action": action,
         "actor_id": admin.user_id,
         "actor_type": "user",
@@ -102,46 +110,50 @@ async def test_a_deed_is_written_down_once_with_who_did_it(
 
 
 async def test_a_change_of_fields_and_secrets_is_two_deeds(admin: Client) -> None:
-    made = await create(admin)
-    await admin.put(f"{PATH}/{made['id']}", {"name": "New", "secrets": {"token": "new"}})
-    assert sorted(await actions(admin, made["id"])) == ["created", "secrets_updated", "updated"]
+    credential = await create_credential(admin)
+    await admin.put(f"{PATH}/{credential['id']}", {"name": "New", "secrets": {"token": "new"}})
+    assert sorted(await list_actions(admin, credential["id"])) == [
+        "created",
+        "secrets_updated",
+        "updated",
+    ]
 
 
 @pytest.mark.parametrize(("status", "success"), [(200, True), (401, False)])
 async def test_a_test_is_written_down_with_how_it_went(
     admin: Client, status: int, *, success: bool
 ) -> None:
-    async def answer(_request: web.Request) -> web.Response:
+    async def respond(_request: web.Request) -> web.Response:
         return web.Response(status=status)
 
-    async with answering(answer) as url:
-        made = await create(admin, metadata={"test_url": url})
-        await tried(admin, made["id"])
-    latest = (await trail(admin, made["id"]))[0]
+    async with answering(respond) as url:
+        credential = await create_credential(admin, metadata={"test_url": url})
+        await run_connection_test(admin, credential["id"])
+    latest = (await list_audit(admin, credential["id"]))[0]
     assert (latest["action"], latest["success"]) == ("tested", success)
     assert (latest["actor_id"], latest["ip_address"]) == (admin.user_id, admin.address)
 
 
 async def test_what_was_refused_for_being_wrong_is_no_deed(admin: Client) -> None:
-    made = await create(admin)
-    one = f"{PATH}/{made['id']}"
-    await admin.put(one, {"name": ""})
-    await admin.put(f"{one}/secrets", {"secrets": {}})
-    await admin.post(f"{one}/access", {"integration_type": "tool", "integration_id": "x"})
-    await admin.post(f"{one}/test")
-    assert await actions(admin) == ["created"]
+    credential = await create_credential(admin)
+    path = f"{PATH}/{credential['id']}"
+    await admin.put(path, {"name": ""})
+    await admin.put(f"{path}/secrets", {"secrets": {}})
+    await admin.post(f"{path}/access", {"integration_type": "tool", "integration_id": "x"})
+    await admin.post(f"{path}/test")
+    assert await list_actions(admin) == ["created"]
 
 
 async def test_the_trail_of_one_is_apart_from_the_others(admin: Client, services: Services) -> None:
-    first, second = await create(admin), await create(admin)
-    await grant(admin, first["id"])
-    await opened(services, admin, first["id"])
+    first, second = await create_credential(admin), await create_credential(admin)
+    await grant_access(admin, first["id"])
+    await unseal_credential(services, admin, first["id"])
     with pytest.raises(AccessDenied):
-        await opened(services, admin, second["id"])
-    assert await actions(admin, first["id"]) == ["used", "access_granted", "created"]
-    assert await actions(admin, second["id"]) == ["denied", "created"]
-    every = await trail(admin)
-    assert [row["credential_id"] for row in every] == [
+        await unseal_credential(services, admin, second["id"])
+    assert await list_actions(admin, first["id"]) == ["used", "access_granted", "created"]
+    assert await list_actions(admin, second["id"]) == ["denied", "created"]
+    rows = await list_audit(admin)
+    assert [row["credential_id"] for row in rows] == [
         second["id"],
         first["id"],
         first["id"],
@@ -151,35 +163,35 @@ async def test_the_trail_of_one_is_apart_from_the_others(admin: Client, services
 
 
 async def test_the_trail_comes_in_pages(admin: Client) -> None:
-    made = await create(admin)
+    credential = await create_credential(admin)
     for number in range(6):
-        await admin.put(f"{PATH}/{made['id']}", {"name": str(number)})
-    whole = await trail(admin)
-    for path in (f"{PATH}/audit", f"{PATH}/{made['id']}/audit"):
+        await admin.put(f"{PATH}/{credential['id']}", {"name": str(number)})
+    rows = await list_audit(admin)
+    for path in (f"{PATH}/audit", f"{PATH}/{credential['id']}/audit"):
         pages: list[dict[str, Any]] = []
         for page in (1, 2, 3):
-            answer = (await admin.get(path, params={"page": page, "per_page": 3})).json()
-            assert answer["pagination"] == {
+            body = (await admin.get(path, params={"page": page, "per_page": 3})).json()
+            assert body["pagination"] == {
                 "page": page,
                 "per_page": 3,
                 "total": 7,
                 "total_pages": 3,
             }
-            pages += answer["data"]
-        assert pages == whole
-    moments = [row["created_at"] for row in whole]
-    assert moments == sorted(moments, reverse=True)
+            pages += body["data"]
+        assert pages == rows
+    times = [row["created_at"] for row in rows]
+    assert times == sorted(times, reverse=True)
 
 
 @pytest.mark.parametrize("query", [{"page": 0}, {"per_page": 0}, {"per_page": 101}])
 async def test_a_bad_page_is_named(admin: Client, query: dict[str, int]) -> None:
-    made = await create(admin)
-    for path in (f"{PATH}/audit", f"{PATH}/{made['id']}/audit"):
-        assert set(wrong(await admin.get(path, params=query))) == set(query)
+    credential = await create_credential(admin)
+    for path in (f"{PATH}/audit", f"{PATH}/{credential['id']}/audit"):
+        assert set(read_invalid_fields(await admin.get(path, params=query))) == set(query)
 
 
 async def test_each_tenant_has_a_trail_of_its_own(world: World) -> None:
-    here, there = await world.user("tenant_admin"), await world.user("tenant_admin")
-    ours, theirs = await create(here), await create(there)
-    assert [row["credential_id"] for row in await trail(here)] == [ours["id"]]
-    assert [row["credential_id"] for row in await trail(there)] == [theirs["id"]]
+    first_admin, second_admin = await world.user("tenant_admin"), await world.user("tenant_admin")
+    first, second = await create_credential(first_admin), await create_credential(second_admin)
+    assert [row["credential_id"] for row in await list_audit(first_admin)] == [first["id"]]
+    assert [row["credential_id"] for row in await list_audit(second_admin)] == [second["id"]]

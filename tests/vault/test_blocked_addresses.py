@@ -11,7 +11,9 @@ from app.domain.vault.oauth import TokenRefresher
 from app.kit.egress import Egress, Guard
 from app.security.principal import Principal
 from app.services import Services
-from tests.vault.making import GOOD, TYPES, create, plant_secrets, sql, told, trail, tried
+from tests.vault.api import list_audit, list_events, run_connection_test
+from tests.vault.factories import TYPES, VALID_SECRETS, create_credential
+from tests.vault.sql import run_sql, store_secrets
 from tests.world import Client
 
 BLOCKED = [
@@ -45,87 +47,91 @@ LOOPBACK = ["127.0.0.1", "localhost", "0x7f.1", "2130706433", "017700000001", "1
 
 
 @pytest.fixture
-def dialled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Every address that something tried to connect to, other than our own stores' files."""
-    seen: list[Any] = []
+    addresses: list[Any] = []
     connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
 
-    def watched(own: socket.socket, address: Any) -> None:
-        if own.family != socket.AF_UNIX:
-            seen.append(address)
-        connect(own, address)
+    def record_connect(sock: socket.socket, address: Any) -> None:
+        if sock.family != socket.AF_UNIX:
+            addresses.append(address)
+        connect(sock, address)
 
-    def watched_ex(own: socket.socket, address: Any) -> int:
-        if own.family != socket.AF_UNIX:
-            seen.append(address)
-        return connect_ex(own, address)
+    def record_connect_ex(sock: socket.socket, address: Any) -> int:
+        if sock.family != socket.AF_UNIX:
+            addresses.append(address)
+        return connect_ex(sock, address)
 
-    monkeypatch.setattr(socket.socket, "connect", watched)
-    monkeypatch.setattr(socket.socket, "connect_ex", watched_ex)
-    return seen
+    monkeypatch.setattr(socket.socket, "connect", record_connect)
+    monkeypatch.setattr(socket.socket, "connect_ex", record_connect_ex)
+    return addresses
 
 
-async def _leading_to(admin: Client, services: Services, type_: str, host: str) -> str:
+async def _create_credential_for_host(
+    admin: Client, services: Services, type_: str, host: str
+) -> str:
     """A credential of this type whose test would go to that host."""
-    made = await create(admin, type_)
-    credential_id = str(made["id"])
-    inside = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    credential = await create_credential(admin, type_)
+    credential_id = str(credential["id"])
+    url_host = f"[{host}]" if ":" in host and not host.startswith("[") else host
     match type_:
         case "database" | "ssh" | "smtp":
-            secrets = {**GOOD[type_], "host": host}
-            await plant_secrets(services, admin, credential_id, secrets)
+            secrets = {**VALID_SECRETS[type_], "host": host}
+            await store_secrets(services, admin, credential_id, secrets)
         case "oauth2":
-            secrets = {**GOOD[type_], "token_url": f"https://{inside}/token"}
-            await plant_secrets(services, admin, credential_id, secrets)
+            secrets = {**VALID_SECRETS[type_], "token_url": f"https://{url_host}/token"}
+            await store_secrets(services, admin, credential_id, secrets)
         case _:
-            await sql(
+            await run_sql(
                 services,
                 "UPDATE credentials SET metadata = jsonb_build_object('test_url', $2::text) "
                 "WHERE id = $1",
                 credential_id,
-                f"https://{inside}/me",
+                f"https://{url_host}/me",
             )
     return credential_id
 
 
 @pytest.mark.parametrize("type_", TYPES)
 async def test_an_inner_address_is_refused_before_anybody_is_dialled(
-    admin: Client, services: Services, dialled: list[Any], type_: str
+    admin: Client, services: Services, connections: list[Any], type_: str
 ) -> None:
     for host in BLOCKED:
-        credential_id = await _leading_to(admin, services, type_, host)
-        result = await tried(admin, credential_id)
+        credential_id = await _create_credential_for_host(admin, services, type_, host)
+        result = await run_connection_test(admin, credential_id)
         assert result["success"] is False, host
         assert "not" in result["message"], host
         assert "planted" not in result["message"]
-    assert dialled == []
-    assert {row["success"] for row in await trail(admin) if row["action"] == "tested"} == {False}
-    assert "planted" not in str(await told(admin, "invalid"))
+    assert connections == []
+    assert {row["success"] for row in await list_audit(admin) if row["action"] == "tested"} == {
+        False
+    }
+    assert "planted" not in str(await list_events(admin, "invalid"))
 
 
-def _behind(services: Services, guard: Guard) -> Services:
+def _replace_guard(services: Services, guard: Guard) -> Services:
     egress = Egress(guard)
     refresher = TokenRefresher(services.db, services.keyring, egress)
-    replaced = {**services.of_areas, TokenRefresher: refresher}
-    return msgspec.structs.replace(services, egress=egress, of_areas=replaced)
+    of_areas = {**services.of_areas, TokenRefresher: refresher}
+    return msgspec.structs.replace(services, egress=egress, of_areas=of_areas)
 
 
-async def _run(services: Services, admin: Client, credential_id: str) -> schemas.TestResult:
-    nobody: frozenset[str] = frozenset()
-    principal = Principal(admin.user_id, admin.tenant_id, "tenant_admin", "ses_1", nobody)
+async def _run_test(services: Services, admin: Client, credential_id: str) -> schemas.TestResult:
+    no_permissions: frozenset[str] = frozenset()
+    principal = Principal(admin.user_id, admin.tenant_id, "tenant_admin", "ses_1", no_permissions)
     return await connection_tests.run(services, principal, admin.address, credential_id)
 
 
 @pytest.mark.parametrize("type_", TYPES)
 async def test_loopback_is_refused_in_every_spelling_unless_the_operator_allows_it(
-    admin: Client, services: Services, dialled: list[Any], type_: str
+    admin: Client, services: Services, connections: list[Any], type_: str
 ) -> None:
-    outside = _behind(services, Guard(()))
+    guarded_services = _replace_guard(services, Guard(()))
     for host in LOOPBACK:
-        credential_id = await _leading_to(admin, services, type_, host)
-        assert (await _run(outside, admin, credential_id)).success is False, host
-    await outside.egress.close()
-    assert dialled == []
+        credential_id = await _create_credential_for_host(admin, services, type_, host)
+        assert (await _run_test(guarded_services, admin, credential_id)).success is False, host
+    await guarded_services.egress.close()
+    assert connections == []
 
 
 @pytest.mark.parametrize(
@@ -133,25 +139,25 @@ async def test_loopback_is_refused_in_every_spelling_unless_the_operator_allows_
 )
 @pytest.mark.parametrize("type_", TYPES)
 async def test_a_name_that_leads_to_an_inner_address_is_refused(
-    admin: Client, services: Services, dialled: list[Any], type_: str, addresses: list[str]
+    admin: Client, services: Services, connections: list[Any], type_: str, addresses: list[str]
 ) -> None:
     async def resolve(_host: str, _port: int) -> list[str]:
         return addresses
 
-    outside = _behind(services, Guard((), resolve))
-    credential_id = await _leading_to(admin, services, type_, "rebound.example.com")
-    result = await _run(outside, admin, credential_id)
-    await outside.egress.close()
+    guarded_services = _replace_guard(services, Guard((), resolve))
+    credential_id = await _create_credential_for_host(admin, services, type_, "rebound.example.com")
+    result = await _run_test(guarded_services, admin, credential_id)
+    await guarded_services.egress.close()
     assert result.success is False
     assert "not public" in result.message
-    assert dialled == []
+    assert connections == []
 
 
 @pytest.mark.parametrize("type_", ["database", "ssh", "smtp"])
 @pytest.mark.parametrize("host", ["/tmp/socket", "a/../b", "x" * 255, "a b", "\t", "ü..de"])
 async def test_what_is_no_host_is_refused(
-    admin: Client, services: Services, dialled: list[Any], type_: str, host: str
+    admin: Client, services: Services, connections: list[Any], type_: str, host: str
 ) -> None:
-    credential_id = await _leading_to(admin, services, type_, host)
-    assert (await tried(admin, credential_id))["success"] is False
-    assert dialled == []
+    credential_id = await _create_credential_for_host(admin, services, type_, host)
+    assert (await run_connection_test(admin, credential_id))["success"] is False
+    assert connections == []

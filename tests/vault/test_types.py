@@ -5,10 +5,11 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from tests.vault.making import GOOD, PATH, TYPES, create, revealed, wrong
+from tests.vault.api import PATH, read_invalid_fields, reveal_secrets
+from tests.vault.factories import TYPES, VALID_SECRETS, create_credential
 from tests.world import Client
 
-NEEDED = {
+REQUIRED = {
     "api_key": ["api_key"],
     "oauth2": ["client_id", "client_secret", "token_url"],
     "basic_auth": ["username", "password"],
@@ -18,44 +19,50 @@ NEEDED = {
     "smtp": ["host"],
 }
 # A value of each key that cannot be, with a text in it that must not be repeated.
-HIDDEN = "do-not-repeat-me"
-BAD: dict[str, list[Any]] = {
-    "scopes": [HIDDEN, [5], [""], ["x" * 256], ["x"] * 101, {HIDDEN: 1}],
-    "port": [HIDDEN, 0, 65536, 1.5, -1, [HIDDEN], True],
-    "ssl_mode": [HIDDEN, 5, None, ""],
-    "engine": [HIDDEN, "sqlite", 5],
-    "use_tls": [HIDDEN, 1, None],
+SECRET_TEXT = "do-not-repeat-me"
+INVALID_VALUES: dict[str, list[Any]] = {
+    "scopes": [SECRET_TEXT, [5], [""], ["x" * 256], ["x"] * 101, {SECRET_TEXT: 1}],
+    "port": [SECRET_TEXT, 0, 65536, 1.5, -1, [SECRET_TEXT], True],
+    "ssl_mode": [SECRET_TEXT, 5, None, ""],
+    "engine": [SECRET_TEXT, "sqlite", 5],
+    "use_tls": [SECRET_TEXT, 1, None],
 }
-BAD_TEXT: list[Any] = [5, None, [HIDDEN], {HIDDEN: HIDDEN}, HIDDEN + "x" * 20_000]
+INVALID_TEXTS: list[Any] = [
+    5,
+    None,
+    [SECRET_TEXT],
+    {SECRET_TEXT: SECRET_TEXT},
+    SECRET_TEXT + "x" * 20_000,
+]
 
 CASES = [
-    (type_, key, bad)
-    for type_, good in GOOD.items()
+    (type_, key, value)
+    for type_, secrets in VALID_SECRETS.items()
     if type_ != "custom"
-    for key in good
-    for bad in BAD.get(key, BAD_TEXT)
+    for key in secrets
+    for value in INVALID_VALUES.get(key, INVALID_TEXTS)
 ]
 
 
-async def _schemas(admin: Client) -> dict[str, Any]:
+async def _list_types(admin: Client) -> dict[str, Any]:
     answer = await admin.get(f"{PATH}/types")
     assert answer.status_code == 200
     return {item["type"]: item for item in answer.json()["data"]}
 
 
-async def _wrong(admin: Client, type_: str, secrets: dict[str, Any]) -> set[str]:
+async def _create_invalid(admin: Client, type_: str, secrets: dict[str, Any]) -> set[str]:
     """The names of what is wrong; nobody finds a value there."""
     answer = await admin.post(PATH, {"name": "A", "type": type_, "secrets": secrets})
-    details = wrong(answer)
-    assert HIDDEN not in answer.text
+    details = read_invalid_fields(answer)
+    assert SECRET_TEXT not in answer.text
     assert "planted" not in answer.text
     return set(details)
 
 
 async def test_the_eight_types_are_listed_with_how_they_are_tried(admin: Client) -> None:
-    found = await _schemas(admin)
-    assert list(found) == TYPES
-    for item in found.values():
+    types = await _list_types(admin)
+    assert list(types) == TYPES
+    for item in types.values():
         assert set(item) == {"type", "name", "description", "tested_by", "schema"}
         assert item["name"]
         assert item["description"]
@@ -64,126 +71,126 @@ async def test_the_eight_types_are_listed_with_how_they_are_tried(admin: Client)
 
 @pytest.mark.parametrize("type_", TYPES)
 async def test_a_published_schema_takes_what_is_good(admin: Client, type_: str) -> None:
-    schema = (await _schemas(admin))[type_]["schema"]
-    assert jsonschema_rs.validator_for(schema).is_valid(GOOD[type_])
+    schema = (await _list_types(admin))[type_]["schema"]
+    assert jsonschema_rs.validator_for(schema).is_valid(VALID_SECRETS[type_])
 
 
-@pytest.mark.parametrize("type_", NEEDED)
+@pytest.mark.parametrize("type_", REQUIRED)
 async def test_a_published_schema_knows_every_key_and_those_that_are_needed(
     admin: Client, type_: str
 ) -> None:
-    schema = (await _schemas(admin))[type_]["schema"]
-    assert set(schema["properties"]) == set(GOOD[type_])
-    assert set(schema["required"]) == set(NEEDED[type_])
+    schema = (await _list_types(admin))[type_]["schema"]
+    assert set(schema["properties"]) == set(VALID_SECRETS[type_])
+    assert set(schema["required"]) == set(REQUIRED[type_])
 
 
 async def test_published_schemas_refuse_what_is_bad(admin: Client) -> None:
     schemas = {
         type_: jsonschema_rs.validator_for(item["schema"])
-        for type_, item in (await _schemas(admin)).items()
+        for type_, item in (await _list_types(admin)).items()
     }
-    taken = [
+    accepted = [
         (type_, key)
-        for type_, key, bad in CASES
-        if schemas[type_].is_valid({**GOOD[type_], key: bad})
+        for type_, key, value in CASES
+        if schemas[type_].is_valid({**VALID_SECRETS[type_], key: value})
     ]
-    taken += [
+    accepted += [
         (type_, "unknown")
-        for type_ in NEEDED
-        if schemas[type_].is_valid({**GOOD[type_], "unknown": "x"})
+        for type_ in REQUIRED
+        if schemas[type_].is_valid({**VALID_SECRETS[type_], "unknown": "x"})
     ]
-    taken += [
+    accepted += [
         (type_, f"without {key}")
-        for type_, keys in NEEDED.items()
+        for type_, keys in REQUIRED.items()
         for key in keys
-        if schemas[type_].is_valid({k: v for k, v in GOOD[type_].items() if k != key})
+        if schemas[type_].is_valid({k: v for k, v in VALID_SECRETS[type_].items() if k != key})
     ]
-    assert taken == []
+    assert accepted == []
 
 
-CUSTOM_BAD: list[tuple[dict[str, Any], str]] = [
+INVALID_CUSTOM: list[tuple[dict[str, Any], str]] = [
     ({}, "secrets"),
     ({str(number): "x" for number in range(51)}, "secrets"),
     ({"good": "x", "bad": 5}, "secrets.bad"),
     ({"bad": None}, "secrets.bad"),
-    ({"bad": [HIDDEN]}, "secrets.bad"),
-    ({"bad": HIDDEN + "x" * 20_000}, "secrets.bad"),
+    ({"bad": [SECRET_TEXT]}, "secrets.bad"),
+    ({"bad": SECRET_TEXT + "x" * 20_000}, "secrets.bad"),
 ]
 
 
 async def test_the_published_schema_of_custom_refuses_what_is_bad(admin: Client) -> None:
-    schema = jsonschema_rs.validator_for((await _schemas(admin))["custom"]["schema"])
-    cases = [*(bad for bad, _ in CUSTOM_BAD), {"": "x"}, {"x" * 101: "x"}]
-    assert [bad for bad in cases if schema.is_valid(bad)] == []
+    schema = jsonschema_rs.validator_for((await _list_types(admin))["custom"]["schema"])
+    cases = [*(value for value, _ in INVALID_CUSTOM), {"": "x"}, {"x" * 101: "x"}]
+    assert [value for value in cases if schema.is_valid(value)] == []
 
 
-@pytest.mark.parametrize(("secrets", "field"), CUSTOM_BAD)
+@pytest.mark.parametrize(("secrets", "field"), INVALID_CUSTOM)
 async def test_a_wrong_custom_secret_is_named_and_not_shown(
     admin: Client, secrets: dict[str, Any], field: str
 ) -> None:
-    assert await _wrong(admin, "custom", secrets) == {field}
+    assert await _create_invalid(admin, "custom", secrets) == {field}
 
 
 async def test_every_wrong_custom_secret_is_named_at_once(admin: Client) -> None:
     secrets = {"a": 5, "b": "fine", "c": None, "x" * 101: "x", "": "x"}
-    found = await _wrong(admin, "custom", secrets)
-    assert {"secrets.a", "secrets.c", "secrets."} < found
-    assert len(found) == 4
+    fields = await _create_invalid(admin, "custom", secrets)
+    assert {"secrets.a", "secrets.c", "secrets."} < fields
+    assert len(fields) == 4
 
 
 async def test_custom_takes_fifty_secrets(admin: Client) -> None:
-    given = {f"Header-{number}": "" for number in range(50)}
-    made = await create(admin, "custom", given)
-    assert await revealed(admin, made["id"]) == given
+    secrets = {f"Header-{number}": "" for number in range(50)}
+    credential = await create_credential(admin, "custom", secrets)
+    assert await reveal_secrets(admin, credential["id"]) == secrets
 
 
-@pytest.mark.parametrize(("type_", "key"), [(t, k) for t, keys in NEEDED.items() for k in keys])
+@pytest.mark.parametrize(("type_", "key"), [(t, k) for t, keys in REQUIRED.items() for k in keys])
 async def test_a_missing_secret_is_named(admin: Client, type_: str, key: str) -> None:
-    secrets = {name: value for name, value in GOOD[type_].items() if name != key}
-    assert await _wrong(admin, type_, secrets) == {f"secrets.{key}"}
+    secrets = {name: value for name, value in VALID_SECRETS[type_].items() if name != key}
+    assert await _create_invalid(admin, type_, secrets) == {f"secrets.{key}"}
 
 
-@pytest.mark.parametrize("type_", NEEDED)
+@pytest.mark.parametrize("type_", REQUIRED)
 async def test_every_missing_secret_is_named_at_once(admin: Client, type_: str) -> None:
-    assert await _wrong(admin, type_, {}) == {f"secrets.{key}" for key in NEEDED[type_]}
+    assert await _create_invalid(admin, type_, {}) == {f"secrets.{key}" for key in REQUIRED[type_]}
 
 
-@pytest.mark.parametrize("type_", NEEDED)
+@pytest.mark.parametrize("type_", REQUIRED)
 async def test_an_unknown_secret_is_named_and_not_shown(admin: Client, type_: str) -> None:
-    secrets = {**GOOD[type_], "unknown": HIDDEN, "another": HIDDEN}
-    assert await _wrong(admin, type_, secrets) == {"secrets.unknown", "secrets.another"}
+    secrets = {**VALID_SECRETS[type_], "unknown": SECRET_TEXT, "another": SECRET_TEXT}
+    assert await _create_invalid(admin, type_, secrets) == {"secrets.unknown", "secrets.another"}
 
 
 @pytest.mark.parametrize(
-    ("type_", "key"), [(type_, key) for type_ in NEEDED for key in GOOD[type_]]
+    ("type_", "key"), [(type_, key) for type_ in REQUIRED for key in VALID_SECRETS[type_]]
 )
 async def test_a_wrong_secret_is_named_and_not_shown(admin: Client, type_: str, key: str) -> None:
-    for bad in BAD.get(key, BAD_TEXT):
-        found = await _wrong(admin, type_, {**GOOD[type_], key: bad})
-        assert len(found) == 1
-        assert next(iter(found)).startswith(f"secrets.{key}"), bad
+    for value in INVALID_VALUES.get(key, INVALID_TEXTS):
+        fields = await _create_invalid(admin, type_, {**VALID_SECRETS[type_], key: value})
+        assert len(fields) == 1
+        assert next(iter(fields)).startswith(f"secrets.{key}"), value
 
 
-@pytest.mark.parametrize("type_", NEEDED)
+@pytest.mark.parametrize("type_", REQUIRED)
 async def test_new_secrets_are_judged_like_the_first_ones(admin: Client, type_: str) -> None:
-    made = await create(admin, type_)
+    credential = await create_credential(admin, type_)
     for path, body in (
-        (f"{PATH}/{made['id']}/secrets", {"secrets": {"unknown": HIDDEN}}),
-        (f"{PATH}/{made['id']}", {"secrets": {"unknown": HIDDEN}}),
+        (f"{PATH}/{credential['id']}/secrets", {"secrets": {"unknown": SECRET_TEXT}}),
+        (f"{PATH}/{credential['id']}", {"secrets": {"unknown": SECRET_TEXT}}),
     ):
         answer = await admin.put(path, body)
-        keys = {f"secrets.{key}" for key in {"unknown", *NEEDED[type_]}}
-        assert set(wrong(answer)) == keys
-        assert HIDDEN not in answer.text
-    assert await revealed(admin, made["id"]) == GOOD[type_]
+        keys = {f"secrets.{key}" for key in {"unknown", *REQUIRED[type_]}}
+        assert set(read_invalid_fields(answer)) == keys
+        assert SECRET_TEXT not in answer.text
+    assert await reveal_secrets(admin, credential["id"]) == VALID_SECRETS[type_]
 
 
-@pytest.mark.parametrize("type_", NEEDED)
+@pytest.mark.parametrize("type_", REQUIRED)
 async def test_what_is_needed_is_enough(admin: Client, type_: str) -> None:
-    secrets = {key: GOOD[type_][key] for key in NEEDED[type_]}
-    made = await create(admin, type_, secrets)
-    assert made["secret_keys"] == sorted(NEEDED[type_])
-    assert await revealed(admin, made["id"]) == secrets
+    secrets = {key: VALID_SECRETS[type_][key] for key in REQUIRED[type_]}
+    credential = await create_credential(admin, type_, secrets)
+    assert credential["secret_keys"] == sorted(REQUIRED[type_])
+    assert await reveal_secrets(admin, credential["id"]) == secrets
 
 
 @pytest.mark.parametrize(
@@ -192,7 +199,7 @@ async def test_what_is_needed_is_enough(admin: Client, type_: str) -> None:
         "not an address",
         "ftp://login.example.com/token",
         "http://login.example.com/token",
-        f"https://me:{HIDDEN}@login.example.com/token",
+        f"https://me:{SECRET_TEXT}@login.example.com/token",
         "https://10.0.0.1/token",
         "https://169.254.169.254/token",
         "https://[::1]/token",
@@ -201,16 +208,16 @@ async def test_what_is_needed_is_enough(admin: Client, type_: str) -> None:
     ],
 )
 async def test_a_token_url_that_must_not_be_asked_is_refused(admin: Client, url: str) -> None:
-    secrets = {**GOOD["oauth2"], "token_url": url}
-    assert await _wrong(admin, "oauth2", secrets) == {"secrets.token_url"}
+    secrets = {**VALID_SECRETS["oauth2"], "token_url": url}
+    assert await _create_invalid(admin, "oauth2", secrets) == {"secrets.token_url"}
 
 
 async def test_a_secret_may_be_any_text(admin: Client) -> None:
     token = 'ü \t"\\\r\n\u2028😀' + "x" * 10_000
-    made = await create(admin, secrets={"token": token})
-    assert await revealed(admin, made["id"]) == {"token": token}
+    credential = await create_credential(admin, secrets={"token": token})
+    assert await reveal_secrets(admin, credential["id"]) == {"token": token}
 
 
 async def test_a_nul_in_a_secret_is_refused(admin: Client) -> None:
     body = {"name": "A", "type": "bearer_token", "secrets": {"token": "a\0b"}}
-    assert wrong(await admin.post(PATH, body))
+    assert read_invalid_fields(await admin.post(PATH, body))

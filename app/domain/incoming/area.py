@@ -19,7 +19,7 @@ AREA: Final = Area(
     ),
     retention=(
         RetentionRule("incoming_payloads", "t.created_at < now() - interval '90 days'"),
-        # The events have the payloads inside.
+        # These events contain the payloads.
         RetentionRule(
             "event_log",
             f"t.type = '{IncomingWebhookReceived.type}'"

@@ -28,15 +28,15 @@ class IncomingWebhookController(Controller):
         active: Active = None,
         sort: Sort = None,
     ) -> Paged[IncomingView]:
-        """Sort by name, slug, created_at or updated_at; the newest first unless told otherwise."""
+        """Sort by name, slug, created_at or updated_at; the default is the newest first."""
         return await service.list_page(context, page_in, active=active, sort=sort)
 
     @post(summary="Create an incoming webhook", needs="webhooks:write")
     async def create_incoming(
         self, context: Context, data: JSONBody[CreateIncoming]
     ) -> IncomingView:
-        """`url` is the public address. With `verification`, only payloads signed by its scheme are
-        taken; without, whoever knows the address can send.
+        """`url` is the public address. With `verification`, only payloads with a valid signature of
+        its scheme are accepted; without it, all payloads are.
         """
         return await service.create(context, data)
 
@@ -48,17 +48,17 @@ class IncomingWebhookController(Controller):
     async def update_incoming(
         self, context: Context, webhook_id: Id, data: JSONBody[UpdateIncoming]
     ) -> IncomingView:
-        """Any subset of the fields; `verification: null` takes everything from everybody again."""
+        """Any subset of the fields; with `verification: null`, no signature is needed any more."""
         return await service.update(context, webhook_id, data)
 
     @delete("/{webhook_id:str}", summary="Delete an incoming webhook", needs="webhooks:write")
     async def delete_incoming(self, tx: Tx, webhook_id: Id) -> None:
-        """Takes its log along."""
+        """Deletes its log as well."""
         await service.delete(tx, webhook_id)
 
     @get("/{webhook_id:str}/events", summary="List received payloads", needs="webhooks:read")
     async def list_payloads(self, tx: Tx, page_in: Page, webhook_id: Id) -> Paged[PayloadView]:
-        """The newest first, as they came in, without headers that open something."""
+        """The newest first, as they were received, without headers that contain secrets."""
         return await payloads.list_page(tx, webhook_id, page_in)
 
     @get(
@@ -67,7 +67,7 @@ class IncomingWebhookController(Controller):
         needs="webhooks:read",
     )
     async def get_payload(self, tx: Tx, webhook_id: Id, event_id: Id) -> PayloadView:
-        """Whole, however long it is."""
+        """With the whole payload, of any size."""
         return await payloads.get(tx, webhook_id, event_id)
 
     @post(
@@ -77,11 +77,11 @@ class IncomingWebhookController(Controller):
         status_code=202,
     )
     async def replay_payload(self, context: Context, webhook_id: Id, event_id: Id) -> Received:
-        """Stored and told of once more, as if it had come in again; also while the webhook is not
-        active.
+        """Stores the payload and emits its event once more, as if it had been received again; also
+        while the webhook is not active.
         """
-        again = await receiving.replay(context.services, context.tx, webhook_id, event_id)
-        return Received(event_id=again)
+        replay_id = await receiving.replay(context.services, context.tx, webhook_id, event_id)
+        return Received(event_id=replay_id)
 
 
 @post(
@@ -97,13 +97,13 @@ class IncomingWebhookController(Controller):
     request_max_body_size=receiving.MAX_BYTES,
 )
 async def receive_payload(request: HttpRequest, slug: Id) -> Response[Received]:
-    """The body is any JSON, or a form. Once this is answered, the payload is stored; `event_id`
-    names it in the webhook's log and in the event log. A signature that does not fit is 401, and
-    nothing is stored. Slack's question whether the address is ours (`url_verification`) is answered
-    with 200 and its `challenge`.
+    """The body is any JSON, or a form. The payload is stored before the response is sent;
+    `event_id` is its id in the webhook's log and in the event log. A payload without a valid
+    signature gets 401 and is not stored. Slack's `url_verification` request is answered with 200
+    and its `challenge`.
     """
-    event_id, said = await receiving.receive(request, slug)
+    event_id, content = await receiving.receive(request, slug)
     if not event_id:
-        challenge: Any = {"challenge": said["challenge"]}
+        challenge: Any = {"challenge": content["challenge"]}
         return Response(challenge, status_code=200)
     return Response(Received(event_id=event_id), status_code=202)

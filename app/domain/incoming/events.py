@@ -42,8 +42,8 @@ class IncomingWebhookDeleted(Event):
 
 
 class IncomingWebhookReceived(Event):
-    """`payload` is what was sent, up to 32 KiB of it; a longer one stays in the webhook's log
-    alone, under this event's id.
+    """`payload` is null for a payload of more than 32 KiB, which is only in the webhook's log,
+    under this event's id.
     """
 
     type: ClassVar[str] = "system.incoming_webhook.received"

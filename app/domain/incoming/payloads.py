@@ -1,4 +1,4 @@
-"""What came in, as people see it."""
+"""Received payloads: decodes them, lists them."""
 
 from typing import Any
 from urllib.parse import parse_qsl
@@ -17,14 +17,14 @@ from app.kit.texts import is_deeper, without_nul
 from db.fast import Row
 from db.session import Tx
 
-_FORM = "application/x-www-form-urlencoded"
-_DEEPEST = 64
+_FORM_TYPE = "application/x-www-form-urlencoded"
+_MAX_DEPTH = 64
 
 
 async def list_page(tx: Tx, webhook_id: str, page: Page) -> Paged[PayloadView]:
     webhook = await find(tx, webhook_id)
     rows, total = await queries.list_payloads(tx, webhook.tenant_id, webhook.id, page)
-    return paging.paged([_view(row) for row in rows], total, page)
+    return paging.paged([_build_view(row) for row in rows], total, page)
 
 
 async def get(tx: Tx, webhook_id: str, payload_id: str) -> PayloadView:
@@ -32,17 +32,17 @@ async def get(tx: Tx, webhook_id: str, payload_id: str) -> PayloadView:
     row = await queries.find_payload(tx, webhook.tenant_id, webhook.id, payload_id)
     if row is None:
         raise PayloadNotFound(f"This webhook received no payload {payload_id[:64]}")
-    return _view(row)
+    return _build_view(row)
 
 
-def _view(row: Row) -> PayloadView:
-    kept: dict[str, str] = msgspec.json.decode(row["headers"])
+def _build_view(row: Row) -> PayloadView:
+    headers: dict[str, str] = msgspec.json.decode(row["headers"])
     body = row["body"]
     return PayloadView(
         row["id"],
-        read(body, kept.get("content-type", "")) if body is not None else None,
+        decode_body(body, headers.get("content-type", "")) if body is not None else None,
         row["size_bytes"],
-        kept,
+        headers,
         row["source_ip"],
         row["workflow_execution_id"],
         row["replay_of"],
@@ -50,9 +50,12 @@ def _view(row: Row) -> PayloadView:
     )
 
 
-def read(body: bytes, media_type: str) -> Any:
-    """JSON, as it stands if it is long; or a form, as some have it, whose fields are texts."""
-    if media_type.partition(";")[0].strip().lower() == _FORM:
+def decode_body(body: bytes, media_type: str) -> Any:
+    """Returns the JSON value or the fields of the form; long JSON stays undecoded as `Raw`.
+
+    Raises Invalid.
+    """
+    if media_type.partition(";")[0].strip().lower() == _FORM_TYPE:
         try:
             fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=1000)
             return without_nul(dict(fields))
@@ -60,12 +63,12 @@ def read(body: bytes, media_type: str) -> Any:
             raise Invalid.field("body", "is not a valid form") from None
     try:
         if len(body) > LISTED_BYTES:
-            # Checked, not taken apart: that could take a second.
+            # Validated, but not decoded: decoding can take a second.
             body.decode()
             return msgspec.json.decode(body, type=msgspec.Raw)
-        said = msgspec.json.decode(body)
+        content = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Invalid.field("body", "is not valid JSON") from None
-    if is_deeper(said, _DEEPEST):
+    if is_deeper(content, _MAX_DEPTH):
         raise Invalid.field("body", "is nested too deeply")
-    return without_nul(said) if b"\\u0000" in body else said
+    return without_nul(content) if b"\\u0000" in body else content

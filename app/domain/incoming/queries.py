@@ -1,4 +1,4 @@
-"""The incoming webhooks' SQL: who owns a slug, and what came in."""
+"""SQL of incoming webhooks and their payloads."""
 
 from sqlalchemy import select
 
@@ -24,15 +24,15 @@ SELECT w.id, w.tenant_id, w.name, w.workflow_id, w.scheme, w.header, w.secret, t
 FROM incoming_webhooks w JOIN tenants t ON t.id = w.tenant_id
 WHERE w.slug = $1 AND w.active
 """
-_TAKEN = "SELECT 1 FROM incoming_webhooks WHERE slug = $1"
-_ADD = """
+_SLUG_EXISTS = "SELECT 1 FROM incoming_webhooks WHERE slug = $1"
+_INSERT_PAYLOAD = """
 INSERT INTO incoming_payloads (tenant_id, id, webhook_id, body, headers, source_ip, replay_of)
 VALUES ($1, $2, $3, $4, $5::json, $6, $7)
 """
-_EXECUTION = """
+_SET_EXECUTION = """
 UPDATE incoming_payloads SET workflow_execution_id = $3 WHERE tenant_id = $1 AND id = $2
 """
-# A page of them is read at once; longer ones are read one by one.
+# A list and an event contain payloads up to this size; longer ones are read one at a time.
 LISTED_BYTES = 32 * 1024
 
 _COLUMNS = """
@@ -44,32 +44,32 @@ FROM incoming_payloads WHERE webhook_id = $2 AND tenant_id IS NOT DISTINCT FROM 
 """
 # A webhook has one tenant. With both conditions the planner estimates too low.
 _ESTIMATED_FROM = "FROM incoming_payloads WHERE webhook_id = $2 AND $1::text IS NOT NULL"
-_PAGE = f"""
+_PAYLOAD_PAGE = f"""
 SELECT {_COLUMNS}, CASE WHEN octet_length(body) <= {LISTED_BYTES} THEN body END AS body
 {_OF_WEBHOOK} ORDER BY created_at DESC, id DESC LIMIT $3 OFFSET $4
 """
-_ONE = f"SELECT {_COLUMNS}, body {_OF_WEBHOOK} AND id = $3"
-# A payload has the id of the event that tells of it.
+_PAYLOAD = f"SELECT {_COLUMNS}, body {_OF_WEBHOOK} AND id = $3"
+# A payload has the id of its event.
 PAYLOAD_IDS = "SELECT id FROM incoming_payloads WHERE webhook_id = $2"
 
 
-async def by_slug(tx: Tx, slug: str) -> Row | None:
-    """Whose it is, is what the slug says: there is no tenant yet."""
-    found: Row | None = await (await tx.raw()).fetchrow(_BY_SLUG, slug)
-    return found
+async def find_by_slug(tx: Tx, slug: str) -> Row | None:
+    """Returns the active webhook of any tenant: the slug determines the tenant."""
+    webhook: Row | None = await (await tx.raw()).fetchrow(_BY_SLUG, slug)
+    return webhook
 
 
-async def is_taken(tx: Tx, slug: str) -> bool:
-    """By whichever tenant."""
-    return bool(await (await tx.raw()).fetchval(_TAKEN, slug))
+async def slug_exists(tx: Tx, slug: str) -> bool:
+    """True when a webhook of any tenant has the slug."""
+    return bool(await (await tx.raw()).fetchval(_SLUG_EXISTS, slug))
 
 
-async def add(tx: Tx, tenant: str, *values: object) -> None:
-    await fast.execute(tx, tenant, _ADD, *values)
+async def insert_payload(tx: Tx, tenant: str, *values: object) -> None:
+    await fast.execute(tx, tenant, _INSERT_PAYLOAD, *values)
 
 
 async def set_execution(tx: Tx, tenant: str, payload_id: str, execution_id: str) -> None:
-    await fast.execute(tx, tenant, _EXECUTION, payload_id, execution_id)
+    await fast.execute(tx, tenant, _SET_EXECUTION, payload_id, execution_id)
 
 
 async def list_payloads(
@@ -78,12 +78,12 @@ async def list_payloads(
     total = await counting.count_rows(
         tx, tenant, _OF_WEBHOOK, webhook_id, estimated_from=_ESTIMATED_FROM
     )
-    rows = await fast.rows(tx, tenant, _PAGE, webhook_id, page.per_page, page.offset)
+    rows = await fast.rows(tx, tenant, _PAYLOAD_PAGE, webhook_id, page.per_page, page.offset)
     return rows, total
 
 
 async def find_payload(tx: Tx, tenant: str, webhook_id: str, payload_id: str) -> Row | None:
-    return await fast.row(tx, tenant, _ONE, webhook_id, payload_id)
+    return await fast.row(tx, tenant, _PAYLOAD, webhook_id, payload_id)
 
 
 async def list_webhooks(
@@ -97,5 +97,5 @@ async def list_webhooks(
 
 
 async def check_quota(tx: Tx, tenant_id: str) -> None:
-    theirs = IncomingWebhook.tenant_id == tenant_id
-    await quota.check(tx, IncomingWebhook, MAX_WEBHOOKS, "incoming webhooks", theirs)
+    of_tenant = IncomingWebhook.tenant_id == tenant_id
+    await quota.check(tx, IncomingWebhook, MAX_WEBHOOKS, "incoming webhooks", of_tenant)

@@ -1,4 +1,4 @@
-"""Taking in a payload: verified over its raw bytes, stored, told of, and only then answered."""
+"""Receives payloads: verifies the raw bytes, stores them and emits an event before it responds."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from app.domain.events import service as events
 from app.domain.incoming import queries, verification, workflow_trigger
 from app.domain.incoming.errors import BadSignature, IncomingWebhookNotFound, PayloadNotFound
 from app.domain.incoming.events import IncomingWebhookReceived
-from app.domain.incoming.payloads import read
+from app.domain.incoming.payloads import decode_body
 from app.domain.incoming.queries import LISTED_BYTES
-from app.domain.incoming.service import find, open_secret
-from app.domain.incoming.verification import Received
+from app.domain.incoming.service import decrypt_secret, find
+from app.domain.incoming.verification import RawRequest
 from app.domain.tenants import service as tenants
 from app.http.authorization import caller_of
 from app.http.costs import COSTS
@@ -29,9 +29,9 @@ from db.session import Tx
 log = logs.get("incoming")
 
 MAX_BYTES = 1024 * 1024
-_HEADER_CHARS = 4096
-_MOST_HEADERS = 100
-_NOTHING_HERE = "Nothing is received at this address"
+_MAX_HEADER_CHARS = 4096
+_MAX_HEADERS = 100
+_NO_WEBHOOK = "There is no active incoming webhook at this address"
 
 
 class Payload(msgspec.Struct, frozen=True):
@@ -42,92 +42,103 @@ class Payload(msgspec.Struct, frozen=True):
 
 
 async def receive(request: HttpRequest, slug: str) -> tuple[str, Any]:
-    """The id of what was stored, and what it says."""
+    """Returns the id of the stored payload and its content.
+
+    The id is empty for a Slack handshake, which is not stored.
+    """
     services, body = services_of(request), await request.body()
     async with services.db.tx(None, autocommit=True) as tx:
-        row = await queries.by_slug(tx, slug)
-    if row is None:
-        raise IncomingWebhookNotFound(_NOTHING_HERE)
-    names = {name.lower(): value for name, value in request.headers.items()}
-    _verify(services, row, Received(names, body))
-    plan = plan_of(row["plan"], msgspec.json.decode(row["limits"]))
-    charged = ("incoming", row["tenant_id"], plan, COSTS["write"], "Too much is sent here")
-    await tenants.charge_visitors(request, *charged)
-    said = read(body, names.get("content-type", ""))
-    if row["scheme"] == "slack" and isinstance(said, dict) and _is_handshake(said):
-        return "", said
-    payload = Payload(body, _kept(names), caller_of(request).source)
+        webhook = await queries.find_by_slug(tx, slug)
+    if webhook is None:
+        raise IncomingWebhookNotFound(_NO_WEBHOOK)
+    tenant_id = webhook["tenant_id"]
+    request_headers = {name.lower(): value for name, value in request.headers.items()}
+    _verify_signature(services, webhook, RawRequest(request_headers, body))
+    plan = plan_of(webhook["plan"], msgspec.json.decode(webhook["limits"]))
+    charge = ("incoming", tenant_id, plan, COSTS["write"], "Too many payloads are sent here")
+    await tenants.charge_visitors(request, *charge)
+    content = decode_body(body, request_headers.get("content-type", ""))
+    if webhook["scheme"] == "slack" and isinstance(content, dict) and _is_handshake(content):
+        return "", content
+    payload = Payload(body, _select_headers(request_headers), caller_of(request).source)
     try:
-        async with services.db.tx(row["tenant_id"]) as tx:
-            await _follow(tx, row["tenant_id"], names.get("x-service-event-id"))
-            return await store(services, tx, row, payload, said), said
+        async with services.db.tx(tenant_id) as tx:
+            await _follow_cause(tx, tenant_id, request_headers.get("x-service-event-id"))
+            return await store(services, tx, webhook, payload, content), content
     except asyncpg.ForeignKeyViolationError:
-        # Deleted since it was looked up.
-        raise IncomingWebhookNotFound(_NOTHING_HERE) from None
+        # The webhook was deleted after it was looked up.
+        raise IncomingWebhookNotFound(_NO_WEBHOOK) from None
 
 
 async def replay(services: Services, tx: Tx, webhook_id: str, payload_id: str) -> str:
-    """As if it came in once more; who sent it was checked the first time."""
+    """Stores the payload again and returns the new id. Its signature is not verified again."""
     webhook = await find(tx, webhook_id)
     row = await queries.find_payload(tx, webhook.tenant_id, webhook_id, payload_id)
     if row is None:
         raise PayloadNotFound(f"This webhook received no payload {payload_id[:64]}")
-    kept: dict[str, str] = msgspec.json.decode(row["headers"])
-    payload = Payload(row["body"], kept, row["source_ip"], payload_id)
-    of = {name: getattr(webhook, name) for name in ("id", "tenant_id", "name", "workflow_id")}
-    return await store(services, tx, of, payload, read(row["body"], kept.get("content-type", "")))
+    stored_headers: dict[str, str] = msgspec.json.decode(row["headers"])
+    payload = Payload(row["body"], stored_headers, row["source_ip"], payload_id)
+    fields = {name: getattr(webhook, name) for name in ("id", "tenant_id", "name", "workflow_id")}
+    content = decode_body(row["body"], stored_headers.get("content-type", ""))
+    return await store(services, tx, fields, payload, content)
 
 
 async def store(
-    services: Services, tx: Tx, webhook: Row | dict[str, Any], payload: Payload, said: Any
+    services: Services, tx: Tx, webhook: Row | dict[str, Any], payload: Payload, content: Any
 ) -> str:
-    """All of it together: the bytes, the event that tells of them, and what they set going."""
+    """Stores the payload, emits its event and starts the workflow; returns the payload's id."""
     event_id, tenant_id = new_id("evt"), webhook["tenant_id"]
-    told = said if len(payload.body) <= LISTED_BYTES else None
+    event_content = content if len(payload.body) <= LISTED_BYTES else None
     received = IncomingWebhookReceived(
-        webhook["id"], webhook["name"], len(payload.body), told, payload.replay_of
+        webhook["id"], webhook["name"], len(payload.body), event_content, payload.replay_of
     )
     await events.emit(tx, received, tenant_id=tenant_id, event_id=event_id)
-    given = (payload.body, as_json(payload.headers), payload.source_ip, payload.replay_of)
-    await queries.add(tx, tenant_id, event_id, webhook["id"], *given)
+    values = (payload.body, as_json(payload.headers), payload.source_ip, payload.replay_of)
+    await queries.insert_payload(tx, tenant_id, event_id, webhook["id"], *values)
     ids = (tenant_id, webhook["id"], webhook["workflow_id"], event_id)
-    execution_id = await workflow_trigger.begin(services, tx, *ids)
+    execution_id = await workflow_trigger.start_workflow(services, tx, *ids)
     if execution_id is not None:
         await queries.set_execution(tx, tenant_id, event_id, execution_id)
     return event_id
 
 
-def _kept(names: dict[str, str]) -> dict[str, str]:
-    """What may be shown. The type comes first: the body is read by it again, later."""
-    ordered = sorted(names.items(), key=lambda item: item[0] != "content-type")
+def _select_headers(request_headers: dict[str, str]) -> dict[str, str]:
+    """Returns the headers to store, without secrets.
+
+    The content type comes first, so that the limit never drops it: a replay needs it.
+    """
+    ordered = sorted(request_headers.items(), key=lambda item: item[0] != "content-type")
     return {
-        storable(name): storable(value)[:_HEADER_CHARS]
-        for name, value in ordered[:_MOST_HEADERS]
+        storable(name): storable(value)[:_MAX_HEADER_CHARS]
+        for name, value in ordered[:_MAX_HEADERS]
         if not headers.is_secret(name)
     }
 
 
-def _verify(services: Services, row: Row, got: Received) -> None:
-    if row["scheme"] is None:
+def _verify_signature(services: Services, webhook: Row, request: RawRequest) -> None:
+    scheme = webhook["scheme"]
+    if scheme is None:
         return
     try:
-        secret = open_secret(services.keyring, row["tenant_id"], row["id"], row["secret"])
+        secret = decrypt_secret(
+            services.keyring, webhook["tenant_id"], webhook["id"], webhook["secret"]
+        )
     except CannotOpen:
-        log.warning("a secret does not open", incoming_webhook_id=row["id"])
+        log.warning("a webhook secret cannot be decrypted", incoming_webhook_id=webhook["id"])
         secret = None
-    if secret is None or not verification.is_genuine(row["scheme"], secret, row["header"], got):
-        raise BadSignature("The signature does not fit this payload, or it is too old")
+    if secret is None or not verification.is_genuine(scheme, secret, webhook["header"], request):
+        raise BadSignature("The signature does not match this payload, or it is too old")
 
 
-def _is_handshake(said: dict[str, Any]) -> bool:
-    """Slack asks once whether the address is ours before it sends anything."""
-    return said.get("type") == "url_verification" and isinstance(said.get("challenge"), str)
+def _is_handshake(content: dict[str, Any]) -> bool:
+    """True for the request by which Slack verifies the address before it sends payloads."""
+    return content.get("type") == "url_verification" and isinstance(content.get("challenge"), str)
 
 
-async def _follow(tx: Tx, tenant_id: str, event_id: str | None) -> None:
-    """A delivery of ours that comes back in goes on with its chain, which ends somewhere: also one
-    that went through another tenant.
+async def _follow_cause(tx: Tx, tenant_id: str, event_id: str | None) -> None:
+    """Continues the event chain of a delivery of this instance, so that the depth limit of chains
+    ends a loop, also one through another tenant.
     """
-    if not event_id or len(event_id) > _HEADER_CHARS:
+    if not event_id or len(event_id) > _MAX_HEADER_CHARS:
         return
     await events.follow_cause(tx, tenant_id, storable(event_id))

@@ -9,7 +9,7 @@ from app.kit import validation
 from app.kit.validation import ONE_LINE
 
 SLUG = r"^(?![\s\S]*\n)[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?$"
-validation.describe_pattern(SLUG, "must be small letters, digits, dashes and underscores")
+validation.describe_pattern(SLUG, "must be lower-case letters, digits, dashes and underscores")
 HEADER = r"^(?![\s\S]*\n)[A-Za-z0-9-]+$"
 validation.describe_pattern(HEADER, "must be the name of a header")
 
@@ -33,15 +33,14 @@ Slug = Annotated[
         min_length=3,
         max_length=80,
         pattern=SLUG,
-        description="The last part of the public address; made from the name, with something that "
-        "nobody guesses, unless it is given",
+        description="The last part of the public address; by default the name and a random suffix",
     ),
 ]
 WorkflowId = Annotated[str, Meta(min_length=1, max_length=100)]
 
 
 class Verification(msgspec.Struct, kw_only=True):
-    """`secret` is shown as ********; sent back so, it stays as it is."""
+    """`secret` is returned as ********; this value in a request keeps the stored secret."""
 
     example: ClassVar[dict[str, Any]] = {"scheme": "github", "secret": "a-long-random-secret"}
 
@@ -53,7 +52,7 @@ class Verification(msgspec.Struct, kw_only=True):
             Meta(
                 max_length=100,
                 pattern=HEADER,
-                description="Where hmac_sha256 looks for `sha256=<hex>`; X-Signature unless given",
+                description="The header with `sha256=<hex>` for hmac_sha256; default X-Signature",
             ),
         ]
         | None
@@ -98,8 +97,8 @@ class IncomingView(msgspec.Struct):
 
 
 class PayloadView(msgspec.Struct):
-    """Its id is that of the event which tells of it. In a list, a payload of more than 32 KiB is
-    null; it is in its own record.
+    """`id` is also the id of its event. In a list, a payload of more than 32 KiB is null; a request
+    for the single payload returns it.
     """
 
     example: ClassVar[dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Incoming webhooks: public addresses, and how their senders sign."""
+"""Incoming webhooks: their public addresses and signature verification."""
 
 import re
 import secrets
@@ -30,17 +30,17 @@ from app.kit.paging import Page, Paged
 from db.models import IncomingWebhook
 from db.session import Tx
 
-_NOT_SLUG = re.compile(r"[^a-z0-9]+")
-_SLUG_CHARS = 40
-_TAIL_ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"
-_TAIL_CHARS = 16
+_NON_SLUG_CHARS = re.compile(r"[^a-z0-9]+")
+_MAX_SLUG_NAME_CHARS = 40
+_SUFFIX_ALPHABET = "23456789abcdefghjkmnpqrstvwxyz"
+_SUFFIX_CHARS = 16
 
 
 async def list_page(
     context: RequestContext, page: Page, *, active: bool | None, sort: str | None
 ) -> Paged[IncomingView]:
     rows, total = await queries.list_webhooks(context.tx, page, active=active, sort=sort)
-    return paging.paged([_view(context, row) for row in rows], total, page)
+    return paging.paged([_build_view(context, row) for row in rows], total, page)
 
 
 async def find(tx: Tx, webhook_id: str, *, for_update: bool = False) -> IncomingWebhook:
@@ -52,7 +52,7 @@ async def find(tx: Tx, webhook_id: str, *, for_update: bool = False) -> Incoming
 
 
 async def get(context: RequestContext, webhook_id: str) -> IncomingView:
-    return _view(context, await find(context.tx, webhook_id))
+    return _build_view(context, await find(context.tx, webhook_id))
 
 
 async def create(context: RequestContext, data: CreateIncoming) -> IncomingView:
@@ -62,7 +62,7 @@ async def create(context: RequestContext, data: CreateIncoming) -> IncomingView:
         id=new_id("inh"),
         tenant_id=tenant_id,
         name=data.name,
-        slug=data.slug or _slug_of(data.name),
+        slug=data.slug or _generate_slug(data.name),
         workflow_id=data.workflow_id,
         active=data.active,
     )
@@ -73,7 +73,7 @@ async def create(context: RequestContext, data: CreateIncoming) -> IncomingView:
     await session.flush()
     created = IncomingWebhookCreated(webhook.id, webhook.name)
     await events.emit(context.tx, created, tenant_id=tenant_id)
-    return _view(context, webhook)
+    return _build_view(context, webhook)
 
 
 async def update(context: RequestContext, webhook_id: str, data: UpdateIncoming) -> IncomingView:
@@ -81,9 +81,11 @@ async def update(context: RequestContext, webhook_id: str, data: UpdateIncoming)
     values = validation.set_fields(data)
     if values.get("slug", webhook.slug) != webhook.slug:
         await _check_slug(context.tx, values["slug"])
-    wanted = values.pop("verification", msgspec.UNSET)
+    new_verification = values.pop("verification", msgspec.UNSET)
     also_changed = []
-    if wanted is not msgspec.UNSET and _set_verification(context, webhook, wanted):
+    if new_verification is not msgspec.UNSET and _set_verification(
+        context, webhook, new_verification
+    ):
         also_changed.append("verification")
     await events.save_changes(
         context.tx,
@@ -92,69 +94,71 @@ async def update(context: RequestContext, webhook_id: str, data: UpdateIncoming)
         lambda names: IncomingWebhookUpdated(webhook.id, webhook.name, names),
         also_changed=also_changed,
     )
-    return _view(context, webhook)
+    return _build_view(context, webhook)
 
 
 async def delete(tx: Tx, webhook_id: str) -> None:
-    """Takes its log along, and the events with its payloads inside."""
-    # Locked first: what comes in meanwhile is seen here, or finds nothing to come to.
+    """Deletes its payloads and their events as well."""
+    # The lock comes first: a payload received meanwhile is deleted here or gets 404.
     webhook = await find(tx, webhook_id, for_update=True)
     await events.delete_selected(tx, webhook.tenant_id, queries.PAYLOAD_IDS, webhook.id)
     session = await tx.session()
     await session.delete(webhook)
     await session.flush()
-    gone = IncomingWebhookDeleted(webhook.id, webhook.name)
-    await events.emit(tx, gone, tenant_id=webhook.tenant_id)
+    deleted = IncomingWebhookDeleted(webhook.id, webhook.name)
+    await events.emit(tx, deleted, tenant_id=webhook.tenant_id)
 
 
-def _slug_of(name: str) -> str:
-    """The address is public: its end is what keeps others from finding it."""
-    words = _NOT_SLUG.sub("-", name.lower()).strip("-")[:_SLUG_CHARS].strip("-")
-    tail = "".join(secrets.choice(_TAIL_ALPHABET) for _ in range(_TAIL_CHARS))
-    return f"{words}-{tail}" if words else tail
+def _generate_slug(name: str) -> str:
+    """Returns the name with a random suffix, since the address is public."""
+    words = _NON_SLUG_CHARS.sub("-", name.lower()).strip("-")[:_MAX_SLUG_NAME_CHARS].strip("-")
+    suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(_SUFFIX_CHARS))
+    return f"{words}-{suffix}" if words else suffix
 
 
 async def _check_slug(tx: Tx, slug: str) -> None:
-    if await queries.is_taken(tx, slug):
-        raise Conflict(f"The slug {slug} is taken; choose another, or none")
+    if await queries.slug_exists(tx, slug):
+        raise Conflict(f"The slug {slug} is in use; choose another, or leave it out")
 
 
-def _place(tenant_id: str, webhook_id: str) -> SealContext:
+def _seal_context(tenant_id: str, webhook_id: str) -> SealContext:
     return SealContext.of(IncomingWebhook.secret, tenant_id, webhook_id)
 
 
-def open_secret(keyring: Keyring, tenant_id: str, webhook_id: str, sealed: bytes) -> str:
-    return keyring.open(sealed, _place(tenant_id, webhook_id)).decode()
+def decrypt_secret(keyring: Keyring, tenant_id: str, webhook_id: str, sealed_secret: bytes) -> str:
+    return keyring.open(sealed_secret, _seal_context(tenant_id, webhook_id)).decode()
 
 
 def _set_verification(
-    context: RequestContext, webhook: IncomingWebhook, given: Verification | None
+    context: RequestContext, webhook: IncomingWebhook, new_verification: Verification | None
 ) -> bool:
-    """True if it is another now."""
+    """True when the verification has changed."""
     before = (webhook.scheme, webhook.header, webhook.secret)
-    if given is None:
+    if new_verification is None:
         webhook.scheme = webhook.header = webhook.secret = None
         return before != (None, None, None)
-    if given.header is not None and given.scheme != "hmac_sha256":
+    if new_verification.header is not None and new_verification.scheme != "hmac_sha256":
         raise Invalid.field("verification.header", "is only for the scheme hmac_sha256")
-    if given.secret == MASK:
-        if webhook.secret is None or webhook.scheme != given.scheme:
-            raise Invalid.field("verification.secret", "is needed: none is stored for this scheme")
+    if new_verification.secret == MASK:
+        if webhook.secret is None or webhook.scheme != new_verification.scheme:
+            raise Invalid.field(
+                "verification.secret", "is required: none is stored for this scheme"
+            )
     else:
-        problem = verification.problem_with_secret(given.scheme, given.secret)
+        problem = verification.find_secret_problem(new_verification.scheme, new_verification.secret)
         if problem is not None:
             raise Invalid.field("verification.secret", problem)
-        place = _place(webhook.tenant_id, webhook.id)
-        webhook.secret = context.keyring.seal(given.secret.encode(), place)
-    webhook.scheme, webhook.header = given.scheme, given.header
+        seal_context = _seal_context(webhook.tenant_id, webhook.id)
+        webhook.secret = context.keyring.seal(new_verification.secret.encode(), seal_context)
+    webhook.scheme, webhook.header = new_verification.scheme, new_verification.header
     return before != (webhook.scheme, webhook.header, webhook.secret)
 
 
-def _view(context: RequestContext, webhook: IncomingWebhook) -> IncomingView:
-    shown: Any = None
+def _build_view(context: RequestContext, webhook: IncomingWebhook) -> IncomingView:
+    masked_verification: Any = None
     if webhook.scheme is not None:
         scheme: Any = webhook.scheme
-        shown = Verification(scheme=scheme, secret=MASK, header=webhook.header)
+        masked_verification = Verification(scheme=scheme, secret=MASK, header=webhook.header)
     return IncomingView(
         webhook.id,
         webhook.name,
@@ -162,7 +166,7 @@ def _view(context: RequestContext, webhook: IncomingWebhook) -> IncomingView:
         f"{context.settings.public_url}/webhooks/in/{webhook.slug}",
         webhook.workflow_id,
         webhook.active,
-        shown,
+        masked_verification,
         webhook.created_at,
         webhook.updated_at,
     )

@@ -1,6 +1,6 @@
-"""Whether a payload comes from who it says: a registry of the schemes that senders sign by.
+"""Verifies signatures of payloads: a registry of signature schemes.
 
-All of them sign the raw bytes; where the scheme has a timestamp, it must be of these minutes.
+Every scheme signs the raw bytes. A timestamp, if the scheme has one, must be recent.
 """
 
 import base64
@@ -16,102 +16,109 @@ import msgspec
 from app.kit import clock
 
 TOLERANCE_SECONDS: Final = 300
-_PREFIX = "whsec_"
-_SHORTEST = 8
-_NUMBER = re.compile(r"[0-9]{1,12}\Z")
-_MOST_SIGNATURES = 10
+_KEY_PREFIX = "whsec_"
+_MIN_SECRET_LENGTH = 8
+_TIMESTAMP = re.compile(r"[0-9]{1,12}\Z")
+_MAX_SIGNATURES = 10
 
 SchemeName = Literal["hmac_sha256", "standard_webhooks", "github", "stripe", "slack"]
 
 
-class Received(msgspec.Struct, frozen=True):
-    """What was sent: headers by lower-case name, and the body byte by byte."""
+class RawRequest(msgspec.Struct, frozen=True):
+    """A request as it was sent; the names of `headers` are in lower case."""
 
     headers: Mapping[str, str]
     body: bytes
 
-    def get(self, name: str) -> str:
+    def get_header(self, name: str) -> str:
         return self.headers.get(name.lower(), "")
 
 
-Check = Callable[[Received, str, str | None], bool]
+Verifier = Callable[[RawRequest, str, str | None], bool]
 
 
-def _hex(secret: str, content: bytes) -> str:
+def _compute_hmac(secret: str, content: bytes) -> str:
     return hmac.new(secret.encode(), content, hashlib.sha256).hexdigest()
 
 
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())
+def _is_equal(signature: str, expected: str) -> bool:
+    """Compares in constant time."""
+    return hmac.compare_digest(signature.encode(), expected.encode())
 
 
-def _is_of_now(timestamp: str) -> bool:
-    return bool(_NUMBER.match(timestamp)) and (
+def _is_recent(timestamp: str) -> bool:
+    return bool(_TIMESTAMP.match(timestamp)) and (
         abs(clock.epoch() - int(timestamp)) <= TOLERANCE_SECONDS
     )
 
 
-def _hmac_sha256(got: Received, secret: str, header: str | None) -> bool:
-    given = got.get(header or "X-Signature").strip()
-    return _same(given.removeprefix("sha256=").lower(), _hex(secret, got.body))
+def _hmac_sha256(request: RawRequest, secret: str, header: str | None) -> bool:
+    signature = request.get_header(header or "X-Signature").strip()
+    return _is_equal(signature.removeprefix("sha256=").lower(), _compute_hmac(secret, request.body))
 
 
-def _github(got: Received, secret: str, _header: str | None) -> bool:
-    return _same(got.get("X-Hub-Signature-256"), f"sha256={_hex(secret, got.body)}")
+def _github(request: RawRequest, secret: str, _header: str | None) -> bool:
+    return _is_equal(
+        request.get_header("X-Hub-Signature-256"), f"sha256={_compute_hmac(secret, request.body)}"
+    )
 
 
-def _standard(got: Received, secret: str, _header: str | None) -> bool:
-    # Some senders still write their own name before each header.
-    kind = "webhook" if got.get("webhook-id") else "svix"
-    message, timestamp = got.get(f"{kind}-id"), got.get(f"{kind}-timestamp")
-    if not message or not _is_of_now(timestamp):
+def _standard_webhooks(request: RawRequest, secret: str, _header: str | None) -> bool:
+    # Older senders use the prefix `svix-`.
+    prefix = "webhook" if request.get_header("webhook-id") else "svix"
+    message_id = request.get_header(f"{prefix}-id")
+    timestamp = request.get_header(f"{prefix}-timestamp")
+    if not message_id or not _is_recent(timestamp):
         return False
-    content = f"{message}.{timestamp}.".encode() + got.body
-    key = base64.b64decode(secret.removeprefix(_PREFIX))
-    wanted = base64.b64encode(hmac.digest(key, content, "sha256")).decode()
-    given = got.get(f"{kind}-signature").split()[:_MOST_SIGNATURES]
-    return any(_same(one, f"v1,{wanted}") for one in given)
+    content = f"{message_id}.{timestamp}.".encode() + request.body
+    key = base64.b64decode(secret.removeprefix(_KEY_PREFIX))
+    expected = base64.b64encode(hmac.digest(key, content, "sha256")).decode()
+    signatures = request.get_header(f"{prefix}-signature").split()[:_MAX_SIGNATURES]
+    return any(_is_equal(signature, f"v1,{expected}") for signature in signatures)
 
 
-def _stripe(got: Received, secret: str, _header: str | None) -> bool:
-    parts = [part.strip().partition("=") for part in got.get("Stripe-Signature").split(",")]
+def _stripe(request: RawRequest, secret: str, _header: str | None) -> bool:
+    parts = [
+        part.strip().partition("=") for part in request.get_header("Stripe-Signature").split(",")
+    ]
     timestamp = next((value for name, _, value in parts if name == "t"), "")
-    if not _is_of_now(timestamp):
+    if not _is_recent(timestamp):
         return False
-    wanted = _hex(secret, f"{timestamp}.".encode() + got.body)
-    given = [value for name, _, value in parts if name == "v1"][:_MOST_SIGNATURES]
-    return any(_same(one, wanted) for one in given)
+    expected = _compute_hmac(secret, f"{timestamp}.".encode() + request.body)
+    signatures = [value for name, _, value in parts if name == "v1"][:_MAX_SIGNATURES]
+    return any(_is_equal(signature, expected) for signature in signatures)
 
 
-def _slack(got: Received, secret: str, _header: str | None) -> bool:
-    timestamp = got.get("X-Slack-Request-Timestamp")
-    if not _is_of_now(timestamp):
+def _slack(request: RawRequest, secret: str, _header: str | None) -> bool:
+    timestamp = request.get_header("X-Slack-Request-Timestamp")
+    if not _is_recent(timestamp):
         return False
-    wanted = _hex(secret, f"v0:{timestamp}:".encode() + got.body)
-    return _same(got.get("X-Slack-Signature"), f"v0={wanted}")
+    expected = _compute_hmac(secret, f"v0:{timestamp}:".encode() + request.body)
+    return _is_equal(request.get_header("X-Slack-Signature"), f"v0={expected}")
 
 
-SCHEMES: Final[dict[str, Check]] = {
+SCHEMES: Final[dict[str, Verifier]] = {
     "hmac_sha256": _hmac_sha256,
-    "standard_webhooks": _standard,
+    "standard_webhooks": _standard_webhooks,
     "github": _github,
     "stripe": _stripe,
     "slack": _slack,
 }
 
 
-def is_genuine(scheme: str, secret: str, header: str | None, got: Received) -> bool:
-    return SCHEMES[scheme](got, secret, header)
+def is_genuine(scheme: str, secret: str, header: str | None, request: RawRequest) -> bool:
+    return SCHEMES[scheme](request, secret, header)
 
 
-def problem_with_secret(scheme: str, secret: str) -> str | None:
-    if len(secret) < _SHORTEST:
-        return f"must be at least {_SHORTEST} characters"
+def find_secret_problem(scheme: str, secret: str) -> str | None:
+    """Returns why the scheme cannot use the secret; None when it can."""
+    if len(secret) < _MIN_SECRET_LENGTH:
+        return f"must be at least {_MIN_SECRET_LENGTH} characters"
     if scheme == "standard_webhooks":
         try:
-            key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+            key = base64.b64decode(secret.removeprefix(_KEY_PREFIX), validate=True)
         except (binascii.Error, ValueError):
-            return "must be whsec_ and base 64"
-        if len(key) < _SHORTEST:
-            return f"must spell at least {_SHORTEST} bytes in base 64"
+            return "must be whsec_ and base64"
+        if len(key) < _MIN_SECRET_LENGTH:
+            return f"must encode at least {_MIN_SECRET_LENGTH} bytes in base64"
     return None

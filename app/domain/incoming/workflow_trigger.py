@@ -1,4 +1,4 @@
-"""What a received payload sets going: the workflow that its webhook is linked to."""
+"""Starts the workflow of a webhook for a received payload."""
 
 from app.domain.events import service as events
 from app.kit import work
@@ -6,7 +6,7 @@ from app.services import Services
 from db.session import Tx
 
 
-async def begin(
+async def start_workflow(
     services: Services,
     tx: Tx,
     tenant_id: str,
@@ -14,8 +14,9 @@ async def begin(
     workflow_id: str | None,
     event_id: str,
 ) -> str | None:
-    """Returns the id of the workflow's execution, once an area runs workflows. Until then it is
-    accepted as work that ends `dead` and says why.
+    """Returns the id of the workflow's execution once an area runs workflows; None until then.
+
+    Until then the accepted work ends as `dead` with the reason.
     """
     if workflow_id is not None:
         await work.accept(

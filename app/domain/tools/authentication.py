@@ -133,7 +133,9 @@ async def _credential_auth(
 async def _oauth2_auth(
     services: Services, credential: DecryptedCredential, rejected: str | None
 ) -> Auth:
-    fresh = await services.get(TokenRefresher).fresh(credential, refused=rejected)
+    fresh = await services.get(TokenRefresher).get_fresh_secrets(
+        credential, rejected_token=rejected
+    )
 
     async def renew() -> Auth:
         return await _await_renewal(_oauth2_auth(services, credential, fresh.access_token))

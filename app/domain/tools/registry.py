@@ -302,7 +302,9 @@ async def validate_auth(
     """
     auth = auth_configs.validate(auth_type, value, context.guard, name)
     if isinstance(auth, CredentialAuth):
-        credential_type = await vault.credential_type(context.tx, tenant_id, auth.credential_id)
+        credential_type = await vault.find_credential_type(
+            context.tx, tenant_id, auth.credential_id
+        )
         if credential_type is None:
             raise Invalid.field(f"{name}.credential_id", "there is no such credential")
         if credential_type not in AUTH_TYPES[auth_type].credential_types:

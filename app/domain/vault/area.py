@@ -13,7 +13,7 @@ from app.security.permissions import DEVELOPERS, Permission
 from app.services import Services
 
 
-def _token_refresher(services: Services) -> tuple[TokenRefresher]:
+def _create_token_refresher(services: Services) -> tuple[TokenRefresher]:
     return (TokenRefresher(services.db, services.keyring, services.egress),)
 
 
@@ -29,6 +29,6 @@ AREA: Final = Area(
         Permission("credentials:write", "Create, change and delete credentials", DEVELOPERS),
         Permission("credentials:reveal", "Read the secrets of credentials"),
     ),
-    shared=_token_refresher,
+    shared=_create_token_refresher,
     before_agents_deleted=_delete_access_rules,
 )

@@ -1,7 +1,8 @@
-"""The audit trail of a tenant's credentials: a chain of rows, each vouching for the one before.
+"""The audit log of a tenant's credentials: a chain of rows that shows tampering.
 
-A row's code covers its fields and the code of the row before it, under a key that is sealed like a
-secret; the chain's end vouches for the last number. An edited, missing or cut-off row is found.
+The MAC of a row covers its fields and the MAC of the previous row. Its key is sealed like a secret.
+The seal of the chain covers the last sequence number and MAC, so that edited, missing and truncated
+rows are detected.
 """
 
 import hashlib
@@ -23,12 +24,12 @@ from db.models import CredentialAuditChain
 from db.session import ALL_TENANTS, Database, Tx
 
 _KEY_BYTES = 32
-_START = b"\0" * 32
-_BATCH = 1000
+_FIRST_MAC = b"\0" * 32
+_BATCH_ROWS = 1000
 
 
 class Actor(msgspec.Struct, frozen=True):
-    """Who does something with a credential, and for what."""
+    """The user or integration that acts on a credential."""
 
     type: str
     id: str | None
@@ -36,8 +37,8 @@ class Actor(msgspec.Struct, frozen=True):
     integration: str | None = None
 
 
-class Break(msgspec.Struct, frozen=True):
-    """Where a chain does not hold."""
+class ChainBreak(msgspec.Struct, frozen=True):
+    """The first position of a chain that fails verification."""
 
     tenant_id: str
     seq: int
@@ -45,7 +46,7 @@ class Break(msgspec.Struct, frozen=True):
     problem: str
 
 
-async def append(
+async def append_entry(
     tx: Tx,
     keyring: Keyring,
     tenant_id: str,
@@ -55,9 +56,9 @@ async def append(
     *,
     success: bool = True,
 ) -> None:
-    """In the caller's transaction, and before any plaintext leaves: no row, no secret."""
-    head = await _head(tx, keyring, tenant_id)
-    key = keyring.open(head["key"], _place(tenant_id, head["id"]))
+    """Appends a row in the caller's transaction, which is committed before a secret is returned."""
+    head = await _lock_head(tx, keyring, tenant_id)
+    key = keyring.open(head["key"], _seal_context(tenant_id, head["id"]))
     seq, now = head["seq"] + 1, clock.now()
     row = {
         "id": new_id("aud"),
@@ -71,29 +72,35 @@ async def append(
         "success": success,
         "created_at": now,
     }
-    mac = _mac(key, head["mac"], tenant_id, row)
-    await queries.append_audit(tx, tenant_id, row, mac, _seal(key, seq, mac))
+    mac = _compute_mac(key, head["mac"], tenant_id, row)
+    await queries.append_audit_row(tx, tenant_id, row, mac, _compute_seal(key, seq, mac))
 
 
-async def _head(tx: Tx, keyring: Keyring, tenant_id: str) -> Row:
-    """The end of the chain, locked: rows of one tenant are written one after the other."""
-    found = await queries.audit_head(tx, tenant_id)
-    while found is None:
+async def _lock_head(tx: Tx, keyring: Keyring, tenant_id: str) -> Row:
+    """Returns the head of the chain, locked, so that rows of one tenant are written in sequence.
+
+    Starts the chain if the tenant has none.
+    """
+    head = await queries.lock_audit_head(tx, tenant_id)
+    while head is None:
         chain_id, key = new_id("auc"), os.urandom(_KEY_BYTES)
-        sealed = keyring.seal(key, _place(tenant_id, chain_id))
-        await queries.begin_audit(tx, tenant_id, chain_id, sealed, _START, _seal(key, 0, _START))
-        found = await queries.audit_head(tx, tenant_id)
-    return found
+        sealed_key = keyring.seal(key, _seal_context(tenant_id, chain_id))
+        seal = _compute_seal(key, 0, _FIRST_MAC)
+        await queries.insert_audit_chain(tx, tenant_id, chain_id, sealed_key, _FIRST_MAC, seal)
+        head = await queries.lock_audit_head(tx, tenant_id)
+    return head
 
 
-def _place(tenant_id: str, chain_id: str) -> SealContext:
+def _seal_context(tenant_id: str, chain_id: str) -> SealContext:
     return SealContext.of(CredentialAuditChain.key, tenant_id, chain_id)
 
 
-def _mac(key: bytes, before: bytes, tenant_id: str, row: dict[str, object] | Row) -> bytes:
-    moment = row["created_at"]
-    assert isinstance(moment, datetime)  # noqa: S101  # for the type alone
-    parts = [before, tenant_id.encode()]
+def _compute_mac(
+    key: bytes, previous_mac: bytes, tenant_id: str, row: dict[str, object] | Row
+) -> bytes:
+    created_at = row["created_at"]
+    assert isinstance(created_at, datetime)  # noqa: S101  # for the type alone
+    parts = [previous_mac, tenant_id.encode()]
     for name in (
         "id",
         "seq",
@@ -107,68 +114,70 @@ def _mac(key: bytes, before: bytes, tenant_id: str, row: dict[str, object] | Row
     ):
         value = row[name]
         parts.append(b"\0" if value is None else b"\1" + str(value).encode())
-    parts.append(str(round(moment.timestamp() * 1_000_000)).encode())
-    told = b"".join(struct.pack(">I", len(part)) + part for part in parts)
-    return hmac.digest(key, told, hashlib.sha256)
+    parts.append(str(round(created_at.timestamp() * 1_000_000)).encode())
+    message = b"".join(struct.pack(">I", len(part)) + part for part in parts)
+    return hmac.digest(key, message, hashlib.sha256)
 
 
-def _seal(key: bytes, seq: int, mac: bytes) -> bytes:
+def _compute_seal(key: bytes, seq: int, mac: bytes) -> bytes:
     return hmac.digest(key, b"end" + struct.pack(">Q", seq) + mac, hashlib.sha256)
 
 
-async def entries(tx: Tx, page: Page, credential_id: str | None = None) -> Paged[AuditEntry]:
-    rows, total = await queries.audit_page(tx, tenant_of(tx), credential_id, page)
+async def list_entries(tx: Tx, page: Page, credential_id: str | None = None) -> Paged[AuditEntry]:
+    rows, total = await queries.list_audit_page(tx, tenant_of(tx), credential_id, page)
     names = AuditEntry.__struct_fields__
     return paged([AuditEntry(*(row[name] for name in names)) for row in rows], total, page)
 
 
-async def verify(db: Database, keyring: Keyring) -> tuple[int, list[Break]]:
-    """How many rows hold, and the first break of each chain that has one."""
+async def verify(db: Database, keyring: Keyring) -> tuple[int, list[ChainBreak]]:
+    """Returns how many rows are intact, and the first break of each chain that has one."""
     async with db.tx(ALL_TENANTS, autocommit=True) as tx:
-        heads = await queries.audit_heads(tx)
-        orphans, unborn = await queries.unchained(tx), await queries.unborn(tx)
-    held, breaks = 0, [Break(row["tenant_id"], 0, None, "the chain is missing") for row in orphans]
+        heads = await queries.list_audit_heads(tx)
+        tenants = await queries.list_tenants_without_chain(tx)
+        credentials = await queries.list_credentials_without_creation(tx)
+    breaks = [ChainBreak(row["tenant_id"], 0, None, "the chain is missing") for row in tenants]
     breaks += [
-        Break(row["tenant_id"], 0, row["id"], "no row tells of its creation") for row in unborn
+        ChainBreak(row["tenant_id"], 0, row["id"], "no row records its creation")
+        for row in credentials
     ]
+    intact_rows = 0
     for head in heads:
-        count, broken = await _verify_one(db, keyring, head)
-        held += count
-        breaks += [broken] if broken else []
-    return held, breaks
+        count, chain_break = await _verify_chain(db, keyring, head)
+        intact_rows += count
+        breaks += [chain_break] if chain_break else []
+    return intact_rows, breaks
 
 
-async def _verify_one(db: Database, keyring: Keyring, head: Row) -> tuple[int, Break | None]:
+async def _verify_chain(db: Database, keyring: Keyring, head: Row) -> tuple[int, ChainBreak | None]:
     tenant_id = head["tenant_id"]
     try:
-        key = keyring.open(head["key"], _place(tenant_id, head["id"]))
+        key = keyring.open(head["key"], _seal_context(tenant_id, head["id"]))
     except CannotOpen as error:
-        return 0, Break(tenant_id, 0, None, f"the chain's key does not open: {error}")
-    before, expected = _START, 1
-    while expected <= head["seq"]:
+        return 0, ChainBreak(tenant_id, 0, None, f"the chain's key cannot be decrypted: {error}")
+    mac, seq = _FIRST_MAC, 1
+    while seq <= head["seq"]:
         async with db.tx(tenant_id, autocommit=True) as tx:
-            rows = await queries.audit_between(tx, tenant_id, expected, head["seq"], _BATCH)
+            rows = await queries.list_audit_rows(tx, tenant_id, seq, head["seq"], _BATCH_ROWS)
         for row in rows:
-            if row["seq"] != expected:
+            if row["seq"] != seq:
                 break
-            if not hmac.compare_digest(row["mac"], _mac(key, before, tenant_id, row)):
-                return expected - 1, Break(tenant_id, expected, row["id"], "the row was edited")
-            before, expected = row["mac"], expected + 1
+            if not hmac.compare_digest(row["mac"], _compute_mac(key, mac, tenant_id, row)):
+                return seq - 1, ChainBreak(tenant_id, seq, row["id"], "the row was edited")
+            mac, seq = row["mac"], seq + 1
         else:
             if rows:
                 continue
-        return expected - 1, Break(tenant_id, expected, None, "the row is missing")
-    if head["mac"] != before or not hmac.compare_digest(
-        head["seal"], _seal(key, head["seq"], head["mac"])
+        return seq - 1, ChainBreak(tenant_id, seq, None, "the row is missing")
+    if head["mac"] != mac or not hmac.compare_digest(
+        head["seal"], _compute_seal(key, head["seq"], head["mac"])
     ):
-        return expected - 1, Break(tenant_id, expected, None, "rows after this one are missing")
-    return expected - 1, await _stray(db, tenant_id)
+        return seq - 1, ChainBreak(tenant_id, seq, None, "rows after this one are missing")
+    return seq - 1, await _find_row_outside_chain(db, tenant_id)
 
 
-async def _stray(db: Database, tenant_id: str) -> Break | None:
-    """A row that the chain never came to: somebody put it there."""
+async def _find_row_outside_chain(db: Database, tenant_id: str) -> ChainBreak | None:
     async with db.tx(tenant_id, autocommit=True) as tx:
-        found = await queries.stray(tx, tenant_id)
-    if found is None:
+        row = await queries.find_row_outside_chain(tx, tenant_id)
+    if row is None:
         return None
-    return Break(tenant_id, found["seq"], found["id"], "the row does not belong to the chain")
+    return ChainBreak(tenant_id, row["seq"], row["id"], "the row does not belong to the chain")

@@ -1,4 +1,4 @@
-"""Trying a credential for real: a login, a handshake, a token, a request, by its type."""
+"""Tests a credential with a real login, handshake, token request or HTTP request, by its type."""
 
 import asyncio
 import importlib
@@ -15,8 +15,8 @@ import msgspec
 from app.domain.events import service as events
 from app.domain.vault import audit, queries, service
 from app.domain.vault.audit import Actor
-from app.domain.vault.decrypted import decrypt_secrets
-from app.domain.vault.errors import TokenRefused
+from app.domain.vault.decryption import decrypt_secrets
+from app.domain.vault.errors import ConnectionTestFailed, TokenRefused
 from app.domain.vault.events import CredentialInvalid
 from app.domain.vault.oauth import TokenRefresher
 from app.domain.vault.schemas import TestResult
@@ -38,14 +38,10 @@ from app.kit.http_auth import basic, bearer
 from app.security.principal import Principal
 from app.services import Services
 
-_SECONDS = 15.0
-_UNLOCK = Path(__file__).with_name("ssh_key_child.py")
-_UNLOCK_CPU_SECONDS = 6
-_GOOD = range(200, 300)
-
-
-class ConnectionTestFailed(Exception):
-    """It did not work. The message is for people and holds no secret."""
+_TIMEOUT_SECONDS = 15.0
+_DECRYPT_SCRIPT = Path(__file__).with_name("ssh_key_child.py")
+_DECRYPT_CPU_SECONDS = 6
+_SUCCESS_STATUSES = range(200, 300)
 
 
 class ConnectionTest(msgspec.Struct, frozen=True):
@@ -59,31 +55,32 @@ class ConnectionTest(msgspec.Struct, frozen=True):
 async def run(
     services: Services, principal: Principal, address: str, credential_id: str
 ) -> TestResult:
-    """No transaction is open while the other side is asked."""
+    """Runs the test and stores its result. No transaction is open during the test."""
     async with services.db.tx(principal.scope, autocommit=True) as tx:
         credential = await service.find(tx, credential_id)
-        found = (credential.tenant_id, credential.id, credential.type, credential.secrets)
-        version, metadata = credential.secrets_version, credential.about
-    secrets = decrypt_secrets(services.keyring, *found)
-    test = ConnectionTest(services, found[0], credential_id, secrets, metadata)
-    started = time.perf_counter()
+        tenant_id, type_ = credential.tenant_id, credential.type
+        sealed_secrets, version = credential.secrets, credential.secrets_version
+        metadata = credential.about
+    secrets = decrypt_secrets(services.keyring, tenant_id, credential_id, type_, sealed_secrets)
+    test = ConnectionTest(services, tenant_id, credential_id, secrets, metadata)
+    start = time.perf_counter()
     try:
-        async with services.outbound_limit.hold(found[0]), asyncio.timeout(_SECONDS):
-            message, success = await _TRIALS[found[2]](test), True
+        async with services.outbound_limit.hold(tenant_id), asyncio.timeout(_TIMEOUT_SECONDS):
+            message, success = await _TESTS[type_](test), True
     except ConnectionTestFailed as error:
         message, success = str(error), False
     except EgressError as error:
         message, success = f"no connection: {error}", False
     except TimeoutError:
-        message, success = f"no answer within {_SECONDS:g} s", False
-    took = round((time.perf_counter() - started) * 1000)
-    result = TestResult(success, message, took, clock.now())
+        message, success = f"no answer within {_TIMEOUT_SECONDS:g} s", False
+    latency_ms = round((time.perf_counter() - start) * 1000)
+    result = TestResult(success, message, latency_ms, clock.now())
     actor = Actor("user", principal.user_id, address)
-    await _keep(services, found[0], credential_id, version, result, actor)
+    await _store_result(services, tenant_id, credential_id, version, result, actor)
     return result
 
 
-async def _keep(
+async def _store_result(
     services: Services,
     tenant_id: str,
     credential_id: str,
@@ -92,74 +89,78 @@ async def _keep(
     actor: Actor,
 ) -> None:
     async with services.db.tx(tenant_id) as tx:
-        found = await queries.mark_tested(
+        still_exists = await queries.mark_tested(
             tx, tenant_id, credential_id, result.tested_at, version, success=result.success
         )
-        if not found:
+        if not still_exists:
             return
         if not result.success:
-            gone = await queries.invalidate(tx, tenant_id, credential_id, version)
-            if gone is not None:
-                told = CredentialInvalid(credential_id, gone["name"], gone["type"], result.message)
-                await events.emit(tx, told, tenant_id=tenant_id)
-        await audit.append(
+            credential = await queries.mark_invalid(tx, tenant_id, credential_id, version)
+            if credential is not None:
+                invalid = CredentialInvalid(
+                    credential_id, credential["name"], credential["type"], result.message
+                )
+                await events.emit(tx, invalid, tenant_id=tenant_id)
+        await audit.append_entry(
             tx, services.keyring, tenant_id, credential_id, "tested", actor, success=result.success
         )
 
 
-async def _http(test: ConnectionTest, headers: dict[str, str]) -> str:
+async def _test_http(test: ConnectionTest, headers: dict[str, str]) -> str:
     url = test.metadata.get("test_url")
     if not isinstance(url, str):
         raise Invalid.field(
-            "metadata.test_url", "is needed: an address that answers 2xx to good secrets only"
+            "metadata.test_url", "is required: a URL that answers 2xx only to valid secrets"
         )
-    sent = custom_headers(headers)
-    lost = [name for name in headers if name not in sent]
-    if lost:
-        # An answer to a request without it would say nothing about it.
-        raise ConnectionTestFailed(f"this cannot be sent as a header: {lost[0][:100]}")
-    async with test.services.egress.open("GET", url, headers=sent, timeout_seconds=_SECONDS) as got:
-        status = got.status
-    if status not in _GOOD:
+    sendable = custom_headers(headers)
+    dropped = [name for name in headers if name not in sendable]
+    if dropped:
+        # The response to a request without the header would not test the secret.
+        raise ConnectionTestFailed(f"this cannot be sent as a header: {dropped[0][:100]}")
+    async with test.services.egress.open(
+        "GET", url, headers=sendable, timeout_seconds=_TIMEOUT_SECONDS
+    ) as response:
+        status = response.status
+    if status not in _SUCCESS_STATUSES:
         raise ConnectionTestFailed(f"the address answered {status}")
     return f"The address answered {status}"
 
 
-async def _api_key(test: ConnectionTest) -> str:
+async def _test_api_key(test: ConnectionTest) -> str:
     secrets: ApiKeySecrets = test.secrets
     header = test.metadata.get("header")
     name = header if isinstance(header, str) and header else "X-API-Key"
-    return await _http(test, {name: secrets.api_key})
+    return await _test_http(test, {name: secrets.api_key})
 
 
-async def _basic(test: ConnectionTest) -> str:
+async def _test_basic(test: ConnectionTest) -> str:
     secrets: BasicAuthSecrets = test.secrets
-    return await _http(test, basic(secrets.username, secrets.password))
+    return await _test_http(test, basic(secrets.username, secrets.password))
 
 
-async def _bearer(test: ConnectionTest) -> str:
+async def _test_bearer(test: ConnectionTest) -> str:
     secrets: BearerTokenSecrets = test.secrets
-    return await _http(test, bearer(secrets.token))
+    return await _test_http(test, bearer(secrets.token))
 
 
-async def _custom(test: ConnectionTest) -> str:
+async def _test_custom(test: ConnectionTest) -> str:
     secrets: CustomSecrets = test.secrets
-    return await _http(test, secrets)
+    return await _test_http(test, secrets)
 
 
-async def _oauth2(test: ConnectionTest) -> str:
-    """The new token is kept: where refresh tokens are used once, the old one is gone."""
+async def _test_oauth2(test: ConnectionTest) -> str:
+    """Stores the new token: a server with single-use refresh tokens rejects the old one."""
     secrets: OAuth2Secrets = test.secrets
     try:
-        await test.services.get(TokenRefresher).renew(
+        await test.services.get(TokenRefresher).renew_token(
             test.tenant_id, test.credential_id, secrets.access_token
         )
     except TokenRefused as error:
         raise ConnectionTestFailed(str(error)) from error
-    return "The token endpoint gave a token"
+    return "The token endpoint issued a token"
 
 
-async def _database(test: ConnectionTest) -> str:
+async def _test_database(test: ConnectionTest) -> str:
     secrets: DatabaseSecrets = test.secrets
     login = databases.Login(
         engine=secrets.engine,
@@ -171,23 +172,25 @@ async def _database(test: ConnectionTest) -> str:
         ssl_mode=secrets.ssl_mode,
     )
     try:
-        guard = test.services.egress.guard
-        return f"Logged in: {await databases.read_server_version(guard, login, _SECONDS)}"
+        version = await databases.read_server_version(
+            test.services.egress.guard, login, _TIMEOUT_SECONDS
+        )
     except (asyncpg.PostgresError, aiomysql.Error, OSError) as error:
         raise ConnectionTestFailed(f"the login failed: {type(error).__name__}") from error
+    return f"Logged in: {version}"
 
 
-async def _smtp(test: ConnectionTest) -> str:
+async def _test_smtp(test: ConnectionTest) -> str:
     secrets: SmtpSecrets = test.secrets
     address = await test.services.egress.guard.resolve_host(secrets.host, secrets.port)
-    implicit = secrets.use_tls and secrets.port == 465  # noqa: PLR2004  # SMTP over TLS
+    is_implicit_tls = secrets.use_tls and secrets.port == 465  # noqa: PLR2004  # SMTP over TLS
     client = aiosmtplib.SMTP(
         hostname=address,
         port=secrets.port,
-        use_tls=implicit,
-        start_tls=secrets.use_tls and not implicit,
+        use_tls=is_implicit_tls,
+        start_tls=secrets.use_tls and not is_implicit_tls,
         tls_context=databases.named_context(secrets.host) if secrets.use_tls else None,
-        timeout=_SECONDS,
+        timeout=_TIMEOUT_SECONDS,
     )
     try:
         async with client:
@@ -200,18 +203,19 @@ async def _smtp(test: ConnectionTest) -> str:
         raise ConnectionTestFailed(
             f"no session with the mail server: {type(error).__name__}"
         ) from error
-    return "The mail server took the login" if secrets.username else "The mail server answers"
+    return "The mail server accepted the login" if secrets.username else "The mail server answered"
 
 
-async def _ssh(test: ConnectionTest) -> str:
-    # Large, and seldom needed: loading it takes a second that nobody else should wait for.
+async def _test_ssh(test: ConnectionTest) -> str:
+    # The import takes about a second; a thread keeps the event loop free.
     asyncssh = await asyncio.to_thread(importlib.import_module, "asyncssh")
     secrets: SshSecrets = test.secrets
     address = await test.services.egress.guard.resolve_host(secrets.host, secrets.port)
     try:
-        # A locked key says itself how much work it is to unlock.
-        plain = await _unlocked(secrets) if secrets.passphrase else secrets.private_key
-        key = asyncssh.import_private_key(plain)
+        private_key = secrets.private_key
+        if secrets.passphrase:
+            private_key = await _decrypt_private_key(secrets)
+        key = asyncssh.import_private_key(private_key)
     except (
         asyncssh.KeyImportError,
         asyncssh.KeyEncryptionError,
@@ -227,32 +231,33 @@ async def _ssh(test: ConnectionTest) -> str:
             secrets.port,
             username=secrets.username,
             client_keys=[key],
-            known_hosts=_known(secrets),
+            known_hosts=_build_known_hosts(secrets),
             agent_path=None,
             config=None,
             preferred_auth="publickey",
-            login_timeout=_SECONDS,
+            login_timeout=_TIMEOUT_SECONDS,
         ):
             pass
     except asyncssh.HostKeyNotVerifiable as error:
-        raise ConnectionTestFailed("the server shows another host key") from error
+        raise ConnectionTestFailed("the server has a different host key") from error
     except asyncssh.PermissionDenied as error:
-        raise ConnectionTestFailed("the server does not take this key") from error
+        raise ConnectionTestFailed("the server rejected this key") from error
     except (asyncssh.Error, OSError, ValueError, LookupError) as error:
-        # The last two: what answers does not speak SSH.
+        # ValueError and LookupError: the server does not speak SSH.
         raise ConnectionTestFailed(f"no session with the server: {type(error).__name__}") from error
     return "Handshake and login worked" + ("" if secrets.host_key else "; set host_key to pin it")
 
 
-async def _unlocked(secrets: SshSecrets) -> str:
-    given = {"key": secrets.private_key, "passphrase": secrets.passphrase}
-    unlocked = await child_process.run(
-        _UNLOCK, msgspec.json.encode(given), cpu_seconds=_UNLOCK_CPU_SECONDS
+async def _decrypt_private_key(secrets: SshSecrets) -> str:
+    """Runs in a child process with a CPU limit: the key file sets the cost of the derivation."""
+    request = {"key": secrets.private_key, "passphrase": secrets.passphrase}
+    private_key = await child_process.run(
+        _DECRYPT_SCRIPT, msgspec.json.encode(request), cpu_seconds=_DECRYPT_CPU_SECONDS
     )
-    return unlocked.decode()
+    return private_key.decode()
 
 
-def _known(secrets: SshSecrets) -> Any:
+def _build_known_hosts(secrets: SshSecrets) -> Any:
     import asyncssh  # noqa: PLC0415
 
     if not secrets.host_key:
@@ -260,17 +265,17 @@ def _known(secrets: SshSecrets) -> Any:
     try:
         key = asyncssh.import_public_key(secrets.host_key)
     except (asyncssh.KeyImportError, ValueError) as error:
-        raise ConnectionTestFailed("host_key is no public key") from error
+        raise ConnectionTestFailed("host_key is not a public key") from error
     return ([key], [], [])
 
 
-_TRIALS: Final[dict[str, Callable[[ConnectionTest], Awaitable[str]]]] = {
-    "api_key": _api_key,
-    "oauth2": _oauth2,
-    "basic_auth": _basic,
-    "bearer_token": _bearer,
-    "database": _database,
-    "ssh": _ssh,
-    "smtp": _smtp,
-    "custom": _custom,
+_TESTS: Final[dict[str, Callable[[ConnectionTest], Awaitable[str]]]] = {
+    "api_key": _test_api_key,
+    "oauth2": _test_oauth2,
+    "basic_auth": _test_basic,
+    "bearer_token": _test_bearer,
+    "database": _test_database,
+    "ssh": _test_ssh,
+    "smtp": _test_smtp,
+    "custom": _test_custom,
 }

@@ -34,12 +34,14 @@ class CredentialController(Controller):
         self,
         tx: Tx,
         page_in: Page,
-        type_: Annotated[Type | None, QueryParameter(name="type", description="Only these")] = None,
+        type_: Annotated[
+            Type | None, QueryParameter(name="type", description="Only credentials of this type")
+        ] = None,
         search: Search = None,
         sort: Sort = None,
     ) -> Paged[CredentialSummary]:
         """`search` looks in names. Sort by name, type, created_at, updated_at, last_used_at or
-        last_tested_at; the newest first unless told otherwise.
+        last_tested_at; the default is the newest first.
         """
         return await service.list_page(tx, page_in, type_=type_, search=search, sort=sort)
 
@@ -47,18 +49,18 @@ class CredentialController(Controller):
     async def create_credential(
         self, context: Context, data: JSONBody[CreateCredential]
     ) -> CredentialView:
-        """The secrets are sealed at once; only `reveal` shows them again."""
+        """The secrets are stored encrypted; only `reveal` returns them."""
         return await service.create(context, data)
 
     @get("/types", summary="List the types of credentials", needs="credentials:read")
     async def list_types(self) -> TypeList:
-        """Each with the JSON Schema of its secrets, and how a test tries it."""
+        """Each with the JSON Schema of its secrets; `tested_by` describes its connection test."""
         return TypeList(service.list_types())
 
     @get("/audit", summary="Read the audit trail", needs="credentials:read")
     async def list_audit(self, tx: Tx, page_in: Page) -> Paged[AuditEntry]:
-        """What was done with all credentials, the latest first."""
-        return await audit.entries(tx, page_in)
+        """The audit rows of all credentials, the latest first."""
+        return await audit.list_entries(tx, page_in)
 
     @get("/{credential_id:str}", summary="Get a credential", needs="credentials:read")
     async def get_credential(self, tx: Tx, credential_id: Id) -> CredentialView:
@@ -69,14 +71,14 @@ class CredentialController(Controller):
     async def update_credential(
         self, context: Context, credential_id: Id, data: JSONBody[UpdateCredential]
     ) -> CredentialView:
-        """Any subset of name, description, metadata and secrets; the type stays. A map that is
-        given replaces the stored one.
+        """Any subset of name, description, metadata and secrets; the type cannot change. A map
+        replaces the stored one as a whole.
         """
         return await service.update(context, credential_id, data)
 
     @delete("/{credential_id:str}", summary="Delete a credential", needs="credentials:write")
     async def delete_credential(self, context: Context, credential_id: Id) -> None:
-        """Tools that use it fail from now on; its audit trail stays."""
+        """Tools that use it fail from now on; its audit trail is kept."""
         await service.delete(context, credential_id)
 
     @get(
@@ -88,7 +90,7 @@ class CredentialController(Controller):
     async def reveal_credential(
         self, services: Services, principal: Principal, address: Address, credential_id: Id
     ) -> Revealed:
-        """Written to the audit trail first, and so is a try without the permission."""
+        """Written to the audit trail first; so is an attempt without the permission."""
         refusal = None
         async with services.db.tx(principal.scope) as tx:
             context = RequestContext(tx, services, principal, address)
@@ -106,7 +108,7 @@ class CredentialController(Controller):
     async def update_secrets(
         self, context: Context, credential_id: Id, data: JSONBody[UpdateSecrets]
     ) -> CredentialView:
-        """The whole set: what is left out is no longer there."""
+        """Replaces all secrets; those that the body leaves out are deleted."""
         return await service.update_secrets(context, credential_id, data.secrets)
 
     @post(
@@ -120,8 +122,8 @@ class CredentialController(Controller):
     async def test_credential(
         self, services: Services, principal: Principal, address: Address, credential_id: Id
     ) -> TestResult:
-        """Opens a real connection, as `tested_by` of its type says. What fails is
-        `success: false`, and the credential is no longer valid.
+        """Opens a real connection, as `tested_by` of its type describes. A failed test returns
+        `success: false` and marks the credential as not valid.
         """
         return await connection_tests.run(services, principal, address, credential_id)
 
@@ -129,19 +131,19 @@ class CredentialController(Controller):
         "/{credential_id:str}/audit", summary="Read a credential's audit", needs="credentials:read"
     )
     async def list_own_audit(self, tx: Tx, page_in: Page, credential_id: Id) -> Paged[AuditEntry]:
-        """The latest first; also of one that was deleted."""
-        return await service.audit_of(tx, page_in, credential_id)
+        """The latest first; also of a deleted credential."""
+        return await service.list_audit(tx, page_in, credential_id)
 
     @get("/{credential_id:str}/access", summary="List access rules", needs="credentials:read")
     async def list_access(self, tx: Tx, credential_id: Id) -> AccessList:
-        return AccessList(await service.rules(tx, credential_id))
+        return AccessList(await service.list_rules(tx, credential_id))
 
     @post("/{credential_id:str}/access", summary="Grant access", needs="credentials:write")
     async def grant_access(
         self, context: Context, credential_id: Id, data: JSONBody[GrantAccess]
     ) -> AccessRule:
         """Lets one agent, tool, workflow or channel use the credential; checked at every use."""
-        return await service.grant(context, credential_id, data)
+        return await service.grant_access(context, credential_id, data)
 
     @delete(
         "/{credential_id:str}/access/{access_id:str}",
@@ -149,4 +151,4 @@ class CredentialController(Controller):
         needs="credentials:write",
     )
     async def revoke_access(self, context: Context, credential_id: Id, access_id: Id) -> None:
-        await service.revoke(context, credential_id, access_id)
+        await service.revoke_access(context, credential_id, access_id)

@@ -10,12 +10,19 @@ class AccessRuleNotFound(NotFound):
 
 
 class AccessDenied(Exception):
-    """Something wants to use a credential that it has no rule for, or that is not there."""
+    """An integration has no access rule for a credential, or the credential cannot be used."""
 
 
 class TokenRefused(Exception):
-    """No usable token came of it. `final`: nor will one, until the secrets are changed."""
+    """A token endpoint issued no usable token.
 
-    def __init__(self, message: str, *, final: bool) -> None:
+    `is_final` is true when a retry fails as well until the secrets are changed.
+    """
+
+    def __init__(self, message: str, *, is_final: bool) -> None:
         super().__init__(message)
-        self.final = final
+        self.is_final = is_final
+
+
+class ConnectionTestFailed(Exception):
+    """A connection test failed. The message is shown to users and contains no secret."""

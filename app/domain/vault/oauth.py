@@ -1,7 +1,7 @@
-"""OAuth 2: asking an authorization server for tokens, and keeping a credential's token fresh.
+"""OAuth 2: requests tokens from authorization servers and renews the tokens of credentials.
 
-However many use a credential whose token has run out, in however many processes, one of them asks
-and the others wait for what it gets.
+When several users in several processes need a new token of one credential, one of them requests it
+under a lease and the others wait for its result.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import msgspec
 
 from app.domain.events import service as events
 from app.domain.vault import queries
-from app.domain.vault.decrypted import DecryptedCredential, decrypt_secrets, seal_context
+from app.domain.vault.decryption import DecryptedCredential, decrypt_secrets, seal_context
 from app.domain.vault.errors import TokenRefused
 from app.domain.vault.events import CredentialInvalid
 from app.domain.vault.types import OAuth2Secrets, secret_texts
@@ -25,26 +25,26 @@ from app.kit.redaction import Redactor
 from db.fast import Row
 from db.session import Database
 
-# Used up a little before its end, so that it still holds when it arrives.
-_MARGIN = timedelta(seconds=30)
-_HOLD_SECONDS = 30.0
-_ASK_SECONDS = 15.0
-_PAUSE_SECONDS = 0.05
-_ANSWER_BYTES = 256 * 1024
-_TOKEN_CHARS = 16_384
-_LONGEST_LIFE = 10 * 365 * 86400
-_OK, _UNAUTHORIZED, _SERVER_ERROR, _TOO_MANY = 200, 401, 500, 429
+# A token counts as expired this early, so that it is still valid when it arrives.
+_EXPIRY_MARGIN = timedelta(seconds=30)
+_LEASE_SECONDS = 30.0
+_REQUEST_SECONDS = 15.0
+_POLL_SECONDS = 0.05
+_MAX_RESPONSE_BYTES = 256 * 1024
+_MAX_TOKEN_CHARS = 16_384
+_MAX_LIFETIME_SECONDS = 10 * 365 * 86400
+_OK, _UNAUTHORIZED, _SERVER_ERROR, _TOO_MANY_REQUESTS = 200, 401, 500, 429
 
 
 class TokenGrant(msgspec.Struct, frozen=True):
-    """What a token endpoint gave."""
+    """The tokens that a token endpoint issued."""
 
     access_token: str
     refresh_token: str | None
     expires_at: datetime | None
 
 
-class _Answer(msgspec.Struct):
+class _TokenResponse(msgspec.Struct):
     access_token: str = ""
     refresh_token: str | None = None
     expires_in: float | str | None = None
@@ -52,167 +52,192 @@ class _Answer(msgspec.Struct):
 
 
 async def request_token(egress: Egress, secrets: OAuth2Secrets) -> TokenGrant:
-    """A refresh where there is a refresh token, else a token for the client itself."""
+    """Requests a token by `refresh_token` if there is one, else by `client_credentials`.
+
+    Raises TokenRefused.
+    """
     form = {"grant_type": "client_credentials"}
     if secrets.refresh_token:
         form = {"grant_type": "refresh_token", "refresh_token": secrets.refresh_token}
     if secrets.scopes:
         form["scope"] = " ".join(secrets.scopes)
     client = {"client_id": secrets.client_id, "client_secret": secrets.client_secret}
-    status, answer = await _post(egress, secrets.token_url, form | client, None)
-    if answer.error == "invalid_client" or (status == _UNAUTHORIZED and not answer.access_token):
-        # Some servers take the client's name and secret in the header only.
+    status, response = await _post(egress, secrets.token_url, form | client, None)
+    if response.error == "invalid_client" or (
+        status == _UNAUTHORIZED and not response.access_token
+    ):
+        # Some servers accept the client id and secret only in the header.
         pair = f"{quote(secrets.client_id, safe='')}:{quote(secrets.client_secret, safe='')}"
         basic = base64.b64encode(pair.encode()).decode()
-        status, answer = await _post(egress, secrets.token_url, form, f"Basic {basic}")
-    if status != _OK or not answer.access_token:
-        passing = status >= _SERVER_ERROR or status == _TOO_MANY
-        # Some servers repeat what they were sent.
-        said = Redactor(secret_texts(secrets)).text(answer.error or "")
-        why = f" ({said[:80]})" if said else ""
-        raise TokenRefused(f"the token endpoint answered {status}{why}", final=not passing)
-    if max(len(answer.access_token), len(answer.refresh_token or "")) > _TOKEN_CHARS:
-        raise TokenRefused("the token endpoint gave a token that is too long", final=False)
-    return TokenGrant(answer.access_token, answer.refresh_token, _end_of(answer.expires_in))
+        status, response = await _post(egress, secrets.token_url, form, f"Basic {basic}")
+    if status != _OK or not response.access_token:
+        is_temporary = status >= _SERVER_ERROR or status == _TOO_MANY_REQUESTS
+        # Some servers repeat parts of the request in the error.
+        error = Redactor(secret_texts(secrets)).text(response.error or "")
+        reason = f" ({error[:80]})" if error else ""
+        raise TokenRefused(
+            f"the token endpoint answered {status}{reason}", is_final=not is_temporary
+        )
+    if max(len(response.access_token), len(response.refresh_token or "")) > _MAX_TOKEN_CHARS:
+        raise TokenRefused("the token endpoint issued a token that is too long", is_final=False)
+    expires_at = _compute_expiry(response.expires_in)
+    return TokenGrant(response.access_token, response.refresh_token, expires_at)
 
 
 async def _post(
     egress: Egress, url: str, form: dict[str, str], authorization: str | None
-) -> tuple[int, _Answer]:
+) -> tuple[int, _TokenResponse]:
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
     if authorization is not None:
         headers["Authorization"] = authorization
     try:
-        answer = await egress.request(
+        response = await egress.request(
             "POST",
             url,
             headers=headers,
             body=urlencode(form).encode(),
-            timeout_seconds=_ASK_SECONDS,
-            max_bytes=_ANSWER_BYTES,
+            timeout_seconds=_REQUEST_SECONDS,
+            max_bytes=_MAX_RESPONSE_BYTES,
         )
     except EgressError as error:
-        raise TokenRefused(f"the token endpoint cannot be asked: {error}", final=False) from error
+        raise TokenRefused(
+            f"the token endpoint cannot be reached: {error}", is_final=False
+        ) from error
     try:
-        return answer.status, msgspec.json.decode(answer.body, type=_Answer)
+        return response.status, msgspec.json.decode(response.body, type=_TokenResponse)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return answer.status, _Answer()
+        return response.status, _TokenResponse()
 
 
-def _end_of(expires_in: float | str | None) -> datetime | None:
+def _compute_expiry(expires_in: float | str | None) -> datetime | None:
     try:
         seconds = float(expires_in) if expires_in is not None else None
     except ValueError:
         return None
-    if seconds is None or not 0 < seconds < _LONGEST_LIFE:
+    if seconds is None or not 0 < seconds < _MAX_LIFETIME_SECONDS:
         return None
     return clock.now() + timedelta(seconds=seconds)
 
 
 def is_expired(expires_at: datetime | None) -> bool:
-    return expires_at is not None and expires_at - _MARGIN <= clock.now()
+    return expires_at is not None and expires_at - _EXPIRY_MARGIN <= clock.now()
 
 
 class TokenRefresher:
-    """Fresh tokens of oauth2 credentials. One per process."""
+    """Renews the tokens of oauth2 credentials. One object per process."""
 
     def __init__(self, db: Database, keyring: Keyring, egress: Egress) -> None:
         self._db = db
         self._keyring = keyring
         self._egress = egress
-        self._running: dict[str, asyncio.Task[OAuth2Secrets]] = {}
+        self._renewals: dict[str, asyncio.Task[OAuth2Secrets]] = {}
 
-    async def fresh(
-        self, opened: DecryptedCredential, *, refused: str | None = None
+    async def get_fresh_secrets(
+        self, credential: DecryptedCredential, *, rejected_token: str | None = None
     ) -> OAuth2Secrets:
-        """The secrets with a token that should work. `refused` is one that did not."""
-        secrets = opened.secrets
+        """Returns the secrets with a token that is neither expired nor `rejected_token`.
+
+        Raises TokenRefused.
+        """
+        secrets = credential.secrets
         assert isinstance(secrets, OAuth2Secrets)  # noqa: S101  # for the type alone
-        usable = secrets.access_token and secrets.access_token != refused
-        if usable and not is_expired(opened.token_expires_at):
+        is_usable = secrets.access_token and secrets.access_token != rejected_token
+        if is_usable and not is_expired(credential.token_expires_at):
             return secrets
-        return await self.renew(opened.tenant_id, opened.id, secrets.access_token)
+        return await self.renew_token(credential.tenant_id, credential.id, secrets.access_token)
 
-    async def renew(self, tenant_id: str, credential_id: str, stale: str) -> OAuth2Secrets:
-        """A newer token than the stale one, asked for by one at a time."""
-        running = self._running.get(credential_id)
-        if running is None:
-            running = asyncio.create_task(self._renewed(tenant_id, credential_id, stale))
-            self._running[credential_id] = running
-            running.add_done_callback(lambda _: self._running.pop(credential_id, None))
-        return await asyncio.shield(running)
+    async def renew_token(
+        self, tenant_id: str, credential_id: str, stale_token: str
+    ) -> OAuth2Secrets:
+        """Returns the secrets with a newer token than `stale_token`.
 
-    async def _renewed(self, tenant_id: str, credential_id: str, stale: str) -> OAuth2Secrets:
-        deadline = asyncio.get_running_loop().time() + _HOLD_SECONDS
+        Concurrent callers of this process share one renewal. Raises TokenRefused.
+        """
+        renewal = self._renewals.get(credential_id)
+        if renewal is None:
+            renewal = asyncio.create_task(self._renew(tenant_id, credential_id, stale_token))
+            self._renewals[credential_id] = renewal
+            renewal.add_done_callback(lambda _: self._renewals.pop(credential_id, None))
+        return await asyncio.shield(renewal)
+
+    async def _renew(self, tenant_id: str, credential_id: str, stale_token: str) -> OAuth2Secrets:
+        """Requests a token under the lease, or waits until the holder of the lease has one."""
+        deadline = asyncio.get_running_loop().time() + _LEASE_SECONDS
         holder = new_id("rfr")
         while True:
             async with self._db.tx(tenant_id) as tx:
-                row = await queries.claim_refresh(
-                    tx, tenant_id, credential_id, holder, _HOLD_SECONDS
+                leased_row = await queries.claim_refresh(
+                    tx, tenant_id, credential_id, holder, _LEASE_SECONDS
                 )
-                seen = row or await queries.current(tx, tenant_id, credential_id)
-            if seen is None:
-                raise TokenRefused("the credential does not exist any more", final=True)
-            secrets = self._opened(tenant_id, credential_id, seen)
-            newer = secrets.access_token != stale and not is_expired(seen["token_expires_at"])
-            if secrets.access_token and newer:
-                if row is not None:
-                    await self._let_go(tenant_id, credential_id, holder)
+                row = leased_row or await queries.find_secrets(tx, tenant_id, credential_id)
+            if row is None:
+                raise TokenRefused("the credential does not exist any more", is_final=True)
+            secrets = self._decrypt(tenant_id, credential_id, row)
+            is_newer = secrets.access_token != stale_token and not is_expired(
+                row["token_expires_at"]
+            )
+            if secrets.access_token and is_newer:
+                if leased_row is not None:
+                    await self._release(tenant_id, credential_id, holder)
                 return secrets
-            if row is not None:
-                return await self._asked(tenant_id, credential_id, holder, row, secrets)
+            if leased_row is not None:
+                return await self._request_and_store(
+                    tenant_id, credential_id, holder, leased_row, secrets
+                )
             if asyncio.get_running_loop().time() > deadline:
-                raise TokenRefused("nobody got a new token in time", final=False)
-            await asyncio.sleep(_PAUSE_SECONDS)
+                raise TokenRefused("no new token arrived in time", is_final=False)
+            await asyncio.sleep(_POLL_SECONDS)
 
-    async def _asked(
+    async def _request_and_store(
         self, tenant_id: str, credential_id: str, holder: str, row: Row, secrets: OAuth2Secrets
     ) -> OAuth2Secrets:
         try:
             grant = await request_token(self._egress, secrets)
         except TokenRefused as error:
-            await self._refused(tenant_id, credential_id, holder, row, error)
+            await self._handle_refusal(tenant_id, credential_id, holder, row, error)
             raise
         except BaseException:
-            await asyncio.shield(self._let_go(tenant_id, credential_id, holder))
+            await asyncio.shield(self._release(tenant_id, credential_id, holder))
             raise
-        fresh = msgspec.structs.replace(
+        new_secrets = msgspec.structs.replace(
             secrets,
             access_token=grant.access_token,
             refresh_token=grant.refresh_token or secrets.refresh_token,
         )
-        packed = msgspec.json.encode(fresh)
+        plaintext = msgspec.json.encode(new_secrets)
         async with self._db.tx(tenant_id) as tx:
             await queries.store_token(
                 tx,
                 tenant_id,
                 credential_id,
                 holder,
-                self._keyring.seal(packed, seal_context(tenant_id, credential_id)),
-                sorted(msgspec.to_builtins(fresh)),
+                self._keyring.seal(plaintext, seal_context(tenant_id, credential_id)),
+                sorted(msgspec.to_builtins(new_secrets)),
                 grant.expires_at,
                 row["secrets_version"],
             )
-        return fresh
+        return new_secrets
 
-    async def _refused(
+    async def _handle_refusal(
         self, tenant_id: str, credential_id: str, holder: str, row: Row, error: TokenRefused
     ) -> None:
         async with self._db.tx(tenant_id) as tx:
-            await queries.let_go(tx, tenant_id, credential_id, holder)
-            if error.final:
-                gone = await queries.invalidate(
+            await queries.release_refresh(tx, tenant_id, credential_id, holder)
+            if error.is_final:
+                credential = await queries.mark_invalid(
                     tx, tenant_id, credential_id, row["secrets_version"]
                 )
-                if gone is not None:
-                    invalid = CredentialInvalid(credential_id, gone["name"], "oauth2", str(error))
+                if credential is not None:
+                    invalid = CredentialInvalid(
+                        credential_id, credential["name"], "oauth2", str(error)
+                    )
                     await events.emit(tx, invalid, tenant_id=tenant_id)
 
-    async def _let_go(self, tenant_id: str, credential_id: str, holder: str) -> None:
+    async def _release(self, tenant_id: str, credential_id: str, holder: str) -> None:
         async with self._db.tx(tenant_id) as tx:
-            await queries.let_go(tx, tenant_id, credential_id, holder)
+            await queries.release_refresh(tx, tenant_id, credential_id, holder)
 
-    def _opened(self, tenant_id: str, credential_id: str, row: Row) -> OAuth2Secrets:
-        found = decrypt_secrets(self._keyring, tenant_id, credential_id, "oauth2", row["secrets"])
-        assert isinstance(found, OAuth2Secrets)  # noqa: S101
-        return found
+    def _decrypt(self, tenant_id: str, credential_id: str, row: Row) -> OAuth2Secrets:
+        secrets = decrypt_secrets(self._keyring, tenant_id, credential_id, "oauth2", row["secrets"])
+        assert isinstance(secrets, OAuth2Secrets)  # noqa: S101  # for the type alone
+        return secrets

@@ -1,4 +1,4 @@
-"""The vault's SQL: the chain of its audit, and what every use of a credential runs."""
+"""SQL of the vault: credentials, access rules, token refreshes and the audit chain."""
 
 from datetime import datetime
 from typing import Any
@@ -23,16 +23,16 @@ _SORTABLE = {
     "last_tested_at": Credential.last_tested_at,
 }
 
-_AUDIT = (
+_AUDIT_COLUMNS = (
     "id, tenant_id, seq, credential_id, action, actor_id, actor_type, integration, ip_address, "
     "success, created_at, mac"
 )
-_HEAD = """
+_LOCK_HEAD = """
 SELECT id, tenant_id, key, seq, mac, seal FROM credential_audit_chains WHERE tenant_id = $1
 FOR UPDATE
 """
 _HEADS = "SELECT id, tenant_id, key, seq, mac, seal FROM credential_audit_chains ORDER BY id"
-_BEGIN = """
+_INSERT_CHAIN = """
 INSERT INTO credential_audit_chains (tenant_id, id, key, seq, mac, seal)
 VALUES ($1, $2, $3, 0, $4, $5) ON CONFLICT (tenant_id) DO NOTHING
 """
@@ -44,23 +44,23 @@ WITH row AS (
 )
 UPDATE credential_audit_chains SET seq = $3, mac = $12, seal = $13 WHERE tenant_id = $1
 """
-_BETWEEN = f"""
-SELECT {_AUDIT} FROM credential_audit WHERE tenant_id = $1 AND seq BETWEEN $2 AND $3
+_ROWS_BETWEEN = f"""
+SELECT {_AUDIT_COLUMNS} FROM credential_audit WHERE tenant_id = $1 AND seq BETWEEN $2 AND $3
 ORDER BY seq LIMIT $4
 """
-# In one statement: what is written meanwhile moves the chain's end along with it.
-_STRAY = """
+# One statement, so that a row written at the same time is read with the matching chain head.
+_ROW_OUTSIDE_CHAIN = """
 SELECT a.id, a.seq FROM credential_audit a JOIN credential_audit_chains c USING (tenant_id)
 WHERE tenant_id = $1 AND (a.seq < 1 OR a.seq > c.seq) ORDER BY a.seq LIMIT 1
 """
-_UNCHAINED = """
+_TENANTS_WITHOUT_CHAIN = """
 SELECT DISTINCT tenant_id FROM (
     SELECT tenant_id FROM credentials UNION SELECT tenant_id FROM credential_audit
-) known
-WHERE NOT EXISTS (SELECT 1 FROM credential_audit_chains c WHERE c.tenant_id = known.tenant_id)
+) tenants
+WHERE NOT EXISTS (SELECT 1 FROM credential_audit_chains c WHERE c.tenant_id = tenants.tenant_id)
 """
-# Who deletes a whole trail and lets a new one begin leaves these behind.
-_UNBORN = """
+# These remain after a whole chain is deleted and a new one is started.
+_CREDENTIALS_WITHOUT_CREATION = """
 SELECT c.tenant_id, c.id FROM credentials c
 WHERE NOT EXISTS (SELECT 1 FROM credential_audit a WHERE a.tenant_id = c.tenant_id
                   AND a.credential_id = c.id AND a.action = 'created')
@@ -71,24 +71,24 @@ _OF_CREDENTIAL = """
 FROM credential_audit
 WHERE ($1::text IS NULL OR tenant_id = $1) AND ($2::text IS NULL OR credential_id = $2)
 """
-# Numbers are a tenant's own; only who sees them all needs another order.
-_PAGES = {
+# `seq` counts per tenant; a page over all tenants is ordered by id.
+_AUDIT_PAGES = {
     order: f"""
-    SELECT {_AUDIT} {_OF_CREDENTIAL}
+    SELECT {_AUDIT_COLUMNS} {_OF_CREDENTIAL}
     ORDER BY {order} DESC LIMIT $3 OFFSET $4
     """
     for order in ("seq", "id")
 }
 
-_USED = """
+_FOR_USE = """
 SELECT c.id, c.name, c.type, c.secrets, c.secrets_version, c.token_expires_at, c.metadata::text,
        EXISTS (SELECT 1 FROM credential_access a
                WHERE a.credential_id = c.id AND a.tenant_id = c.tenant_id
                  AND a.integration_type = $3 AND a.integration_id = $4) AS allowed
 FROM credentials c WHERE c.tenant_id = $1 AND c.id = $2
 """
-_TOUCH = "UPDATE credentials SET last_used_at = now() WHERE tenant_id = $1 AND id = $2"
-# What is good is good for the secrets that were tried only. A test is no change of a credential.
+_MARK_USED = "UPDATE credentials SET last_used_at = now() WHERE tenant_id = $1 AND id = $2"
+# A success counts only for the secrets that were tested. A test does not change `updated_at`.
 _MARK_TESTED = """
 UPDATE credentials
 SET last_tested_at = $3, is_valid = is_valid OR ($5 AND secrets_version = $4)
@@ -100,97 +100,102 @@ UPDATE credentials SET refresh_holder = $3, refresh_until = now() + $4 * interva
 WHERE tenant_id = $1 AND id = $2 AND (refresh_until IS NULL OR refresh_until < now())
 RETURNING name, secrets, secrets_version, token_expires_at
 """
-_CURRENT = """
+_SECRETS = """
 SELECT secrets, secrets_version, token_expires_at FROM credentials WHERE tenant_id = $1 AND id = $2
 """
-_STORE_FRESH = """
+_STORE_REFRESH = """
 UPDATE credentials
 SET secrets = $4, secret_keys = $5, token_expires_at = $6, secrets_version = secrets_version + 1,
     is_valid = true, refresh_until = NULL, refresh_holder = NULL
 WHERE tenant_id = $1 AND id = $2 AND refresh_holder = $3 AND secrets_version = $7
 """
-_LET_GO = """
+_RELEASE_REFRESH = """
 UPDATE credentials SET refresh_until = NULL, refresh_holder = NULL
 WHERE tenant_id = $1 AND id = $2 AND refresh_holder = $3
 """
-_INVALIDATE = """
+_MARK_INVALID = """
 UPDATE credentials SET is_valid = false
 WHERE tenant_id = $1 AND id = $2 AND is_valid AND secrets_version = $3
 RETURNING name, type
 """
 
 
-async def audit_head(tx: Tx, tenant: str) -> Row | None:
-    return await fast.row(tx, tenant, _HEAD)
+async def lock_audit_head(tx: Tx, tenant: str) -> Row | None:
+    return await fast.row(tx, tenant, _LOCK_HEAD)
 
 
-async def begin_audit(
+async def insert_audit_chain(
     tx: Tx, tenant: str, chain_id: str, key: bytes, mac: bytes, seal: bytes
 ) -> None:
-    await fast.execute(tx, tenant, _BEGIN, chain_id, key, mac, seal)
+    await fast.execute(tx, tenant, _INSERT_CHAIN, chain_id, key, mac, seal)
 
 
-async def append_audit(tx: Tx, tenant: str, row: dict[str, Any], mac: bytes, seal: bytes) -> None:
+async def append_audit_row(
+    tx: Tx, tenant: str, row: dict[str, Any], mac: bytes, seal: bytes
+) -> None:
     await fast.execute(tx, tenant, _APPEND, *row.values(), mac, seal)
 
 
-async def audit_heads(tx: Tx) -> list[Row]:
+async def list_audit_heads(tx: Tx) -> list[Row]:
     return list(await (await tx.raw()).fetch(_HEADS))
 
 
-async def unchained(tx: Tx) -> list[Row]:
-    return list(await (await tx.raw()).fetch(_UNCHAINED))
+async def list_tenants_without_chain(tx: Tx) -> list[Row]:
+    """Returns the tenants that have credentials or audit rows, but no chain."""
+    return list(await (await tx.raw()).fetch(_TENANTS_WITHOUT_CHAIN))
 
 
-async def unborn(tx: Tx) -> list[Row]:
-    """Credentials whose creation no row tells of."""
-    return list(await (await tx.raw()).fetch(_UNBORN))
+async def list_credentials_without_creation(tx: Tx) -> list[Row]:
+    """Returns the credentials that have no audit row with the action `created`."""
+    return list(await (await tx.raw()).fetch(_CREDENTIALS_WITHOUT_CREATION))
 
 
-async def audit_between(tx: Tx, tenant: str, first: int, last: int, limit: int) -> list[Row]:
-    return await fast.rows(tx, tenant, _BETWEEN, first, last, limit)
+async def list_audit_rows(tx: Tx, tenant: str, first: int, last: int, limit: int) -> list[Row]:
+    return await fast.rows(tx, tenant, _ROWS_BETWEEN, first, last, limit)
 
 
-async def stray(tx: Tx, tenant: str) -> Row | None:
-    """The first row before the start or beyond the end of the tenant's chain."""
-    return await fast.row(tx, tenant, _STRAY)
+async def find_row_outside_chain(tx: Tx, tenant: str) -> Row | None:
+    """Returns the first row before the start or after the head of the tenant's chain."""
+    return await fast.row(tx, tenant, _ROW_OUTSIDE_CHAIN)
 
 
-async def audit_page(
+async def list_audit_page(
     tx: Tx, tenant: str | None, credential_id: str | None, page: Page
 ) -> tuple[list[Row], Total]:
     total = await counting.count_rows(tx, tenant, _OF_CREDENTIAL, credential_id)
-    sql = _PAGES["id" if tenant is None and credential_id is None else "seq"]
+    sql = _AUDIT_PAGES["id" if tenant is None and credential_id is None else "seq"]
     rows = await fast.rows(tx, tenant, sql, credential_id, page.per_page, page.offset)
     return rows, total
 
 
-async def for_use(
+async def find_for_use(
     tx: Tx, tenant: str, credential_id: str, integration_type: str, integration_id: str
 ) -> Row | None:
-    """The credential, and whether that integration may use it."""
-    return await fast.row(tx, tenant, _USED, credential_id, integration_type, integration_id)
+    """Returns the credential; `allowed` is true when the integration has an access rule."""
+    return await fast.row(tx, tenant, _FOR_USE, credential_id, integration_type, integration_id)
 
 
-async def touch(tx: Tx, tenant: str, credential_id: str) -> None:
-    await fast.execute(tx, tenant, _TOUCH, credential_id)
+async def mark_used(tx: Tx, tenant: str, credential_id: str) -> None:
+    await fast.execute(tx, tenant, _MARK_USED, credential_id)
 
 
 async def mark_tested(
-    tx: Tx, tenant: str, credential_id: str, moment: datetime, version: int, *, success: bool
+    tx: Tx, tenant: str, credential_id: str, tested_at: datetime, version: int, *, success: bool
 ) -> bool:
-    given = (credential_id, moment, version, success)
-    return await fast.execute(tx, tenant, _MARK_TESTED, *given) == 1
+    """True when the credential still exists."""
+    values = (credential_id, tested_at, version, success)
+    return await fast.execute(tx, tenant, _MARK_TESTED, *values) == 1
 
 
 async def claim_refresh(
     tx: Tx, tenant: str, credential_id: str, holder: str, seconds: float
 ) -> Row | None:
+    """Returns the credential if the holder got the lease; None while another one has it."""
     return await fast.row(tx, tenant, _CLAIM_REFRESH, credential_id, holder, seconds)
 
 
-async def current(tx: Tx, tenant: str, credential_id: str) -> Row | None:
-    return await fast.row(tx, tenant, _CURRENT, credential_id)
+async def find_secrets(tx: Tx, tenant: str, credential_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _SECRETS, credential_id)
 
 
 async def store_token(
@@ -203,17 +208,18 @@ async def store_token(
     expires_at: datetime | None,
     version: int,
 ) -> bool:
-    given = (credential_id, holder, secrets, secret_keys, expires_at, version)
-    return await fast.execute(tx, tenant, _STORE_FRESH, *given) == 1
+    """True when it stored the token: the holder has the lease and the secrets are unchanged."""
+    values = (credential_id, holder, secrets, secret_keys, expires_at, version)
+    return await fast.execute(tx, tenant, _STORE_REFRESH, *values) == 1
 
 
-async def let_go(tx: Tx, tenant: str, credential_id: str, holder: str) -> None:
-    await fast.execute(tx, tenant, _LET_GO, credential_id, holder)
+async def release_refresh(tx: Tx, tenant: str, credential_id: str, holder: str) -> None:
+    await fast.execute(tx, tenant, _RELEASE_REFRESH, credential_id, holder)
 
 
-async def invalidate(tx: Tx, tenant: str, credential_id: str, version: int) -> Row | None:
-    """Its row if it was valid until now and still holds the secrets that failed."""
-    return await fast.row(tx, tenant, _INVALIDATE, credential_id, version)
+async def mark_invalid(tx: Tx, tenant: str, credential_id: str, version: int) -> Row | None:
+    """Returns the credential if it was valid and its secrets still have this version."""
+    return await fast.row(tx, tenant, _MARK_INVALID, credential_id, version)
 
 
 async def list_page(
@@ -249,10 +255,10 @@ async def delete_rules(
     await (await tx.session()).execute(statement)
 
 
-async def credential_type(tx: Tx, tenant_id: str, credential_id: str) -> str | None:
-    """The type of a credential of this tenant; None where there is none."""
+async def find_credential_type(tx: Tx, tenant_id: str, credential_id: str) -> str | None:
+    """Returns the type of a credential of this tenant; None when it does not exist."""
     statement = select(Credential.type).where(
         Credential.tenant_id == tenant_id, Credential.id == credential_id
     )
-    found: str | None = await (await tx.session()).scalar(statement)
-    return found
+    type_: str | None = await (await tx.session()).scalar(statement)
+    return type_

@@ -49,15 +49,16 @@ class CreateCredential(msgspec.Struct, kw_only=True):
     name: Name
     type: Type
     secrets: Annotated[
-        dict[str, Any], Meta(description="What GET /v1/credentials/types lists for the type")
+        dict[str, Any],
+        Meta(description="As the JSON Schema of the type in GET /v1/credentials/types"),
     ]
     description: Description = ""
     metadata: Annotated[
         dict[str, Any],
         Meta(
-            description="Not secret. `test_url` is what a test asks where a type has no host; "
-            "`allowed_hosts` are the only ones that tools may send the secrets to. Who may not "
-            "reveal the secrets cannot change these two"
+            description="Not secret. `test_url` is the URL that a test requests for types without "
+            "a host; `allowed_hosts` are the only hosts that tools may send the secrets to. "
+            "Changing these two needs credentials:reveal"
         ),
     ] = {}
 

@@ -1,4 +1,4 @@
-"""Credentials: their fields, their secrets, who may use them. Whatever is done is written down."""
+"""Credentials, their secrets and access rules. Every action is written to the audit log."""
 
 from contextlib import suppress
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from msgspec import Meta
 from app.domain.events import service as events
 from app.domain.vault import audit, queries, types
 from app.domain.vault.audit import Actor
-from app.domain.vault.decrypted import (
+from app.domain.vault.decryption import (
     CredentialUser,
     DecryptedCredential,
     decrypt_secrets,
@@ -18,7 +18,7 @@ from app.domain.vault.decrypted import (
 from app.domain.vault.errors import AccessRuleNotFound, CredentialNotFound
 from app.domain.vault.events import CredentialCreated, CredentialDeleted, CredentialUpdated
 from app.domain.vault.oauth import TokenGrant, TokenRefresher, is_expired, request_token
-from app.domain.vault.queries import credential_type, delete_rules
+from app.domain.vault.queries import delete_rules, find_credential_type
 from app.domain.vault.schemas import (
     AccessRule,
     Action,
@@ -40,7 +40,7 @@ from app.domain.vault.types import (
     OAuth2Secrets,
     secret_texts,
 )
-from app.domain.vault.unseal import unseal_for
+from app.domain.vault.usage import unseal_for
 from app.http.context import RequestContext
 from app.http.responses import build_view
 from app.kit import paging, validation
@@ -64,33 +64,33 @@ __all__ = [
     "OAuth2Secrets",
     "TokenGrant",
     "TokenRefresher",
-    "credential_type",
     "delete_rules",
+    "find_credential_type",
     "is_expired",
     "request_token",
     "secret_texts",
     "unseal_for",
 ]
 
-_METADATA_CHARS = 16_384
+_MAX_METADATA_CHARS = 16_384
 _MAX_DEPTH = 16
 _MAX_RULES = 500
 
 
-class _Hosts(msgspec.Struct):
+class _AllowedHosts(msgspec.Struct):
     allowed_hosts: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=255)]], Meta(max_length=100)
     ]
 
 
-def _actor(context: RequestContext) -> Actor:
+def _build_actor(context: RequestContext) -> Actor:
     return Actor("user", context.principal.user_id, context.address)
 
 
 def list_types() -> list[TypeView]:
     return [
-        TypeView(kind.type, kind.name, kind.description, kind.tested_by, types.schema_of(kind))
-        for kind in TYPES.values()
+        TypeView(row.type, row.name, row.description, row.tested_by, types.build_schema(row))
+        for row in TYPES.values()
     ]
 
 
@@ -110,11 +110,11 @@ async def find(tx: Tx, credential_id: str, *, for_update: bool = False) -> Crede
 
 
 async def get(tx: Tx, credential_id: str) -> CredentialView:
-    return _view(await find(tx, credential_id))
+    return _build_view(await find(tx, credential_id))
 
 
 async def create(context: RequestContext, data: CreateCredential) -> CredentialView:
-    secrets = types.validate(data.type, data.secrets, context.guard)
+    secrets = types.validate_secrets(data.type, data.secrets, context.guard)
     _check_metadata(data.metadata, context.guard)
     credential_id, tenant_id = new_id("crd"), context.principal.home
     credential = Credential(
@@ -123,17 +123,17 @@ async def create(context: RequestContext, data: CreateCredential) -> CredentialV
         name=data.name,
         type=data.type,
         description=data.description,
-        secrets=_sealed(context.keyring, tenant_id, credential_id, secrets),
-        secret_keys=_keys(secrets),
+        secrets=_seal_secrets(context.keyring, tenant_id, credential_id, secrets),
+        secret_keys=_list_secret_keys(secrets),
         about=data.metadata,
     )
     session = await context.tx.session()
     session.add(credential)
     await session.flush()
-    await _note(context, credential, "created")
+    await _append_audit(context, credential, "created")
     created = CredentialCreated(credential.id, credential.name, credential.type)
     await events.emit(context.tx, created, tenant_id=tenant_id)
-    return _view(credential)
+    return _build_view(credential)
 
 
 async def update(
@@ -144,100 +144,111 @@ async def update(
     secrets = values.pop("secrets", None)
     if "metadata" in values:
         _check_metadata(values["metadata"], context.guard)
-        if secrets is None and _where(values["metadata"]) != _where(credential.about):
-            # Whoever decides where the secrets are sent can read them there.
+        if secrets is None and _get_destinations(values["metadata"]) != _get_destinations(
+            credential.about
+        ):
+            # A user who sets the destination of the secrets can read them there.
             context.principal.require("credentials:reveal")
         values["about"] = values.pop("metadata")
     changed = apply_changes(credential, values)
     if secrets is not None:
-        await _replace(context, credential, secrets)
+        await _replace_secrets(context, credential, secrets)
     names = ["metadata" if name == "about" else name for name in changed]
     if names:
         await (await context.tx.session()).flush()
-        await _note(context, credential, "updated")
+        await _append_audit(context, credential, "updated")
     names += ["secrets"] if secrets is not None else []
     await _emit_updated(context.tx, credential, names)
-    return _view(credential)
+    return _build_view(credential)
 
 
 async def update_secrets(
-    context: RequestContext, credential_id: str, given: dict[str, Any]
+    context: RequestContext, credential_id: str, values: dict[str, Any]
 ) -> CredentialView:
-    """The set is replaced as a whole: what is not named is no longer there."""
+    """Replaces all secrets of the credential; secrets that `values` leaves out are deleted."""
     credential = await find(context.tx, credential_id, for_update=True)
-    await _replace(context, credential, given)
+    await _replace_secrets(context, credential, values)
     await _emit_updated(context.tx, credential, ["secrets"])
-    return _view(credential)
+    return _build_view(credential)
 
 
-async def _replace(context: RequestContext, credential: Credential, given: dict[str, Any]) -> None:
-    secrets = types.validate(credential.type, given, context.guard)
-    credential.secrets = _sealed(context.keyring, credential.tenant_id, credential.id, secrets)
-    credential.secret_keys = _keys(secrets)
+async def _replace_secrets(
+    context: RequestContext, credential: Credential, values: dict[str, Any]
+) -> None:
+    secrets = types.validate_secrets(credential.type, values, context.guard)
+    credential.secrets = _seal_secrets(
+        context.keyring, credential.tenant_id, credential.id, secrets
+    )
+    credential.secret_keys = _list_secret_keys(secrets)
     credential.secrets_version += 1
-    # Nothing bad is known of the new ones.
+    # New secrets count as valid until a test or a refresh fails.
     credential.is_valid, credential.token_expires_at = True, None
     credential.refresh_holder = credential.refresh_until = None
     await (await context.tx.session()).flush()
-    await _note(context, credential, "secrets_updated")
+    await _append_audit(context, credential, "secrets_updated")
 
 
 async def delete(context: RequestContext, credential_id: str) -> None:
     credential = await find(context.tx, credential_id, for_update=True)
-    await _note(context, credential, "deleted")
+    await _append_audit(context, credential, "deleted")
     session = await context.tx.session()
     await session.delete(credential)
     await session.flush()
-    gone = CredentialDeleted(credential.id, credential.name, credential.type)
-    await events.emit(context.tx, gone, tenant_id=credential.tenant_id)
+    deleted = CredentialDeleted(credential.id, credential.name, credential.type)
+    await events.emit(context.tx, deleted, tenant_id=credential.tenant_id)
 
 
 async def reveal(context: RequestContext, credential_id: str) -> Revealed:
-    """Written down in the same transaction, which is committed before the answer goes out."""
+    """Returns the secrets; the audit row is committed before the response is sent."""
     credential = await find(context.tx, credential_id)
-    await _note(context, credential, "revealed")
+    await _append_audit(context, credential, "revealed")
     secrets = decrypt_secrets(
         context.keyring, credential.tenant_id, credential.id, credential.type, credential.secrets
     )
-    shown = msgspec.to_builtins(secrets)
-    return Revealed(credential.id, credential.type, shown)  # type: ignore[arg-type]
+    values = msgspec.to_builtins(secrets)
+    return Revealed(credential.id, credential.type, values)  # type: ignore[arg-type]
 
 
 async def refuse_reveal(context: RequestContext, credential_id: str) -> ApiError:
-    """Somebody without the permission tried; that is written down, too. Gives what to tell them."""
+    """Writes an audit row for a caller without the permission; returns the error to raise."""
     with suppress(CredentialNotFound):
         credential = await find(context.tx, credential_id)
-        await _note(context, credential, "denied", success=False)
+        await _append_audit(context, credential, "denied", success=False)
     try:
         context.principal.require("credentials:reveal")
     except ApiError as error:
         return error
-    raise RuntimeError("the caller has the permission")
+    raise RuntimeError("the caller has the permission credentials:reveal")
 
 
-async def audit_of(tx: Tx, page: Page, credential_id: str) -> Paged[AuditEntry]:
-    """What was done with one credential; the trail outlives it."""
-    found = await audit.entries(tx, page, credential_id)
-    if not found.pagination.total:
+async def list_audit(tx: Tx, page: Page, credential_id: str) -> Paged[AuditEntry]:
+    """Returns the audit rows of a credential, also of a deleted one.
+
+    Raises CredentialNotFound when there are none and the credential does not exist.
+    """
+    entries = await audit.list_entries(tx, page, credential_id)
+    if not entries.pagination.total:
         await find(tx, credential_id)
-    return found
+    return entries
 
 
 # Access rules
 
 
-async def rules(tx: Tx, credential_id: str) -> list[AccessRule]:
+async def list_rules(tx: Tx, credential_id: str) -> list[AccessRule]:
     await find(tx, credential_id)
-    return [_rule(row) for row in await queries.list_rules(tx, credential_id)]
+    return [_build_rule(row) for row in await queries.list_rules(tx, credential_id)]
 
 
-async def grant(context: RequestContext, credential_id: str, data: GrantAccess) -> AccessRule:
+async def grant_access(
+    context: RequestContext, credential_id: str, data: GrantAccess
+) -> AccessRule:
     credential = await find(context.tx, credential_id, for_update=True)
     await _check_integration(context.tx, credential.tenant_id, data)
     rules = await queries.list_rules(context.tx, credential_id)
     integration = (data.integration_type, data.integration_id)
     if integration in {(rule.integration_type, rule.integration_id) for rule in rules}:
-        raise Conflict(f"This {data.integration_type} has access already")
+        raise Conflict(f"This {data.integration_type} already has access")
     if len(rules) >= _MAX_RULES:
         raise Conflict(f"A credential has at most {_MAX_RULES} access rules; revoke one first")
     rule = CredentialAccess(
@@ -252,22 +263,24 @@ async def grant(context: RequestContext, credential_id: str, data: GrantAccess) 
     session.add(rule)
     await session.flush()
     await session.refresh(rule)
-    await _note(context, credential, "access_granted", rule)
+    await _append_audit(context, credential, "access_granted", rule)
     await _emit_updated(context.tx, credential, ["access"])
-    return _rule(rule)
+    return _build_rule(rule)
 
 
 async def _check_integration(tx: Tx, tenant_id: str, data: GrantAccess) -> None:
-    """An agent or tool of the same tenant; workflows and channels are looked up when they ask."""
+    """Raises Invalid unless the agent or tool exists in the tenant. Workflows and channels are
+    looked up when they use the credential.
+    """
     if data.integration_type in {"workflow", "channel"}:
         return
-    kind: Any = Tool if data.integration_type == "tool" else Agent
-    found = await (await tx.session()).get(kind, data.integration_id)
-    if found is None or found.tenant_id != tenant_id:
+    model: Any = Tool if data.integration_type == "tool" else Agent
+    integration = await (await tx.session()).get(model, data.integration_id)
+    if integration is None or integration.tenant_id != tenant_id:
         raise Invalid.field("integration_id", f"there is no such {data.integration_type}")
 
 
-async def revoke(context: RequestContext, credential_id: str, rule_id: str) -> None:
+async def revoke_access(context: RequestContext, credential_id: str, rule_id: str) -> None:
     credential = await find(context.tx, credential_id, for_update=True)
     session = await context.tx.session()
     rule = await session.get(CredentialAccess, rule_id)
@@ -275,42 +288,42 @@ async def revoke(context: RequestContext, credential_id: str, rule_id: str) -> N
         raise AccessRuleNotFound(f"This credential has no access rule {rule_id[:64]}")
     await session.delete(rule)
     await session.flush()
-    await _note(context, credential, "access_revoked", rule)
+    await _append_audit(context, credential, "access_revoked", rule)
     await _emit_updated(context.tx, credential, ["access"])
 
 
-# Small parts
+# Helpers
 
 
 def _check_metadata(metadata: dict[str, Any], guard: Guard) -> None:
     if is_deeper(metadata, _MAX_DEPTH):
         raise Invalid.field("metadata", f"is nested deeper than {_MAX_DEPTH} levels")
-    if len(as_json(metadata)) > _METADATA_CHARS:
-        raise Invalid.field("metadata", f"must have at most {_METADATA_CHARS} characters")
+    if len(as_json(metadata)) > _MAX_METADATA_CHARS:
+        raise Invalid.field("metadata", f"must have at most {_MAX_METADATA_CHARS} characters")
     hosts = metadata.get("allowed_hosts")
     if hosts is not None:
-        validation.convert_field(_Hosts, {"allowed_hosts": hosts}, "metadata")
+        validation.convert_field(_AllowedHosts, {"allowed_hosts": hosts}, "metadata")
     url = metadata.get("test_url")
     if url is not None:
-        problem = guard.problem_with(url) if isinstance(url, str) else "must be a text"
+        problem = guard.problem_with(url) if isinstance(url, str) else "must be a string"
         if problem is not None:
             raise Invalid.field("metadata.test_url", problem)
 
 
-def _where(metadata: dict[str, Any]) -> Any:
-    """Where the secrets may be sent."""
+def _get_destinations(metadata: dict[str, Any]) -> Any:
+    """Returns the addresses that the secrets may be sent to."""
     return metadata.get("test_url"), metadata.get("allowed_hosts")
 
 
-def _sealed(keyring: Keyring, tenant_id: str, credential_id: str, secrets: Any) -> bytes:
+def _seal_secrets(keyring: Keyring, tenant_id: str, credential_id: str, secrets: Any) -> bytes:
     return keyring.seal(msgspec.json.encode(secrets), seal_context(tenant_id, credential_id))
 
 
-def _keys(secrets: Any) -> list[str]:
+def _list_secret_keys(secrets: Any) -> list[str]:
     return sorted(msgspec.to_builtins(secrets))
 
 
-async def _note(
+async def _append_audit(
     context: RequestContext,
     credential: Credential,
     action: Action,
@@ -318,11 +331,11 @@ async def _note(
     *,
     success: bool = True,
 ) -> None:
-    actor = _actor(context)
+    actor = _build_actor(context)
     if rule is not None:
         integration = f"{rule.integration_type}:{rule.integration_id}"
         actor = msgspec.structs.replace(actor, integration=integration)
-    await audit.append(
+    await audit.append_entry(
         context.tx,
         context.keyring,
         credential.tenant_id,
@@ -339,11 +352,11 @@ async def _emit_updated(tx: Tx, credential: Credential, changed: list[str]) -> N
         await events.emit(tx, updated, tenant_id=credential.tenant_id)
 
 
-def _view(credential: Credential) -> CredentialView:
+def _build_view(credential: Credential) -> CredentialView:
     return build_view(CredentialView, credential, metadata=credential.about)
 
 
-def _rule(row: CredentialAccess) -> AccessRule:
+def _build_rule(row: CredentialAccess) -> AccessRule:
     return AccessRule(
         row.id,
         row.integration_type,  # type: ignore[arg-type]

@@ -1,10 +1,12 @@
-"""Unlocks a private key; run in a process of its own, because its file says how long that takes."""
+"""Decrypts an SSH private key, in a process of its own: the key file sets the cost of the key
+derivation.
+"""
 
 import json
 import sys
 
 import asyncssh
 
-given = json.load(sys.stdin)
-key = asyncssh.import_private_key(given["key"], given["passphrase"])
+request = json.load(sys.stdin)
+key = asyncssh.import_private_key(request["key"], request["passphrase"])
 sys.stdout.write(key.export_private_key("openssh").decode())

@@ -1,5 +1,5 @@
-"""The eight kinds of credentials: which secrets each holds. Adding one is adding a row here and a
-trial in `trials.py`.
+"""The credential types and the secrets of each. A new type is a row here and a function in
+`connection_tests.py`.
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -14,7 +14,7 @@ from app.kit.errors import Invalid
 Type = Literal[
     "api_key", "oauth2", "basic_auth", "bearer_token", "database", "ssh", "smtp", "custom"
 ]
-_MOST_CUSTOM = 50
+_MAX_CUSTOM_SECRETS = 50
 
 Secret = Annotated[str, Meta(min_length=1, max_length=16_384)]
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -78,7 +78,7 @@ CustomSecrets = Annotated[
     dict[
         Annotated[str, Meta(min_length=1, max_length=100)], Annotated[str, Meta(max_length=16_384)]
     ],
-    Meta(min_length=1, max_length=_MOST_CUSTOM),
+    Meta(min_length=1, max_length=_MAX_CUSTOM_SECRETS),
 ]
 
 Secrets = (
@@ -102,19 +102,19 @@ class CredentialType(msgspec.Struct, frozen=True):
 
 
 TYPES: Final[dict[str, CredentialType]] = {
-    kind.type: kind
-    for kind in (
+    credential_type.type: credential_type
+    for credential_type in (
         CredentialType(
             "api_key",
             "API key",
-            "A key that an interface asks for in a header or the query",
+            "A key that an API expects in a header or the query",
             ApiKeySecrets,
             "GET metadata.test_url with the key in the header metadata.header (X-API-Key)",
         ),
         CredentialType(
             "oauth2",
             "OAuth 2",
-            "A client of an authorization server; tokens are renewed when they run out",
+            "A client of an authorization server; expired tokens are renewed",
             OAuth2Secrets,
             "a token request",
         ),
@@ -144,7 +144,7 @@ TYPES: Final[dict[str, CredentialType]] = {
         CredentialType(
             "custom",
             "Custom",
-            "Any names and texts; HTTP tools send them as headers",
+            "Any names and values; HTTP tools send them as headers",
             CustomSecrets,
             "GET metadata.test_url with the secrets as headers",
         ),
@@ -152,16 +152,19 @@ TYPES: Final[dict[str, CredentialType]] = {
 }
 
 
-def schema_of(kind: CredentialType) -> dict[str, Any]:
-    """The JSON Schema of its secrets, with nothing to look up elsewhere."""
-    (schema,), parts = msgspec.json.schema_components([kind.secrets])
-    found = next(iter(parts.values())) if parts else schema
-    return {name: value for name, value in found.items() if name != "title"}
+def build_schema(credential_type: CredentialType) -> dict[str, Any]:
+    """Returns the JSON Schema of the secrets, without references."""
+    (schema,), components = msgspec.json.schema_components([credential_type.secrets])
+    flat_schema = next(iter(components.values())) if components else schema
+    return {name: value for name, value in flat_schema.items() if name != "title"}
 
 
-def validate(type_: str, given: dict[str, Any], guard: Guard) -> Secrets:
-    """The secrets as their type wants them; what is wrong is named, never shown."""
-    secrets: Secrets = validation.convert_field(TYPES[type_].secrets, given, "secrets")
+def validate_secrets(type_: str, values: dict[str, Any], guard: Guard) -> Secrets:
+    """Returns the secrets as a struct of their type.
+
+    Raises Invalid, which names the wrong fields and never repeats a value.
+    """
+    secrets: Secrets = validation.convert_field(TYPES[type_].secrets, values, "secrets")
     if isinstance(secrets, OAuth2Secrets):
         problem = guard.problem_with(secrets.token_url)
         if problem is not None:
@@ -169,14 +172,14 @@ def validate(type_: str, given: dict[str, Any], guard: Guard) -> Secrets:
     return secrets
 
 
-def read(type_: str, opened: bytes) -> Secrets:
-    found: Secrets = msgspec.json.decode(opened, type=TYPES[type_].secrets)
-    return found
+def decode_secrets(type_: str, plaintext: bytes) -> Secrets:
+    secrets: Secrets = msgspec.json.decode(plaintext, type=TYPES[type_].secrets)
+    return secrets
 
 
 def secret_texts(secrets: Secrets) -> list[str]:
-    """What must never be seen anywhere else."""
-    hidden = {
+    """Returns the values to mask in logs, messages and results."""
+    secret_names = {
         "api_key",
         "client_secret",
         "access_token",
@@ -186,10 +189,10 @@ def secret_texts(secrets: Secrets) -> list[str]:
         "private_key",
         "passphrase",
     }
-    given = msgspec.to_builtins(secrets)
-    every = isinstance(secrets, dict)
+    values = msgspec.to_builtins(secrets)
+    is_custom = isinstance(secrets, dict)
     return [
         value
-        for name, value in given.items()
-        if isinstance(value, str) and (every or name in hidden) and value
+        for name, value in values.items()
+        if isinstance(value, str) and (is_custom or name in secret_names) and value
     ]

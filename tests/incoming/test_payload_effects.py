@@ -11,20 +11,9 @@ from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import refused
 from tests.deliveries.receiver import Receiver
-from tests.incoming.factories import (
-    FORM,
-    PATH,
-    RECEIVED,
-    WAITING,
-    bodies,
-    events_of,
-    found,
-    log_of,
-    opened,
-    query,
-    received,
-    send,
-)
+from tests.incoming.api import PATH, RECEIVED, list_events, list_payloads
+from tests.incoming.factories import FORM, create_webhook, send_payload, submit_payload
+from tests.incoming.sql import LOCK_WAITERS, fetch_rows, list_bodies, wait_for_rows
 from tests.stores import Stores
 from tests.world import Client, World
 from workers.main import WorkerProcess
@@ -55,25 +44,27 @@ from workers.main import WorkerProcess
 async def test_a_header_that_opens_something_is_not_stored(
     developer: Client, anonymous: Client, services: Services, name: str
 ) -> None:
-    door = await opened(developer)
+    webhook = await create_webhook(developer)
     await anonymous.http.post(
-        f"/webhooks/in/{door['slug']}", content=b"{}", headers={name: "Hunter2!", "x-kept": "yes"}
+        f"/webhooks/in/{webhook['slug']}",
+        content=b"{}",
+        headers={name: "Hunter2!", "x-kept": "yes"},
     )
     sql = "SELECT headers::text FROM incoming_payloads WHERE webhook_id = $1"
-    (row,) = await query(services, sql, door["id"])
+    (row,) = await fetch_rows(services, sql, webhook["id"])
     assert "Hunter2!" not in row["headers"]
-    assert (await log_of(developer, door))[0]["headers"]["x-kept"] == "yes"
+    assert (await list_payloads(developer, webhook))[0]["headers"]["x-kept"] == "yes"
 
 
 async def test_headers_of_any_bytes_are_stored_as_text(
     developer: Client, anonymous: Client
 ) -> None:
-    door = await opened(developer)
-    answer = await send(
-        anonymous, door, x_odd=b"\xff\xfe\xc3\xbc \x7f", x_long="y" * 9000, x_empty=""
+    webhook = await create_webhook(developer)
+    answer = await send_payload(
+        anonymous, webhook, x_odd=b"\xff\xfe\xc3\xbc \x7f", x_long="y" * 9000, x_empty=""
     )
     assert answer.status_code == 202
-    headers = (await log_of(developer, door))[0]["headers"]
+    headers = (await list_payloads(developer, webhook))[0]["headers"]
     assert headers["x-odd"] == "ÿþÃ¼ \x7f"
     assert headers["x-long"] == "y" * 4096
     assert headers["x-empty"] == ""
@@ -82,13 +73,15 @@ async def test_headers_of_any_bytes_are_stored_as_text(
 async def test_a_form_with_very_many_headers_can_still_be_read(
     developer: Client, anonymous: Client
 ) -> None:
-    door = await opened(developer)
-    many = [(f"x-{number}", "1") for number in range(300)]
+    webhook = await create_webhook(developer)
+    extra_headers = [(f"x-{number}", "1") for number in range(300)]
     answer = await anonymous.http.post(
-        f"/webhooks/in/{door['slug']}", content=b"a=1", headers=[*many, ("content-type", FORM)]
+        f"/webhooks/in/{webhook['slug']}",
+        content=b"a=1",
+        headers=[*extra_headers, ("content-type", FORM)],
     )
     assert answer.status_code == 202
-    (record,) = await log_of(developer, door)
+    (record,) = await list_payloads(developer, webhook)
     assert record["payload"] == {"a": "1"}
     assert len(record["headers"]) <= 100
 
@@ -96,13 +89,15 @@ async def test_a_form_with_very_many_headers_can_still_be_read(
 async def test_a_forwarded_address_counts_from_a_trusted_proxy_only(
     stores: Stores, developer: Client
 ) -> None:
-    door = await opened(developer)
+    webhook = await create_webhook(developer)
     settings = msgspec.structs.replace(stores.settings, trusted_proxies=("10.0.0.0/8",))
     for app_settings, expected in ((stores.settings, None), (settings, "203.0.113.9")):
         app = create_app(app_settings)
         sender = Client(app)
-        await received(sender, door, x_forwarded_for="198.51.100.7, 203.0.113.9")
-        assert (await log_of(developer, door))[0]["source_ip"] == (expected or sender.address)
+        await submit_payload(sender, webhook, x_forwarded_for="198.51.100.7, 203.0.113.9")
+        assert (await list_payloads(developer, webhook))[0]["source_ip"] == (
+            expected or sender.address
+        )
         await app.state.services.close()
 
 
@@ -114,10 +109,10 @@ async def test_a_webhook_that_wants_it_gets_it(
 ) -> None:
     body = {"url": f"{receiver.url}/200", "events": [RECEIVED]}
     assert (await developer.post("/api/v1/webhooks", body)).status_code == 201
-    event_id = await received(anonymous, await opened(developer), {"order": 4711})
-    (got,) = await receiver.wait_for(1)
-    assert (got.json["id"], got.json["type"]) == (event_id, RECEIVED)
-    assert got.json["data"]["payload"] == {"order": 4711}
+    event_id = await submit_payload(anonymous, await create_webhook(developer), {"order": 4711})
+    (delivery,) = await receiver.wait_for(1)
+    assert (delivery.json["id"], delivery.json["type"]) == (event_id, RECEIVED)
+    assert delivery.json["data"]["payload"] == {"order": 4711}
 
 
 async def test_a_subscription_sees_into_the_payload(
@@ -130,28 +125,28 @@ async def test_a_subscription_sees_into_the_payload(
         "filters": {"payload.kind": "paid"},
     }
     assert (await developer.post("/api/v1/event-subscriptions", body)).status_code == 201
-    door = await opened(developer)
-    await received(anonymous, door, {"kind": "open"})
-    event_id = await received(anonymous, door, {"kind": "paid"})
-    (got,) = await receiver.wait_for(1)
-    assert got.json["id"] == event_id
+    webhook = await create_webhook(developer)
+    await submit_payload(anonymous, webhook, {"kind": "open"})
+    event_id = await submit_payload(anonymous, webhook, {"kind": "paid"})
+    (delivery,) = await receiver.wait_for(1)
+    assert delivery.json["id"] == event_id
 
 
 _WORK = "SELECT * FROM work WHERE kind = 'events.act' AND cause_event_id = $1"
 
 
-async def _work_of(services: Services, event_id: str) -> list[Any]:
-    return await query(services, _WORK, event_id)
+async def _list_work(services: Services, event_id: str) -> list[Any]:
+    return await fetch_rows(services, _WORK, event_id)
 
 
 async def test_a_linked_workflow_becomes_work_that_says_why_it_is_not_done(
     developer: Client, anonymous: Client, services: Services, courier: WorkerProcess
 ) -> None:
-    door = await opened(developer, workflow_id="wfl_1")
-    event_id = await received(anonymous, door)
-    (work,) = await _work_of(services, event_id)
-    assert (work["ref_id"], work["tenant_id"]) == (door["id"], developer.tenant_id)
-    (work,) = await found(services, f"{_WORK} AND state = 'dead'", event_id)
+    webhook = await create_webhook(developer, workflow_id="wfl_1")
+    event_id = await submit_payload(anonymous, webhook)
+    (work,) = await _list_work(services, event_id)
+    assert (work["ref_id"], work["tenant_id"]) == (webhook["id"], developer.tenant_id)
+    (work,) = await wait_for_rows(services, f"{_WORK} AND state = 'dead'", event_id)
     assert "workflow" in work["last_error"]
     assert work["attempt"] == 1
 
@@ -159,12 +154,15 @@ async def test_a_linked_workflow_becomes_work_that_says_why_it_is_not_done(
 async def test_without_a_workflow_there_is_no_work(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    assert await _work_of(services, await received(anonymous, await opened(developer))) == []
+    assert (
+        await _list_work(services, await submit_payload(anonymous, await create_webhook(developer)))
+        == []
+    )
 
 
 async def test_a_correlation_id_of_the_sender_is_kept(developer: Client, anonymous: Client) -> None:
-    door = await opened(developer)
-    event_id = await received(anonymous, door, x_correlation_id="order:4711")
+    webhook = await create_webhook(developer)
+    event_id = await submit_payload(anonymous, webhook, x_correlation_id="order:4711")
     event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
     assert event["correlation_id"] == "order:4711"
 
@@ -172,8 +170,10 @@ async def test_a_correlation_id_of_the_sender_is_kept(developer: Client, anonymo
 async def test_an_event_of_another_tenant_is_no_cause(
     developer: Client, admin: Client, anonymous: Client
 ) -> None:
-    theirs = await received(anonymous, await opened(admin))
-    event_id = await received(anonymous, await opened(developer), x_service_event_id=theirs)
+    foreign_id = await submit_payload(anonymous, await create_webhook(admin))
+    event_id = await submit_payload(
+        anonymous, await create_webhook(developer), x_service_event_id=foreign_id
+    )
     event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
     assert event["parent_id"] is None
 
@@ -181,30 +181,30 @@ async def test_an_event_of_another_tenant_is_no_cause(
 # Limits, tokens, faults
 
 
-async def _limited(world: World, **limits: int) -> Client:
+async def _create_limited_user(world: World, **limits: int) -> Client:
     return await world.user("agent_developer", await world.tenant("enterprise", limits))
 
 
 async def test_all_senders_of_a_tenant_share_its_limit(world: World, services: Services) -> None:
-    owner = await _limited(world, requests_per_minute=10, burst_multiplier=1)
-    door = await opened(owner)
-    answers = [await send(world.anonymous(), door) for _ in range(6)]
+    owner = await _create_limited_user(world, requests_per_minute=10, burst_multiplier=1)
+    webhook = await create_webhook(owner)
+    answers = [await send_payload(world.anonymous(), webhook) for _ in range(6)]
     assert [answer.status_code for answer in answers] == [202] * 5 + [429]
     error = refused(answers[-1], 429, "rate_limited")
     assert (error["details"]["limit"], error["details"]["window"]) == (10, 60)
     assert int(answers[-1].headers["retry-after"]) == error["details"]["retry_after"] >= 1
     assert answers[-1].headers["x-ratelimit-remaining"] == "0"
-    assert len(await bodies(services, door)) == 5
+    assert len(await list_bodies(services, webhook)) == 5
     assert (await owner.get(PATH)).status_code == 200
 
 
 async def test_a_tenant_that_is_limited_leaves_others_alone(
     world: World, developer: Client, anonymous: Client
 ) -> None:
-    owner = await _limited(world, requests_per_minute=2, burst_multiplier=1)
-    door, other = await opened(owner), await opened(developer)
-    assert [(await send(anonymous, door)).status_code for _ in range(2)] == [202, 429]
-    await received(anonymous, other)
+    owner = await _create_limited_user(world, requests_per_minute=2, burst_multiplier=1)
+    webhook, other = await create_webhook(owner), await create_webhook(developer)
+    assert [(await send_payload(anonymous, webhook)).status_code for _ in range(2)] == [202, 429]
+    await submit_payload(anonymous, other)
 
 
 @pytest.mark.parametrize("token", ["own", "foreign", "super", "expired", "emb_nothing"])
@@ -217,53 +217,53 @@ async def test_a_token_changes_nothing(
         "super": await world.user("super_admin"),
     }
     bearer = (callers[token].token if token in callers else None) or token
-    door = await opened(developer)
+    webhook = await create_webhook(developer)
     headers = {"authorization": f"Bearer {bearer}", "x_tenant_id": "ten_nothing"}
     if token == "super":
         del headers["x_tenant_id"]
-    event_id = await received(world.anonymous(), door, **headers)
-    (row,) = await query(services, "SELECT tenant_id FROM event_log WHERE id = $1", event_id)
+    event_id = await submit_payload(world.anonymous(), webhook, **headers)
+    (row,) = await fetch_rows(services, "SELECT tenant_id FROM event_log WHERE id = $1", event_id)
     assert row["tenant_id"] == developer.tenant_id
-    assert bearer not in str(await log_of(developer, door))
+    assert bearer not in str(await list_payloads(developer, webhook))
 
 
-_KILL = f"SELECT pg_terminate_backend(pid) FROM ({WAITING}) w"
+_TERMINATE_WAITERS = f"SELECT pg_terminate_backend(pid) FROM ({LOCK_WAITERS}) w"
 
 
 async def test_a_transaction_that_is_killed_stores_nothing(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    door = await opened(developer)
+    webhook = await create_webhook(developer)
     async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute("LOCK TABLE incoming_payloads IN EXCLUSIVE MODE")
-        sending = asyncio.create_task(send(anonymous, door, {"order": 1}))
-        await found(services, _KILL, "%INSERT INTO incoming_payloads%")
-        answer = await sending
+        request = asyncio.create_task(send_payload(anonymous, webhook, {"order": 1}))
+        await wait_for_rows(services, _TERMINATE_WAITERS, "%INSERT INTO incoming_payloads%")
+        answer = await request
     refused(answer, 503, "unavailable")
-    assert await bodies(services, door) == []
-    assert await events_of(developer, RECEIVED) == []
-    await received(anonymous, door, {"order": 1})
+    assert await list_bodies(services, webhook) == []
+    assert await list_events(developer, RECEIVED) == []
+    await submit_payload(anonymous, webhook, {"order": 1})
 
 
 async def test_a_webhook_that_is_deleted_meanwhile_is_404(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    door = await opened(developer)
+    webhook = await create_webhook(developer)
     async with services.db.tx(ALL_TENANTS) as tx:
-        await (await tx.raw()).execute("DELETE FROM incoming_webhooks WHERE id = $1", door["id"])
-        sending = asyncio.create_task(send(anonymous, door))
-        await found(services, WAITING, "%incoming_%")
-    refused(await sending, 404, "incoming_webhook_not_found")
-    assert await events_of(developer, RECEIVED) == []
+        await (await tx.raw()).execute("DELETE FROM incoming_webhooks WHERE id = $1", webhook["id"])
+        request = asyncio.create_task(send_payload(anonymous, webhook))
+        await wait_for_rows(services, LOCK_WAITERS, "%incoming_%")
+    refused(await request, 404, "incoming_webhook_not_found")
+    assert await list_events(developer, RECEIVED) == []
 
 
 async def test_many_senders_at_once_are_all_stored(
     developer: Client, world: World, services: Services
 ) -> None:
-    door, sender = await opened(developer), world.anonymous()
-    ids = await asyncio.gather(*(received(sender, door, b"%d" % n) for n in range(60)))
-    rows = await query(
-        services, "SELECT id, body FROM incoming_payloads WHERE webhook_id = $1", door["id"]
+    webhook, sender = await create_webhook(developer), world.anonymous()
+    ids = await asyncio.gather(*(submit_payload(sender, webhook, b"%d" % n) for n in range(60)))
+    rows = await fetch_rows(
+        services, "SELECT id, body FROM incoming_payloads WHERE webhook_id = $1", webhook["id"]
     )
     assert {row["id"]: row["body"] for row in rows} == {
         event_id: b"%d" % n for n, event_id in enumerate(ids)

@@ -1,4 +1,4 @@
-"""Decrypted credentials, and the context that their secrets are sealed in."""
+"""Decrypts the secrets of credentials."""
 
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,7 @@ class DecryptedCredential(msgspec.Struct, frozen=True):
 
 
 class CredentialUser(msgspec.Struct, frozen=True):
-    """What uses a credential: an access rule must name exactly this."""
+    """The integration that uses a credential; an access rule must name its type and id."""
 
     type: Integration
     id: str
@@ -39,6 +39,7 @@ def seal_context(tenant_id: str, credential_id: str) -> SealContext:
 
 
 def decrypt_secrets(
-    keyring: Keyring, tenant_id: str, credential_id: str, type_: str, sealed: bytes
+    keyring: Keyring, tenant_id: str, credential_id: str, type_: str, sealed_secrets: bytes
 ) -> Secrets:
-    return types.read(type_, keyring.open(sealed, seal_context(tenant_id, credential_id)))
+    plaintext = keyring.open(sealed_secrets, seal_context(tenant_id, credential_id))
+    return types.decode_secrets(type_, plaintext)

@@ -1,0 +1,152 @@
+"""Updating and deleting incoming webhooks, and the events of both."""
+
+import asyncio
+
+import pytest
+
+from app.kit.ids import new_id
+from app.services import Services
+from db.session import ALL_TENANTS
+from tests.asking import refused
+from tests.incoming.api import PATH, RECEIVED, list_events, list_payloads
+from tests.incoming.factories import (
+    GITHUB,
+    MASKED_GITHUB,
+    SECRET,
+    build_slug,
+    create_webhook,
+    send_payload,
+    submit_payload,
+)
+from tests.incoming.sql import LOCK_WAITERS, fetch_rows, wait_for_rows
+from tests.world import Client
+
+# Changing and deleting
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "Returns"),
+        ("active", False),
+        ("workflow_id", "wfl_2"),
+        ("workflow_id", None),
+        ("verification", MASKED_GITHUB),
+    ],
+)
+async def test_one_field_is_changed_and_the_others_stay(
+    developer: Client, field: str, value: object
+) -> None:
+    webhook = await create_webhook(developer, workflow_id="wfl_1", verification=GITHUB)
+    answer = await developer.put(f"{PATH}/{webhook['id']}", {field: value})
+    assert answer.status_code == 200
+    assert {**answer.json(), "updated_at": None} == {**webhook, field: value, "updated_at": None}
+
+
+async def test_a_changed_slug_is_the_only_address_then(
+    developer: Client, anonymous: Client
+) -> None:
+    webhook = await create_webhook(developer)
+    updated = (
+        await developer.put(f"{PATH}/{webhook['id']}", {"slug": build_slug(developer)})
+    ).json()
+    assert updated["url"].endswith(f"/webhooks/in/{build_slug(developer)}")
+    assert (await send_payload(anonymous, webhook)).status_code == 404
+    assert (await send_payload(anonymous, updated)).status_code == 202
+
+
+async def test_a_slug_cannot_be_changed_to_another_tenants(
+    developer: Client, admin: Client
+) -> None:
+    foreign, own = (
+        await create_webhook(admin, slug=build_slug(admin)),
+        await create_webhook(developer),
+    )
+    answer = await developer.put(f"{PATH}/{own['id']}", {"slug": foreign["slug"]})
+    refused(answer, 409, "conflict")
+    assert (await developer.get(f"{PATH}/{own['id']}")).json() == own
+
+
+async def test_ones_own_slug_may_be_sent_back(developer: Client) -> None:
+    webhook = await create_webhook(developer)
+    answer = await developer.put(f"{PATH}/{webhook['id']}", webhook)
+    assert answer.status_code == 200
+    assert answer.json() == webhook
+
+
+@pytest.mark.parametrize("field", ["name", "slug", "active"])
+async def test_what_must_be_there_cannot_be_taken_away(developer: Client, field: str) -> None:
+    webhook = await create_webhook(developer)
+    answer = await developer.put(f"{PATH}/{webhook['id']}", {field: None})
+    assert set(refused(answer, 422, "validation_error")["details"]) == {field}
+
+
+async def test_deleting_takes_the_log_along(
+    developer: Client, anonymous: Client, services: Services
+) -> None:
+    webhook = await create_webhook(developer)
+    await submit_payload(anonymous, webhook)
+    answer = await developer.delete(f"{PATH}/{webhook['id']}")
+    assert (answer.status_code, answer.content) == (204, b"")
+    for path in (f"{PATH}/{webhook['id']}", f"{PATH}/{webhook['id']}/events"):
+        refused(await developer.get(path), 404, "incoming_webhook_not_found")
+    refused(await developer.delete(f"{PATH}/{webhook['id']}"), 404, "incoming_webhook_not_found")
+    sql = "SELECT 1 FROM incoming_payloads WHERE webhook_id = $1"
+    assert await fetch_rows(services, sql, webhook["id"]) == []
+    assert (await send_payload(anonymous, webhook)).status_code == 404
+
+
+# Events
+
+
+async def test_its_life_is_told_in_events_without_a_secret(developer: Client) -> None:
+    webhook = await create_webhook(developer, verification=GITHUB)
+    path = f"{PATH}/{webhook['id']}"
+    changes = {"name": "Returns", "verification": {**GITHUB, "secret": SECRET + "2"}}
+    await developer.put(path, changes)
+    await developer.put(path, {"name": "Returns"})
+    await developer.delete(path)
+    events = {}
+    for action in ("created", "updated", "deleted"):
+        (event,) = await list_events(developer, f"system.incoming_webhook.{action}")
+        events[action] = event["data"]
+    base = {"incoming_webhook_id": webhook["id"]}
+    assert events == {
+        "created": {**base, "name": "Orders"},
+        "updated": {**base, "name": "Returns", "changed": ["name", "verification"]},
+        "deleted": {**base, "name": "Returns"},
+    }
+
+
+async def test_deleting_takes_the_events_along_that_hold_its_payloads(
+    developer: Client, anonymous: Client
+) -> None:
+    webhook, other = await create_webhook(developer), await create_webhook(developer)
+    event_id = await submit_payload(anonymous, webhook, {"order": 1})
+    other_id = await submit_payload(anonymous, other, {"order": 2})
+    await developer.delete(f"{PATH}/{webhook['id']}")
+    assert [item["id"] for item in await list_payloads(developer, other)] == [other_id]
+    assert [item["id"] for item in await list_events(developer, RECEIVED)] == [other_id]
+    refused(await developer.get(f"/api/v1/event-log/{event_id}"), 404, "event_not_found")
+    assert len(await list_events(developer, "system.incoming_webhook.deleted")) == 1
+
+
+_PAYLOAD = """
+WITH told AS (
+    INSERT INTO event_log (tenant_id, id, type, correlation_id, data)
+    VALUES ($1, $2, 'system.incoming_webhook.received', 'cor_late', '{}'))
+INSERT INTO incoming_payloads (tenant_id, id, webhook_id, body, headers, source_ip)
+VALUES ($1, $2, $3, '{}', '{}', '')
+"""
+
+
+async def test_what_comes_in_while_it_is_deleted_goes_with_it(
+    developer: Client, services: Services
+) -> None:
+    webhook, event_id = await create_webhook(developer), new_id("evt")
+    async with services.db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute(_PAYLOAD, developer.tenant_id, event_id, webhook["id"])
+        deleting = asyncio.create_task(developer.delete(f"{PATH}/{webhook['id']}"))
+        await wait_for_rows(services, LOCK_WAITERS, "%incoming_webhooks%")
+    assert (await deleting).status_code == 204
+    refused(await developer.get(f"/api/v1/event-log/{event_id}"), 404, "event_not_found")

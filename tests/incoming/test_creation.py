@@ -1,0 +1,180 @@
+"""POST /api/v1/incoming-webhooks: fields, slugs and quota."""
+
+import re
+
+import pytest
+
+from app.domain.incoming import queries
+from app.services import Services
+from tests.asking import refused
+from tests.incoming.api import PATH, read_field_error
+from tests.incoming.factories import SECRET, build_slug, create_webhook, submit_payload
+from tests.world import Client
+
+FIELDS = {
+    "id",
+    "name",
+    "slug",
+    "url",
+    "workflow_id",
+    "active",
+    "verification",
+    "created_at",
+    "updated_at",
+}
+
+
+async def test_a_name_is_enough(developer: Client, services: Services) -> None:
+    answer = await developer.post(PATH, {"name": "Orders of the shop"})
+    assert answer.status_code == 201
+    webhook = answer.json()
+    assert set(webhook) == FIELDS
+    assert re.fullmatch(r"inh_[0-9a-z]{26}", webhook["id"])
+    assert webhook["name"] == "Orders of the shop"
+    assert webhook["url"] == f"{services.settings.public_url}/webhooks/in/{webhook['slug']}"
+    assert (webhook["active"], webhook["workflow_id"], webhook["verification"]) == (
+        True,
+        None,
+        None,
+    )
+    assert webhook["created_at"].endswith("Z")
+    assert webhook["updated_at"] >= webhook["created_at"]
+
+
+async def test_every_field_is_kept(developer: Client) -> None:
+    fields = {
+        "name": "Ünïcode ✓ 注文",
+        "slug": build_slug(developer),
+        "workflow_id": "wfl_1",
+        "active": False,
+        "verification": {"scheme": "hmac_sha256", "secret": SECRET, "header": "X-Shop-Signature"},
+    }
+    webhook = await create_webhook(developer, **fields)
+    assert (await developer.get(f"{PATH}/{webhook['id']}")).json() == webhook
+    masked = {"scheme": "hmac_sha256", "secret": "********", "header": "X-Shop-Signature"}
+    assert {name: webhook[name] for name in fields} == {**fields, "verification": masked}
+
+
+async def test_a_slug_that_is_made_is_readable_and_nobody_guesses_it(developer: Client) -> None:
+    slugs = [(await create_webhook(developer, name="Orders & Töne!"))["slug"] for _ in range(5)]
+    assert all(re.fullmatch(r"orders-t-ne-[0-9a-z]{16}", slug) for slug in slugs)
+    assert len({slug[-16:] for slug in slugs}) == 5
+
+
+@pytest.mark.parametrize("name", ["注文", "!!!", "x" * 100, "-a-"])
+async def test_a_slug_is_made_of_any_name(developer: Client, anonymous: Client, name: str) -> None:
+    webhook = await create_webhook(developer, name=name)
+    assert re.fullmatch(r"[a-z0-9][a-z0-9-]{10,78}[a-z0-9]", webhook["slug"])
+    await submit_payload(anonymous, webhook)
+
+
+@pytest.mark.parametrize("slug", ["abc", "a" * 80, "a-b_c-1", "000"])
+async def test_a_slug_may_be_short_and_long(
+    developer: Client, anonymous: Client, slug: str
+) -> None:
+    webhook = await create_webhook(developer, slug=slug)
+    assert webhook["slug"] == slug
+    await submit_payload(anonymous, webhook)
+    assert (await developer.delete(f"{PATH}/{webhook['id']}")).status_code == 204
+
+
+@pytest.mark.parametrize(
+    "slug",
+    [
+        "ab",
+        "a" * 81,
+        "",
+        "Orders",
+        "a b c",
+        "a/b",
+        "../x",
+        "-abc",
+        "abc-",
+        "_abc",
+        "äöü",
+        "abc\n",
+        "abc\n-",
+        "a%2fb",
+        "a.b",
+        "abc?",
+        7,
+        ["abc"],
+        {},
+        True,
+    ],
+)
+async def test_a_slug_that_does_not_fit_an_address_is_named(
+    developer: Client, slug: object
+) -> None:
+    await read_field_error(developer, "slug", {"name": "Orders", "slug": slug})
+
+
+async def test_a_slug_is_given_once_in_all_tenants(developer: Client, admin: Client) -> None:
+    webhook = await create_webhook(developer, slug=build_slug(developer))
+    for caller in (developer, admin):
+        error = refused(
+            await caller.post(PATH, {"name": "Again", "slug": webhook["slug"]}), 409, "conflict"
+        )
+        assert webhook["id"] not in str(error)
+
+
+async def test_the_slug_of_a_deleted_one_is_free_again(developer: Client, admin: Client) -> None:
+    webhook = await create_webhook(developer, slug=build_slug(developer))
+    await developer.delete(f"{PATH}/{webhook['id']}")
+    assert (await create_webhook(admin, slug=webhook["slug"]))["slug"] == webhook["slug"]
+
+
+@pytest.mark.parametrize("name", [None, "", "   ", "a\nb", "a\0b", "x" * 101, 7, [], {}])
+async def test_a_name_that_is_none_is_named(developer: Client, name: object) -> None:
+    assert await read_field_error(developer, "name", {"name": name})
+
+
+async def test_a_name_is_needed(developer: Client) -> None:
+    assert await read_field_error(developer, "name", {}) == "is required"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("active", "yes"),
+        ("active", None),
+        ("active", 1),
+        ("workflow_id", 7),
+        ("workflow_id", ""),
+        ("workflow_id", "x" * 101),
+        ("verification", "github"),
+        ("verification", []),
+    ],
+)
+async def test_a_field_of_the_wrong_kind_is_named(
+    developer: Client, field: str, value: object
+) -> None:
+    assert await read_field_error(developer, field, {"name": "Orders", field: value})
+
+
+@pytest.mark.parametrize("body", [None, [], "x", 7, [{"name": "Orders"}]])
+async def test_a_body_that_is_no_object_is_told(developer: Client, body: object) -> None:
+    refused(await developer.post(PATH, body), 422, "validation_error")
+
+
+async def test_nothing_else_can_be_set(developer: Client, admin: Client) -> None:
+    fields = {
+        "id": "inh_mine",
+        "tenant_id": admin.tenant_id,
+        "url": "https://evil.example",
+        "created_at": "2020-01-01T00:00:00Z",
+    }
+    webhook = await create_webhook(developer, **fields)
+    assert webhook["id"] != "inh_mine"
+    assert webhook["url"].endswith(f"/webhooks/in/{webhook['slug']}")
+    assert not webhook["created_at"].startswith("2020")
+    assert (await admin.get(f"{PATH}/{webhook['id']}")).status_code == 404
+
+
+async def test_a_tenant_has_only_so_many(
+    developer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "MAX_WEBHOOKS", 2)
+    await create_webhook(developer)
+    await create_webhook(developer)
+    refused(await developer.post(PATH, {"name": "Third"}), 409, "conflict")

@@ -1,0 +1,37 @@
+"""Direct access to the database, for states that the API cannot produce."""
+
+from typing import Any
+
+import msgspec
+
+from app.domain.vault.decryption import seal_context
+from app.services import Services
+from db.session import ALL_TENANTS
+from tests.world import Client
+
+EXPIRE_TOKEN = "UPDATE credentials SET token_expires_at = now() - interval '1 second' WHERE id = $1"
+
+
+async def run_sql(services: Services, statement: str, *args: object) -> None:
+    async with services.db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute(statement, *args)
+
+
+async def fetch_rows(services: Services, statement: str, *args: object) -> list[Any]:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        return list(await (await tx.raw()).fetch(statement, *args))
+
+
+async def fetch_credential(services: Services, credential_id: str) -> Any:
+    (row,) = await fetch_rows(services, "SELECT * FROM credentials WHERE id = $1", credential_id)
+    return row
+
+
+async def store_secrets(
+    services: Services, caller: Client, credential_id: str, secrets: dict[str, Any]
+) -> None:
+    """Stores secrets that the API refuses."""
+    plaintext = msgspec.json.encode(secrets)
+    sealed_secrets = services.keyring.seal(plaintext, seal_context(caller.tenant_id, credential_id))
+    statement = "UPDATE credentials SET secrets = $2 WHERE id = $1"
+    await run_sql(services, statement, credential_id, sealed_secrets)

@@ -1,0 +1,131 @@
+"""Connection tests of database credentials."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.kit import databases
+from app.services import Services
+from tests.ports import free_port
+from tests.vault.connections import check_connection
+from tests.vault.servers import DatabaseServer, create_server_context, serve_tls, write_certificate
+from tests.world import Client
+
+
+async def test_the_right_password_logs_in_to_a_database(
+    admin: Client, database_server: DatabaseServer
+) -> None:
+    result = await check_connection(admin, "database", database_server.secrets())
+    assert result["success"] is True
+    assert result["message"].startswith("Logged in: PostgreSQL 1")
+
+
+async def test_a_database_may_be_named_instead_of_numbered(
+    admin: Client, database_server: DatabaseServer
+) -> None:
+    result = await check_connection(admin, "database", database_server.secrets(host="localhost"))
+    assert result["success"] is True, result
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"password": "wrong-password"}, "InvalidPasswordError"),
+        ({"password": ""}, "InvalidPasswordError"),
+        ({"username": "nobody"}, "InvalidPasswordError"),
+        ({"database": "nothing"}, "InvalidCatalogNameError"),
+        ({"ssl_mode": "require"}, "TlsRefused"),
+        ({"ssl_mode": "verify-full"}, "TlsRefused"),
+    ],
+)
+async def test_a_wrong_login_of_a_database_is_no_success(
+    admin: Client, database_server: DatabaseServer, changes: dict[str, Any], message: str
+) -> None:
+    result = await check_connection(admin, "database", database_server.secrets(**changes))
+    assert result["success"] is False
+    assert message in result["message"]
+
+
+@pytest.mark.parametrize("ssl_mode", ["disable", "allow", "prefer"])
+async def test_a_database_without_tls_serves_who_does_not_insist(
+    admin: Client, database_server: DatabaseServer, ssl_mode: str
+) -> None:
+    result = await check_connection(admin, "database", database_server.secrets(ssl_mode=ssl_mode))
+    assert result["success"] is True
+
+
+@pytest.mark.parametrize(
+    ("ssl_mode", "is_trusted", "success"),
+    [
+        ("prefer", False, True),
+        ("require", False, True),
+        ("verify-ca", False, False),
+        ("verify-full", False, False),
+        ("verify-ca", True, True),
+        ("verify-full", True, True),
+    ],
+)
+async def test_a_database_s_certificate_is_checked_as_asked(
+    admin: Client,
+    database_server: DatabaseServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ssl_mode: str,
+    *,
+    is_trusted: bool,
+    success: bool,
+) -> None:
+    """By its name, although the connection goes to an address."""
+    pem = write_certificate(tmp_path, "localhost")
+    if is_trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+    async with serve_tls(database_server.port, create_server_context(pem)) as port:
+        secrets = database_server.secrets(host="localhost", port=port, ssl_mode=ssl_mode)
+        result = await check_connection(admin, "database", secrets)
+    assert result["success"] is success, result
+
+
+async def test_a_database_with_another_s_certificate_is_no_success(
+    admin: Client, database_server: DatabaseServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pem = write_certificate(tmp_path, "db.example.com")
+    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+    async with serve_tls(database_server.port, create_server_context(pem)) as port:
+        secrets = database_server.secrets(host="localhost", port=port, ssl_mode="verify-full")
+        assert (await check_connection(admin, "database", secrets))["success"] is False
+
+
+@pytest.mark.parametrize("engine", ["postgresql", "mysql"])
+async def test_nobody_at_the_port_of_a_database_is_no_success(admin: Client, engine: str) -> None:
+    secrets = {
+        "host": "127.0.0.1",
+        "port": free_port(),
+        "database": "shop",
+        "username": "shop",
+        "password": "right-password",
+        "engine": engine,
+    }
+    result = await check_connection(admin, "database", secrets)
+    assert result["success"] is False
+    assert result["message"].startswith("the login failed")
+
+
+async def test_a_connection_to_a_database_is_closed_after_the_test(
+    admin: Client, services: Services, database_server: DatabaseServer
+) -> None:
+    await check_connection(admin, "database", database_server.secrets())
+    login = databases.Login(
+        engine="postgresql",
+        host="127.0.0.1",
+        port=database_server.port,
+        database="shop",
+        username="shop",
+        password="right-password",
+    )
+    async with databases.postgres(services.egress.guard, login, 5) as connection:
+        count_others = (
+            "SELECT count(*) FROM pg_stat_activity WHERE usename = 'shop' "
+            "AND pid <> pg_backend_pid()"
+        )
+        assert await connection.fetchval(count_others) == 0

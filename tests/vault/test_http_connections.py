@@ -1,0 +1,352 @@
+"""Testing credentials that are shown to an HTTP server: a request, and what its answer means."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from app.domain.vault import connection_tests
+from app.services import Services
+from tests.peer import answering
+from tests.ports import free_port
+from tests.vault.api import (
+    PATH,
+    get_credential,
+    list_actions,
+    list_audit,
+    list_events,
+    read_invalid_fields,
+    run_connection_test,
+)
+from tests.vault.factories import VALID_SECRETS, create_credential
+from tests.vault.sql import fetch_rows, run_sql, store_secrets
+from tests.world import Client
+
+HTTP_TYPES = ["api_key", "basic_auth", "bearer_token", "custom"]
+_BASIC = base64.b64encode(b"planted-user:planted-password").decode()
+EXPECTED_HEADERS: dict[str, dict[str, str]] = {
+    "api_key": {"X-API-Key": "planted-api-key"},
+    "basic_auth": {"Authorization": f"Basic {_BASIC}"},
+    "bearer_token": {"Authorization": "Bearer planted-token"},
+    "custom": {"X-First": "planted-first", "second": "planted-second"},
+}
+
+
+class HeaderServer:
+    """A server that lets in whoever shows the right headers."""
+
+    def __init__(self, expected_headers: dict[str, str]) -> None:
+        self.url = ""
+        self.expected_headers = expected_headers
+        self.requests: list[web.Request] = []
+
+    async def respond(self, request: web.Request) -> web.Response:
+        self.requests.append(request)
+        is_correct = all(
+            request.headers.get(name) == value for name, value in self.expected_headers.items()
+        )
+        return web.Response(status=200 if is_correct else 401, text="planted-echo")
+
+
+@asynccontextmanager
+async def _run_header_server(expected_headers: dict[str, str]) -> AsyncIterator[HeaderServer]:
+    server = HeaderServer(expected_headers)
+    async with answering(server.respond) as url:
+        server.url = f"{url}/me?x=1"
+        yield server
+
+
+@pytest.mark.parametrize("type_", HTTP_TYPES)
+async def test_good_secrets_are_a_success(admin: Client, type_: str) -> None:
+    async with _run_header_server(EXPECTED_HEADERS[type_]) as server:
+        credential = await create_credential(admin, type_, metadata={"test_url": server.url})
+        result = await run_connection_test(admin, credential["id"])
+    assert (result["success"], result["message"]) == (True, "The address answered 200")
+    assert isinstance(result["latency_ms"], int)
+    assert 0 <= result["latency_ms"] < 15_000
+    assert [(request.method, request.path_qs) for request in server.requests] == [
+        ("GET", "/me?x=1")
+    ]
+    updated = await get_credential(admin, credential["id"])
+    assert updated["is_valid"] is True
+    assert updated["last_tested_at"] == result["tested_at"]
+
+
+@pytest.mark.parametrize("type_", HTTP_TYPES)
+async def test_wrong_secrets_are_no_success_and_the_credential_is_not_valid(
+    admin: Client, type_: str
+) -> None:
+    async with _run_header_server({"X-Nobody": "has this"}) as server:
+        credential = await create_credential(admin, type_, metadata={"test_url": server.url})
+        result = await run_connection_test(admin, credential["id"])
+    assert (result["success"], result["message"]) == (False, "the address answered 401")
+    updated = await get_credential(admin, credential["id"])
+    assert (updated["is_valid"], updated["last_tested_at"]) == (False, result["tested_at"])
+
+
+@pytest.mark.parametrize("type_", HTTP_TYPES)
+async def test_without_an_address_there_is_nothing_to_test(admin: Client, type_: str) -> None:
+    credential = await create_credential(admin, type_)
+    answer = await admin.post(f"{PATH}/{credential['id']}/test")
+    assert set(read_invalid_fields(answer)) == {"metadata.test_url"}
+    updated = await get_credential(admin, credential["id"])
+    assert (updated["is_valid"], updated["last_tested_at"]) == (True, None)
+
+
+async def test_an_api_key_goes_into_the_header_that_metadata_names(admin: Client) -> None:
+    async with _run_header_server({"X-Other": "planted-api-key"}) as server:
+        metadata = {"test_url": server.url, "header": "X-Other"}
+        credential = await create_credential(admin, "api_key", metadata=metadata)
+        assert (await run_connection_test(admin, credential["id"]))["success"] is True
+    assert "X-API-Key" not in server.requests[0].headers
+
+
+@pytest.mark.parametrize("header", ["Host", "not a header", "X-Service-Event", "Ü", ""])
+async def test_a_key_that_cannot_be_sent_is_never_a_success_without_it(
+    admin: Client, header: str
+) -> None:
+    async with _run_header_server({}) as server:
+        metadata = {"test_url": server.url, "header": header}
+        credential = await create_credential(admin, "api_key", metadata=metadata)
+        result = await run_connection_test(admin, credential["id"])
+    sent_keys = [request.headers.get("X-API-Key") for request in server.requests]
+    assert result["success"] is (sent_keys == ["planted-api-key"])
+    assert "planted" not in str(result)
+
+
+@pytest.mark.parametrize(
+    ("type_", "secrets"),
+    [
+        ("bearer_token", {"token": "two\r\nX-Evil: lines"}),
+        ("api_key", {"api_key": "nul\x01"}),
+        ("custom", {"Content-Length": "5", "X-Good": "yes"}),
+        ("custom", {"no header": "x"}),
+    ],
+)
+async def test_secrets_that_no_header_holds_are_no_success(
+    admin: Client, type_: str, secrets: dict[str, str]
+) -> None:
+    async with _run_header_server({}) as server:
+        credential = await create_credential(
+            admin, type_, secrets, metadata={"test_url": server.url}
+        )
+        result = await run_connection_test(admin, credential["id"])
+    assert result["success"] is False
+    assert server.requests == []
+
+
+async def test_secrets_may_be_other_than_ascii(admin: Client) -> None:
+    async with _run_header_server(EXPECTED_HEADERS["basic_auth"]) as server:
+        secrets = {"username": "jürgen", "password": "schlüssel"}
+        credential = await create_credential(
+            admin, "basic_auth", secrets, metadata={"test_url": server.url}
+        )
+        assert (await run_connection_test(admin, credential["id"]))["success"] is False
+    encoded = server.requests[0].headers["Authorization"].partition(" ")[2]
+    assert base64.b64decode(encoded).decode() == "jürgen:schlüssel"
+
+
+@pytest.mark.parametrize(
+    ("status", "success"),
+    [(200, True), (204, True), (299, True), (400, False), (403, False), (404, False), (500, False)],
+)
+async def test_only_an_answer_of_2xx_is_a_success(
+    admin: Client, status: int, *, success: bool
+) -> None:
+    async def respond(_request: web.Request) -> web.Response:
+        return web.Response(status=status)
+
+    async with answering(respond) as url:
+        credential = await create_credential(admin, metadata={"test_url": url})
+        assert (await run_connection_test(admin, credential["id"]))["success"] is success
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_neither_followed_nor_a_success(admin: Client, status: int) -> None:
+    paths: list[str] = []
+
+    async def respond(request: web.Request) -> web.Response:
+        paths.append(request.path)
+        return web.Response(status=status, headers={"Location": "/elsewhere"})
+
+    async with answering(respond) as url:
+        credential = await create_credential(admin, metadata={"test_url": f"{url}/me"})
+        result = await run_connection_test(admin, credential["id"])
+    assert paths == ["/me"]
+    assert (result["success"], result["message"]) == (False, f"the address answered {status}")
+
+
+async def test_a_large_answer_is_as_good_as_any(admin: Client) -> None:
+    async def respond(_request: web.Request) -> web.Response:
+        return web.Response(body=b"x" * 1_000_000)
+
+    async with answering(respond) as url:
+        credential = await create_credential(admin, metadata={"test_url": url})
+        assert (await run_connection_test(admin, credential["id"]))["success"] is True
+
+
+async def test_nobody_there_is_no_success(admin: Client) -> None:
+    url = f"http://127.0.0.1:{free_port()}/"
+    credential = await create_credential(admin, metadata={"test_url": url})
+    result = await run_connection_test(admin, credential["id"])
+    assert result["success"] is False
+    assert result["message"].startswith("no connection")
+
+
+async def test_a_server_that_keeps_silent_is_given_up(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_tests, "_TIMEOUT_SECONDS", 0.3)
+    response_allowed = asyncio.Event()
+
+    async def respond(_request: web.Request) -> web.Response:
+        await response_allowed.wait()
+        return web.Response()
+
+    async with answering(respond) as url:
+        credential = await create_credential(admin, metadata={"test_url": url})
+        result = await run_connection_test(admin, credential["id"])
+        response_allowed.set()
+    assert result["success"] is False
+    assert "no answer within 0.3 s" in result["message"]
+    assert 300 <= result["latency_ms"] < 5_000
+
+
+async def test_nothing_of_an_answer_is_repeated(admin: Client) -> None:
+    async with _run_header_server({"X-Nobody": "has this"}) as server:
+        credential = await create_credential(admin, metadata={"test_url": server.url})
+        assert "planted" not in str(await run_connection_test(admin, credential["id"]))
+
+
+async def test_a_test_is_no_change_of_the_credential(admin: Client) -> None:
+    async with _run_header_server({}) as server:
+        credential = await create_credential(admin, metadata={"test_url": server.url})
+        await run_connection_test(admin, credential["id"])
+    assert (await get_credential(admin, credential["id"]))["updated_at"] == credential["updated_at"]
+
+
+# Valid, not valid, and who is told
+
+
+async def test_the_first_failure_is_told_and_the_others_are_not(admin: Client) -> None:
+    async with _run_header_server({"X-Nobody": "has this"}) as server:
+        credential = await create_credential(admin, metadata={"test_url": server.url})
+        for _ in range(3):
+            await run_connection_test(admin, credential["id"])
+    assert await list_events(admin, "invalid") == [
+        {
+            "credential_id": credential["id"],
+            "name": "Ours",
+            "credential_type": "bearer_token",
+            "reason": "the address answered 401",
+        }
+    ]
+
+
+async def test_a_credential_that_works_again_is_valid_again(admin: Client) -> None:
+    async with _run_header_server({"X-Nobody": "has this"}) as server:
+        credential = await create_credential(admin, metadata={"test_url": server.url})
+        await run_connection_test(admin, credential["id"])
+        server.expected_headers = EXPECTED_HEADERS["bearer_token"]
+        await run_connection_test(admin, credential["id"])
+        assert (await get_credential(admin, credential["id"]))["is_valid"] is True
+        server.expected_headers = {"X-Nobody": "has this"}
+        await run_connection_test(admin, credential["id"])
+    assert len(await list_events(admin, "invalid")) == 2
+
+
+@pytest.mark.parametrize("works", [True, False])
+async def test_a_test_says_nothing_of_secrets_that_came_meanwhile(
+    admin: Client, services: Services, *, works: bool
+) -> None:
+    request_received, response_allowed = asyncio.Event(), asyncio.Event()
+
+    async def respond(_request: web.Request) -> web.Response:
+        request_received.set()
+        await response_allowed.wait()
+        return web.Response(status=200 if works else 401)
+
+    async with answering(respond) as url:
+        credential = await create_credential(admin, metadata={"test_url": url})
+        test_task = asyncio.create_task(run_connection_test(admin, credential["id"]))
+        await request_received.wait()
+        await admin.put(f"{PATH}/{credential['id']}/secrets", {"secrets": {"token": "new"}})
+        set_validity = "UPDATE credentials SET is_valid = $2 WHERE id = $1"
+        await run_sql(services, set_validity, credential["id"], not works)
+        response_allowed.set()
+        await test_task
+    assert (await get_credential(admin, credential["id"]))["is_valid"] is not works
+    assert await list_events(admin, "invalid") == []
+
+
+async def test_no_transaction_is_open_while_the_other_side_is_asked(
+    admin: Client, services: Services
+) -> None:
+    request_received, response_allowed = asyncio.Event(), asyncio.Event()
+
+    async def respond(_request: web.Request) -> web.Response:
+        request_received.set()
+        await response_allowed.wait()
+        return web.Response()
+
+    async with answering(respond) as url:
+        credential = await create_credential(admin, metadata={"test_url": url})
+        test_task = asyncio.create_task(run_connection_test(admin, credential["id"]))
+        await request_received.wait()
+        idle_connections = (
+            "SELECT pid FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
+        )
+        assert await fetch_rows(services, idle_connections) == []
+        response_allowed.set()
+        await test_task
+
+
+async def test_a_credential_that_is_deleted_meanwhile_is_no_failure(admin: Client) -> None:
+    request_received, response_allowed = asyncio.Event(), asyncio.Event()
+
+    async def respond(_request: web.Request) -> web.Response:
+        request_received.set()
+        await response_allowed.wait()
+        return web.Response()
+
+    async with answering(respond) as url:
+        credential = await create_credential(admin, metadata={"test_url": url})
+        test_task = asyncio.create_task(run_connection_test(admin, credential["id"]))
+        await request_received.wait()
+        await admin.delete(f"{PATH}/{credential['id']}")
+        response_allowed.set()
+        assert (await test_task)["success"] is True
+    assert await list_actions(admin) == ["deleted", "created"]
+
+
+async def test_many_tests_at_once_are_each_written_down(admin: Client) -> None:
+    async with _run_header_server({}) as server:
+        credential = await create_credential(admin, metadata={"test_url": server.url})
+        results: list[Any] = await asyncio.gather(
+            *(run_connection_test(admin, credential["id"]) for _ in range(10))
+        )
+    assert all(result["success"] for result in results)
+    assert [row["action"] for row in await list_audit(admin, credential["id"])] == [
+        "tested"
+    ] * 10 + ["created"]
+
+
+async def test_secrets_that_do_not_open_are_never_sent(admin: Client, services: Services) -> None:
+    async with _run_header_server({}) as server:
+        credential = await create_credential(admin, metadata={"test_url": server.url})
+        other = await create_credential(admin)
+        await store_secrets(services, admin, other["id"], VALID_SECRETS["bearer_token"])
+        await run_sql(
+            services,
+            "UPDATE credentials SET secrets = (SELECT secrets FROM credentials WHERE id = $2) "
+            "WHERE id = $1",
+            credential["id"],
+            other["id"],
+        )
+        answer = await admin.post(f"{PATH}/{credential['id']}/test")
+    assert answer.status_code == 500
+    assert server.requests == []

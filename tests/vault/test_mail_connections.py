@@ -1,0 +1,92 @@
+"""Connection tests of SMTP credentials."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.ports import free_port
+from tests.vault.connections import check_connection
+from tests.vault.servers import (
+    MailServer,
+    create_server_context,
+    run_mail_server,
+    write_certificate,
+)
+from tests.world import Client
+
+
+async def test_the_right_password_logs_in_to_a_mail_server(
+    admin: Client, mail_server: MailServer
+) -> None:
+    result = await check_connection(admin, "smtp", mail_server.secrets())
+    assert (result["success"], result["message"]) == (True, "The mail server accepted the login")
+    assert mail_server.logins == [b"shop"]
+
+
+async def test_the_wrong_password_for_a_mail_server_is_no_success(
+    admin: Client, mail_server: MailServer
+) -> None:
+    result = await check_connection(admin, "smtp", mail_server.secrets(password="wrong-password"))
+    assert (result["success"], result["message"]) == (False, "the mail server answered 535")
+
+
+async def test_a_mail_server_without_login_only_has_to_answer(
+    admin: Client, mail_server: MailServer
+) -> None:
+    secrets = {"host": "127.0.0.1", "port": mail_server.port, "use_tls": False}
+    result = await check_connection(admin, "smtp", secrets)
+    assert (result["success"], result["message"]) == (True, "The mail server answered")
+    assert mail_server.logins == []
+
+
+async def test_a_password_is_not_sent_to_a_mail_server_without_the_tls_it_should_have(
+    admin: Client, mail_server: MailServer
+) -> None:
+    result = await check_connection(admin, "smtp", mail_server.secrets(use_tls=True))
+    assert result["success"] is False
+    assert mail_server.logins == []
+
+
+@pytest.mark.parametrize(("name", "success"), [("localhost", True), ("mail.example.com", False)])
+async def test_a_mail_server_s_certificate_is_checked_by_its_name(
+    admin: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, success: bool
+) -> None:
+    pem = write_certificate(tmp_path, name)
+    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+    tls = {
+        "tls_context": create_server_context(pem),
+        "require_starttls": True,
+        "auth_require_tls": True,
+    }
+    async with run_mail_server(**tls) as mail_server:
+        result = await check_connection(
+            admin, "smtp", mail_server.secrets(host="localhost", use_tls=True)
+        )
+    assert result["success"] is success, result
+    assert bool(mail_server.logins) is success
+
+
+async def test_a_mail_server_that_nobody_vouches_for_gets_no_password(
+    admin: Client, tmp_path: Path
+) -> None:
+    tls = {"tls_context": create_server_context(write_certificate(tmp_path, "localhost"))}
+    async with run_mail_server(**tls) as mail_server:
+        result = await check_connection(
+            admin, "smtp", mail_server.secrets(host="localhost", use_tls=True)
+        )
+    assert result["success"] is False
+    assert mail_server.logins == []
+
+
+@pytest.mark.parametrize("login", [{"username": "jürgen"}, {"password": "schlüssel-ü"}])
+async def test_a_mail_login_may_be_other_than_ascii(
+    admin: Client, mail_server: MailServer, login: dict[str, str]
+) -> None:
+    assert (await check_connection(admin, "smtp", mail_server.secrets(**login)))["success"] is False
+
+
+async def test_nobody_at_the_port_of_a_mail_server_is_no_success(admin: Client) -> None:
+    secrets = {"host": "127.0.0.1", "port": free_port(), "use_tls": False}
+    result = await check_connection(admin, "smtp", secrets)
+    assert result["success"] is False
+    assert result["message"].startswith("no session with the mail server")

@@ -1,0 +1,120 @@
+"""The metadata of credentials: its limits, and the keys that Parley uses."""
+
+from typing import Any
+
+import pytest
+
+from tests.asking import refused
+from tests.vault.api import PATH, get_credential, read_invalid_fields
+from tests.vault.factories import build_body, create_credential
+from tests.world import Client, World
+
+
+async def test_metadata_comes_back_as_it_was_given(admin: Client) -> None:
+    metadata = {"owner": "support", "list": [1, 2.5, None, True], "map": {"ü": {"deep": []}}}
+    credential = await create_credential(admin, metadata=metadata)
+    assert (await get_credential(admin, credential["id"]))["metadata"] == metadata
+
+
+def _build_nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        value = {"x": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"text": "x" * 16_400},
+        {"x" * 16_400: 1},
+        _build_nested(17),
+        _build_nested(200),
+        {"text": "nul\0"},
+    ],
+)
+async def test_metadata_has_limits(admin: Client, metadata: dict[str, Any]) -> None:
+    assert set(read_invalid_fields(await admin.post(PATH, build_body(metadata=metadata)))) <= {
+        "metadata",
+        "body",
+    }
+    credential = await create_credential(admin)
+    answer = await admin.put(f"{PATH}/{credential['id']}", {"metadata": metadata})
+    assert set(read_invalid_fields(answer)) <= {"metadata", "body"}
+
+
+@pytest.mark.parametrize("metadata", [{"x": "x" * (16_384 - 8)}, _build_nested(16)])
+async def test_metadata_may_be_as_large_as_promised(
+    admin: Client, metadata: dict[str, Any]
+) -> None:
+    assert (await create_credential(admin, metadata=metadata))["metadata"] == metadata
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 100_000,
+        b'{"x": ' * 100_000,
+        b'{"n": 1e400}',
+        b'{"t": "\\ud800"}',
+    ],
+)
+async def test_metadata_that_cannot_be_read_is_refused(admin: Client, content: bytes) -> None:
+    body = b'{"name": "A", "type": "bearer_token", "secrets": {"token": "t"}, "metadata": '
+    headers = {"content-type": "application/json"}
+    answer = await admin("POST", PATH, content=body + content + b"}", headers=headers)
+    assert all(field.startswith(("metadata", "body")) for field in read_invalid_fields(answer))
+
+
+async def test_a_very_large_number_in_metadata_is_no_failure_of_ours(admin: Client) -> None:
+    answer = await admin.post(PATH, build_body(metadata={"n": 10**400}))
+    assert answer.status_code in {201, 422}, answer.text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        5,
+        "",
+        "not an address",
+        "ftp://example.com",
+        "http://example.com/me",
+        "https://me:pass-word-9@example.com/me",
+        "https://10.0.0.1/me",
+        "https://169.254.169.254/latest/meta-data",
+        "http://[::1]/me",
+    ],
+)
+async def test_a_test_url_that_no_test_may_ask_is_refused(admin: Client, url: object) -> None:
+    answer = await admin.post(PATH, build_body(metadata={"test_url": url}))
+    assert set(read_invalid_fields(answer)) == {"metadata.test_url"}
+    assert "pass-word-9" not in answer.text
+    credential = await create_credential(admin)
+    answer = await admin.put(f"{PATH}/{credential['id']}", {"metadata": {"test_url": url}})
+    assert set(read_invalid_fields(answer)) == {"metadata.test_url"}
+
+
+@pytest.mark.parametrize("key", ["test_url", "allowed_hosts"])
+async def test_who_may_not_reveal_does_not_say_where_the_secrets_go(
+    world: World, admin: Client, key: str
+) -> None:
+    credential = await create_credential(admin)
+    developer = await world.user("agent_developer", admin.tenant_id)
+    value = "https://evil.example.com/" if key == "test_url" else ["evil.example.com"]
+    path = f"/v1/credentials/{credential['id']}"
+    answer = await developer.put(path, {"metadata": {key: value}})
+    assert refused(answer, 403, "forbidden")["details"]["required"] == "credentials:reveal"
+    assert (await admin.put(path, {"metadata": {key: value}})).status_code == 200
+
+
+@pytest.mark.parametrize("hosts", ["evil.example.com", [1], [""], {}])
+async def test_allowed_hosts_are_a_list_of_names(admin: Client, hosts: object) -> None:
+    body = {
+        "name": "One",
+        "type": "bearer_token",
+        "secrets": {"token": "tkn-0123456789"},
+        "metadata": {"allowed_hosts": hosts},
+    }
+    answer = await admin.post("/v1/credentials", body)
+    details = refused(answer, 422, "validation_error")["details"]
+    assert next(iter(details)).startswith("metadata.allowed_hosts")

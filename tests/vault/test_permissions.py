@@ -1,0 +1,183 @@
+"""Who may call /v1/credentials: tenants and permissions."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.services import Services
+from tests.asking import refused
+from tests.vault.api import (
+    PATH,
+    get_credential,
+    list_audit,
+    list_credentials,
+    reveal_secrets,
+    unseal_credential,
+)
+from tests.vault.factories import VALID_SECRETS, build_body, create_credential, grant_access
+from tests.world import Client, World
+
+ROLES = ["super_admin", "tenant_admin", "agent_developer", "agent_user", "viewer"]
+
+
+WRITERS = {"super_admin", "tenant_admin", "agent_developer"}
+
+
+REVEALERS = {"super_admin", "tenant_admin"}
+
+
+# What is not there, and what is somebody else's
+
+
+def _list_requests(credential_id: str, access_id: str = "acr_x") -> list[tuple[str, str, Any]]:
+    path = f"{PATH}/{credential_id}"
+    rule = {"integration_type": "workflow", "integration_id": "wfl_2"}
+    return [
+        ("GET", path, None),
+        ("PUT", path, {"name": "Stolen"}),
+        ("GET", f"{path}/reveal", None),
+        ("PUT", f"{path}/secrets", {"secrets": {"token": "stolen"}}),
+        ("POST", f"{path}/test", None),
+        ("GET", f"{path}/audit", None),
+        ("GET", f"{path}/access", None),
+        ("POST", f"{path}/access", rule),
+        ("DELETE", f"{path}/access/{access_id}", None),
+        ("DELETE", path, None),
+    ]
+
+
+@pytest.mark.parametrize("credential_id", ["crd_nothing", "x", "crd_" + "0" * 500, "%00", "ü"])
+async def test_a_credential_that_does_not_exist_is_404(admin: Client, credential_id: str) -> None:
+    for method, path, body in _list_requests(credential_id):
+        answer = await admin(method, path, json=body)
+        assert answer.status_code in {404, 422}, (method, path, answer.text)
+
+
+async def test_another_tenant_s_credential_is_not_there(world: World, services: Services) -> None:
+    owner, stranger = await world.user("tenant_admin"), await world.user("tenant_admin")
+    credential = await create_credential(owner)
+    rule = await grant_access(owner, credential["id"])
+    before = await get_credential(owner, credential["id"])
+    for method, path, body in _list_requests(credential["id"], rule["id"]):
+        refused(await stranger(method, path, json=body), 404, "credential_not_found")
+    assert await get_credential(owner, credential["id"]) == before
+    assert await list_credentials(stranger) == []
+    assert await list_audit(stranger) == []
+    assert await reveal_secrets(owner, credential["id"]) == VALID_SECRETS["bearer_token"]
+    await unseal_credential(services, owner, credential["id"])
+
+
+async def test_only_super_admin_names_a_tenant(world: World) -> None:
+    owner, stranger = await world.user("tenant_admin"), await world.user("tenant_admin")
+    credential = await create_credential(owner)
+    headers = {"x-tenant-id": owner.tenant_id}
+    assert credential["id"] not in (await stranger.get(PATH, headers=headers)).text
+    answer = await stranger.get(f"{PATH}/{credential['id']}/reveal", headers=headers)
+    refused(answer, 404, "credential_not_found")
+
+
+async def test_super_admin_acts_in_a_tenant_and_stands_in_its_trail(
+    super_admin: Client, admin: Client
+) -> None:
+    headers = {"x-tenant-id": admin.tenant_id}
+    credential = (await super_admin.post(PATH, build_body(), headers=headers)).json()
+    assert [item["id"] for item in await list_credentials(admin)] == [credential["id"]]
+    assert await reveal_secrets(super_admin, credential["id"]) == VALID_SECRETS["bearer_token"]
+    rows = await list_audit(admin)
+    assert [row["action"] for row in rows] == ["revealed", "created"]
+    assert {row["actor_id"] for row in rows} == {super_admin.user_id}
+    assert await list_audit(super_admin, credential["id"]) == rows
+
+
+# Who may
+
+
+def _assert_forbidden(answer: httpx.Response, role: str, permission: str) -> None:
+    error = refused(answer, 403, "forbidden")
+    assert error["details"] == {"required": permission, "your_role": role}
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_reading_needs_a_permission(world: World, role: str) -> None:
+    admin = await world.user("tenant_admin")
+    caller = await world.user(role, admin.tenant_id)
+    credential_path = f"{PATH}/{(await create_credential(admin))['id']}"
+    for url in (
+        PATH,
+        f"{PATH}/types",
+        f"{PATH}/audit",
+        credential_path,
+        f"{credential_path}/audit",
+        f"{credential_path}/access",
+    ):
+        answer = await caller.get(url)
+        if role in WRITERS:
+            assert answer.status_code == 200
+        else:
+            _assert_forbidden(answer, role, "credentials:read")
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_writing_needs_a_permission(world: World, role: str) -> None:
+    admin = await world.user("tenant_admin")
+    caller = await world.user(role, admin.tenant_id)
+    credential = await create_credential(admin, metadata={"test_url": "http://127.0.0.1:1/"})
+    rule = await grant_access(admin, credential["id"])
+    steps = [("POST", PATH, build_body())] + [
+        step for step in _list_requests(credential["id"], rule["id"]) if step[0] != "GET"
+    ]
+    for method, path, body in steps:
+        answer = await caller(method, path, json=body)
+        if role in WRITERS:
+            assert answer.status_code in {200, 201, 204}, answer.text
+        else:
+            _assert_forbidden(answer, role, "credentials:write")
+            assert await get_credential(admin, credential["id"]) == credential
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_revealing_needs_a_permission_of_its_own(world: World, role: str) -> None:
+    admin = await world.user("tenant_admin")
+    caller = await world.user(role, admin.tenant_id)
+    credential = await create_credential(admin)
+    answer = await caller.get(f"{PATH}/{credential['id']}/reveal")
+    if role in REVEALERS:
+        assert answer.status_code == 200
+        assert answer.json() == {
+            "id": credential["id"],
+            "type": "bearer_token",
+            "secrets": VALID_SECRETS["bearer_token"],
+        }
+    else:
+        _assert_forbidden(answer, role, "credentials:reveal")
+        assert "planted-token" not in answer.text
+
+
+async def test_a_developer_who_tries_to_reveal_is_written_down(world: World) -> None:
+    admin = await world.user("tenant_admin")
+    developer = await world.user("agent_developer", admin.tenant_id)
+    credential = await create_credential(admin)
+    await developer.get(f"{PATH}/{credential['id']}/reveal")
+    (latest, _created) = await list_audit(admin, credential["id"])
+    assert (latest["action"], latest["success"]) == ("denied", False)
+    assert (latest["actor_type"], latest["actor_id"]) == ("user", developer.user_id)
+    assert latest["ip_address"] == developer.address
+
+
+async def test_a_developer_learns_nothing_of_another_tenant_by_trying_to_reveal(
+    world: World,
+) -> None:
+    admin = await world.user("tenant_admin")
+    developer = await world.user("agent_developer")
+    credential = await create_credential(admin)
+    foreign = await developer.get(f"{PATH}/{credential['id']}/reveal")
+    missing = await developer.get(f"{PATH}/crd_nothing/reveal")
+    _assert_forbidden(foreign, "agent_developer", "credentials:reveal")
+    assert missing.json() == foreign.json()
+    assert [entry["action"] for entry in await list_audit(admin)] == ["created"]
+
+
+@pytest.mark.parametrize("path", ["", "/types", "/audit", "/crd_x", "/crd_x/reveal"])
+async def test_nobody_comes_in_without_signing_in(anonymous: Client, path: str) -> None:
+    refused(await anonymous.get(PATH + path), 401, "unauthorized")

@@ -1,0 +1,185 @@
+"""A secret is in no row, no value of Redis, no event and no line of the log."""
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from app.domain.vault.decryption import seal_context
+from app.kit.ids import new_id
+from app.services import Services
+from db.session import ALL_TENANTS
+from tests.server import Server
+from tests.stores import Stores
+from tests.vault.api import PATH, unseal_credential
+from tests.vault.factories import TYPES, VALID_SECRETS, create_credential, grant_access
+from tests.vault.servers import TokenServer, error_response
+from tests.vault.sql import fetch_rows
+from tests.world import Client, World
+
+
+def _build_secrets(type_: str, secret: str, token_server: TokenServer) -> dict[str, Any]:
+    """Secrets of a type with one text in every place that may hold it."""
+    if type_ == "custom":
+        return {"X-Key": secret}
+    if type_ == "oauth2":
+        return token_server.secrets(
+            client_secret=secret, access_token=secret, refresh_token=f"{secret}-refresh"
+        )
+    secret_names = {"password", "token", "api_key", "private_key", "passphrase"}
+    secrets = {
+        name: secret if name in secret_names else value
+        for name, value in VALID_SECRETS[type_].items()
+    }
+    if "host" in secrets:
+        secrets |= {"host": "127.0.0.1", "port": 1}
+    return secrets
+
+
+Caller = Any  # an HTTP client: the application's own or one with a socket
+
+
+async def _call_everything(caller: Caller, secret: str, token_server: TokenServer) -> list[str]:
+    """Do everything with a credential of each type; gives all answers but what reveals."""
+    texts: list[str] = []
+
+    async def call(method: str, url: str, body: object = None, **more: Any) -> httpx.Response:
+        answer: httpx.Response = await caller(method, url, json=body, **more)
+        assert answer.status_code < 500, answer.text
+        texts.append(answer.text)
+        return answer
+
+    token_server.respond = lambda request: error_response(400, f"bad {request.form}")
+    for type_ in TYPES:
+        secrets = _build_secrets(type_, secret, token_server)
+        metadata = {"test_url": f"{token_server.url}/nothing"}
+        body = {"name": "Ours", "type": type_, "secrets": secrets, "metadata": metadata}
+        headers = {"idempotency-key": new_id("idem")}
+        credential = (await call("POST", PATH, body, headers=headers)).json()
+        await call("POST", PATH, body, headers=headers)
+        path = f"{PATH}/{credential['id']}"
+        await call("PUT", path, {"name": "New", "secrets": secrets})
+        await call("PUT", f"{path}/secrets", {"secrets": secrets})
+        await call("PUT", f"{path}/secrets", {"secrets": {**secrets, "ssl_mode": secret}})
+        await call("POST", PATH, {**body, "secrets": [secret]})
+        await call("POST", PATH, {**body, "secrets": {"unknown": secret, "port": secret}})
+        await call("POST", f"{path}/test")
+        for url in (path, PATH, f"{path}/audit", f"{PATH}/audit", f"{path}/access"):
+            await call("GET", url)
+        assert secret in (await caller("GET", f"{path}/reveal")).text
+    await call("GET", "/api/v1/event-log", params={"per_page": 100})
+    return texts
+
+
+@asynccontextmanager
+async def _use_credentials(
+    world: World, services: Services, token_server: TokenServer
+) -> AsyncIterator[tuple[str, list[str]]]:
+    secret = new_id("planted")
+    admin = await world.user("tenant_admin")
+    texts = await _call_everything(admin, secret, token_server)
+    credential = await create_credential(admin, secrets={"token": secret})
+    await grant_access(admin, credential["id"])
+    await unseal_credential(services, admin, credential["id"])
+    yield secret, texts
+
+
+def _list_encodings(secret: str) -> list[str]:
+    raw = secret.encode()
+    return [secret, raw.hex(), base64.b64encode(raw).decode()[:-4]]
+
+
+async def test_a_secret_is_in_no_answer(
+    world: World, services: Services, token_server: TokenServer
+) -> None:
+    async with _use_credentials(world, services, token_server) as (secret, texts):
+        assert [
+            text for text in texts if any(encoding in text for encoding in _list_encodings(secret))
+        ] == []
+
+
+async def test_a_secret_is_in_no_column_of_any_table(
+    world: World, services: Services, token_server: TokenServer
+) -> None:
+    async with _use_credentials(world, services, token_server) as (secret, _texts):
+        tables = await fetch_rows(
+            services, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        )
+        names = [row["tablename"] for row in tables]
+        assert {"credentials", "credential_audit", "idempotency_keys"} <= set(names)
+        async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+            raw = await tx.raw()
+            for name in names:
+                for encoding in _list_encodings(secret):
+                    query = f'SELECT count(*) FROM "{name}" t WHERE position($1 in t::text) > 0'
+                    assert await raw.fetchval(query, encoding) == 0, name
+
+
+async def test_a_secret_is_nowhere_in_redis(
+    world: World, services: Services, token_server: TokenServer
+) -> None:
+    async with _use_credentials(world, services, token_server) as (secret, _texts):
+        key_count = 0
+        redis: Any = services.redis
+        async for key in redis.scan_iter(count=1000):
+            type_name = await redis.type(key)
+            match type_name if isinstance(type_name, str) else type_name.decode():
+                case "string":
+                    value = await redis.get(key)
+                case "hash":
+                    value = await redis.hgetall(key)
+                case "list":
+                    value = await redis.lrange(key, 0, -1)
+                case "set":
+                    value = await redis.smembers(key)
+                case "zset":
+                    value = await redis.zrange(key, 0, -1)
+                case "stream":
+                    value = await redis.xrange(key)
+                case "none":
+                    continue
+                case other:
+                    raise AssertionError(f"cannot look into {other!r}")
+            key_count += 1
+            assert all(encoding not in repr((key, value)) for encoding in _list_encodings(secret))
+        assert key_count
+
+
+async def test_a_secret_is_in_no_line_of_the_log(
+    world: World, stores: Stores, token_server: TokenServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of a web process that logs all it can, failures included."""
+    secret = new_id("planted")
+    admin = await world.user("tenant_admin")
+    server = Server(msgspec.structs.replace(stores.settings, log_level="debug"))
+    try:
+        server.wait()
+        headers = {"authorization": f"Bearer {admin.token}"}
+        async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=30) as client:
+            await _call_everything(client.request, secret, token_server)
+            credential = await create_credential(admin)
+            corrupt = "UPDATE credentials SET secrets = 'x' WHERE id = $1"
+            async with world.services.db.tx(ALL_TENANTS) as tx:
+                await (await tx.raw()).execute(corrupt, credential["id"])
+            answer = await client.get(f"{PATH}/{credential['id']}/reveal")
+            assert answer.status_code == 500
+    finally:
+        server.close()
+    logged = "".join(capfd.readouterr())
+    assert "request failed" in logged
+    assert [encoding for encoding in _list_encodings(secret) if encoding in logged] == []
+
+
+async def test_the_same_secrets_are_sealed_differently_each_time(
+    admin: Client, services: Services
+) -> None:
+    ids = [(await create_credential(admin))["id"] for _ in range(2)]
+    rows = await fetch_rows(services, "SELECT id, secrets FROM credentials WHERE id = ANY($1)", ids)
+    assert len({row["secrets"] for row in rows}) == 2
+    for row in rows:
+        text = services.keyring.open(row["secrets"], seal_context(admin.tenant_id, row["id"]))
+        assert msgspec.json.decode(text) == VALID_SECRETS["bearer_token"]

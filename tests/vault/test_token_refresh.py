@@ -1,0 +1,252 @@
+"""OAuth 2: one request renews a token for all users, and never overwrites a change."""
+
+import asyncio
+
+import pytest
+
+from app.domain.vault import oauth
+from app.domain.vault.errors import TokenRefused
+from app.domain.vault.service import TokenRefresher
+from app.services import Services
+from tests.asking import until
+from tests.vault.api import PATH, get_credential, list_events, reveal_secrets, unseal_credential
+from tests.vault.factories import create_expired_credential, create_oauth2_credential
+from tests.vault.servers import TokenServer, error_response, token_response
+from tests.vault.sql import EXPIRE_TOKEN, fetch_credential, run_sql
+from tests.world import Client
+
+
+async def test_a_good_token_is_used_as_it_is(
+    admin: Client, services: Services, token_server: TokenServer
+) -> None:
+    credential_id = await create_oauth2_credential(admin, token_server, access_token="good")
+    credential = await unseal_credential(services, admin, credential_id)
+    assert (await services.get(TokenRefresher).get_fresh_secrets(credential)).access_token == "good"
+    assert token_server.requests == []
+
+
+@pytest.mark.parametrize(("seconds", "requests"), [(5, 1), (25, 1), (45, 0), (3600, 0)])
+async def test_a_token_is_renewed_a_little_before_its_end(
+    admin: Client, services: Services, token_server: TokenServer, seconds: int, requests: int
+) -> None:
+    credential_id = await create_oauth2_credential(admin, token_server, access_token="good")
+    set_expiry = (
+        "UPDATE credentials SET token_expires_at = now() + $2 * interval '1 second' WHERE id = $1"
+    )
+    await run_sql(services, set_expiry, credential_id, seconds)
+    await services.get(TokenRefresher).get_fresh_secrets(
+        await unseal_credential(services, admin, credential_id)
+    )
+    assert len(token_server.requests) == requests
+
+
+async def test_the_first_token_is_asked_for_by_the_first_use(
+    admin: Client, services: Services, token_server: TokenServer
+) -> None:
+    credential = await unseal_credential(
+        services, admin, await create_oauth2_credential(admin, token_server)
+    )
+    assert (
+        await services.get(TokenRefresher).get_fresh_secrets(credential)
+    ).access_token == "token-1"
+    second_use = await unseal_credential(services, admin, credential.id)
+    assert (
+        await services.get(TokenRefresher).get_fresh_secrets(second_use)
+    ).access_token == "token-1"
+    assert len(token_server.requests) == 1
+
+
+async def test_twenty_users_in_three_processes_make_one_request(
+    admin: Client, services: Services, other_processes: list[Services], token_server: TokenServer
+) -> None:
+    credential = await create_expired_credential(admin, services, token_server)
+    token_server.may_respond.clear()
+    processes = [services, *other_processes]
+    tasks = [
+        asyncio.create_task(processes[number % 3].get(TokenRefresher).get_fresh_secrets(credential))
+        for number in range(20)
+    ]
+    await until(lambda: token_server.requests)
+    # Each of the other processes has come back empty-handed at least once by now.
+    await asyncio.sleep(3 * oauth._POLL_SECONDS)
+    token_server.may_respond.set()
+    secrets_list = await asyncio.gather(*tasks)
+    assert {secrets.access_token for secrets in secrets_list} == {"token-1"}
+    assert len(token_server.requests) == 1
+    assert (await fetch_credential(services, credential.id))["refresh_holder"] is None
+
+
+async def test_a_rotated_refresh_token_is_kept_and_used_next(
+    admin: Client, services: Services, token_server: TokenServer
+) -> None:
+    token_server.respond = lambda _request: token_response(
+        f"token-{len(token_server.requests)}", refresh_token=f"refresh-{len(token_server.requests)}"
+    )
+    credential = await create_expired_credential(admin, services, token_server)
+    await services.get(TokenRefresher).get_fresh_secrets(credential)
+    assert (await reveal_secrets(admin, credential.id))["refresh_token"] == "refresh-1"
+    await run_sql(services, EXPIRE_TOKEN, credential.id)
+    await services.get(TokenRefresher).get_fresh_secrets(
+        await unseal_credential(services, admin, credential.id)
+    )
+    assert [request.form["refresh_token"] for request in token_server.requests] == [
+        "planted-refresh",
+        "refresh-1",
+    ]
+
+
+async def test_a_refresh_token_that_is_not_rotated_stays(
+    admin: Client, services: Services, token_server: TokenServer
+) -> None:
+    credential = await create_expired_credential(admin, services, token_server)
+    await services.get(TokenRefresher).get_fresh_secrets(credential)
+    secrets = await reveal_secrets(admin, credential.id)
+    assert (secrets["refresh_token"], secrets["access_token"]) == ("planted-refresh", "token-1")
+
+
+async def test_a_refused_token_is_renewed_once(
+    admin: Client, services: Services, other_processes: list[Services], token_server: TokenServer
+) -> None:
+    credential_id = await create_oauth2_credential(admin, token_server, access_token="refused")
+    credential = await unseal_credential(services, admin, credential_id)
+    renewals = [
+        process.get(TokenRefresher).get_fresh_secrets(credential, rejected_token="refused")
+        for process in (services, *other_processes)
+        for _ in "123"
+    ]
+    secrets_list = await asyncio.gather(*renewals)
+    assert {secrets.access_token for secrets in secrets_list} == {"token-1"}
+    assert len(token_server.requests) == 1
+
+
+async def test_whoever_comes_late_with_a_refused_token_gets_the_newer_one(
+    admin: Client, services: Services, token_server: TokenServer
+) -> None:
+    credential_id = await create_oauth2_credential(admin, token_server, access_token="refused")
+    credential = await unseal_credential(services, admin, credential_id)
+    await services.get(TokenRefresher).get_fresh_secrets(credential, rejected_token="refused")
+    late = await services.get(TokenRefresher).get_fresh_secrets(
+        credential, rejected_token="refused"
+    )
+    assert late.access_token == "token-1"
+    assert len(token_server.requests) == 1
+
+
+async def test_secrets_that_were_replaced_meanwhile_are_not_overwritten(
+    admin: Client, services: Services, token_server: TokenServer
+) -> None:
+    credential = await create_expired_credential(admin, services, token_server)
+    token_server.may_respond.clear()
+    task = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
+    await until(lambda: token_server.requests)
+    new_secrets = token_server.secrets(client_id="new-client", access_token="new-token")
+    await admin.put(f"{PATH}/{credential.id}/secrets", {"secrets": new_secrets})
+    token_server.may_respond.set()
+    await task
+    assert await reveal_secrets(admin, credential.id) == new_secrets
+    row = await fetch_credential(services, credential.id)
+    assert (row["token_expires_at"], row["refresh_holder"], row["is_valid"]) == (None, None, True)
+
+
+async def test_a_refusal_of_secrets_that_were_replaced_meanwhile_says_nothing_of_the_new(
+    admin: Client, services: Services, token_server: TokenServer
+) -> None:
+    token_server.respond = lambda _request: error_response(400, "invalid_grant")
+    credential = await create_expired_credential(admin, services, token_server)
+    token_server.may_respond.clear()
+    task = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
+    await until(lambda: token_server.requests)
+    await admin.put(f"{PATH}/{credential.id}/secrets", {"secrets": token_server.secrets()})
+    token_server.may_respond.set()
+    with pytest.raises(TokenRefused):
+        await task
+    assert (await get_credential(admin, credential.id))["is_valid"] is True
+    assert await list_events(admin, "invalid") == []
+
+
+async def test_other_fields_changed_meanwhile_stay_and_so_does_the_token(
+    admin: Client, services: Services, token_server: TokenServer
+) -> None:
+    credential = await create_expired_credential(admin, services, token_server)
+    token_server.may_respond.clear()
+    task = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
+    await until(lambda: token_server.requests)
+    await admin.put(f"{PATH}/{credential.id}", {"name": "New", "metadata": {"a": 1}})
+    token_server.may_respond.set()
+    await task
+    updated = await get_credential(admin, credential.id)
+    assert (updated["name"], updated["metadata"]) == ("New", {"a": 1})
+    assert (await reveal_secrets(admin, credential.id))["access_token"] == "token-1"
+
+
+async def test_a_holder_that_died_is_waited_for_and_then_replaced(
+    admin: Client, services: Services, token_server: TokenServer
+) -> None:
+    credential = await create_expired_credential(admin, services, token_server)
+    set_lease = (
+        "UPDATE credentials SET refresh_holder = 'rfr_dead', refresh_until = now() + $2 * "
+        "interval '1 second' WHERE id = $1"
+    )
+    await run_sql(services, set_lease, credential.id, 25)
+    task = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
+    await asyncio.sleep(4 * oauth._POLL_SECONDS)
+    assert token_server.requests == []
+    await run_sql(services, set_lease, credential.id, -1)
+    assert (await task).access_token == "token-1"
+    assert (await fetch_credential(services, credential.id))["refresh_holder"] is None
+
+
+async def test_a_holder_that_comes_back_too_late_writes_nothing(
+    admin: Client, services: Services, other_processes: list[Services], token_server: TokenServer
+) -> None:
+    """Its time ran out and another has renewed the token since."""
+    credential = await create_expired_credential(admin, services, token_server)
+    token_server.may_respond.clear()
+    late = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
+    await until(lambda: token_server.requests)
+    await run_sql(
+        services,
+        "UPDATE credentials SET refresh_until = now() - interval '1 second' WHERE id = $1",
+        credential.id,
+    )
+    second = asyncio.create_task(
+        other_processes[0].get(TokenRefresher).get_fresh_secrets(credential)
+    )
+    await until(lambda: len(token_server.requests) == 2)
+    token_server.may_respond.set()
+    await asyncio.gather(late, second)
+    row = await fetch_credential(services, credential.id)
+    assert (row["refresh_holder"], row["secrets_version"]) == (None, 2)
+    assert (await reveal_secrets(admin, credential.id))["access_token"] == "token-2"
+
+
+async def test_whoever_waits_for_a_holder_in_vain_is_told(
+    admin: Client, services: Services, token_server: TokenServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oauth, "_LEASE_SECONDS", 0.2)
+    credential = await create_expired_credential(admin, services, token_server)
+    await run_sql(
+        services,
+        "UPDATE credentials SET refresh_holder = 'rfr_dead', "
+        "refresh_until = now() + interval '1 hour' WHERE id = $1",
+        credential.id,
+    )
+    with pytest.raises(TokenRefused, match="in time") as raised:
+        await services.get(TokenRefresher).get_fresh_secrets(credential)
+    assert raised.value.is_final is False
+    assert token_server.requests == []
+
+
+async def test_a_user_that_gives_up_does_not_take_the_token_from_the_others(
+    admin: Client, services: Services, token_server: TokenServer
+) -> None:
+    credential = await create_expired_credential(admin, services, token_server)
+    token_server.may_respond.clear()
+    first = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
+    await until(lambda: token_server.requests)
+    second = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
+    await asyncio.sleep(0)
+    first.cancel()
+    token_server.may_respond.set()
+    assert (await second).access_token == "token-1"
+    assert first.cancelled()

@@ -1,0 +1,136 @@
+"""Connection tests against servers that speak another protocol or do not answer."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.domain.vault import connection_tests
+from tests.vault.connections import check_connection
+from tests.vault.servers import SshServer, serve_tcp
+from tests.world import Client
+
+
+def _build_secrets(type_: str, engine: str, port: int, ssh_server: SshServer) -> dict[str, Any]:
+    match type_:
+        case "database":
+            login = {"database": "shop", "username": "shop", "engine": engine}
+            return {"host": "127.0.0.1", "port": port, "password": "right-password", **login}
+        case "ssh":
+            return ssh_server.secrets(port=port)
+    login = {"username": "shop", "password": "right-password"}
+    return {"host": "127.0.0.1", "port": port, "use_tls": False, **login}
+
+
+SERVER_TYPES = [("database", "postgresql"), ("database", "mysql"), ("smtp", ""), ("ssh", "")]
+
+
+UNEXPECTED_REPLIES = {
+    "nothing": b"",
+    "zeros": b"\0" * 4096,
+    "ones": b"\xff" * 4096,
+    "http": b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
+    "postgres wants kerberos": b"N" + b"R\0\0\0\x08\0\0\0\x02",
+    "postgres cut short": b"N" + b"R\0\0\0\x04",
+    "postgres unknown": b"NX\0\0\0\x05\0",
+    "ssh cut short": b"SSH-2.0-x\r\n" + b"\0" * 64,
+    "smtp out of range": b"220 ready\r\n250 AUTH PLAIN\r\n999 what\r\n",
+    "mysql of zeros": b"J\0\0\0\x0a8.0.0\0" + b"\0" * 70,
+    "mysql cut short": b"\x05\0\0\0\x0a8\0\0\0",
+    "mysql without a number": b"\x05\0\0\0\x0ax\0\0\0",
+}
+
+
+CASES = [
+    pytest.param(type_, engine, reply, id=f"{engine or type_}: {name}")
+    for type_, engine in SERVER_TYPES
+    for name, reply in UNEXPECTED_REPLIES.items()
+]
+
+
+@pytest.mark.parametrize(("type_", "engine", "reply"), CASES)
+async def test_a_server_that_speaks_something_else_is_no_success(
+    admin: Client,
+    ssh_server: SshServer,
+    monkeypatch: pytest.MonkeyPatch,
+    type_: str,
+    engine: str,
+    reply: bytes,
+) -> None:
+    monkeypatch.setattr(connection_tests, "_TIMEOUT_SECONDS", 2.0)
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(reply)
+        await writer.drain()
+        if reply:
+            await asyncio.wait_for(reader.read(65536), 0.05)
+
+    async with serve_tcp(handle) as port:
+        result = await check_connection(
+            admin, type_, _build_secrets(type_, engine, port, ssh_server)
+        )
+    assert result["success"] is False
+
+
+_ZEROS_SCRIPT = """
+import asyncio
+from app.kit import databases
+from app.kit.egress import Guard
+
+async def main():
+    async def talk(reader, writer):
+        writer.write(bytes(64))
+        await reader.read(65536)
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    login = databases.Login(
+        engine="postgresql",
+        host="127.0.0.1",
+        port=server.sockets[0].getsockname()[1],
+        database="shop",
+        username="shop",
+        password="right-password",
+        ssl_mode="disable",
+    )
+    try:
+        await databases.greet(Guard(["127.0.0.1"]), login, 1)
+    except OSError:
+        print("refused")
+
+asyncio.run(main())
+"""
+
+
+def test_a_database_of_zeros_does_not_stop_the_process() -> None:
+    root = Path(__file__).parent.parent.parent
+    process = subprocess.run(
+        [sys.executable, "-c", _ZEROS_SCRIPT], cwd=root, capture_output=True, timeout=60, check=True
+    )
+    assert process.stdout == b"refused\n"
+
+
+@pytest.mark.parametrize(("type_", "engine"), SERVER_TYPES)
+async def test_a_server_that_keeps_silent_is_given_up(
+    admin: Client,
+    ssh_server: SshServer,
+    monkeypatch: pytest.MonkeyPatch,
+    type_: str,
+    engine: str,
+) -> None:
+    monkeypatch.setattr(connection_tests, "_TIMEOUT_SECONDS", 0.3)
+    released = asyncio.Event()
+
+    async def handle(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await released.wait()
+
+    async with serve_tcp(handle) as port:
+        result = await check_connection(
+            admin, type_, _build_secrets(type_, engine, port, ssh_server)
+        )
+        released.set()
+    assert result["success"] is False
+    assert 250 <= result["latency_ms"] < 3_000
