@@ -1,4 +1,4 @@
-"""Incoming webhooks whose senders sign, and what becomes of what they send at one moment."""
+"""Creates webhooks with a signature scheme and sends signed payloads at a fixed time."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ async def assert_rejected(
     headers: Any,
     body: bytes,
 ) -> None:
-    """401 without a word of what would fit, and nothing is left of it."""
+    """The response is 401 without details, and nothing is stored."""
     error = refused(await send_signed_payload(sender, webhook, headers, body), 401, "unauthorized")
     assert SECRET not in str(error)
     assert "details" not in error

@@ -1,4 +1,4 @@
-"""How the senders of each scheme sign, made without our own code."""
+"""Signs payloads like the senders of each scheme, without code of the application."""
 
 import hashlib
 import hmac

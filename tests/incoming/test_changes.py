@@ -21,7 +21,7 @@ from tests.incoming.factories import (
 from tests.incoming.sql import LOCK_WAITERS, fetch_rows, wait_for_rows
 from tests.world import Client
 
-# Changing and deleting
+# Update and delete
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ async def test_one_field_is_changed_and_the_others_stay(
     assert {**answer.json(), "updated_at": None} == {**webhook, field: value, "updated_at": None}
 
 
-async def test_a_changed_slug_is_the_only_address_then(
+async def test_a_changed_slug_replaces_the_old_address(
     developer: Client, anonymous: Client
 ) -> None:
     webhook = await create_webhook(developer)
@@ -55,9 +55,7 @@ async def test_a_changed_slug_is_the_only_address_then(
     assert (await send_payload(anonymous, updated)).status_code == 202
 
 
-async def test_a_slug_cannot_be_changed_to_another_tenants(
-    developer: Client, admin: Client
-) -> None:
+async def test_a_slug_of_another_tenant_cannot_be_used(developer: Client, admin: Client) -> None:
     foreign, own = (
         await create_webhook(admin, slug=build_slug(admin)),
         await create_webhook(developer),
@@ -67,7 +65,7 @@ async def test_a_slug_cannot_be_changed_to_another_tenants(
     assert (await developer.get(f"{PATH}/{own['id']}")).json() == own
 
 
-async def test_ones_own_slug_may_be_sent_back(developer: Client) -> None:
+async def test_an_unchanged_slug_may_be_sent_back(developer: Client) -> None:
     webhook = await create_webhook(developer)
     answer = await developer.put(f"{PATH}/{webhook['id']}", webhook)
     assert answer.status_code == 200
@@ -75,13 +73,13 @@ async def test_ones_own_slug_may_be_sent_back(developer: Client) -> None:
 
 
 @pytest.mark.parametrize("field", ["name", "slug", "active"])
-async def test_what_must_be_there_cannot_be_taken_away(developer: Client, field: str) -> None:
+async def test_a_required_field_cannot_be_null(developer: Client, field: str) -> None:
     webhook = await create_webhook(developer)
     answer = await developer.put(f"{PATH}/{webhook['id']}", {field: None})
     assert set(refused(answer, 422, "validation_error")["details"]) == {field}
 
 
-async def test_deleting_takes_the_log_along(
+async def test_deleting_deletes_the_log(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     webhook = await create_webhook(developer)
@@ -99,7 +97,7 @@ async def test_deleting_takes_the_log_along(
 # Events
 
 
-async def test_its_life_is_told_in_events_without_a_secret(developer: Client) -> None:
+async def test_events_of_a_webhook_contain_no_secret(developer: Client) -> None:
     webhook = await create_webhook(developer, verification=GITHUB)
     path = f"{PATH}/{webhook['id']}"
     changes = {"name": "Returns", "verification": {**GITHUB, "secret": SECRET + "2"}}
@@ -118,7 +116,7 @@ async def test_its_life_is_told_in_events_without_a_secret(developer: Client) ->
     }
 
 
-async def test_deleting_takes_the_events_along_that_hold_its_payloads(
+async def test_deleting_deletes_the_events_with_its_payloads(
     developer: Client, anonymous: Client
 ) -> None:
     webhook, other = await create_webhook(developer), await create_webhook(developer)
@@ -140,7 +138,7 @@ VALUES ($1, $2, $3, '{}', '{}', '')
 """
 
 
-async def test_what_comes_in_while_it_is_deleted_goes_with_it(
+async def test_a_payload_received_during_a_delete_is_deleted(
     developer: Client, services: Services
 ) -> None:
     webhook, event_id = await create_webhook(developer), new_id("evt")

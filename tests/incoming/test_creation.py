@@ -41,7 +41,7 @@ async def test_a_name_is_enough(developer: Client, services: Services) -> None:
     assert webhook["updated_at"] >= webhook["created_at"]
 
 
-async def test_every_field_is_kept(developer: Client) -> None:
+async def test_every_field_is_stored(developer: Client) -> None:
     fields = {
         "name": "Ünïcode ✓ 注文",
         "slug": build_slug(developer),
@@ -55,14 +55,16 @@ async def test_every_field_is_kept(developer: Client) -> None:
     assert {name: webhook[name] for name in fields} == {**fields, "verification": masked}
 
 
-async def test_a_slug_that_is_made_is_readable_and_nobody_guesses_it(developer: Client) -> None:
+async def test_a_generated_slug_has_the_name_and_a_random_suffix(developer: Client) -> None:
     slugs = [(await create_webhook(developer, name="Orders & Töne!"))["slug"] for _ in range(5)]
     assert all(re.fullmatch(r"orders-t-ne-[0-9a-z]{16}", slug) for slug in slugs)
     assert len({slug[-16:] for slug in slugs}) == 5
 
 
 @pytest.mark.parametrize("name", ["注文", "!!!", "x" * 100, "-a-"])
-async def test_a_slug_is_made_of_any_name(developer: Client, anonymous: Client, name: str) -> None:
+async def test_a_slug_is_generated_from_any_name(
+    developer: Client, anonymous: Client, name: str
+) -> None:
     webhook = await create_webhook(developer, name=name)
     assert re.fullmatch(r"[a-z0-9][a-z0-9-]{10,78}[a-z0-9]", webhook["slug"])
     await submit_payload(anonymous, webhook)
@@ -103,13 +105,11 @@ async def test_a_slug_may_be_short_and_long(
         True,
     ],
 )
-async def test_a_slug_that_does_not_fit_an_address_is_named(
-    developer: Client, slug: object
-) -> None:
+async def test_an_invalid_slug_is_refused(developer: Client, slug: object) -> None:
     await read_field_error(developer, "slug", {"name": "Orders", "slug": slug})
 
 
-async def test_a_slug_is_given_once_in_all_tenants(developer: Client, admin: Client) -> None:
+async def test_a_slug_is_unique_across_tenants(developer: Client, admin: Client) -> None:
     webhook = await create_webhook(developer, slug=build_slug(developer))
     for caller in (developer, admin):
         error = refused(
@@ -118,18 +118,20 @@ async def test_a_slug_is_given_once_in_all_tenants(developer: Client, admin: Cli
         assert webhook["id"] not in str(error)
 
 
-async def test_the_slug_of_a_deleted_one_is_free_again(developer: Client, admin: Client) -> None:
+async def test_the_slug_of_a_deleted_webhook_can_be_used_again(
+    developer: Client, admin: Client
+) -> None:
     webhook = await create_webhook(developer, slug=build_slug(developer))
     await developer.delete(f"{PATH}/{webhook['id']}")
     assert (await create_webhook(admin, slug=webhook["slug"]))["slug"] == webhook["slug"]
 
 
 @pytest.mark.parametrize("name", [None, "", "   ", "a\nb", "a\0b", "x" * 101, 7, [], {}])
-async def test_a_name_that_is_none_is_named(developer: Client, name: object) -> None:
+async def test_an_invalid_name_is_refused(developer: Client, name: object) -> None:
     assert await read_field_error(developer, "name", {"name": name})
 
 
-async def test_a_name_is_needed(developer: Client) -> None:
+async def test_a_name_is_required(developer: Client) -> None:
     assert await read_field_error(developer, "name", {}) == "is required"
 
 
@@ -146,18 +148,18 @@ async def test_a_name_is_needed(developer: Client) -> None:
         ("verification", []),
     ],
 )
-async def test_a_field_of_the_wrong_kind_is_named(
+async def test_a_field_of_the_wrong_type_is_named(
     developer: Client, field: str, value: object
 ) -> None:
     assert await read_field_error(developer, field, {"name": "Orders", field: value})
 
 
 @pytest.mark.parametrize("body", [None, [], "x", 7, [{"name": "Orders"}]])
-async def test_a_body_that_is_no_object_is_told(developer: Client, body: object) -> None:
+async def test_a_body_must_be_an_object(developer: Client, body: object) -> None:
     refused(await developer.post(PATH, body), 422, "validation_error")
 
 
-async def test_nothing_else_can_be_set(developer: Client, admin: Client) -> None:
+async def test_other_fields_cannot_be_set(developer: Client, admin: Client) -> None:
     fields = {
         "id": "inh_mine",
         "tenant_id": admin.tenant_id,
@@ -171,7 +173,7 @@ async def test_nothing_else_can_be_set(developer: Client, admin: Client) -> None
     assert (await admin.get(f"{PATH}/{webhook['id']}")).status_code == 404
 
 
-async def test_a_tenant_has_only_so_many(
+async def test_a_tenant_has_a_limited_number_of_webhooks(
     developer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "MAX_WEBHOOKS", 2)

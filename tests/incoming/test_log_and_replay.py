@@ -1,4 +1,4 @@
-"""The log of what an incoming webhook received, and a payload that is taken once more."""
+"""The log of received payloads, and replays."""
 
 import asyncio
 from typing import Any
@@ -28,10 +28,10 @@ async def _replay_payload(caller: Client, webhook: dict[str, Any], event_id: str
     return replay_id
 
 
-# The log
+# Log
 
 
-async def test_the_log_is_empty_before_anything_came(developer: Client) -> None:
+async def test_the_log_of_a_new_webhook_is_empty(developer: Client) -> None:
     webhook = await create_webhook(developer)
     answer = await developer.get(f"{PATH}/{webhook['id']}/events")
     assert answer.json() == {
@@ -40,7 +40,9 @@ async def test_the_log_is_empty_before_anything_came(developer: Client) -> None:
     }
 
 
-async def test_the_newest_come_first_and_each_once(developer: Client, anonymous: Client) -> None:
+async def test_the_newest_payloads_come_first_and_each_once(
+    developer: Client, anonymous: Client
+) -> None:
     webhook = await create_webhook(developer)
     ids = [await submit_payload(anonymous, webhook, b"%d" % number) for number in range(5)]
     pages = [
@@ -55,7 +57,7 @@ async def test_the_newest_come_first_and_each_once(developer: Client, anonymous:
     assert answer.json()["pagination"] == pagination
 
 
-async def test_payloads_of_one_moment_are_in_the_order_of_their_ids(
+async def test_payloads_of_the_same_time_are_ordered_by_id(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     webhook = await create_webhook(developer)
@@ -90,7 +92,7 @@ async def test_the_log_of_an_inactive_webhook_can_be_read(
     assert len(await list_payloads(developer, webhook)) == 1
 
 
-async def test_one_payload_can_be_read_alone(developer: Client, anonymous: Client) -> None:
+async def test_a_single_payload_can_be_read(developer: Client, anonymous: Client) -> None:
     webhook = await create_webhook(developer)
     event_id = await submit_payload(anonymous, webhook, {"order": 1})
     answer = await developer.get(f"{PATH}/{webhook['id']}/events/{event_id}")
@@ -98,7 +100,7 @@ async def test_one_payload_can_be_read_alone(developer: Client, anonymous: Clien
     assert [answer.json()] == await list_payloads(developer, webhook)
 
 
-async def test_a_payload_is_read_only_where_it_came_in(
+async def test_a_payload_is_found_only_at_its_own_webhook(
     developer: Client, admin: Client, anonymous: Client
 ) -> None:
     own, other, foreign = [await create_webhook(caller) for caller in (developer, developer, admin)]
@@ -125,7 +127,7 @@ FROM generate_series(1, $3::int) n
 """
 
 
-async def test_of_very_many_payloads_the_total_is_an_estimate_and_says_so(
+async def test_the_total_of_very_many_payloads_is_marked_as_estimated(
     developer: Client, admin: Client, services: Services
 ) -> None:
     webhooks = [(caller, await create_webhook(caller)) for caller in (developer, admin)]
@@ -145,7 +147,7 @@ async def test_of_very_many_payloads_the_total_is_an_estimate_and_says_so(
         )
 
 
-# Once more
+# Replay
 
 
 async def test_a_replay_is_a_new_record_of_the_same_bytes(
@@ -162,9 +164,7 @@ async def test_a_replay_is_a_new_record_of_the_same_bytes(
     assert await list_bodies(services, webhook) == [b' {"a" : "x\\u0000" } '] * 2
 
 
-async def test_a_replay_is_told_in_an_event_of_its_own(
-    developer: Client, anonymous: Client
-) -> None:
+async def test_a_replay_emits_an_event_of_its_own(developer: Client, anonymous: Client) -> None:
     webhook = await create_webhook(developer)
     first = await submit_payload(anonymous, webhook, {"order": 1})
     replay_id = await _replay_payload(developer, webhook, first)
@@ -173,7 +173,7 @@ async def test_a_replay_is_told_in_an_event_of_its_own(
     assert newer["data"] == {**older["data"], "replay_of": first}
 
 
-async def test_a_replay_of_a_replay_names_what_was_replayed(
+async def test_a_replay_of_a_replay_names_the_replayed_payload(
     developer: Client, anonymous: Client
 ) -> None:
     webhook = await create_webhook(developer)
@@ -203,7 +203,7 @@ async def test_a_replay_needs_no_signature(developer: Client, anonymous: Client)
     await _replay_payload(developer, webhook, first)
 
 
-async def test_a_replay_sets_everything_going_again(
+async def test_a_replay_delivers_and_starts_the_workflow_again(
     developer: Client,
     anonymous: Client,
     services: Services,
@@ -224,7 +224,7 @@ async def test_a_replay_sets_everything_going_again(
     }
 
 
-async def test_the_same_key_replays_once(
+async def test_the_same_idempotency_key_replays_once(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     webhook = await create_webhook(developer)
@@ -240,7 +240,7 @@ async def test_an_unknown_payload_is_404(developer: Client) -> None:
     refused(await _request_replay(developer, webhook, "evt_nothing"), 404, "payload_not_found")
 
 
-async def test_an_event_that_is_no_payload_is_404(developer: Client) -> None:
+async def test_replaying_another_event_is_404(developer: Client) -> None:
     webhook = await create_webhook(developer)
     (created,) = await list_events(developer, "system.incoming_webhook.created")
     refused(await _request_replay(developer, webhook, created["id"]), 404, "payload_not_found")
@@ -255,7 +255,7 @@ async def test_a_payload_of_another_webhook_is_404(
     assert await list_bodies(services, other) == []
 
 
-async def test_another_tenants_payload_is_404_at_ones_own_webhook_and_at_theirs(
+async def test_a_payload_of_another_tenant_cannot_be_replayed(
     developer: Client, admin: Client, anonymous: Client, services: Services
 ) -> None:
     own, foreign = await create_webhook(developer), await create_webhook(admin)
@@ -265,7 +265,7 @@ async def test_another_tenants_payload_is_404_at_ones_own_webhook_and_at_theirs(
     assert len(await list_bodies(services, foreign)) == 1
 
 
-async def test_what_super_admin_replays_stays_with_its_tenant(
+async def test_a_replay_by_super_admin_belongs_to_the_tenant(
     super_admin: Client, developer: Client, anonymous: Client
 ) -> None:
     webhook = await create_webhook(developer)
@@ -275,7 +275,7 @@ async def test_what_super_admin_replays_stays_with_its_tenant(
     assert (await developer.get(f"/api/v1/event-log/{replay_id}")).status_code == 200
 
 
-async def test_nobody_replays_without_signing_in(developer: Client, anonymous: Client) -> None:
+async def test_a_replay_without_signing_in_is_401(developer: Client, anonymous: Client) -> None:
     webhook = await create_webhook(developer)
     event_id = await submit_payload(anonymous, webhook)
     refused(await _request_replay(anonymous, webhook, event_id), 401, "unauthorized")
@@ -290,9 +290,7 @@ async def test_replays_at_once_are_all_recorded(
     assert await list_bodies(services, webhook) == [b"[1]"] * 9
 
 
-async def test_a_payload_that_was_refused_is_nowhere_in_the_log(
-    developer: Client, anonymous: Client
-) -> None:
+async def test_a_refused_payload_is_not_in_the_log(developer: Client, anonymous: Client) -> None:
     webhook = await create_webhook(developer, verification=GITHUB)
     assert (await send_payload(anonymous, webhook)).status_code == 401
     assert await list_payloads(developer, webhook) == []

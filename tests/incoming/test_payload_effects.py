@@ -1,4 +1,4 @@
-"""What goes with a received payload: its headers, who else is told, limits, tokens and faults."""
+"""Received payloads: headers, deliveries, workflows, rate limits and failures."""
 
 import asyncio
 from typing import Any
@@ -18,7 +18,7 @@ from tests.stores import Stores
 from tests.world import Client, World
 from workers.main import WorkerProcess
 
-# Headers and where it came from
+# Headers and source address
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ from workers.main import WorkerProcess
         "x-amz-security-token",
     ],
 )
-async def test_a_header_that_opens_something_is_not_stored(
+async def test_a_header_with_a_secret_is_not_stored(
     developer: Client, anonymous: Client, services: Services, name: str
 ) -> None:
     webhook = await create_webhook(developer)
@@ -86,7 +86,7 @@ async def test_a_form_with_very_many_headers_can_still_be_read(
     assert len(record["headers"]) <= 100
 
 
-async def test_a_forwarded_address_counts_from_a_trusted_proxy_only(
+async def test_a_forwarded_address_is_used_from_a_trusted_proxy_only(
     stores: Stores, developer: Client
 ) -> None:
     webhook = await create_webhook(developer)
@@ -101,10 +101,10 @@ async def test_a_forwarded_address_counts_from_a_trusted_proxy_only(
         await app.state.services.close()
 
 
-# Who else is told
+# Deliveries, subscriptions and workflows
 
 
-async def test_a_webhook_that_wants_it_gets_it(
+async def test_a_webhook_for_the_event_gets_a_delivery(
     developer: Client, anonymous: Client, receiver: Receiver, courier: WorkerProcess
 ) -> None:
     body = {"url": f"{receiver.url}/200", "events": [RECEIVED]}
@@ -115,7 +115,7 @@ async def test_a_webhook_that_wants_it_gets_it(
     assert delivery.json["data"]["payload"] == {"order": 4711}
 
 
-async def test_a_subscription_sees_into_the_payload(
+async def test_a_subscription_filters_by_the_payload(
     developer: Client, anonymous: Client, receiver: Receiver, courier: WorkerProcess
 ) -> None:
     body = {
@@ -139,7 +139,7 @@ async def _list_work(services: Services, event_id: str) -> list[Any]:
     return await fetch_rows(services, _WORK, event_id)
 
 
-async def test_a_linked_workflow_becomes_work_that_says_why_it_is_not_done(
+async def test_a_linked_workflow_becomes_work_that_ends_dead_with_a_reason(
     developer: Client, anonymous: Client, services: Services, courier: WorkerProcess
 ) -> None:
     webhook = await create_webhook(developer, workflow_id="wfl_1")
@@ -160,14 +160,16 @@ async def test_without_a_workflow_there_is_no_work(
     )
 
 
-async def test_a_correlation_id_of_the_sender_is_kept(developer: Client, anonymous: Client) -> None:
+async def test_a_correlation_id_of_the_sender_is_stored(
+    developer: Client, anonymous: Client
+) -> None:
     webhook = await create_webhook(developer)
     event_id = await submit_payload(anonymous, webhook, x_correlation_id="order:4711")
     event = (await developer.get(f"/api/v1/event-log/{event_id}")).json()
     assert event["correlation_id"] == "order:4711"
 
 
-async def test_an_event_of_another_tenant_is_no_cause(
+async def test_an_event_of_another_tenant_is_not_a_cause(
     developer: Client, admin: Client, anonymous: Client
 ) -> None:
     foreign_id = await submit_payload(anonymous, await create_webhook(admin))
@@ -178,7 +180,7 @@ async def test_an_event_of_another_tenant_is_no_cause(
     assert event["parent_id"] is None
 
 
-# Limits, tokens, faults
+# Rate limits, access tokens and failures
 
 
 async def _create_limited_user(world: World, **limits: int) -> Client:
@@ -198,7 +200,7 @@ async def test_all_senders_of_a_tenant_share_its_limit(world: World, services: S
     assert (await owner.get(PATH)).status_code == 200
 
 
-async def test_a_tenant_that_is_limited_leaves_others_alone(
+async def test_the_limit_of_a_tenant_does_not_affect_others(
     world: World, developer: Client, anonymous: Client
 ) -> None:
     owner = await _create_limited_user(world, requests_per_minute=2, burst_multiplier=1)
@@ -208,7 +210,7 @@ async def test_a_tenant_that_is_limited_leaves_others_alone(
 
 
 @pytest.mark.parametrize("token", ["own", "foreign", "super", "expired", "emb_nothing"])
-async def test_a_token_changes_nothing(
+async def test_an_access_token_has_no_effect(
     world: World, developer: Client, services: Services, token: str
 ) -> None:
     callers = {
@@ -245,7 +247,7 @@ async def test_a_transaction_that_is_killed_stores_nothing(
     await submit_payload(anonymous, webhook, {"order": 1})
 
 
-async def test_a_webhook_that_is_deleted_meanwhile_is_404(
+async def test_a_payload_for_a_webhook_deleted_meanwhile_gets_404(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     webhook = await create_webhook(developer)

@@ -7,7 +7,7 @@ from tests.incoming.api import PATH
 from tests.incoming.factories import create_webhook
 from tests.world import Client, World
 
-# The list
+# Lists
 
 
 async def test_the_list_has_the_newest_first_in_pages(developer: Client) -> None:
@@ -21,7 +21,7 @@ async def test_the_list_has_the_newest_first_in_pages(developer: Client) -> None
     assert second["data"] == [webhooks[0]]
 
 
-async def test_the_list_can_be_sorted_and_narrowed(developer: Client) -> None:
+async def test_the_list_can_be_sorted_and_filtered(developer: Client) -> None:
     for name, active in (("B", True), ("A", False), ("C", True)):
         await create_webhook(developer, name=name, active=active)
 
@@ -40,10 +40,10 @@ async def test_a_parameter_out_of_bounds_is_named(developer: Client, name: str) 
     assert set(refused(answer, 422, "validation_error")["details"]) == {name}
 
 
-# Whose they are, and who may
+# Tenants and permissions
 
 
-async def test_another_tenants_are_not_found(developer: Client, admin: Client) -> None:
+async def test_webhooks_of_another_tenant_are_not_found(developer: Client, admin: Client) -> None:
     webhook = await create_webhook(admin)
     path = f"{PATH}/{webhook['id']}"
     for method, url, body in (
@@ -59,7 +59,7 @@ async def test_another_tenants_are_not_found(developer: Client, admin: Client) -
     assert (await admin.get(path)).json() == webhook
 
 
-async def test_super_admin_reaches_them_and_creates_where_the_header_says(
+async def test_super_admin_reads_webhooks_and_creates_them_in_the_tenant_of_the_header(
     super_admin: Client, developer: Client
 ) -> None:
     webhook = await create_webhook(developer)
@@ -71,7 +71,7 @@ async def test_super_admin_reaches_them_and_creates_where_the_header_says(
 
 
 @pytest.mark.parametrize("role", ["agent_user", "viewer"])
-async def test_who_has_no_key_for_webhooks_gets_403(world: World, role: str) -> None:
+async def test_roles_without_webhook_permissions_get_403(world: World, role: str) -> None:
     caller = await world.user(role)
     for method, path, permission in (
         ("GET", PATH, "webhooks:read"),
@@ -86,5 +86,5 @@ async def test_who_has_no_key_for_webhooks_gets_403(world: World, role: str) -> 
         assert error["details"] == {"required": permission, "your_role": role}
 
 
-async def test_nobody_sees_them_without_signing_in(anonymous: Client) -> None:
+async def test_a_list_without_signing_in_is_401(anonymous: Client) -> None:
     refused(await anonymous.get(PATH), 401, "unauthorized")

@@ -1,4 +1,4 @@
-"""POST /webhooks/in/:slug: whatever somebody sends is stored, told of, and only then answered."""
+"""POST /webhooks/in/:slug: payload and event are stored before the response."""
 
 import re
 from typing import Any
@@ -15,10 +15,12 @@ from tests.world import Client, World
 MIB = 1024 * 1024
 
 
-# The answer, and what is stored
+# Response and stored row
 
 
-async def test_a_payload_is_taken_from_anybody(developer: Client, anonymous: Client) -> None:
+async def test_a_payload_is_accepted_without_authentication(
+    developer: Client, anonymous: Client
+) -> None:
     answer = await send_payload(anonymous, await create_webhook(developer), {"order": 4711})
     assert answer.status_code == 202
     assert set(answer.json()) == {"received", "event_id"}
@@ -26,7 +28,7 @@ async def test_a_payload_is_taken_from_anybody(developer: Client, anonymous: Cli
     assert re.fullmatch(r"evt_[0-9a-z]{26}", answer.json()["event_id"])
 
 
-async def test_row_and_event_are_there_when_the_answer_is(
+async def test_row_and_event_are_stored_before_the_response(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     webhook = await create_webhook(developer)
@@ -72,7 +74,7 @@ async def test_the_same_payload_twice_is_two_records(
     assert await list_bodies(services, webhook) == [b"1", b"1"]
 
 
-async def test_the_same_key_twice_is_one_record(
+async def test_the_same_idempotency_key_stores_one_record(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     webhook = await create_webhook(developer)
@@ -83,7 +85,7 @@ async def test_the_same_key_twice_is_one_record(
     refused(answer, 422, "idempotency_mismatch")
 
 
-async def test_the_same_key_of_another_sender_or_address_is_another(
+async def test_idempotency_keys_are_separate_per_sender_and_webhook(
     developer: Client, world: World, anonymous: Client
 ) -> None:
     webhooks = [await create_webhook(developer) for _ in range(2)]
@@ -94,7 +96,7 @@ async def test_the_same_key_of_another_sender_or_address_is_another(
     assert len(set(ids)) == 3
 
 
-# What a body may be
+# Bodies
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ async def test_the_same_key_of_another_sender_or_address_is_another(
         (b"[" * 60 + b"]" * 60, None),
     ],
 )
-async def test_any_json_is_taken(
+async def test_any_json_is_accepted(
     developer: Client, anonymous: Client, services: Services, body: bytes, expected: Any
 ) -> None:
     webhook = await create_webhook(developer)
@@ -160,7 +162,7 @@ async def test_any_json_is_taken(
         b'{"a":' * 200 + b"1" + b"}" * 200,
     ],
 )
-async def test_what_is_no_json_is_refused_and_not_stored(
+async def test_invalid_json_is_refused_and_not_stored(
     developer: Client, anonymous: Client, services: Services, body: bytes
 ) -> None:
     webhook = await create_webhook(developer)
@@ -171,7 +173,7 @@ async def test_what_is_no_json_is_refused_and_not_stored(
 
 
 @pytest.mark.parametrize("media_type", ["", "text/plain", "application/octet-stream", "x", ";;;"])
-async def test_json_is_taken_whatever_it_is_called(
+async def test_json_is_accepted_with_any_content_type(
     developer: Client, anonymous: Client, media_type: str
 ) -> None:
     webhook = await create_webhook(developer)
@@ -192,7 +194,7 @@ async def test_json_is_taken_whatever_it_is_called(
     ],
 )
 @pytest.mark.parametrize("media_type", [FORM, f"{FORM}; charset=utf-8", FORM.upper()])
-async def test_a_form_is_taken_as_its_fields(
+async def test_a_form_is_stored_as_its_fields(
     developer: Client,
     anonymous: Client,
     services: Services,
@@ -218,10 +220,10 @@ async def test_a_form_that_cannot_be_read_is_refused(
     assert await list_bodies(services, webhook) == []
 
 
-# How large
+# Sizes
 
 
-async def test_a_payload_of_just_one_mebibyte_is_taken(
+async def test_a_payload_of_one_mebibyte_is_accepted(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     webhook = await create_webhook(developer)
@@ -235,7 +237,7 @@ async def test_a_payload_of_just_one_mebibyte_is_taken(
 
 
 @pytest.mark.parametrize("size", [MIB + 1, 4 * MIB])
-async def test_a_larger_one_is_refused(
+async def test_a_larger_payload_is_refused(
     developer: Client, anonymous: Client, services: Services, size: int
 ) -> None:
     webhook = await create_webhook(developer)
@@ -244,7 +246,7 @@ async def test_a_larger_one_is_refused(
     assert await list_bodies(services, webhook) == []
 
 
-async def test_a_larger_one_that_tells_no_length_is_refused(
+async def test_a_larger_payload_without_a_content_length_is_refused(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     webhook = await create_webhook(developer)
@@ -259,7 +261,7 @@ async def test_a_larger_one_that_tells_no_length_is_refused(
 
 
 @pytest.mark.parametrize(("size", "included"), [(32 * 1024, True), (32 * 1024 + 1, False)])
-async def test_event_and_list_hold_the_payload_up_to_32_kib(
+async def test_event_and_list_contain_the_payload_up_to_32_kib(
     developer: Client, anonymous: Client, size: int, *, included: bool
 ) -> None:
     webhook = await create_webhook(developer)
@@ -279,7 +281,7 @@ async def test_an_unknown_slug_is_404(anonymous: Client, slug: str) -> None:
     refused(answer, 404, "incoming_webhook_not_found")
 
 
-async def test_an_inactive_one_is_404_until_it_is_active_again(
+async def test_an_inactive_webhook_is_404_until_it_is_active_again(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     webhook = await create_webhook(developer, active=False)
@@ -289,7 +291,7 @@ async def test_an_inactive_one_is_404_until_it_is_active_again(
     await submit_payload(anonymous, webhook)
 
 
-async def test_a_slug_is_found_only_as_it_is_written(developer: Client, anonymous: Client) -> None:
+async def test_a_slug_matches_exactly(developer: Client, anonymous: Client) -> None:
     webhook = await create_webhook(developer)
     for slug in (
         webhook["slug"].upper(),

@@ -1,4 +1,4 @@
-"""What is particular to each scheme, and what their own documents show."""
+"""Features of single signature schemes, and the examples of their documentation."""
 
 import base64
 from datetime import datetime
@@ -41,7 +41,9 @@ async def test_the_header_of_hmac_sha256_can_be_chosen(
 # Standard Webhooks
 
 
-async def test_svix_signs_so_that_it_is_taken(developer: Client, anonymous: Client) -> None:
+async def test_a_signature_of_the_svix_library_is_accepted(
+    developer: Client, anonymous: Client
+) -> None:
     webhook = await create_signed_webhook(developer, "standard_webhooks")
     signature = svix.webhooks.Webhook(SECRET).sign("msg_1", NOW, BODY.decode())
     headers = {**standard(SECRET, BODY, NOW), "webhook-signature": signature}
@@ -52,11 +54,15 @@ async def test_one_of_several_standard_signatures_is_enough(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     webhook = await create_signed_webhook(developer, "standard_webhooks")
-    right, wrong = standard(SECRET, BODY, NOW), standard(OTHER, BODY, NOW)
-    signatures = ("v2,AAAA", wrong["webhook-signature"], right["webhook-signature"])
-    headers = {**right, "webhook-signature": " ".join(signatures[:2])}
+    valid_headers, invalid_headers = standard(SECRET, BODY, NOW), standard(OTHER, BODY, NOW)
+    signatures = (
+        "v2,AAAA",
+        invalid_headers["webhook-signature"],
+        valid_headers["webhook-signature"],
+    )
+    headers = {**valid_headers, "webhook-signature": " ".join(signatures[:2])}
     await assert_rejected(developer, anonymous, services, webhook, headers, BODY)
-    headers = {**right, "webhook-signature": " ".join(signatures)}
+    headers = {**valid_headers, "webhook-signature": " ".join(signatures)}
     assert (await send_signed_payload(anonymous, webhook, headers)).status_code == 202
 
 
@@ -81,16 +87,14 @@ async def test_a_secret_without_its_prefix_is_the_same(
 
 
 @pytest.mark.parametrize("key", [b"", b"k", b"seven77"])
-async def test_a_standard_secret_that_spells_next_to_nothing_isshut_out(
-    developer: Client, key: bytes
-) -> None:
+async def test_a_standard_secret_with_a_short_key_is_refused(developer: Client, key: bytes) -> None:
     secret = f"whsec_{base64.b64encode(key).decode()}"
     verification = {"scheme": "standard_webhooks", "secret": secret}
     answer = await developer.post(PATH, {"name": "Orders", "verification": verification})
     assert set(refused(answer, 422, "validation_error")["details"]) == {"verification.secret"}
 
 
-async def test_a_delivery_of_our_own_is_taken_and_goes_on_with_its_chain(
+async def test_a_delivery_of_parley_is_accepted_and_continues_its_event_chain(
     developer: Client, anonymous: Client, receiver: Receiver, courier: WorkerProcess
 ) -> None:
     body = {"url": f"{receiver.url}/200", "events": ["system.incoming_webhook.created"]}
@@ -118,12 +122,11 @@ async def test_one_of_several_v1_signatures_of_stripe_is_enough(
     developer: Client, anonymous: Client, services: Services, separator: str
 ) -> None:
     webhook = await create_signed_webhook(developer, "stripe")
-    right = SIGNERS["stripe"](SECRET, BODY, NOW)["Stripe-Signature"].split(",")
-    wrong = SIGNERS["stripe"](OTHER, BODY, NOW)["Stripe-Signature"].split(",")
-    valid = {"Stripe-Signature": separator.join([right[0], wrong[1], right[1], "v0=1"])}
-    invalid = {
-        "Stripe-Signature": separator.join([right[0], wrong[1], right[1].replace("v1", "v0")])
-    }
+    timestamp, signature, _ = SIGNERS["stripe"](SECRET, BODY, NOW)["Stripe-Signature"].split(",")
+    wrong_signature = SIGNERS["stripe"](OTHER, BODY, NOW)["Stripe-Signature"].split(",")[1]
+    old_version = signature.replace("v1", "v0")
+    invalid = {"Stripe-Signature": separator.join([timestamp, wrong_signature, old_version])}
+    valid = {"Stripe-Signature": separator.join([timestamp, wrong_signature, signature, "v0=1"])}
     await assert_rejected(developer, anonymous, services, webhook, invalid, BODY)
     assert (await send_signed_payload(anonymous, webhook, valid)).status_code == 202
 
@@ -147,7 +150,7 @@ async def test_slacks_challenge_is_answered_and_not_stored(
     assert await list_events(developer, RECEIVED) == []
 
 
-async def test_a_challenge_that_is_not_signed_isshut_out(
+async def test_a_challenge_that_is_not_signed_is_rejected(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     webhook = await create_signed_webhook(developer, "slack")
@@ -171,7 +174,7 @@ async def test_a_challenge_of_another_scheme_is_a_payload(
         b'["url_verification"]',
     ],
 )
-async def test_what_only_looks_like_a_challenge_is_a_payload(
+async def test_an_incomplete_challenge_is_a_payload(
     developer: Client, anonymous: Client, services: Services, body: bytes
 ) -> None:
     webhook = await create_signed_webhook(developer, "slack")
@@ -182,10 +185,10 @@ async def test_what_only_looks_like_a_challenge_is_a_payload(
     assert await list_bodies(services, webhook) == [body]
 
 
-# Keys, and what others publish
+# Secrets and published examples
 
 
-async def test_a_secret_that_does_not_open_lets_nobody_in(
+async def test_a_secret_that_cannot_be_decrypted_rejects_every_payload(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     webhook, other = (
@@ -199,7 +202,7 @@ async def test_a_secret_that_does_not_open_lets_nobody_in(
     await assert_rejected(developer, anonymous, services, webhook, signed, BODY)
 
 
-async def test_a_changed_secret_counts_at_once(developer: Client, anonymous: Client) -> None:
+async def test_a_changed_secret_applies_at_once(developer: Client, anonymous: Client) -> None:
     webhook = await create_signed_webhook(developer, "github")
     change = {"verification": {"scheme": "github", "secret": OTHER}}
     await developer.put(f"{PATH}/{webhook['id']}", change)
@@ -255,7 +258,7 @@ async def test_a_changed_secret_counts_at_once(developer: Client, anonymous: Cli
         ),
     ],
 )
-def test_what_the_schemes_own_documents_show_is_genuine(
+def test_the_examples_of_the_schemes_documentation_are_genuine(
     scheme: str, secret: str, at: int, headers: Headers, body: bytes
 ) -> None:
     with clock.frozen(datetime.fromtimestamp(at, NOW.tzinfo)):

@@ -1,4 +1,4 @@
-"""How the senders of an incoming webhook sign: set once, never shown again."""
+"""The verification of an incoming webhook; its secret is never returned."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ async def test_each_scheme_can_be_chosen(developer: Client, scheme: str) -> None
         ("verification.header", {"scheme": "hmac_sha256", "secret": SECRET, "header": "x" * 101}),
     ],
 )
-async def test_a_verification_that_cannot_be_is_named(
+async def test_an_invalid_verification_is_refused(
     developer: Client, field: str, verification: dict[str, Any]
 ) -> None:
     message = await read_field_error(
@@ -77,12 +77,12 @@ async def test_the_secret_is_shown_nowhere(developer: Client, services: Services
 async def test_a_mask_sent_back_keeps_the_secret(developer: Client, services: Services) -> None:
     webhook = await create_webhook(developer, verification=GITHUB)
     sql = "SELECT secret FROM incoming_webhooks WHERE id = $1"
-    (before,) = await fetch_rows(services, sql, webhook["id"])
+    (stored,) = await fetch_rows(services, sql, webhook["id"])
     answer = await developer.put(
         f"{PATH}/{webhook['id']}", {"verification": webhook["verification"]}
     )
     assert answer.json() == webhook
-    assert await fetch_rows(services, sql, webhook["id"]) == [before]
+    assert await fetch_rows(services, sql, webhook["id"]) == [stored]
 
 
 async def test_a_mask_keeps_no_secret_of_another_scheme(developer: Client) -> None:
@@ -93,7 +93,7 @@ async def test_a_mask_keeps_no_secret_of_another_scheme(developer: Client) -> No
     assert set(refused(answer, 422, "validation_error")["details"]) == {"verification.secret"}
 
 
-async def test_null_takes_the_verification_away(
+async def test_null_removes_the_verification(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     webhook = await create_webhook(developer, verification=GITHUB)

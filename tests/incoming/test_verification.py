@@ -1,4 +1,4 @@
-"""Whether a payload comes from who it says: each scheme, over the raw bytes."""
+"""Signature verification of every scheme, over the raw bytes."""
 
 import hmac
 from datetime import datetime
@@ -28,7 +28,7 @@ schemes = pytest.mark.parametrize("scheme", list(SIGNERS))
 
 
 @schemes
-async def test_what_is_signed_is_taken(
+async def test_a_signed_payload_is_accepted(
     developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
     webhook = await create_signed_webhook(developer, scheme)
@@ -41,7 +41,7 @@ async def test_what_is_signed_is_taken(
 @pytest.mark.parametrize(
     "body", [b"null", b" [1, 2]\r\n", b'"\\u0000"', b'"' + b"x" * 200_000 + b'"']
 )
-async def test_any_signed_json_is_taken(
+async def test_any_signed_json_is_accepted(
     developer: Client, anonymous: Client, scheme: str, body: bytes
 ) -> None:
     webhook = await create_signed_webhook(developer, scheme)
@@ -51,7 +51,7 @@ async def test_any_signed_json_is_taken(
 
 @schemes
 @pytest.mark.parametrize("body", [COMPACT_BODY, BODY + b"\n", BODY + b" ", b" " + BODY, b"{}"])
-async def test_other_bytes_are_refused_though_they_be_equal_as_json(
+async def test_other_bytes_of_the_same_json_are_rejected(
     developer: Client, anonymous: Client, services: Services, scheme: str, body: bytes
 ) -> None:
     webhook = await create_signed_webhook(developer, scheme)
@@ -60,7 +60,7 @@ async def test_other_bytes_are_refused_though_they_be_equal_as_json(
 
 
 @schemes
-async def test_a_wrong_secret_isshut_out(
+async def test_a_wrong_secret_is_rejected(
     developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
     webhook = await create_signed_webhook(developer, scheme)
@@ -69,7 +69,7 @@ async def test_a_wrong_secret_isshut_out(
 
 
 @schemes
-async def test_each_missing_or_empty_header_isshut_out(
+async def test_each_missing_or_empty_header_is_rejected(
     developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
     webhook = await create_signed_webhook(developer, scheme)
@@ -81,7 +81,7 @@ async def test_each_missing_or_empty_header_isshut_out(
 
 
 @schemes
-async def test_a_signature_of_another_scheme_isshut_out(
+async def test_a_signature_of_another_scheme_is_rejected(
     developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
     webhook = await create_signed_webhook(developer, scheme)
@@ -94,7 +94,7 @@ async def test_a_signature_of_another_scheme_isshut_out(
 @pytest.mark.parametrize(
     "at", [EARLY - SECOND, LATE + SECOND, datetime(2001, 1, 1, tzinfo=NOW.tzinfo)]
 )
-async def test_a_timestamp_of_another_time_isshut_out(
+async def test_a_timestamp_out_of_tolerance_is_rejected(
     developer: Client, anonymous: Client, services: Services, scheme: str, at: datetime
 ) -> None:
     webhook = await create_signed_webhook(developer, scheme)
@@ -139,7 +139,7 @@ INVALID_VALUES = [
 
 @schemes
 @pytest.mark.parametrize("value", INVALID_VALUES)
-async def test_garbage_is_refused_and_breaks_nothing(
+async def test_an_invalid_header_value_is_rejected(
     developer: Client, anonymous: Client, services: Services, scheme: str, value: bytes
 ) -> None:
     webhook = await create_signed_webhook(developer, scheme)
@@ -152,7 +152,7 @@ async def test_garbage_is_refused_and_breaks_nothing(
 HEADER_NAMES = sorted(
     {name.lower() for sign in SIGNERS.values() for name in sign(SECRET, b"", NOW)}
 )
-# Whatever can stand in a header: each byte is a character of Latin-1.
+# Header values are Latin-1: every byte is a character.
 HEADER_VALUES = st.binary(max_size=80).map(lambda raw: raw.decode("latin-1"))
 
 
@@ -162,7 +162,7 @@ HEADER_VALUES = st.binary(max_size=80).map(lambda raw: raw.decode("latin-1"))
     body=st.binary(max_size=50),
     scheme=st.sampled_from(sorted(SIGNERS)),
 )
-def test_nothing_that_is_made_up_is_genuine(headers: Headers, body: bytes, scheme: str) -> None:
+def test_random_headers_are_never_genuine(headers: Headers, body: bytes, scheme: str) -> None:
     assert verification.is_genuine(scheme, SECRET, None, RawRequest(headers, body)) is False
 
 

@@ -1,4 +1,4 @@
-"""Who may use a credential: rules, and the one way to its secrets besides revealing them."""
+"""Access rules, and the use of a credential by an integration."""
 
 import asyncio
 from typing import Any
@@ -99,7 +99,7 @@ async def test_a_wrong_rule_is_named(admin: Client, body: dict[str, Any], field:
     assert await list_rules(admin, credential["id"]) == []
 
 
-async def test_an_agent_is_no_tool(admin: Client) -> None:
+async def test_an_agent_id_is_not_accepted_as_a_tool(admin: Client) -> None:
     credential = await create_credential(admin)
     body = {"integration_type": "tool", "integration_id": await create_agent(admin)}
     answer = await admin.post(f"{PATH}/{credential['id']}/access", body)
@@ -122,11 +122,11 @@ async def test_a_rule_is_revoked(admin: Client) -> None:
     answer = await admin.delete(f"{PATH}/{credential['id']}/access/{rule['id']}")
     assert (answer.status_code, answer.content) == (204, b"")
     assert await list_rules(admin, credential["id"]) == []
-    again = await admin.delete(f"{PATH}/{credential['id']}/access/{rule['id']}")
-    refused(again, 404, "access_rule_not_found")
+    second_answer = await admin.delete(f"{PATH}/{credential['id']}/access/{rule['id']}")
+    refused(second_answer, 404, "access_rule_not_found")
 
 
-async def test_a_rule_is_revoked_only_where_it_is(admin: Client) -> None:
+async def test_a_rule_is_revoked_only_at_its_own_credential(admin: Client) -> None:
     credential, other = await create_credential(admin), await create_credential(admin)
     rule = await grant_access(admin, credential["id"])
     answer = await admin.delete(f"{PATH}/{other['id']}/access/{rule['id']}")
@@ -134,7 +134,7 @@ async def test_a_rule_is_revoked_only_where_it_is(admin: Client) -> None:
     assert await list_rules(admin, credential["id"]) == [rule]
 
 
-async def test_a_rule_goes_with_its_tool(admin: Client, services: Services) -> None:
+async def test_a_rule_is_deleted_with_its_tool(admin: Client, services: Services) -> None:
     credential = await create_credential(admin)
     tool = await create_tool(admin)
     await grant_access(admin, credential["id"], CredentialUser("tool", tool))
@@ -145,7 +145,7 @@ async def test_a_rule_goes_with_its_tool(admin: Client, services: Services) -> N
         await unseal_credential(services, admin, credential["id"], CredentialUser("tool", tool))
 
 
-async def test_a_rule_goes_with_its_agent(admin: Client) -> None:
+async def test_a_rule_is_deleted_with_its_agent(admin: Client) -> None:
     credential = await create_credential(admin)
     agent = await create_agent(admin)
     await grant_access(admin, credential["id"], CredentialUser("agent", agent))
@@ -170,7 +170,7 @@ async def test_a_rule_opens_the_secrets(admin: Client, services: Services) -> No
     assert decrypted.metadata == {"header": "X-Key"}
 
 
-async def test_every_use_is_written_down(admin: Client, services: Services) -> None:
+async def test_every_use_is_in_the_audit_log(admin: Client, services: Services) -> None:
     credential = await create_credential(admin)
     await grant_access(admin, credential["id"])
     for _ in range(2):
@@ -183,7 +183,9 @@ async def test_every_use_is_written_down(admin: Client, services: Services) -> N
     assert rows[0]["ip_address"] is None
 
 
-async def test_a_use_is_remembered_and_is_no_change(admin: Client, services: Services) -> None:
+async def test_a_use_sets_last_used_at_and_not_updated_at(
+    admin: Client, services: Services
+) -> None:
     credential = await create_credential(admin)
     await grant_access(admin, credential["id"])
     await unseal_credential(services, admin, credential["id"])
@@ -202,7 +204,7 @@ async def test_a_use_is_remembered_and_is_no_change(admin: Client, services: Ser
         CredentialUser("workflow", "wfl_1 "),
     ],
 )
-async def test_without_a_rule_for_exactly_this_nothing_opens(
+async def test_an_integration_without_its_own_rule_is_denied(
     admin: Client, services: Services, user: CredentialUser
 ) -> None:
     credential = await create_credential(admin)
@@ -252,7 +254,7 @@ async def test_a_deleted_credential_opens_nothing(admin: Client, services: Servi
         await unseal_credential(services, admin, credential["id"])
 
 
-async def test_secrets_under_a_lost_key_are_refused_in_words(
+async def test_secrets_under_a_lost_key_are_refused_with_a_message(
     admin: Client, services: Services
 ) -> None:
     credential = await create_credential(admin)
@@ -270,10 +272,10 @@ async def test_secrets_under_a_lost_key_are_refused_in_words(
         await unseal_credential(services, admin, credential["id"])
 
 
-async def test_uses_and_changes_at_the_same_moment_are_not_in_each_other_s_way(
+async def test_concurrent_uses_and_updates_do_not_deadlock(
     admin: Client, services: Services
 ) -> None:
-    """They lock the credential and the end of the trail in the same order."""
+    """Both lock the credential before the audit chain."""
     credential = await create_credential(admin)
     await grant_access(admin, credential["id"])
     path = f"{PATH}/{credential['id']}"

@@ -1,4 +1,4 @@
-"""The audit trail as people read it: every deed, by whom, the latest first."""
+"""GET /v1/credentials/audit: one row for every action, with its actor, the latest first."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -89,7 +89,7 @@ Operation = Callable[[Client, str, str], Awaitable[None]]
         (_delete, "deleted", None),
     ],
 )
-async def test_a_deed_is_written_down_once_with_who_did_it(
+async def test_an_action_is_one_audit_row_with_its_actor(
     admin: Client, operation: Operation, action: str, integration: str | None
 ) -> None:
     credential = await create_credential(admin)
@@ -109,7 +109,7 @@ async def test_a_deed_is_written_down_once_with_who_did_it(
     }
 
 
-async def test_a_change_of_fields_and_secrets_is_two_deeds(admin: Client) -> None:
+async def test_an_update_of_fields_and_secrets_is_two_audit_rows(admin: Client) -> None:
     credential = await create_credential(admin)
     await admin.put(f"{PATH}/{credential['id']}", {"name": "New", "secrets": {"token": "new"}})
     assert sorted(await list_actions(admin, credential["id"])) == [
@@ -120,7 +120,7 @@ async def test_a_change_of_fields_and_secrets_is_two_deeds(admin: Client) -> Non
 
 
 @pytest.mark.parametrize(("status", "success"), [(200, True), (401, False)])
-async def test_a_test_is_written_down_with_how_it_went(
+async def test_a_test_is_in_the_audit_log_with_its_result(
     admin: Client, status: int, *, success: bool
 ) -> None:
     async def respond(_request: web.Request) -> web.Response:
@@ -134,7 +134,7 @@ async def test_a_test_is_written_down_with_how_it_went(
     assert (latest["actor_id"], latest["ip_address"]) == (admin.user_id, admin.address)
 
 
-async def test_what_was_refused_for_being_wrong_is_no_deed(admin: Client) -> None:
+async def test_an_invalid_request_is_not_in_the_audit_log(admin: Client) -> None:
     credential = await create_credential(admin)
     path = f"{PATH}/{credential['id']}"
     await admin.put(path, {"name": ""})
@@ -144,7 +144,7 @@ async def test_what_was_refused_for_being_wrong_is_no_deed(admin: Client) -> Non
     assert await list_actions(admin) == ["created"]
 
 
-async def test_the_trail_of_one_is_apart_from_the_others(admin: Client, services: Services) -> None:
+async def test_each_credential_has_its_own_audit_rows(admin: Client, services: Services) -> None:
     first, second = await create_credential(admin), await create_credential(admin)
     await grant_access(admin, first["id"])
     await unseal_credential(services, admin, first["id"])
@@ -162,7 +162,7 @@ async def test_the_trail_of_one_is_apart_from_the_others(admin: Client, services
     ]
 
 
-async def test_the_trail_comes_in_pages(admin: Client) -> None:
+async def test_the_audit_log_comes_in_pages(admin: Client) -> None:
     credential = await create_credential(admin)
     for number in range(6):
         await admin.put(f"{PATH}/{credential['id']}", {"name": str(number)})
@@ -190,7 +190,7 @@ async def test_a_bad_page_is_named(admin: Client, query: dict[str, int]) -> None
         assert set(read_invalid_fields(await admin.get(path, params=query))) == set(query)
 
 
-async def test_each_tenant_has_a_trail_of_its_own(world: World) -> None:
+async def test_each_tenant_has_an_audit_log_of_its_own(world: World) -> None:
     first_admin, second_admin = await world.user("tenant_admin"), await world.user("tenant_admin")
     first, second = await create_credential(first_admin), await create_credential(second_admin)
     assert [row["credential_id"] for row in await list_audit(first_admin)] == [first["id"]]

@@ -1,4 +1,4 @@
-"""No test of a credential leads into the network that Parley stands in."""
+"""Connection tests do not connect to private addresses."""
 
 import socket
 from typing import Any
@@ -48,7 +48,7 @@ LOOPBACK = ["127.0.0.1", "localhost", "0x7f.1", "2130706433", "017700000001", "1
 
 @pytest.fixture
 def connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Every address that something tried to connect to, other than our own stores' files."""
+    """Records the addresses of all connections except those to Unix sockets."""
     addresses: list[Any] = []
     connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
 
@@ -70,7 +70,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 async def _create_credential_for_host(
     admin: Client, services: Services, type_: str, host: str
 ) -> str:
-    """A credential of this type whose test would go to that host."""
+    """Returns the id of a credential whose test connects to the host."""
     credential = await create_credential(admin, type_)
     credential_id = str(credential["id"])
     url_host = f"[{host}]" if ":" in host and not host.startswith("[") else host
@@ -93,7 +93,7 @@ async def _create_credential_for_host(
 
 
 @pytest.mark.parametrize("type_", TYPES)
-async def test_an_inner_address_is_refused_before_anybody_is_dialled(
+async def test_a_private_address_is_refused_before_a_connection_is_opened(
     admin: Client, services: Services, connections: list[Any], type_: str
 ) -> None:
     for host in BLOCKED:
@@ -138,7 +138,7 @@ async def test_loopback_is_refused_in_every_spelling_unless_the_operator_allows_
     "addresses", [["10.0.0.1"], ["93.184.216.34", "169.254.169.254"], ["::1"], ["fe80::1%lo"]]
 )
 @pytest.mark.parametrize("type_", TYPES)
-async def test_a_name_that_leads_to_an_inner_address_is_refused(
+async def test_a_name_that_resolves_to_a_private_address_is_refused(
     admin: Client, services: Services, connections: list[Any], type_: str, addresses: list[str]
 ) -> None:
     async def resolve(_host: str, _port: int) -> list[str]:
@@ -155,7 +155,7 @@ async def test_a_name_that_leads_to_an_inner_address_is_refused(
 
 @pytest.mark.parametrize("type_", ["database", "ssh", "smtp"])
 @pytest.mark.parametrize("host", ["/tmp/socket", "a/../b", "x" * 255, "a b", "\t", "ü..de"])
-async def test_what_is_no_host_is_refused(
+async def test_an_invalid_host_is_refused(
     admin: Client, services: Services, connections: list[Any], type_: str, host: str
 ) -> None:
     credential_id = await _create_credential_for_host(admin, services, type_, host)

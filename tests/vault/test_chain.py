@@ -28,14 +28,14 @@ PROJECT_FOLDER = Path(__file__).parent.parent.parent
 NEW_KEY = Keyring.generate("new")
 
 
-# It holds
+# Intact chains
 
 
-async def test_an_empty_vault_holds(chain_services: Services) -> None:
+async def test_an_empty_vault_is_intact(chain_services: Services) -> None:
     assert await verify_chains(chain_services) == (0, [])
 
 
-async def test_every_deed_is_a_link(chain_services: Services, chain_writer: Client) -> None:
+async def test_every_action_appends_a_row(chain_services: Services, chain_writer: Client) -> None:
     credential = await create_credential(chain_writer)
     await chain_writer.put(f"{PATH}/{credential['id']}", {"name": "New"})
     await reveal_secrets(chain_writer, credential["id"])
@@ -46,7 +46,7 @@ async def test_every_deed_is_a_link(chain_services: Services, chain_writer: Clie
 async def test_fifty_writers_at_once_make_one_chain(
     chain_services: Services, chain_writer: Client
 ) -> None:
-    """Among them the very first, which begins it."""
+    """One of them starts the chain."""
     await asyncio.gather(
         *(append_rows(chain_services, chain_writer.tenant_id, 2) for _ in range(50))
     )
@@ -73,7 +73,7 @@ async def test_each_tenant_has_a_chain_of_its_own(
     assert await verify_chains(chain_services) == (15, [])
 
 
-async def test_a_deed_that_is_rolled_back_leaves_no_gap(
+async def test_a_row_that_is_rolled_back_leaves_no_gap(
     chain_services: Services, chain_writer: Client
 ) -> None:
     await append_rows(chain_services, chain_writer.tenant_id, 1)
@@ -86,7 +86,7 @@ async def test_a_deed_that_is_rolled_back_leaves_no_gap(
     assert await verify_chains(chain_services) == (2, [])
 
 
-async def test_a_chain_longer_than_one_look_holds(
+async def test_a_chain_longer_than_one_batch_is_intact(
     chain_services: Services, chain_writer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "_BATCH_ROWS", 3)
@@ -95,7 +95,7 @@ async def test_a_chain_longer_than_one_look_holds(
         assert (await verify_chains(chain_services))[1] == []
 
 
-async def test_rows_written_while_it_is_checked_are_no_break(
+async def test_rows_written_during_a_verification_are_no_break(
     chain_services: Services, chain_writer: Client
 ) -> None:
     writers = asyncio.gather(
@@ -121,25 +121,27 @@ def _run_parley(settings: Settings, *command: str) -> subprocess.CompletedProces
     )
 
 
-async def test_the_command_counts_what_holds_and_names_what_does_not(
+async def test_the_command_counts_intact_rows_and_names_broken_ones(
     chain_services: Services, chain_world: World
 ) -> None:
-    here, there = await chain_world.tenant(), await chain_world.tenant()
-    for tenant in (here, there):
+    first_tenant, second_tenant = await chain_world.tenant(), await chain_world.tenant()
+    for tenant in (first_tenant, second_tenant):
         await asyncio.gather(*(append_rows(chain_services, tenant, 1) for _ in range(25)))
     intact = await asyncio.to_thread(_run_parley, chain_services.settings, "vault", "verify")
     assert (intact.returncode, intact.stdout) == (0, "50 audit rows hold\n"), intact.stderr
-    row = await find_row_id(chain_services, here, 7)
+    row = await find_row_id(chain_services, first_tenant, 7)
     await run_sql(chain_services, "UPDATE credential_audit SET success = false WHERE id = $1", row)
     await run_sql(
-        chain_services, "DELETE FROM credential_audit WHERE tenant_id = $1 AND seq > 20", there
+        chain_services,
+        "DELETE FROM credential_audit WHERE tenant_id = $1 AND seq > 20",
+        second_tenant,
     )
     broken = await asyncio.to_thread(_run_parley, chain_services.settings, "vault", "verify")
     assert broken.returncode == 1, broken.stderr
     assert sorted(broken.stdout.splitlines()) == sorted(
         [
-            f"BAD  {here}  row 7 ({row}): the row was edited",
-            f"BAD  {there}  row 21: the row is missing",
+            f"BAD  {first_tenant}  row 7 ({row}): the row was edited",
+            f"BAD  {second_tenant}  row 21: the row is missing",
             "26 audit rows hold",
         ]
     )
@@ -172,7 +174,7 @@ async def test_chain_and_secrets_outlive_the_root_key(
         await new_services.close()
 
 
-async def test_the_trail_of_a_deleted_credential_still_vouches(
+async def test_the_rows_of_a_deleted_credential_stay_intact(
     chain_services: Services, chain_writer: Client
 ) -> None:
     credential = await create_credential(chain_writer)

@@ -28,7 +28,7 @@ from tests.world import Client, World
         "mac = 'x'",
     ],
 )
-async def test_the_first_edited_row_is_named(
+async def test_the_first_edited_row_is_reported(
     chain_services: Services, chain_writer: Client, change: str
 ) -> None:
     tenant = chain_writer.tenant_id
@@ -49,7 +49,7 @@ async def test_the_first_edited_row_is_named(
 
 
 @pytest.mark.parametrize("seq", [1, 3])
-async def test_a_deleted_row_is_named(
+async def test_a_deleted_row_is_reported(
     chain_services: Services, chain_writer: Client, seq: int
 ) -> None:
     await append_rows(chain_services, chain_writer.tenant_id, 5)
@@ -58,7 +58,7 @@ async def test_a_deleted_row_is_named(
     assert await verify_chains(chain_services) == (seq - 1, [expected])
 
 
-async def test_a_deleted_row_whose_place_was_filled_is_named(
+async def test_a_deleted_row_replaced_by_the_next_is_reported(
     chain_services: Services, chain_writer: Client
 ) -> None:
     await append_rows(chain_services, chain_writer.tenant_id, 5)
@@ -67,16 +67,14 @@ async def test_a_deleted_row_whose_place_was_filled_is_named(
     assert (await find_break(chain_services)).seq == 3
 
 
-async def test_rows_cut_off_the_end_are_named(
-    chain_services: Services, chain_writer: Client
-) -> None:
+async def test_truncated_rows_are_reported(chain_services: Services, chain_writer: Client) -> None:
     await append_rows(chain_services, chain_writer.tenant_id, 5)
     await run_sql(chain_services, "DELETE FROM credential_audit WHERE seq > 3")
     expected = ChainBreak(chain_writer.tenant_id, 4, None, "the row is missing")
     assert await verify_chains(chain_services) == (3, [expected])
 
 
-async def test_an_end_that_was_set_back_is_named(
+async def test_a_head_that_was_set_back_is_reported(
     chain_services: Services, chain_writer: Client
 ) -> None:
     await append_rows(chain_services, chain_writer.tenant_id, 5)
@@ -90,13 +88,15 @@ async def test_an_end_that_was_set_back_is_named(
     assert await verify_chains(chain_services) == (3, [expected])
 
 
-async def test_every_row_deleted_is_named(chain_services: Services, chain_writer: Client) -> None:
+async def test_a_chain_without_rows_is_reported(
+    chain_services: Services, chain_writer: Client
+) -> None:
     await append_rows(chain_services, chain_writer.tenant_id, 5)
     await run_sql(chain_services, "DELETE FROM credential_audit")
     assert (await find_break(chain_services)).seq == 1
 
 
-async def test_a_swapped_pair_is_named(chain_services: Services, chain_writer: Client) -> None:
+async def test_a_swapped_pair_is_reported(chain_services: Services, chain_writer: Client) -> None:
     await append_rows(chain_services, chain_writer.tenant_id, 5)
     await run_sql(chain_services, "UPDATE credential_audit SET seq = 99 WHERE seq = 2")
     await run_sql(chain_services, "UPDATE credential_audit SET seq = 2 WHERE seq = 4")
@@ -105,45 +105,51 @@ async def test_a_swapped_pair_is_named(chain_services: Services, chain_writer: C
     assert (chain_break.seq, chain_break.problem) == (2, "the row was edited")
 
 
-async def test_a_row_moved_to_another_tenant_is_named_in_both(
+async def test_a_row_moved_to_another_tenant_is_reported_for_both(
     chain_services: Services, chain_world: World
 ) -> None:
-    here, there = await chain_world.tenant(), await chain_world.tenant()
-    await append_rows(chain_services, here, 5)
-    await append_rows(chain_services, there, 2)
-    moved_id = await find_row_id(chain_services, here, 5)
+    first_tenant, second_tenant = await chain_world.tenant(), await chain_world.tenant()
+    await append_rows(chain_services, first_tenant, 5)
+    await append_rows(chain_services, second_tenant, 2)
+    moved_id = await find_row_id(chain_services, first_tenant, 5)
     await run_sql(
-        chain_services, "UPDATE credential_audit SET tenant_id = $1 WHERE id = $2", there, moved_id
+        chain_services,
+        "UPDATE credential_audit SET tenant_id = $1 WHERE id = $2",
+        second_tenant,
+        moved_id,
     )
     breaks = sorted(
         (await verify_chains(chain_services))[1],
-        key=lambda chain_break: chain_break.tenant_id != here,
+        key=lambda chain_break: chain_break.tenant_id != first_tenant,
     )
-    assert breaks[0] == ChainBreak(here, 5, None, "the row is missing")
-    assert (breaks[1].tenant_id, breaks[1].row_id) == (there, moved_id)
+    assert breaks[0] == ChainBreak(first_tenant, 5, None, "the row is missing")
+    assert (breaks[1].tenant_id, breaks[1].row_id) == (second_tenant, moved_id)
 
 
-async def test_a_row_moved_to_the_very_next_seal_context_another_tenant_is_named(
+async def test_a_row_moved_to_the_next_position_of_another_tenant_is_reported(
     chain_services: Services, chain_world: World
 ) -> None:
-    here, there = await chain_world.tenant(), await chain_world.tenant()
-    await append_rows(chain_services, here, 5)
-    await append_rows(chain_services, there, 2)
-    moved_id = await find_row_id(chain_services, here, 3)
+    first_tenant, second_tenant = await chain_world.tenant(), await chain_world.tenant()
+    await append_rows(chain_services, first_tenant, 5)
+    await append_rows(chain_services, second_tenant, 2)
+    moved_id = await find_row_id(chain_services, first_tenant, 3)
     await run_sql(
-        chain_services, "UPDATE credential_audit SET tenant_id = $1 WHERE id = $2", there, moved_id
+        chain_services,
+        "UPDATE credential_audit SET tenant_id = $1 WHERE id = $2",
+        second_tenant,
+        moved_id,
     )
     assert {
         (chain_break.tenant_id, chain_break.seq)
         for chain_break in (await verify_chains(chain_services))[1]
     } == {
-        (here, 3),
-        (there, 3),
+        (first_tenant, 3),
+        (second_tenant, 3),
     }
 
 
 @pytest.mark.parametrize("seq", [0, -1, 6, 1000])
-async def test_a_row_that_somebody_added_is_named(
+async def test_an_added_row_is_reported(
     chain_services: Services, chain_writer: Client, seq: int
 ) -> None:
     await append_rows(chain_services, chain_writer.tenant_id, 5)
@@ -159,7 +165,7 @@ async def test_a_row_that_somebody_added_is_named(
     assert chain_break.row_id == "aud_added"
 
 
-async def test_rows_added_after_a_missing_one_do_not_hold_up_the_check(
+async def test_rows_added_after_a_missing_one_do_not_block_the_verification(
     chain_services: Services, chain_writer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "_BATCH_ROWS", 3)
@@ -176,7 +182,7 @@ async def test_rows_added_after_a_missing_one_do_not_hold_up_the_check(
 
 
 @pytest.mark.parametrize("remaining_table", ["credentials", "credential_audit"])
-async def test_a_missing_chain_is_named(
+async def test_a_missing_chain_is_reported(
     chain_services: Services, chain_writer: Client, remaining_table: str
 ) -> None:
     await create_credential(chain_writer)
@@ -190,10 +196,10 @@ async def test_a_missing_chain_is_named(
     )
 
 
-async def test_a_trail_that_was_begun_anew_is_named(
+async def test_a_restarted_chain_is_reported(
     chain_services: Services, chain_writer: Client
 ) -> None:
-    """Whoever wipes rows and chain together is found out by the credentials that are left."""
+    """Deleting rows and chain together leaves credentials without a creation row."""
     credential = await create_credential(chain_writer)
     await run_sql(chain_services, "DELETE FROM credential_audit")
     await run_sql(chain_services, "DELETE FROM credential_audit_chains")
@@ -204,16 +210,18 @@ async def test_a_trail_that_was_begun_anew_is_named(
     assert await find_break(chain_services) == expected
 
 
-async def test_a_chain_of_somebody_else_s_making_is_named(
+async def test_a_chain_copied_to_another_tenant_is_reported(
     chain_services: Services, chain_world: World
 ) -> None:
-    """Rows and end may be copied; the key opens only where it belongs."""
-    here, there = await chain_world.tenant(), await chain_world.tenant()
-    await append_rows(chain_services, here, 2)
-    await run_sql(chain_services, "UPDATE credential_audit SET tenant_id = $1", there)
-    await run_sql(chain_services, "UPDATE credential_audit_chains SET tenant_id = $1", there)
+    """Rows and head can be copied, but the key can be decrypted only for its own tenant."""
+    first_tenant, second_tenant = await chain_world.tenant(), await chain_world.tenant()
+    await append_rows(chain_services, first_tenant, 2)
+    await run_sql(chain_services, "UPDATE credential_audit SET tenant_id = $1", second_tenant)
+    await run_sql(
+        chain_services, "UPDATE credential_audit_chains SET tenant_id = $1", second_tenant
+    )
     chain_break = await find_break(chain_services)
-    assert (chain_break.tenant_id, chain_break.seq) == (there, 0)
+    assert (chain_break.tenant_id, chain_break.seq) == (second_tenant, 0)
     assert "cannot be decrypted" in chain_break.problem
 
 

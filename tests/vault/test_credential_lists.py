@@ -44,7 +44,7 @@ async def test_pages_neither_overlap_nor_leave_anything_out(admin: Client) -> No
     assert answer.json()["pagination"] == {"page": 2, "per_page": 2, "total": 5, "total_pages": 3}
 
 
-async def test_only_one_type_is_listed_when_asked_for(admin: Client) -> None:
+async def test_the_type_parameter_filters_the_list(admin: Client) -> None:
     for type_ in ("api_key", "custom", "api_key"):
         await create_credential(admin, type_, name=type_)
     assert await _list_names(admin, type="api_key") == ["api_key", "api_key"]
@@ -62,7 +62,7 @@ async def test_only_one_type_is_listed_when_asked_for(admin: Client) -> None:
         ("\\", []),
     ],
 )
-async def test_search_looks_in_names_for_the_text_as_it_is(
+async def test_search_looks_for_the_literal_text_in_names(
     admin: Client, search: str, expected: list[str]
 ) -> None:
     await create_credential(admin, name="Tickets 100%", description="planted")
@@ -87,7 +87,7 @@ async def test_search_looks_in_names_for_the_text_as_it_is(
         ("-last_tested_at", ["a", "c", "b"]),
     ],
 )
-async def test_a_list_is_sorted_by_what_is_asked(
+async def test_a_list_is_sorted_by_the_sort_parameter(
     admin: Client, services: Services, sort: str, expected: list[str]
 ) -> None:
     credentials = {

@@ -60,7 +60,7 @@ async def test_each_type_is_created_and_shows_only_the_names_of_its_secrets(
     assert credential["secret_keys"] == sorted(VALID_SECRETS[type_])
 
 
-async def test_names_may_be_as_long_as_promised_and_need_not_be_unique(admin: Client) -> None:
+async def test_names_may_be_as_long_as_the_limit_and_need_not_be_unique(admin: Client) -> None:
     for _ in range(2):
         assert (await create_credential(admin, name="ü" * 100))["name"] == "ü" * 100
 
@@ -116,10 +116,10 @@ async def test_fields_that_cannot_be_set_have_no_effect(admin: Client, world: Wo
 async def test_the_same_idempotency_key_adds_one_credential(admin: Client) -> None:
     headers = {"idempotency-key": new_id("idem")}
     first = await admin.post(PATH, build_body(), headers=headers)
-    again = await admin.post(PATH, build_body(), headers=headers)
+    second = await admin.post(PATH, build_body(), headers=headers)
     other = await admin.post(PATH, build_body(name="Other"), headers=headers)
-    assert (first.status_code, again.status_code) == (201, 201)
-    assert again.json() == first.json()
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert second.json() == first.json()
     refused(other, 422, "idempotency_mismatch")
     assert len(await list_credentials(admin)) == 1
 
@@ -145,13 +145,13 @@ async def test_every_field_is_changed_at_once(admin: Client) -> None:
     assert await reveal_secrets(admin, credential["id"]) == {"token": "other"}
 
 
-async def test_the_type_stays(admin: Client) -> None:
+async def test_the_type_cannot_be_changed(admin: Client) -> None:
     credential = await create_credential(admin)
     updated = (await admin.put(f"{PATH}/{credential['id']}", {"type": "api_key"})).json()
     assert updated == credential
 
 
-async def test_a_change_that_is_none_changes_nothing(admin: Client) -> None:
+async def test_an_update_without_changes_changes_nothing(admin: Client) -> None:
     credential = await create_credential(admin)
     for body in ({}, {"name": credential["name"]}):
         assert (await admin.put(f"{PATH}/{credential['id']}", body)).json() == credential
@@ -170,7 +170,7 @@ async def test_a_change_that_is_none_changes_nothing(admin: Client) -> None:
         ({"secrets": {"token": "x", "more": "y"}}, "secrets.more"),
     ],
 )
-async def test_a_wrong_change_is_named_and_nothing_is_changed(
+async def test_an_invalid_update_is_refused_and_changes_nothing(
     admin: Client, body: dict[str, Any], field: str
 ) -> None:
     credential = await create_credential(admin)
@@ -190,9 +190,7 @@ async def test_new_secrets_replace_the_whole_set(admin: Client) -> None:
     assert (await reveal_secrets(admin, credential["id"])) == {"host": "new.example"}
 
 
-async def test_new_secrets_are_good_until_something_bad_is_known_of_them(
-    admin: Client, services: Services
-) -> None:
+async def test_new_secrets_make_a_credential_valid_again(admin: Client, services: Services) -> None:
     credential = await create_credential(admin)
     await run_sql(
         services, "UPDATE credentials SET is_valid = false WHERE id = $1", credential["id"]
@@ -203,7 +201,9 @@ async def test_new_secrets_are_good_until_something_bad_is_known_of_them(
 
 
 @pytest.mark.parametrize("body", [{}, {"secrets": None}, {"secrets": "x"}, {"token": "x"}])
-async def test_new_secrets_must_be_there(admin: Client, body: dict[str, Any]) -> None:
+async def test_replacing_secrets_needs_secrets_in_the_body(
+    admin: Client, body: dict[str, Any]
+) -> None:
     credential = await create_credential(admin)
     assert set(
         read_invalid_fields(await admin.put(f"{PATH}/{credential['id']}/secrets", body))
@@ -213,7 +213,7 @@ async def test_new_secrets_must_be_there(admin: Client, body: dict[str, Any]) ->
 # Delete
 
 
-async def test_a_deleted_credential_is_gone_and_its_trail_stays(admin: Client) -> None:
+async def test_a_deleted_credential_is_not_found_and_its_audit_rows_stay(admin: Client) -> None:
     credential = await create_credential(admin)
     answer = await admin.delete(f"{PATH}/{credential['id']}")
     assert (answer.status_code, answer.content) == (204, b"")

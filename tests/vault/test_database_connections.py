@@ -21,7 +21,7 @@ async def test_the_right_password_logs_in_to_a_database(
     assert result["message"].startswith("Logged in: PostgreSQL 1")
 
 
-async def test_a_database_may_be_named_instead_of_numbered(
+async def test_a_database_host_may_be_a_name(
     admin: Client, database_server: DatabaseServer
 ) -> None:
     result = await check_connection(admin, "database", database_server.secrets(host="localhost"))
@@ -39,7 +39,7 @@ async def test_a_database_may_be_named_instead_of_numbered(
         ({"ssl_mode": "verify-full"}, "TlsRefused"),
     ],
 )
-async def test_a_wrong_login_of_a_database_is_no_success(
+async def test_a_wrong_database_login_fails_the_test(
     admin: Client, database_server: DatabaseServer, changes: dict[str, Any], message: str
 ) -> None:
     result = await check_connection(admin, "database", database_server.secrets(**changes))
@@ -48,7 +48,7 @@ async def test_a_wrong_login_of_a_database_is_no_success(
 
 
 @pytest.mark.parametrize("ssl_mode", ["disable", "allow", "prefer"])
-async def test_a_database_without_tls_serves_who_does_not_insist(
+async def test_a_database_without_tls_is_accepted_unless_ssl_mode_requires_tls(
     admin: Client, database_server: DatabaseServer, ssl_mode: str
 ) -> None:
     result = await check_connection(admin, "database", database_server.secrets(ssl_mode=ssl_mode))
@@ -66,7 +66,7 @@ async def test_a_database_without_tls_serves_who_does_not_insist(
         ("verify-full", True, True),
     ],
 )
-async def test_a_database_s_certificate_is_checked_as_asked(
+async def test_a_database_certificate_is_verified_by_ssl_mode(
     admin: Client,
     database_server: DatabaseServer,
     tmp_path: Path,
@@ -76,7 +76,7 @@ async def test_a_database_s_certificate_is_checked_as_asked(
     is_trusted: bool,
     success: bool,
 ) -> None:
-    """By its name, although the connection goes to an address."""
+    """The certificate is verified for the host name, although the connection uses an address."""
     pem = write_certificate(tmp_path, "localhost")
     if is_trusted:
         monkeypatch.setenv("SSL_CERT_FILE", str(pem))
@@ -86,7 +86,7 @@ async def test_a_database_s_certificate_is_checked_as_asked(
     assert result["success"] is success, result
 
 
-async def test_a_database_with_another_s_certificate_is_no_success(
+async def test_a_database_certificate_for_another_name_fails_the_test(
     admin: Client, database_server: DatabaseServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pem = write_certificate(tmp_path, "db.example.com")
@@ -97,7 +97,7 @@ async def test_a_database_with_another_s_certificate_is_no_success(
 
 
 @pytest.mark.parametrize("engine", ["postgresql", "mysql"])
-async def test_nobody_at_the_port_of_a_database_is_no_success(admin: Client, engine: str) -> None:
+async def test_an_unreachable_database_fails_the_test(admin: Client, engine: str) -> None:
     secrets = {
         "host": "127.0.0.1",
         "port": free_port(),

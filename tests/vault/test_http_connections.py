@@ -1,4 +1,4 @@
-"""Testing credentials that are shown to an HTTP server: a request, and what its answer means."""
+"""Connection tests of credentials that are sent in HTTP headers."""
 
 import asyncio
 import base64
@@ -37,7 +37,7 @@ EXPECTED_HEADERS: dict[str, dict[str, str]] = {
 
 
 class HeaderServer:
-    """A server that lets in whoever shows the right headers."""
+    """A server that answers 200 to the expected headers and 401 to others."""
 
     def __init__(self, expected_headers: dict[str, str]) -> None:
         self.url = ""
@@ -61,7 +61,7 @@ async def _run_header_server(expected_headers: dict[str, str]) -> AsyncIterator[
 
 
 @pytest.mark.parametrize("type_", HTTP_TYPES)
-async def test_good_secrets_are_a_success(admin: Client, type_: str) -> None:
+async def test_valid_secrets_are_a_success(admin: Client, type_: str) -> None:
     async with _run_header_server(EXPECTED_HEADERS[type_]) as server:
         credential = await create_credential(admin, type_, metadata={"test_url": server.url})
         result = await run_connection_test(admin, credential["id"])
@@ -77,7 +77,7 @@ async def test_good_secrets_are_a_success(admin: Client, type_: str) -> None:
 
 
 @pytest.mark.parametrize("type_", HTTP_TYPES)
-async def test_wrong_secrets_are_no_success_and_the_credential_is_not_valid(
+async def test_wrong_secrets_fail_the_test_and_invalidate_the_credential(
     admin: Client, type_: str
 ) -> None:
     async with _run_header_server({"X-Nobody": "has this"}) as server:
@@ -89,7 +89,7 @@ async def test_wrong_secrets_are_no_success_and_the_credential_is_not_valid(
 
 
 @pytest.mark.parametrize("type_", HTTP_TYPES)
-async def test_without_an_address_there_is_nothing_to_test(admin: Client, type_: str) -> None:
+async def test_a_test_without_a_test_url_is_refused(admin: Client, type_: str) -> None:
     credential = await create_credential(admin, type_)
     answer = await admin.post(f"{PATH}/{credential['id']}/test")
     assert set(read_invalid_fields(answer)) == {"metadata.test_url"}
@@ -106,9 +106,7 @@ async def test_an_api_key_goes_into_the_header_that_metadata_names(admin: Client
 
 
 @pytest.mark.parametrize("header", ["Host", "not a header", "X-Service-Event", "Ü", ""])
-async def test_a_key_that_cannot_be_sent_is_never_a_success_without_it(
-    admin: Client, header: str
-) -> None:
+async def test_a_key_that_cannot_be_sent_fails_the_test(admin: Client, header: str) -> None:
     async with _run_header_server({}) as server:
         metadata = {"test_url": server.url, "header": header}
         credential = await create_credential(admin, "api_key", metadata=metadata)
@@ -127,7 +125,7 @@ async def test_a_key_that_cannot_be_sent_is_never_a_success_without_it(
         ("custom", {"no header": "x"}),
     ],
 )
-async def test_secrets_that_no_header_holds_are_no_success(
+async def test_secrets_that_fit_no_header_fail_the_test(
     admin: Client, type_: str, secrets: dict[str, str]
 ) -> None:
     async with _run_header_server({}) as server:
@@ -139,7 +137,7 @@ async def test_secrets_that_no_header_holds_are_no_success(
     assert server.requests == []
 
 
-async def test_secrets_may_be_other_than_ascii(admin: Client) -> None:
+async def test_secrets_may_contain_other_than_ascii(admin: Client) -> None:
     async with _run_header_server(EXPECTED_HEADERS["basic_auth"]) as server:
         secrets = {"username": "jürgen", "password": "schlüssel"}
         credential = await create_credential(
@@ -154,7 +152,7 @@ async def test_secrets_may_be_other_than_ascii(admin: Client) -> None:
     ("status", "success"),
     [(200, True), (204, True), (299, True), (400, False), (403, False), (404, False), (500, False)],
 )
-async def test_only_an_answer_of_2xx_is_a_success(
+async def test_only_a_response_of_2xx_is_a_success(
     admin: Client, status: int, *, success: bool
 ) -> None:
     async def respond(_request: web.Request) -> web.Response:
@@ -180,7 +178,7 @@ async def test_a_redirect_is_neither_followed_nor_a_success(admin: Client, statu
     assert (result["success"], result["message"]) == (False, f"the address answered {status}")
 
 
-async def test_a_large_answer_is_as_good_as_any(admin: Client) -> None:
+async def test_a_large_response_is_a_success(admin: Client) -> None:
     async def respond(_request: web.Request) -> web.Response:
         return web.Response(body=b"x" * 1_000_000)
 
@@ -189,7 +187,7 @@ async def test_a_large_answer_is_as_good_as_any(admin: Client) -> None:
         assert (await run_connection_test(admin, credential["id"]))["success"] is True
 
 
-async def test_nobody_there_is_no_success(admin: Client) -> None:
+async def test_an_unreachable_server_fails_the_test(admin: Client) -> None:
     url = f"http://127.0.0.1:{free_port()}/"
     credential = await create_credential(admin, metadata={"test_url": url})
     result = await run_connection_test(admin, credential["id"])
@@ -197,7 +195,7 @@ async def test_nobody_there_is_no_success(admin: Client) -> None:
     assert result["message"].startswith("no connection")
 
 
-async def test_a_server_that_keeps_silent_is_given_up(
+async def test_a_server_that_does_not_answer_ends_in_a_timeout(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_tests, "_TIMEOUT_SECONDS", 0.3)
@@ -216,23 +214,23 @@ async def test_a_server_that_keeps_silent_is_given_up(
     assert 300 <= result["latency_ms"] < 5_000
 
 
-async def test_nothing_of_an_answer_is_repeated(admin: Client) -> None:
+async def test_a_result_contains_nothing_of_the_response(admin: Client) -> None:
     async with _run_header_server({"X-Nobody": "has this"}) as server:
         credential = await create_credential(admin, metadata={"test_url": server.url})
         assert "planted" not in str(await run_connection_test(admin, credential["id"]))
 
 
-async def test_a_test_is_no_change_of_the_credential(admin: Client) -> None:
+async def test_a_test_does_not_change_updated_at(admin: Client) -> None:
     async with _run_header_server({}) as server:
         credential = await create_credential(admin, metadata={"test_url": server.url})
         await run_connection_test(admin, credential["id"])
     assert (await get_credential(admin, credential["id"]))["updated_at"] == credential["updated_at"]
 
 
-# Valid, not valid, and who is told
+# Validity and events
 
 
-async def test_the_first_failure_is_told_and_the_others_are_not(admin: Client) -> None:
+async def test_only_the_first_failure_emits_an_event(admin: Client) -> None:
     async with _run_header_server({"X-Nobody": "has this"}) as server:
         credential = await create_credential(admin, metadata={"test_url": server.url})
         for _ in range(3):
@@ -260,7 +258,7 @@ async def test_a_credential_that_works_again_is_valid_again(admin: Client) -> No
 
 
 @pytest.mark.parametrize("works", [True, False])
-async def test_a_test_says_nothing_of_secrets_that_came_meanwhile(
+async def test_a_test_does_not_affect_secrets_replaced_meanwhile(
     admin: Client, services: Services, *, works: bool
 ) -> None:
     request_received, response_allowed = asyncio.Event(), asyncio.Event()
@@ -283,9 +281,7 @@ async def test_a_test_says_nothing_of_secrets_that_came_meanwhile(
     assert await list_events(admin, "invalid") == []
 
 
-async def test_no_transaction_is_open_while_the_other_side_is_asked(
-    admin: Client, services: Services
-) -> None:
+async def test_no_transaction_is_open_during_a_test(admin: Client, services: Services) -> None:
     request_received, response_allowed = asyncio.Event(), asyncio.Event()
 
     async def respond(_request: web.Request) -> web.Response:
@@ -305,7 +301,7 @@ async def test_no_transaction_is_open_while_the_other_side_is_asked(
         await test_task
 
 
-async def test_a_credential_that_is_deleted_meanwhile_is_no_failure(admin: Client) -> None:
+async def test_deleting_a_credential_during_its_test_is_no_failure(admin: Client) -> None:
     request_received, response_allowed = asyncio.Event(), asyncio.Event()
 
     async def respond(_request: web.Request) -> web.Response:
@@ -323,7 +319,7 @@ async def test_a_credential_that_is_deleted_meanwhile_is_no_failure(admin: Clien
     assert await list_actions(admin) == ["deleted", "created"]
 
 
-async def test_many_tests_at_once_are_each_written_down(admin: Client) -> None:
+async def test_concurrent_tests_are_all_in_the_audit_log(admin: Client) -> None:
     async with _run_header_server({}) as server:
         credential = await create_credential(admin, metadata={"test_url": server.url})
         results: list[Any] = await asyncio.gather(
@@ -335,7 +331,9 @@ async def test_many_tests_at_once_are_each_written_down(admin: Client) -> None:
     ] * 10 + ["created"]
 
 
-async def test_secrets_that_do_not_open_are_never_sent(admin: Client, services: Services) -> None:
+async def test_secrets_that_cannot_be_decrypted_are_never_sent(
+    admin: Client, services: Services
+) -> None:
     async with _run_header_server({}) as server:
         credential = await create_credential(admin, metadata={"test_url": server.url})
         other = await create_credential(admin)

@@ -23,14 +23,12 @@ async def test_the_right_password_logs_in_to_a_mail_server(
     assert mail_server.logins == [b"shop"]
 
 
-async def test_the_wrong_password_for_a_mail_server_is_no_success(
-    admin: Client, mail_server: MailServer
-) -> None:
+async def test_a_wrong_mail_password_fails_the_test(admin: Client, mail_server: MailServer) -> None:
     result = await check_connection(admin, "smtp", mail_server.secrets(password="wrong-password"))
     assert (result["success"], result["message"]) == (False, "the mail server answered 535")
 
 
-async def test_a_mail_server_without_login_only_has_to_answer(
+async def test_a_mail_server_without_login_only_needs_to_answer(
     admin: Client, mail_server: MailServer
 ) -> None:
     secrets = {"host": "127.0.0.1", "port": mail_server.port, "use_tls": False}
@@ -48,7 +46,7 @@ async def test_a_password_is_not_sent_to_a_mail_server_without_the_tls_it_should
 
 
 @pytest.mark.parametrize(("name", "success"), [("localhost", True), ("mail.example.com", False)])
-async def test_a_mail_server_s_certificate_is_checked_by_its_name(
+async def test_a_mail_server_certificate_is_verified_by_its_name(
     admin: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, success: bool
 ) -> None:
     pem = write_certificate(tmp_path, name)
@@ -66,7 +64,7 @@ async def test_a_mail_server_s_certificate_is_checked_by_its_name(
     assert bool(mail_server.logins) is success
 
 
-async def test_a_mail_server_that_nobody_vouches_for_gets_no_password(
+async def test_a_mail_server_with_an_untrusted_certificate_gets_no_password(
     admin: Client, tmp_path: Path
 ) -> None:
     tls = {"tls_context": create_server_context(write_certificate(tmp_path, "localhost"))}
@@ -79,13 +77,13 @@ async def test_a_mail_server_that_nobody_vouches_for_gets_no_password(
 
 
 @pytest.mark.parametrize("login", [{"username": "jürgen"}, {"password": "schlüssel-ü"}])
-async def test_a_mail_login_may_be_other_than_ascii(
+async def test_a_mail_login_may_contain_other_than_ascii(
     admin: Client, mail_server: MailServer, login: dict[str, str]
 ) -> None:
     assert (await check_connection(admin, "smtp", mail_server.secrets(**login)))["success"] is False
 
 
-async def test_nobody_at_the_port_of_a_mail_server_is_no_success(admin: Client) -> None:
+async def test_an_unreachable_mail_server_fails_the_test(admin: Client) -> None:
     secrets = {"host": "127.0.0.1", "port": free_port(), "use_tls": False}
     result = await check_connection(admin, "smtp", secrets)
     assert result["success"] is False

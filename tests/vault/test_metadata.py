@@ -10,7 +10,7 @@ from tests.vault.factories import build_body, create_credential
 from tests.world import Client, World
 
 
-async def test_metadata_comes_back_as_it_was_given(admin: Client) -> None:
+async def test_metadata_is_returned_unchanged(admin: Client) -> None:
     metadata = {"owner": "support", "list": [1, 2.5, None, True], "map": {"ü": {"deep": []}}}
     credential = await create_credential(admin, metadata=metadata)
     assert (await get_credential(admin, credential["id"]))["metadata"] == metadata
@@ -44,7 +44,7 @@ async def test_metadata_has_limits(admin: Client, metadata: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("metadata", [{"x": "x" * (16_384 - 8)}, _build_nested(16)])
-async def test_metadata_may_be_as_large_as_promised(
+async def test_metadata_may_be_as_large_as_the_limit(
     admin: Client, metadata: dict[str, Any]
 ) -> None:
     assert (await create_credential(admin, metadata=metadata))["metadata"] == metadata
@@ -59,14 +59,14 @@ async def test_metadata_may_be_as_large_as_promised(
         b'{"t": "\\ud800"}',
     ],
 )
-async def test_metadata_that_cannot_be_read_is_refused(admin: Client, content: bytes) -> None:
+async def test_metadata_that_cannot_be_decoded_is_refused(admin: Client, content: bytes) -> None:
     body = b'{"name": "A", "type": "bearer_token", "secrets": {"token": "t"}, "metadata": '
     headers = {"content-type": "application/json"}
     answer = await admin("POST", PATH, content=body + content + b"}", headers=headers)
     assert all(field.startswith(("metadata", "body")) for field in read_invalid_fields(answer))
 
 
-async def test_a_very_large_number_in_metadata_is_no_failure_of_ours(admin: Client) -> None:
+async def test_a_very_large_number_in_metadata_causes_no_server_error(admin: Client) -> None:
     answer = await admin.post(PATH, build_body(metadata={"n": 10**400}))
     assert answer.status_code in {201, 422}, answer.text
 
@@ -85,7 +85,7 @@ async def test_a_very_large_number_in_metadata_is_no_failure_of_ours(admin: Clie
         "http://[::1]/me",
     ],
 )
-async def test_a_test_url_that_no_test_may_ask_is_refused(admin: Client, url: object) -> None:
+async def test_a_test_url_that_may_not_be_requested_is_refused(admin: Client, url: object) -> None:
     answer = await admin.post(PATH, build_body(metadata={"test_url": url}))
     assert set(read_invalid_fields(answer)) == {"metadata.test_url"}
     assert "pass-word-9" not in answer.text
@@ -95,7 +95,7 @@ async def test_a_test_url_that_no_test_may_ask_is_refused(admin: Client, url: ob
 
 
 @pytest.mark.parametrize("key", ["test_url", "allowed_hosts"])
-async def test_who_may_not_reveal_does_not_say_where_the_secrets_go(
+async def test_changing_where_secrets_are_sent_needs_the_reveal_permission(
     world: World, admin: Client, key: str
 ) -> None:
     credential = await create_credential(admin)

@@ -27,7 +27,7 @@ WRITERS = {"super_admin", "tenant_admin", "agent_developer"}
 REVEALERS = {"super_admin", "tenant_admin"}
 
 
-# What is not there, and what is somebody else's
+# Missing credentials and other tenants
 
 
 def _list_requests(credential_id: str, access_id: str = "acr_x") -> list[tuple[str, str, Any]]:
@@ -54,14 +54,14 @@ async def test_a_credential_that_does_not_exist_is_404(admin: Client, credential
         assert answer.status_code in {404, 422}, (method, path, answer.text)
 
 
-async def test_another_tenant_s_credential_is_not_there(world: World, services: Services) -> None:
+async def test_another_tenant_s_credential_is_not_found(world: World, services: Services) -> None:
     owner, stranger = await world.user("tenant_admin"), await world.user("tenant_admin")
     credential = await create_credential(owner)
     rule = await grant_access(owner, credential["id"])
-    before = await get_credential(owner, credential["id"])
+    expected = await get_credential(owner, credential["id"])
     for method, path, body in _list_requests(credential["id"], rule["id"]):
         refused(await stranger(method, path, json=body), 404, "credential_not_found")
-    assert await get_credential(owner, credential["id"]) == before
+    assert await get_credential(owner, credential["id"]) == expected
     assert await list_credentials(stranger) == []
     assert await list_audit(stranger) == []
     assert await reveal_secrets(owner, credential["id"]) == VALID_SECRETS["bearer_token"]
@@ -77,7 +77,7 @@ async def test_only_super_admin_names_a_tenant(world: World) -> None:
     refused(answer, 404, "credential_not_found")
 
 
-async def test_super_admin_acts_in_a_tenant_and_stands_in_its_trail(
+async def test_super_admin_acts_in_a_tenant_and_is_in_its_audit_log(
     super_admin: Client, admin: Client
 ) -> None:
     headers = {"x-tenant-id": admin.tenant_id}
@@ -90,7 +90,7 @@ async def test_super_admin_acts_in_a_tenant_and_stands_in_its_trail(
     assert await list_audit(super_admin, credential["id"]) == rows
 
 
-# Who may
+# Permissions
 
 
 def _assert_forbidden(answer: httpx.Response, role: str, permission: str) -> None:
@@ -154,7 +154,7 @@ async def test_revealing_needs_a_permission_of_its_own(world: World, role: str) 
         assert "planted-token" not in answer.text
 
 
-async def test_a_developer_who_tries_to_reveal_is_written_down(world: World) -> None:
+async def test_a_refused_reveal_is_in_the_audit_log(world: World) -> None:
     admin = await world.user("tenant_admin")
     developer = await world.user("agent_developer", admin.tenant_id)
     credential = await create_credential(admin)
@@ -179,5 +179,5 @@ async def test_a_developer_learns_nothing_of_another_tenant_by_trying_to_reveal(
 
 
 @pytest.mark.parametrize("path", ["", "/types", "/audit", "/crd_x", "/crd_x/reveal"])
-async def test_nobody_comes_in_without_signing_in(anonymous: Client, path: str) -> None:
+async def test_callers_who_are_not_signed_in_get_401(anonymous: Client, path: str) -> None:
     refused(await anonymous.get(PATH + path), 401, "unauthorized")

@@ -1,4 +1,4 @@
-"""A secret is in no row, no value of Redis, no event and no line of the log."""
+"""A secret is in no response, no table, no value of Redis and no line of the log."""
 
 import base64
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ from tests.world import Client, World
 
 
 def _build_secrets(type_: str, secret: str, token_server: TokenServer) -> dict[str, Any]:
-    """Secrets of a type with one text in every place that may hold it."""
+    """Returns secrets of a type with the same text as every secret value."""
     if type_ == "custom":
         return {"X-Key": secret}
     if type_ == "oauth2":
@@ -40,11 +40,11 @@ def _build_secrets(type_: str, secret: str, token_server: TokenServer) -> dict[s
     return secrets
 
 
-Caller = Any  # an HTTP client: the application's own or one with a socket
+Caller = Any  # an HTTP client, in process or over a socket
 
 
 async def _call_everything(caller: Caller, secret: str, token_server: TokenServer) -> list[str]:
-    """Do everything with a credential of each type; gives all answers but what reveals."""
+    """Calls every route with a credential of each type; returns all responses except `reveal`."""
     texts: list[str] = []
 
     async def call(method: str, url: str, body: object = None, **more: Any) -> httpx.Response:
@@ -152,7 +152,7 @@ async def test_a_secret_is_nowhere_in_redis(
 async def test_a_secret_is_in_no_line_of_the_log(
     world: World, stores: Stores, token_server: TokenServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Of a web process that logs all it can, failures included."""
+    """The log of a web process at level debug, failures included."""
     secret = new_id("planted")
     admin = await world.user("tenant_admin")
     server = Server(msgspec.structs.replace(stores.settings, log_level="debug"))
@@ -174,7 +174,7 @@ async def test_a_secret_is_in_no_line_of_the_log(
     assert [encoding for encoding in _list_encodings(secret) if encoding in logged] == []
 
 
-async def test_the_same_secrets_are_sealed_differently_each_time(
+async def test_the_same_secrets_are_encrypted_differently_each_time(
     admin: Client, services: Services
 ) -> None:
     ids = [(await create_credential(admin))["id"] for _ in range(2)]

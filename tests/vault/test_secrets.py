@@ -13,7 +13,7 @@ from tests.world import Client, World
 
 
 @pytest.mark.parametrize("type_", TYPES)
-async def test_secrets_come_back_only_by_revealing(admin: Client, type_: str) -> None:
+async def test_secrets_are_returned_by_reveal_only(admin: Client, type_: str) -> None:
     credential = await create_credential(admin, type_)
     path = f"{PATH}/{credential['id']}"
     answers = [
@@ -29,15 +29,13 @@ async def test_secrets_come_back_only_by_revealing(admin: Client, type_: str) ->
     assert await reveal_secrets(admin, credential["id"]) == VALID_SECRETS[type_]
 
 
-async def test_what_was_revealed_is_kept_by_no_cache(admin: Client) -> None:
+async def test_a_reveal_response_is_not_cached(admin: Client) -> None:
     credential = await create_credential(admin)
     answer = await admin.get(f"{PATH}/{credential['id']}/reveal")
     assert answer.headers["cache-control"] == "no-store"
 
 
-async def test_without_an_audit_trail_nothing_is_revealed(
-    admin: Client, services: Services
-) -> None:
+async def test_nothing_is_revealed_without_an_audit_row(admin: Client, services: Services) -> None:
     credential = await create_credential(admin)
     await run_sql(
         services,
@@ -49,11 +47,13 @@ async def test_without_an_audit_trail_nothing_is_revealed(
     assert "planted-token" not in answer.text
 
 
-async def test_secrets_moved_to_another_row_do_not_open(world: World, services: Services) -> None:
-    here, there = await world.user("tenant_admin"), await world.user("tenant_admin")
+async def test_secrets_moved_to_another_row_cannot_be_decrypted(
+    world: World, services: Services
+) -> None:
+    owner, stranger = await world.user("tenant_admin"), await world.user("tenant_admin")
     other, own = (
-        await create_credential(there, secrets={"token": "theirs-alone"}),
-        await create_credential(here),
+        await create_credential(stranger, secrets={"token": "theirs-alone"}),
+        await create_credential(owner),
     )
     await run_sql(
         services,
@@ -62,7 +62,7 @@ async def test_secrets_moved_to_another_row_do_not_open(world: World, services: 
         other["id"],
         own["id"],
     )
-    answer = await here.get(f"{PATH}/{own['id']}/reveal")
+    answer = await owner.get(f"{PATH}/{own['id']}/reveal")
     refused(answer, 500, "internal_error")
     assert "theirs-alone" not in answer.text
 
@@ -70,7 +70,7 @@ async def test_secrets_moved_to_another_row_do_not_open(world: World, services: 
 # Events
 
 
-async def test_what_happens_to_a_credential_is_told_without_its_secrets(admin: Client) -> None:
+async def test_events_of_a_credential_contain_no_secrets(admin: Client) -> None:
     credential = await create_credential(admin, name="Ours")
     path = f"{PATH}/{credential['id']}"
     await admin.put(path, {"name": "New", "metadata": {"a": 1}, "secrets": {"token": "planted-2"}})

@@ -24,7 +24,7 @@ async def test_the_right_key_and_the_pinned_server_log_in(
     assert (result["success"], result["message"]) == (True, "Handshake and login worked")
 
 
-async def test_a_key_that_the_server_does_not_know_is_no_success(
+async def test_a_key_that_the_server_does_not_accept_fails_the_test(
     admin: Client, ssh_server: SshServer
 ) -> None:
     other = export_private_key(asyncssh.generate_private_key("ssh-ed25519"))
@@ -32,16 +32,14 @@ async def test_a_key_that_the_server_does_not_know_is_no_success(
     assert (result["success"], result["message"]) == (False, "the server rejected this key")
 
 
-async def test_another_server_than_the_pinned_one_is_no_success(
-    admin: Client, ssh_server: SshServer
-) -> None:
+async def test_a_different_host_key_fails_the_test(admin: Client, ssh_server: SshServer) -> None:
     other = export_public_key(asyncssh.generate_private_key("ssh-ed25519"))
     result = await check_connection(admin, "ssh", ssh_server.secrets(host_key=other))
     assert (result["success"], result["message"]) == (False, "the server has a different host key")
 
 
 @pytest.mark.parametrize("host_key", ["nonsense", "ssh-ed25519 AAAA", "ssh-ed25519"])
-async def test_a_pinned_key_that_is_none_pins_nothing_open(
+async def test_an_invalid_host_key_fails_the_test(
     admin: Client, ssh_server: SshServer, host_key: str
 ) -> None:
     result = await check_connection(admin, "ssh", ssh_server.secrets(host_key=host_key))
@@ -51,7 +49,7 @@ async def test_a_pinned_key_that_is_none_pins_nothing_open(
 @pytest.mark.parametrize(
     ("passphrase", "success"), [("right-phrase", True), ("wrong-phrase", False), ("", False)]
 )
-async def test_a_locked_key_opens_with_its_passphrase_alone(
+async def test_an_encrypted_key_opens_only_with_its_passphrase(
     admin: Client, ssh_server: SshServer, passphrase: str, *, success: bool
 ) -> None:
     secrets = ssh_server.secrets(
@@ -63,7 +61,7 @@ async def test_a_locked_key_opens_with_its_passphrase_alone(
         assert "is the passphrase right?" in result["message"]
 
 
-async def test_a_key_locked_as_ssh_keygen_does_opens_with_its_passphrase(
+async def test_a_key_encrypted_by_ssh_keygen_opens_with_its_passphrase(
     admin: Client, ssh_server: SshServer
 ) -> None:
     encrypted_key = ssh_server.key.export_private_key("openssh", passphrase="right-phrase").decode()
@@ -73,7 +71,7 @@ async def test_a_key_locked_as_ssh_keygen_does_opens_with_its_passphrase(
 
 
 @pytest.mark.parametrize("key", ["nonsense", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n"])
-async def test_a_key_that_is_none_is_no_success(
+async def test_an_invalid_private_key_fails_the_test(
     admin: Client, ssh_server: SshServer, key: str
 ) -> None:
     result = await check_connection(admin, "ssh", ssh_server.secrets(private_key=key))
@@ -81,14 +79,16 @@ async def test_a_key_that_is_none_is_no_success(
     assert "cannot be read" in result["message"]
 
 
-async def test_a_public_key_is_no_private_one(admin: Client, ssh_server: SshServer) -> None:
+async def test_a_public_key_as_private_key_fails_the_test(
+    admin: Client, ssh_server: SshServer
+) -> None:
     result = await check_connection(
         admin, "ssh", ssh_server.secrets(private_key=export_public_key(ssh_server.key))
     )
     assert result["success"] is False
 
 
-async def test_nobody_at_the_port_of_ssh_is_no_success(
+async def test_an_unreachable_ssh_server_fails_the_test(
     admin: Client, ssh_server: SshServer
 ) -> None:
     result = await check_connection(admin, "ssh", ssh_server.secrets(port=free_port()))

@@ -18,7 +18,7 @@ from tests.world import Client
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 429])
-async def test_a_server_in_trouble_does_not_invalidate_what_is_used(
+async def test_a_server_error_does_not_invalidate_the_credential(
     admin: Client, services: Services, token_server: TokenServer, status: int
 ) -> None:
     token_server.respond = lambda _request: error_response(status, "server_error")
@@ -30,7 +30,7 @@ async def test_a_server_in_trouble_does_not_invalidate_what_is_used(
     assert await list_events(admin, "invalid") == []
 
 
-async def test_a_server_that_is_away_does_not_invalidate_what_is_used(
+async def test_an_unreachable_server_does_not_invalidate_the_credential(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     url = f"http://127.0.0.1:{free_port()}/token"
@@ -41,7 +41,7 @@ async def test_a_server_that_is_away_does_not_invalidate_what_is_used(
 
 
 @pytest.mark.parametrize("error", ["invalid_grant", "invalid_client"])
-async def test_a_refused_grant_invalidates_and_is_told_once(
+async def test_a_refused_grant_invalidates_and_emits_one_event(
     admin: Client,
     services: Services,
     other_processes: list[Services],
@@ -66,7 +66,7 @@ async def test_a_refused_grant_invalidates_and_is_told_once(
 
 
 @pytest.mark.parametrize("status", [400, 500])
-async def test_a_failure_leaves_the_turn_to_the_next(
+async def test_a_failure_releases_the_lease(
     admin: Client, services: Services, token_server: TokenServer, status: int
 ) -> None:
     token_server.respond = lambda _request: error_response(status, "no")
@@ -82,7 +82,7 @@ async def test_a_failure_leaves_the_turn_to_the_next(
     assert (await get_credential(admin, credential.id))["is_valid"] is True
 
 
-async def test_everybody_who_waits_is_told_of_a_failure(
+async def test_all_waiting_callers_get_the_failure(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     token_server.respond = lambda _request: error_response(400, "invalid_grant")
@@ -127,7 +127,7 @@ async def test_another_tenant_s_credential_is_not_renewed(
     assert token_server.requests == []
 
 
-async def test_a_refresh_is_no_deed_of_anybody(
+async def test_a_refresh_is_not_in_the_audit_log(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     credential = await create_expired_credential(admin, services, token_server)

@@ -16,7 +16,7 @@ from tests.vault.sql import EXPIRE_TOKEN, fetch_credential, run_sql
 from tests.world import Client
 
 
-async def test_a_good_token_is_used_as_it_is(
+async def test_a_valid_token_is_used_without_a_request(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     credential_id = await create_oauth2_credential(admin, token_server, access_token="good")
@@ -26,7 +26,7 @@ async def test_a_good_token_is_used_as_it_is(
 
 
 @pytest.mark.parametrize(("seconds", "requests"), [(5, 1), (25, 1), (45, 0), (3600, 0)])
-async def test_a_token_is_renewed_a_little_before_its_end(
+async def test_a_token_is_renewed_shortly_before_it_expires(
     admin: Client, services: Services, token_server: TokenServer, seconds: int, requests: int
 ) -> None:
     credential_id = await create_oauth2_credential(admin, token_server, access_token="good")
@@ -40,7 +40,7 @@ async def test_a_token_is_renewed_a_little_before_its_end(
     assert len(token_server.requests) == requests
 
 
-async def test_the_first_token_is_asked_for_by_the_first_use(
+async def test_the_first_use_requests_the_first_token(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     credential = await unseal_credential(
@@ -67,7 +67,7 @@ async def test_twenty_users_in_three_processes_make_one_request(
         for number in range(20)
     ]
     await until(lambda: token_server.requests)
-    # Each of the other processes has come back empty-handed at least once by now.
+    # By now each of the other processes has polled at least once without a token.
     await asyncio.sleep(3 * oauth._POLL_SECONDS)
     token_server.may_respond.set()
     secrets_list = await asyncio.gather(*tasks)
@@ -76,7 +76,7 @@ async def test_twenty_users_in_three_processes_make_one_request(
     assert (await fetch_credential(services, credential.id))["refresh_holder"] is None
 
 
-async def test_a_rotated_refresh_token_is_kept_and_used_next(
+async def test_a_rotated_refresh_token_is_stored_and_used_next(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     token_server.respond = lambda _request: token_response(
@@ -104,7 +104,7 @@ async def test_a_refresh_token_that_is_not_rotated_stays(
     assert (secrets["refresh_token"], secrets["access_token"]) == ("planted-refresh", "token-1")
 
 
-async def test_a_refused_token_is_renewed_once(
+async def test_a_rejected_token_is_renewed_once(
     admin: Client, services: Services, other_processes: list[Services], token_server: TokenServer
 ) -> None:
     credential_id = await create_oauth2_credential(admin, token_server, access_token="refused")
@@ -119,7 +119,7 @@ async def test_a_refused_token_is_renewed_once(
     assert len(token_server.requests) == 1
 
 
-async def test_whoever_comes_late_with_a_refused_token_gets_the_newer_one(
+async def test_a_late_caller_with_a_rejected_token_gets_the_newer_one(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     credential_id = await create_oauth2_credential(admin, token_server, access_token="refused")
@@ -148,7 +148,7 @@ async def test_secrets_that_were_replaced_meanwhile_are_not_overwritten(
     assert (row["token_expires_at"], row["refresh_holder"], row["is_valid"]) == (None, None, True)
 
 
-async def test_a_refusal_of_secrets_that_were_replaced_meanwhile_says_nothing_of_the_new(
+async def test_a_refusal_of_replaced_secrets_does_not_invalidate_the_new_ones(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     token_server.respond = lambda _request: error_response(400, "invalid_grant")
@@ -164,7 +164,7 @@ async def test_a_refusal_of_secrets_that_were_replaced_meanwhile_says_nothing_of
     assert await list_events(admin, "invalid") == []
 
 
-async def test_other_fields_changed_meanwhile_stay_and_so_does_the_token(
+async def test_a_refresh_and_a_concurrent_update_are_both_stored(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     credential = await create_expired_credential(admin, services, token_server)
@@ -179,7 +179,7 @@ async def test_other_fields_changed_meanwhile_stay_and_so_does_the_token(
     assert (await reveal_secrets(admin, credential.id))["access_token"] == "token-1"
 
 
-async def test_a_holder_that_died_is_waited_for_and_then_replaced(
+async def test_a_dead_holder_is_replaced_when_its_lease_ends(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     credential = await create_expired_credential(admin, services, token_server)
@@ -196,10 +196,10 @@ async def test_a_holder_that_died_is_waited_for_and_then_replaced(
     assert (await fetch_credential(services, credential.id))["refresh_holder"] is None
 
 
-async def test_a_holder_that_comes_back_too_late_writes_nothing(
+async def test_a_holder_whose_lease_ended_writes_nothing(
     admin: Client, services: Services, other_processes: list[Services], token_server: TokenServer
 ) -> None:
-    """Its time ran out and another has renewed the token since."""
+    """Another holder has renewed the token since."""
     credential = await create_expired_credential(admin, services, token_server)
     token_server.may_respond.clear()
     late = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
@@ -220,7 +220,7 @@ async def test_a_holder_that_comes_back_too_late_writes_nothing(
     assert (await reveal_secrets(admin, credential.id))["access_token"] == "token-2"
 
 
-async def test_whoever_waits_for_a_holder_in_vain_is_told(
+async def test_waiting_for_a_holder_ends_with_an_error(
     admin: Client, services: Services, token_server: TokenServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oauth, "_LEASE_SECONDS", 0.2)
@@ -237,7 +237,7 @@ async def test_whoever_waits_for_a_holder_in_vain_is_told(
     assert token_server.requests == []
 
 
-async def test_a_user_that_gives_up_does_not_take_the_token_from_the_others(
+async def test_a_cancelled_caller_does_not_cancel_the_renewal_of_others(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     credential = await create_expired_credential(admin, services, token_server)

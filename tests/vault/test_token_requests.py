@@ -17,7 +17,9 @@ from tests.vault.sql import fetch_credential
 from tests.world import Client
 
 
-async def test_a_client_asks_for_itself_in_a_form(admin: Client, token_server: TokenServer) -> None:
+async def test_a_client_requests_a_token_by_client_credentials(
+    admin: Client, token_server: TokenServer
+) -> None:
     credential_id = await create_oauth2_credential(
         admin, token_server, scopes=["read", "write all"]
     )
@@ -46,7 +48,7 @@ async def test_a_refresh_token_is_used_where_there_is_one(
     assert request.form["refresh_token"] == "planted-refresh"
 
 
-async def test_a_server_that_takes_the_client_in_the_header_alone_is_served(
+async def test_client_credentials_are_sent_in_the_header_when_the_form_is_refused(
     admin: Client, token_server: TokenServer
 ) -> None:
     pair = base64.b64encode(b"cli%3Aent%20%C3%BC:planted%2Fsecret").decode()
@@ -64,7 +66,7 @@ async def test_a_server_that_takes_the_client_in_the_header_alone_is_served(
     assert (await reveal_secrets(admin, credential_id))["access_token"] == "by-header"
 
 
-async def test_a_test_keeps_the_new_token_and_its_end(
+async def test_a_test_stores_the_new_token_and_its_expiry(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     credential_id = await create_oauth2_credential(admin, token_server, access_token="before")
@@ -100,7 +102,7 @@ async def test_the_names_of_secrets_stay_in_order_after_a_refresh(
         (web.Response(status=302, headers={"Location": "/token"}), "answered 302"),
     ],
 )
-async def test_a_test_that_gets_no_token_is_no_success(
+async def test_a_test_without_a_token_fails(
     admin: Client, token_server: TokenServer, response: web.Response, message: str
 ) -> None:
     status, body, headers = response.status, response.body, dict(response.headers)
@@ -113,7 +115,7 @@ async def test_a_test_that_gets_no_token_is_no_success(
     assert len(await list_events(admin, "invalid")) == 1
 
 
-async def test_nobody_at_the_token_endpoint_is_no_success(
+async def test_an_unreachable_token_endpoint_fails_the_test(
     admin: Client, token_server: TokenServer
 ) -> None:
     url = f"http://127.0.0.1:{free_port()}/token"
@@ -124,7 +126,7 @@ async def test_nobody_at_the_token_endpoint_is_no_success(
 
 
 @pytest.mark.parametrize("expires_in", [None, "soon", "NaN", "Infinity", 0, -5, 1e300, True])
-async def test_a_strange_end_is_no_end(
+async def test_an_unusable_expires_in_means_no_expiry(
     admin: Client, services: Services, token_server: TokenServer, expires_in: object
 ) -> None:
     token_server.respond = lambda _request: token_response("new", expires_in=expires_in)
@@ -138,7 +140,7 @@ async def test_a_strange_end_is_no_end(
 
 
 @pytest.mark.parametrize("expires_in", [3600, "3600", 3600.0, "3600.5"])
-async def test_an_end_may_be_a_number_or_a_text(
+async def test_expires_in_may_be_a_number_or_a_string(
     admin: Client, services: Services, token_server: TokenServer, expires_in: object
 ) -> None:
     token_server.respond = lambda _request: token_response("new", expires_in=expires_in)
@@ -148,9 +150,7 @@ async def test_an_end_may_be_a_number_or_a_text(
     assert 3500 < lifetime.total_seconds() < 3602
 
 
-async def test_an_error_that_repeats_a_secret_is_told_without_it(
-    admin: Client, token_server: TokenServer
-) -> None:
+async def test_a_secret_in_an_error_is_masked(admin: Client, token_server: TokenServer) -> None:
     token_server.respond = lambda request: error_response(
         400, f"bad {request.form['client_secret']}"
     )
@@ -161,7 +161,7 @@ async def test_an_error_that_repeats_a_secret_is_told_without_it(
     assert "planted" not in str(event)
 
 
-async def test_a_cut_error_repeats_no_part_of_a_secret(
+async def test_a_truncated_error_contains_no_part_of_a_secret(
     admin: Client, token_server: TokenServer
 ) -> None:
     token_server.respond = lambda request: error_response(

@@ -1,4 +1,4 @@
-"""The eight types of credentials: which secrets each takes, and what it says of wrong ones."""
+"""The eight types of credentials: their secrets, schemas and validation."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ REQUIRED = {
     "ssh": ["host", "username", "private_key"],
     "smtp": ["host"],
 }
-# A value of each key that cannot be, with a text in it that must not be repeated.
+# Invalid values by key. Responses must not repeat SECRET_TEXT.
 SECRET_TEXT = "do-not-repeat-me"
 INVALID_VALUES: dict[str, list[Any]] = {
     "scopes": [SECRET_TEXT, [5], [""], ["x" * 256], ["x"] * 101, {SECRET_TEXT: 1}],
@@ -51,7 +51,7 @@ async def _list_types(admin: Client) -> dict[str, Any]:
 
 
 async def _create_invalid(admin: Client, type_: str, secrets: dict[str, Any]) -> set[str]:
-    """The names of what is wrong; nobody finds a value there."""
+    """Returns the refused fields; the response must not contain a value."""
     answer = await admin.post(PATH, {"name": "A", "type": type_, "secrets": secrets})
     details = read_invalid_fields(answer)
     assert SECRET_TEXT not in answer.text
@@ -59,7 +59,7 @@ async def _create_invalid(admin: Client, type_: str, secrets: dict[str, Any]) ->
     return set(details)
 
 
-async def test_the_eight_types_are_listed_with_how_they_are_tried(admin: Client) -> None:
+async def test_the_eight_types_are_listed_with_their_tests(admin: Client) -> None:
     types = await _list_types(admin)
     assert list(types) == TYPES
     for item in types.values():
@@ -70,13 +70,13 @@ async def test_the_eight_types_are_listed_with_how_they_are_tried(admin: Client)
 
 
 @pytest.mark.parametrize("type_", TYPES)
-async def test_a_published_schema_takes_what_is_good(admin: Client, type_: str) -> None:
+async def test_a_published_schema_accepts_valid_secrets(admin: Client, type_: str) -> None:
     schema = (await _list_types(admin))[type_]["schema"]
     assert jsonschema_rs.validator_for(schema).is_valid(VALID_SECRETS[type_])
 
 
 @pytest.mark.parametrize("type_", REQUIRED)
-async def test_a_published_schema_knows_every_key_and_those_that_are_needed(
+async def test_a_published_schema_has_every_key_and_the_required_ones(
     admin: Client, type_: str
 ) -> None:
     schema = (await _list_types(admin))[type_]["schema"]
@@ -84,7 +84,7 @@ async def test_a_published_schema_knows_every_key_and_those_that_are_needed(
     assert set(schema["required"]) == set(REQUIRED[type_])
 
 
-async def test_published_schemas_refuse_what_is_bad(admin: Client) -> None:
+async def test_published_schemas_refuse_invalid_secrets(admin: Client) -> None:
     schemas = {
         type_: jsonschema_rs.validator_for(item["schema"])
         for type_, item in (await _list_types(admin)).items()
@@ -118,7 +118,7 @@ INVALID_CUSTOM: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_the_published_schema_of_custom_refuses_what_is_bad(admin: Client) -> None:
+async def test_the_published_schema_of_custom_refuses_invalid_secrets(admin: Client) -> None:
     schema = jsonschema_rs.validator_for((await _list_types(admin))["custom"]["schema"])
     cases = [*(value for value, _ in INVALID_CUSTOM), {"": "x"}, {"x" * 101: "x"}]
     assert [value for value in cases if schema.is_valid(value)] == []
@@ -138,7 +138,7 @@ async def test_every_wrong_custom_secret_is_named_at_once(admin: Client) -> None
     assert len(fields) == 4
 
 
-async def test_custom_takes_fifty_secrets(admin: Client) -> None:
+async def test_a_custom_credential_may_have_fifty_secrets(admin: Client) -> None:
     secrets = {f"Header-{number}": "" for number in range(50)}
     credential = await create_credential(admin, "custom", secrets)
     assert await reveal_secrets(admin, credential["id"]) == secrets
@@ -172,7 +172,7 @@ async def test_a_wrong_secret_is_named_and_not_shown(admin: Client, type_: str, 
 
 
 @pytest.mark.parametrize("type_", REQUIRED)
-async def test_new_secrets_are_judged_like_the_first_ones(admin: Client, type_: str) -> None:
+async def test_new_secrets_are_validated_like_the_first_ones(admin: Client, type_: str) -> None:
     credential = await create_credential(admin, type_)
     for path, body in (
         (f"{PATH}/{credential['id']}/secrets", {"secrets": {"unknown": SECRET_TEXT}}),
@@ -186,7 +186,7 @@ async def test_new_secrets_are_judged_like_the_first_ones(admin: Client, type_: 
 
 
 @pytest.mark.parametrize("type_", REQUIRED)
-async def test_what_is_needed_is_enough(admin: Client, type_: str) -> None:
+async def test_the_required_secrets_are_enough(admin: Client, type_: str) -> None:
     secrets = {key: VALID_SECRETS[type_][key] for key in REQUIRED[type_]}
     credential = await create_credential(admin, type_, secrets)
     assert credential["secret_keys"] == sorted(REQUIRED[type_])
@@ -207,7 +207,7 @@ async def test_what_is_needed_is_enough(admin: Client, type_: str) -> None:
         "https://2130706434/token",
     ],
 )
-async def test_a_token_url_that_must_not_be_asked_is_refused(admin: Client, url: str) -> None:
+async def test_a_token_url_that_may_not_be_requested_is_refused(admin: Client, url: str) -> None:
     secrets = {**VALID_SECRETS["oauth2"], "token_url": url}
     assert await _create_invalid(admin, "oauth2", secrets) == {"secrets.token_url"}
 

@@ -52,7 +52,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("type_", "engine", "reply"), CASES)
-async def test_a_server_that_speaks_something_else_is_no_success(
+async def test_a_server_with_another_protocol_fails_the_test(
     admin: Client,
     ssh_server: SshServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -105,7 +105,7 @@ asyncio.run(main())
 """
 
 
-def test_a_database_of_zeros_does_not_stop_the_process() -> None:
+def test_a_server_that_sends_zeros_does_not_block_the_process() -> None:
     root = Path(__file__).parent.parent.parent
     process = subprocess.run(
         [sys.executable, "-c", _ZEROS_SCRIPT], cwd=root, capture_output=True, timeout=60, check=True
@@ -114,7 +114,7 @@ def test_a_database_of_zeros_does_not_stop_the_process() -> None:
 
 
 @pytest.mark.parametrize(("type_", "engine"), SERVER_TYPES)
-async def test_a_server_that_keeps_silent_is_given_up(
+async def test_a_server_that_does_not_answer_ends_in_a_timeout(
     admin: Client,
     ssh_server: SshServer,
     monkeypatch: pytest.MonkeyPatch,

@@ -133,10 +133,10 @@ def _set_verification(
     context: RequestContext, webhook: IncomingWebhook, new_verification: Verification | None
 ) -> bool:
     """True when the verification has changed."""
-    before = (webhook.scheme, webhook.header, webhook.secret)
+    previous = (webhook.scheme, webhook.header, webhook.secret)
     if new_verification is None:
         webhook.scheme = webhook.header = webhook.secret = None
-        return before != (None, None, None)
+        return previous != (None, None, None)
     if new_verification.header is not None and new_verification.scheme != "hmac_sha256":
         raise Invalid.field("verification.header", "is only for the scheme hmac_sha256")
     if new_verification.secret == MASK:
@@ -151,7 +151,7 @@ def _set_verification(
         seal_context = _seal_context(webhook.tenant_id, webhook.id)
         webhook.secret = context.keyring.seal(new_verification.secret.encode(), seal_context)
     webhook.scheme, webhook.header = new_verification.scheme, new_verification.header
-    return before != (webhook.scheme, webhook.header, webhook.secret)
+    return previous != (webhook.scheme, webhook.header, webhook.secret)
 
 
 def _build_view(context: RequestContext, webhook: IncomingWebhook) -> IncomingView:

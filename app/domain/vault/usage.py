@@ -6,8 +6,10 @@ from app.domain.vault import audit, queries
 from app.domain.vault.audit import Actor
 from app.domain.vault.decryption import CredentialUser, DecryptedCredential, decrypt_secrets
 from app.domain.vault.errors import AccessDenied
-from app.kit.crypto import CannotOpen
+from app.domain.vault.schemas import Action
+from app.kit.crypto import CannotOpen, Keyring
 from app.services import Services
+from db.session import Tx
 
 
 async def unseal_for(
@@ -18,22 +20,12 @@ async def unseal_for(
     Checks the access rule and commits an audit row before it decrypts anything. Raises
     AccessDenied.
     """
-    actor = Actor(user.type, user.id, None, user.text)
     async with services.db.tx(tenant_id) as tx:
         row = await queries.find_for_use(tx, tenant_id, credential_id, user.type, user.id)
         is_allowed = row is not None and row["allowed"]
-        if is_allowed:
-            # Locks the credential before the audit chain, as every writer does: no deadlock.
-            await queries.mark_used(tx, tenant_id, credential_id)
         if row is not None:
-            await audit.append_entry(
-                tx,
-                services.keyring,
-                tenant_id,
-                credential_id,
-                "used" if is_allowed else "denied",
-                actor,
-                success=is_allowed,
+            await _record_use(
+                tx, services.keyring, tenant_id, credential_id, user, is_allowed=is_allowed
             )
     if row is None:
         raise AccessDenied("the credential does not exist any more")
@@ -54,4 +46,23 @@ async def unseal_for(
         row["secrets_version"],
         row["token_expires_at"],
         msgspec.json.decode(row["metadata"]),
+    )
+
+
+async def _record_use(
+    tx: Tx,
+    keyring: Keyring,
+    tenant_id: str,
+    credential_id: str,
+    user: CredentialUser,
+    *,
+    is_allowed: bool,
+) -> None:
+    if is_allowed:
+        # Locks the credential before the audit chain, as every writer does: no deadlock.
+        await queries.mark_used(tx, tenant_id, credential_id)
+    action: Action = "used" if is_allowed else "denied"
+    actor = Actor(user.type, user.id, None, user.text)
+    await audit.append_entry(
+        tx, keyring, tenant_id, credential_id, action, actor, success=is_allowed
     )
