@@ -1,4 +1,4 @@
-"""create_app(): the one place where the web tier is put together."""
+"""Builds the web application: routes, dependencies, error handling and the gate."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -113,14 +113,14 @@ def provide_address(request: Request[Any, Any, Any]) -> str:
 
 
 async def before_handler(request: Request[Any, Any, Any]) -> Response[bytes] | None:
-    authorization.check(request, request.route_handler)
-    if authorization.comes_with_key(request, request.route_handler):
+    authorization.authorize(request, request.route_handler)
+    if authorization.uses_embed_key(request, request.route_handler):
         await embed.admit(request)
-    return await idempotency.before(request)
+    return await idempotency.claim_or_replay(request)
 
 
 def create_app(settings: Settings | None = None, *, routes: list[Any] | None = None) -> Litestar:
-    """`routes` adds handlers, for tests of the spine itself."""
+    """`routes` adds handlers to the application's own; tests use it."""
     settings = settings or configuration.load()
     services = container.build(settings)
     script = LuaScriptClient(settings.redis_address, SCRIPT)
@@ -135,16 +135,9 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
 
     app = Litestar(
         route_handlers=[*ROUTES, *(routes or [])],
-        dependencies={
-            "tx": Provide(provide_tx),
-            "services": Provide(provide_services, sync_to_thread=False),
-            "principal": Provide(provide_principal, sync_to_thread=False),
-            "context": Provide(provide_context),
-            "address": Provide(provide_address, sync_to_thread=False),
-            "page_in": Provide(provide_page, sync_to_thread=False),
-        },
+        dependencies=_dependencies(),
         before_request=before_handler,
-        after_request=idempotency.after,
+        after_request=idempotency.store_response,
         exception_handlers={Exception: errors.handle},
         request_class=StrictRequest,
         request_max_body_size=MAX_BYTES,
@@ -155,32 +148,48 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
     )
     app.state.services = services
     app.state.reports = health.Reports(services)
-    app.asgi_handler = app.state.gate = Gate(
+    app.asgi_handler = app.state.gate = _gate(app, services, script)
+    return app
+
+
+def _dependencies() -> dict[str, Provide]:
+    return {
+        "tx": Provide(provide_tx),
+        "services": Provide(provide_services, sync_to_thread=False),
+        "principal": Provide(provide_principal, sync_to_thread=False),
+        "context": Provide(provide_context),
+        "address": Provide(provide_address, sync_to_thread=False),
+        "page_in": Provide(provide_page, sync_to_thread=False),
+    }
+
+
+def _gate(app: Litestar, services: Services, script: LuaScriptClient) -> Gate:
+    return Gate(
         app.asgi_handler,
-        settings=settings,
+        settings=services.settings,
         db=services.db,
         script=script,
         tokens=services.tokens,
         grants=services.grants,
-        costs=_costs(app),
+        costs=_cost_table(app),
         on_limited=partial(rate_limits.emit_for_caller, services),
     )
-    return app
 
 
-def _costs(app: Litestar) -> CostTable:
-    special = []
+def _cost_table(app: Litestar) -> CostTable:
+    """The costs of the routes that declare one with `cost=`."""
+    route_costs = []
     for route in app.routes:
         if isinstance(route, HTTPRoute):
             for method, (handler, _) in route.route_handler_map.items():
                 if "cost" in handler.opt:
                     keyed = bool(handler.opt.get("keyed") or handler.opt.get("tenant_pays"))
-                    special.append((str(method), route.path_format, handler.opt["cost"], keyed))
-    return CostTable(special)
+                    route_costs.append((str(method), route.path_format, handler.opt["cost"], keyed))
+    return CostTable(route_costs)
 
 
 def asgi() -> Litestar:
-    """What uvicorn loads in each web process."""
+    """The application factory that uvicorn calls in each web process."""
     settings = configuration.load()
     logs.configure(settings.log_level, settings.log_format)
     app = create_app(settings)

@@ -1,4 +1,4 @@
-"""The one check that every route goes through."""
+"""Authorization: the check that runs before every route handler."""
 
 from typing import Any
 
@@ -30,38 +30,42 @@ _SEND_KEY = (
 
 
 def embed_key_of(connection: Connection) -> str | None:
-    """The embed key of a request, however it is sent. Nobody has looked it up yet."""
+    """Returns the embed key that a request carries, not yet verified."""
     scheme, _, token = connection.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip().startswith(EMBED_PREFIX):
         return token.strip()
     return connection.headers.get("x-api-key") or connection.query_params.get("api_key") or None
 
 
-def comes_with_key(connection: Connection, handler: BaseRouteHandler) -> bool:
-    """True when an embed key is what this caller is to be judged by; a sign-in comes first where
-    both would do.
+def uses_embed_key(connection: Connection, handler: BaseRouteHandler) -> bool:
+    """True when the request is authorized by its embed key. On a route that takes either, a
+    sign-in takes precedence.
     """
-    keyed = handler.opt.get("keyed")
-    if not keyed or (keyed == "either" and caller_of(connection).principal is not None):
+    key_mode = handler.opt.get("keyed")
+    if not key_mode or (key_mode == "either" and caller_of(connection).principal is not None):
         return False
     return embed_key_of(connection) is not None
 
 
-def check(connection: Connection, handler: BaseRouteHandler) -> None:
-    """Before every handler. A route is for those who signed in unless it says `public=True`, and
-    for those with a permission where it says `needs="…"`; the refusal names it and the role.
-    Where it says `keyed="only"` or `"either"`, an embed key opens it, which is looked up next.
-    With `judged=True` the handler itself refuses whoever lacks the permission.
+def authorize(connection: Connection, handler: BaseRouteHandler) -> None:
+    """Raises Unauthorized or Forbidden unless the caller may use the route. Its options decide:
+
+    - none: the caller must be signed in
+    - `public=True`: everybody may
+    - `needs="..."`: the caller's role must have this permission
+    - `keyed="only"`, `keyed="either"`: an embed key is required, or replaces a sign-in. The caller
+      of this function verifies the key afterwards.
+    - `handler_checks=True`: the handler itself checks the permission of `needs`.
     """
     options = handler.opt
-    keyed = options.get("keyed")
-    if comes_with_key(connection, handler):
+    key_mode = options.get("keyed")
+    if uses_embed_key(connection, handler):
         return
-    if keyed == "only":
+    if key_mode == "only":
         raise Unauthorized(_SEND_KEY, headers={"WWW-Authenticate": "Bearer"})
-    if options.get("public") and not keyed:
+    if options.get("public") and not key_mode:
         return
     principal = principal_of(connection)
     permission = options.get("needs")
-    if permission is not None and not options.get("judged"):
+    if permission is not None and not options.get("handler_checks"):
         principal.require(permission)

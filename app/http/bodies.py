@@ -1,4 +1,4 @@
-"""Reading request bodies strictly."""
+"""Strict decoding of JSON request bodies."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ from litestar import Request
 
 from app.kit.validation import decode
 
-# What a handler takes unless it is made for uploads and says otherwise.
+# The limit of request bodies; upload handlers set their own.
 MAX_BYTES = 1024 * 1024
 
 
 class StrictRequest(Request[Any, Any, Any]):
-    """Decodes a JSON body right into the handler's struct: no coercion of wrong types."""
+    """Decodes a JSON body into the handler's struct, without coercing values of a wrong type."""
 
-    async def json(self) -> Any:  # the handler's own body type
+    async def json(self) -> Any:  # the type of the handler's body
         field = self.route_handler.parsed_data_field
         return decode(await self.body(), field.annotation if field else Any)

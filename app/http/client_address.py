@@ -1,4 +1,4 @@
-"""The client's address, and which addresses are limited together."""
+"""The client's address, and the address or network that its requests are rate limited by."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ class ClientAddresses:
     def __init__(self, trusted_proxies: Sequence[str]) -> None:
         self._proxies = [ipaddress.ip_network(text, strict=False) for text in trusted_proxies]
 
-    def of(self, scope: HTTPScope, forwarded_for: str | None) -> str:
-        """A forwarded address counts only from a proxy that is trusted."""
+    def resolve(self, scope: HTTPScope, forwarded_for: str | None) -> str:
+        """Returns the client's address. X-Forwarded-For counts only from a trusted proxy."""
         client = scope.get("client")
         address = client[0] if client else "unknown"
         if self._proxies and forwarded_for is not None:
@@ -29,14 +29,14 @@ class ClientAddresses:
 
 
 def _without_port(hop: str) -> str:
-    """Some proxies write `address:port`, with brackets around an IPv6 address."""
+    """Strips the port that some proxies append, and the brackets of an IPv6 address."""
     if hop.startswith("["):
         return hop[1:].partition("]")[0]
     return hop.partition(":")[0] if hop.count(":") == 1 else hop
 
 
 def _normalize(address: str) -> str:
-    """An address in its usual form; text that is no address becomes `unknown`."""
+    """Returns the canonical form of an address, or `unknown` for any other text."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -44,8 +44,8 @@ def _normalize(address: str) -> str:
     return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 
 
-def limited_together(address: str) -> str:
-    """The key of the limiter: an IPv4 address, or the /64 that an IPv6 customer holds."""
+def rate_limit_address(address: str) -> str:
+    """Returns the IPv4 address, or the /64 network of an IPv6 address, which one customer owns."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a service function needs to know of the request that it serves."""
+"""The request context that handlers pass to service functions."""
 
 import msgspec
 

@@ -1,24 +1,29 @@
-"""Which web sites were found welcome, for answers that are given before anybody can ask again."""
+"""CORS headers, and the origins that this process allowed.
+
+The gate refuses rate limited requests before a handler can check their origin. It lets an origin
+read such a response if an earlier request to the same path was allowed.
+"""
 
 from collections import OrderedDict
 from typing import Any
 
-_MOST = 10_000
-_welcome: OrderedDict[tuple[str, str], None] = OrderedDict()
+_MAX_ORIGINS = 10_000
+# Keys are (path, origin), the least recently allowed first.
+_allowed: OrderedDict[tuple[str, str], None] = OrderedDict()
 
 
-def open_to(state: dict[str, Any], path: str, origin: str) -> None:
-    """The gate lets this site read whatever is answered from here on, errors included."""
+def allow_origin(state: dict[str, Any], path: str, origin: str) -> None:
+    """Makes the gate send CORS headers for this origin with the response, errors included."""
     state["allowed_origin"] = origin
-    _welcome[path, origin] = None
-    _welcome.move_to_end((path, origin))
-    if len(_welcome) > _MOST:
-        _welcome.popitem(last=False)
+    _allowed[path, origin] = None
+    _allowed.move_to_end((path, origin))
+    if len(_allowed) > _MAX_ORIGINS:
+        _allowed.popitem(last=False)
 
 
-def was_welcome(path: str, origin: str) -> bool:
-    """True when this process let the site read this path before: it may read a 429 as well."""
-    return (path, origin) in _welcome
+def was_allowed(path: str, origin: str) -> bool:
+    """True when this process allowed the origin on this path before."""
+    return (path, origin) in _allowed
 
 
 def headers(origin: str) -> list[tuple[bytes, bytes]]:

@@ -1,4 +1,4 @@
-"""What a request costs, by its method or its route."""
+"""The cost of a request in rate limit units, by its method or its route."""
 
 import re
 from typing import Final
@@ -22,29 +22,31 @@ def is_uncounted(method: str, path: str) -> bool:
 
 
 class CostTable:
-    """What a request costs, by its method unless its route says `cost="chat"` or `"execute"`.
+    """The cost of a request, by its method unless its route says `cost="chat"` or `"execute"`.
 
-    Where an embed key is taken, its tenant pays, and the address it comes from only for knocking.
+    On routes with an embed key, the tenant of the key is charged the full cost later, so that the
+    client's address is charged for a read only.
     """
 
-    def __init__(self, special: list[tuple[str, str, str, bool]]) -> None:
-        """`special` holds (method, path template, cost type, keyed) of the routes that differ."""
+    def __init__(self, route_costs: list[tuple[str, str, str, bool]]) -> None:
+        """`route_costs` has (method, path template, cost type, keyed) of routes with a `cost`."""
         self._costs = [
-            (COSTS[kind], COSTS["read"] if keyed else COSTS[kind]) for _, _, kind, keyed in special
+            (COSTS[kind], COSTS["read"] if keyed else COSTS[kind])
+            for _, _, kind, keyed in route_costs
         ]
         self._pattern = re.compile(
-            "|".join(f"({method} {_as_pattern(path)}/?\\Z)" for method, path, _, _ in special)
+            "|".join(f"({method} {_as_pattern(path)}/?\\Z)" for method, path, _, _ in route_costs)
             or r"(?!)"
         )
 
-    def of(self, method: str, path: str) -> tuple[int, int]:
-        """For somebody who signed in, and for an address."""
-        # The router takes // for /, and so must the price.
+    def look_up(self, method: str, path: str) -> tuple[int, int]:
+        """Returns the units to charge a signed-in caller, and those to charge an address."""
+        # The router treats // as /, so the cost must do the same.
         if "//" in path:
             path = _SLASHES.sub("/", path)
-        found = self._pattern.match(f"{method} {path}")
-        if found is not None and found.lastindex is not None:
-            return self._costs[found.lastindex - 1]
+        match = self._pattern.match(f"{method} {path}")
+        if match is not None and match.lastindex is not None:
+            return self._costs[match.lastindex - 1]
         units = COSTS[_BY_METHOD.get(method, "write")]
         return units, units
 

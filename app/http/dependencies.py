@@ -1,7 +1,7 @@
-"""What a handler may ask for: its transaction, the services, the caller, the page, an id.
+"""Types of the dependencies that handlers declare: transaction, services, caller, page, id.
 
-`context` has transaction, services and caller together. Litestar starts a task for each dependency
-where there are several, so the hottest handlers ask for that one alone.
+`context` holds transaction, services and caller together. Litestar starts a task for each of
+several dependencies, so the most frequent handlers declare `context` alone.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The one place that turns an exception into the error envelope of an answer."""
+"""Turns every exception into a response with the error envelope."""
 
 import re
 from typing import Any
@@ -41,18 +41,18 @@ def envelope(error: ApiError) -> bytes:
 
 
 def to_api_error(error: BaseException) -> ApiError:
-    """Litestar's own exceptions; all others are mapped without the web framework."""
+    """Maps Litestar's own exceptions; `app.kit.error_mapping` maps all others."""
     match error:
         case InternalServerException() if error.detail == _DISCONNECTED:
-            return ClientGone("The request was not sent to its end")
+            return ClientGone("The client disconnected before the request was complete")
         case ValidationException():
             return _invalid_parameters(error)
         case MethodNotAllowedException():
-            return MethodNotAllowed("This path does not take that method", headers=error.headers)
+            return MethodNotAllowed("This path does not support that method", headers=error.headers)
         case NotFoundException():
             return NotFound("There is nothing at this path; see /docs for what there is")
         case HTTPException() if error.status_code == PayloadTooLarge.status:
-            return PayloadTooLarge("The request body is larger than this instance takes")
+            return PayloadTooLarge("The request body is larger than this instance accepts")
         case ClientException():
             return Invalid("The request cannot be read", details={"body": error.detail})
     return error_mapping.to_api_error(error)
@@ -68,7 +68,7 @@ def _invalid_parameters(error: ValidationException) -> ApiError:
             if missing:
                 key, message = missing.group(1), "is required"
             if message == "'data'":
-                # Litestar's words where there is no body at all.
+                # Litestar's message for a missing body.
                 message = "is required"
             if message.startswith(_NO_FILE):
                 message = "must be one file"
@@ -77,11 +77,11 @@ def _invalid_parameters(error: ValidationException) -> ApiError:
 
 
 def _use_public_names(request: Request[Any, Any, Any], error: ValidationException) -> None:
-    """A parameter is named as callers know it, not as the handler does."""
-    known = request.route_handler.parsed_fn_signature.parameters
+    """Replaces the names of a handler's arguments by those of the query parameters."""
+    parameters = request.route_handler.parsed_fn_signature.parameters
     for item in error.extra or []:
-        if isinstance(item, dict) and item.get("key") in known:
-            alias = getattr(known[item["key"]].kwarg_definition, "name", None)
+        if isinstance(item, dict) and item.get("key") in parameters:
+            alias = getattr(parameters[item["key"]].kwarg_definition, "name", None)
             item["key"] = alias or item["key"]
 
 

@@ -1,16 +1,16 @@
--- One round trip before every handler: is the session live, and does the limit admit the request?
+-- Checks the session and charges the rate limit of a request, in one round trip.
 --
--- KEYS  1 session copy   2 grants version copy   3 plan copy (1-3 only when a session is asked for)
+-- KEYS  1 session copy   2 grants version copy   3 plan copy (1-3 only with ARGV[3] = '1')
 --       4 state hash     5 minute list           6 hour list            7 day list
 -- ARGV  1 now in seconds, 0 = this server's clock   2 units that the request costs
---       3 '1' = check the session                   4 plan, when no session is asked for
---       5-7 session, grants, plan to remember (or '') 8 seconds to remember them
+--       3 '1' = check the session                   4 plan, unless the session is checked
+--       5-7 session, grants, plan to cache (or '')  8 seconds to cache them
 --
 -- A plan is "minute,hour,day,burst multiplier,burst seconds"; 0 = no such limit.
--- A list holds "second:amount", oldest first; the hash holds each window's sum, so that a request
--- costs the same whatever was used before.
+-- A list holds "second:amount", oldest first. The hash holds each window's sum, so that the time of
+-- a request does not grow with the usage.
 --
--- Answers {session, grants, allowed, window, limit, remaining, reset, retry_after}
+-- Returns {session, grants, allowed, window, limit, remaining, reset, retry_after}
 
 local session, grants, plan = '', '', ARGV[4]
 if ARGV[3] == '1' then
@@ -37,7 +37,7 @@ local minute, hour, day, times, burst = parts[1], parts[2], parts[3], parts[4], 
 local stored = redis.call('HMGET', KEYS[4], 'minute', 'hour', 'day', 'burst', 'last')
 local last = tonumber(stored[5] or '0')
 if last > now + 60 then
-  -- The clock once ran far ahead. Better to forget than to refuse until it is reached again.
+  -- The clock once ran far ahead. Reset, rather than refuse requests until that time is reached.
   redis.call('DEL', KEYS[4], KEYS[5], KEYS[6], KEYS[7])
   stored, last = {}, 0
 end
@@ -49,30 +49,30 @@ local function split(item)
   return tonumber(string.sub(item, 1, colon - 1)), tonumber(string.sub(item, colon + 1))
 end
 
--- Forget what has left the window; the sum that is left.
-local function settle(list, sum, span)
+-- Removes the entries that left the window and returns the sum of the others.
+local function expire(list, sum, span)
   sum = tonumber(sum or '0')
   while true do
     local oldest = redis.call('LRANGE', list, 0, 31)
     if #oldest == 0 then return 0 end
-    local gone = 0
+    local expired = 0
     for _, item in ipairs(oldest) do
       local second, amount = split(item)
       if second > now - span then break end
       sum = sum - amount
-      gone = gone + 1
+      expired = expired + 1
     end
-    if gone == 0 then return sum end
-    redis.call('LTRIM', list, gone, -1)
-    if gone < 32 then return sum end
+    if expired == 0 then return sum end
+    redis.call('LTRIM', list, expired, -1)
+    if expired < 32 then return sum end
   end
 end
 
-local used_minute = settle(KEYS[5], stored[1], 60)
-local used_hour = hour > 0 and settle(KEYS[6], stored[2], 3600) or 0
-local used_day = day > 0 and settle(KEYS[7], stored[3], 86400) or 0
+local used_minute = expire(KEYS[5], stored[1], 60)
+local used_hour = hour > 0 and expire(KEYS[6], stored[2], 3600) or 0
+local used_day = day > 0 and expire(KEYS[7], stored[3], 86400) or 0
 
--- The most that the minute may hold at a moment, given what it already holds.
+-- Returns the limit of the minute at a time, and the start of the burst, given the usage.
 local function ceiling(at, used)
   if times <= 1 or burst <= 0 then return minute, 0 end
   local start = burst_start
@@ -86,7 +86,7 @@ local fits_minute = used_minute + units <= top
 local fits_hour = hour == 0 or used_hour + 1 <= hour
 local fits_day = day == 0 or used_day + 1 <= day
 
--- When enough of a list has left its window for `amount` more to fit below `limit`.
+-- Returns the seconds until enough entries leave the window for `amount` more to fit.
 local function wait_in(list, used, limit, amount, span)
   for _, item in ipairs(redis.call('LRANGE', list, 0, used + amount - limit)) do
     local second, left = split(item)
@@ -157,10 +157,10 @@ redis.call('HSET', KEYS[4], 'minute', used_minute, 'hour', used_hour, 'day', use
   'burst', start, 'last', now)
 redis.call('EXPIRE', KEYS[4], 90000)
 
--- The tightest window speaks in the headers; the minute when none is tighter.
-local in_force = minute
-if start > 0 and now < start + burst then in_force = minute * times end
-local window, limit, left, list = 60, minute, math.max(0, in_force - used_minute), KEYS[5]
+-- The headers show the tightest window; the minute when none is tighter.
+local minute_limit = minute
+if start > 0 and now < start + burst then minute_limit = minute * times end
+local window, limit, left, list = 60, minute, math.max(0, minute_limit - used_minute), KEYS[5]
 if hour > 0 and hour - used_hour < left then
   window, limit, left, list = 3600, hour, hour - used_hour, KEYS[6]
 end

@@ -1,7 +1,8 @@
-"""The outermost layer: every request passes here once, whatever its path.
+"""The gate: the outermost ASGI layer, which every request passes once.
 
-It names the request, finds out who calls, charges the rate limit in the same Redis round trip that
-checks the session, puts the standing headers on every answer, and writes one log line.
+It sets the request and correlation ids, identifies the caller, checks the session and charges the
+rate limit in one Redis round trip, adds the common headers to every response, and writes one log
+line.
 """
 
 import re
@@ -16,7 +17,7 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 from redis.exceptions import RedisError
 
 from app.http import cors
-from app.http.client_address import ClientAddresses, limited_together
+from app.http.client_address import ClientAddresses, rate_limit_address
 from app.http.costs import CostTable, is_uncounted
 from app.http.errors import envelope, to_api_error
 from app.kit import background, limits, logs, metrics, trace
@@ -35,14 +36,15 @@ from db.session import Database
 
 log = logs.get("http")
 
-# Told of somebody who signed in and was refused.
+# Called when a signed-in caller is rate limited.
 OnLimited = Callable[[Principal, Verdict], Coroutine[Any, Any, None]]
 
 SCRIPT = Path(__file__).with_suffix(".lua").read_text(encoding="utf-8")
-_AWAY_SECONDS = 1.0
-_BAD = 400
-_COMPLAIN_SECONDS = 10.0
-_REMAINING = re.compile(rb";r=\d+")
+# After a failure, Redis is not used for this time.
+_REDIS_RETRY_SECONDS = 1.0
+_FIRST_ERROR_STATUS = 400
+_WARN_EVERY_SECONDS = 10.0
+_REMAINING_PATTERN = re.compile(rb";r=\d+")
 _READ_HEADERS = {
     b"authorization",
     b"x-request-id",
@@ -51,10 +53,11 @@ _READ_HEADERS = {
     b"x-forwarded-for",
     b"origin",
 }
-_STANDING_HEADERS = [
+_COMMON_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 ]
+# Added unless the handler sets its own.
 _DEFAULT_HEADERS = {
     b"cache-control": b"no-store",
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
@@ -85,11 +88,11 @@ class Gate:
         self._on_limited = on_limited
         self._anonymous = limits.anonymous_plan(settings.anonymous_per_minute)
         self._addresses = ClientAddresses(settings.trusted_proxies)
-        self._headers = list(_STANDING_HEADERS)
+        self._headers = list(_COMMON_HEADERS)
         if settings.public_url.startswith("https://"):
             self._headers.append((b"strict-transport-security", b"max-age=31536000"))
-        self._redis_back_at = 0.0
-        self._complained_at = -_COMPLAIN_SECONDS
+        self._redis_retry_at = 0.0
+        self._warned_at = -_WARN_EVERY_SECONDS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
@@ -102,74 +105,54 @@ class Gate:
             request_id=trace.safe_id(_text(request_headers, b"x-request-id"), "req"),
         )
         trace.begin(current)
-        source = self._addresses.of(scope, _text(request_headers, b"x-forwarded-for"))
-        caller = Caller(limited_together(source), source=source)
+        source = self._addresses.resolve(scope, _text(request_headers, b"x-forwarded-for"))
+        caller = Caller(rate_limit_address(source), source=source)
         scope.setdefault("state", {})["caller"] = caller
-        answer = _Answer(send, self._headers, current, scope["state"])
+        response = _ResponseSender(send, self._headers, current, scope["state"])
         try:
-            await self._enter(scope, receive, answer, request_headers, caller)
-        except Exception as error:  # noqa: BLE001  # the last resort: nothing below answered
-            await self._fail(answer, error, scope["path"])
+            await self._handle(scope, receive, response, request_headers, caller)
+        except Exception as error:  # noqa: BLE001  # no layer below handled it
+            await self._send_error(response, error, scope["path"])
         finally:
             tx = scope["state"].get("tx")
             if tx is not None:
                 await tx.rollback()
-            if "held_key" in scope["state"]:
-                scope["state"]["held_key"].end(answered=answer.status < _BAD)
-            elapsed = time.perf_counter() - started
-            route = scope.get("path_template") or "unknown"
-            metrics.observe_request(scope["method"], str(route), answer.status, elapsed)
-            level = log.info
-            if is_uncounted(scope["method"], scope["path"]) and answer.status < _BAD:
-                level = log.debug
-            level(
-                "request",
-                method=scope["method"],
-                path=scope["path"],
-                status=answer.status,
-                ms=round(elapsed * 1000, 1),
-                user=caller.principal.user_id if caller.principal else None,
-            )
+            lease = scope["state"].get("idempotency_lease")
+            if lease is not None:
+                lease.end(succeeded=response.status < _FIRST_ERROR_STATUS)
+            _log_request(scope, caller, response.status, time.perf_counter() - started)
 
-    async def _enter(
+    async def _handle(
         self,
         scope: HTTPScope,
         receive: Receive,
-        answer: "_Answer",
+        response: "_ResponseSender",
         request_headers: dict[bytes, bytes],
         caller: Caller,
     ) -> None:
         if is_uncounted(scope["method"], scope["path"]):
-            answer.limit_headers = limits.uncounted_verdict(self._anonymous).headers()
-            await self._app(scope, receive, answer.send)
+            response.limit_headers = limits.uncounted_verdict(self._anonymous).headers()
+            await self._app(scope, receive, response.send)
             return
-        costs = self._costs.of(scope["method"], scope["path"])
+        costs = self._costs.look_up(scope["method"], scope["path"])
         verdict = await self._admit(request_headers, caller, *costs)
-        answer.limit_headers = verdict.headers()
+        response.limit_headers = verdict.headers()
         if not verdict.allowed:
             origin = _text(request_headers, b"origin")
-            if origin and cors.was_welcome(scope["path"], origin):
+            if origin and cors.was_allowed(scope["path"], origin):
                 scope["state"]["allowed_origin"] = origin
             metrics.RATE_LIMITED.inc()
             if self._on_limited is not None and caller.principal is not None:
                 background.spawn(self._on_limited(caller.principal, verdict))
-            raise RateLimited(
-                f"Too many requests: at most {verdict.limit} in {verdict.window} seconds. "
-                f"Try again in {max(1, verdict.retry_after)} seconds",
-                details={
-                    "limit": verdict.limit,
-                    "window": verdict.window,
-                    "retry_after": max(1, verdict.retry_after),
-                },
-            )
+            raise _rate_limited(verdict)
         if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
             raise Invalid.field("path", "must not contain NUL characters")
-        await self._narrow(request_headers, caller)
-        await self._app(scope, receive, answer.send)
+        await self._select_tenant(request_headers, caller)
+        await self._app(scope, receive, response.send)
 
-    async def _fail(self, answer: "_Answer", error: Exception, path: str) -> None:
-        if answer.started:
-            log.error("answer broken off", exc_info=error)
+    async def _send_error(self, response: "_ResponseSender", error: Exception, path: str) -> None:
+        if response.started:
+            log.error("response interrupted", exc_info=error)
             return
         api_error = to_api_error(error)
         if api_error.status >= HTTP_SERVER_ERROR:
@@ -178,32 +161,33 @@ class Gate:
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         for name, value in (api_error.headers or {}).items():
             headers.append((name.lower().encode(), value.encode()))
-        await answer.send(
+        await response.send(
             {"type": "http.response.start", "status": api_error.status, "headers": headers}
         )
-        await answer.send({"type": "http.response.body", "body": body, "more_body": False})
+        await response.send({"type": "http.response.body", "body": body, "more_body": False})
 
-    # Who calls, and may they?
+    # Identifying the caller
 
     async def _admit(
-        self, request_headers: dict[bytes, bytes], caller: Caller, units: int, units_of_address: int
+        self, request_headers: dict[bytes, bytes], caller: Caller, units: int, address_units: int
     ) -> Verdict:
-        claims = self._claims(request_headers, caller)
+        """Identifies the caller and charges the rate limit, in one Redis round trip."""
+        claims = self._read_claims(request_headers, caller)
         if claims is None:
-            return await self._charge_address(caller, units_of_address)
-        reply = await self._ask(units, claims=claims)
+            return await self._charge_address(caller, address_units)
+        reply = await self._run_script(units, claims=claims)
         if reply is not None and reply[0] == b"unknown":
             status = await sessions.read_status(self._db, claims.tid, claims.sid)
-            fill = (sessions.ENDED, "", "")
+            copies = (sessions.ENDED, "", "")
             if status is not None and status.is_live:
-                fill = ("live", str(status.grants_version), status.plan)
-            reply = await self._ask(units, claims=claims, fill=fill)
+                copies = ("live", str(status.grants_version), status.plan)
+            reply = await self._run_script(units, claims=claims, copies=copies)
         if reply is None:
             return await self._admit_without_redis(caller, claims)
         if reply[0] == b"ended":
             caller.problem = "This session has ended; sign in again"
-            return await self._charge_address(caller, units_of_address)
-        await self._recognise(caller, claims, int(reply[1]))
+            return await self._charge_address(caller, address_units)
+        await self._set_principal(caller, claims, int(reply[1]))
         return _verdict(reply)
 
     async def _admit_without_redis(self, caller: Caller, claims: Claims) -> Verdict:
@@ -211,10 +195,10 @@ class Gate:
         if status is None or not status.is_live:
             caller.problem = "This session has ended; sign in again"
         else:
-            await self._recognise(caller, claims, status.grants_version)
+            await self._set_principal(caller, claims, status.grants_version)
         return limits.uncounted_verdict(self._anonymous)
 
-    def _claims(self, request_headers: dict[bytes, bytes], caller: Caller) -> Claims | None:
+    def _read_claims(self, request_headers: dict[bytes, bytes], caller: Caller) -> Claims | None:
         scheme, _, token = (
             request_headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         )
@@ -222,17 +206,17 @@ class Gate:
             return None
         try:
             return self._tokens.verify(token.strip(), "access")
-        except TokenInvalid as problem:
-            caller.problem = str(problem)
+        except TokenInvalid as error:
+            caller.problem = str(error)
             return None
 
-    async def _recognise(self, caller: Caller, claims: Claims, grants_version: int) -> None:
+    async def _set_principal(self, caller: Caller, claims: Claims, grants_version: int) -> None:
         permissions = await self._grants.load_permissions(claims.role, grants_version)
         caller.principal = Principal(claims.sub, claims.tid, claims.role, claims.sid, permissions)
         trace.current().actor_id = claims.sub
 
-    async def _narrow(self, request_headers: dict[bytes, bytes], caller: Caller) -> None:
-        """super_admin may name the tenant to act in; the header means nothing from others."""
+    async def _select_tenant(self, request_headers: dict[bytes, bytes], caller: Caller) -> None:
+        """Applies X-Tenant-ID, by which a super_admin acts in one tenant. Others cannot use it."""
         tenant_id = _text(request_headers, b"x-tenant-id")
         if not tenant_id or caller.principal is None or not caller.principal.is_super_admin:
             return
@@ -240,28 +224,32 @@ class Gate:
             raise TenantNotFound(f"X-Tenant-ID names no tenant: {tenant_id[:64]}")
         caller.principal = msgspec.structs.replace(caller.principal, narrowed_to=tenant_id)
 
-    # The limiter
+    # Rate limiting
 
     async def charge(self, subject: str, plan: str, units: int) -> Verdict | None:
-        """For whoever is limited beside caller and tenant; None while Redis is away."""
-        reply = await self._ask(units, address=subject, plan=plan)
+        """Charges a subject that is neither the caller nor a signed-in tenant, such as the tenant
+        of an embed key. None while Redis is unavailable.
+        """
+        reply = await self._run_script(units, address=subject, plan=plan)
         return None if reply is None else _verdict(reply)
 
     async def _charge_address(self, caller: Caller, units: int) -> Verdict:
-        reply = await self._ask(units, address=caller.address)
+        reply = await self._run_script(units, address=caller.address)
         return limits.uncounted_verdict(self._anonymous) if reply is None else _verdict(reply)
 
-    async def _ask(
+    async def _run_script(
         self,
         units: int,
         *,
         claims: Claims | None = None,
         address: str = "",
         plan: str = "",
-        fill: tuple[str, str, str] = ("", "", ""),
+        copies: tuple[str, str, str] = ("", "", ""),
     ) -> list[Any] | None:
-        """One call of the script; None while Redis is away, and then nothing is limited."""
-        if time.monotonic() < self._redis_back_at:
+        """Runs gate.lua; `copies` are the session, grants version and plan for Redis to cache.
+        None while Redis is unavailable; requests are then not limited.
+        """
+        if time.monotonic() < self._redis_retry_at:
             metrics.LIMITER_DEGRADED.inc()
             return None
         subject = f"parley:limit:{claims.tid if claims else address}"
@@ -279,29 +267,29 @@ class Gate:
             units,
             "1" if claims else "0",
             "" if claims else plan or self._anonymous.to_script_argument(),
-            *fill,
+            *copies,
             sessions.CACHE_SECONDS,
         )
         try:
             return await self._script.run(keys, args)
         except ScriptFailed as error:
-            log.exception("the script of the gate failed", reason=str(error)[:300])
+            log.exception("gate.lua failed", reason=str(error)[:300])
             return None
         except (RedisError, OSError, TimeoutError) as error:
-            self._degrade(error)
+            self._pause_redis(error)
             return None
 
-    def _degrade(self, error: Exception) -> None:
+    def _pause_redis(self, error: Exception) -> None:
         now = time.monotonic()
-        self._redis_back_at = now + _AWAY_SECONDS
+        self._redis_retry_at = now + _REDIS_RETRY_SECONDS
         metrics.LIMITER_DEGRADED.inc()
-        if now - self._complained_at >= _COMPLAIN_SECONDS:
-            self._complained_at = now
-            log.warning("redis is away: requests are not limited", reason=str(error)[:200])
+        if now - self._warned_at >= _WARN_EVERY_SECONDS:
+            self._warned_at = now
+            log.warning("Redis is unavailable: requests are not limited", reason=str(error)[:200])
 
 
-class _Answer:
-    """The way back: puts the standing headers on whatever is answered."""
+class _ResponseSender:
+    """Sends a response with the common headers added, and records its status."""
 
     def __init__(
         self,
@@ -325,10 +313,10 @@ class _Answer:
             headers = list(message["headers"])
             present = {name.lower() for name, _ in headers}
             headers += self._headers
-            # Who came with an embed key is told of its tenant's limits, which are the closer ones.
+            # With an embed key, the limits of its tenant are shown, which are the tighter ones.
             verdict = self._state.get("verdict")
             limits = self.limit_headers if verdict is None else verdict.headers()
-            headers += limits if self.status != RateLimited.status else _exhausted(limits)
+            headers += limits if self.status != RateLimited.status else _none_remaining(limits)
             headers += [item for item in _DEFAULT_HEADERS.items() if item[0] not in present]
             if "allowed_origin" in self._state:
                 headers += cors.headers(self._state["allowed_origin"])
@@ -338,26 +326,51 @@ class _Answer:
         await self._send(message)
 
 
-def _exhausted(limit_headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Whatever refused the request, a 429 says that nothing remains."""
-    exhausted = []
+def _rate_limited(verdict: Verdict) -> RateLimited:
+    retry_after = max(1, verdict.retry_after)
+    return RateLimited(
+        f"Too many requests: at most {verdict.limit} in {verdict.window} seconds. "
+        f"Try again in {retry_after} seconds",
+        details={"limit": verdict.limit, "window": verdict.window, "retry_after": retry_after},
+    )
+
+
+def _log_request(scope: HTTPScope, caller: Caller, status: int, seconds: float) -> None:
+    route = scope.get("path_template") or "unknown"
+    metrics.observe_request(scope["method"], str(route), status, seconds)
+    level = log.info
+    if is_uncounted(scope["method"], scope["path"]) and status < _FIRST_ERROR_STATUS:
+        level = log.debug
+    level(
+        "request",
+        method=scope["method"],
+        path=scope["path"],
+        status=status,
+        ms=round(seconds * 1000, 1),
+        user=caller.principal.user_id if caller.principal else None,
+    )
+
+
+def _none_remaining(limit_headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Sets the remaining units to 0, as every 429 must show, whichever limit refused it."""
+    headers = []
     for name, value in limit_headers:
         if name == b"x-ratelimit-remaining":
-            exhausted.append((name, b"0"))
+            headers.append((name, b"0"))
         elif name == b"ratelimit":
-            exhausted.append((name, _REMAINING.sub(b";r=0", value)))
+            headers.append((name, _REMAINING_PATTERN.sub(b";r=0", value)))
         else:
-            exhausted.append((name, value))
-    return exhausted
+            headers.append((name, value))
+    return headers
 
 
 def _read_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """The headers that the gate reads; lines of the same name are one list, as HTTP has it."""
-    found: dict[bytes, bytes] = {}
+    """Returns the headers that the gate reads. Values of one name are joined by commas."""
+    values: dict[bytes, bytes] = {}
     for name, value in headers:
         if name in _READ_HEADERS:
-            found[name] = found[name] + b"," + value if name in found else value
-    return found
+            values[name] = values[name] + b"," + value if name in values else value
+    return values
 
 
 def _text(request_headers: dict[bytes, bytes], name: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""Is it alive, is it ready, what does it count. No login, not rate limited."""
+"""Liveness, readiness and metrics: without sign-in and without a rate limit."""
 
 import asyncio
 import time
@@ -68,7 +68,7 @@ async def live() -> Alive:
     cache_control=None,
 )
 async def ready(request: Request[Any, Any, Any]) -> Response[Ready]:
-    """503 only when nothing can be answered without the missing part: that is Postgres."""
+    """503 only while Postgres is unavailable; without any other part, requests are answered."""
     report = await reports_of(request).ready.get()
     return Response(report, status_code=503 if report.status == "unavailable" else 200)
 
@@ -80,9 +80,9 @@ async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
     services, registry = services_of(request), CollectorRegistry()
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
-            registry.register(_Backlog(await reports_of(request).backlog.get()))
-    except Exception as error:  # noqa: BLE001  # the other figures are wanted all the more
-        log.warning("the ledger cannot be counted", reason=str(error)[:200])
+            registry.register(_BacklogCollector(await reports_of(request).backlog.get()))
+    except Exception as error:  # noqa: BLE001  # the other metrics are still served
+        log.warning("cannot count the open work", reason=str(error)[:200])
     if services.settings.metrics_dir:
         MultiProcessCollector(registry, path=services.settings.metrics_dir)  # type: ignore[no-untyped-call]
         body = generate_latest(registry)
@@ -91,32 +91,30 @@ async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
     return Response(body, media_type=CONTENT_TYPE_LATEST)
 
 
-class Remembered(Generic[T]):
-    """A report that is made at most once in a while, however often it is asked for: these paths
-    are open to everybody and not limited.
-    """
+class CachedReport(Generic[T]):
+    """Builds a report at most once in `seconds`, because these paths are public and unlimited."""
 
-    def __init__(self, seconds: float, make: Callable[[], Awaitable[T]]) -> None:
+    def __init__(self, seconds: float, build: Callable[[], Awaitable[T]]) -> None:
         self._seconds = seconds
-        self._make = make
-        self._made: T | None = None
-        self._made_at = -seconds
+        self._build = build
+        self._report: T | None = None
+        self._built_at = -seconds
         self._lock = asyncio.Lock()
 
     async def get(self) -> T:
         async with self._lock:
-            if self._made is None or time.monotonic() - self._made_at >= self._seconds:
-                self._made = await self._make()
-                self._made_at = time.monotonic()
-            return self._made
+            if self._report is None or time.monotonic() - self._built_at >= self._seconds:
+                self._report = await self._build()
+                self._built_at = time.monotonic()
+            return self._report
 
 
 class Reports:
-    """What one web process remembers of its own health."""
+    """The cached reports of one web process."""
 
     def __init__(self, services: Services) -> None:
-        self.ready = Remembered(0.5, lambda: check(services))
-        self.backlog = Remembered(2.0, lambda: _backlog(services))
+        self.ready = CachedReport(0.5, lambda: check_parts(services))
+        self.backlog = CachedReport(2.0, lambda: _count_backlog(services))
 
 
 def reports_of(request: Request[Any, Any, Any]) -> Reports:
@@ -124,17 +122,20 @@ def reports_of(request: Request[Any, Any, Any]) -> Reports:
     return reports
 
 
-async def check(services: Services) -> Ready:
+async def check_parts(services: Services) -> Ready:
     postgres, redis, files, beats = await asyncio.gather(
-        _postgres(services), _redis(services), _files(services), heartbeat.read(services.redis)
+        _check_postgres(services),
+        _check_redis(services),
+        _check_files(services),
+        heartbeat.read(services.redis),
     )
     workers = [beat for beat in beats if beat.part == "worker"]
     states = {
         "postgres": postgres,
         "redis": redis,
-        "workers": _workers(services, workers),
+        "workers": _check_workers(services, workers),
         "files": files,
-        "local_model": _model(services, beats),
+        "local_model": _check_model(services, beats),
     }
     status: Literal["ok", "degraded", "unavailable"] = "ok"
     if postgres.state != "ok":
@@ -145,16 +146,17 @@ async def check(services: Services) -> Ready:
     return Ready(status, states, sandbox)  # type: ignore[arg-type]
 
 
-def _workers(services: Services, running: list[heartbeat.Beat]) -> PartState:
+def _check_workers(services: Services, running: list[heartbeat.Beat]) -> PartState:
     if not running:
         return PartState("away", "no worker has reported in the last 30 seconds")
-    left = heartbeat.find_unserved_queues(running, services.doorbell.kinds.values())
-    if left:
-        return PartState("away", f"{len(running)} running, but nobody takes: {', '.join(left)}")
+    untaken = heartbeat.find_unserved_queues(running, services.doorbell.kinds.values())
+    if untaken:
+        names = ", ".join(untaken)
+        return PartState("away", f"{len(running)} running, but nobody takes: {names}")
     return PartState("ok", f"{len(running)} running")
 
 
-def _model(services: Services, beats: list[heartbeat.Beat]) -> PartState:
+def _check_model(services: Services, beats: list[heartbeat.Beat]) -> PartState:
     if not services.settings.local_model:
         return PartState("off", "PARLEY_LOCAL_MODEL=off")
     for beat in beats:
@@ -163,64 +165,64 @@ def _model(services: Services, beats: list[heartbeat.Beat]) -> PartState:
     return PartState("starting", "local/smollm2 has not reported yet")
 
 
-async def _postgres(services: Services) -> PartState:
+async def _check_postgres(services: Services) -> PartState:
     started = time.perf_counter()
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
                 raw = await tx.raw()
                 version = await raw.fetchval("SELECT version_num FROM alembic_version")
-    except Exception as error:  # noqa: BLE001  # whatever it is, the part is not usable
-        log.warning("postgres is away", reason=str(error)[:200])
+    except Exception as error:  # noqa: BLE001  # any error means that it is unusable
+        log.warning("Postgres is unavailable", reason=str(error)[:200])
         return PartState("away", "cannot be queried; run `parley doctor`")
-    return PartState("ok", f"schema {version}", ms=_since(started))
+    return PartState("ok", f"schema {version}", ms=_milliseconds_since(started))
 
 
-async def _redis(services: Services) -> PartState:
+async def _check_redis(services: Services) -> PartState:
     started = time.perf_counter()
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             await services.redis.ping()
     except (RedisError, OSError, TimeoutError) as error:
-        log.warning("redis is away", reason=str(error)[:200])
+        log.warning("Redis is unavailable", reason=str(error)[:200])
         return PartState("away", "requests are answered, but not limited; work is found by polling")
-    return PartState("ok", ms=_since(started))
+    return PartState("ok", ms=_milliseconds_since(started))
 
 
-async def _files(services: Services) -> PartState:
+async def _check_files(services: Services) -> PartState:
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             await services.files.check()
-    except Exception as error:  # noqa: BLE001  # whatever it is, the part is not usable
-        log.warning("the file store is away", reason=str(error)[:200])
-        return PartState("away", "cannot be asked; check PARLEY_FILES_URI")
+    except Exception as error:  # noqa: BLE001  # any error means that it is unusable
+        log.warning("the file store is unavailable", reason=str(error)[:200])
+        return PartState("away", "cannot be reached; check PARLEY_FILES_URI")
     return PartState("ok")
 
 
-def _since(started: float) -> float:
+def _milliseconds_since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 2)
 
 
-async def _backlog(services: Services) -> list[tuple[str, str, int, float]]:
+async def _count_backlog(services: Services) -> list[tuple[str, str, int, float]]:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         rows = await ledger.backlog(await tx.raw())
     return [(row["kind"], row["state"], row["rows"], row["oldest"]) for row in rows]
 
 
-class _Backlog:
-    """The ledger's open rows, read when somebody asks."""
+class _BacklogCollector:
+    """Gauges of the open work in the ledger, for one scrape."""
 
     def __init__(self, rows: list[tuple[str, str, int, float]]) -> None:
         self._rows = rows
 
     def collect(self) -> list[GaugeMetricFamily]:
-        waiting = GaugeMetricFamily(
+        open_work = GaugeMetricFamily(
             "parley_work_open", "Open work in the ledger", labels=["kind", "state"]
         )
         oldest = GaugeMetricFamily(
             "parley_work_oldest_seconds", "Age of the oldest open work", labels=["kind", "state"]
         )
         for kind, state, count, age in self._rows:
-            waiting.add_metric([kind, state], count)
+            open_work.add_metric([kind, state], count)
             oldest.add_metric([kind, state], max(0.0, age))
-        return [waiting, oldest]
+        return [open_work, oldest]

@@ -1,8 +1,11 @@
-"""Idempotency-Key: the same key and body give the first answer again for 24 hours.
+"""Idempotency-Key: the same key and body return the first response again for 24 hours.
 
-The key is claimed and the answer is stored in the request's own transaction, so that key, answer
-and effect exist together or not at all. A second request with the key waits for the first, without
-a connection of its own.
+A request claims its key and stores its response in its own transaction, so that key, response and
+effect exist together or not at all. A second request with the same key waits for the first; it
+keeps no connection meanwhile.
+
+Routes with `idempotent="long_running"`, such as those that wait for a model, must not keep a
+transaction open. They claim the key with a lease that they renew until the response is stored.
 """
 
 import asyncio
@@ -26,28 +29,26 @@ from db.models import IdempotencyKey
 from db.session import ALL_TENANTS, Database, Tx
 
 HEADER = "Idempotency-Key"
+LONG_RUNNING = "long_running"
 _MAX_LENGTH = 255
 
 _WAIT_SECONDS = 30
-_PAUSE_SECONDS = 0.02
-_LONGEST_PAUSE_SECONDS = 0.5
+_FIRST_PAUSE_SECONDS = 0.02
+_MAX_PAUSE_SECONDS = 0.5
+_RENEW_SECONDS = 20.0
 
-_CLAIM = """
-WITH turn AS (SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS ours),
+_CLAIM_IN_TX = """
+WITH lock AS (SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS acquired),
 claim AS (
-    INSERT INTO idempotency_keys AS k (id, fingerprint) SELECT $1, $2 FROM turn WHERE ours
+    INSERT INTO idempotency_keys AS k (id, fingerprint) SELECT $1, $2 FROM lock WHERE acquired
     ON CONFLICT (id) DO UPDATE
     SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()
     WHERE k.created_at < now() - interval '24 hours'
     RETURNING id
 )
-SELECT turn.ours, (SELECT id FROM claim) IS NOT NULL AS claimed FROM turn
+SELECT lock.acquired, (SELECT id FROM claim) IS NOT NULL AS claimed FROM lock
 """
-_READ = "SELECT fingerprint, status, media_type, body FROM idempotency_keys WHERE id = $1"
-_STORE = "UPDATE idempotency_keys SET status = $2, media_type = $3, body = $4 WHERE id = $1"
-
-
-_CLAIM_APART = """
+_CLAIM_WITH_LEASE = """
 INSERT INTO idempotency_keys AS k (id, fingerprint, holder, renewed_at) VALUES ($1, $2, $3, now())
 ON CONFLICT (id) DO UPDATE
 SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now(),
@@ -56,14 +57,17 @@ WHERE k.created_at < now() - interval '24 hours'
    OR k.status IS NULL AND k.renewed_at < now() - interval '60 seconds'
 RETURNING id
 """
-_RENEW = "UPDATE idempotency_keys SET renewed_at = now() WHERE id = $1 AND holder = $2"
-_STORE_APART = f"{_STORE} AND holder = $5"
-_FORGET = "DELETE FROM idempotency_keys WHERE id = $1 AND holder = $2 AND status IS NULL"
-_RENEW_SECONDS = 20.0
+_SELECT_KEY = "SELECT fingerprint, status, media_type, body FROM idempotency_keys WHERE id = $1"
+_STORE_RESPONSE = (
+    "UPDATE idempotency_keys SET status = $2, media_type = $3, body = $4 WHERE id = $1"
+)
+_STORE_LEASED_RESPONSE = f"{_STORE_RESPONSE} AND holder = $5"
+_RENEW_LEASE = "UPDATE idempotency_keys SET renewed_at = now() WHERE id = $1 AND holder = $2"
+_RELEASE_KEY = "DELETE FROM idempotency_keys WHERE id = $1 AND holder = $2 AND status IS NULL"
 
 
-class Hold:
-    """A key that a long answer is being worked out for; it is ours while we say so."""
+class KeyLease:
+    """A claimed key of a long-running request. It lapses unless it is renewed."""
 
     def __init__(self, db: Database, key_id: str) -> None:
         self.key_id = key_id
@@ -71,129 +75,136 @@ class Hold:
         self._db = db
         self._renewal: Renewal | None = None
 
-    def begin(self) -> None:
-        self._renewal = Renewal(_RENEW_SECONDS, lambda: self._run(_RENEW))
+    def start_renewal(self) -> None:
+        self._renewal = Renewal(_RENEW_SECONDS, lambda: self._execute(_RENEW_LEASE))
 
     async def store(self, status: int, media_type: str, sealed: bytes) -> None:
         async with self._db.tx(ALL_TENANTS, autocommit=True) as tx:
-            given = (self.key_id, status, media_type, sealed, self.holder)
-            await (await tx.raw()).execute(_STORE_APART, *given)
+            values = (self.key_id, status, media_type, sealed, self.holder)
+            await (await tx.raw()).execute(_STORE_LEASED_RESPONSE, *values)
 
-    def end(self, *, answered: bool) -> None:
-        """Only an answer that succeeded is kept; otherwise the key is free again."""
+    def end(self, *, succeeded: bool) -> None:
+        """Stops the renewal. A request that failed releases the key for the next attempt."""
         if self._renewal is not None:
             self._renewal.stop()
-        if not answered:
-            background.spawn(self._run(_FORGET))
+        if not succeeded:
+            background.spawn(self._execute(_RELEASE_KEY))
 
-    async def _run(self, sql: str) -> None:
+    async def _execute(self, sql: str) -> None:
         async with self._db.tx(ALL_TENANTS, autocommit=True) as tx:
             await (await tx.raw()).execute(sql, self.key_id, self.holder)
 
 
 class _Claim(msgspec.Struct):
-    """Held by the request's transaction, or by itself where the answer takes long."""
+    """A key that the current request claimed, in its transaction or with a lease."""
 
     key_id: str
-    by: Tx | Hold
+    owner: Tx | KeyLease
     keyring: Keyring
 
 
-_claimed: ContextVar[_Claim | None] = ContextVar("idempotency", default=None)
+_current_claim: ContextVar[_Claim | None] = ContextVar("idempotency", default=None)
 
 
-async def before(request: Request[Any, Any, Any]) -> Response[bytes] | None:
+async def claim_or_replay(request: Request[Any, Any, Any]) -> Response[bytes] | None:
+    """Returns the stored response of an earlier request with the same key, else claims the key."""
     # A pipelined request starts in the context of the one before it.
-    _claimed.set(None)
+    _current_claim.set(None)
     key = request.headers.get(HEADER)
-    if (
-        key is None
-        or request.method != "POST"
-        or not request.route_handler.opt.get("idempotent", True)
-    ):
+    mode = request.route_handler.opt.get("idempotent", True)
+    if key is None or request.method != "POST" or not mode:
         return None
     if not 1 <= len(key) <= _MAX_LENGTH:
         raise Invalid.field(HEADER, f"must have 1 to {_MAX_LENGTH} characters")
-    key_id = _digest(*_who(request), request.scope["path"], request.url.query, key)
+    key_id = _digest(*_key_owner(request), request.scope["path"], request.url.query, key)
     fingerprint = _digest((await request.body()).hex())
     services = services_of(request)
-    if request.route_handler.opt.get("idempotent") == "apart":
-        # Answers that take long, like a model's: no transaction is open meanwhile.
-        hold = Hold(services.db, key_id)
-        row = await _claimed_apart(services.db, hold, fingerprint)
+    if mode == LONG_RUNNING:
+        lease = KeyLease(services.db, key_id)
+        row = await _claim_with_lease(services.db, lease, fingerprint)
         if row is None:
-            hold.begin()
-            request.scope["state"]["held_key"] = hold
-            _claimed.set(_Claim(key_id, hold, services.keyring))
+            lease.start_renewal()
+            request.scope["state"]["idempotency_lease"] = lease
+            _current_claim.set(_Claim(key_id, lease, services.keyring))
             return None
     else:
         tx = request_tx(request)
-        if await _is_first(tx, key_id, fingerprint):
-            _claimed.set(_Claim(key_id, tx, services.keyring))
+        if await _claim_in_tx(tx, key_id, fingerprint):
+            _current_claim.set(_Claim(key_id, tx, services.keyring))
             return None
-        row = await (await tx.raw()).fetchrow(_READ, key_id)
+        row = await (await tx.raw()).fetchrow(_SELECT_KEY, key_id)
     if row is None or row["fingerprint"] != fingerprint:
         raise IdempotencyMismatch(
             f"This {HEADER} was used with another body; use a new key for a new request"
         )
+    return _replay(row, services.keyring, key_id)
+
+
+def _replay(row: Any, keyring: Keyring, key_id: str) -> Response[bytes]:
     return Response(
-        services.keyring.open(row["body"], _place(key_id)),
+        keyring.open(row["body"], _seal_context(key_id)),
         status_code=row["status"],
         media_type=row["media_type"],
         headers={"Idempotent-Replayed": "true"},
     )
 
 
-async def _is_first(tx: Tx, key_id: str, fingerprint: str) -> bool:
-    """Wait until no other request with this key is running; True when none has succeeded yet."""
-    deadline, pause = time.monotonic() + _WAIT_SECONDS, _PAUSE_SECONDS
+async def _claim_in_tx(tx: Tx, key_id: str, fingerprint: str) -> bool:
+    """Waits until no other request with this key runs. True when none has succeeded yet."""
+    deadline, pause = time.monotonic() + _WAIT_SECONDS, _FIRST_PAUSE_SECONDS
     while True:
-        row = await (await tx.raw()).fetchrow(_CLAIM, key_id, fingerprint)
-        if row["ours"]:
+        row = await (await tx.raw()).fetchrow(_CLAIM_IN_TX, key_id, fingerprint)
+        if row["acquired"]:
             return bool(row["claimed"])
         await tx.rollback()
-        if time.monotonic() > deadline:
-            raise Conflict(f"A request with this {HEADER} is still running; try again later")
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        pause = await _wait(deadline, pause)
 
 
-async def _claimed_apart(db: Database, hold: Hold, fingerprint: str) -> Any:
-    """The first answer's row, once there is one; None when the key is ours to answer."""
-    deadline, pause = time.monotonic() + _WAIT_SECONDS, _PAUSE_SECONDS
+async def _claim_with_lease(db: Database, lease: KeyLease, fingerprint: str) -> Any:
+    """Waits until no other request with this key runs. Returns the row with the first response,
+    or None when this request claimed the key.
+    """
+    deadline, pause = time.monotonic() + _WAIT_SECONDS, _FIRST_PAUSE_SECONDS
     while True:
         async with db.tx(ALL_TENANTS, autocommit=True) as tx:
             raw = await tx.raw()
-            if await raw.fetchval(_CLAIM_APART, hold.key_id, fingerprint, hold.holder) is not None:
+            ids = (lease.key_id, fingerprint, lease.holder)
+            if await raw.fetchval(_CLAIM_WITH_LEASE, *ids) is not None:
                 return None
-            row = await raw.fetchrow(_READ, hold.key_id)
+            row = await raw.fetchrow(_SELECT_KEY, lease.key_id)
         if row is not None and (row["status"] is not None or row["fingerprint"] != fingerprint):
             return row
-        if time.monotonic() > deadline:
-            raise Conflict(f"A request with this {HEADER} is still running; try again later")
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+        pause = await _wait(deadline, pause)
 
 
-async def after(response: Response[Any]) -> Response[Any]:
-    claim = _claimed.get()
+async def _wait(deadline: float, pause: float) -> float:
+    """Sleeps and returns the next, longer pause. Raises Conflict after the deadline."""
+    if time.monotonic() > deadline:
+        raise Conflict(f"A request with this {HEADER} is still running; try again later")
+    await asyncio.sleep(pause)
+    return min(2 * pause, _MAX_PAUSE_SECONDS)
+
+
+async def store_response(response: Response[Any]) -> Response[Any]:
+    """Stores the response under the key that the request claimed, if any."""
+    claim = _current_claim.get()
     if claim is None:
         return response
-    _claimed.set(None)
+    _current_claim.set(None)
     media_type = str(response.media_type or "application/json")
     body = response.render(response.content, media_type)
-    sealed = claim.keyring.seal(body, _place(claim.key_id))
+    sealed = claim.keyring.seal(body, _seal_context(claim.key_id))
     status = response.status_code or 200
-    if isinstance(claim.by, Hold):
-        await claim.by.store(status, media_type, sealed)
+    if isinstance(claim.owner, KeyLease):
+        await claim.owner.store(status, media_type, sealed)
         return response
-    raw = await claim.by.raw()
-    await raw.execute(_STORE, claim.key_id, status, media_type, sealed)
+    raw = await claim.owner.raw()
+    await raw.execute(_STORE_RESPONSE, claim.key_id, status, media_type, sealed)
     return response
 
 
-def _who(request: Request[Any, Any, Any]) -> tuple[str, str]:
-    """Whose key it is, and for which tenant they act."""
+def _key_owner(request: Request[Any, Any, Any]) -> tuple[str, str]:
+    """The embed key, user or address that sent the key, and the tenant that a super_admin named."""
     caller, state = caller_of(request), request.scope["state"]
     if "embed_key_id" in state:
         return state["embed_key_id"], ""
@@ -202,7 +213,7 @@ def _who(request: Request[Any, Any, Any]) -> tuple[str, str]:
     return caller.principal.user_id, caller.principal.narrowed_to or ""
 
 
-def _place(key_id: str) -> SealContext:
+def _seal_context(key_id: str) -> SealContext:
     return SealContext.of(IdempotencyKey.body, "", key_id)
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document, completed: error answers, examples and security for every operation."""
+"""The OpenAPI document with error responses, examples and security of every operation."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,15 +37,15 @@ The codes of errors, by status:
 _ERRORS = {
     "401": ("unauthorized", "Sign in first"),
     "403": ("forbidden", "The role lacks the permission"),
-    "404": ("not_found", "There is no such thing, or not for this caller"),
-    "409": ("conflict", "It does not fit the present state"),
-    "413": ("payload_too_large", "The body is larger than this instance takes"),
-    "415": ("unsupported_file_type", "The file is not of a type that is taken here"),
+    "404": ("not_found", "It does not exist, or is not visible to this caller"),
+    "409": ("conflict", "The request conflicts with the current state"),
+    "413": ("payload_too_large", "The body is larger than this instance accepts"),
+    "415": ("unsupported_file_type", "The type of the file is not supported"),
     "422": ("validation_error", "The input is not valid; details has a message per field"),
     "429": ("rate_limited", "Too many requests; see Retry-After"),
-    "500": ("internal_error", "Something went wrong on our side"),
-    "502": ("provider_error", "Somebody else's server failed; details says how"),
-    "503": ("unavailable", "A part of this instance is away; see Retry-After"),
+    "500": ("internal_error", "The server failed unexpectedly"),
+    "502": ("provider_error", "A server that Parley called failed; details has the reason"),
+    "503": ("unavailable", "A dependency is unavailable; see Retry-After"),
 }
 
 _DETAILS: dict[str, dict[str, Any]] = {
@@ -96,7 +96,7 @@ _CSP = (
 
 def document(app: Litestar) -> dict[str, Any]:
     schema: dict[str, Any] = app.openapi_schema.to_schema()
-    schema["info"]["description"] = _ABOUT + _codes()
+    schema["info"]["description"] = _ABOUT + _list_error_codes()
     components = schema.setdefault("components", {})
     components.setdefault("schemas", {})["Error"] = _ENVELOPE
     components["securitySchemes"] = {
@@ -107,20 +107,20 @@ def document(app: Litestar) -> dict[str, Any]:
     }
     _add_examples(app, components["schemas"])
     for path, method, operation in _operations(schema):
-        _complete(operation, path, method, _handler(app, path, method))
+        _complete_operation(operation, path, method, _find_handler(app, path, method))
     return schema
 
 
-def _codes() -> str:
-    """Each area has errors of its own; whoever handles them wants to know them all."""
-    found: dict[int, set[str]] = {}
-    waiting = [ApiError]
-    while waiting:
-        kind = waiting.pop()
-        waiting += kind.__subclasses__()
+def _list_error_codes() -> str:
+    """Returns a Markdown list of the codes of all error classes, by status."""
+    codes: dict[int, set[str]] = {}
+    pending = [ApiError]
+    while pending:
+        kind = pending.pop()
+        pending += kind.__subclasses__()
         if kind.status != ClientGone.status:
-            found.setdefault(kind.status, set()).add(f"`{kind.code}`")
-    return "".join(f"- {status}: {', '.join(sorted(found[status]))}\n" for status in sorted(found))
+            codes.setdefault(kind.status, set()).add(f"`{kind.code}`")
+    return "".join(f"- {status}: {', '.join(sorted(codes[status]))}\n" for status in sorted(codes))
 
 
 def _operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -130,52 +130,56 @@ def _operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, An
                 yield path, method, operation
 
 
-def _handler(app: Litestar, path: str, method: str) -> HTTPRouteHandler:
+def _find_handler(app: Litestar, path: str, method: str) -> HTTPRouteHandler:
     for route in app.routes:
         if getattr(route, "path_format", None) == path:
             handlers: dict[str, Any] = route.route_handler_map  # type: ignore[assignment, union-attr]
-            found: HTTPRouteHandler = handlers[method.upper()][0]
-            return found
+            handler: HTTPRouteHandler = handlers[method.upper()][0]
+            return handler
     raise LookupError(f"{method} {path}")
 
 
-def _complete(operation: dict[str, Any], path: str, method: str, handler: HTTPRouteHandler) -> None:
-    public = bool(handler.opt.get("public"))
-    needed = handler.opt.get("needs")
-    keyed = handler.opt.get("keyed")
-    if not public or keyed == "either":
+def _complete_operation(
+    operation: dict[str, Any], path: str, method: str, handler: HTTPRouteHandler
+) -> None:
+    is_public = bool(handler.opt.get("public"))
+    permission = handler.opt.get("needs")
+    key_mode = handler.opt.get("keyed")
+    if not is_public or key_mode == "either":
         operation["security"] = [{"access_token": []}]
-    if keyed:
+    if key_mode:
         operation.setdefault("security", []).extend(_EMBED_KEY)
-    if needed:
-        operation["x-permission"] = needed
+    if permission:
+        operation["x-permission"] = permission
     statuses = {"422", "500", "503"}
     if not is_uncounted(method.upper(), path):
         statuses.add("429")
-    if not public or keyed:
+    if not is_public or key_mode:
         statuses.add("401")
-    if needed or keyed:
+    if permission or key_mode:
         statuses.add("403")
-    if "{" in path or not public:
+    if "{" in path or not is_public:
         statuses.add("404")
     if method != "get":
         statuses |= {"409", "413"}
-    answers = operation["responses"]
-    answers.pop("400", None)
+    responses = operation["responses"]
+    responses.pop("400", None)
     for status in sorted(statuses | {str(code) for code in handler.opt.get("errors", ())}):
-        answers.setdefault(status, _error(status))
+        responses.setdefault(status, _error_response(status))
 
 
-def _error(status: str) -> dict[str, Any]:
+def _error_response(status: str) -> dict[str, Any]:
     code, meaning = _ERRORS[status]
-    told: dict[str, Any] = {"code": code, "message": meaning}
-    example = {"error": told | ({"details": _DETAILS[status]} if status in _DETAILS else {})}
+    error: dict[str, Any] = {"code": code, "message": meaning}
+    if status in _DETAILS:
+        error["details"] = _DETAILS[status]
+    example = {"error": error}
     content = {"schema": {"$ref": "#/components/schemas/Error"}, "example": example}
     return {"description": meaning, "content": {_JSON: content}}
 
 
 def _add_examples(app: Litestar, schemas: dict[str, Any]) -> None:
-    """A struct's own `example` goes with its schema; it is checked against it by a test."""
+    """Adds the `example` of each struct to its schema; a test validates them."""
     for kind in structs_of(app):
         example = getattr(kind, "example", None)
         if example is not None and kind.__name__ in schemas:
@@ -183,15 +187,15 @@ def _add_examples(app: Litestar, schemas: dict[str, Any]) -> None:
 
 
 def structs_of(app: Litestar) -> set[type[msgspec.Struct]]:
-    """Every struct that a handler takes or gives, with those inside it."""
-    found: set[type[msgspec.Struct]] = set()
+    """Returns every struct that a handler receives or returns, with the structs inside them."""
+    structs: set[type[msgspec.Struct]] = set()
 
     def visit(annotation: Any) -> None:
         for argument in getattr(annotation, "__args__", ()):
             visit(argument)
         kind = getattr(annotation, "__origin__", annotation)
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind not in found:
-            found.add(kind)
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind not in structs:
+            structs.add(kind)
             for field in msgspec.structs.fields(kind):
                 visit(field.type)
 
@@ -200,7 +204,7 @@ def structs_of(app: Litestar) -> set[type[msgspec.Struct]]:
             if handler.parsed_data_field is not None:
                 visit(handler.parsed_data_field.annotation)
             visit(handler.parsed_return_field.annotation)
-    return found
+    return structs
 
 
 def config(version: str) -> OpenAPIConfig:
@@ -209,7 +213,7 @@ def config(version: str) -> OpenAPIConfig:
         version=version,
         description=_ABOUT,
         use_handler_docstrings=True,
-        # Litestar answers for everything below its own path; ours is /openapi.json.
+        # Litestar serves all paths below this one; Parley serves its document at /openapi.json.
         openapi_router=Router(
             "/docs/schema", route_handlers=[], opt={"public": True}, include_in_schema=False
         ),

@@ -1,4 +1,4 @@
-"""Query parameters of lists: the page, its size, the order, a text to search for, a time."""
+"""Query parameters of lists: page number, page size, sort order, search text, time range."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -26,17 +26,17 @@ def provide_page(page: PageNumber = 1, per_page: PerPage = 20) -> Page:
     return Page(page, per_page)
 
 
-# What a query parameter that `moment` reads says of itself.
+# The OpenAPI description of query parameters that `moment` parses.
 MOMENT = {"format": "date-time", "description": "ISO 8601; UTC unless it names another zone"}
 
 
 def moment(name: str, text: str | None) -> datetime | None:
-    """A point in time from a query parameter: a date or a date and time, in UTC without a zone."""
+    """Parses a date, or a date and time, of a query parameter; in UTC unless it names a zone."""
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        time = datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise Invalid.field(name, "must be an ISO 8601 date or date and time") from None
 

@@ -1,4 +1,4 @@
-"""Answers that many areas give."""
+"""Responses that several areas share."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Done(msgspec.Struct):
-    """What was done, in words."""
+    """Confirms an action in a message for people."""
 
     example: ClassVar[dict[str, Any]] = {"message": "Done"}
 
@@ -17,7 +17,7 @@ class Done(msgspec.Struct):
 
 
 def build_view(kind: Callable[..., T], row: Any, **more: Any) -> T:
-    """A view with the row's fields of the same names."""
+    """Builds a view from the row's attributes of the same names and the fields in `more`."""
     fields: tuple[str, ...] = kind.__struct_fields__  # type: ignore[attr-defined]
     names = (name for name in fields if name not in more)
     return kind(**{name: getattr(row, name) for name in names}, **more)

@@ -1,6 +1,6 @@
-"""Server-sent events: a stream that notices within moments when nobody reads it any more.
+"""Server-sent events. A stream stops soon after its client disconnects or stops reading.
 
-A silent stream says a comment every ten seconds, so that proxies keep it open.
+A stream without events sends a comment every ten seconds, so that proxies keep it open.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ log = logs.get("http")
 MEDIA_TYPE = "text/event-stream"
 KEEP_ALIVE_SECONDS = 10.0
 STALLED_SECONDS = 60.0
-_COMMENT = b": still here\n\n"
+_KEEP_ALIVE = b": still here\n\n"
 _STOP_SECONDS = 5.0
 
 
@@ -29,7 +29,7 @@ def event(name: str, data: bytes) -> bytes:
 
 
 class EventStream(Response[bytes]):
-    """Sends what `source` yields. When the reader goes, `source` is cancelled where it stands."""
+    """Sends what `source` yields. Cancels `source` when the client disconnects."""
 
     def __init__(self, source: AsyncGenerator[bytes, None]) -> None:
         super().__init__(b"", media_type=MEDIA_TYPE)
@@ -45,73 +45,75 @@ class _Stream(ASGIResponse):
     def __init__(self, source: AsyncGenerator[bytes, None]) -> None:
         super().__init__(media_type=MEDIA_TYPE, headers={"x-accel-buffering": "no"})
         self._source = source
-        self._left = False
-        self._over = False
-        self._sending = 0
+        self._is_disconnected = False
+        self._is_complete = False
+        self._pending_sends = 0
         self._sent_at = 0.0
-        self._comment: asyncio.Task[None] | None = None
+        self._keep_alive: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     async def send_body(self, send: Send, receive: Receive) -> None:
         pump = asyncio.create_task(self._pump(send))
         self._sent_at = asyncio.get_running_loop().time()
         try:
-            # Whoever has gone already: a source that was never begun could not tidy up at its end.
+            # Starts the source even if the client is gone: only a started source cleans up.
             await asyncio.sleep(0)
-            async with asyncio.timeout(None) as patience:
-                self._watch(send, patience)
-                pump.add_done_callback(partial(self._ended, patience))
-                # A server tells a client that left, and the end of the response, in the same way.
+            async with asyncio.timeout(None) as timeout:
+                self._watch(send, timeout)
+                pump.add_done_callback(partial(self._on_pump_done, timeout))
+                # ASGI servers send this when the client leaves and when the response is complete.
                 while (await receive())["type"] != "http.disconnect":
                     pass
         except TimeoutError:
             if not pump.done():
-                log.info("a reader took nothing for too long", seconds=STALLED_SECONDS)
+                log.info("stream closed: its client stopped reading", seconds=STALLED_SECONDS)
         finally:
-            self._left = self._over = True
+            self._is_disconnected = self._is_complete = True
             if self._timer is not None:
                 self._timer.cancel()
             if not pump.done():
                 pump.cancel()
                 await asyncio.wait([pump], timeout=_STOP_SECONDS)
 
-    def _ended(self, patience: asyncio.Timeout, _pump: asyncio.Task[None]) -> None:
-        """A response that has no end although its source has: nobody else would notice."""
-        if not self._left and (_pump.cancelled() or _pump.exception() is not None):
-            patience.reschedule(asyncio.get_running_loop().time())
+    def _on_pump_done(self, timeout: asyncio.Timeout, pump: asyncio.Task[None]) -> None:
+        """Ends a response whose source ended without completing it; the server would wait."""
+        if not self._is_disconnected and (pump.cancelled() or pump.exception() is not None):
+            timeout.reschedule(asyncio.get_running_loop().time())
 
     async def _pump(self, send: Send) -> None:
         try:
             async with aclosing(self._source):
                 async for chunk in self._source:
-                    # A slow reader slows the model down, too.
+                    # Waiting here makes a slow client slow the model down.
                     await self._send(send, chunk)
         except asyncio.CancelledError:
             raise
         except Exception:
-            log.exception("a stream broke off")
+            log.exception("stream interrupted")
         await self._send(send, b"", more=False)
 
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
-        if self._over:
+        if self._is_complete:
             return
-        self._sending, self._over = self._sending + 1, not more
+        self._pending_sends, self._is_complete = self._pending_sends + 1, not more
         try:
             await send({"type": "http.response.body", "body": body, "more_body": more})
         finally:
-            self._sending -= 1
+            self._pending_sends -= 1
             self._sent_at = asyncio.get_running_loop().time()
 
-    def _watch(self, send: Send, patience: asyncio.Timeout) -> None:
-        """One timer for all of the stream: what is sent needs none of its own."""
+    def _watch(self, send: Send, timeout: asyncio.Timeout) -> None:
+        """Sends keep-alive comments and ends a stalled stream. One timer serves the whole stream,
+        because a timer for each send would cost more.
+        """
         loop = asyncio.get_running_loop()
-        silent = loop.time() - self._sent_at
-        if self._sending and silent >= STALLED_SECONDS:
-            patience.reschedule(loop.time())
+        idle = loop.time() - self._sent_at
+        if self._pending_sends and idle >= STALLED_SECONDS:
+            timeout.reschedule(loop.time())
             return
-        if not self._sending and silent >= KEEP_ALIVE_SECONDS:
-            self._comment = asyncio.create_task(self._send(send, _COMMENT))
-            silent = 0.0
-        limit = STALLED_SECONDS if self._sending else KEEP_ALIVE_SECONDS
-        again = min(KEEP_ALIVE_SECONDS, limit - silent)
-        self._timer = loop.call_later(again, self._watch, send, patience)
+        if not self._pending_sends and idle >= KEEP_ALIVE_SECONDS:
+            self._keep_alive = asyncio.create_task(self._send(send, _KEEP_ALIVE))
+            idle = 0.0
+        limit = STALLED_SECONDS if self._pending_sends else KEEP_ALIVE_SECONDS
+        delay = min(KEEP_ALIVE_SECONDS, limit - idle)
+        self._timer = loop.call_later(delay, self._watch, send, timeout)

@@ -1,7 +1,7 @@
-"""One transaction per request, committed before the answer is sent.
+"""One transaction per request, committed before the response is sent.
 
-A generator dependency, because its clean-up runs before the response goes out and an error in it
-reaches the error handler: a commit that fails is a 500, never a 201.
+A generator dependency, because Litestar runs its clean-up before it sends the response, and an
+error in it reaches the error handler: a commit that fails is a 500, never a 201.
 """
 
 from collections.abc import AsyncGenerator
@@ -18,7 +18,7 @@ _READS = {"GET", "HEAD", "OPTIONS"}
 
 
 def request_tx(request: Request[Any, Any, Any]) -> Tx:
-    """The request's transaction; nothing is borrowed from the pool before its first statement."""
+    """Returns the request's transaction, which takes no connection before its first statement."""
     state = request.scope["state"]
     if state.get("tx") is None:
         autocommit = request.method in _READS
@@ -29,17 +29,17 @@ def request_tx(request: Request[Any, Any, Any]) -> Tx:
 
 def _scope(request: Request[Any, Any, Any]) -> Scope | None:
     principal, options = caller_of(request).principal, request.route_handler.opt
-    # A public endpoint looks up its tenant itself, whoever the caller may be.
+    # A public endpoint looks up its tenant itself.
     if principal is None or options.get("public"):
         return None
-    # `own=True`: the caller's own account, wherever else they act.
+    # `own=True`: the caller's own account, even when X-Tenant-ID names another tenant.
     return principal.tenant_id if options.get("own") else principal.scope
 
 
 async def provide_tx(request: Request[Any, Any, Any]) -> AsyncGenerator[Tx, None]:
     tx = request_tx(request)
     yield tx
-    # Not reached when the handler raised: the gate then rolls back what is still open.
+    # Not reached when the handler raised; the gate then rolls the transaction back.
     await tx.commit()
 
 

@@ -1,4 +1,4 @@
-"""Files that callers send: read up to a limit, never trusted for their name or declared type."""
+"""Reads uploaded files up to a limit; their name and declared type are not trusted."""
 
 from litestar.datastructures import UploadFile
 

@@ -18,11 +18,11 @@ def test_queues_that_no_worker_serves_are_found() -> None:
 def test_workers_that_serve_all_queues_leave_none(services: Services) -> None:
     workers = [Beat("worker", "a", list(QUEUES))]
     assert heartbeat.find_unserved_queues(workers, KINDS) == []
-    assert health._workers(services, workers).state == "ok"
+    assert health._check_workers(services, workers).state == "ok"
 
 
-def test_readiness_names_unserved_queues(services: Services) -> None:
-    state = health._workers(services, [Beat("worker", "a", ["chat", "tools", "default"])])
+def test_readiness_says_which_queues_nobody_takes(services: Services) -> None:
+    state = health._check_workers(services, [Beat("worker", "a", ["chat", "tools", "default"])])
     assert state.state == "away"
     assert state.detail is not None
     assert "deliveries" in state.detail

@@ -37,7 +37,7 @@ class ChatController(Controller):
         needs="agents:chat",
         cost="chat",
         status_code=200,
-        idempotent="apart",
+        idempotent="long_running",
         errors=(502,),
     )
     async def chat(self, context: Context, agent_id: Id, data: JSONBody[ChatRequest]) -> ChatReply:

@@ -98,7 +98,7 @@ class PublicAgentController(Controller):
         summary="Chat from a web site",
         cost="chat",
         status_code=200,
-        idempotent="apart",
+        idempotent="long_running",
         errors=(502,),
     )
     async def chat(

@@ -41,7 +41,7 @@ async def admit(request: HttpRequest) -> None:
             + (f": {origin[:200]}" if origin else "; the request names no origin")
         )
     if origin is not None:
-        cors.open_to(request.scope["state"], request.scope["path"], origin)
+        cors.allow_origin(request.scope["state"], request.scope["path"], origin)
     units = COSTS[request.route_handler.opt.get("cost", "read")]
     charge = ("embed", agent.runtime.tenant_id, agent.plan, units)
     await tenants.charge_visitors(request, *charge, "This agent receives too many requests")

@@ -90,7 +90,7 @@ class IncomingWebhookController(Controller):
     tags=["Webhooks"],
     public=True,
     status_code=202,
-    idempotent="apart",
+    idempotent="long_running",
     errors=(401,),
     cost="write",
     tenant_pays=True,

@@ -91,7 +91,7 @@ class ToolController(Controller):
         summary="Run a tool",
         needs="tools:execute",
         status_code=200,
-        idempotent="apart",
+        idempotent="long_running",
         cost="execute",
     )
     async def execute_tool(

@@ -85,7 +85,7 @@ class CredentialController(Controller):
         "/{credential_id:str}/reveal",
         summary="Reveal the secrets",
         needs="credentials:reveal",
-        judged=True,
+        handler_checks=True,
     )
     async def reveal_credential(
         self, services: Services, principal: Principal, address: Address, credential_id: Id

@@ -67,7 +67,7 @@ class WebhookController(Controller):
         summary="Send a test event",
         needs="webhooks:write",
         status_code=200,
-        idempotent="apart",
+        idempotent="long_running",
         cost="execute",
     )
     async def test_webhook(
