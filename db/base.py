@@ -1,4 +1,4 @@
-"""What every table shares: the declarative base, the id, the times, the tenant."""
+"""The declarative base, and mixins for id, timestamps and tenant."""
 
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ class Base(CommonTableAttributes, DeclarativeBase):
 
 
 class Sealed(LargeBinary):
-    """A column that holds only what `app.kit.crypto` sealed; key rotation finds it by this type."""
+    """A column for values sealed by `app.kit.crypto`; key rotation finds it by this type."""
 
     cache_ok = True
 
@@ -37,7 +37,7 @@ class Timestamps:
 
 
 class TenantOwned:
-    """Rows of one tenant. A session adds the tenant condition to every ORM statement on these."""
+    """Rows of one tenant. The session adds the tenant condition to every ORM statement on them."""
 
     @declared_attr
     def tenant_id(cls) -> Mapped[str]:  # noqa: N805  # a declared attribute receives the class

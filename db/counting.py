@@ -1,7 +1,7 @@
-"""How many rows there are, at a price that does not grow with them.
+"""Counts rows in a time that does not grow with the table.
 
-Up to a bound they are counted. Beyond it, the planner's estimate is used, which follows the table's
-statistics; `Total.is_exact` says which it is.
+Up to a bound, rows are counted. Beyond it, the total is the planner's estimate; `Total.is_exact`
+tells the two apart.
 """
 
 from typing import Any, Final
@@ -23,8 +23,8 @@ class Total(msgspec.Struct, frozen=True):
 async def count_rows(
     tx: Tx, tenant: str | None, source: str, *args: object, estimated_from: str | None = None
 ) -> Total:
-    """Counts the rows of `FROM … WHERE …`, whose `$1` is the tenant. `estimated_from` is the same
-    in a form that the planner estimates better.
+    """Counts the rows of `source`, a `FROM ... WHERE ...` whose `$1` is the tenant.
+    `estimated_from` is an equivalent clause that the planner estimates better.
     """
     bounded = f"SELECT count(*) FROM (SELECT 1 {source} LIMIT {BOUND + 1}) bounded"
     count: int = await fast.value(tx, tenant, bounded, *args)
@@ -36,7 +36,7 @@ async def count_rows(
 
 
 async def count_statement(tx: Tx, statement: Select[Any]) -> Total:
-    """Counts the rows of an ORM statement, which its session scopes to the tenant."""
+    """Counts the rows of an ORM statement, which the session scopes to the tenant."""
     session = await tx.session()
     bounded = select(func.count()).select_from(statement.limit(BOUND + 1).subquery())
     count = await session.scalar(bounded) or 0
@@ -45,6 +45,6 @@ async def count_statement(tx: Tx, statement: Select[Any]) -> Total:
     whole = select(func.count()).select_from(statement.subquery())
     plan: Any = await session.scalar(whole, execution_options={EXPLAIN: True})
     plan = msgspec.json.decode(plan) if isinstance(plan, str) else plan
-    # Below the node that counts is the one that is counted.
+    # The first node is the count; its child has the rows.
     estimate = int(plan[0]["Plan"]["Plans"][0]["Plan Rows"])
     return Total(max(estimate, count), is_exact=False)

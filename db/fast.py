@@ -1,8 +1,8 @@
 """Plain SQL for the statements that every request, turn, job or delivery runs.
 
-An ORM round trip costs several times the same SQL on asyncpg. These calls run on the connection of
-the caller's transaction and take the tenant first, as `$1`: a statement on tenant-owned rows says
-`tenant_id = $1`, or `($1::text IS NULL OR tenant_id = $1)` where super_admin reaches all.
+An ORM statement takes several times as long as the same SQL on asyncpg. These functions use the
+connection of the caller's transaction and pass the tenant as `$1`: a statement on tenant-owned rows
+has `tenant_id = $1`, or `($1::text IS NULL OR tenant_id = $1)` where super_admin may read all.
 """
 
 from collections.abc import Iterable
@@ -20,21 +20,21 @@ class Row(Protocol):
 
 
 def was_refused(error: BaseException) -> bool:
-    """The server itself refused a statement, which did nothing; the connection goes on."""
-    away = (asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError)
-    return isinstance(error, asyncpg.PostgresError) and not isinstance(error, away)
+    """True when Postgres rejected the statement, which had no effect; the connection is usable."""
+    connection_errors = (asyncpg.PostgresConnectionError, asyncpg.OperatorInterventionError)
+    return isinstance(error, asyncpg.PostgresError) and not isinstance(error, connection_errors)
 
 
 def tenant_of(tx: Tx) -> str | None:
-    """The tenant of this transaction for `$1`; None stands for all of them."""
+    """Returns the tenant of the transaction for `$1`; None means all tenants."""
     if tx.scope is None:
         raise Unscoped("this transaction names no tenant: open it with a scope")
     return None if isinstance(tx.scope, AllTenants) else tx.scope
 
 
 async def row(tx: Tx, tenant: str | None, sql: str, *args: object) -> Row | None:
-    found: Row | None = await (await tx.raw()).fetchrow(sql, tenant, *args)
-    return found
+    record: Row | None = await (await tx.raw()).fetchrow(sql, tenant, *args)
+    return record
 
 
 async def rows(tx: Tx, tenant: str | None, sql: str, *args: object) -> list[Row]:
@@ -46,7 +46,7 @@ async def value(tx: Tx, tenant: str | None, sql: str, *args: object) -> Any:
 
 
 async def execute(tx: Tx, tenant: str | None, sql: str, *args: object) -> int:
-    """Run one statement and give the number of rows it touched."""
+    """Runs one statement and returns the number of rows that it changed."""
     status: str = await (await tx.raw()).execute(sql, tenant, *args)
     count = status.rpartition(" ")[2]
     return int(count) if count.isdigit() else 0

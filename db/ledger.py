@@ -1,8 +1,9 @@
-"""The statements of the ledger. Redis is only the doorbell; these rows are the truth.
+"""The ledger: statements on the `work` table, the record of all accepted work.
 
-Times are the database's, so that clocks of workers do not matter. A lease token fences the outcome:
-a worker that lost its lease changes no row. Areas that accept work or record outcomes together with
-rows of their own put `insert_sql` or `outcomes_sql` into their statements.
+Redis only tells workers that there is new work. All times are the database's, so that the clocks of
+workers do not matter. An outcome is written only with the current lease token: a worker that lost
+its lease changes no row. Areas that accept work or record outcomes together with their own rows put
+`insert_sql` or `outcomes_sql` into their statements.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ import msgspec
 from db import fast
 from db.session import Tx
 
-_LANES_AT_ONCE = 1000
+_LANES_PER_SCAN = 1000
 
 
 class WorkRow(msgspec.Struct, frozen=True):
@@ -31,7 +32,7 @@ class WorkRow(msgspec.Struct, frozen=True):
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """How many run in this process, by lane and by tenant, and how many each may have."""
+    """How many jobs run in this process by lane and by tenant, and the limits of both."""
 
     lanes: Mapping[str, int]
     tenants: Mapping[str, int]
@@ -40,22 +41,24 @@ class Capacity(msgspec.Struct, frozen=True):
 
 
 class Dispatch(msgspec.Struct, frozen=True):
+    """Work to put on the queue; `dispatch_no` counts how often that happened."""
+
     id: str
     kind: str
     dispatch_no: int
 
 
 def insert_sql(source: str, **columns: str) -> str:
-    """An INSERT of work whose rows come from `FROM source`, each column given as an expression."""
+    """Returns an INSERT into `work` that selects the column expressions from `source`."""
     names, values = ", ".join(columns), ", ".join(columns.values())
     return f"INSERT INTO work ({names}) SELECT {values} FROM {source}"
 
 
 def outcomes_sql(outcomes: str, *, skip_locked: bool) -> str:
-    """Two common table expressions that write the outcomes of many attempts, each only under the
-    lease that it was made with. `recorded` has the id and the next `run_at` of each work written.
+    """Returns two common table expressions that write the outcomes of many attempts whose leases
+    are still valid. `recorded` has the id and the next `run_at` of each row that was written.
     `outcomes` names rows with work_id, lease_token, state, error and after (seconds until a retry).
-    Rows are locked in the order of their ids, as all who lock several do.
+    Rows are locked in the order of their ids, like everywhere, which prevents deadlocks.
     """
     skip = "SKIP LOCKED" if skip_locked else ""
     return f"""
@@ -76,7 +79,7 @@ leased AS (
 
 
 _ACCEPT = insert_sql(
-    "(SELECT 1) one",
+    "(SELECT 1) single_row",
     tenant_id="$1::text",
     id="$2::text",
     kind="$3::text",
@@ -108,52 +111,52 @@ _LEASE = """
 state = 'leased', lease_token = 'lea_' || gen_random_uuid(),
 lease_until = now() + $2 * interval '1 second', attempt = attempt + 1, started_at = now()
 """
-# Lane by lane, each found by the one before: a lane with a million rows costs no more than one with
-# ten, and the others come as soon. Those after `$7` are looked at, so many at a time. Whoever has
-# little running comes before whoever has much.
+# Steps from lane to lane through the index, so that a lane with a million rows costs as much as one
+# with ten. A scan reads `$8` lanes that follow lane `$7`. Tenants with little running work come
+# before tenants with much.
 _LIVE = "lane IS NOT NULL AND state IN ('pending', 'leased')"
 _CLAIM_LANES = f"""
 WITH RECURSIVE waiting AS (
     SELECT EXISTS (SELECT 1 FROM work
                    WHERE state = 'pending' AND run_at <= now() AND lane IS NOT NULL)
         OR EXISTS (SELECT 1 FROM work
-                   WHERE state = 'leased' AND lease_until < now() AND lane IS NOT NULL) AS something
+                   WHERE state = 'leased' AND lease_until < now() AND lane IS NOT NULL) AS has_work
 ), lanes AS (
     (SELECT lane, 1 AS number FROM work
-     WHERE {_LIVE} AND lane > $7 AND (SELECT something FROM waiting) ORDER BY lane LIMIT 1)
+     WHERE {_LIVE} AND lane > $7 AND (SELECT has_work FROM waiting) ORDER BY lane LIMIT 1)
     UNION ALL
     SELECT next.lane, lanes.number + 1 FROM lanes CROSS JOIN LATERAL (
         SELECT lane FROM work WHERE {_LIVE} AND lane > lanes.lane ORDER BY lane LIMIT 1
     ) next WHERE lanes.number < $8
 ), due AS (
-    SELECT found.id, found.tenant_id, found.run_at
+    SELECT candidate.id, candidate.tenant_id, candidate.run_at
     FROM lanes LEFT JOIN unnest($3::text[], $4::int[]) AS busy(lane, count) USING (lane)
     CROSS JOIN LATERAL (
         SELECT id, tenant_id, run_at FROM work
         WHERE {_LIVE} AND lane = lanes.lane AND run_at <= now()
           AND (state = 'pending' OR lease_until < now())
         ORDER BY run_at LIMIT greatest(0, $5 - coalesce(busy.count, 0)) FOR UPDATE SKIP LOCKED
-    ) found
+    ) candidate
 ), ranked AS (
     SELECT id, run_at, row_number() OVER (PARTITION BY tenant_id ORDER BY run_at, id)
-           + coalesce(theirs.count, 0) AS of_tenant
-    FROM due LEFT JOIN unnest($9::text[], $10::int[]) AS theirs(tenant, count)
-      ON theirs.tenant = due.tenant_id
-), taken AS (
-    SELECT id FROM ranked WHERE of_tenant <= $6 ORDER BY of_tenant, run_at, id LIMIT $1
+           + coalesce(running.count, 0) AS tenant_rank
+    FROM due LEFT JOIN unnest($9::text[], $10::int[]) AS running(tenant, count)
+      ON running.tenant = due.tenant_id
+), selected AS (
+    SELECT id FROM ranked WHERE tenant_rank <= $6 ORDER BY tenant_rank, run_at, id LIMIT $1
 ), claimed AS (
-    UPDATE work w SET {_LEASE} FROM taken WHERE w.id = taken.id RETURNING {_ROW}
+    UPDATE work w SET {_LEASE} FROM selected WHERE w.id = selected.id RETURNING {_ROW}
 )
-SELECT seen.*, w.* FROM (SELECT count(*) AS lanes, max(lane) AS last_lane FROM lanes) seen
+SELECT scan.*, w.* FROM (SELECT count(*) AS lanes, max(lane) AS last_lane FROM lanes) scan
 LEFT JOIN claimed w ON true
 """
 
-# Locked in one order: outcomes of many rows are written at once, too.
+# Locks in the order of ids, like the statement that writes many outcomes.
 _RENEW = """
 UPDATE work w SET lease_until = now() + $2 * interval '1 second'
 FROM (SELECT id FROM work WHERE lease_token = ANY($1) AND state = 'leased'
-      ORDER BY id FOR UPDATE) held
-WHERE w.id = held.id AND w.state = 'leased'
+      ORDER BY id FOR UPDATE) leased
+WHERE w.id = leased.id AND w.state = 'leased'
 RETURNING w.lease_token
 """
 
@@ -163,7 +166,9 @@ SET state = $3, last_error = $4, finished_at = now(), lease_token = NULL, lease_
 WHERE id = $1 AND lease_token = $2 AND state = 'leased'
 """
 
-_HOLDS = "SELECT 1 FROM work WHERE id = $1 AND lease_token = $2 AND state = 'leased' FOR UPDATE"
+_LOCK_LEASED = (
+    "SELECT 1 FROM work WHERE id = $1 AND lease_token = $2 AND state = 'leased' FOR UPDATE"
+)
 
 _RETRY = """
 UPDATE work
@@ -173,7 +178,7 @@ SET state = 'pending', last_error = $4, lease_token = NULL, lease_until = NULL,
 WHERE id = $1 AND lease_token = $2 AND state = 'leased'
 """
 
-_DUE = """
+_DISPATCH_DUE = """
 UPDATE work w
 SET dispatched_at = now(), dispatch_no = w.dispatch_no + 1
 FROM (
@@ -201,19 +206,19 @@ _CANCEL_LANE = """
 UPDATE work w SET state = 'cancelled', finished_at = now(), lease_token = NULL, lease_until = NULL
 FROM (SELECT id FROM work
       WHERE tenant_id = $1 AND lane = $2 AND state IN ('pending', 'leased')
-      ORDER BY id FOR UPDATE) theirs
-WHERE w.id = theirs.id
+      ORDER BY id FOR UPDATE) open_work
+WHERE w.id = open_work.id
 """
 
 _LOCK = "SELECT 1 FROM work WHERE tenant_id = $1 AND id = $2 FOR UPDATE"
-# Work that runs at this moment is not waited for: whoever writes its outcome locks it first and its
-# delivery afterwards, which the caller has locked already.
+# Skips work that is locked: the statement that writes its outcome locks the work first and then its
+# delivery, which the caller has already locked.
 _RUN_NOW = """
 WITH moved AS (
     UPDATE work w SET run_at = now()
     FROM (SELECT id FROM work WHERE tenant_id = $1 AND id = $2 AND state = 'pending'
-          FOR UPDATE SKIP LOCKED) free
-    WHERE w.id = free.id
+          FOR UPDATE SKIP LOCKED) unlocked
+    WHERE w.id = unlocked.id
 )
 SELECT 1 FROM work WHERE tenant_id = $1 AND id = $2 AND state IN ('pending', 'leased')
 """
@@ -232,7 +237,7 @@ DELETE FROM work WHERE id IN (
 )
 """
 
-_COUNT = """
+_COUNT_OPEN = """
 SELECT kind, state, count(*) AS rows,
        coalesce(extract(epoch FROM now() - min(run_at)), 0)::float AS oldest
 FROM work WHERE state IN ('pending', 'leased') GROUP BY kind, state
@@ -252,7 +257,7 @@ async def accept(  # noqa: PLR0913  # a row's columns
     cause_event_id: str | None,
     run_at: datetime | None,
 ) -> bool:
-    """True when the row is new; False when this kind and key were accepted before."""
+    """True when the row is new; False when work with this kind and dedupe key exists."""
     added = await fast.execute(
         tx,
         tenant,
@@ -272,15 +277,15 @@ async def accept(  # noqa: PLR0913  # a row's columns
 async def claim(
     connection: asyncpg.Connection, work_id: str, token: str, lease_seconds: float
 ) -> WorkRow | None:
-    found = await connection.fetchrow(_CLAIM, work_id, token, lease_seconds)
-    return WorkRow(**found) if found else None
+    row = await connection.fetchrow(_CLAIM, work_id, token, lease_seconds)
+    return WorkRow(**row) if row else None
 
 
 async def claim_lanes(
     connection: asyncpg.Connection, limit: int, capacity: Capacity, lease_seconds: float, after: str
 ) -> tuple[list[WorkRow], str]:
-    """Returns the claimed rows and the scan cursor, "" when the scan is exhausted."""
-    found = await connection.fetch(
+    """Returns the claimed rows and the cursor of the next scan, "" after the last lane."""
+    records = await connection.fetch(
         _CLAIM_LANES,
         limit,
         lease_seconds,
@@ -289,17 +294,17 @@ async def claim_lanes(
         capacity.per_lane,
         capacity.per_tenant,
         after,
-        _LANES_AT_ONCE,
+        _LANES_PER_SCAN,
         list(capacity.tenants),
         list(capacity.tenants.values()),
     )
     rows = [
-        WorkRow(**{name: row[name] for name in WorkRow.__struct_fields__})
-        for row in found
-        if row["id"] is not None
+        WorkRow(**{name: record[name] for name in WorkRow.__struct_fields__})
+        for record in records
+        if record["id"] is not None
     ]
-    seen = found[0]
-    return rows, seen["last_lane"] if seen["lanes"] == _LANES_AT_ONCE else ""
+    scan = records[0]
+    return rows, scan["last_lane"] if scan["lanes"] == _LANES_PER_SCAN else ""
 
 
 async def cancel_lane(tx: Tx, tenant: str, lane: str) -> int:
@@ -307,7 +312,7 @@ async def cancel_lane(tx: Tx, tenant: str, lane: str) -> int:
 
 
 async def lock(tx: Tx, tenant: str, work_id: str) -> None:
-    """Before its delivery, as whoever records an outcome does."""
+    """Locks the work; call it before locking its delivery, as recording an outcome does."""
     await fast.execute(tx, tenant, _LOCK, work_id)
 
 
@@ -325,19 +330,19 @@ async def of_correlation(
 async def renew(
     connection: asyncpg.Connection, tokens: list[str], lease_seconds: float
 ) -> set[str]:
-    """The tokens whose leases still hold."""
+    """Returns the tokens of the leases that are still valid."""
     return {row["lease_token"] for row in await connection.fetch(_RENEW, tokens, lease_seconds)}
 
 
 async def finish(
     connection: asyncpg.Connection, row: WorkRow, state: str = "done", error: str | None = None
 ) -> bool:
-    return await _touched(connection, _FINISH, row.id, row.lease_token, state, error)
+    return await _update_one(connection, _FINISH, row.id, row.lease_token, state, error)
 
 
-async def holds(connection: asyncpg.Connection, row: WorkRow) -> bool:
-    """True while the lease is ours; it stays so until the transaction ends."""
-    return bool(await connection.fetchval(_HOLDS, row.id, row.lease_token))
+async def lock_leased(connection: asyncpg.Connection, row: WorkRow) -> bool:
+    """Locks the work until the transaction ends. False when the lease is lost."""
+    return bool(await connection.fetchval(_LOCK_LEASED, row.id, row.lease_token))
 
 
 async def retry(
@@ -348,18 +353,20 @@ async def retry(
     error: str | None,
     uncounted: bool = False,
 ) -> bool:
-    """Back to pending. `uncounted` takes the attempt back: the worker stopped, the work did not."""
-    return await _touched(
+    """Makes the work pending again. `uncounted`: this attempt does not count."""
+    return await _update_one(
         connection, _RETRY, row.id, row.lease_token, after_seconds, error, uncounted
     )
 
 
-async def due(
+async def dispatch_due(
     connection: asyncpg.Connection, kinds: list[str], stale_seconds: float, limit: int
 ) -> list[Dispatch]:
-    """Take what is due and was not dispatched lately, abandoned leases included."""
-    found = await connection.fetch(_DUE, kinds, stale_seconds, limit)
-    return [Dispatch(**row) for row in found]
+    """Marks due work and work with an expired lease as dispatched and returns it, unless it was
+    dispatched within `stale_seconds`.
+    """
+    rows = await connection.fetch(_DISPATCH_DUE, kinds, stale_seconds, limit)
+    return [Dispatch(**row) for row in rows]
 
 
 async def undispatch(connection: asyncpg.Connection, work_id: str) -> None:
@@ -371,18 +378,18 @@ async def cancel(tx: Tx, tenant: str | None, work_id: str) -> bool:
 
 
 async def state_of(tx: Tx, tenant: str | None, work_id: str) -> str | None:
-    found: str | None = await fast.value(tx, tenant, _STATE, work_id)
-    return found
+    state: str | None = await fast.value(tx, tenant, _STATE, work_id)
+    return state
 
 
 async def delete_finished(connection: asyncpg.Connection, days: int) -> None:
     await connection.execute(_DELETE_FINISHED, days)
 
 
-async def backlog(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-    return list(await connection.fetch(_COUNT))
+async def count_open(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+    return list(await connection.fetch(_COUNT_OPEN))
 
 
-async def _touched(connection: asyncpg.Connection, sql: str, *args: object) -> bool:
+async def _update_one(connection: asyncpg.Connection, sql: str, *args: object) -> bool:
     status: str = await connection.execute(sql, *args)
     return status.endswith(" 1")

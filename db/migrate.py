@@ -1,4 +1,4 @@
-"""Bringing the schema up to date, under a lock, so that several processes may try at once."""
+"""Migrates the schema under a lock, so that several processes may start at once."""
 
 from pathlib import Path
 
@@ -11,15 +11,15 @@ _ROOT = Path(__file__).parent
 
 
 def config() -> Config:
-    made = Config()
-    made.set_main_option("script_location", str(_ROOT / "migrations"))
-    return made
+    options = Config()
+    options.set_main_option("script_location", str(_ROOT / "migrations"))
+    return options
 
 
 def _upgrade(connection: Connection, revision: str) -> None:
-    settings = config()
-    settings.attributes["connection"] = connection
-    command.upgrade(settings, revision)
+    options = config()
+    options.attributes["connection"] = connection
+    command.upgrade(options, revision)
 
 
 async def upgrade(url: str, revision: str = "head") -> None:

@@ -1,4 +1,4 @@
-"""Deletes rows whose time is over, a batch at a time. Each area declares its own rules."""
+"""Deletes expired rows in batches. Each area declares its own rules."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -10,8 +10,8 @@ _BATCH = 5000
 
 
 class RetentionRule(msgspec.Struct, frozen=True):
-    """Rows of a table, as `t`, that meet a condition. They are deleted; with `clears`, those
-    columns are overwritten instead.
+    """Deletes the rows of a table, aliased `t`, that meet a condition. With `clears`, an SQL list
+    of assignments, it updates them instead.
     """
 
     table: str
@@ -38,7 +38,7 @@ PLATFORM_RULES: Final = (
 
 
 async def delete_expired(connection: asyncpg.Connection, rules: Iterable[RetentionRule]) -> None:
-    """Each statement is a transaction of its own, so that no lock is held for long."""
+    """Runs each statement in its own transaction, so that no lock lasts long."""
     for rule in (*PLATFORM_RULES, *rules):
         while (await connection.execute(rule.sql)).rpartition(" ")[2] == str(_BATCH):
             pass

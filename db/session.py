@@ -1,8 +1,8 @@
 """One transaction per request or job, scoped to a tenant.
 
-`Database` owns the pool. `Tx` is what services receive: an ORM session and, through `db.fast`, the
-asyncpg connection below it, both in the same transaction. Nothing is borrowed from the pool before
-the first statement, and whoever opened the transaction commits it once.
+`Database` owns the connection pool. Services receive a `Tx`: an ORM session and, through `db.fast`,
+the asyncpg connection below it, both in the same transaction. A `Tx` takes a connection from the
+pool with its first statement. The code that opened it commits it once.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ class Unscoped(RuntimeError):
 
 
 class CrossTenant(RuntimeError):
-    """A row of one tenant written through another tenant's session."""
+    """A row of one tenant was to be written in a session of another tenant."""
 
 
-class DatabaseAway(ConnectionError):
-    """Postgres does not answer."""
+class DatabaseUnavailable(ConnectionError):
+    """Postgres cannot be reached."""
 
 
 class AllTenants:
@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 Scope = str | AllTenants
 AfterCommit = Callable[[], Awaitable[None]]
-# Tells the workers of a kind that there is work for them.
+# Tells the workers that there is new work; receives its kind and its id.
 Ring = Callable[[str, str], Awaitable[None]]
 
 
@@ -68,12 +68,12 @@ def _add_tenant_condition(state: ORMExecuteState) -> None:
     if isinstance(scope, AllTenants):
         return
     if scope is None:
-        if any(table in _owned_tables() for table in _tables_in(state.statement)):
+        if any(table in _tenant_owned_tables() for table in _tables_in(state.statement)):
             raise Unscoped("this session names no tenant: open it with a scope")
         return
     if not state.is_orm_statement:
-        if any(table in _owned_tables() for table in _tables_in(state.statement)):
-            raise Unscoped("ask for the mapped class, not its table: only that is scoped")
+        if any(table in _tenant_owned_tables() for table in _tables_in(state.statement)):
+            raise Unscoped("select the mapped class, not its table: only the class is scoped")
         return
     if any(issubclass(mapper.class_, TenantOwned) for mapper in state.all_mappers):
         _refuse_unchecked_write(state)
@@ -83,7 +83,7 @@ def _add_tenant_condition(state: ORMExecuteState) -> None:
 
 
 def _refuse_unchecked_write(state: ORMExecuteState) -> None:
-    """Statements that the condition does not reach, or that move a row to another tenant."""
+    """Refuses statements that bypass the tenant condition or move a row to another tenant."""
     if state.is_insert:
         raise CrossTenant("insert tenant-owned rows by session.add(), which checks the tenant")
     if not state.is_update:
@@ -96,16 +96,16 @@ def _refuse_unchecked_write(state: ORMExecuteState) -> None:
 
 
 def _tables_in(statement: Any) -> Iterator[object]:
-    """Every table that a statement reads, subqueries included."""
+    """Yields the name of every table in a statement, subqueries included."""
     for element in visitors.iterate(statement):
         if element.__visit_name__ == "table":
             yield getattr(element, "name", None)
 
 
 @cache
-def _owned_tables() -> frozenset[str]:
-    mappers = TenantOwned.__subclasses__()
-    return frozenset(str(getattr(kind, "__tablename__", "")) for kind in mappers)
+def _tenant_owned_tables() -> frozenset[str]:
+    classes = TenantOwned.__subclasses__()
+    return frozenset(str(getattr(kind, "__tablename__", "")) for kind in classes)
 
 
 @event.listens_for(ScopedSession, "before_flush")
@@ -125,7 +125,7 @@ def _check_tenant(session: Session, _ctx: UOWTransaction, _objects: object) -> N
 
 
 class Tx:
-    """One unit of work. `autocommit` lets plain SQL run without BEGIN and COMMIT around it."""
+    """One transaction. With `autocommit`, plain SQL runs without BEGIN and COMMIT."""
 
     def __init__(
         self,
@@ -140,12 +140,12 @@ class Tx:
         self.after_commit: list[AfterCommit] = []
         self._engine = engine
         self._autocommit = autocommit
-        self._borrowed: PoolProxiedConnection | None = None
-        self._begun = False
+        self._connection: PoolProxiedConnection | None = None
+        self._has_begun = False
         self._session: AsyncSession | None = None
 
     def enter(self, scope: Scope) -> None:
-        """Name the tenant once it is known, where the caller had none: a public endpoint."""
+        """Sets the scope of a public endpoint, which looks up its tenant. It cannot change later."""
         if self.scope is not None and self.scope != scope:
             raise CrossTenant(f"this transaction is of {self.scope}, not of {scope}")
         self.scope = scope
@@ -153,15 +153,14 @@ class Tx:
             self._session.info["scope"] = scope
 
     def wake(self, kind: str, work_id: str) -> None:
-        """Once this is committed, a worker hears of the work; else its poller finds it."""
+        """Tells a worker of the work after the commit. If that fails, the poller finds the work."""
         if self._ring is not None:
             self.after_commit.append(partial(self._ring, kind, work_id))
 
     async def session(self) -> AsyncSession:
         if self._session is None:
-            borrowed = await self._begin()
-            engine = self._engine
-            connection = AsyncConnection(engine, Connection(engine.sync_engine, borrowed))
+            engine, pooled = self._engine, await self._begin()
+            connection = AsyncConnection(engine, Connection(engine.sync_engine, pooled))
             self._session = AsyncSession(
                 connection,
                 sync_session_class=ScopedSession,
@@ -171,20 +170,22 @@ class Tx:
         return self._session
 
     async def raw(self) -> asyncpg.Connection:
-        """The asyncpg connection, inside the transaction unless this is a read."""
+        """Returns the asyncpg connection, inside the transaction unless `autocommit` is set."""
         if self._autocommit and self._session is None:
-            return _adapted(await self._borrow()).driver_connection
-        borrowed = await self._begin()
+            return _dbapi_connection(await self._acquire()).driver_connection
+        connection = await self._begin()
         if self._session is not None:
             await self._session.flush()
-        return _adapted(borrowed).driver_connection
+        return _dbapi_connection(connection).driver_connection
 
     async def commit(self) -> None:
         try:
             if self._session is not None:
                 await self._session.flush()
-            if self._begun and self._borrowed is not None:
-                await self._or_discard(greenlet_spawn(_adapted(self._borrowed).commit))
+            if self._has_begun and self._connection is not None:
+                await self._run_or_invalidate(
+                    greenlet_spawn(_dbapi_connection(self._connection).commit)
+                )
         finally:
             await self._close()
         calls, self.after_commit = self.after_commit, []
@@ -192,28 +193,28 @@ class Tx:
             try:
                 await call()
             except Exception:  # noqa: BLE001
-                # The work is done and will be answered for; what hangs on it is best effort.
+                # The commit succeeded, so the caller must not see an error.
                 _log.exception("a call after the commit failed")
 
     async def rollback(self) -> None:
         self.after_commit.clear()
         await self._close()
 
-    async def _borrow(self) -> PoolProxiedConnection:
-        if self._borrowed is None:
-            self._borrowed = self._idle() or await self._connect()
-        return self._borrowed
+    async def _acquire(self) -> PoolProxiedConnection:
+        if self._connection is None:
+            self._connection = self._take_idle() or await self._connect()
+        return self._connection
 
     async def _connect(self) -> PoolProxiedConnection:
         try:
             return await greenlet_spawn(self._engine.sync_engine.pool.connect)
         except OSError as error:
-            raise DatabaseAway(f"Postgres cannot be reached: {error}") from error
+            raise DatabaseUnavailable(f"Postgres cannot be reached: {error}") from error
 
-    def _idle(self) -> PoolProxiedConnection | None:
-        """A connection that waits in the pool, taken as it is.
+    def _take_idle(self) -> PoolProxiedConnection | None:
+        """Returns an idle connection of the pool, if there is one, without SQLAlchemy's greenlet.
 
-        Only making one, or replacing a dead one, needs SQLAlchemy's greenlet.
+        Only opening a connection, or replacing a closed one, needs the greenlet.
         """
         pool = cast("QueuePool", self._engine.sync_engine.pool)
         if pool.checkedin() == 0:
@@ -224,75 +225,77 @@ class Tx:
             return None
 
     async def _begin(self) -> PoolProxiedConnection:
-        borrowed = await self._borrow()
-        if not self._begun:
-            # SQLAlchemy sends BEGIN with its own first statement; ours may come before that.
-            await self._or_discard(_adapted(borrowed)._start_transaction())  # noqa: SLF001
-            self._begun = True
-        return borrowed
+        connection = await self._acquire()
+        if not self._has_begun:
+            # SQLAlchemy would send BEGIN with its first statement; plain SQL may come before.
+            await self._run_or_invalidate(_dbapi_connection(connection)._start_transaction())  # noqa: SLF001
+            self._has_begun = True
+        return connection
 
-    async def _or_discard(self, step: Awaitable[object]) -> None:
-        """Begin or commit. Interrupted, nobody knows what the server did: throw the connection
-        away rather than hand it on with a transaction inside.
+    async def _run_or_invalidate(self, step: Awaitable[object]) -> None:
+        """Runs a BEGIN or COMMIT. When it is interrupted, the state of the transaction is unknown,
+        so the connection is closed instead of returned to the pool.
         """
         try:
             await step
         except BaseException:
-            borrowed, self._borrowed = self._borrowed, None
-            self._begun = False
-            if borrowed is not None:
-                borrowed.invalidate()
+            connection, self._connection = self._connection, None
+            self._has_begun = False
+            if connection is not None:
+                connection.invalidate()
             raise
 
     async def _close(self) -> None:
         session, self._session = self._session, None
-        borrowed, self._borrowed = self._borrowed, None
-        begun, self._begun = self._begun, False
+        connection, self._connection = self._connection, None
+        has_begun, self._has_begun = self._has_begun, False
         try:
             if session is not None:
                 await session.close()
         finally:
-            if borrowed is not None:
-                await _give_back(borrowed, begun=begun)
+            if connection is not None:
+                await _return_to_pool(connection, has_begun=has_begun)
 
 
-async def _give_back(borrowed: PoolProxiedConnection, *, begun: bool) -> None:
-    """Back into the pool, whatever happens to the caller, and never with a transaction inside."""
-    driver = _adapted(borrowed).driver_connection
-    if begun or driver.is_closed():
-        # This rolls back what is still open. It goes on when the caller is cancelled meanwhile.
-        await asyncio.shield(asyncio.ensure_future(greenlet_spawn(borrowed.close)))
+async def _return_to_pool(connection: PoolProxiedConnection, *, has_begun: bool) -> None:
+    """Returns a connection to the pool, even if the caller is cancelled, and never inside a
+    transaction.
+    """
+    driver = _dbapi_connection(connection).driver_connection
+    if has_begun or driver.is_closed():
+        # Closing rolls back an open transaction. The shield lets it finish on cancellation.
+        await asyncio.shield(asyncio.ensure_future(greenlet_spawn(connection.close)))
         return
     if driver.is_in_transaction():
-        borrowed.invalidate()
-    borrowed.close()
+        connection.invalidate()
+    connection.close()
 
 
-def _adapted(borrowed: PoolProxiedConnection) -> Any:
+def _dbapi_connection(connection: PoolProxiedConnection) -> Any:
     """SQLAlchemy's wrapper of the asyncpg connection."""
-    return borrowed.dbapi_connection
+    return connection.dbapi_connection
 
 
-class _Connecting:
-    """`asyncpg.connect`, begun only when it is awaited: `Tx` may find that it cannot be."""
+class _LazyConnect:
+    """Calls `asyncpg.connect` only when it is awaited. `Tx._take_idle` may drop it before that."""
 
-    def __init__(self, **where: Any) -> None:
-        self._where = where
+    def __init__(self, **options: Any) -> None:
+        self._options = options
 
     def __await__(self) -> Generator[Any, None, asyncpg.Connection]:
         return cast("Generator[Any, None, asyncpg.Connection]", self._connect().__await__())
 
     async def _connect(self) -> asyncpg.Connection:
-        return await asyncpg.connect(**self._where)
+        return await asyncpg.connect(**self._options)
 
 
 def _refuse_closed(dbapi_connection: Any, _record: object, _proxy: object) -> None:
-    """After a restart of Postgres the pool holds dead connections; asyncpg knows which."""
+    """Makes the pool replace a closed connection, as there are after a restart of Postgres."""
     if dbapi_connection.driver_connection.is_closed():
         raise DisconnectionError
 
 
-# An execution option: the plan of a statement is read instead of its rows.
+# An execution option: the statement returns its plan instead of its rows.
 EXPLAIN: Final = "parley_explain"
 
 
@@ -302,7 +305,7 @@ def _explain(
     statement: str,
     parameters: Any,
     context: Any,
-    _many: bool,  # noqa: FBT001  # SQLAlchemy calls it so
+    _many: bool,  # noqa: FBT001  # the signature of SQLAlchemy's event
 ) -> tuple[str, Any]:
     if context is not None and context.execution_options.get(EXPLAIN):
         statement = f"EXPLAIN (FORMAT JSON) {statement}"
@@ -319,9 +322,9 @@ class Database:
             pool_recycle=1800,
             hide_parameters=True,
             connect_args={
-                "async_creator_fn": _Connecting,
-                # Nobody waits forever for a row, and a transaction that was forgotten ends. What is
-                # asked for by its key is found by it, whatever the disks of 2000 were like.
+                "async_creator_fn": _LazyConnect,
+                # Limits the wait for locks and the life of idle transactions. The page cost of
+                # SSDs makes the planner prefer index scans.
                 "server_settings": {
                     "random_page_cost": "1.1",
                     "lock_timeout": "15s",
@@ -331,7 +334,7 @@ class Database:
         )
         event.listen(self.engine.sync_engine, "checkout", _refuse_closed)
         event.listen(self.engine.sync_engine, "before_cursor_execute", _explain, retval=True)
-        # Where there is a queue at all.
+        # Set by the container when there is a doorbell.
         self.ring: Ring | None = None
 
     def begin(self, scope: Scope | None, *, autocommit: bool = False) -> Tx:

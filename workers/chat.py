@@ -1,4 +1,4 @@
-"""Asynchronous chat. A worker that dies leaves its rounds of tool calls behind for the next."""
+"""Job function: asynchronous chat. Another worker can resume its stored rounds of tool calls."""
 
 import asyncio
 from contextlib import aclosing
@@ -25,7 +25,7 @@ _MAX_WAIT_SECONDS = 600.0
 
 
 class _JobJournal:
-    """The rounds so far, written under the job's lease before and after each one runs."""
+    """Stores the rounds of tool calls under the job's lease, before and after each one runs."""
 
     def __init__(self, job: Job, rounds: list[Round]) -> None:
         self.rounds = rounds
@@ -44,7 +44,7 @@ class _JobTurnWriter:
         self.budget: TokenBudget | None = None
 
     async def save_complete(self, transcript: Transcript) -> ChatReply:
-        """Reply, usage, events, the job's end and the work's end: all of it, once."""
+        """Stores reply, usage, events and the end of job and work in one transaction."""
         started, job = self.turn, self._job
         completed = ChatCompleted(
             started.runtime.agent_id,
@@ -62,8 +62,8 @@ class _JobTurnWriter:
         return reply
 
     async def save_partial(self, transcript: Transcript) -> None:
-        """Stores nothing: the next attempt continues from the stored rounds. Only the usage is
-        remembered, in case there is no next one.
+        """Stores nothing, because the next attempt continues from the stored rounds. Keeps the
+        usage in memory in case there is no next attempt.
         """
         self.budget = transcript.budget
 
@@ -103,7 +103,7 @@ async def _prepare(job: Job) -> tuple[Turn | None, _JobJournal | None]:
             # Deleted with its agent, or finished already.
             return None, None
         runtime = await agents.load_runtime(tx, job.services.keyring, row["agent_id"])
-        past = await start_turn.read_history(tx, job.tenant_id, row["conversation_id"])
+        history = await start_turn.read_history(tx, job.tenant_id, row["conversation_id"])
     async with job.checkpoint() as tx:
         await queries.mark_running(tx, job.tenant_id, job.ref_id)
     started = Turn(
@@ -113,10 +113,10 @@ async def _prepare(job: Job) -> tuple[Turn | None, _JobJournal | None]:
         conversation_id=row["conversation_id"],
         question_id="",
         message_id=row["message_id"],
-        is_new=start_turn.has_no_answer(past),
+        is_new=start_turn.has_no_answer(history),
         text=row["question"],
         context=msgspec.json.decode(row["context"]) if row["context"] else None,
-        past=past[:-1],
+        past=history[:-1],
         question_stored=True,
         holder=job.ref_id,
     )
@@ -124,7 +124,7 @@ async def _prepare(job: Job) -> tuple[Turn | None, _JobJournal | None]:
 
 
 async def _add_usage_of_cancelled(job: Job, writer: _JobTurnWriter) -> None:
-    """Of a job that was cancelled, perhaps with its agent; no later attempt adds it."""
+    """Adds the usage of a cancelled job, because no later attempt does."""
     if writer.budget is None or not writer.budget.by_model:
         return
     async with job.read() as tx:
@@ -136,7 +136,7 @@ async def _fail(job: Job, error: ApiError, writer: _JobTurnWriter | None) -> Non
     async with job.finish() as tx:
         await job.hold(tx)
         if writer is not None and writer.budget is not None and writer.budget.by_model:
-            # Also when job and conversation were deleted with their agent meanwhile.
+            # Even when job and conversation were deleted with their agent meanwhile.
             await persistence.add_usage(tx, writer.turn, writer.budget)
         await jobs.end(tx, job.tenant_id, job.ref_id, "failed", error)
 

@@ -1,7 +1,7 @@
-"""Claims due deliveries many at a time, and keeps them out of each other's way.
+"""The courier claims due deliveries in batches and limits how many run at a time.
 
-An endpoint that hangs holds a few slots, a tenant whose endpoints all hang some more; the others
-never wait for them. Without Redis and without SAQ: the ledger's rows are the queue.
+There is a limit per endpoint (its lane) and per tenant, so that endpoints that do not respond never
+delay other deliveries. The courier needs neither Redis nor SAQ: the ledger's rows are the queue.
 """
 
 import asyncio
@@ -40,33 +40,34 @@ class Courier:
         self._tenants: Counter[str] = Counter()
         self._wakeup = asyncio.Event()
         self._scan_at = 0.0
-        # When the work that was put back is due again.
+        # When work that was put back becomes due again.
         self._put_back_at = 0.0
         self._cursor = ""
-        self._held_back = False
+        # Due work may be waiting for a free slot.
+        self._has_waiting_work = False
         self._stopping = False
 
     def reserve(self, tenant_id: str, lanes: list[str]) -> list[str]:
-        """Reserves slots in those lanes that there is capacity for, until they are released. The
-        work of the others is claimed by a scan.
+        """Reserves a slot in each lane with free capacity and returns these lanes. `release` frees
+        the slots. A scan claims the work of the other lanes.
         """
         capacity, free = self._capacity(), MAX_DELIVERIES - len(self._tasks)
         free = max(0, min(free, capacity.per_tenant - self._tenants[tenant_id]))
-        # Where work may wait already, new work goes behind it.
-        limit = 1 if self._held_back else capacity.per_lane
-        fitting = [lane for lane in lanes if self._lanes[lane] < limit][:free]
-        self._held_back |= len(fitting) < len(lanes)
-        for lane in fitting:
-            self._count(lane, tenant_id, 1)
-        return fitting
+        # New work must not overtake work that is waiting.
+        limit = 1 if self._has_waiting_work else capacity.per_lane
+        reserved = [lane for lane in lanes if self._lanes[lane] < limit][:free]
+        self._has_waiting_work |= len(reserved) < len(lanes)
+        for lane in reserved:
+            self._add_to_counts(lane, tenant_id, 1)
+        return reserved
 
     def release(self, tenant_id: str, lanes: Collection[str]) -> None:
         for lane in lanes:
-            self._count(lane, tenant_id, -1)
+            self._add_to_counts(lane, tenant_id, -1)
 
-    def _count(self, lane: str, tenant_id: str, by: int) -> None:
+    def _add_to_counts(self, lane: str, tenant_id: str, change: int) -> None:
         for counts, key in ((self._lanes, lane), (self._tenants, tenant_id)):
-            counts[key] += by
+            counts[key] += change
             if not counts[key]:
                 del counts[key]
 
@@ -77,12 +78,12 @@ class Courier:
             self._scan_soon()
 
     def wake(self) -> None:
-        """Scan now, not within the second."""
+        """Makes the next scan start now."""
         self._scan_at = 0.0
         self._wakeup.set()
 
     def stop(self) -> None:
-        """Ends the loop after the current scan; what it claimed is started or put back."""
+        """Ends the loop after the current scan, which starts or puts back what it claims."""
         self._stopping = True
         self._wakeup.set()
 
@@ -92,7 +93,7 @@ class Courier:
         self._scan_soon(PUT_BACK_SECONDS)
 
     def _scan_soon(self, seconds: float = _SOON_SECONDS) -> None:
-        """Not at once: other deliveries that end just now free their slots, too."""
+        """Scans after a short wait, so that deliveries that end meanwhile free their slots."""
         self._scan_at = min(self._scan_at, time.monotonic() + seconds)
         self._wakeup.set()
 
@@ -110,7 +111,7 @@ class Courier:
                     await self._wakeup.wait()
 
     async def run_claimed(self, row: WorkRow) -> None:
-        """Runs one that was claimed by its id, because a request waits for it."""
+        """Runs work that was claimed by its id because a request waits for it."""
         capacity = self._capacity()
         lane, tenant = self._lanes[row.lane or ""], self._tenants[row.tenant_id or ""]
         if (
@@ -123,13 +124,11 @@ class Courier:
             await self._put_back(row)
 
     async def scan(self) -> int:
-        """Claims what is due in the next lanes: retries, and what other workers left behind.
-        Returns how many.
+        """Claims due work in the next lanes: retries, and work whose lease expired. Returns the
+        number of claimed rows.
         """
-        limit, seconds = (
-            min(MAX_DELIVERIES - len(self._tasks), _BATCH),
-            self._services.settings.lease_seconds,
-        )
+        limit = min(MAX_DELIVERIES - len(self._tasks), _BATCH)
+        seconds = self._services.settings.lease_seconds
         self._scan_at = time.monotonic() + _SCAN_SECONDS
         if self._put_back_at > time.monotonic():
             self._scan_at = min(self._scan_at, self._put_back_at)
@@ -140,8 +139,8 @@ class Courier:
                 rows, self._cursor = await ledger.claim_lanes(
                     raw, limit, capacity, seconds, self._cursor
                 )
-                await self._begin(tx, rows)
-        self._held_back = limit <= 0 or self._is_full()
+                await self._start_rows(tx, rows)
+        self._has_waiting_work = limit <= 0 or self._is_full()
         if rows and len(rows) == limit:
             self._scan_at = 0.0
         elif self._cursor:
@@ -149,39 +148,39 @@ class Courier:
         return len(rows)
 
     def _capacity(self) -> Capacity:
-        """A tenant may have half of the free slots, so that some are left for the next one."""
+        """Each tenant may use half of the free slots, so that some remain for other tenants."""
         share = min(MAX_PER_TENANT, (MAX_DELIVERIES - len(self._tasks)) // 2)
         share = max(MAX_PER_ENDPOINT, share)
         return Capacity(self._lanes, self._tenants, MAX_PER_ENDPOINT, share)
 
     def _is_full(self) -> bool:
-        """A lane or a tenant is at its limit, and perhaps more of its work is due."""
+        """True when a lane or a tenant is at its limit, so that more of its work may be due."""
         capacity = self._capacity()
         return any(count >= capacity.per_lane for count in self._lanes.values()) or any(
             count >= capacity.per_tenant for count in self._tenants.values()
         )
 
-    async def _begin(self, tx: Tx, rows: list[WorkRow]) -> None:
+    async def _start_rows(self, tx: Tx, rows: list[WorkRow]) -> None:
         loaded = await requests.load(tx, [row.ref_id or "" for row in rows]) if rows else {}
         for row in rows:
             if self._lanes[row.lane or ""] < MAX_PER_ENDPOINT:
                 self._start(row, loaded.get(row.ref_id or ""))
             else:
-                # Another delivery took the slot while these were claimed.
+                # Another delivery took the slot while these rows were claimed.
                 await self._put_back(row)
 
     def _start(self, row: WorkRow, request: object) -> None:
         lane, tenant = row.lane or "", row.tenant_id or ""
-        self._count(lane, tenant, 1)
+        self._add_to_counts(lane, tenant, 1)
         if self._runner.accepting:
             task = self._runner.start(row, request)
         else:
             task = asyncio.create_task(self._runner.put_back(row))
         self._tasks.add(task)
-        task.add_done_callback(partial(self._ended, lane, tenant))
+        task.add_done_callback(partial(self._on_task_done, lane, tenant))
 
-    def _ended(self, lane: str, tenant: str, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, lane: str, tenant: str, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._count(lane, tenant, -1)
-        if self._held_back:
+        self._add_to_counts(lane, tenant, -1)
+        if self._has_waiting_work:
             self._scan_soon()

@@ -1,4 +1,4 @@
-"""Fans events out, makes deliveries, and runs the actions of subscriptions."""
+"""Job functions: fan out events, send deliveries, run the actions of subscriptions."""
 
 import asyncio
 from functools import partial
@@ -16,16 +16,16 @@ from db.ledger import WorkRow
 from db.session import Tx
 from workers.runner import FollowUp, GiveUp, Job, LeasedWork, LeaseLost
 
-# Outcomes of attempts that end within these milliseconds are written together.
-_LINGER_SECONDS = 0.003
+# Outcomes of attempts that end within this time are written together.
+_BATCH_SECONDS = 0.003
 _INACTIVE = "the webhook was not active when its turn came"
 
 
 async def fan_out_event(job: Job) -> None:
     async with job.finish() as tx:
-        begun = await fan_out(job.services, tx, job.tenant_id, job.ref_id, job.reserve)
-        leased = [LeasedWork(delivery.work, delivery.request) for delivery in begun.leased]
-        job.follow_up = FollowUp(leased, begun.waiting)
+        result = await fan_out(job.services, tx, job.tenant_id, job.ref_id, job.reserve)
+        leased = [LeasedWork(delivery.work, delivery.request) for delivery in result.leased]
+        job.follow_up = FollowUp(leased, result.waiting)
 
 
 async def run_subscription_action(job: Job) -> None:
@@ -38,7 +38,7 @@ async def run_subscription_action(job: Job) -> None:
 
 
 async def deliver(job: Job) -> None:
-    """One attempt. Its outcome is written together with those of others that end just now."""
+    """Makes one attempt. Its outcome is written in one statement with others of the same moment."""
     services, request = job.services, job.payload
     if not isinstance(request, DeliveryRequest):
         async with job.read() as tx:
@@ -47,7 +47,7 @@ async def deliver(job: Job) -> None:
         # Deleted with its webhook or its event, or delivered already.
         return
     outcome = await _attempt(services, job.row, request)
-    await asyncio.sleep(_LINGER_SECONDS)
+    await asyncio.sleep(_BATCH_SECONDS)
     record = partial(outcomes.record, services)
     was_written = await services.batches.join("outcomes", outcome, record)
     if not was_written and not await outcomes.record_alone(services, outcome):

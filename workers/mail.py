@@ -1,3 +1,5 @@
+"""Job function: send a queued mail."""
+
 import aiosmtplib
 
 from app.domain.mail import service as mail
@@ -13,10 +15,10 @@ async def send_mail(job: Job) -> None:
     if message is None or message.body is None:
         return
     try:
-        place = mail.seal_context(message.tenant_id, message.id)
-        text = job.services.keyring.open(message.body, place).decode()
+        context = mail.seal_context(message.tenant_id, message.id)
+        text = job.services.keyring.open(message.body, context).decode()
     except CannotOpen as error:
-        raise GiveUp(f"the mail cannot be opened: {error}") from error
+        raise GiveUp(f"the mail cannot be decrypted: {error}") from error
     settings = job.services.settings
     content = mail.compose(settings, message.id, message.recipient, message.subject, text)
     try:
@@ -24,7 +26,7 @@ async def send_mail(job: Job) -> None:
     except aiosmtplib.SMTPResponseException as error:
         raise Retry(f"the mail server answered {error.code}") from error
     except (aiosmtplib.SMTPException, OSError) as error:
-        raise Retry(f"the mail cannot be handed over: {type(error).__name__}") from error
+        raise Retry(f"the mail server cannot be reached: {type(error).__name__}") from error
     async with job.finish() as tx:
         sent = await (await tx.session()).get(MailMessage, job.ref_id)
         if sent is not None:

@@ -1,4 +1,4 @@
-"""The worker process: queues, jobs and start-up, each an explicit list."""
+"""The worker process: its job functions, queues, start and stop."""
 
 import asyncio
 import contextlib
@@ -44,7 +44,7 @@ JOBS: Final[dict[str, JobFunction]] = {
     "tools.run": run_tool,
 }
 
-# What else is written when work of a kind is given up.
+# Called in the transaction that gives up work of a kind.
 ON_DEAD: Final[dict[str, OnDead]] = {
     "chat.turn": on_dead_turn,
     "tools.run": on_dead_tool,
@@ -60,7 +60,7 @@ CONCURRENCY: Final = {
     "deliveries": 32,
     "default": 16,
 }
-# How many of them may belong to one tenant, where jobs may hang on what a tenant named.
+# How many of them may belong to one tenant, on queues whose jobs wait for servers of tenants.
 TENANT_SHARES: Final = {"chat": 24, "tools": 6}
 GRACE_SECONDS = 25
 _DEQUEUE_SECONDS = 2
@@ -69,7 +69,7 @@ _SWEEP_SECONDS = 60
 
 
 class PatientQueue(RedisQueue):
-    """With Redis away, or once told to stop, waits a second instead of asking at once."""
+    """Waits a second while Redis is unavailable or the worker stops, instead of polling at once."""
 
     stopping = False
 
@@ -78,15 +78,15 @@ class PatientQueue(RedisQueue):
             try:
                 return await super().dequeue(timeout, poll_interval)
             except (RedisError, OSError, TimeoutError) as error:
-                log.debug("nothing heard from redis", reason=type(error).__name__)
+                log.debug("cannot dequeue from Redis", reason=type(error).__name__)
         await asyncio.sleep(1)
         return None
 
 
 class QuietWorker(Worker[Any]):
-    """SAQ's loop without its clock: schedules, aborts and signals are the ledger's and ours."""
+    """SAQ's loop without schedules, aborts and signals, which the ledger and this module handle."""
 
-    SIGNALS = []  # noqa: RUF012  # SAQ's own type
+    SIGNALS = []  # noqa: RUF012  # the type that SAQ declares
 
     async def upkeep(self) -> list[asyncio.Task[None]]:
         return [asyncio.create_task(self._sweep_forever())]
@@ -120,11 +120,11 @@ class WorkerProcess:
         if self.courier is not None:
             self.runner.slots = self.courier
         self._redis = connect(services.settings.redis_address, wait_seconds=None)
-        self._bells = [PatientQueue(self._redis, name=name) for name in queues]
-        self._workers = [self._worker(queue) for queue in self._bells]
+        self._saq_queues = [PatientQueue(self._redis, name=name) for name in queues]
+        self._saq_workers = [self._create_worker(queue) for queue in self._saq_queues]
         self.stopped = asyncio.Event()
 
-    def _worker(self, queue: PatientQueue) -> QuietWorker:
+    def _create_worker(self, queue: PatientQueue) -> QuietWorker:
         return QuietWorker(
             queue,
             functions=[("run_work", self._run_work)],
@@ -136,46 +136,46 @@ class WorkerProcess:
         await self.runner.run(work_id)
 
     async def run(self) -> None:
-        """Work until `stopped` is set, then let running jobs finish."""
-        tier = await self._sandbox_tier()
+        """Runs jobs until `stopped` is set, then lets running jobs finish."""
+        tier = await self._start_sandbox()
         beat = Beat("worker", heartbeat.own_name(), self.queues, tier)
-        taking = [asyncio.create_task(worker.start()) for worker in self._workers]
-        looking = [asyncio.create_task(self.sweeper.poll_forever())]
+        consumers = [asyncio.create_task(worker.start()) for worker in self._saq_workers]
+        pollers = [asyncio.create_task(self.sweeper.poll_forever())]
         if self.courier is not None:
-            looking.append(asyncio.create_task(self.courier.run()))
-        tending = [
+            pollers.append(asyncio.create_task(self.courier.run()))
+        upkeep = [
             asyncio.create_task(self.runner.renew_forever()),
-            asyncio.create_task(self._hear_cancels()),
+            asyncio.create_task(self._listen_for_cancels()),
             asyncio.create_task(heartbeat.send_forever(self.services.redis, beat)),
         ]
         log.info("worker ready", queues=self.queues, sandbox=tier)
         await self.stopped.wait()
         log.info("worker stopping", running=self.runner.busy)
-        # Take nothing new, let what runs finish, and only then end the loops around it.
-        looking[0].cancel()
+        # Claim nothing new, let running jobs finish, and only then end the tasks that they need.
+        pollers[0].cancel()
         if self.courier is not None:
             self.courier.stop()
-        for queue in self._bells:
+        for queue in self._saq_queues:
             queue.stopping = True
         await self.runner.drain(GRACE_SECONDS)
-        for worker in self._workers:
+        for worker in self._saq_workers:
             worker.event.set()
-        await asyncio.wait(taking, timeout=_STOP_SECONDS)
-        for task in tending:
+        await asyncio.wait(consumers, timeout=_STOP_SECONDS)
+        for task in upkeep:
             task.cancel()
-        await asyncio.wait([*looking, *tending], timeout=_STOP_SECONDS)
+        await asyncio.wait([*pollers, *upkeep], timeout=_STOP_SECONDS)
         await heartbeat.stop(self.services.redis, beat)
         with contextlib.suppress(RedisError, OSError):
             await self._redis.aclose()
         log.info("worker stopped")
 
-    async def _sandbox_tier(self) -> str:
-        """Found by trying; a worker that runs no tools needs none."""
+    async def _start_sandbox(self) -> str:
+        """Returns the sandbox tier of this machine; a worker that runs no tools needs none."""
         if "tools" not in self.queues:
             return "none"
         return await self.services.sandbox.start()
 
-    async def _hear_cancels(self) -> None:
+    async def _listen_for_cancels(self) -> None:
         while True:
             with contextlib.suppress(RedisError, OSError, TimeoutError):
                 async with self._redis.pubsub() as channel:

@@ -1,8 +1,8 @@
-"""Claims a ledger row, runs its function, records the outcome. It knows no area.
+"""The runner claims work, runs the function of its kind and records the outcome.
 
-No transaction is open while a job runs. The outcome is written only under the lease that the job
-was claimed with, in the same transaction as its results: a worker that lost its lease, or whose job
-was cancelled, changes nothing.
+No transaction is open while a job runs. Results and outcome are written in one transaction, and
+only while the job's lease is valid: a worker that lost its lease, or whose job was cancelled,
+changes nothing.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from db.session import ALL_TENANTS, Tx
 
 log = logs.get("worker")
 
-_ERROR_CHARS = 500
-# Work that had to wait its turn is due again within this time.
+_MAX_ERROR_CHARS = 500
+# Work that is put back becomes due again within this time.
 PUT_BACK_SECONDS = 1.5
 
 
@@ -35,9 +35,9 @@ class LeaseLost(Exception):
 
 
 class Retry(Exception):
-    """Try again, after the kind's own delay or the one given here.
+    """The work is to be tried again, after `after_seconds` or else the delay of its kind.
 
-    The reason is stored and shown, as GiveUp's is: it must hold no secret.
+    The reason is stored and shown, like that of GiveUp: it must not contain secrets.
     """
 
     def __init__(self, reason: str, after_seconds: float | None = None) -> None:
@@ -46,18 +46,18 @@ class Retry(Exception):
 
 
 class GiveUp(Exception):
-    """It makes no sense to try again."""
+    """The work fails for good."""
 
 
 class LeasedWork(NamedTuple):
-    """Work that is leased to this process already, with what it need not read again."""
+    """Work that is already leased to this process, with its loaded payload."""
 
     work: WorkRow
     payload: object
 
 
 class FollowUp(NamedTuple):
-    """Work that a job began: what this process runs itself, and how much more waits."""
+    """Work that a job created: the rows leased to this process, and how many more are waiting."""
 
     leased: Collection[LeasedWork] = ()
     waiting: int = 0
@@ -76,7 +76,7 @@ class DeliverySlots(Protocol):
 
 
 class Job:
-    """What a job function receives: its row, the services, and the one way to write its results."""
+    """The argument of a job function: its work, the services, and transactions for its results."""
 
     def __init__(
         self,
@@ -87,17 +87,17 @@ class Job:
     ) -> None:
         self.services = services
         self.row = row
-        # What was read already when the work was claimed.
+        # Data that was loaded when the work was claimed.
         self.payload = payload
         # Set once the outcome is written.
         self.outcome: str | None = None
         self._slots = slots
-        # The tenant and its lanes in which this process keeps slots for work that begins here.
+        # The tenant and the lanes in which slots are reserved for the follow-up work.
         self.reserved: tuple[str, Collection[str]] = ("", ())
         self.follow_up: FollowUp | None = None
 
     def reserve(self, tenant_id: str, lanes: list[str]) -> Collection[str]:
-        """Of these lanes, those that this process has a slot for."""
+        """Reserves slots and returns the lanes that got one."""
         if self._slots is not None:
             self.reserved = (tenant_id, self._slots.reserve(tenant_id, lanes))
         return self.reserved[1]
@@ -109,7 +109,7 @@ class Job:
     @property
     def ref_id(self) -> str:
         if self.row.ref_id is None:
-            raise GiveUp("this work refers to nothing")
+            raise GiveUp("the work has no ref_id")
         return self.row.ref_id
 
     @asynccontextmanager
@@ -118,22 +118,22 @@ class Job:
             yield tx
 
     async def hold(self, tx: Tx) -> None:
-        """Locks the work's row before any other, as whoever cancels it does: the two never wait
-        for each other.
+        """Locks the work's row, or raises LeaseLost. Call it before locking any other row, as
+        cancelling does, so that the two never deadlock.
         """
-        if not await ledger.holds(await tx.raw(), self.row):
+        if not await ledger.lock_leased(await tx.raw(), self.row):
             raise LeaseLost(self.row.id)
 
     @asynccontextmanager
     async def checkpoint(self) -> AsyncIterator[Tx]:
-        """Writes progress, if this worker still has the lease."""
+        """A transaction for progress. Raises LeaseLost when the lease is lost."""
         async with self.services.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
             await self.hold(tx)
             yield tx
 
     @asynccontextmanager
     async def finish(self) -> AsyncIterator[Tx]:
-        """Results and outcome in one transaction, or neither."""
+        """A transaction for the results, which also records the outcome. Raises LeaseLost."""
         async with self.services.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
             yield tx
             if not await ledger.finish(await tx.raw(), self.row):
@@ -142,7 +142,7 @@ class Job:
 
 
 JobFunction = Callable[[Job], Awaitable[None]]
-# Writes more when work of a kind is given up, in that same transaction.
+# Called in the transaction that gives up work, with the error.
 OnDead = Callable[[Tx, WorkRow, str], Awaitable[None]]
 
 
@@ -174,9 +174,9 @@ class Runner:
         return len(self._running)
 
     async def run(self, work_id: str) -> None:
-        """Runs this work if no other worker does. Never raises for what the job did."""
+        """Runs this work unless another worker does. Errors of the job are recorded, not raised."""
         if not self.accepting:
-            await self._hand_back(work_id)
+            await self._undispatch(work_id)
             return
         self._claiming += 1
         try:
@@ -185,7 +185,7 @@ class Runner:
             self._claiming -= 1
         if row is None:
             return
-        if self._has_its_share(row):
+        if self._is_at_tenant_limit(row):
             await self.put_back(row)
             return
         if row.lane is not None and self.slots is not None:
@@ -205,35 +205,39 @@ class Runner:
             pass
 
     def start(self, row: WorkRow, payload: object = None) -> asyncio.Task[None]:
-        """A task for work that was claimed; `payload` is what it need not read again."""
-        chain = Trace(correlation_id=row.correlation_id, cause_event_id=row.cause_event_id)
+        """Starts a task for claimed work; `payload` is data that was loaded with the claim."""
+        job_trace = Trace(correlation_id=row.correlation_id, cause_event_id=row.cause_event_id)
         context = contextvars.copy_context()
-        context.run(trace.begin, chain)
+        context.run(trace.begin, job_trace)
         kind = self._kinds.get(row.kind) or WorkKind(row.kind)
         task = asyncio.create_task(self._attempt(kind, row, payload), context=context)
         self._running[row.lease_token] = (row, task)
-        task.add_done_callback(partial(self._ended, row))
+        task.add_done_callback(partial(self._on_task_done, row))
         return task
 
-    def _ended(self, row: WorkRow, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, row: WorkRow, task: asyncio.Task[None]) -> None:
         del self._running[row.lease_token]
         if not task.cancelled() and (error := task.exception()) is not None:
-            # The lease runs out and the work is run again.
+            # The work runs again when its lease expires.
             log.error("outcome not recorded", work_id=row.id, kind=row.kind, exc_info=error)
 
-    def _has_its_share(self, row: WorkRow) -> bool:
-        """No tenant takes all slots of a queue: one whose peers hang must not stop the others."""
+    def _is_at_tenant_limit(self, row: WorkRow) -> bool:
+        """True when the tenant already uses its share of the queue's slots. The share keeps a
+        tenant whose servers do not respond from blocking the others.
+        """
         queue = self._kinds[row.kind].queue if row.kind in self._kinds else ""
         share = self._tenant_shares.get(queue)
+        # Work with a lane has limits of its own.
         if share is None or row.tenant_id is None or row.lane is not None:
             return False
-        theirs = [other for other, _ in self._running.values() if other.tenant_id == row.tenant_id]
-        # Work with a lane has limits of its own.
-        counted = [one for one in theirs if one.lane is None and one.kind in self._kinds]
-        return sum(self._kinds[one.kind].queue == queue for one in counted) >= share
+        running = (other for other, _ in self._running.values() if other.lane is None)
+        kinds = [
+            self._kinds.get(other.kind) for other in running if other.tenant_id == row.tenant_id
+        ]
+        return sum(kind is not None and kind.queue == queue for kind in kinds) >= share
 
     async def put_back(self, row: WorkRow) -> None:
-        """Makes it due a little later, spread out so that many do not become due at once."""
+        """Makes claimed work due again after a random delay, which spreads many rows out."""
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             wait = PUT_BACK_SECONDS * random.uniform(0.3, 1)  # noqa: S311  # no secret
             await ledger.retry(
@@ -244,8 +248,8 @@ class Runner:
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             return await ledger.claim(await tx.raw(), work_id, new_id("lea"), self._lease_seconds)
 
-    async def _hand_back(self, work_id: str) -> None:
-        """A worker that stops took it off the queue: another one's poller finds it at once."""
+    async def _undispatch(self, work_id: str) -> None:
+        """Lets another worker's poller find work that this stopping worker took off the queue."""
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             await ledger.undispatch(await tx.raw(), work_id)
 
@@ -253,7 +257,7 @@ class Runner:
         started = time.perf_counter()
         job = Job(self._services, row, payload, self.slots)
         try:
-            outcome = await self._outcome(kind, job)
+            outcome = await self._run_function(kind, job)
             if job.follow_up is not None and self.slots is not None and outcome == "done":
                 self.slots.run_follow_up(job.follow_up)
         finally:
@@ -263,7 +267,7 @@ class Runner:
         metrics.WORK_SECONDS.labels(kind.name).observe(time.perf_counter() - started)
         level = log.info if outcome in {"done", "cancelled"} else log.warning
         if kind.in_bulk and outcome == "done":
-            # There are many of them, and each has a record of its own.
+            # There are many of these, and each has a row of its own.
             level = log.debug
         level(
             "work " + outcome,
@@ -275,7 +279,8 @@ class Runner:
         if kind.awaited and outcome in {"done", "dead", "cancelled"}:
             await self._services.doorbell.announce_done(row.id)
 
-    async def _outcome(self, kind: WorkKind, job: Job) -> str:
+    async def _run_function(self, kind: WorkKind, job: Job) -> str:
+        """Returns the outcome: done, retried, released, dead, cancelled or lost."""
         row = job.row
         function = self._functions.get(row.kind)
         try:
@@ -289,7 +294,7 @@ class Runner:
                 async with job.finish():
                     pass
         except asyncio.CancelledError:
-            return await self._interrupted(row)
+            return await self._release_or_cancel(row)
         except LeaseLost:
             return "lost"
         except GiveUp as error:
@@ -300,12 +305,12 @@ class Runner:
             return await self._retry(kind, row, f"took more than {kind.timeout_seconds:g} s", None)
         except Exception as error:
             log.exception("work raised", work_id=row.id, kind=row.kind)
-            # Its text may hold anything, a secret too; the ledger and events get its name only.
+            # The message may contain a secret; ledger and events get the class name only.
             return await self._retry(kind, row, f"unexpected {type(error).__name__}", None)
         return job.outcome or "done"
 
-    async def _interrupted(self, row: WorkRow) -> str:
-        """The worker stops, or the work was cancelled: only the first finds its lease intact."""
+    async def _release_or_cancel(self, row: WorkRow) -> str:
+        """Releases work of a stopping worker. Cancelled work has lost its lease and stays."""
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             released = await ledger.retry(
                 await tx.raw(), row, after_seconds=0, error="interrupted", uncounted=True
@@ -318,13 +323,13 @@ class Runner:
         delays = kind.retry_delays or (1.0,)
         delay = after if after is not None else delays[min(row.attempt, len(delays)) - 1]
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            kept = await ledger.retry(
-                await tx.raw(), row, after_seconds=delay, error=error[:_ERROR_CHARS]
+            was_leased = await ledger.retry(
+                await tx.raw(), row, after_seconds=delay, error=error[:_MAX_ERROR_CHARS]
             )
-        return "retried" if kept else "lost"
+        return "retried" if was_leased else "lost"
 
     async def _give_up(self, row: WorkRow, error: str) -> str:
-        error = error[:_ERROR_CHARS]
+        error = error[:_MAX_ERROR_CHARS]
         async with self._services.db.tx(row.tenant_id or ALL_TENANTS) as tx:
             if not await ledger.finish(await tx.raw(), row, "dead", error):
                 return "lost"
@@ -334,7 +339,7 @@ class Runner:
                 await self._on_dead[row.kind](tx, row, error)
         return "dead"
 
-    # Leases and cancels, for all running jobs at once
+    # Leases and cancellation of all running jobs
 
     async def renew_forever(self) -> None:
         while True:
@@ -345,18 +350,18 @@ class Runner:
                 log.warning("leases not renewed", reason=str(error)[:200])
 
     async def _renew(self) -> None:
-        held = dict(self._running)
-        if not held:
+        running = dict(self._running)
+        if not running:
             return
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            kept = await ledger.renew(await tx.raw(), list(held), self._lease_seconds)
-        missing = held.keys() - kept
+            renewed = await ledger.renew(await tx.raw(), list(running), self._lease_seconds)
+        missing = running.keys() - renewed
         if not missing:
             return
-        # Most of these have just finished; what still runs a moment later has lost its lease.
+        # Most of these have just finished; those that still run a second later lost their lease.
         await asyncio.sleep(1)
         for token in missing & self._running.keys():
-            row, task = held[token]
+            row, task = running[token]
             log.warning("lease lost", work_id=row.id, kind=row.kind)
             task.cancel()
 
@@ -366,11 +371,11 @@ class Runner:
                 task.cancel()
 
     async def drain(self, seconds: float) -> None:
-        """Takes nothing new, lets running jobs finish, then releases the rest for other workers."""
+        """Claims nothing new, lets running jobs finish, and releases the rest for other workers."""
         self.accepting = False
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self._claiming or self._running:  # noqa: ASYNC110  # both come and go
+                while self._claiming or self._running:  # noqa: ASYNC110  # both change often
                     await asyncio.sleep(0.02)
         late = [task for _, task in self._running.values()]
         for task in late:

@@ -1,6 +1,6 @@
-"""Puts due or abandoned ledger rows back on the queue, and runs the areas' chores.
+"""The sweeper puts due work and work with expired leases on the queue, and runs the chores.
 
-Each worker process polls once a second. Without Redis it runs the rows itself.
+Each worker process polls once a second. While Redis is unavailable, it runs the work itself.
 """
 
 import asyncio
@@ -17,8 +17,9 @@ log = logs.get("sweep")
 
 _POLL_SECONDS = 1.0
 _BATCH = 500
-_MAX_DIRECT = 16
-_KEEP_WORK_DAYS = 7
+# How much work one process runs at a time while Redis is unavailable.
+_MAX_DIRECT_RUNS = 16
+_FINISHED_WORK_DAYS = 7
 _CLEAN_UP_LOCK = 7_210_032
 
 
@@ -27,45 +28,49 @@ class Sweeper:
         self._services = services
         self._runner = runner
         self._queues = queues
-        self._direct: set[asyncio.Task[None]] = set()
-        self._slots = asyncio.Semaphore(_MAX_DIRECT)
-        self._redis_away = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._slots = asyncio.Semaphore(_MAX_DIRECT_RUNS)
+        self._is_redis_unavailable = False
         self._kinds = services.doorbell.kinds
         self._chores = (*services.get(Areas).chores, *CHORES)
-        self._busy: set[int] = set()
-        self._done_at = [time.monotonic()] * len(self._chores)
+        self._running_chores: set[int] = set()
+        self._chore_ended_at = [time.monotonic()] * len(self._chores)
 
     async def poll_forever(self) -> None:
         while True:
             try:
                 await self.poll()
-                self._do_chores()
+                self._start_chores()
             except Exception as error:  # noqa: BLE001  # the database may be unavailable for a while
                 log.warning("poll failed", reason=str(error)[:200])
             await asyncio.sleep(_POLL_SECONDS)
 
     async def poll(self) -> None:
-        """One round: rings for what is due, or runs it here where Redis is unavailable."""
+        """Puts due work on the queue, or runs it here while Redis is unavailable."""
         kinds = [
             kind.name
             for kind in self._kinds.values()
             if kind.queue in self._queues and not kind.in_bulk
         ]
-        stale = _POLL_SECONDS if self._redis_away else self._services.settings.lease_seconds
+        stale = (
+            _POLL_SECONDS if self._is_redis_unavailable else self._services.settings.lease_seconds
+        )
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            due = await ledger.due(await tx.raw(), kinds, stale, _BATCH)
+            due = await ledger.dispatch_due(await tx.raw(), kinds, stale, _BATCH)
         if not due:
-            # Nothing to ring for, so nothing is known of Redis; wait longer again next time.
-            self._redis_away = self._redis_away and bool(self._direct)
+            # Without due work the state of Redis is unknown; assume that it is available again.
+            self._is_redis_unavailable = self._is_redis_unavailable and bool(self._tasks)
             return
-        self._redis_away = False
+        self._is_redis_unavailable = False
         for item in due:
-            if self._redis_away or not await self._services.doorbell.ring(
+            if self._is_redis_unavailable or not await self._services.doorbell.ring(
                 self._kinds[item.kind], item.id, item.dispatch_no
             ):
-                self._redis_away = True
+                self._is_redis_unavailable = True
                 self._run_here(item.id)
-        log.info("work found by polling", rows=len(due), redis_away=self._redis_away)
+        log.info(
+            "work found by polling", rows=len(due), redis_unavailable=self._is_redis_unavailable
+        )
 
     def _run_here(self, work_id: str) -> None:
         async def run() -> None:
@@ -73,19 +78,19 @@ class Sweeper:
                 await self._runner.run(work_id)
 
         task = asyncio.create_task(run())
-        self._direct.add(task)
-        task.add_done_callback(self._direct.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    def _do_chores(self) -> None:
-        """In tasks of their own: the polling waits for none of them."""
+    def _start_chores(self) -> None:
+        """Starts the chores that are due as tasks, so that polling does not wait for them."""
         for index, chore in enumerate(self._chores):
-            if index not in self._busy and (
-                time.monotonic() - self._done_at[index] >= chore.every_seconds
+            if index not in self._running_chores and (
+                time.monotonic() - self._chore_ended_at[index] >= chore.every_seconds
             ):
-                self._busy.add(index)
+                self._running_chores.add(index)
                 task = asyncio.create_task(self._run_chore(index, chore))
-                self._direct.add(task)
-                task.add_done_callback(self._direct.discard)
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
 
     async def _run_chore(self, index: int, chore: Chore) -> None:
         try:
@@ -93,18 +98,18 @@ class Sweeper:
         except Exception as error:  # noqa: BLE001  # the database may be unavailable for a while
             log.warning("chore failed", reason=str(error)[:200])
         finally:
-            self._busy.discard(index)
-            self._done_at[index] = time.monotonic()
+            self._running_chores.discard(index)
+            self._chore_ended_at[index] = time.monotonic()
 
 
 async def clean_up(services: Services) -> None:
-    """Deletes what is past its time; one worker at a time."""
+    """Deletes expired rows; an advisory lock lets one worker do it at a time."""
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         raw = await tx.raw()
         if not await raw.fetchval("SELECT pg_try_advisory_lock($1)", _CLEAN_UP_LOCK):
             return
         try:
-            await ledger.delete_finished(raw, _KEEP_WORK_DAYS)
+            await ledger.delete_finished(raw, _FINISHED_WORK_DAYS)
             await retention.delete_expired(raw, services.get(Areas).retention)
         finally:
             await raw.execute("SELECT pg_advisory_unlock($1)", _CLEAN_UP_LOCK)
@@ -115,5 +120,5 @@ async def clean_up_sandbox(services: Services) -> None:
         await services.sandbox.tidy()
 
 
-# Besides the chores of the areas.
+# The chores that belong to no area.
 CHORES = (Chore(300.0, clean_up), Chore(300.0, clean_up_sandbox))

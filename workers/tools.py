@@ -1,4 +1,4 @@
-"""Executions of tools. Each is marked before it starts, so that no other worker repeats it."""
+"""Job function: run a tool. Each execution is marked as running first, so that none is repeated."""
 
 from app.domain.tools import execute, queries
 from db.ledger import WorkRow

@@ -205,7 +205,7 @@ def _milliseconds_since(started: float) -> float:
 
 async def _count_backlog(services: Services) -> list[tuple[str, str, int, float]]:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        rows = await ledger.backlog(await tx.raw())
+        rows = await ledger.count_open(await tx.raw())
     return [(row["kind"], row["state"], row["rows"], row["oldest"]) for row in rows]
 
 

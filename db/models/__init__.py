@@ -1,4 +1,4 @@
-"""One file per aggregate; this list is what Alembic and the session know."""
+"""All mapped classes, so that Alembic and the session know them; one file per area."""
 
 from db.models.accounts import Invitation, OneTimeToken, Session, User
 from db.models.agents import Agent, AgentVersion, SubAgent

@@ -27,13 +27,13 @@ class User(TenantOwned, HasId, Timestamps, Base):
     last_login_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
     timezone: Mapped[str] = mapped_column(default="UTC", server_default="UTC")
     language: Mapped[str] = mapped_column(default="en", server_default="en")
-    # The file's key is the address that the picture is served at, so it cannot be guessed.
+    # The file's key is part of the picture's public URL, so it is random.
     avatar_key: Mapped[str | None] = mapped_column(unique=True)
     avatar_type: Mapped[str | None]
 
 
 class Session(TenantOwned, HasId, Timestamps, Base):
-    """One sign-in. Both of its tokens are dead once `ended_at` is set or `expires_at` is past."""
+    """One sign-in. Its tokens are invalid once `ended_at` is set or `expires_at` is past."""
 
     __tablename__ = "sessions"
     __table_args__ = (
@@ -45,14 +45,14 @@ class Session(TenantOwned, HasId, Timestamps, Base):
     refresh_jti: Mapped[str]
     expires_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
     ended_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    # Refresh tokens used in the last seconds, each with the pair that it was exchanged for.
+    # Refresh tokens used in the last seconds, each with the token pair that replaced it.
     spent: Mapped[list[dict[str, Any]]] = mapped_column(JSONB, default=list, server_default="[]")
     code_shown_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
     ip_address: Mapped[str | None]
 
 
 class OneTimeToken(TenantOwned, HasId, Timestamps, Base):
-    """What a mail or the first half of a sign-in carries: its hash, for one use."""
+    """The hash of a single-use token, sent by mail or after the first step of a sign-in."""
 
     __tablename__ = "one_time_tokens"
     __table_args__ = (

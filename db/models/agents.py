@@ -8,7 +8,7 @@ from db.base import Base, HasId, TenantOwned, Timestamps
 
 
 class Agent(TenantOwned, HasId, Timestamps, Base):
-    """A model with a prompt. One with a parent was made for it and goes with it."""
+    """A model with a prompt. An agent with a parent is deleted with it."""
 
     __tablename__ = "agents"
     __table_args__ = (
@@ -25,7 +25,7 @@ class Agent(TenantOwned, HasId, Timestamps, Base):
     name: Mapped[str]
     description: Mapped[str] = mapped_column(default="", server_default="")
     primary_model: Mapped[str]
-    # Whose key the model needs; follows from `primary_model`, kept so that one join finds the key.
+    # The provider of `primary_model`, stored so that one join finds its key.
     provider: Mapped[str]
     system_prompt: Mapped[str]
     temperature: Mapped[float] = mapped_column(default=0.7, server_default="0.7")
@@ -40,7 +40,7 @@ class Agent(TenantOwned, HasId, Timestamps, Base):
 
 
 class AgentVersion(TenantOwned, HasId, Base):
-    """How an agent behaved from one change to the next."""
+    """The settings of an agent between two changes."""
 
     __tablename__ = "agent_versions"
     __table_args__ = (UniqueConstraint("agent_id", "version", name="uq_agent_versions_agent_id"),)
@@ -58,7 +58,7 @@ class AgentVersion(TenantOwned, HasId, Base):
 
 
 class SubAgent(TenantOwned, HasId, Timestamps, Base):
-    """Who an agent may hand tasks to. People know the child by its own agent id."""
+    """An agent that another agent may delegate tasks to. The API names it by its agent id."""
 
     __tablename__ = "sub_agents"
     __table_args__ = (

@@ -12,7 +12,7 @@ from db.base import Base, HasId, TenantOwned, Timestamps
 class Conversation(TenantOwned, HasId, Timestamps, Base):
     """Belongs to a user, or to a visitor's session under one embed key.
 
-    `turn_holder` is who is answering now, until `turn_until` at the latest.
+    `turn_holder` is the turn that runs now, until `turn_until` at the latest.
     """
 
     __tablename__ = "conversations"
@@ -49,8 +49,8 @@ class Conversation(TenantOwned, HasId, Timestamps, Base):
 class ConversationEntry(TenantOwned, HasId, Base):
     """A message, a tool call or a turn's token usage: the history and the agent's log in one.
 
-    `seq` is the order within a conversation. `logged` is what the agent's log settings said when it
-    was written; a message that may not be logged is still part of its conversation.
+    `seq` is the order within a conversation. `logged` follows the agent's log settings at the time
+    of writing; a message that is not logged is still part of its conversation.
     """
 
     __tablename__ = "conversation_entries"
@@ -60,8 +60,8 @@ class ConversationEntry(TenantOwned, HasId, Base):
     )
 
     seq: Mapped[int] = mapped_column(BigInteger, Identity(always=False))
-    # Goes with its conversation, which goes with agent and tenant: one reference is enough, and
-    # turns do not queue for locks on the rows that they all share.
+    # No foreign keys but the conversation's, which is deleted with agent and tenant: turns would
+    # wait for locks on the rows that they share.
     tenant_id: Mapped[str] = mapped_column()
     agent_id: Mapped[str]
     conversation_id: Mapped[str] = mapped_column(ForeignKey("conversations.id", ondelete="CASCADE"))
@@ -78,8 +78,8 @@ class ConversationEntry(TenantOwned, HasId, Base):
 
 
 class ChatJob(TenantOwned, HasId, Timestamps, Base):
-    """One asynchronous turn. `progress` holds its rounds of tool calls, each kept before it runs,
-    so that a second attempt goes on from there.
+    """One asynchronous turn. `progress` has its rounds of tool calls, each stored before it runs,
+    so that a second attempt continues from there.
     """
 
     __tablename__ = "chat_jobs"
@@ -93,7 +93,7 @@ class ChatJob(TenantOwned, HasId, Timestamps, Base):
     conversation_id: Mapped[str] = mapped_column(ForeignKey("conversations.id", ondelete="CASCADE"))
     user_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     work_id: Mapped[str]
-    # The id that the reply will have: however often the job runs, there is one.
+    # The id of the reply, fixed so that repeated attempts store one reply.
     message_id: Mapped[str]
     status: Mapped[str] = mapped_column(default="pending", server_default="pending")
     context: Mapped[dict[str, Any] | None] = mapped_column(JSONB)

@@ -8,8 +8,8 @@ from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class Webhook(TenantOwned, HasId, Timestamps, Base):
-    """An endpoint that events are sent to. Sealed in `keys`: its secret, the one before, and the
-    headers that somebody wants sent along.
+    """An endpoint that events are sent to. `keys` seals its secret, the previous secret and the
+    custom headers.
     """
 
     __tablename__ = "webhooks"
@@ -22,7 +22,7 @@ class Webhook(TenantOwned, HasId, Timestamps, Base):
         ),
     )
 
-    # The endpoint of a subscription that names an address of its own; listed with it only.
+    # Set for the endpoint of a subscription with its own URL, which no webhook list shows.
     subscription_id: Mapped[str | None] = mapped_column(
         ForeignKey("event_subscriptions.id", ondelete="CASCADE"), unique=True
     )
@@ -31,17 +31,17 @@ class Webhook(TenantOwned, HasId, Timestamps, Base):
     active: Mapped[bool] = mapped_column(default=True, server_default="true")
     description: Mapped[str] = mapped_column(default="", server_default="")
     keys: Mapped[bytes] = mapped_column(Sealed)
-    # Until then the secret before this one signs, too.
+    # Until then, requests are also signed with the previous secret.
     previous_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    # The first failure since something was delivered.
+    # The time of the first failure since the last successful delivery.
     failing_since: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
     disabled_reason: Mapped[str | None]
-    # People go; what they set up stays.
+    # No foreign key: the webhook outlives the user.
     created_by: Mapped[str | None]
 
 
 class Delivery(TenantOwned, HasId, Base):
-    """One event on its way to one endpoint. What is sent is read from the event log each time."""
+    """The delivery of one event to one endpoint. Each attempt reads the event from the event log."""
 
     __tablename__ = "deliveries"
     __table_args__ = (
@@ -51,7 +51,7 @@ class Delivery(TenantOwned, HasId, Base):
         Index("ix_deliveries_created_at", "created_at", postgresql_using="brin"),
     )
 
-    # No reference: its webhook has one, and it goes with that.
+    # No foreign key: the row is deleted with its webhook.
     tenant_id: Mapped[str] = mapped_column()
     webhook_id: Mapped[str] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"))
     event_id: Mapped[str] = mapped_column(ForeignKey("event_log.id", ondelete="CASCADE"))
@@ -71,7 +71,7 @@ class Delivery(TenantOwned, HasId, Base):
 
 
 class DeliveryAttempt(TenantOwned, Base):
-    """One request to an endpoint, and what came back."""
+    """One request to an endpoint, and its response."""
 
     __tablename__ = "delivery_attempts"
 

@@ -10,7 +10,7 @@ from db.base import Base, HasId, TenantOwned, Timestamps
 
 
 class EmbedKey(TenantOwned, HasId, Timestamps, Base):
-    """Lets a web site talk to one agent. Only the key's hash is kept."""
+    """Lets a web site chat with one agent. Only the hash of the key is stored."""
 
     __tablename__ = "embed_keys"
     __table_args__ = (

@@ -10,7 +10,7 @@ from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class IncomingWebhook(TenantOwned, HasId, Timestamps, Base):
-    """A public address that takes whatever somebody sends, signed or not."""
+    """A public URL that accepts payloads of other services, signed or unsigned."""
 
     __tablename__ = "incoming_webhooks"
     __table_args__ = (
@@ -18,7 +18,7 @@ class IncomingWebhook(TenantOwned, HasId, Timestamps, Base):
     )
 
     name: Mapped[str]
-    # In the public address no tenant is named: one slug, one owner.
+    # The public URL names no tenant, so the slug is unique in the instance.
     slug: Mapped[str] = mapped_column(unique=True)
     workflow_id: Mapped[str | None]
     active: Mapped[bool] = mapped_column(default=True, server_default="true")
@@ -28,7 +28,7 @@ class IncomingWebhook(TenantOwned, HasId, Timestamps, Base):
 
 
 class IncomingPayload(TenantOwned, HasId, Base):
-    """What was received, byte by byte. Its id is that of the event which tells of it."""
+    """A received payload, unchanged. Its id is that of the event for it."""
 
     __tablename__ = "incoming_payloads"
     __table_args__ = (

@@ -8,7 +8,7 @@ from db.base import Base, Sealed
 
 
 class InstanceState(Base):
-    """Small facts of the whole instance: the version of the role grants, the key check."""
+    """Key-value state of the instance: the version of the role grants, the key check."""
 
     __tablename__ = "instance_state"
 
@@ -18,7 +18,7 @@ class InstanceState(Base):
 
 
 class IdempotencyKey(Base):
-    """The first answer to a keyed POST, kept for 24 hours. `caller` is a user or an address."""
+    """The first response to a POST with an Idempotency-Key, stored for 24 hours."""
 
     __tablename__ = "idempotency_keys"
     __table_args__ = (Index("ix_idempotency_keys_created_at", "created_at"),)
@@ -28,7 +28,7 @@ class IdempotencyKey(Base):
     status: Mapped[int | None]
     media_type: Mapped[str | None]
     body: Mapped[bytes | None] = mapped_column(Sealed)
-    # Who is working on a long answer, and when they last said so.
+    # The lease of a long-running request, and when it was last renewed.
     holder: Mapped[str | None]
     renewed_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
     created_at: Mapped[datetime] = mapped_column(

@@ -7,7 +7,7 @@ from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class MailMessage(TenantOwned, HasId, Timestamps, Base):
-    """A mail on its way out. Its text may hold a token, so it is sealed, and wiped once sent."""
+    """A queued mail. Its text may contain a token, so it is sealed, and deleted once sent."""
 
     __tablename__ = "mail_messages"
 

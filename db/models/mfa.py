@@ -9,7 +9,7 @@ from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class MfaDevice(TenantOwned, HasId, Timestamps, Base):
-    """An authenticator. Until `confirmed_at` it is only set up, and its codes open nothing."""
+    """An authenticator. Its codes are not accepted before `confirmed_at` is set."""
 
     __tablename__ = "mfa_devices"
     __table_args__ = (Index("ix_mfa_devices_user_id", "user_id"),)
@@ -17,7 +17,7 @@ class MfaDevice(TenantOwned, HasId, Timestamps, Base):
     user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     name: Mapped[str]
     secret: Mapped[bytes] = mapped_column(Sealed)
-    # Time steps whose code was used, the latest few: no code works twice.
+    # The latest time steps whose code was used, so that no code works twice.
     used_steps: Mapped[list[int]] = mapped_column(
         ARRAY(BigInteger), default=list, server_default="{}"
     )
@@ -26,7 +26,7 @@ class MfaDevice(TenantOwned, HasId, Timestamps, Base):
 
 
 class RecoveryCode(TenantOwned, HasId, Base):
-    """One of a set of ten, hashed. A set that is only set up holds once its device is enabled."""
+    """One of ten hashed codes. Pending codes become valid when their device is confirmed."""
 
     __tablename__ = "recovery_codes"
     __table_args__ = (Index("ix_recovery_codes_user_id", "user_id"),)

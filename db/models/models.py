@@ -5,7 +5,7 @@ from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class ProviderKey(TenantOwned, HasId, Timestamps, Base):
-    """A tenant's account at a provider of models; of each provider one key is the default."""
+    """A tenant's API key of a model provider; one key per provider is the default."""
 
     __tablename__ = "provider_keys"
     __table_args__ = (

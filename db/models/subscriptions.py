@@ -10,7 +10,7 @@ from db.base import Base, HasId, TenantOwned, Timestamps
 
 
 class EventSubscription(TenantOwned, HasId, Timestamps, Base):
-    """What is to be done when an event of a type happens, if its data pass the filters."""
+    """The action to run for events of a type whose data match the filters."""
 
     __tablename__ = "event_subscriptions"
     __table_args__ = (
@@ -25,7 +25,7 @@ class EventSubscription(TenantOwned, HasId, Timestamps, Base):
 
     event_type: Mapped[str]
     action_type: Mapped[str]
-    # Of an address with headers, those that are secret are sealed with its endpoint.
+    # Secret headers of a URL are not here but sealed with its endpoint.
     action_config: Mapped[dict[str, Any]] = mapped_column(JSON)
     filters: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     active: Mapped[bool] = mapped_column(default=True, server_default="true")

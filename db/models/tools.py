@@ -10,7 +10,7 @@ from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class Tool(TenantOwned, HasId, Timestamps, Base):
-    """Something that can be run: an endpoint, a function, a query. `config` depends on its type."""
+    """An HTTP request, function, script or query that agents can run. `config` depends on the type."""
 
     __tablename__ = "tools"
     __table_args__ = (
@@ -46,9 +46,9 @@ class ToolExecution(TenantOwned, HasId, Base):
     )
 
     tool_id: Mapped[str] = mapped_column(ForeignKey("tools.id", ondelete="CASCADE"))
-    # Agents go; what they ran stays.
+    # No foreign key: the execution outlives the agent.
     agent_id: Mapped[str | None]
-    # The call of a conversation that wanted it; asked for twice, it runs once.
+    # The tool call of a conversation, unique so that a repeated turn runs it once.
     call_id: Mapped[str | None]
     work_id: Mapped[str]
     status: Mapped[str] = mapped_column(default="pending", server_default="pending")
@@ -65,7 +65,7 @@ class ToolExecution(TenantOwned, HasId, Base):
 
 
 class AgentTool(TenantOwned, HasId, Base):
-    """A tool that an agent may call, perhaps with settings of its own."""
+    """A tool that an agent may call, with optional overrides of its settings."""
 
     __tablename__ = "agent_tools"
     __table_args__ = (

@@ -9,18 +9,18 @@ from db.base import Base, TenantOwned
 
 
 class Usage(TenantOwned, Base):
-    """What one turn used of one model. Outlives its agent: it is what a tenant pays for."""
+    """The usage of one model by one turn. It outlives the agent, because tenants are billed by it."""
 
     __tablename__ = "usage"
     __table_args__ = (
         Index("ix_usage_not_rolled", "tenant_id", "agent_id", postgresql_where=text("NOT rolled")),
         Index("ix_usage_agent_id", "agent_id", "created_at"),
         Index("ix_usage_correlation_id", "tenant_id", "correlation_id"),
-        # Rows come in the order of time: enough to find the old ones.
+        # Rows are inserted in the order of time, so a BRIN index finds the old ones.
         Index("ix_usage_created_at", "created_at", postgresql_using="brin"),
     )
 
-    # No reference: turns need not queue for a lock on their tenant's row.
+    # No foreign key: turns would wait for locks on their tenant's row.
     tenant_id: Mapped[str] = mapped_column()
     agent_id: Mapped[str]
     conversation_id: Mapped[str]
@@ -31,13 +31,13 @@ class Usage(TenantOwned, Base):
     prompt_tokens: Mapped[int]
     completion_tokens: Mapped[int]
     cost_usd: Mapped[Decimal] = mapped_column(Numeric(18, 9))
-    # Of the turn as a whole, on the row of the agent's own model; 0 on the others.
+    # Totals of the turn, on the row of the agent's own model; 0 on the other rows.
     turns: Mapped[int]
     conversations: Mapped[int]
     messages: Mapped[int]
     response_time_ms: Mapped[int]
     correlation_id: Mapped[str | None]
-    # Already added to its hour.
+    # True when the row is added to its hour.
     rolled: Mapped[bool] = mapped_column(default=False, server_default="false")
     created_at: Mapped[datetime] = mapped_column(
         DateTimeUTC(timezone=True), server_default=func.now()
@@ -45,7 +45,7 @@ class Usage(TenantOwned, Base):
 
 
 class UsageHour(TenantOwned, Base):
-    """The sums of an hour. Workers add to it; a turn never waits for another's row."""
+    """The sums of an hour. Only workers write it, so that turns never wait for its lock."""
 
     __tablename__ = "usage_hours"
     __table_args__ = (Index("ix_usage_hours_tenant_id", "tenant_id", "hour"),)

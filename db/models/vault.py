@@ -10,7 +10,7 @@ from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class Credential(TenantOwned, HasId, Timestamps, Base):
-    """Secrets for one account somewhere, sealed as one value; their names are not secret."""
+    """Secrets of one external account, sealed as one value; their names are not secret."""
 
     __tablename__ = "credentials"
     __table_args__ = (
@@ -26,16 +26,16 @@ class Credential(TenantOwned, HasId, Timestamps, Base):
     is_valid: Mapped[bool] = mapped_column(default=True, server_default="true")
     last_tested_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
     last_used_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    # A set of secrets has a number, so that a refreshed token never replaces a newer set.
+    # Incremented with each change, so that a refreshed token never replaces newer secrets.
     secrets_version: Mapped[int] = mapped_column(default=1, server_default="1")
     token_expires_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
-    # Who is asking for a new token right now, and until when others wait for it.
+    # The process that refreshes the token now, and until when others wait for it.
     refresh_holder: Mapped[str | None]
     refresh_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
 
 
 class CredentialAccess(TenantOwned, HasId, Base):
-    """What may use a credential: an agent, a tool, a workflow, a channel."""
+    """An integration that may use a credential: an agent, a tool, a workflow, a channel."""
 
     __tablename__ = "credential_access"
     __table_args__ = (
@@ -55,7 +55,7 @@ class CredentialAccess(TenantOwned, HasId, Base):
 
 
 class CredentialAudit(TenantOwned, HasId, Base):
-    """What was done with a credential, by whom. Each row vouches for the one before it."""
+    """An action on a credential and its actor. The MAC of each row covers the row before it."""
 
     __tablename__ = "credential_audit"
     __table_args__ = (
@@ -64,7 +64,7 @@ class CredentialAudit(TenantOwned, HasId, Base):
     )
 
     seq: Mapped[int] = mapped_column(BigInteger)
-    # Outlives its credential.
+    # No foreign key: the row outlives its credential.
     credential_id: Mapped[str]
     action: Mapped[str]
     actor_id: Mapped[str | None]
@@ -77,7 +77,7 @@ class CredentialAudit(TenantOwned, HasId, Base):
 
 
 class CredentialAuditChain(TenantOwned, HasId, Base):
-    """The end of a tenant's audit chain, and the key that it is made with."""
+    """The last row of a tenant's audit chain, and the key of its MACs."""
 
     __tablename__ = "credential_audit_chains"
     __table_args__ = (UniqueConstraint("tenant_id", name="uq_credential_audit_chains_tenant_id"),)
@@ -85,5 +85,5 @@ class CredentialAuditChain(TenantOwned, HasId, Base):
     key: Mapped[bytes] = mapped_column(Sealed)
     seq: Mapped[int] = mapped_column(BigInteger)
     mac: Mapped[bytes] = mapped_column(LargeBinary)
-    # Vouches for the two above: rows cut off the end do not go unseen.
+    # A MAC of `seq` and `mac`, which reveals rows deleted from the end.
     seal: Mapped[bytes] = mapped_column(LargeBinary)

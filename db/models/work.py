@@ -35,7 +35,7 @@ class Work(HasId, Base):
     kind: Mapped[str]
     ref_id: Mapped[str | None]
     dedupe_key: Mapped[str | None]
-    # What must not be in its way: of one lane, only so many run at a time.
+    # Only a limited number of rows of one lane run at a time.
     lane: Mapped[str | None]
     state: Mapped[str] = mapped_column(server_default="pending")
     run_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True), server_default=func.now())

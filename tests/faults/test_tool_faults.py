@@ -1,21 +1,20 @@
-"""Runs of tools with real workers that are killed in the middle, and Redis flushed under them."""
+"""Tool executions while workers are killed and Redis is flushed."""
 
 import asyncio
 import subprocess
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from typing import Any
 
-import msgspec
 import psutil
 import pytest
 from aiohttp import web
 from litestar import Litestar
 
-from app import bootstrap
-from app.main import create_app
 from app.services import Services
 from tests.asking import until
+from tests.faults.instance import start_stores
 from tests.peer import answering
 from tests.processes import Processes
 from tests.stores import Stores
@@ -27,9 +26,9 @@ from app import settings
 from workers import main
 main.main(settings.load(os.environ), ["tools"])
 """
-RUNS = 40
-SLOW = "import time\ndef main(given):\n    time.sleep(0.15)\n    return given['number'] * 2\n"
-ENDLESS = "import time\ndef main(given):\n    time.sleep(60)\n"
+EXECUTIONS = 40
+SLOW = "import time\ndef main(input):\n    time.sleep(0.15)\n    return input['number'] * 2\n"
+ENDLESS = "import time\ndef main(input):\n    time.sleep(60)\n"
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -41,29 +40,14 @@ class Workers(Processes):
 
 @pytest.fixture(scope="module")
 async def own_stores() -> AsyncIterator[Stores]:
-    made = Stores()
-    made.settings = msgspec.structs.replace(made.settings, lease_seconds=1.0)
-    try:
-        await made.start()
-        yield made
-    finally:
-        made.close()
-
-
-@pytest.fixture(scope="module")
-async def own_app(own_stores: Stores) -> AsyncIterator[Litestar]:
-    made = create_app(own_stores.settings)
-    services: Services = made.state.services
-    await bootstrap.prepare(services.db, services.keyring, "enterprise")
-    yield made
-    await services.close()
+    async with start_stores(lease_seconds=1.0) as stores:
+        yield stores
 
 
 @pytest.fixture
 def workers(own_stores: Stores) -> Iterator[Workers]:
-    made = Workers(own_stores.settings)
-    yield made
-    made.close()
+    with closing(Workers(own_stores.settings)) as workers:
+        yield workers
 
 
 @pytest.fixture
@@ -71,7 +55,7 @@ async def client(own_app: Litestar) -> Client:
     return await World(own_app).user("tenant_admin")
 
 
-async def _tool(client: Client, tool_type: str, config: dict[str, Any]) -> str:
+async def _create_tool(client: Client, tool_type: str, config: dict[str, Any]) -> str:
     body = {
         "name": "Tool",
         "category": "custom",
@@ -81,78 +65,86 @@ async def _tool(client: Client, tool_type: str, config: dict[str, Any]) -> str:
     }
     answer = await client.post("/v1/tools", body)
     assert answer.status_code == 201, answer.text
-    found: str = answer.json()["data"]["id"]
-    return found
+    tool_id: str = answer.json()["data"]["id"]
+    return tool_id
 
 
-async def _run(client: Client, tool_id: str, **given: Any) -> dict[str, Any]:
-    answer = await client.post(f"/v1/tools/{tool_id}/execute", {"input": given}, timeout=90)
+async def _execute_tool(client: Client, tool_id: str, **values: Any) -> dict[str, Any]:
+    answer = await client.post(f"/v1/tools/{tool_id}/execute", {"input": values}, timeout=90)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()["data"]
-    return found
+    execution: dict[str, Any] = answer.json()["data"]
+    return execution
 
 
-async def test_functions_end_with_their_result_whoever_is_killed(
+async def test_functions_return_their_result_although_workers_are_killed(
     own_stores: Stores, own_app: Litestar, workers: Workers, client: Client
 ) -> None:
-    """Nothing leaves a function's sandbox but its answer, so it runs again until there is one."""
-    tool_id = await _tool(client, "function", {"runtime": "python", "code": SLOW})
+    """A function has no effect but its result, so it is run again until there is one."""
+    tool_id = await _create_tool(client, "function", {"runtime": "python", "code": SLOW})
     running = [workers.start(), workers.start()]
-    asked = [asyncio.create_task(_run(client, tool_id, number=number)) for number in range(RUNS)]
+    executions = [
+        asyncio.create_task(_execute_tool(client, tool_id, number=number))
+        for number in range(EXECUTIONS)
+    ]
     services: Services = own_app.state.services
     for _ in range(4):
         await asyncio.sleep(0.5)
         workers.kill(running.pop(0))
         await services.redis.flushall()
         running.append(workers.start())
-    results = [await task for task in asked]
-    assert [one["output"] for one in results] == [number * 2 for number in range(RUNS)]
+    results = [await task for task in executions]
+    outputs = [result["output"] for result in results]
+    assert outputs == [number * 2 for number in range(EXECUTIONS)]
     listed = await client.get(f"/v1/tools/{tool_id}/executions", params={"per_page": 100})
-    ids = Counter(one["id"] for one in listed.json()["data"])
-    assert ids == Counter(one["execution_id"] for one in results)
+    ids = Counter(row["id"] for row in listed.json()["data"])
+    assert ids == Counter(result["execution_id"] for result in results)
 
 
 async def test_a_webhook_is_never_sent_twice_because_a_worker_died(
     workers: Workers, client: Client
 ) -> None:
-    seen: list[str] = []
-    died = asyncio.Event()
+    received: list[str] = []
+    killed = asyncio.Event()
 
-    async def slowly(request: web.Request) -> web.Response:
-        seen.append((await request.json())["number"])
-        await died.wait()
+    async def wait_for_the_kill(request: web.Request) -> web.Response:
+        received.append((await request.json())["number"])
+        await killed.wait()
         return web.json_response({})
 
-    async with answering(slowly) as url:
-        tool_id = await _tool(client, "webhook", {"url": url, "timeout_ms": 20000})
+    async with answering(wait_for_the_kill) as url:
+        tool_id = await _create_tool(client, "webhook", {"url": url, "timeout_ms": 20000})
         first = workers.start()
-        asked = asyncio.create_task(_run(client, tool_id, number="one"))
-        await until(lambda: seen, 30)
+        execution = asyncio.create_task(_execute_tool(client, tool_id, number="one"))
+        await until(lambda: received, 30)
         workers.kill(first)
-        died.set()
+        killed.set()
         workers.start()
-        result = await asked
-    assert seen == ["one"]
+        result = await execution
+    assert received == ["one"]
     assert (result["status"], result["error"]["code"]) == ("failed", "runtime_error")
     assert "not repeated" in result["error"]["message"]
 
 
-async def test_what_a_killed_worker_ran_in_its_sandbox_ends_with_it(
+async def test_processes_in_the_sandbox_end_when_their_worker_is_killed(
     workers: Workers, client: Client
 ) -> None:
     config = {"runtime": "python", "code": ENDLESS, "timeout_ms": 30000}
-    tool_id = await _tool(client, "function", config)
+    tool_id = await _create_tool(client, "function", config)
     worker = workers.start()
-    asked = asyncio.create_task(_run(client, tool_id))
-    inside = psutil.Process(worker.pid)
-    await until(lambda: any(one.name() == "python3" for one in _below(inside)), 30)
-    caged = _below(inside)
+    execution = asyncio.create_task(_execute_tool(client, tool_id))
+    parent = psutil.Process(worker.pid)
+    await until(lambda: any(child.name() == "python3" for child in _children(parent)), 30)
+    children = _children(parent)
     workers.kill(worker)
-    await until(lambda: not any(one.is_running() and one.status() != "zombie" for one in caged))
-    asked.cancel()
+    await until(lambda: not any(map(_is_running, children)))
+    execution.cancel()
 
 
-def _below(process: psutil.Process) -> list[psutil.Process]:
+def _is_running(process: psutil.Process) -> bool:
+    return bool(process.is_running() and process.status() != "zombie")
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
     try:
         return list(process.children(recursive=True))
     except psutil.NoSuchProcess:

@@ -1,4 +1,4 @@
-"""A worker process with one more kind of work: something slow enough to be killed in the middle."""
+"""A worker process with one more kind of work, slow enough to be killed while it runs."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from workers.runner import Job
 EFFECT = WorkKind("test.effect", timeout_seconds=20, retry_delays=(0.2,) * 20)
 
 
-async def effect(job: Job) -> None:
+async def write_effect(job: Job) -> None:
     await asyncio.sleep(random.uniform(0.02, 0.25))
     async with job.finish() as tx:
         await (await tx.raw()).execute(
@@ -28,4 +28,4 @@ async def effect(job: Job) -> None:
 
 if __name__ == "__main__":
     AREAS.work_kinds[EFFECT.name] = EFFECT
-    main(configuration.load(os.environ), functions={**JOBS, EFFECT.name: effect})
+    main(configuration.load(os.environ), functions={**JOBS, EFFECT.name: write_effect})

@@ -11,7 +11,7 @@ from workers.mail import send_mail
 from workers.runner import Runner
 
 
-async def test_an_absent_mail_server_is_tried_again_and_the_text_stays_sealed(
+async def test_mail_is_retried_and_stays_sealed_while_the_mail_server_is_unreachable(
     world: World, services: Services
 ) -> None:
     tenant = await world.tenant()
@@ -39,5 +39,5 @@ async def test_an_absent_mail_server_is_tried_again_and_the_text_stays_sealed(
         body = await raw.fetchval("SELECT body FROM mail_messages WHERE id = $1", mail_id)
         await raw.execute("DELETE FROM work WHERE id = $1", work_id)
     assert row["state"] == "pending"
-    assert row["last_error"].startswith("the mail cannot be handed over")
+    assert row["last_error"].startswith("the mail server cannot be reached")
     assert b"hunter2" not in body

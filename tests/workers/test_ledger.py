@@ -384,7 +384,7 @@ async def test_the_poller_leaves_alone_what_was_just_dispatched(
 ) -> None:
     await _accept(services, tenant)
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        assert await ledger.due(await tx.raw(), [QUICK.name], 30, 10) == []
+        assert await ledger.dispatch_due(await tx.raw(), [QUICK.name], 30, 10) == []
 
 
 async def test_the_poller_dispatches_a_lost_wake_up_under_a_new_number(
@@ -393,7 +393,7 @@ async def test_the_poller_dispatches_a_lost_wake_up_under_a_new_number(
     work_id = await _accept(services, tenant)
     await _sql(services, "UPDATE work SET dispatched_at = now() - interval '31 seconds'")
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        found = await ledger.due(await tx.raw(), [QUICK.name], 30, 10)
+        found = await ledger.dispatch_due(await tx.raw(), [QUICK.name], 30, 10)
     assert [(item.id, item.dispatch_no) for item in found] == [(work_id, 1)]
 
 
@@ -404,7 +404,9 @@ async def test_pollers_never_take_the_same_row(services: Services, tenant: str) 
 
     async def poll() -> list[str]:
         async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            return [row.id for row in await ledger.due(await tx.raw(), [QUICK.name], 30, 15)]
+            return [
+                row.id for row in await ledger.dispatch_due(await tx.raw(), [QUICK.name], 30, 15)
+            ]
 
     taken = [
         work_id for batch in await asyncio.gather(*(poll() for _ in range(6))) for work_id in batch
