@@ -1,4 +1,4 @@
-"""The areas of this instance, in order. A new area adds its line here."""
+"""The list of all areas. A new area is added here."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""What an instance needs before its first request: grants, a default tenant, a first super_admin.
+"""Prepares an instance: role grants, the default tenant, the first super_admin.
 
-All of it can run again at every start, and by several processes at once.
+Every function can run at every start, and in several processes at once.
 """
 
 import secrets
@@ -18,14 +18,14 @@ from db.models import InstanceState, RoleGrant, Tenant, User
 from db.session import ALL_TENANTS, Database, Tx
 
 _LOCK = 7_210_031
-_SEEDED = "seeded_permissions"
+_SEEDED_PERMISSIONS = "seeded_permissions"
 _DEFAULT_TENANT = "default_tenant"
 _KEY_CHECK = "key_check"
 _CHECK_TEXT = b"parley"
 
 
 class WeakPassword(ValueError):
-    """The password of the first super_admin breaks the rule for passwords."""
+    """The password of the first super_admin violates the password rule."""
 
 
 class AdminAccount(msgspec.Struct, frozen=True):
@@ -38,39 +38,40 @@ async def prepare(db: Database, keyring: Keyring, default_plan: str) -> None:
         await _lock(tx)
         await check_keys(tx, keyring)
         await _seed_grants(tx)
-        await default_tenant(tx, default_plan)
+        await ensure_default_tenant(tx, default_plan)
 
 
 async def _lock(tx: Tx) -> None:
-    """Until the end of this transaction, no other process prepares."""
+    """Keeps other processes from preparing until the transaction ends."""
     await (await tx.raw()).execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
 
 
 async def check_keys(tx: Tx, keyring: Keyring) -> None:
-    """The keys must open what this database holds: refuse to start rather than lose secrets.
+    """Raises KeyProblem when the root keys cannot decrypt the secrets of this database.
 
-    The check itself moves to the active key, so that an older one can be dropped after a rotation.
+    Rewraps the stored check value with the active key, so that older keys can be removed after a
+    rotation.
     """
     session = await tx.session()
     context = SealContext.of(InstanceState.value, "", _KEY_CHECK)
     row = await session.get(InstanceState, _KEY_CHECK)
     if row is None or row.value is None:
-        sealed = keyring.seal(_CHECK_TEXT, context).hex()
-        session.add(InstanceState(key=_KEY_CHECK, value=sealed))
+        check_value = keyring.seal(_CHECK_TEXT, context).hex()
+        session.add(InstanceState(key=_KEY_CHECK, value=check_value))
         return
     try:
         keyring.open(bytes.fromhex(row.value), context)
     except CannotOpen as error:
-        raise KeyProblem(f"the root keys do not fit this database: {error}") from None
+        raise KeyProblem(f"the root keys do not match this database: {error}") from None
     row.value = keyring.rewrap(bytes.fromhex(row.value), context).hex()
 
 
 async def _seed_grants(tx: Tx) -> None:
-    """Default grants for permissions that are new; what super_admin changed stays changed."""
+    """Adds the default grants of new permissions. Changes by a super_admin are kept."""
     session = await tx.session()
-    row = await session.get(InstanceState, _SEEDED)
-    known = set(msgspec.json.decode(row.value, type=list[str])) if row and row.value else set()
-    new = AREAS.permission_keys - known
+    row = await session.get(InstanceState, _SEEDED_PERMISSIONS)
+    seeded = set(msgspec.json.decode(row.value, type=list[str])) if row and row.value else set()
+    new = AREAS.permission_keys - seeded
     if not new:
         return
     grants = [
@@ -79,7 +80,8 @@ async def _seed_grants(tx: Tx) -> None:
         for key in sorted(keys & new)
     ]
     await session.execute(insert(RoleGrant).values(grants).on_conflict_do_nothing())
-    await _set_state(tx, _SEEDED, value=msgspec.json.encode(sorted(known | new)).decode())
+    value = msgspec.json.encode(sorted(seeded | new)).decode()
+    await _set_state(tx, _SEEDED_PERMISSIONS, value=value)
     await bump_grants(tx)
 
 
@@ -92,8 +94,8 @@ async def _set_state(tx: Tx, key: str, *, value: str) -> None:
     )
 
 
-async def default_tenant(tx: Tx, plan: str) -> str:
-    """The tenant that people without an invitation join."""
+async def ensure_default_tenant(tx: Tx, plan: str) -> str:
+    """Returns the tenant that users without an invitation join; creates it the first time."""
     session = await tx.session()
     row = await session.get(InstanceState, _DEFAULT_TENANT)
     if row is not None and row.value is not None:
@@ -105,8 +107,10 @@ async def default_tenant(tx: Tx, plan: str) -> str:
     return tenant.id
 
 
-async def first_admin(db: Database, email: str, password: str, plan: str) -> AdminAccount | None:
-    """Creates a super_admin where there is none, with a random password unless one is given."""
+async def ensure_admin(db: Database, email: str, password: str, plan: str) -> AdminAccount | None:
+    """Creates a super_admin if there is none, with a random password if `password` is empty.
+    Returns the account that it created.
+    """
     if await _has_admin(db):
         return None
     problem = passwords.find_problem(password) if password else None
@@ -118,10 +122,10 @@ async def first_admin(db: Database, email: str, password: str, plan: str) -> Adm
 
 async def _has_admin(db: Database) -> bool:
     async with db.tx(ALL_TENANTS, autocommit=True) as tx:
-        return await _any_admin(tx)
+        return await _has_admin_in(tx)
 
 
-async def _any_admin(tx: Tx) -> bool:
+async def _has_admin_in(tx: Tx) -> bool:
     statement = select(User.id).where(User.role == "super_admin").limit(1)
     return await (await tx.session()).scalar(statement) is not None
 
@@ -132,11 +136,11 @@ async def create_admin(
     hashed = await passwords.hash_password(admin.password)
     async with db.tx(ALL_TENANTS) as tx:
         await _lock(tx)
-        if only_if_none and await _any_admin(tx):
+        if only_if_none and await _has_admin_in(tx):
             return None
         user = User(
             id=new_id("usr"),
-            tenant_id=await default_tenant(tx, plan),
+            tenant_id=await ensure_default_tenant(tx, plan),
             email=admin.email,
             first_name="Super",
             last_name="Admin",
@@ -149,5 +153,5 @@ async def create_admin(
 
 
 def _random_password() -> str:
-    """Long, easy to copy, and within the password rule."""
+    """Returns a password that meets the password rule."""
     return f"{secrets.token_urlsafe(12)}-Aa1"

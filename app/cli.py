@@ -37,7 +37,7 @@ def _stop(message: str) -> NoReturn:
 
 @contextlib.contextmanager
 def _clear_errors() -> Iterator[None]:
-    """What people can mend is one line, not a stack trace."""
+    """Prints errors that a user can correct as one line, without a stack trace."""
     from app.bootstrap import WeakPassword
     from app.local.up import CannotStart
     from app.local.wheels import PartUnavailable
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def _ensure_user_name() -> None:
-    """Libraries look up the user's name as they are imported; in a container it often has none."""
+    """Some libraries read the user's name on import; a user of a container often has none."""
     try:
         getpass.getuser()
     except (KeyError, OSError):
@@ -133,15 +133,15 @@ def worker(queues: str, metrics_port: int | None) -> None:
     from app.kit.work import QUEUES
 
     settings = _settings()
-    wanted = [name.strip() for name in queues.split(",") if name.strip()] or list(QUEUES)
-    unknown = [name for name in wanted if name not in QUEUES]
+    names = [name.strip() for name in queues.split(",") if name.strip()] or list(QUEUES)
+    unknown = [name for name in names if name not in QUEUES]
     if unknown:
         _stop(f"--queues: {', '.join(unknown)} unknown; there are {', '.join(QUEUES)}")
     with _clear_errors():
-        # The arrow points from workers to app; the command line is the one door back.
+        # The only import of workers in app: elsewhere, workers import app.
         from workers.main import main as run_worker
 
-        run_worker(settings, wanted, metrics_port=metrics_port)
+        run_worker(settings, names, metrics_port=metrics_port)
 
 
 @main.command()
@@ -158,7 +158,7 @@ def model() -> None:
 
 @main.command()
 def migrate() -> None:
-    """Bring the database schema up to date and seed what an instance needs."""
+    """Bring the database schema up to date and prepare the instance."""
 
     async def run(services: Any) -> None:
         from app import bootstrap
@@ -168,7 +168,7 @@ def migrate() -> None:
         await schema.upgrade(settings.sqlalchemy_url)
         await bootstrap.prepare(services.db, services.keyring, settings.default_plan)
         if settings.admin_password:
-            await bootstrap.first_admin(
+            await bootstrap.ensure_admin(
                 services.db, settings.admin_email, settings.admin_password, settings.default_plan
             )
 
@@ -193,10 +193,10 @@ def admin_create(address: str) -> None:
 
     try:
         address = email_addresses.normalize(address)
-    except ValueError as wrong:
-        _stop(f"{address} is not an e-mail address: {wrong}")
-    asked = sys.stdin.isatty()
-    password = getpass.getpass("Password: ") if asked else sys.stdin.readline().rstrip("\n")
+    except ValueError as error:
+        _stop(f"{address} is not an e-mail address: {error}")
+    is_terminal = sys.stdin.isatty()
+    password = getpass.getpass("Password: ") if is_terminal else sys.stdin.readline().rstrip("\n")
     problem = passwords.find_problem(password)
     if problem:
         _stop(f"the password {problem}")
@@ -204,9 +204,10 @@ def admin_create(address: str) -> None:
     async def run(services: Any) -> str | None:
         from sqlalchemy.exc import IntegrityError
 
-        made = bootstrap.AdminAccount(address, password)
+        account = bootstrap.AdminAccount(address, password)
+        plan = services.settings.default_plan
         try:
-            return await bootstrap.create_admin(services.db, made, services.settings.default_plan)
+            return await bootstrap.create_admin(services.db, account, plan)
         except IntegrityError:
             _stop(f"{address} already has an account")
 
@@ -224,13 +225,13 @@ def tenants() -> None:
         from db.session import ALL_TENANTS
 
         async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            wanted = (
+            statement = (
                 select(Tenant.id, Tenant.name, Tenant.plan, func.count(User.id))
                 .outerjoin(User, User.tenant_id == Tenant.id)
                 .group_by(Tenant.id)
                 .order_by(Tenant.created_at)
             )
-            return list(await (await tx.session()).execute(wanted))
+            return list(await (await tx.session()).execute(statement))
 
     for tenant_id, name, plan, users in _with_services(run):
         click.echo(f"{tenant_id}  {plan:<10}  {users:>5} users  {name}")
@@ -238,16 +239,18 @@ def tenants() -> None:
 
 @main.group()
 def keys() -> None:
-    """Manage the root keys that seal secrets."""
+    """Manage the root keys that encrypt secrets."""
 
 
 @keys.command("rotate")
-@click.option("--verify", is_flag=True, help="Open everything and count per key; change nothing.")
+@click.option(
+    "--verify", is_flag=True, help="Decrypt everything and count per key; change nothing."
+)
 def keys_rotate(*, verify: bool) -> None:
-    """Seal everything under a new root key, in batches, while Parley serves.
+    """Encrypt everything with a new root key, in batches, while Parley runs.
 
-    Embedded, a new key is made first. With PARLEY_MASTER_KEYS, put the new key in front of the
-    list, restart, then run this. It can be stopped and run again.
+    Without PARLEY_MASTER_KEYS, a new key is created first. With it, put the new key in front of
+    the list, restart, then run this. It can be stopped and run again.
     """
 
     async def run(services: Any) -> dict[str, dict[str, int]]:
@@ -270,7 +273,7 @@ def keys_rotate(*, verify: bool) -> None:
 
 @main.group()
 def vault() -> None:
-    """Look after the credential vault."""
+    """Manage the credential vault."""
 
 
 @vault.command("verify")
@@ -282,17 +285,17 @@ def vault_verify() -> None:
 
         return await audit.verify(services.db, services.keyring)
 
-    held, breaks = _with_services(run)
+    valid, breaks = _with_services(run)
     for broken in breaks:
         row = f" ({broken.row_id})" if broken.row_id else ""
         click.echo(f"BAD  {broken.tenant_id}  row {broken.seq}{row}: {broken.problem}")
-    click.echo(f"{held} audit rows hold")
+    click.echo(f"{valid} audit rows hold")
     sys.exit(1 if breaks else 0)
 
 
 @main.group()
 def tools() -> None:
-    """Look after what tools run on."""
+    """Manage the environment of tools."""
 
 
 @tools.group("packages")
@@ -303,7 +306,7 @@ def tools_packages() -> None:
 @tools_packages.command("add")
 @click.argument("names", nargs=-1, required=True)
 def packages_add(names: tuple[str, ...]) -> None:
-    """Install packages and what they need for tools: from wheels only. `name==version` works."""
+    """Install packages and their dependencies for tools, as wheels only; `name==version` works."""
     from app.kit.sandbox import packages
 
     home = _settings().sandbox_home
@@ -316,14 +319,14 @@ def packages_add(names: tuple[str, ...]) -> None:
 
 @tools_packages.command("list")
 def packages_list() -> None:
-    """List what tools may import besides the standard library."""
+    """List the packages that tools may import besides the standard library."""
     _list_packages()
 
 
 @tools_packages.command("remove")
 @click.argument("name")
 def packages_remove(name: str) -> None:
-    """Take a package away again."""
+    """Remove a package."""
     from app.kit.sandbox import packages
 
     if not packages.remove(_settings().sandbox_home, name):
@@ -334,11 +337,11 @@ def packages_remove(name: str) -> None:
 def _list_packages() -> None:
     from app.kit.sandbox import packages
 
-    found = packages.installed(_settings().sandbox_home)
-    for name, version in found.items():
+    installed = packages.installed(_settings().sandbox_home)
+    for name, version in installed.items():
         click.echo(f"{name:<30} {version}")
-    if not found:
-        click.echo("no packages; tools have the standard library")
+    if not installed:
+        click.echo("no packages installed; tools have the standard library")
 
 
 @main.command()
@@ -366,7 +369,7 @@ def mail(number: int | None) -> None:
 
 @main.command()
 def doctor() -> None:
-    """Check every part and say what is wrong and how to mend it."""
+    """Check every part; say what is wrong and how to fix it."""
     from app import doctor as checks
 
     problems = 0
@@ -374,7 +377,7 @@ def doctor() -> None:
         click.echo(f"{finding.state:<4} {finding.part:<12} {finding.text}")
         if finding.state == "BAD":
             problems += 1
-            click.echo(f"                  → {finding.mend}")
+            click.echo(f"                  → {finding.fix}")
     sys.exit(1 if problems else 0)
 
 

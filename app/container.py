@@ -1,4 +1,4 @@
-"""Puts together what one process shares, with the objects that each area brings."""
+"""Builds the services of a process, with the shared objects of each area."""
 
 from app.areas import AREAS
 from app.domain.area import Areas
@@ -18,7 +18,7 @@ from db.session import Database
 
 
 def build(settings: Settings, areas: Areas = AREAS) -> Services:
-    """Opens no connection, so that it can be used before Postgres and Redis run."""
+    """Opens no connection, so that it works before Postgres and Redis run."""
     keyring = keys.load(settings)
     db = Database(settings.sqlalchemy_url, pool_size=settings.pool_size)
     redis = connect(settings.redis_address)

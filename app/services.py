@@ -1,6 +1,6 @@
-"""What one process shares: settings, connections, keys, and the objects that areas bring.
+"""The objects that one process shares: settings, connections, keys, and objects of areas.
 
-`app/container.py` puts it together, above all areas; everything else receives it.
+`app/container.py` builds them, because it may import every area; all other code receives them.
 """
 
 import asyncio
@@ -38,23 +38,23 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     egress: Egress
     files: Files
     batches: Batches
-    # Workers start it; no other process runs code of users.
+    # Only workers start it, because no other process runs user code.
     sandbox: Sandbox
     outbound_limit: ConcurrencyLimit
-    # Objects that areas bring, by class.
-    of_areas: dict[type[Any], Any] = {}
+    # Shared objects of areas, by class.
+    area_objects: dict[type[Any], Any] = {}
 
     def get(self, kind: type[T]) -> T:
-        """The object of this class that an area brought."""
-        found: T = self.of_areas[kind]
-        return found
+        """Returns the shared object of this class."""
+        shared: T = self.area_objects[kind]
+        return shared
 
     def add(self, shared: object) -> None:
-        self.of_areas[type(shared)] = shared
+        self.area_objects[type(shared)] = shared
 
     async def close(self) -> None:
         await background.drain()
-        for shared in self.of_areas.values():
+        for shared in self.area_objects.values():
             if hasattr(shared, "close"):
                 await shared.close()
         await self.egress.close()

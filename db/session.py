@@ -145,7 +145,7 @@ class Tx:
         self._session: AsyncSession | None = None
 
     def enter(self, scope: Scope) -> None:
-        """Sets the scope of a public endpoint, which looks up its tenant. It cannot change later."""
+        """Sets the scope, once, for a public endpoint that looks up its tenant itself."""
         if self.scope is not None and self.scope != scope:
             raise CrossTenant(f"this transaction is of {self.scope}, not of {scope}")
         self.scope = scope

@@ -168,7 +168,7 @@ async def test_several_processes_make_one_first_admin(stores: Stores) -> None:
     await migrate.upgrade(settings.sqlalchemy_url)
     db = Database(settings.sqlalchemy_url)
     made = await asyncio.gather(
-        *(bootstrap.first_admin(db, f"a{n}@example.com", "Good7Password", "free") for n in range(4))
+        *(bootstrap.ensure_admin(db, f"a{n}@example.com", "Good7Password", "free") for n in range(4))
     )
     await db.close()
     assert len([admin for admin in made if admin is not None]) == 1

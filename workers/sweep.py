@@ -1,4 +1,5 @@
-"""The sweeper puts due work and work with expired leases on the queue, and runs the chores.
+"""The sweeper puts due work and work with expired leases on the queue, and runs the periodic
+tasks.
 
 Each worker process polls once a second. While Redis is unavailable, it runs the work itself.
 """
@@ -6,7 +7,7 @@ Each worker process polls once a second. While Redis is unavailable, it runs the
 import asyncio
 import time
 
-from app.domain.area import Areas, Chore
+from app.domain.area import Areas, PeriodicTask
 from app.kit import logs
 from app.services import Services
 from db import ledger, retention
@@ -32,15 +33,15 @@ class Sweeper:
         self._slots = asyncio.Semaphore(_MAX_DIRECT_RUNS)
         self._is_redis_unavailable = False
         self._kinds = services.doorbell.kinds
-        self._chores = (*services.get(Areas).chores, *CHORES)
-        self._running_chores: set[int] = set()
-        self._chore_ended_at = [time.monotonic()] * len(self._chores)
+        self._periodic_tasks = (*services.get(Areas).periodic_tasks, *PERIODIC_TASKS)
+        self._running_tasks: set[int] = set()
+        self._task_ended_at = [time.monotonic()] * len(self._periodic_tasks)
 
     async def poll_forever(self) -> None:
         while True:
             try:
                 await self.poll()
-                self._start_chores()
+                self._start_periodic_tasks()
             except Exception as error:  # noqa: BLE001  # the database may be unavailable for a while
                 log.warning("poll failed", reason=str(error)[:200])
             await asyncio.sleep(_POLL_SECONDS)
@@ -81,25 +82,25 @@ class Sweeper:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _start_chores(self) -> None:
-        """Starts the chores that are due as tasks, so that polling does not wait for them."""
-        for index, chore in enumerate(self._chores):
-            if index not in self._running_chores and (
-                time.monotonic() - self._chore_ended_at[index] >= chore.every_seconds
+    def _start_periodic_tasks(self) -> None:
+        """Starts the periodic tasks that are due, so that polling does not wait for them."""
+        for index, periodic in enumerate(self._periodic_tasks):
+            if index not in self._running_tasks and (
+                time.monotonic() - self._task_ended_at[index] >= periodic.every_seconds
             ):
-                self._running_chores.add(index)
-                task = asyncio.create_task(self._run_chore(index, chore))
+                self._running_tasks.add(index)
+                task = asyncio.create_task(self._run_periodic_task(index, periodic))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 
-    async def _run_chore(self, index: int, chore: Chore) -> None:
+    async def _run_periodic_task(self, index: int, periodic: PeriodicTask) -> None:
         try:
-            await chore.run(self._services)
+            await periodic.run(self._services)
         except Exception as error:  # noqa: BLE001  # the database may be unavailable for a while
-            log.warning("chore failed", reason=str(error)[:200])
+            log.warning("periodic task failed", reason=str(error)[:200])
         finally:
-            self._running_chores.discard(index)
-            self._chore_ended_at[index] = time.monotonic()
+            self._running_tasks.discard(index)
+            self._task_ended_at[index] = time.monotonic()
 
 
 async def clean_up(services: Services) -> None:
@@ -120,5 +121,5 @@ async def clean_up_sandbox(services: Services) -> None:
         await services.sandbox.tidy()
 
 
-# The chores that belong to no area.
-CHORES = (Chore(300.0, clean_up), Chore(300.0, clean_up_sandbox))
+# The periodic tasks that belong to no area.
+PERIODIC_TASKS = (PeriodicTask(300.0, clean_up), PeriodicTask(300.0, clean_up_sandbox))

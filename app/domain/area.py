@@ -1,7 +1,7 @@
-"""What an area declares: its events, permissions, work, retention, spans and reactions.
+"""The declaration of an area: its events, permissions, work, retention, spans and callbacks.
 
-Each area has an `area.py` with one `Area`; `app/areas.py` lists them. Event log, permission table,
-workers and clean-up read that list, so that a new area edits no file of another.
+Each area has an `area.py` with one `Area`, and `app/areas.py` lists them. Event log, permissions,
+workers and clean-up read that list, so that a new area changes no file of another.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ SpanKind = Literal["request", "job", "node", "model", "tool", "delivery", "notif
 
 
 class Event(msgspec.Struct):
-    """A typed payload. Never a secret: payloads are stored, shown and delivered as they are."""
+    """A typed payload without secrets: payloads are stored, shown and delivered unchanged."""
 
     type: ClassVar[str]
     description: ClassVar[str]
@@ -38,8 +38,8 @@ class Span(msgspec.Struct):
     duration_ms: float
 
 
-# Reads an area's spans of one correlation id. The tenant is None for all tenants; the spans of
-# requests and jobs come along, for those that belong inside them.
+# Loads an area's spans of one correlation id. The tenant is None for all tenants. The last argument
+# has the spans of requests and jobs, as possible parents.
 SpanSource = Callable[[Tx, str | None, str, Sequence[Span]], Awaitable[list[Span]]]
 
 
@@ -50,12 +50,12 @@ class AgentDeletion(msgspec.Struct, frozen=True):
     services: Services
     tenant_id: str
     agent_ids: list[str]
-    # Jobs that were cancelled by it; the events that tell of their end are kept.
+    # Jobs that the deletion cancelled; the events about their end are kept.
     cancelled_job_ids: list[str]
 
 
-class Chore(msgspec.Struct, frozen=True):
-    """What every worker does now and then. Two workers doing it at once do no harm."""
+class PeriodicTask(msgspec.Struct, frozen=True):
+    """A task that every worker runs periodically. Several workers may run it at once."""
 
     every_seconds: float
     run: Callable[[Services], Awaitable[object]]
@@ -67,20 +67,20 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     permissions: tuple[Permission, ...] = ()
     work_kinds: tuple[WorkKind, ...] = ()
     retention: tuple[RetentionRule, ...] = ()
-    chores: tuple[Chore, ...] = ()
+    periodic_tasks: tuple[PeriodicTask, ...] = ()
     spans: SpanSource | None = None
-    # Objects that all processes share; `Services.get` finds them by their class.
+    # Objects that each process shares; `Services.get` returns them by class.
     shared: Callable[[Services], Iterable[object]] = lambda _services: ()
-    # Tables whose rows name a tenant without a foreign key; they are emptied with the tenant.
+    # Tables with a tenant_id but no foreign key; their rows are deleted with the tenant.
     tenant_tables: tuple[str, ...] = ()
-    # Runs twice: before the agents are locked, and again once they are.
+    # Called twice: before the agents are locked, and again afterwards.
     before_agents_deleted: Callable[[AgentDeletion], Awaitable[None]] | None = None
     after_agents_deleted: Callable[[AgentDeletion], Awaitable[None]] | None = None
-    # Receives the tenant and the webhook that gets no more deliveries.
+    # Receives the ids of the tenant and the webhook.
     on_webhook_disabled: Callable[[Tx, str, str], Awaitable[None]] | None = None
 
 
-# Ends of paths in the catalogue, in the order in which they are listed.
+# Categories of the event catalogue, in the order in which they are listed.
 CATEGORIES: Final = {
     "agent": "Agents and conversations with them",
     "workflow": "Workflows and their executions",
@@ -92,7 +92,7 @@ CATEGORIES: Final = {
 
 
 class Areas:
-    """All areas of this instance, and the tables that are made from their declarations."""
+    """All areas of this instance, and lookups over their declarations."""
 
     def __init__(self, areas: Sequence[Area]) -> None:
         self._areas = tuple(areas)
@@ -128,8 +128,8 @@ class Areas:
         return tuple(rule for area in self._areas for rule in area.retention)
 
     @cached_property
-    def chores(self) -> tuple[Chore, ...]:
-        return tuple(chore for area in self._areas for chore in area.chores)
+    def periodic_tasks(self) -> tuple[PeriodicTask, ...]:
+        return tuple(task for area in self._areas for task in area.periodic_tasks)
 
     @cached_property
     def span_sources(self) -> tuple[SpanSource, ...]:

@@ -48,14 +48,12 @@ def uses_embed_key(connection: Connection, handler: BaseRouteHandler) -> bool:
 
 
 def authorize(connection: Connection, handler: BaseRouteHandler) -> None:
-    """Raises Unauthorized or Forbidden unless the caller may use the route. Its options decide:
+    """Raises Unauthorized or Forbidden unless the caller may use the route.
 
-    - none: the caller must be signed in
-    - `public=True`: everybody may
-    - `needs="..."`: the caller's role must have this permission
-    - `keyed="only"`, `keyed="either"`: an embed key is required, or replaces a sign-in. The caller
-      of this function verifies the key afterwards.
-    - `handler_checks=True`: the handler itself checks the permission of `needs`.
+    A route requires a sign-in unless it has the option `public=True`, and a permission with
+    `needs="..."`. With `keyed="only"` it requires an embed key; with `keyed="either"` an embed key
+    may replace the sign-in. The key itself is verified afterwards. With `handler_checks=True` the
+    handler checks the permission.
     """
     options = handler.opt
     key_mode = options.get("keyed")

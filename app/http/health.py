@@ -152,7 +152,7 @@ def _check_workers(services: Services, running: list[heartbeat.Beat]) -> PartSta
     untaken = heartbeat.find_unserved_queues(running, services.doorbell.kinds.values())
     if untaken:
         names = ", ".join(untaken)
-        return PartState("away", f"{len(running)} running, but nobody takes: {names}")
+        return PartState("away", f"{len(running)} running, but no worker takes: {names}")
     return PartState("ok", f"{len(running)} running")
 
 

@@ -280,7 +280,7 @@ class Up:
         db = Database(settings.sqlalchemy_url, pool_size=2)
         try:
             await bootstrap.prepare(db, keys.load(settings), settings.default_plan)
-            return await bootstrap.first_admin(
+            return await bootstrap.ensure_admin(
                 db, settings.admin_email, settings.admin_password, settings.default_plan
             )
         finally:

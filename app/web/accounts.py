@@ -1,4 +1,4 @@
-"""The pages that mails lead to: join, verify, forgot, reset. Plain forms over the same HTTP API."""
+"""The pages that mails link to: join, verify, forgot, reset. Plain forms over the HTTP API."""
 
 from html import escape
 from typing import Any, Final
@@ -17,7 +17,7 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """`token` is the field of the body that takes the token of the address."""
+    """`token` is the request field for the token of the page's URL."""
 
     title: str
     about: str
@@ -66,7 +66,7 @@ PAGES: Final = {
 }
 
 
-def _html(page: Page) -> str:
+def _render(page: Page) -> str:
     fields = "".join(
         f'<label for="{field.name}">{escape(field.label)}</label>'
         f'<input id="{field.name}" name="{field.name}" type="{field.kind}" required'
@@ -97,7 +97,7 @@ def _html(page: Page) -> str:
 )
 def account_page(request: Request[Any, Any, Any]) -> Response[str]:
     return Response(
-        _html(PAGES[request.url.path.strip("/")]),
+        _render(PAGES[request.url.path.strip("/")]),
         media_type=MediaType.HTML,
         headers={"content-security-policy": CSP},
     )

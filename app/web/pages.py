@@ -1,4 +1,4 @@
-"""What the pages share: their policy, and the files that they load."""
+"""The content security policy and the static files of the pages."""
 
 from pathlib import Path
 from typing import Final

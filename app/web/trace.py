@@ -1,6 +1,6 @@
-"""A chain of causes as a picture: a page that reads one trace and draws it along time.
+"""A page that draws one trace as a timeline.
 
-The page holds nothing itself; the browser asks for the trace with the reader's own token.
+The page itself has no data; the browser requests the trace with the user's own token.
 """
 
 from typing import Any
@@ -18,8 +18,8 @@ _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 <script type="module" src="/pages/trace.js"></script></head>
 <body><main>
 <header><h1>Trace</h1><p id="about"></p></header>
-<section id="entrance" hidden>
-<form id="sign-in"><h2>Sign in to see it</h2>
+<section id="access" hidden>
+<form id="sign-in"><h2>Sign in to see the trace</h2>
 <label for="email">E-mail</label>
 <input id="email" name="email" type="email" required autocomplete="username">
 <label for="password">Password</label>
@@ -33,7 +33,7 @@ _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 <button type="submit">Use it</button></form>
 </section>
 <p role="status" aria-live="polite"></p>
-<section id="shown" hidden>
+<section id="result" hidden>
 <div class="bar"><button type="button" id="again">Look again</button>
 <button type="button" id="forget">Forget my token</button></div>
 <div id="timeline" role="table" aria-label="Timeline"></div>

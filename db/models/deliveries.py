@@ -41,7 +41,7 @@ class Webhook(TenantOwned, HasId, Timestamps, Base):
 
 
 class Delivery(TenantOwned, HasId, Base):
-    """The delivery of one event to one endpoint. Each attempt reads the event from the event log."""
+    """The delivery of one event to one endpoint. Each attempt reads the event log for its body."""
 
     __tablename__ = "deliveries"
     __table_args__ = (

@@ -10,7 +10,7 @@ from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
 
 
 class Tool(TenantOwned, HasId, Timestamps, Base):
-    """An HTTP request, function, script or query that agents can run. `config` depends on the type."""
+    """An endpoint, function, script or query that agents can run. `config` depends on its type."""
 
     __tablename__ = "tools"
     __table_args__ = (

@@ -9,7 +9,7 @@ from db.base import Base, TenantOwned
 
 
 class Usage(TenantOwned, Base):
-    """The usage of one model by one turn. It outlives the agent, because tenants are billed by it."""
+    """The usage of one model by one turn. Tenants are billed by it, so it outlives the agent."""
 
     __tablename__ = "usage"
     __table_args__ = (

@@ -24,7 +24,7 @@ from tests.world import PASSWORD, Client, World
 
 async def _find_default_tenant(services: Services) -> str:
     async with services.db.tx(ALL_TENANTS) as tx:
-        return await bootstrap.default_tenant(tx, "enterprise")
+        return await bootstrap.ensure_default_tenant(tx, "enterprise")
 
 
 # Register

@@ -1,6 +1,6 @@
 from typing import Final
 
-from app.domain.area import AgentDeletion, Area, Chore
+from app.domain.area import AgentDeletion, Area, PeriodicTask
 from app.domain.chat import conversations, jobs
 from app.domain.chat.events import ChatCompleted, ChatMessage, ChatStarted
 from app.domain.events import service as events
@@ -61,7 +61,7 @@ AREA: Final = Area(
             clears="title = ''",
         ),
     ),
-    chores=(Chore(30.0, conversations.end_idle),),
+    periodic_tasks=(PeriodicTask(30.0, conversations.end_idle),),
     before_agents_deleted=_cancel_jobs,
     after_agents_deleted=_delete_chat_events,
 )

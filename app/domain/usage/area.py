@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from app.domain.area import Area, Chore, Span
+from app.domain.area import Area, PeriodicTask, Span
 from app.domain.events.service import MAX_SPANS
 from app.domain.usage import queries, service
 from app.security.permissions import DEVELOPERS, Permission
@@ -46,7 +46,7 @@ AREA: Final = Area(
     name="usage",
     permissions=(Permission("usage:read", "See usage and cost", DEVELOPERS),),
     retention=(RetentionRule("usage", "t.rolled AND t.created_at < now() - interval '400 days'"),),
-    chores=(Chore(30.0, service.roll_up),),
+    periodic_tasks=(PeriodicTask(30.0, service.roll_up),),
     spans=_read_spans,
     tenant_tables=("usage",),
 )

@@ -1,15 +1,15 @@
-// One form, one call of the HTTP API; what is wrong is said beside its field.
+// Sends the form to the HTTP API and shows each error beside its field.
 const form = document.querySelector("form");
 const status = document.querySelector("[role=status]");
 const button = form.querySelector("button");
 const address = new URL(location.href);
 
-function say(text, bad) {
+function showStatus(text, isError) {
   status.textContent = text;
-  status.className = bad ? "bad" : "";
+  status.className = isError ? "bad" : "";
 }
 
-function mark(details) {
+function showProblems(details) {
   for (const input of form.querySelectorAll("input")) {
     const problem = details[input.name] ?? "";
     input.setAttribute("aria-invalid", String(problem !== ""));
@@ -22,34 +22,35 @@ async function send() {
   const body = Object.fromEntries(new FormData(form));
   const token = address.searchParams.get("token");
   if (token) body[form.dataset.token] = token;
-  const answer = await fetch(form.dataset.action, {
+  const response = await fetch(form.dataset.action, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   });
-  const told = await answer.json();
-  if (answer.ok) {
+  const result = await response.json();
+  if (response.ok) {
     form.remove();
-    // What was used is of no use to whoever reads the history of this browser.
+    // Removes the used token from the browser's history.
     history.replaceState(null, "", address.pathname);
-    say(told.message, false);
+    showStatus(result.message, false);
     return;
   }
-  const details = told.error.details ?? {};
-  mark(details);
-  const shown = [...form.elements].some((input) => details[input.name]);
-  say(shown ? "" : details[form.dataset.token] ? `This link ${details[form.dataset.token]}` : told.error.message, true);
+  const details = result.error.details ?? {};
+  showProblems(details);
+  const isShown = [...form.elements].some((input) => details[input.name]);
+  const linkProblem = details[form.dataset.token];
+  showStatus(isShown ? "" : linkProblem ? `This link ${linkProblem}` : result.error.message, true);
 }
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   button.disabled = true;
-  say("", false);
-  mark({});
+  showStatus("", false);
+  showProblems({});
   try {
     await send();
   } catch {
-    say("The server cannot be reached. Try again.", true);
+    showStatus("The server cannot be reached. Try again.", true);
   } finally {
     button.disabled = false;
   }
