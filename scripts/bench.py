@@ -1,6 +1,6 @@
-"""Measures Parley against the bare parts it stands on, as ratios within one run.
+"""Measures Parley against the bare libraries that it uses, as ratios within one run.
 
-Everything runs on this machine, on loopback and sockets, for a bounded time.
+Everything runs on this machine, over loopback and sockets, for a limited time.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ NOOP = WorkKind("bench.noop", retry_delays=(1,))
 ROW = "SELECT id, name, plan, limits::text AS limits, created_at FROM tenants WHERE id = $1"
 
 
-# What is measured against
+# The bare counterparts
 
 
 @get("/row/{row_id:str}")
@@ -101,7 +101,7 @@ async def requests_per_second(port: int, path: str, token: str = "") -> float:
 async def compare(
     ours: Callable[[], Awaitable[float]], bare: Callable[[], Awaitable[float]]
 ) -> tuple[float, float]:
-    """Both in turn, several times; the medians."""
+    """Runs both alternately, several times, and returns the medians."""
     pairs = [(await ours(), await bare()) for _ in range(ROUNDS)]
     return statistics.median(o for o, _ in pairs), statistics.median(b for _, b in pairs)
 
@@ -125,7 +125,7 @@ async def bench_get(ports: dict[str, int], tenant_id: str, token: str) -> None:
 
 
 async def bench_limiter(ports: dict[str, int], token: str) -> None:
-    """What session check, limit and headers cost: the same handler, counted and not counted."""
+    """The cost of session check, limit and headers: an equal handler with and without a limit."""
     counted, uncounted = await compare(
         lambda: requests_per_second(ports["parley"], "/bench/empty", token),
         lambda: requests_per_second(ports["parley"], "/health/live"),
@@ -136,21 +136,21 @@ async def bench_limiter(ports: dict[str, int], token: str) -> None:
 
 
 async def _rate(call: Callable[[], Awaitable[object]], clients: int = 8) -> float:
-    """How often per second `call` is done, by several at a time."""
-    until, done = time.perf_counter() + SECONDS, 0
+    """Returns how often `call` ends per second, with several clients at a time."""
+    deadline, count = time.perf_counter() + SECONDS, 0
 
     async def client() -> None:
-        nonlocal done
-        while time.perf_counter() < until:
+        nonlocal count
+        while time.perf_counter() < deadline:
             await call()
-            done += 1
+            count += 1
 
     await asyncio.gather(*(client() for _ in range(clients)))
-    return done / SECONDS
+    return count / SECONDS
 
 
 async def bench_sign_in(services: Services, email: str) -> None:
-    """A whole sign-in, with its throttle, session and event, beside the password's hash alone."""
+    """A sign-in, with throttle, session and event, compared with hashing the password alone."""
     hashed = await passwords.hash_password(PASSWORD)
     login = Login(email, PASSWORD)
     ours, bare = await compare(
@@ -163,8 +163,8 @@ async def bench_sign_in(services: Services, email: str) -> None:
 
 
 async def bench_enumeration(world: World) -> None:
-    """Wrong password and unknown e-mail, in turn: the medians must not tell them apart."""
-    took: dict[str, list[float]] = {"known": [], "unknown": []}
+    """The medians of wrong passwords and of unknown e-mails must not differ noticeably."""
+    durations: dict[str, list[float]] = {"known": [], "unknown": []}
     for number in range(40):
         user = await world.user("viewer")
         for kind, email in (("known", user.email), ("unknown", f"x{number}@example.com")):
@@ -172,8 +172,8 @@ async def bench_enumeration(world: World) -> None:
             with suppress(Unauthorized):
                 data = Login(email, "Wrong7Password")
                 await sign_in.sign_in(world.services, data, f"198.51.100.{number}")
-            took[kind].append((time.perf_counter() - started) * 1000)
-    known, unknown = (statistics.median(times) for times in took.values())
+            durations[kind].append((time.perf_counter() - started) * 1000)
+    known, unknown = (statistics.median(times) for times in durations.values())
     row("wrong password, unknown e-mail", f"{known:.1f} ms", f"{unknown:.1f} ms",
         f"{abs(known - unknown):.2f} ms", "< 10 ms", holds=abs(known - unknown) < 10)  # fmt: skip
 
@@ -188,11 +188,11 @@ async def ledger_rate(services: Services, tenant_id: str) -> float:
                 await work.accept(tx, services.doorbell, NOOP, tenant_id=tenant_id)
 
     await asyncio.gather(*(accept() for _ in range(16)))
-    await _until_done(services)
+    await _wait_until_done(services)
     return JOB_COUNT / (time.perf_counter() - started)
 
 
-async def _until_done(services: Services) -> None:
+async def _wait_until_done(services: Services) -> None:
     while True:
         async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             raw = await tx.raw()
@@ -231,7 +231,7 @@ async def bench_wake_up(services: Services, tenant_id: str) -> None:
     for _ in range(200):
         async with services.db.tx(tenant_id) as tx:
             await work.accept(tx, services.doorbell, NOOP, tenant_id=tenant_id)
-        await _until_done(services)
+        await _wait_until_done(services)
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         raw = await tx.raw()
         waits = await raw.fetch(
@@ -242,7 +242,7 @@ async def bench_wake_up(services: Services, tenant_id: str) -> None:
     row("wake-up of a worker, p50", f"{p50:.1f} ms", "", "", "≤ 15 ms", holds=p50 <= 15)
 
 
-# Putting it together
+# Starting the processes
 
 
 def start(code: str, stores: Stores) -> subprocess.Popen[bytes]:
@@ -257,7 +257,7 @@ def web(factory: str, port: int) -> str:
     )
 
 
-async def reachable(port: int) -> None:
+async def wait_for_port(port: int) -> None:
     for _ in range(600):
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -271,7 +271,7 @@ async def reachable(port: int) -> None:
 
 async def main() -> None:
     stores = Stores()
-    # As an operator would run it: the disk counts.
+    # Durable, as in production, so that the disk is measured as well.
     stores.postgres = Postgres(stores.folder / "postgres", stores.folder / "run")
     AREAS.work_kinds[NOOP.name] = NOOP
     ports = {"parley": 18461, "bare": 18462, "bare_chat": 18463, "stub": 18464, "receiver": 18465}
@@ -309,7 +309,7 @@ def parley_app() -> Litestar:
     from app.kit import memory  # noqa: PLC0415
     from app.main import create_app  # noqa: PLC0415
 
-    # As it is by default: a log line a request, into nowhere.
+    # The default log level, with the lines discarded.
     sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     logs.configure("info", "json")
     app = create_app(configuration.load(), routes=[empty])
@@ -328,7 +328,7 @@ async def measure(stores: Stores, ports: dict[str, int], web_pid: int) -> None:
     world = World(app)
     user = await world.user("super_admin")
     for port in ports.values():
-        await reachable(port)
+        await wait_for_port(port)
     print(
         f"| {'path':<34} | {'ours':>12} | {'bare':>12} | {'figure':>9} | {'bar':>9} | holds |\n"
         "|---|---|---|---|---|---|",

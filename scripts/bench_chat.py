@@ -1,4 +1,4 @@
-"""Chat beside a handler that only forwards the same call to the same stub model."""
+"""Measures chat against a handler that only forwards the request to the same stub model."""
 
 import asyncio
 import json
@@ -26,15 +26,15 @@ _QUESTION = {"model": "stub", "messages": [{"role": "user", "content": "Hi"}]}
 Row = Callable[..., None]
 
 
-# What is measured against
+# The bare counterparts
 
 
 @post("/chat", status_code=200)
 async def bare_chat(request: Request) -> dict:  # type: ignore[type-arg]
     await request.json()
-    async with request.app.state.http.post(request.app.state.stub, json=_QUESTION) as answer:
-        found: dict[str, Any] = await answer.json()
-    return found
+    async with request.app.state.http.post(request.app.state.stub, json=_QUESTION) as response:
+        body: dict[str, Any] = await response.json()
+    return body
 
 
 @post("/chat/stream", status_code=200)
@@ -42,9 +42,9 @@ async def bare_stream(request: Request) -> Stream:  # type: ignore[type-arg]
     await request.json()
 
     async def forward() -> AsyncIterator[bytes]:
-        asked = {**_QUESTION, "stream": True}
-        async with request.app.state.http.post(request.app.state.stub, json=asked) as answer:
-            async for chunk in answer.content.iter_any():
+        body = {**_QUESTION, "stream": True}
+        async with request.app.state.http.post(request.app.state.stub, json=body) as response:
+            async for chunk in response.content.iter_any():
                 yield chunk
 
     return Stream(forward(), media_type="text/event-stream")
@@ -75,7 +75,7 @@ def _request(path: str, body: dict[str, Any], token: str = "") -> bytes:
 
 
 class Chat:
-    """An agent with the stub as its model, and conversations that have begun."""
+    """Agents that use the stub model, and their conversations."""
 
     def __init__(self, client: Client, ports: dict[str, int], web_pid: int) -> None:
         self._client = client
@@ -99,8 +99,8 @@ class Chat:
                 "system_prompt": "You are measured.",
                 "status": "published",
             }
-            made = await self._client.post("/api/v1/agents", agent)
-            self._agents[model] = made.json()["id"]
+            response = await self._client.post("/api/v1/agents", agent)
+            self._agents[model] = response.json()["id"]
         path = f"/api/v1/agents/{self._agents['stub']}/chat"
         for _ in range(CLIENTS * _CONVERSATIONS):
             reply = await self._client.post(path, {"message": "Hello"})
@@ -109,20 +109,20 @@ class Chat:
     def _path(self, end: str, model: str = "stub") -> str:
         return f"/api/v1/agents/{self._agents[model]}/{end}"
 
-    def _ours(self, end: str) -> list[list[bytes]]:
+    def _requests(self, end: str) -> list[list[bytes]]:
         token = self._client.token or ""
         path = self._path(end)
-        made = [
+        requests = [
             _request(path, {"message": "Hi", "conversation_id": conversation_id}, token)
             for conversation_id in self._conversations
         ]
-        return [made[start::CLIENTS] for start in range(CLIENTS)]
+        return [requests[start::CLIENTS] for start in range(CLIENTS)]
 
     async def _compare(self, end: str) -> tuple[float, float]:
         bare = [[_request(f"/{end}", {"message": "Hi"})]] * CLIENTS
         pairs = [
             (
-                await per_second(self._ports["parley"], self._ours(end)),
+                await per_second(self._ports["parley"], self._requests(end)),
                 await per_second(self._ports["bare_chat"], bare),
             )
             for _ in range(ROUNDS)
@@ -137,21 +137,21 @@ class Chat:
                 f"≥ {bar:.0%}", holds=share >= bar)  # fmt: skip
 
     async def first_delta(self, row: Row) -> None:
-        """One client: how much later than the stub's own first word comes ours."""
+        """With one client: the delay of the first delta compared with the stub's own."""
         stub = f"http://127.0.0.1:{self._ports['stub']}/v1/chat/completions"
         url = f"http://127.0.0.1:{self._ports['parley']}{self._path('chat/stream')}"
         auth = {"Authorization": f"Bearer {self._client.token}"}
-        took: dict[str, list[float]] = {"ours": [], "stub": []}
+        delays: dict[str, list[float]] = {"ours": [], "stub": []}
         async with aiohttp.ClientSession() as http:
             for _ in range(100):
-                asked = {**_QUESTION, "stream": True}
-                raw = json.dumps(asked, separators=(",", ":")).encode()
-                took["stub"].append(await _until(http, stub, raw, b"content", {}))
+                body = {**_QUESTION, "stream": True}
+                raw = json.dumps(body, separators=(",", ":")).encode()
+                delays["stub"].append(await _time_to_word(http, stub, raw, b"content", {}))
                 raw = b'{"message": "Hi"}'
-                took["ours"].append(await _until(http, url, raw, b"content_delta", auth))
-        ours, own = (statistics.median(took[name]) for name in ("ours", "stub"))
-        row("first delta, one client", f"{ours:.1f} ms", f"{own:.1f} ms", f"{ours - own:.1f} ms",
-            "≤ 10 ms", holds=ours - own <= 10)  # fmt: skip
+                delays["ours"].append(await _time_to_word(http, url, raw, b"content_delta", auth))
+        ours, bare = (statistics.median(delays[name]) for name in ("ours", "stub"))
+        row("first delta, one client", f"{ours:.1f} ms", f"{bare:.1f} ms", f"{ours - bare:.1f} ms",
+            "≤ 10 ms", holds=ours - bare <= 10)  # fmt: skip
 
     async def many_streams(self, row: Row) -> None:
         url = f"http://127.0.0.1:{self._ports['parley']}{self._path('chat/stream', 'slow')}"
@@ -160,27 +160,27 @@ class Chat:
             "Content-Type": "application/json",
         }
 
-        async def one(http: aiohttp.ClientSession) -> bool:
-            async with http.post(url, data=b'{"message": "Hi"}', headers=headers) as answer:
-                text = await answer.text()
+        async def read_stream(http: aiohttp.ClientSession) -> bool:
+            async with http.post(url, data=b'{"message": "Hi"}', headers=headers) as response:
+                text = await response.text()
             return text.count("word ") == DELTAS and "message_stop" in text
 
         started = time.perf_counter()
         connector = aiohttp.TCPConnector(limit=0)
         async with aiohttp.ClientSession(connector=connector) as http:
-            whole = sum(await asyncio.gather(*(one(http) for _ in range(_STREAMS))))
-        took = time.perf_counter() - started
-        row(f"{_STREAMS} streams of 1.2 s at once", f"{whole} whole", "", f"{took:.1f} s", "all",
-            holds=whole == _STREAMS)  # fmt: skip
+            complete = sum(await asyncio.gather(*(read_stream(http) for _ in range(_STREAMS))))
+        seconds = time.perf_counter() - started
+        row(f"{_STREAMS} streams of 1.2 s at once", f"{complete} complete", "", f"{seconds:.1f} s",
+            "all", holds=complete == _STREAMS)  # fmt: skip
 
     async def memory(self, row: Row) -> None:
         process = psutil.Process(self._web_pid)
 
         async def turns(count: int) -> float:
             requests = [[_request(self._path("chat"), {"message": "Hi"}, self._client.token or "")]]
-            done = 0.0
-            while done < count:
-                done += await per_second(self._ports["parley"], requests * CLIENTS) * SECONDS
+            ended = 0.0
+            while ended < count:
+                ended += await per_second(self._ports["parley"], requests * CLIENTS) * SECONDS
             return float(process.memory_info().rss) / 2**20
 
         before = await turns(_MEMORY_TURNS // 2)
@@ -189,18 +189,19 @@ class Chat:
             f"{after - before:+.1f} MiB", "flat", holds=after - before < 5)  # fmt: skip
 
 
-async def _until(
+async def _time_to_word(
     http: aiohttp.ClientSession, url: str, raw: bytes, word: bytes, headers: dict[str, str]
 ) -> float:
+    """Reads the whole response and returns the milliseconds until the word came."""
     started = time.perf_counter()
     headers = {**headers, "Content-Type": "application/json"}
-    seen, found = b"", 0.0
-    async with http.post(url, data=raw, headers=headers) as answer:
-        async for chunk in answer.content.iter_any():
-            seen += chunk
-            if not found and word in seen:
-                found = (time.perf_counter() - started) * 1000
-    return found
+    received, milliseconds = b"", 0.0
+    async with http.post(url, data=raw, headers=headers) as response:
+        async for chunk in response.content.iter_any():
+            received += chunk
+            if not milliseconds and word in received:
+                milliseconds = (time.perf_counter() - started) * 1000
+    return milliseconds
 
 
 async def bench(world: World, ports: dict[str, int], web_pid: int, row: Row) -> None:

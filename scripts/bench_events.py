@@ -1,4 +1,4 @@
-"""Deliveries beside bare posts, and lists of a million rows beside lists of a thousand."""
+"""Measures deliveries against bare posts, and lists of a million rows against a thousand."""
 
 import asyncio
 import statistics
@@ -19,7 +19,7 @@ _ROUNDS = 15
 _SINGLES = 100
 _MANY = 1_000_000
 _FEW = 1_000
-_ASKED = 40
+_REQUESTS = 40
 _BODY = b'{"id":"evt_01k9x3m7e8c0v2q4r6t8w0y2a4","type":"agent.deleted","data":{"name":"x"}}'
 
 Row = Callable[..., None]
@@ -38,20 +38,21 @@ async def bench(world: World, ports: dict[str, int], row: Row) -> None:
 
 async def _fan_out(world: World, http: aiohttp.ClientSession, receiver: str, row: Row) -> None:
     user = await world.user("tenant_admin")
-    await _webhooks(user, receiver, _ENDPOINTS)
+    await _create_webhooks(user, receiver, _ENDPOINTS)
     ours, bare = [], []
     for number in range(_ROUNDS + 2):
-        one, other = await _one_event(world, user, http, receiver), await _posts(http, receiver)
+        deliveries = await _delivery_rate(world, user, http, receiver)
+        posts = await _post_rate(http, receiver)
         if number > 1:
-            ours.append(one)
-            bare.append(other)
-    rate, top = statistics.median(ours), statistics.median(bare)
-    share = rate / top
-    row(f"one event to {_ENDPOINTS} endpoints", f"{rate:.0f}/s", f"{top:.0f}/s", f"{share:.0%}",
-        "≥ 40 %", holds=share >= 0.4)  # fmt: skip
+            ours.append(deliveries)
+            bare.append(posts)
+    rate, bare_rate = statistics.median(ours), statistics.median(bare)
+    share = rate / bare_rate
+    row(f"one event to {_ENDPOINTS} endpoints", f"{rate:.0f}/s", f"{bare_rate:.0f}/s",
+        f"{share:.0%}", "≥ 40 %", holds=share >= 0.4)  # fmt: skip
 
 
-async def _webhooks(user: Client, receiver: str, count: int) -> None:
+async def _create_webhooks(user: Client, receiver: str, count: int) -> None:
     for number in range(count):
         body = {"url": f"{receiver}/{number}", "events": ["agent.deleted"]}
         answer = await user.post("/api/v1/webhooks", body)
@@ -60,38 +61,38 @@ async def _webhooks(user: Client, receiver: str, count: int) -> None:
 
 async def _emit(world: World, tenant_id: str) -> str:
     async with world.services.db.tx(tenant_id) as tx:
-        gone = AgentDeleted("agt_01k9x3m7e8c0v2q4r6t8w0y2a4", "Bench")
-        return await events.emit(tx, gone, tenant_id=tenant_id)
+        event = AgentDeleted("agt_01k9x3m7e8c0v2q4r6t8w0y2a4", "Bench")
+        return await events.emit(tx, event, tenant_id=tenant_id)
 
 
-async def _one_event(
+async def _delivery_rate(
     world: World, user: Client, http: aiohttp.ClientSession, receiver: str
 ) -> float:
-    """Deliveries a second, from the commit to the last one's arrival."""
+    """Returns deliveries per second, from the commit to the last arrival."""
     event_id = await _emit(world, user.tenant_id)
     committed = time.time()
-    found = await _arrivals(http, receiver, event_id, _ENDPOINTS)
-    return _ENDPOINTS / (max(found) - committed)
+    times = await _wait_for_arrivals(http, receiver, event_id, _ENDPOINTS)
+    return _ENDPOINTS / (max(times) - committed)
 
 
-async def _arrivals(
+async def _wait_for_arrivals(
     http: aiohttp.ClientSession, receiver: str, event_id: str, count: int
 ) -> list[float]:
-    found: list[float] = []
-    while len(found) < count:
-        # Asking takes the receiver's time, too.
+    times: list[float] = []
+    while len(times) < count:
+        # Polling uses the receiver's time as well.
         await asyncio.sleep(0.05)
-        async with http.get(f"{receiver}/times") as answer:
-            told: dict[str, list[float]] = await answer.json(content_type=None)
-        found += told.get(event_id, [])
-    return found
+        async with http.get(f"{receiver}/times") as response:
+            arrivals: dict[str, list[float]] = await response.json(content_type=None)
+        times += arrivals.get(event_id, [])
+    return times
 
 
-async def _posts(http: aiohttp.ClientSession, receiver: str) -> float:
+async def _post_rate(http: aiohttp.ClientSession, receiver: str) -> float:
     async def post(number: int) -> None:
         headers = {"Content-Type": "application/json", "webhook-id": "bare"}
-        async with http.post(f"{receiver}/{number}", data=_BODY, headers=headers) as answer:
-            await answer.read()
+        async with http.post(f"{receiver}/{number}", data=_BODY, headers=headers) as response:
+            await response.read()
 
     started = time.perf_counter()
     await asyncio.gather(*(post(number) for number in range(_ENDPOINTS)))
@@ -102,12 +103,12 @@ async def _first_attempt(
     world: World, http: aiohttp.ClientSession, receiver: str, row: Row
 ) -> None:
     user = await world.user("tenant_admin")
-    await _webhooks(user, receiver, 1)
+    await _create_webhooks(user, receiver, 1)
     waits = []
     for _ in range(_SINGLES):
         event_id = await _emit(world, user.tenant_id)
         committed = time.time()
-        (arrived,) = await _arrivals(http, receiver, event_id, 1)
+        (arrived,) = await _wait_for_arrivals(http, receiver, event_id, 1)
         waits.append((arrived - committed) * 1000)
     p50 = statistics.median(waits)
     row("first attempt after the commit", f"{p50:.1f} ms", "", "p50", "≤ 50 ms", holds=p50 <= 50)
@@ -136,18 +137,18 @@ FROM generate_series(0, $2::int - 1) n
 
 
 async def growth(world: World, row: Row) -> None:
-    boss = await world.user("super_admin")
-    few = await _filled(world, _FEW)
-    of_few = {**await _costs(*few), **await _costs_of_all(boss)}
-    many = await _filled(world, _MANY)
-    of_many = {**await _costs(*many), **await _costs_of_all(boss)}
-    for name, before in of_few.items():
-        after = of_many[name]
+    super_admin = await world.user("super_admin")
+    few = await _insert_rows(world, _FEW)
+    times_of_few = {**await _time_lists(*few), **await _time_lists_of_all(super_admin)}
+    many = await _insert_rows(world, _MANY)
+    times_of_many = {**await _time_lists(*many), **await _time_lists_of_all(super_admin)}
+    for name, before in times_of_few.items():
+        after = times_of_many[name]
         row(name, f"{after:.2f} ms", f"{before:.2f} ms", f"{after / before:.1f} times", "≤ 3 times",
             holds=after <= 3 * before)  # fmt: skip
 
 
-async def _filled(world: World, count: int) -> tuple[Client, str]:
+async def _insert_rows(world: World, count: int) -> tuple[Client, str]:
     user = await world.user("tenant_admin")
     body = {"url": "http://127.0.0.1:9/", "events": ["agent.deleted"], "active": False}
     webhook_id: str = (await user.post("/api/v1/webhooks", body)).json()["id"]
@@ -159,9 +160,9 @@ async def _filled(world: World, count: int) -> tuple[Client, str]:
     return user, webhook_id
 
 
-async def _costs(user: Client, webhook_id: str) -> dict[str, float]:
+async def _time_lists(user: Client, webhook_id: str) -> dict[str, float]:
     log, sent = "/api/v1/event-log", f"/api/v1/webhooks/{webhook_id}/executions"
-    asked: dict[str, tuple[str, dict[str, Any]]] = {
+    requests: dict[str, tuple[str, dict[str, Any]]] = {
         "log, first page": (log, {}),
         "log, 40th page": (log, {"page": 40}),
         "log, frequent type": (log, {"event_type": "agent.chat.message"}),
@@ -174,26 +175,26 @@ async def _costs(user: Client, webhook_id: str) -> dict[str, float]:
         "deliveries, delivered": (sent, {"status": "delivered"}),
         "deliveries, failed": (sent, {"status": "failed"}),
     }
-    return {name: await _cost(user, path, query) for name, (path, query) in asked.items()}
+    return {name: await _time_list(user, path, query) for name, (path, query) in requests.items()}
 
 
-async def _costs_of_all(boss: Client) -> dict[str, float]:
-    """Whoever sees all tenants."""
-    log = "/api/v1/event-log"
+async def _time_lists_of_all(super_admin: Client) -> dict[str, float]:
+    log, rare = "/api/v1/event-log", {"event_type": "agent.deleted"}
     return {
-        "log of all tenants": await _cost(boss, log, {}),
-        "log of all, rare type": await _cost(boss, log, {"event_type": "agent.deleted"}),
+        "log of all tenants": await _time_list(super_admin, log, {}),
+        "log of all, rare type": await _time_list(super_admin, log, rare),
     }
 
 
-async def _cost(user: Client, path: str, query: dict[str, Any]) -> float:
-    took = []
-    for _ in range(_ASKED):
+async def _time_list(user: Client, path: str, query: dict[str, Any]) -> float:
+    """Returns the median of the response times in milliseconds."""
+    durations = []
+    for _ in range(_REQUESTS):
         started = time.perf_counter()
-        answer = await user.get(path, params=query)
-        took.append((time.perf_counter() - started) * 1000)
-        answer.raise_for_status()
-    return statistics.median(took)
+        response = await user.get(path, params=query)
+        durations.append((time.perf_counter() - started) * 1000)
+        response.raise_for_status()
+    return statistics.median(durations)
 
 
 def _minutes_ago(minutes: float) -> str:

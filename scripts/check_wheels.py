@@ -1,8 +1,8 @@
 """Checks that every package of the lock files has a wheel on every platform that Parley supports.
 
-The installer resolves each lock for each platform and Python without being there, with building
-from source forbidden. Where the registry cannot be reached nothing is checked; that is an error
-only with `--require-registry`.
+uv resolves each lock for each platform and Python on this machine, without building from source.
+While the registry cannot be reached, nothing is checked; that is an error only with
+`--require-registry`.
 """
 
 import os
@@ -47,7 +47,7 @@ TARGETS = [
 
 
 def resolve(target: Target, folder: str) -> Problem | None:
-    """What keeps a lock from being installed; `folder` is empty and stays so."""
+    """Returns the reason why a lock cannot be installed. `folder` is empty and stays empty."""
     command = [
         str(UV), "pip", "install", "--dry-run", "--quiet", "--no-deps", "--require-hashes",
         "--only-binary", ":all:", "--python", sys.executable, "--target", folder,
@@ -55,12 +55,12 @@ def resolve(target: Target, folder: str) -> Problem | None:
         "-r", str(ROOT / target.lock),
     ]  # fmt: skip
     env = {**os.environ, "MACOSX_DEPLOYMENT_TARGET": MACOS_VERSION}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    if done.returncode == 0:
+    result = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    if result.returncode == 0:
         return None
-    causes = [line for line in done.stderr.splitlines() if line.strip().startswith("cause:")]
-    text = causes[-1].strip() if causes else done.stderr.strip()
-    return Problem(target, text, "Failed to fetch" in done.stderr)
+    causes = [line for line in result.stderr.splitlines() if line.strip().startswith("cause:")]
+    text = causes[-1].strip() if causes else result.stderr.strip()
+    return Problem(target, text, "Failed to fetch" in result.stderr)
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Keep-alive clients that ask again as soon as they have their answer."""
+"""Keep-alive HTTP clients that send the next request as soon as a response is complete."""
 
 import asyncio
 import itertools
@@ -11,10 +11,10 @@ SECONDS = 3.0
 
 class _Client(asyncio.Protocol):
     def __init__(
-        self, requests: "itertools.cycle[bytes]", answered: list[int], failed: list[bytes]
+        self, requests: "itertools.cycle[bytes]", count: list[int], failed: list[bytes]
     ) -> None:
         self._requests = requests
-        self._answered = answered
+        self._count = count
         self._failed = failed
         self._buffer = b""
         self.transport: asyncio.Transport | None = None
@@ -29,19 +29,19 @@ class _Client(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        if not _is_whole(self._buffer):
+        if not _is_complete(self._buffer):
             return
         if self._buffer.startswith(b"HTTP/1.1 2") and b"event: error" not in self._buffer:
-            self._answered[0] += 1
+            self._count[0] += 1
         else:
             self._failed.append(self._buffer)
         self._buffer = b""
         self._send()
 
 
-def _is_whole(answer: bytes) -> bool:
-    head, found, body = answer.partition(b"\r\n\r\n")
-    if not found:
+def _is_complete(response: bytes) -> bool:
+    head, separator, body = response.partition(b"\r\n\r\n")
+    if not separator:
         return False
     marker = head.lower().find(b"content-length:")
     if marker < 0:
@@ -50,21 +50,21 @@ def _is_whole(answer: bytes) -> bool:
 
 
 async def per_second(port: int, requests: list[list[bytes]]) -> float:
-    """Answers a second to as many clients as there are lists; each asks its own over and over."""
+    """Returns responses per second. There is one client per list, which it sends repeatedly."""
     loop = asyncio.get_running_loop()
-    answered, failed = [0], list[bytes]()
-    opened = []
-    for own in requests:
-        client = partial(_Client, itertools.cycle(own), answered, failed)
-        opened.append((await loop.create_connection(client, "127.0.0.1", port))[0])
+    count, failed = [0], list[bytes]()
+    transports = []
+    for client_requests in requests:
+        client = partial(_Client, itertools.cycle(client_requests), count, failed)
+        transports.append((await loop.create_connection(client, "127.0.0.1", port))[0])
     await asyncio.sleep(0.5)
-    answered[0] = 0
+    count[0] = 0
     started = time.perf_counter()
     await asyncio.sleep(SECONDS)
-    rate = answered[0] / (time.perf_counter() - started)
-    for transport in opened:
+    rate = count[0] / (time.perf_counter() - started)
+    for transport in transports:
         transport.abort()
-    # What was cut off still answers somebody; wait for it, so that it is not in the next one's way.
+    # The server still handles the aborted requests; wait, so that they do not slow the next run.
     await asyncio.sleep(0.5)
     if failed:
         raise RuntimeError(f"{len(failed)} of the requests failed, the first: {failed[0]!r}")

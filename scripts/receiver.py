@@ -1,11 +1,11 @@
-"""A server that takes deliveries and says 200 to all of them, as cheaply as can be."""
+"""A minimal server that responds with 200 to every delivery and records when it arrived."""
 
 import asyncio
 import json
 import os
 import time
 
-_arrived: dict[str, list[float]] = {}
+_arrivals: dict[str, list[float]] = {}
 _OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -20,29 +20,29 @@ class _Server(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         while True:
-            head, found, rest = self._buffer.partition(b"\r\n\r\n")
-            if not found or len(rest) < (length := _number(head, b"content-length:")):
+            head, separator, rest = self._buffer.partition(b"\r\n\r\n")
+            if not separator or len(rest) < (length := _read_number(head, b"content-length:")):
                 return
             self._buffer = rest[length:]
             if self._transport is not None:
-                self._transport.write(self._answer(head))
+                self._transport.write(self._respond(head))
 
-    def _answer(self, head: bytes) -> bytes:
+    def _respond(self, head: bytes) -> bytes:
         if head.startswith(b"GET /times"):
-            told = json.dumps(_arrived).encode()
-            _arrived.clear()
-            return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(told), told)
-        _arrived.setdefault(_value(head, b"webhook-id:"), []).append(time.time())
+            body = json.dumps(_arrivals).encode()
+            _arrivals.clear()
+            return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+        _arrivals.setdefault(_read_header(head, b"webhook-id:"), []).append(time.time())
         return _OK
 
 
-def _value(head: bytes, name: bytes) -> str:
+def _read_header(head: bytes, name: bytes) -> str:
     at = head.lower().find(name)
     return "" if at < 0 else head[at + len(name) :].split(b"\r\n", 1)[0].strip().decode()
 
 
-def _number(head: bytes, name: bytes) -> int:
-    return int(_value(head, name) or 0)
+def _read_number(head: bytes, name: bytes) -> int:
+    return int(_read_header(head, name) or 0)
 
 
 async def _serve() -> None:

@@ -1,4 +1,4 @@
-"""A model with no delay in OpenAI's wire format, as cheap as can be."""
+"""A minimal model server in OpenAI's wire format, without delay except for the model `slow`."""
 
 import asyncio
 import json
@@ -52,20 +52,21 @@ class _Model(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        head, found, body = self._buffer.partition(b"\r\n\r\n")
+        head, separator, body = self._buffer.partition(b"\r\n\r\n")
         marker = head.lower().find(b"content-length:")
-        if not found or len(body) < int(head[marker + 15 :].split(b"\r\n", 1)[0]):
+        if not separator or len(body) < int(head[marker + 15 :].split(b"\r\n", 1)[0]):
             return
         self._buffer = b""
         if self._transport is None:
             return
         if b'"slow"' in body:
-            self._slowly = asyncio.get_running_loop().create_task(self._drip(self._transport))
+            loop = asyncio.get_running_loop()
+            self._sending = loop.create_task(self._send_slowly(self._transport))
         else:
             self._transport.write(_STREAM if b'"stream":true' in body else _WHOLE)
 
-    async def _drip(self, transport: asyncio.Transport) -> None:
-        """For many streams side by side: each takes a second."""
+    async def _send_slowly(self, transport: asyncio.Transport) -> None:
+        """Sends a stream that takes a second, for measuring many streams at once."""
         transport.write(_HEAD)
         for chunk in _chunks():
             transport.write(_chunked(chunk))

@@ -1,0 +1,23 @@
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from app.areas import AREAS
+from app.services import Services
+from tests.workers.factories import BRIEF, QUICK, execute
+from tests.world import World
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _work_kinds() -> Iterator[None]:
+    for kind in (QUICK, BRIEF):
+        AREAS.work_kinds[kind.name] = kind
+    yield
+    for kind in (QUICK, BRIEF):
+        del AREAS.work_kinds[kind.name]
+
+
+@pytest.fixture
+async def tenant(world: World, services: Services) -> AsyncIterator[str]:
+    yield await world.tenant()
+    await execute(services, "DELETE FROM work")

@@ -1,0 +1,78 @@
+"""Cancelling work, and stopping a runner while it has work."""
+
+import asyncio
+
+import pytest
+
+from app.kit import work
+from app.services import Services
+from db.session import ALL_TENANTS
+from tests.workers.factories import WaitingJob, accept, create_runner, read_row, wait_until
+from tests.world import World
+from workers.runner import Job
+
+
+async def test_cancelled_pending_work_never_runs(services: Services, tenant: str) -> None:
+    async def never(_job: Job) -> None:
+        pytest.fail("ran")
+
+    work_id = await accept(services, tenant)
+    async with services.db.tx(tenant) as tx:
+        assert await work.cancel(tx, services.doorbell, tenant, work_id)
+    await create_runner(services, never).run(work_id)
+    assert (await read_row(services, work_id))["state"] == "cancelled"
+
+
+async def test_another_tenant_cannot_cancel(services: Services, tenant: str, world: World) -> None:
+    work_id = await accept(services, tenant)
+    other = await world.tenant()
+    async with services.db.tx(other) as tx:
+        assert not await work.cancel(tx, services.doorbell, other, work_id)
+    assert (await read_row(services, work_id))["state"] == "pending"
+
+
+async def test_cancelling_running_work_interrupts_it_and_it_writes_nothing(
+    services: Services, tenant: str
+) -> None:
+    job = WaitingJob(services)
+    work_id, running = await job.start(tenant)
+    async with services.db.tx(tenant) as tx:
+        assert await work.cancel(tx, services.doorbell, tenant, work_id)
+    job.runner.cancel(work_id)
+    await running
+    row = await read_row(services, work_id)
+    assert (row["state"], row["last_error"]) == ("cancelled", None)
+
+
+async def test_draining_releases_unfinished_work_without_counting_the_attempt(
+    services: Services, tenant: str
+) -> None:
+    job = WaitingJob(services)
+    work_id, running = await job.start(tenant)
+    await job.runner.drain(0.05)
+    await running
+    row = await read_row(services, work_id)
+    assert (row["state"], row["attempt"]) == ("pending", 0)
+
+
+async def test_draining_waits_for_a_claim_in_progress(services: Services, tenant: str) -> None:
+    async def quick(_job: Job) -> None:
+        return
+
+    work_id = await accept(services, tenant)
+    runner = create_runner(services, quick)
+
+    async def is_claiming() -> bool:
+        return runner._claiming == 1
+
+    async with services.db.tx(ALL_TENANTS) as tx:
+        raw = await tx.raw()
+        await raw.execute("SELECT 1 FROM work WHERE id = $1 FOR UPDATE", work_id)
+        running = asyncio.create_task(runner.run(work_id))
+        await wait_until(is_claiming)
+        draining = asyncio.create_task(runner.drain(10))
+        _, still_draining = await asyncio.wait([draining], timeout=0.1)
+        assert still_draining
+    await draining
+    await running
+    assert (await read_row(services, work_id))["state"] == "done"

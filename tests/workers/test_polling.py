@@ -1,0 +1,94 @@
+"""The poller of the sweeper, and the deletion of finished work."""
+
+import asyncio
+
+import msgspec
+
+from app.areas import AREAS
+from app.kit import work
+from app.services import Services
+from db import ledger
+from db.session import ALL_TENANTS
+from tests.workers.factories import QUICK, accept, create_runner, execute, read_row
+from workers.runner import Job
+from workers.sweep import Sweeper, clean_up
+
+
+def _disconnect_redis(services: Services) -> Services:
+    doorbell = work.Doorbell("unix:///nowhere/redis.sock", AREAS.work_kinds)
+    return msgspec.structs.replace(services, doorbell=doorbell)
+
+
+async def test_the_poller_skips_work_that_was_just_dispatched(
+    services: Services, tenant: str
+) -> None:
+    await accept(services, tenant)
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        assert await ledger.dispatch_due(await tx.raw(), [QUICK.name], 30, 10) == []
+
+
+async def test_the_poller_dispatches_a_lost_wake_up_under_a_new_number(
+    services: Services, tenant: str
+) -> None:
+    work_id = await accept(services, tenant)
+    await execute(services, "UPDATE work SET dispatched_at = now() - interval '31 seconds'")
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        due = await ledger.dispatch_due(await tx.raw(), [QUICK.name], 30, 10)
+    assert [(item.id, item.dispatch_no) for item in due] == [(work_id, 1)]
+
+
+async def test_pollers_never_dispatch_the_same_row(services: Services, tenant: str) -> None:
+    for _ in range(40):
+        await accept(services, tenant)
+    await execute(services, "UPDATE work SET dispatched_at = NULL")
+
+    async def poll() -> list[str]:
+        async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+            return [
+                row.id for row in await ledger.dispatch_due(await tx.raw(), [QUICK.name], 30, 15)
+            ]
+
+    batches = await asyncio.gather(*(poll() for _ in range(6)))
+    work_ids = [work_id for batch in batches for work_id in batch]
+    assert len(work_ids) == len(set(work_ids)) == 40
+
+
+async def test_the_poller_runs_work_itself_while_redis_is_unavailable(
+    services: Services, tenant: str
+) -> None:
+    was_run = asyncio.Event()
+
+    async def record(_job: Job) -> None:
+        was_run.set()
+
+    without_redis = _disconnect_redis(services)
+    await accept(without_redis, tenant)
+    await execute(services, "UPDATE work SET dispatched_at = NULL")
+    sweeper = Sweeper(without_redis, create_runner(services, record), ["default"])
+    await sweeper.poll()
+    await asyncio.wait_for(was_run.wait(), 5)
+
+
+async def test_work_is_accepted_while_redis_is_unavailable(services: Services, tenant: str) -> None:
+    without_redis = _disconnect_redis(services)
+    work_id = await asyncio.wait_for(accept(without_redis, tenant), 2)
+    assert (await read_row(services, work_id))["state"] == "pending"
+
+
+async def test_finished_work_is_deleted_after_its_retention_time(
+    services: Services, tenant: str
+) -> None:
+    async def quick(_job: Job) -> None:
+        return
+
+    old, young = await accept(services, tenant), await accept(services, tenant)
+    runner = create_runner(services, quick)
+    await runner.run(old)
+    await runner.run(young)
+    await execute(
+        services, "UPDATE work SET finished_at = now() - interval '8 days' WHERE id = $1", old
+    )
+    await clean_up(services)
+    async with services.db.tx(tenant, autocommit=True) as tx:
+        assert await ledger.state_of(tx, tenant, old) is None
+        assert await ledger.state_of(tx, tenant, young) == "done"
