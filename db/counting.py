@@ -42,8 +42,8 @@ async def count_statement(tx: Tx, statement: Select[Any]) -> Total:
     count = await session.scalar(bounded) or 0
     if count <= BOUND:
         return Total(count)
-    whole = select(func.count()).select_from(statement.subquery())
-    plan: Any = await session.scalar(whole, execution_options={EXPLAIN: True})
+    total = select(func.count()).select_from(statement.subquery())
+    plan: Any = await session.scalar(total, execution_options={EXPLAIN: True})
     plan = msgspec.json.decode(plan) if isinstance(plan, str) else plan
     # The first node is the count; its child has the rows.
     estimate = int(plan[0]["Plan"]["Plans"][0]["Plan Rows"])

@@ -1,4 +1,4 @@
-"""What most tests ask of an answer, or of the world."""
+"""Assertions on responses, and waiting for conditions."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import httpx
 
 
 def refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """The error, which says what happened in words as well."""
+    """Asserts an error response and returns its error, which has a message."""
     assert answer.status_code == status, answer.text
     error: dict[str, Any] = answer.json()["error"]
     assert error["code"] == code
@@ -17,7 +17,7 @@ def refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
 
 
 async def until(condition: Callable[[], object], seconds: float = 10) -> None:
-    """For what another task, process or server brings about without a signal of its own."""
+    """Polls a condition that another task, process or server brings about."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)

@@ -19,12 +19,12 @@ from workers.main import WorkerProcess
 
 @pytest.fixture(scope="session")
 async def stores() -> AsyncIterator[Stores]:
-    made = Stores()
+    stores = Stores()
     try:
-        await made.start()
-        yield made
+        await stores.start()
+        yield stores
     finally:
-        made.close()
+        stores.close()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -34,28 +34,28 @@ def _quiet_logs() -> None:
 
 @pytest.fixture(scope="session")
 async def app(stores: Stores) -> AsyncIterator[Litestar]:
-    made = create_app(stores.settings, routes=ROUTES)
-    services: Services = made.state.services
+    app = create_app(stores.settings, routes=ROUTES)
+    services: Services = app.state.services
     await bootstrap.prepare(services.db, services.keyring, "enterprise")
-    yield made
+    yield app
     await services.close()
 
 
 @pytest.fixture(scope="session")
 def server(app: Litestar, stores: Stores) -> Iterator[Server]:
     """A web process on the same stores as `app`."""
-    made = Server(stores.settings)
+    server = Server(stores.settings)
     try:
-        made.wait()
-        yield made
+        server.wait()
+        yield server
     finally:
-        made.close()
+        server.close()
 
 
 @pytest.fixture(scope="session")
 def services(app: Litestar) -> Services:
-    found: Services = app.state.services
-    return found
+    services: Services = app.state.services
+    return services
 
 
 @pytest.fixture(scope="session")
@@ -65,9 +65,9 @@ def world(app: Litestar) -> World:
 
 @pytest.fixture(scope="session")
 async def models() -> AsyncIterator[ModelServer]:
-    """A scripted model that every test may give lines to, each under a model name of its own."""
-    async with serving() as made:
-        yield made
+    """A server with scripted models; each test uses model names of its own."""
+    async with serving() as models:
+        yield models
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""HTTP servers on loopback that tests talk to, each on a port of its own."""
+"""HTTP servers on loopback for tests, each on a port of its own."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -9,7 +9,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Peer:
-    """Answers as `routes` says: `"POST /path"` and its handler."""
+    """A server whose `routes` map `"POST /path"` to a handler."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -33,19 +33,19 @@ class Peer:
             await self._runner.cleanup()
 
 
-class _Everything(Peer):
-    def __init__(self, answer: Handler) -> None:
+class _CatchAllPeer(Peer):
+    def __init__(self, handler: Handler) -> None:
         super().__init__()
-        self._answer = answer
+        self._handler = handler
 
     def routes(self) -> dict[str, Handler]:
-        return {"* /{rest:.*}": self._answer}
+        return {"* /{rest:.*}": self._handler}
 
 
 @asynccontextmanager
-async def answering(answer: Handler) -> AsyncIterator[str]:
-    """The address of a server that answers every request in one way."""
-    peer = _Everything(answer)
+async def answering(handler: Handler) -> AsyncIterator[str]:
+    """Yields the URL of a server that handles every request with `handler`."""
+    peer = _CatchAllPeer(handler)
     await peer.start()
     try:
         yield peer.url

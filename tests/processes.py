@@ -1,4 +1,4 @@
-"""Processes that a test starts and may kill; none outlives it."""
+"""Processes that a test starts and may kill; `close` ends all of them."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The web tier as a process of its own, for tests that need a real socket."""
+"""A web process, for tests that need a real socket."""
 
 import os
 import subprocess
@@ -26,9 +26,9 @@ class Server:
         )
 
     def wait(self) -> None:
-        wait_for(self._answers, 60, "the web tier")
+        wait_for(self._is_live, 60, "the web tier")
 
-    def _answers(self) -> bool:
+    def _is_live(self) -> bool:
         try:
             return httpx.get(f"{self.url}/health/live").status_code == 200
         except httpx.TransportError:

@@ -1,4 +1,4 @@
-"""A real Postgres and a real Redis for tests, from the wheels, each with a folder of its own."""
+"""Postgres and Redis servers for tests, from the wheels, in a temporary folder."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ from db import migrate
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 30, what: str = "condition") -> None:
-    """Poll until it holds; for conditions of other processes."""
+    """Polls a condition that another process brings about."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -30,14 +30,14 @@ def wait_for(condition: Callable[[], object], seconds: float = 30, what: str = "
 
 
 def _sandbox_dir() -> Path | None:
-    """The interpreters for user code are copied once, not by every test process."""
+    """Returns a folder that all test processes share, so that interpreters are copied once."""
     if os.geteuid() == 0:
         return None
     return Path(tempfile.gettempdir()) / f"parley-sandbox-{os.geteuid()}"
 
 
 class Stores:
-    """`start()` gives a migrated database and an empty Redis; both can be stopped and started."""
+    """`start()` creates a migrated database and an empty Redis; both can be stopped and started."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="parley-test-"))
@@ -83,22 +83,22 @@ class Stores:
         self._processes["redis"] = self.redis.start(self.folder / "redis.log")
         client = redis_client.Redis.from_url(self.redis.url)
 
-        def answers() -> bool:
+        def is_live() -> bool:
             try:
                 return bool(client.ping())
             except redis_client.RedisError:
                 return False
 
-        wait_for(answers, what="redis")
+        wait_for(is_live, what="redis")
         client.close()
 
     def stop_redis(self) -> None:
-        self._end("redis", signal.SIGTERM)
+        self._stop("redis", signal.SIGTERM)
 
     def stop_postgres(self) -> None:
-        self._end("postgres", signal.SIGINT)
+        self._stop("postgres", signal.SIGINT)
 
-    def _end(self, name: str, number: signal.Signals) -> None:
+    def _stop(self, name: str, number: signal.Signals) -> None:
         process = self._processes.pop(name, None)
         if process is not None:
             process.send_signal(number)

@@ -1,4 +1,4 @@
-"""Agents that talk to the scripted model, made the short way."""
+"""Agents that use a scripted model."""
 
 import itertools
 import json
@@ -37,15 +37,15 @@ class Talker(msgspec.Struct):
     async def say(self, message: str, **more: Any) -> dict[str, Any]:
         answer = await self.client.post(f"{self.path}/chat", {"message": message, **more})
         assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        reply: dict[str, Any] = answer.json()
+        return reply
 
     async def agent(self, name: str = "Another", **fields: Any) -> "Talker":
-        """Another agent of the same user, with a script of its own."""
-        return await _with_agent(self.client, self.models, self.world, name=name, **fields)
+        """Creates another agent of the same user, with a script of its own."""
+        return await _create_agent(self.client, self.models, self.world, name=name, **fields)
 
     async def with_helper(self) -> "Talker":
-        """A sub-agent, which this one's model calls as delegate_to_helper."""
+        """Attaches a sub-agent, which the model calls as delegate_to_helper, and returns it."""
         helper = await self.agent("Helper")
         body = {"agent_id": helper.agent_id, "delegation_prompt": "Knows it all"}
         answer = await self.client.post(f"{self.path}/sub-agents/attach", body)
@@ -58,7 +58,7 @@ async def talker(
 ) -> Talker:
     client = client or await world.user("tenant_admin")
     await give_key(client, models)
-    return await _with_agent(client, models, world, **fields)
+    return await _create_agent(client, models, world, **fields)
 
 
 async def give_key(client: Client, models: ModelServer, provider: str = PROVIDER) -> str:
@@ -70,11 +70,11 @@ async def give_key(client: Client, models: ModelServer, provider: str = PROVIDER
     }
     answer = await client.post("/api/v1/api-keys", key)
     assert answer.status_code == 201, answer.text
-    found: str = answer.json()["id"]
-    return found
+    key_id: str = answer.json()["id"]
+    return key_id
 
 
-async def _with_agent(client: Client, models: ModelServer, world: World, **fields: Any) -> Talker:
+async def _create_agent(client: Client, models: ModelServer, world: World, **fields: Any) -> Talker:
     model = f"model-{next(_number)}"
     body = {
         "name": "Talker",
@@ -89,16 +89,16 @@ async def _with_agent(client: Client, models: ModelServer, world: World, **field
 
 
 def events_in(text: str) -> list[tuple[str, Any]]:
-    """The events of a server-sent stream: name and decoded data."""
-    found = []
+    """Parses a stream of server-sent events into names and decoded data."""
+    events = []
     for block in text.split("\n\n"):
-        lines = dict(_line(line) for line in block.splitlines() if not line.startswith(":"))
+        lines = dict(_split_line(line) for line in block.splitlines() if not line.startswith(":"))
         if "data" in lines:
-            found.append((lines.get("event", ""), json.loads(lines["data"])))
-    return found
+            events.append((lines.get("event", ""), json.loads(lines["data"])))
+    return events
 
 
-def _line(line: str) -> tuple[str, str]:
+def _split_line(line: str) -> tuple[str, str]:
     name, _, value = line.partition(": ")
     return name, value
 
@@ -108,7 +108,7 @@ def texts_of(events: Iterable[tuple[str, Any]]) -> str:
 
 
 def names_of(events: Iterable[tuple[str, Any]]) -> list[str]:
-    """The kinds of events in order, with deltas in a row as one: the network may join them."""
+    """Returns the names of events in order, with consecutive deltas as one."""
     names: list[str] = []
     for name, _ in events:
         if name != "content_delta" or names[-1:] != ["content_delta"]:

@@ -1,4 +1,4 @@
-"""The command line, as processes."""
+"""The command line, run as processes."""
 
 import asyncio
 import os
@@ -32,12 +32,14 @@ from tests.world import World
 ROOT = Path(__file__).parent.parent
 
 
-def _parley(settings: Settings, *command: str, given: str = "") -> subprocess.CompletedProcess[str]:
+def _run_parley(
+    settings: Settings, *command: str, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "app.cli", *command],
         env={**os.environ, **configuration.as_env(settings)},
         cwd=ROOT,
-        input=given,
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=60,
@@ -49,63 +51,67 @@ def _parley(settings: Settings, *command: str, given: str = "") -> subprocess.Co
     "command",
     ["up", "serve", "worker", "migrate", "admin", "tenants", "keys", "mail", "doctor", "model"],
 )
-def test_every_command_explains_itself(command: str) -> None:
-    done = CliRunner().invoke(main, [command, "--help"])
-    assert done.exit_code == 0
-    assert "Usage" in done.output
+def test_every_command_has_help(command: str) -> None:
+    result = CliRunner().invoke(main, [command, "--help"])
+    assert result.exit_code == 0
+    assert "Usage" in result.output
 
 
 def test_migrating_again_changes_nothing(services: Services, stores: Stores) -> None:
-    done = _parley(stores.settings, "migrate")
-    assert done.returncode == 0, done.stderr
-    assert "up to date" in done.stdout
+    result = _run_parley(stores.settings, "migrate")
+    assert result.returncode == 0, result.stderr
+    assert "up to date" in result.stdout
 
 
-async def test_an_admin_can_be_made_by_hand(services: Services, stores: Stores) -> None:
-    done = _parley(
-        stores.settings, "admin", "create", "--email", "root@example.com", given="Good7Password\n"
+async def test_an_admin_can_be_created(services: Services, stores: Stores) -> None:
+    result = _run_parley(
+        stores.settings, "admin", "create", "--email", "root@example.com", stdin="Good7Password\n"
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        wanted = select(User.role).where(User.email == "root@example.com")
-        assert await (await tx.session()).scalar(wanted) == "super_admin"
-    again = _parley(
-        stores.settings, "admin", "create", "--email", "root@example.com", given="Good7Password\n"
+        statement = select(User.role).where(User.email == "root@example.com")
+        assert await (await tx.session()).scalar(statement) == "super_admin"
+    again = _run_parley(
+        stores.settings, "admin", "create", "--email", "root@example.com", stdin="Good7Password\n"
     )
     assert again.returncode == 1
     assert "already has an account" in again.stderr
 
 
 def test_a_weak_admin_password_is_refused(services: Services, stores: Stores) -> None:
-    done = _parley(stores.settings, "admin", "create", "--email", "a@example.com", given="short\n")
-    assert done.returncode == 1
-    assert "at least 8 characters" in done.stderr
+    result = _run_parley(
+        stores.settings, "admin", "create", "--email", "a@example.com", stdin="short\n"
+    )
+    assert result.returncode == 1
+    assert "at least 8 characters" in result.stderr
 
 
 def test_an_admin_without_an_address_is_refused(services: Services, stores: Stores) -> None:
-    done = _parley(stores.settings, "admin", "create", "--email", "root", given="Good7Password\n")
-    assert done.returncode == 1
-    assert "root is not an e-mail address" in done.stderr
+    result = _run_parley(
+        stores.settings, "admin", "create", "--email", "root", stdin="Good7Password\n"
+    )
+    assert result.returncode == 1
+    assert "root is not an e-mail address" in result.stderr
 
 
 async def test_tenants_are_listed(world: World, stores: Stores) -> None:
     tenant = await world.tenant("pro")
-    assert tenant in _parley(stores.settings, "tenants").stdout
+    assert tenant in _run_parley(stores.settings, "tenants").stdout
 
 
 def test_an_unknown_queue_is_one_clear_line(stores: Stores) -> None:
-    done = _parley(stores.settings, "worker", "--queues", "chat,nope")
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "nope" in done.stderr
+    result = _run_parley(stores.settings, "worker", "--queues", "chat,nope")
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1
+    assert "nope" in result.stderr
 
 
 def test_the_doctor_names_what_is_wrong_and_what_to_do(services: Services, stores: Stores) -> None:
-    # Where no worker of another test has reported.
-    alone = f"{stores.settings.redis_url}?db=5"
-    done = _parley(msgspec.structs.replace(stores.settings, redis_url=alone), "doctor")
-    assert done.returncode == 1
-    lines = done.stdout.splitlines()
+    # A Redis database without heartbeats of other tests' workers.
+    redis_url = f"{stores.settings.redis_url}?db=5"
+    result = _run_parley(msgspec.structs.replace(stores.settings, redis_url=redis_url), "doctor")
+    assert result.returncode == 1
+    lines = result.stdout.splitlines()
     assert any(line.startswith("ok   postgres") for line in lines)
     assert any(line.startswith("ok   redis") for line in lines)
     bad = next(number for number, line in enumerate(lines) if line.startswith("BAD  workers"))
@@ -113,7 +119,7 @@ def test_the_doctor_names_what_is_wrong_and_what_to_do(services: Services, store
 
 
 async def test_keys_can_be_verified() -> None:
-    """In a database of its own: other tests leave behind what does not open on purpose."""
+    """In a database of its own, because other tests store values that cannot be decrypted."""
     own = Stores()
     try:
         await own.start()
@@ -123,25 +129,25 @@ async def test_keys_can_be_verified() -> None:
         body = {"name": "One", "type": "bearer_token", "secrets": {"token": "tkn-0123456789"}}
         assert (await admin.post("/v1/credentials", body)).status_code == 201
         await app.state.services.close()
-        done = await asyncio.to_thread(_parley, own.settings, "keys", "rotate", "--verify")
+        result = await asyncio.to_thread(_run_parley, own.settings, "keys", "rotate", "--verify")
     finally:
         own.close()
-    assert done.returncode == 0, done.stderr
-    assert "cannot open" not in done.stdout
-    assert "credentials.secrets" in done.stdout
+    assert result.returncode == 0, result.stderr
+    assert "cannot open" not in result.stdout
+    assert "credentials.secrets" in result.stdout
 
 
 def test_an_unreachable_database_is_one_clear_line(stores: Stores, tmp_path: Path) -> None:
-    lost = configuration.load(
+    unreachable = configuration.load(
         {
             **configuration.as_env(stores.settings),
             "PARLEY_DATABASE_URL": f"postgresql://parley@/parley?host={tmp_path}",
         }
     )
-    done = _parley(lost, "tenants")
-    assert done.returncode == 1
-    assert "parley doctor" in done.stderr
-    assert "Traceback" not in done.stderr
+    result = _run_parley(unreachable, "tenants")
+    assert result.returncode == 1
+    assert "parley doctor" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_several_web_processes_share_a_port_and_their_metrics(
@@ -153,29 +159,32 @@ def test_several_web_processes_share_a_port_and_their_metrics(
         for _ in range(10):
             httpx.get(f"{server.url}/auth/me")
         text = httpx.get(f"{server.url}/metrics").text
-        wanted = 'parley_request_seconds_count{method="GET",route="/auth/me",status="401"} 10.0'
-        assert wanted in text
+        sample = 'parley_request_seconds_count{method="GET",route="/auth/me",status="401"} 10.0'
+        assert sample in text
     finally:
         server.close()
 
 
-async def test_several_processes_make_one_first_admin(stores: Stores) -> None:
+async def test_several_processes_create_one_first_admin(stores: Stores) -> None:
     name = f"first_{new_id('x')}"
-    async with asyncpg_connection(stores) as connection:
+    async with _connect(stores) as connection:
         await connection.execute(f'CREATE DATABASE "{name}"')
     url = stores.postgres.url(name)
     settings = msgspec.structs.replace(stores.settings, database_url=url)
     await migrate.upgrade(settings.sqlalchemy_url)
     db = Database(settings.sqlalchemy_url)
-    made = await asyncio.gather(
-        *(bootstrap.ensure_admin(db, f"a{n}@example.com", "Good7Password", "free") for n in range(4))
+    admins = await asyncio.gather(
+        *(
+            bootstrap.ensure_admin(db, f"a{n}@example.com", "Good7Password", "free")
+            for n in range(4)
+        )
     )
     await db.close()
-    assert len([admin for admin in made if admin is not None]) == 1
+    assert len([admin for admin in admins if admin is not None]) == 1
 
 
 @asynccontextmanager
-async def asyncpg_connection(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
+async def _connect(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
     connection = await asyncpg.connect(stores.postgres.url("postgres"))
     try:
         yield connection

@@ -1,4 +1,4 @@
-"""Generated requests against every operation: never a 5xx, and answers as documented."""
+"""Generated requests to every operation: no 5xx, and responses as documented."""
 
 from typing import Any
 
@@ -32,18 +32,18 @@ def document(server: Server) -> Any:
 
 @pytest.fixture(scope="module")
 async def tokens(world: World, document: Any) -> list[str]:
-    """One per operation, because some of them end the session that they are called with."""
+    """One token per operation, because some operations end their session."""
     operations = list(document.get_all_operations())
     assert len(operations) > 10
     return [(await world.user("super_admin")).token or "" for _ in operations]
 
 
 def test_no_operation_breaks(document: Any, tokens: list[str]) -> None:
-    for found, token in zip(document.get_all_operations(), tokens, strict=True):
-        _try(found.ok(), {"authorization": f"Bearer {token}"})
+    for result, token in zip(document.get_all_operations(), tokens, strict=True):
+        _fuzz(result.ok(), {"authorization": f"Bearer {token}"})
 
 
-def _try(operation: Any, headers: dict[str, str]) -> None:
+def _fuzz(operation: Any, headers: dict[str, str]) -> None:
     @settings(
         max_examples=25,
         deadline=None,
@@ -53,7 +53,7 @@ def _try(operation: Any, headers: dict[str, str]) -> None:
         database=None,
     )
     @given(case=operation.as_strategy())
-    def ask(case: Any) -> None:
+    def send(case: Any) -> None:
         case.call_and_validate(headers=headers, checks=CHECKS)
 
-    ask()
+    send()

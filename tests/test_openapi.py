@@ -1,4 +1,4 @@
-"""/openapi.json and /docs: complete, true, and served by this instance alone."""
+"""/openapi.json and /docs: the document is complete, and no other host is needed."""
 
 import re
 from collections.abc import Iterator
@@ -23,8 +23,8 @@ METHODS = {"get", "post", "put", "patch", "delete"}
 async def document(anonymous: Client) -> Document:
     answer = await anonymous.get("/openapi.json")
     assert answer.status_code == 200
-    found: Document = answer.json()
-    return found
+    document: Document = answer.json()
+    return document
 
 
 def _operations(document: Document) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -34,12 +34,12 @@ def _operations(document: Document) -> Iterator[tuple[str, str, dict[str, Any]]]
                 yield f"{method.upper()} {path}", path, operation
 
 
-def _without(document: Document, wanted: str, *, counted: bool = False) -> list[str]:
-    """The operations that do not tell of an answer they can give."""
+def _without(document: Document, status: str, *, counted: bool = False) -> list[str]:
+    """Returns the operations that do not document a response with this status."""
     return [
         name
         for name, path, operation in _operations(document)
-        if wanted not in operation["responses"] and not (counted and is_uncounted("GET", path))
+        if status not in operation["responses"] and not (counted and is_uncounted("GET", path))
     ]
 
 
@@ -68,9 +68,9 @@ def test_only_paths_of_the_interface_are_shown(document: Document) -> None:
     assert {"/", "/{path}"} & document["paths"].keys() == set()
 
 
-def test_every_reference_leads_somewhere(document: Document) -> None:
-    known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
-    assert set(_references(document)) - known == set()
+def test_every_reference_can_be_resolved(document: Document) -> None:
+    schemas = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    assert set(_references(document)) - schemas == set()
 
 
 def _references(value: object) -> Iterator[str]:
@@ -105,7 +105,7 @@ def test_no_two_operations_have_the_same_id(document: Document) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_every_operation_tells_of_success(document: Document) -> None:
+def test_every_operation_documents_success(document: Document) -> None:
     bad = [
         name
         for name, _, operation in _operations(document)
@@ -114,24 +114,24 @@ def test_every_operation_tells_of_success(document: Document) -> None:
     assert bad == []
 
 
-def test_every_operation_tells_of_wrong_input(document: Document) -> None:
+def test_every_operation_documents_invalid_input(document: Document) -> None:
     assert _without(document, "422") == []
 
 
-def test_every_operation_tells_of_a_crash(document: Document) -> None:
+def test_every_operation_documents_a_server_error(document: Document) -> None:
     assert _without(document, "500") == []
 
 
-def test_every_operation_that_is_counted_tells_of_the_limit(document: Document) -> None:
+def test_every_rate_limited_operation_documents_the_limit(document: Document) -> None:
     assert _without(document, "429", counted=True) == []
 
 
-def test_no_operation_tells_of_a_status_that_is_never_given(document: Document) -> None:
+def test_no_operation_documents_status_400(document: Document) -> None:
     """Bad input is 422 here, never 400."""
     assert [name for name, _, op in _operations(document) if "400" in op["responses"]] == []
 
 
-def test_every_operation_that_needs_a_login_tells_of_its_lack(document: Document) -> None:
+def test_every_operation_with_sign_in_documents_401(document: Document) -> None:
     bad = [
         name
         for name, _, operation in _operations(document)
@@ -140,7 +140,7 @@ def test_every_operation_that_needs_a_login_tells_of_its_lack(document: Document
     assert bad == []
 
 
-def test_every_operation_with_a_permission_tells_of_its_lack(document: Document) -> None:
+def test_every_operation_with_a_permission_documents_403(document: Document) -> None:
     bad = [
         name
         for name, _, operation in _operations(document)
@@ -149,7 +149,7 @@ def test_every_operation_with_a_permission_tells_of_its_lack(document: Document)
     assert bad == []
 
 
-def test_every_operation_on_one_thing_tells_that_it_may_be_missing(document: Document) -> None:
+def test_every_operation_on_a_resource_documents_404(document: Document) -> None:
     bad = [
         name
         for name, path, operation in _operations(document)
@@ -158,7 +158,7 @@ def test_every_operation_on_one_thing_tells_that_it_may_be_missing(document: Doc
     assert bad == []
 
 
-def test_what_needs_a_login_names_the_scheme_that_the_document_describes(
+def test_the_security_schemes_of_operations_are_documented(
     document: Document,
 ) -> None:
     schemes = {
@@ -204,17 +204,17 @@ def test_every_path_parameter_is_described(document: Document) -> None:
 def test_a_list_describes_its_parameters(
     document: Document, path: str, parameters: set[str]
 ) -> None:
-    found = document["paths"][path]["get"]["parameters"]
-    assert {item["name"] for item in found} == parameters
+    documented = document["paths"][path]["get"]["parameters"]
+    assert {item["name"] for item in documented} == parameters
 
 
 def test_the_bounds_of_a_page_are_described(document: Document) -> None:
-    found = {
+    schemas = {
         item["name"]: item["schema"]
         for item in document["paths"]["/api/v1/tenants"]["get"]["parameters"]
     }
-    assert (found["page"]["minimum"], found["page"]["default"]) == (1, 1)
-    per_page = found["per_page"]
+    assert (schemas["page"]["minimum"], schemas["page"]["default"]) == (1, 1)
+    per_page = schemas["per_page"]
     assert (per_page["minimum"], per_page["maximum"], per_page["default"]) == (1, 100, 20)
 
 
@@ -222,7 +222,7 @@ def test_the_bounds_of_a_page_are_described(document: Document) -> None:
 
 
 def _handlers(app: Litestar) -> Iterator[HTTPRouteHandler]:
-    """Those that the document shows."""
+    """Yields the handlers that the document contains."""
     for route in app.routes:
         if isinstance(route, HTTPRoute):
             for handler in route.route_handlers:
@@ -230,8 +230,8 @@ def _handlers(app: Litestar) -> Iterator[HTTPRouteHandler]:
                     yield handler
 
 
-def _struct(annotation: Any) -> type[msgspec.Struct] | None:
-    """The struct that a handler takes or gives, if it is one and no generic list."""
+def _struct_of(annotation: Any) -> type[msgspec.Struct] | None:
+    """Returns the struct of a body or response; None for any other type."""
     if get_origin(annotation) is not None and issubclass(get_origin(annotation), Response):
         annotation = get_args(annotation)[0]
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
@@ -239,42 +239,43 @@ def _struct(annotation: Any) -> type[msgspec.Struct] | None:
     return None
 
 
-def _with_example(app: Litestar) -> list[tuple[type[msgspec.Struct], Any]]:
-    found = [(kind, getattr(kind, "example", None)) for kind in structs_of(app)]
-    return [(kind, example) for kind, example in found if example is not None]
+def _examples(app: Litestar) -> list[tuple[type[msgspec.Struct], Any]]:
+    pairs = [(kind, getattr(kind, "example", None)) for kind in structs_of(app)]
+    return [(kind, example) for kind, example in pairs if example is not None]
 
 
 def test_every_body_has_an_example(app: Litestar) -> None:
     bodies = {
-        _struct(handler.parsed_data_field.annotation)
+        _struct_of(handler.parsed_data_field.annotation)
         for handler in _handlers(app)
         if handler.parsed_data_field is not None
     }
-    bodies = {kind for kind in bodies if kind is not None and not _holds_a_file(kind)}
+    bodies = {kind for kind in bodies if kind is not None and not _has_file(kind)}
     assert [kind for kind in bodies if not hasattr(kind, "example")] == []
 
 
-def _holds_a_file(kind: type[msgspec.Struct]) -> bool:
+def _has_file(kind: type[msgspec.Struct]) -> bool:
     return any(field.type is UploadFile for field in msgspec.structs.fields(kind))
 
 
 def test_every_answer_has_an_example(app: Litestar) -> None:
-    answers = {_struct(handler.parsed_return_field.annotation) for handler in _handlers(app)}
+    answers = {_struct_of(handler.parsed_return_field.annotation) for handler in _handlers(app)}
     assert [kind for kind in answers - {None} if not hasattr(kind, "example")] == []
 
 
 def test_an_example_is_shown_with_its_schema(app: Litestar, document: Document) -> None:
     schemas = document["components"]["schemas"]
-    shown = {kind.__name__: schemas.get(kind.__name__, {}).get("example") for kind in _shown(app)}
-    assert shown == {kind.__name__: getattr(kind, "example", None) for kind in _shown(app)}
+    kinds = _documented_structs(app)
+    examples = {kind.__name__: schemas.get(kind.__name__, {}).get("example") for kind in kinds}
+    assert examples == {kind.__name__: getattr(kind, "example", None) for kind in kinds}
 
 
-def _shown(app: Litestar) -> list[type[msgspec.Struct]]:
-    return [kind for kind, _ in _with_example(app) if kind.__module__.startswith("app.")]
+def _documented_structs(app: Litestar) -> list[type[msgspec.Struct]]:
+    return [kind for kind, _ in _examples(app) if kind.__module__.startswith("app.")]
 
 
-def test_every_example_is_a_right_value(app: Litestar) -> None:
-    examples = _with_example(app)
+def test_every_example_is_valid(app: Litestar) -> None:
+    examples = _examples(app)
     assert examples
     for kind, example in examples:
         msgspec.convert(example, kind)
@@ -282,24 +283,24 @@ def test_every_example_is_a_right_value(app: Litestar) -> None:
 
 def test_no_example_has_a_key_that_its_struct_does_not_know(app: Litestar) -> None:
     unknown = {
-        kind.__name__: list(_unknown(example, msgspec.convert(example, kind)))
-        for kind, example in _with_example(app)
+        kind.__name__: list(_unknown_keys(example, msgspec.convert(example, kind)))
+        for kind, example in _examples(app)
     }
     assert {name: keys for name, keys in unknown.items() if keys} == {}
 
 
-def _unknown(example: Any, decoded: Any) -> Iterator[str]:
-    """Keys that decoding dropped, at any depth."""
+def _unknown_keys(example: Any, decoded: Any) -> Iterator[str]:
+    """Yields the keys that decoding ignored, at any depth."""
     if isinstance(decoded, msgspec.Struct):
-        known = {field.encode_name: field.name for field in msgspec.structs.fields(decoded)}
-        yield from example.keys() - known
-        decoded = {key: getattr(decoded, name) for key, name in known.items()}
+        names = {field.encode_name: field.name for field in msgspec.structs.fields(decoded)}
+        yield from example.keys() - names
+        decoded = {key: getattr(decoded, name) for key, name in names.items()}
     if isinstance(decoded, dict) and isinstance(example, dict):
         for key in example.keys() & decoded.keys():
-            yield from _unknown(example[key], decoded[key])
+            yield from _unknown_keys(example[key], decoded[key])
     if isinstance(decoded, list | tuple) and isinstance(example, list):
         for item, value in zip(example, decoded, strict=True):
-            yield from _unknown(item, value)
+            yield from _unknown_keys(item, value)
 
 
 # The pages
@@ -330,7 +331,7 @@ async def test_every_asset_of_the_page_is_served(anonymous: Client) -> None:
 @pytest.mark.parametrize(
     ("ending", "kind"), [(".js", "text/javascript"), (".css", "text/css"), (".png", "image/png")]
 )
-async def test_an_asset_says_what_it_is(anonymous: Client, ending: str, kind: str) -> None:
+async def test_an_asset_has_its_media_type(anonymous: Client, ending: str, kind: str) -> None:
     assets = _assets((await anonymous.get("/docs")).text)
     answers = [await anonymous.get(path) for path in assets if path.endswith(ending)]
     assert answers
@@ -357,25 +358,25 @@ async def test_no_other_file_is_served(anonymous: Client, name: str) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 async def test_an_unknown_path_of_one_word_is_the_envelope(anonymous: Client, method: str) -> None:
-    """The documentation's own routes must not catch what nobody serves."""
+    """Litestar's documentation routes must not match unknown paths."""
     answer = await anonymous(method, "/nothing")
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "not_found"
 
 
-def test_every_code_of_an_error_is_told(document: Document) -> None:
+def test_every_error_code_is_documented(document: Document) -> None:
     about = document["info"]["description"]
     for code in ("conversation_busy", "agent_archived", "origin_not_allowed", "user_not_found"):
         assert f"`{code}`" in about
     assert "client_closed_request" not in about
 
 
-def test_examples_of_errors_have_the_details_that_are_promised(document: Document) -> None:
+def test_examples_of_errors_have_their_details(document: Document) -> None:
     answers = document["paths"]["/api/v1/agents"]["post"]["responses"]
-    shown = {
+    details = {
         status: answers[status]["content"]["application/json"]["example"]["error"].get("details")
         for status in ("403", "422", "429")
     }
-    assert set(shown["403"]) == {"required", "your_role"}
-    assert shown["422"]
-    assert set(shown["429"]) == {"limit", "window", "retry_after"}
+    assert set(details["403"]) == {"required", "your_role"}
+    assert details["422"]
+    assert set(details["429"]) == {"limit", "window", "retry_after"}

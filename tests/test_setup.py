@@ -1,6 +1,6 @@
-"""`scripts/setup`: from a lock file to a `.venv`, from wheels only, on whatever machine.
+"""`scripts/setup` creates a `.venv` from a lock file, from wheels only.
 
-In a small checkout of its own, with packages that lie in a folder instead of a registry.
+Each test has a small checkout, whose packages come from a folder instead of a registry.
 """
 
 import os
@@ -81,23 +81,25 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path / "checkout")
 
 
-def test_what_has_a_wheel_is_installed_and_the_command_with_it(checkout: Checkout) -> None:
-    done = checkout.setup()
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("ready\n")
+def test_packages_with_a_wheel_and_the_command_are_installed(checkout: Checkout) -> None:
+    result = checkout.setup()
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.endswith("ready\n")
     checkout.python("import planted_main, planted_speech")
-    ran = subprocess.run([checkout.folder / ".venv/bin/parley"], capture_output=True, check=True)
-    assert ran.stdout == b"runs\n"
+    command = subprocess.run(
+        [checkout.folder / ".venv/bin/parley"], capture_output=True, check=True
+    )
+    assert command.stdout == b"runs\n"
 
 
-def test_a_second_time_there_is_nothing_to_do(checkout: Checkout) -> None:
+def test_a_second_run_installs_nothing(checkout: Checkout) -> None:
     checkout.setup()
     shutil.rmtree(checkout.packages)
-    done = checkout.setup()
-    assert (done.returncode, done.stdout) == (0, "ready\n")
+    result = checkout.setup()
+    assert (result.returncode, result.stdout) == (0, "ready\n")
 
 
-def test_a_machine_without_a_python_that_is_new_enough_is_told_so(checkout: Checkout) -> None:
+def test_a_too_old_python_is_one_clear_line(checkout: Checkout) -> None:
     shutil.rmtree(checkout.folder / ".venv")
     programs = checkout.folder / "programs"
     programs.mkdir()
@@ -106,31 +108,31 @@ def test_a_machine_without_a_python_that_is_new_enough_is_told_so(checkout: Chec
     old = programs / "python3"
     old.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
     old.chmod(0o755)
-    done = checkout.setup(PATH=str(programs))
-    assert done.returncode == 1
-    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
-    assert "Python 3.11 or newer" in done.stderr
+    result = checkout.setup(PATH=str(programs))
+    assert result.returncode == 1
+    assert (result.stdout, result.stderr.count("\n")) == ("", 1)
+    assert "Python 3.11 or newer" in result.stderr
 
 
 def test_a_package_without_a_wheel_is_one_clear_line_and_nothing_is_built(
     checkout: Checkout,
 ) -> None:
     checkout.lock("requirements.lock", checkout.source("planted-source"))
-    done = checkout.setup()
-    assert done.returncode == 1
-    assert "ready" not in done.stdout
-    assert done.stderr.count("\n") == 1
+    result = checkout.setup()
+    assert result.returncode == 1
+    assert "ready" not in result.stdout
+    assert result.stderr.count("\n") == 1
     for word in ("requirements.lock", os.uname().machine, "planted-source==1.0", "README"):
-        assert word in done.stderr
+        assert word in result.stderr
     assert not checkout.witness.exists()
 
 
-def test_a_wheel_for_another_machine_counts_as_none(checkout: Checkout) -> None:
+def test_a_wheel_for_another_platform_is_not_used(checkout: Checkout) -> None:
     checkout.lock("requirements.lock", checkout.wheel("planted-other", "py3-none-win_amd64"))
-    done = checkout.setup()
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert "planted-other" in done.stderr
+    result = checkout.setup()
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1
+    assert "planted-other" in result.stderr
 
 
 def test_a_package_that_was_tampered_with_is_not_installed(checkout: Checkout) -> None:
@@ -142,21 +144,21 @@ def test_a_package_that_was_tampered_with_is_not_installed(checkout: Checkout) -
 
 
 @pytest.mark.parametrize("kind", ["source", "other platform"])
-def test_an_optional_feature_that_cannot_be_had_is_noted_and_the_rest_works(
+def test_an_optional_feature_without_a_wheel_is_noted_and_the_rest_works(
     checkout: Checkout, kind: str
 ) -> None:
     name = "planted-optional"
     other = checkout.source(name) if kind == "source" else checkout.wheel(name, "py3-none-win32")
     checkout.lock("requirements-speech.lock", other)
-    done = checkout.setup()
-    assert (done.returncode, done.stderr.count("error")) == (0, 0)
+    result = checkout.setup()
+    assert (result.returncode, result.stderr.count("error")) == (0, 0)
     checkout.python("import planted_main")
     assert "planted-optional==1.0 has no" in checkout.note()
     assert checkout.note().count("\n") == 1
     assert not checkout.witness.exists()
 
 
-def test_an_optional_feature_is_installed_once_its_lock_has_a_wheel_for_it(
+def test_an_optional_feature_is_installed_once_its_lock_has_a_wheel(
     checkout: Checkout,
 ) -> None:
     checkout.lock("requirements-speech.lock", checkout.source("planted-optional"))
@@ -167,7 +169,7 @@ def test_an_optional_feature_is_installed_once_its_lock_has_a_wheel_for_it(
     assert not (checkout.folder / ".venv" / ".unavailable-speech").exists()
 
 
-def test_an_optional_feature_is_tried_again_after_a_registry_that_did_not_answer(
+def test_an_optional_feature_is_retried_after_the_registry_was_unreachable(
     checkout: Checkout,
 ) -> None:
     checkout.setup()
@@ -185,7 +187,7 @@ def test_an_optional_feature_is_tried_again_after_a_registry_that_did_not_answer
 
 
 @pytest.mark.parametrize("home", ["", "/proc/nowhere"])
-def test_a_home_that_cannot_be_written_does_without_a_cache(checkout: Checkout, home: str) -> None:
-    done = checkout.setup(HOME=home)
-    assert done.returncode == 0, done.stderr
+def test_setup_works_without_a_writable_home(checkout: Checkout, home: str) -> None:
+    result = checkout.setup(HOME=home)
+    assert result.returncode == 0, result.stderr
     checkout.python("import planted_main, planted_speech")

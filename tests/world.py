@@ -1,4 +1,4 @@
-"""Tenants, users and signed-in clients for tests, made the short way."""
+"""Creates tenants, users and signed-in clients for tests, without the HTTP API."""
 
 import ipaddress
 import itertools
@@ -17,16 +17,16 @@ from db.models import Session, Tenant, User
 from db.session import ALL_TENANTS
 
 PASSWORD = "Correct7Horse"
-_PLENTY = {"requests_per_minute": 1_000_000}
+_HIGH_LIMITS = {"requests_per_minute": 1_000_000}
 _number = itertools.count(1)
 
 
 class Client:
-    """One caller: an HTTP client that goes straight into the application."""
+    """An HTTP client of one caller, which calls the application without a socket."""
 
     def __init__(self, app: Litestar, token: str | None = None, **ids: str) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        # Each caller has an address of its own, so that no test is throttled for another's guesses.
+        # Each client has its own address, so that no test is throttled for another one's requests.
         address = str(ipaddress.IPv4Address("10.0.0.0") + next(_number))
         transport = httpx.ASGITransport(
             cast("Any", app), raise_app_exceptions=False, client=(address, 40000)
@@ -72,14 +72,14 @@ class World:
             id=new_id("ten"),
             name=f"Tenant {next(_number)}",
             plan=plan,
-            limits=_PLENTY if limits is None and plan == "enterprise" else limits or {},
+            limits=_HIGH_LIMITS if limits is None and plan == "enterprise" else limits or {},
         )
         async with self.services.db.tx(ALL_TENANTS) as tx:
             (await tx.session()).add(tenant)
         return tenant.id
 
     async def user(self, role: str = "agent_developer", tenant_id: str | None = None) -> Client:
-        """A signed-in user; in a tenant of its own unless one is named."""
+        """Creates a signed-in user, in a new tenant unless `tenant_id` is set."""
         tenant_id = tenant_id or await self.tenant()
         if self._hash is None:
             self._hash = await passwords.hash_password(PASSWORD)

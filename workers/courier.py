@@ -83,7 +83,7 @@ class Courier:
         self._wakeup.set()
 
     def stop(self) -> None:
-        """Ends the loop after the current scan, which starts or puts back what it claims."""
+        """Ends the loop after the current scan, which starts its rows or puts them back."""
         self._stopping = True
         self._wakeup.set()
 

@@ -258,9 +258,7 @@ class Gate:
             sessions.GRANTS_KEY,
             sessions.plan_key(claims.tid) if claims else "",
             subject,
-            subject + ":minute",
-            subject + ":hour",
-            subject + ":day",
+            *(f"{subject}:{window}" for window in ("minute", "hour", "day")),
         )
         args = (
             0,

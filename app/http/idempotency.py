@@ -78,9 +78,9 @@ class KeyLease:
     def start_renewal(self) -> None:
         self._renewal = Renewal(_RENEW_SECONDS, lambda: self._execute(_RENEW_LEASE))
 
-    async def store(self, status: int, media_type: str, sealed: bytes) -> None:
+    async def store(self, status: int, media_type: str, sealed_body: bytes) -> None:
         async with self._db.tx(ALL_TENANTS, autocommit=True) as tx:
-            values = (self.key_id, status, media_type, sealed, self.holder)
+            values = (self.key_id, status, media_type, sealed_body, self.holder)
             await (await tx.raw()).execute(_STORE_LEASED_RESPONSE, *values)
 
     def end(self, *, succeeded: bool) -> None:
@@ -193,13 +193,13 @@ async def store_response(response: Response[Any]) -> Response[Any]:
     _current_claim.set(None)
     media_type = str(response.media_type or "application/json")
     body = response.render(response.content, media_type)
-    sealed = claim.keyring.seal(body, _seal_context(claim.key_id))
+    sealed_body = claim.keyring.seal(body, _seal_context(claim.key_id))
     status = response.status_code or 200
     if isinstance(claim.owner, KeyLease):
-        await claim.owner.store(status, media_type, sealed)
+        await claim.owner.store(status, media_type, sealed_body)
         return response
     raw = await claim.owner.raw()
-    await raw.execute(_STORE_RESPONSE, claim.key_id, status, media_type, sealed)
+    await raw.execute(_STORE_RESPONSE, claim.key_id, status, media_type, sealed_body)
     return response
 
 

@@ -1,8 +1,8 @@
-"""The rate limit in plain Python, written from its description and from nothing else.
+"""The rate limit in plain Python, written from its description, independently of gate.lua.
 
-A rolling window holds what was charged in its last N seconds. A subject that uses up its minute may
-go on to M times its limit for B seconds; then the plain limit holds, and a new burst starts only
-after usage has fallen below the plain limit.
+A rolling window has the units charged in the last N seconds. A subject that reaches its limit may
+use up to M times the limit for B seconds. Then the plain limit applies, and a new burst starts only
+after the usage has fallen below the plain limit.
 """
 
 from collections.abc import Callable
@@ -28,17 +28,17 @@ class Oracle:
         return sum(1 for second, _ in self.charged if second > at - span)
 
     def _burst_at(self, at: int) -> int | None:
-        """When the burst in force began, forgetting one that is over and made up for."""
-        began = self.burst_from
-        if began is not None and at >= began + self.burst and self._units(at) < self.minute:
+        """Returns the start of the burst, or None once it is over and usage is below the limit."""
+        start = self.burst_from
+        if start is not None and at >= start + self.burst and self._units(at) < self.minute:
             return None
-        return began
+        return start
 
     def _minute_admits(self, at: int, units: int) -> bool:
         ceiling = self.minute
         if self.times > 1 and self.burst > 0:
-            began = self._burst_at(at)
-            if began is None or at < began + self.burst:
+            start = self._burst_at(at)
+            if start is None or at < start + self.burst:
                 ceiling = self.minute * self.times
         return self._units(at) + units <= ceiling
 
@@ -46,7 +46,7 @@ class Oracle:
         return limit == 0 or self._requests(at, span) + 1 <= limit
 
     def ask(self, now: int, units: int) -> tuple[bool, int]:
-        """Whether the request is admitted, and if not, after how many seconds it would be."""
+        """Returns whether the request is admitted, and if not, the seconds until it would be."""
         checks: tuple[tuple[Callable[[int], bool], int], ...] = (
             (lambda at: self._minute_admits(at, units), MINUTE),
             (lambda at: self._count_admits(at, self.hour, HOUR), HOUR),
@@ -70,7 +70,7 @@ class Oracle:
         return next((wait for wait in sorted(seconds) if wait > 0 and admits(now + wait)), span)
 
     def remaining(self, now: int) -> int:
-        """What the tightest window still holds after a request."""
+        """Returns the units or requests that remain in the tightest window."""
         ceiling = self.minute
         if self.burst_from is not None and now < self.burst_from + self.burst:
             ceiling = self.minute * self.times

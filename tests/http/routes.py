@@ -1,4 +1,4 @@
-"""Routes that exist only in tests, to try the spine itself."""
+"""Routes that exist only in tests, for what all routes have in common."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ class Form(msgspec.Struct):
 
 @post("/test/failing-commit", public=True, include_in_schema=False)
 async def failing_commit(tx: Tx) -> dict[str, str]:
-    """Writes a row that only the commit refuses."""
+    """Writes a row that makes the commit fail."""
     raw = await tx.raw()
     await raw.execute("""
         CREATE TEMP TABLE later (id int) ON COMMIT DROP;
@@ -44,18 +44,18 @@ async def form(data: JSONBody[Form]) -> Form:
 
 @post("/test/counted", include_in_schema=False)
 async def counted(tx: Tx, data: JSONBody[dict[str, Any]]) -> dict[str, str]:
-    """Makes one row each time it really runs."""
-    made = new_id("evt")
+    """Writes one row each time it runs."""
+    event_id = new_id("evt")
     await (await tx.session()).execute(
         text(
             "INSERT INTO event_log (tenant_id, id, type, correlation_id, data) "
             "VALUES (:tenant, :id, 'test.counted', 'cor_test', '{}')"
         ),
-        {"tenant": tx.scope, "id": made},
+        {"tenant": tx.scope, "id": event_id},
     )
     if data.get("fail"):
         raise RuntimeError("a secret detail: hunter2")
-    return {"id": made}
+    return {"id": event_id}
 
 
 @get("/test/crash", public=True, include_in_schema=False)
@@ -69,11 +69,11 @@ async def chat() -> dict[str, str]:
 
 
 @get("/test/forgetful", include_in_schema=False)
-async def forgetful(tx: Tx) -> list[str]:
-    """Asks for every invitation, with no tenant condition of its own."""
+async def unscoped(tx: Tx) -> list[str]:
+    """Selects all invitations, without a tenant condition of its own."""
     from sqlalchemy import select  # noqa: PLC0415
 
     return list(await (await tx.session()).scalars(select(Invitation.id)))
 
 
-ROUTES = [failing_commit, form, counted, crash, chat, forgetful]
+ROUTES = [failing_commit, form, counted, crash, chat, unscoped]

@@ -1,4 +1,4 @@
-"""Requests that wait for somebody outside, a few of a tenant at a time."""
+"""The limit of concurrent outbound requests per tenant."""
 
 from contextlib import AsyncExitStack
 
@@ -8,25 +8,25 @@ from app.kit.concurrency import ConcurrencyLimit
 from app.kit.errors import RateLimited
 
 
-async def test_one_too_many_of_a_tenant_is_turned_away() -> None:
-    gate = ConcurrencyLimit(2)
-    async with gate.hold("a"), gate.hold("a"):
+async def test_a_request_over_the_limit_of_a_tenant_is_refused() -> None:
+    limit = ConcurrencyLimit(2)
+    async with limit.hold("a"), limit.hold("a"):
         with pytest.raises(RateLimited):
-            async with gate.hold("a"):
+            async with limit.hold("a"):
                 pass
 
 
-async def test_other_tenants_are_not_in_its_way() -> None:
-    gate = ConcurrencyLimit(1)
-    async with AsyncExitStack() as inside:
-        await inside.enter_async_context(gate.hold("a"))
-        await inside.enter_async_context(gate.hold("b"))
+async def test_tenants_have_separate_limits() -> None:
+    limit = ConcurrencyLimit(1)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(limit.hold("a"))
+        await stack.enter_async_context(limit.hold("b"))
 
 
-async def test_whoever_leaves_makes_room_also_after_an_error() -> None:
-    gate = ConcurrencyLimit(1)
+async def test_a_slot_is_released_after_an_error() -> None:
+    limit = ConcurrencyLimit(1)
     with pytest.raises(ValueError, match="outside"):
-        async with gate.hold("a"):
+        async with limit.hold("a"):
             raise ValueError("outside")
-    async with gate.hold("a"):
+    async with limit.hold("a"):
         pass

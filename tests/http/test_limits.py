@@ -1,4 +1,4 @@
-"""Rate limits: the script against an oracle, and what callers see of it."""
+"""Rate limits: gate.lua compared with an oracle, and the responses of the HTTP API."""
 
 import asyncio
 import itertools
@@ -27,7 +27,7 @@ def script(stores: Stores) -> "Script":
 
 
 class Script:
-    """The gate's script, asked at a time of the test's choosing."""
+    """gate.lua, run at a time that the test sets."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
@@ -74,11 +74,11 @@ def test_the_script_decides_as_the_oracle_does(
     subject = f"oracle:{next(_subject)}"
     minute, hour, day, times, burst = plan
     oracle = Oracle(minute, hour, day, times, burst)
-    packed = ",".join(map(str, plan))
+    script_plan = ",".join(map(str, plan))
     now = 1_000_000
     for pause, units in steps:
         now += pause
-        verdict = script.ask(subject, packed, now, units)
+        verdict = script.ask(subject, script_plan, now, units)
         admitted, wait = oracle.ask(now, units)
         assert verdict.allowed == admitted
         assert verdict.retry_after == wait
@@ -108,7 +108,7 @@ def test_a_clock_that_once_ran_far_ahead_does_not_refuse_for_long(script: Script
 
 
 def test_cost_does_not_grow_with_what_was_used(script: Script) -> None:
-    """A day of one request a second is remembered, and the next request reads a few entries."""
+    """Many requests are stored, and the next request reads only a few entries."""
     subject = f"long:{next(_subject)}"
     for second in range(5000):
         assert script.ask(subject, "100,0,90000,1,0", 1000 + second, 1).allowed
@@ -119,7 +119,7 @@ def test_cost_does_not_grow_with_what_was_used(script: Script) -> None:
     assert stats["cmdstat_lrange"]["calls"] <= 4
 
 
-# What callers see
+# Responses of the HTTP API
 
 
 async def test_headers_show_the_tightest_window(world: World) -> None:
@@ -132,7 +132,7 @@ async def test_headers_show_the_tightest_window(world: World) -> None:
     assert answer.headers["ratelimit-policy"] == '"hour";q=5;w=3600'
 
 
-async def test_the_429_says_all_that_is_needed_to_come_back(world: World) -> None:
+async def test_a_429_has_the_limit_and_the_time_to_retry(world: World) -> None:
     plan = {"requests_per_minute": 2, "burst_multiplier": 1}
     user = await world.user("agent_user", await world.tenant(limits=plan))
     assert (await user.get("/auth/me")).status_code == 200
@@ -182,7 +182,7 @@ async def test_free_plan_bursts_to_twice_its_minute(world: World) -> None:
 
 
 @pytest.mark.parametrize("plan", ["free", "pro", "team", "enterprise"])
-def test_the_plans_are_those_of_the_interface(plan: str) -> None:
+def test_the_plans_have_their_documented_limits(plan: str) -> None:
     expected = {
         "free": (60, 1_000, 10_000, 5, 1, 2, 10),
         "pro": (300, 10_000, 100_000, 30, 5, 3, 30),
@@ -198,8 +198,8 @@ async def test_callers_without_login_are_limited_by_address(
     app = create_app(msgspec.structs.replace(stores.settings, anonymous_per_minute=3))
     await services.redis.flushdb()
     anonymous = Client(app)
-    seen = [(await anonymous.get("/auth/me")).status_code for _ in range(4)]
-    assert seen == [401, 401, 401, 429]
+    statuses = [(await anonymous.get("/auth/me")).status_code for _ in range(4)]
+    assert statuses == [401, 401, 401, 429]
     assert (await anonymous.get("/health/live")).status_code == 200
     await services.redis.flushdb()
     await app.state.services.close()
@@ -208,9 +208,9 @@ async def test_callers_without_login_are_limited_by_address(
 async def test_a_forwarded_address_counts_only_from_a_trusted_proxy(
     stores: Stores, services: Services
 ) -> None:
-    open_settings = msgspec.structs.replace(stores.settings, anonymous_per_minute=2)
-    behind_proxy = msgspec.structs.replace(open_settings, trusted_proxies=("10.0.0.0/8",))
-    for settings_, expected in ((open_settings, 429), (behind_proxy, 401)):
+    direct = msgspec.structs.replace(stores.settings, anonymous_per_minute=2)
+    behind_proxy = msgspec.structs.replace(direct, trusted_proxies=("10.0.0.0/8",))
+    for settings_, expected in ((direct, 429), (behind_proxy, 401)):
         await services.redis.flushdb()
         app = create_app(settings_)
         caller = Client(app)
@@ -230,10 +230,10 @@ async def test_session_check_and_limit_are_one_round_trip(world: World, services
     answer = await user.get("/auth/me")
     assert answer.status_code == 200
     stats = await services.redis.info("commandstats")
-    from_outside = {name: entry["calls"] for name, entry in stats.items()}
-    assert from_outside["cmdstat_evalsha"] == 1
-    # Everything else that was counted ran inside the script.
-    inside = {
+    calls = {name: entry["calls"] for name, entry in stats.items()}
+    assert calls["cmdstat_evalsha"] == 1
+    # All other commands ran inside the script.
+    script_commands = {
         "mget",
         "time",
         "hmget",
@@ -245,11 +245,11 @@ async def test_session_check_and_limit_are_one_round_trip(world: World, services
         "expire",
         "ltrim",
     }
-    asked = {name.removeprefix("cmdstat_") for name in from_outside}
-    assert asked - inside <= {"evalsha", "config|resetstat", "config", "info"}
+    commands = {name.removeprefix("cmdstat_") for name in calls}
+    assert commands - script_commands <= {"evalsha", "config|resetstat", "config", "info"}
 
 
-async def test_redis_away_lets_requests_through_and_sessions_are_still_checked(
+async def test_without_redis_requests_are_not_limited_but_sessions_are_checked(
     world: World, services: Services, stores: Stores
 ) -> None:
     user = await world.user("agent_user")
@@ -273,21 +273,21 @@ async def test_redis_away_lets_requests_through_and_sessions_are_still_checked(
     await app.state.services.close()
 
 
-async def test_a_request_with_an_ended_session_lifts_no_limit(
+async def test_a_request_with_an_ended_session_is_not_charged_to_its_tenant(
     world: World, services: Services
 ) -> None:
     tenant = await world.tenant(limits={"requests_per_minute": 3, "burst_multiplier": 1})
-    gone, live = await world.user("viewer", tenant), await world.user("viewer", tenant)
+    ended, active = await world.user("viewer", tenant), await world.user("viewer", tenant)
     async with services.db.tx(tenant) as tx:
         await (await tx.raw()).execute(
-            "UPDATE sessions SET ended_at = now() WHERE id = $1", gone.session_id
+            "UPDATE sessions SET ended_at = now() WHERE id = $1", ended.session_id
         )
-    assert (await gone.get("/auth/me")).status_code == 401
-    seen = [(await live.get("/auth/me")).status_code for _ in range(4)]
-    assert seen == [200, 200, 200, 429]
+    assert (await ended.get("/auth/me")).status_code == 401
+    statuses = [(await active.get("/auth/me")).status_code for _ in range(4)]
+    assert statuses == [200, 200, 200, 429]
 
 
-async def test_an_ended_session_is_refused_although_its_copy_says_live(
+async def test_an_ended_session_is_refused_although_its_cached_copy_is_live(
     world: World, services: Services
 ) -> None:
     user = await world.user("viewer")
@@ -310,7 +310,7 @@ async def test_an_ended_session_is_refused_although_its_copy_says_live(
         (["[2001:db8:1:2::7]:443"], "2001:db8:1:2::"),
     ],
 )
-async def test_the_forwarded_address_is_found_however_proxies_write_it(
+async def test_the_forwarded_address_is_parsed_in_every_form_of_proxies(
     stores: Stores, services: Services, lines: list[str], subject: str
 ) -> None:
     app = create_app(msgspec.structs.replace(stores.settings, trusted_proxies=("10.0.0.0/8",)))
@@ -321,25 +321,25 @@ async def test_the_forwarded_address_is_found_however_proxies_write_it(
     await app.state.services.close()
 
 
-async def test_all_who_wait_for_a_silent_redis_share_one_attempt() -> None:
-    opened = 0
+async def test_concurrent_calls_to_an_unresponsive_redis_share_one_connection() -> None:
+    connections = 0
     ended = asyncio.Event()
 
     async def accept(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal opened
-        opened += 1
+        nonlocal connections
+        connections += 1
         await ended.wait()
         writer.close()
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    line = LuaScriptClient(f"redis://127.0.0.1:{port}", SCRIPT)
-    failed = await asyncio.gather(
-        *(line.run(("a",), (1,)) for _ in range(20)), return_exceptions=True
+    client = LuaScriptClient(f"redis://127.0.0.1:{port}", SCRIPT)
+    errors = await asyncio.gather(
+        *(client.run(("a",), (1,)) for _ in range(20)), return_exceptions=True
     )
     ended.set()
-    line.close()
+    client.close()
     server.close()
     await server.wait_closed()
-    assert all(isinstance(error, TimeoutError) for error in failed)
-    assert opened == 1
+    assert all(isinstance(error, TimeoutError) for error in errors)
+    assert connections == 1

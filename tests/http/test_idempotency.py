@@ -1,0 +1,107 @@
+"""Idempotency-Key: replayed responses, conflicts, and the scope of a key."""
+
+import asyncio
+from typing import cast
+
+from sqlalchemy.pool import QueuePool
+
+from app.kit.ids import new_id
+from app.services import Services
+from db.session import ALL_TENANTS
+from tests.world import Client, World
+
+
+async def _count_rows(services: Services, tenant_id: str) -> int:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        raw = await tx.raw()
+        count: int = await raw.fetchval(
+            "SELECT count(*) FROM event_log WHERE tenant_id = $1 AND type = 'test.counted'",
+            tenant_id,
+        )
+    return count
+
+
+async def test_the_same_key_and_body_replay_the_first_answer(
+    developer: Client, services: Services
+) -> None:
+    headers = {"idempotency-key": "order-1"}
+    first = await developer.post("/test/counted", {"a": 1}, headers=headers)
+    second = await developer.post("/test/counted", {"a": 1}, headers=headers)
+    assert first.status_code == second.status_code == 201
+    assert first.content == second.content
+    assert second.headers["idempotent-replayed"] == "true"
+    assert await _count_rows(services, developer.tenant_id) == 1
+
+
+async def test_the_same_key_with_another_body_is_refused(developer: Client) -> None:
+    headers = {"idempotency-key": "order-2"}
+    await developer.post("/test/counted", {"a": 1}, headers=headers)
+    answer = await developer.post("/test/counted", {"a": 2}, headers=headers)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["code"] == "idempotency_mismatch"
+
+
+async def test_a_key_belongs_to_its_user(world: World, developer: Client) -> None:
+    other = await world.user("agent_developer", developer.tenant_id)
+    headers = {"idempotency-key": "shared"}
+    first = await developer.post("/test/counted", {}, headers=headers)
+    second = await other.post("/test/counted", {}, headers=headers)
+    assert first.json() != second.json()
+
+
+async def test_parallel_requests_with_one_key_have_one_effect(
+    developer: Client, services: Services
+) -> None:
+    headers = {"idempotency-key": "race"}
+    answers = await asyncio.gather(
+        *(developer.post("/test/counted", {"n": 1}, headers=headers) for _ in range(8))
+    )
+    assert {answer.status_code for answer in answers} == {201}
+    assert len({answer.content for answer in answers}) == 1
+    assert await _count_rows(services, developer.tenant_id) == 1
+
+
+async def test_a_failed_request_does_not_keep_its_key(
+    developer: Client, services: Services
+) -> None:
+    headers = {"idempotency-key": "again"}
+    failed = await developer.post("/test/counted", {"fail": True}, headers=headers)
+    assert failed.status_code == 500
+    assert await _count_rows(services, developer.tenant_id) == 0
+    retried = await developer.post("/test/counted", {"fail": False}, headers=headers)
+    assert retried.status_code == 201
+
+
+async def test_stored_answers_are_sealed(developer: Client, services: Services) -> None:
+    headers = {"idempotency-key": "sealed"}
+    answer = await developer.post("/test/counted", {}, headers=headers)
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        bodies = await (await tx.raw()).fetch(
+            "SELECT body FROM idempotency_keys WHERE body IS NOT NULL"
+        )
+    assert bodies
+    assert all(answer.json()["id"].encode() not in row["body"] for row in bodies)
+
+
+async def test_a_key_belongs_to_the_tenant_that_super_admin_acts_in(
+    super_admin: Client, world: World
+) -> None:
+    body = {"email": f"{new_id('x')}@example.com", "role": "viewer"}
+    results = []
+    for tenant in (await world.tenant(), await world.tenant()):
+        headers = {"idempotency-key": "one", "x-tenant-id": tenant}
+        answer = await super_admin.post("/users/invite", body, headers=headers)
+        results.append((answer.status_code, answer.json()["tenant_id"] == tenant))
+    assert results == [(201, True), (201, True)]
+
+
+async def test_a_failed_request_leaves_no_connection_checked_out(
+    developer: Client, services: Services
+) -> None:
+    headers = {"idempotency-key": "fails"}
+    assert (
+        await developer.post("/test/counted", {"fail": True}, headers=headers)
+    ).status_code == 500
+    assert (await developer.get("/auth/me")).status_code == 200
+    pool = cast("QueuePool", services.db.engine.sync_engine.pool)
+    assert pool.checkedout() == 0

@@ -1,0 +1,154 @@
+"""What all routes have in common: errors, headers, ids, bodies, transactions."""
+
+import pytest
+
+from tests.world import PASSWORD, Client
+
+LIMIT_HEADERS = {
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+    "x-ratelimit-window",
+    "ratelimit",
+    "ratelimit-policy",
+}
+
+
+async def test_a_failed_commit_is_a_500_and_never_a_201(anonymous: Client) -> None:
+    answer = await anonymous.post("/test/failing-commit")
+    assert answer.status_code == 500
+    assert answer.json()["error"]["code"] == "internal_error"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/nothing/here", 404, "not_found"),
+        ("PATCH", "/auth/login", 405, "method_not_allowed"),
+        ("GET", "/auth/me", 401, "unauthorized"),
+        ("GET", "/test/crash", 500, "internal_error"),
+        ("GET", "/api/v1/tenants/%00", 422, "validation_error"),
+    ],
+)
+async def test_every_error_has_the_envelope_and_the_common_headers(
+    anonymous: Client, method: str, path: str, status: int, code: str
+) -> None:
+    answer = await anonymous(method, path)
+    assert answer.status_code == status
+    assert answer.json()["error"]["code"] == code
+    assert LIMIT_HEADERS | {"x-request-id", "x-correlation-id"} <= set(answer.headers)
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_an_unexpected_error_shows_the_request_id_and_no_details(anonymous: Client) -> None:
+    answer = await anonymous.get("/test/crash", headers={"x-request-id": "my-request-7"})
+    assert "my-request-7" in answer.text
+    assert "hunter2" not in answer.text
+    assert "Traceback" not in answer.text
+
+
+async def test_ids_of_the_caller_are_kept_when_they_are_plain(anonymous: Client) -> None:
+    headers = {"x-request-id": "req-1", "x-correlation-id": "order:42"}
+    answer = await anonymous.get("/health/live", headers=headers)
+    assert answer.headers["x-request-id"] == "req-1"
+    assert answer.headers["x-correlation-id"] == "order:42"
+
+
+@pytest.mark.parametrize("correlation_id", ["a b\tc", "a/b", "", "x" * 129, "é"])
+async def test_ids_unfit_for_a_log_line_or_a_path_are_replaced(
+    anonymous: Client, correlation_id: str
+) -> None:
+    headers = {"x-correlation-id": correlation_id.encode("latin-1")}
+    answer = await anonymous.get("/health/live", headers=headers)
+    assert answer.headers["x-correlation-id"].startswith("cor_")
+
+
+@pytest.mark.parametrize(
+    ("body", "details"),
+    [
+        (b"{", {"body": "is not valid JSON"}),
+        (b"\xff\xfe", {"body": "is not valid JSON"}),
+        (b"[1]", {"body": "must be a JSON object"}),
+        (b"{}", {"name": "is required", "nested": "is required"}),
+        (
+            b'{"name": 5, "nested": {"count": "3"}, "age": "7"}',
+            {
+                "name": "Expected `str`, got `int`",
+                "nested.count": "Expected `int`, got `str`",
+                "age": "Expected `int`, got `str`",
+            },
+        ),
+        (
+            b'{"name": "a\\u0000b", "nested": {"count": 1}}',
+            {"body": "must not contain NUL characters"},
+        ),
+    ],
+)
+async def test_a_bad_body_names_every_wrong_field(
+    anonymous: Client, body: bytes, details: dict[str, str]
+) -> None:
+    answer = await anonymous("POST", "/test/form", content=body)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["code"] == "validation_error"
+    assert answer.json()["error"]["details"] == details
+
+
+async def test_a_missing_body_is_a_validation_error(anonymous: Client) -> None:
+    answer = await anonymous("POST", "/test/form")
+    assert answer.status_code == 422
+    assert "body" in answer.json()["error"]["details"]
+
+
+async def test_unknown_fields_are_ignored(anonymous: Client) -> None:
+    body = {"name": "a", "nested": {"count": 1}, "role": "super_admin"}
+    answer = await anonymous.post("/test/form", body)
+    assert answer.status_code == 201
+    assert answer.json() == {"name": "a", "nested": {"count": 1}, "age": 0}
+
+
+async def test_deep_nesting_is_refused(anonymous: Client) -> None:
+    answer = await anonymous("POST", "/test/form", content=b"[" * 100_000)
+    assert answer.status_code == 422
+
+
+async def test_a_body_over_the_limit_is_413(anonymous: Client) -> None:
+    answer = await anonymous("POST", "/test/form", content=b"x" * (1024 * 1024 + 1))
+    assert answer.status_code == 413
+    assert answer.json()["error"]["code"] == "payload_too_large"
+
+
+async def test_no_other_origin_is_allowed(anonymous: Client) -> None:
+    answer = await anonymous(
+        "OPTIONS",
+        "/auth/login",
+        headers={"origin": "https://evil.example", "access-control-request-method": "POST"},
+    )
+    assert not [name for name in answer.headers if name.startswith("access-control-")]
+
+
+@pytest.mark.parametrize("depth", [100, 600, 900, 5000])
+async def test_nul_deep_inside_an_unknown_field_is_no_server_error(
+    anonymous: Client, depth: int
+) -> None:
+    deep = b"[" * depth + b'"\\u0000"' + b"]" * depth
+    body = b'{"name": "a", "nested": {"count": 1}, "x": ' + deep + b"}"
+    answer = await anonymous("POST", "/test/form", content=body)
+    assert answer.status_code in {201, 422}
+
+
+async def test_signing_in_while_signed_in_elsewhere_works(
+    super_admin: Client, developer: Client, anonymous: Client
+) -> None:
+    for caller in (super_admin, developer, anonymous):
+        answer = await caller.post("/auth/login", {"email": developer.email, "password": PASSWORD})
+        assert answer.status_code == 200
+        assert answer.json()["user"]["id"] == developer.user_id
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/api/v1/agents"), ("POST", "/auth/login")])
+async def test_a_missing_body_is_named_in_the_details(
+    developer: Client, method: str, path: str
+) -> None:
+    answer = await developer(method, path)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["details"] == {"body": "is required"}
