@@ -112,8 +112,8 @@ async def test_a_private_address_is_refused_before_a_connection_is_opened(
 def _replace_guard(services: Services, guard: Guard) -> Services:
     egress = Egress(guard)
     refresher = TokenRefresher(services.db, services.keyring, egress)
-    of_areas = {**services.of_areas, TokenRefresher: refresher}
-    return msgspec.structs.replace(services, egress=egress, of_areas=of_areas)
+    replaced = {**services.area_objects, TokenRefresher: refresher}
+    return msgspec.structs.replace(services, egress=egress, area_objects=replaced)
 
 
 async def _run_test(services: Services, admin: Client, credential_id: str) -> schemas.TestResult:
