@@ -162,7 +162,7 @@ async def test_the_idle_are_ended_across_tenants(
 
 
 def test_workers_look_for_the_idle_by_themselves() -> None:
-    assert conversations.end_idle in [chore.run for chore in AREAS.chores]
+    assert conversations.end_idle in [task.run for task in AREAS.periodic_tasks]
     assert conversations.IDLE_SECONDS == 1800
 
 

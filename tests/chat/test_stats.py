@@ -228,4 +228,4 @@ async def test_a_failed_turn_is_not_in_the_figures(talk: Talker) -> None:
 
 
 def test_workers_add_up_by_themselves() -> None:
-    assert usage.roll_up in [chore.run for chore in AREAS.chores]
+    assert usage.roll_up in [task.run for task in AREAS.periodic_tasks]

@@ -49,11 +49,11 @@ async def test_a_default_tenant_exists_after_a_request_to_delete_it(
     super_admin: Client, services: Services
 ) -> None:
     async with services.db.tx(ALL_TENANTS) as tx:
-        default = await bootstrap.default_tenant(tx, "free")
+        default = await bootstrap.ensure_default_tenant(tx, "free")
     try:
         await super_admin.delete(f"{PATH}/{default}")
         async with services.db.tx(ALL_TENANTS) as tx:
-            tenant_id = await bootstrap.default_tenant(tx, "free")
+            tenant_id = await bootstrap.ensure_default_tenant(tx, "free")
             assert await (await tx.session()).get(Tenant, tenant_id) is not None
     finally:
         await _restore_default(services, default)

@@ -4,8 +4,8 @@ from typing import Any
 
 import httpx
 
-from app.domain.vault import usage
-from app.domain.vault.decryption import CredentialUser, DecryptedCredential
+from app.domain.vault import unseal
+from app.domain.vault.decrypted import CredentialUser, DecryptedCredential
 from app.services import Services
 from tests.world import Client
 
@@ -96,4 +96,4 @@ async def list_rules(caller: Client, credential_id: str) -> list[dict[str, Any]]
 async def unseal_credential(
     services: Services, caller: Client, credential_id: str, user: CredentialUser = WORKFLOW
 ) -> DecryptedCredential:
-    return await usage.unseal_for(services, caller.tenant_id, credential_id, user)
+    return await unseal.unseal_for(services, caller.tenant_id, credential_id, user)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.domain.vault.decryption import CredentialUser, DecryptedCredential
+from app.domain.vault.decrypted import CredentialUser, DecryptedCredential
 from app.services import Services
 from tests.vault.api import PATH, WORKFLOW, unseal_credential
 from tests.vault.servers import TokenServer

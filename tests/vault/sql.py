@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from app.domain.vault.decryption import seal_context
+from app.domain.vault.decrypted import seal_context
 from app.services import Services
 from db.session import ALL_TENANTS
 from tests.world import Client

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.vault.decryption import CredentialUser, seal_context
+from app.domain.vault.decrypted import CredentialUser, seal_context
 from app.domain.vault.errors import AccessDenied
 from app.domain.vault.types import BearerTokenSecrets
 from app.kit.crypto import Keyring

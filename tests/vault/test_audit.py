@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from app.domain.vault.decryption import CredentialUser
+from app.domain.vault.decrypted import CredentialUser
 from app.domain.vault.errors import AccessDenied
 from app.services import Services
 from tests.peer import answering

@@ -12,7 +12,7 @@ import pytest
 from app import container
 from app import settings as configuration
 from app.domain.vault import audit
-from app.domain.vault.decryption import seal_context
+from app.domain.vault.decrypted import seal_context
 from app.kit.crypto import Keyring
 from app.services import Services
 from app.settings import Settings

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from app.domain.vault.decryption import seal_context
+from app.domain.vault.decrypted import seal_context
 from app.kit.ids import new_id
 from app.services import Services
 from db.session import ALL_TENANTS

@@ -15,7 +15,7 @@ import msgspec
 from app.domain.events import service as events
 from app.domain.vault import audit, queries, service
 from app.domain.vault.audit import Actor
-from app.domain.vault.decryption import decrypt_secrets
+from app.domain.vault.decrypted import decrypt_secrets
 from app.domain.vault.errors import ConnectionTestFailed, TokenRefused
 from app.domain.vault.events import CredentialInvalid
 from app.domain.vault.oauth import TokenRefresher

@@ -13,7 +13,7 @@ import msgspec
 
 from app.domain.events import service as events
 from app.domain.vault import queries
-from app.domain.vault.decryption import DecryptedCredential, decrypt_secrets, seal_context
+from app.domain.vault.decrypted import DecryptedCredential, decrypt_secrets, seal_context
 from app.domain.vault.errors import TokenRefused
 from app.domain.vault.events import CredentialInvalid
 from app.domain.vault.types import OAuth2Secrets, secret_texts

@@ -9,7 +9,7 @@ from msgspec import Meta
 from app.domain.events import service as events
 from app.domain.vault import audit, queries, types
 from app.domain.vault.audit import Actor
-from app.domain.vault.decryption import (
+from app.domain.vault.decrypted import (
     CredentialUser,
     DecryptedCredential,
     decrypt_secrets,
@@ -40,7 +40,7 @@ from app.domain.vault.types import (
     OAuth2Secrets,
     secret_texts,
 )
-from app.domain.vault.usage import unseal_for
+from app.domain.vault.unseal import unseal_for
 from app.http.context import RequestContext
 from app.http.responses import build_view
 from app.kit import paging, validation

@@ -4,7 +4,7 @@ import msgspec
 
 from app.domain.vault import audit, queries
 from app.domain.vault.audit import Actor
-from app.domain.vault.decryption import CredentialUser, DecryptedCredential, decrypt_secrets
+from app.domain.vault.decrypted import CredentialUser, DecryptedCredential, decrypt_secrets
 from app.domain.vault.errors import AccessDenied
 from app.domain.vault.schemas import Action
 from app.kit.crypto import CannotOpen, Keyring
