@@ -1,7 +1,7 @@
 """The secrets of a tool are in no response, table row, Redis key or log line."""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import httpx
@@ -56,6 +56,28 @@ def log(capsys: pytest.CaptureFixture[str]) -> Iterator[pytest.CaptureFixture[st
         logs.configure("warning", "json")
 
 
+Send = Callable[..., Awaitable[httpx.Response]]
+
+
+async def _use_secret(send: Send, tools: ToolClient, site: Site, secret: str) -> str:
+    """Creates, refuses, shows, attaches and runs a tool with the secret; returns the tool's id."""
+    body = {**WEBHOOK_TOOL, "config": {"url": site.url}, "auth_config": {"token": secret}}
+    headers = {"idempotency-key": "sealed"}
+    tool_id = (await send("POST", PATH, json=body, headers=headers)).json()["data"]["id"]
+    await send("POST", PATH, json=body, headers=headers)
+    await send("POST", PATH, json={**body, "auth_config": {"token": 1, secret: secret}})
+    await send("POST", PATH, json={**body, "auth_type": "basic"})
+    for path in (f"{PATH}/{tool_id}", PATH, f"{PATH}/categories", "/api/v1/event-log"):
+        await send("GET", path)
+    agent = f"/v1/agents/{await tools.create_agent()}/tools"
+    override = {"auth_config": {"token": secret}}
+    await send("POST", agent, json={"tool_id": tool_id, "config_override": override})
+    await send("GET", agent)
+    await send("PATCH", f"{agent}/{tool_id}", json={"config_override": override})
+    await send("POST", f"{PATH}/{tool_id}/execute", json={"input": {"a": 1}})
+    return str(tool_id)
+
+
 async def test_a_secret_is_in_no_answer_no_row_no_key_and_no_line_of_the_log(
     world: World,
     services: Services,
@@ -73,20 +95,7 @@ async def test_a_secret_is_in_no_answer_no_row_no_key_and_no_line_of_the_log(
         texts.append(answer.text)
         return answer
 
-    body = {**WEBHOOK_TOOL, "config": {"url": site.url}, "auth_config": {"token": secret}}
-    headers = {"idempotency-key": "sealed"}
-    tool_id = (await send("POST", PATH, json=body, headers=headers)).json()["data"]["id"]
-    await send("POST", PATH, json=body, headers=headers)
-    await send("POST", PATH, json={**body, "auth_config": {"token": 1, secret: secret}})
-    await send("POST", PATH, json={**body, "auth_type": "basic"})
-    for path in (f"{PATH}/{tool_id}", PATH, f"{PATH}/categories", "/api/v1/event-log"):
-        await send("GET", path)
-    agent = f"/v1/agents/{await tools.create_agent()}/tools"
-    override = {"auth_config": {"token": secret}}
-    await send("POST", agent, json={"tool_id": tool_id, "config_override": override})
-    await send("GET", agent)
-    await send("PATCH", f"{agent}/{tool_id}", json={"config_override": override})
-    await send("POST", f"{PATH}/{tool_id}/execute", json={"input": {"a": 1}})
+    tool_id = await _use_secret(send, tools, site, secret)
     assert site.last.headers["Authorization"] == f"Bearer {secret}"
     await send("GET", f"{PATH}/{tool_id}/executions")
     await send("PUT", f"{PATH}/{tool_id}", json={"auth_config": {"token": secret}})
@@ -94,7 +103,7 @@ async def test_a_secret_is_in_no_answer_no_row_no_key_and_no_line_of_the_log(
     assert await _find_keys_with(services, secret) == []
     await send("DELETE", f"{PATH}/{tool_id}")
     await send("GET", "/api/v1/event-log")
-    # Only the name of a key that nobody knows is told back: it was no value.
+    # A refusal repeats only the name of an unknown key, which is no value.
     echoes = [text for text in texts if secret in text]
     assert len(echoes) <= 1
     assert all("auth_config." in text for text in echoes)

@@ -8,6 +8,7 @@ from app.domain.deliveries.schemas import DeliveryView, FullDelivery, Status
 from app.domain.deliveries.service import DeliveryFilter
 from app.domain.subscriptions import service
 from app.domain.subscriptions.actions import ActionType
+from app.domain.subscriptions.queries import SubscriptionFilter
 from app.domain.subscriptions.schemas import (
     ChangedSubscription,
     CreateSubscription,
@@ -44,14 +45,8 @@ class SubscriptionController(Controller):
         """Sort by event_type, action_type, trigger_count, last_triggered_at, created_at or
         updated_at; the newest first by default.
         """
-        return await service.list_page(
-            tx,
-            page_in,
-            event_type=event_type,
-            action_type=action_type,
-            active=active,
-            sort=sort,
-        )
+        filters = SubscriptionFilter(event_type, action_type, active, sort)
+        return await service.list_page(tx, page_in, filters)
 
     @post(summary="Create a subscription", needs="events:write")
     async def create_subscription(

@@ -2,15 +2,17 @@ from typing import Any, ClassVar
 
 from app.domain.area import Event
 
+_SUBSCRIPTION: dict[str, Any] = {
+    "subscription_id": "sub_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    "event_type": "agent.created",
+    "action_type": "webhook",
+}
+
 
 class SubscriptionCreated(Event):
     type: ClassVar[str] = "system.subscription.created"
     description: ClassVar[str] = "A subscription was added"
-    example: ClassVar[dict[str, Any]] = {
-        "subscription_id": "sub_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "event_type": "agent.created",
-        "action_type": "webhook",
-    }
+    example: ClassVar[dict[str, Any]] = _SUBSCRIPTION
 
     subscription_id: str
     event_type: str
@@ -20,12 +22,7 @@ class SubscriptionCreated(Event):
 class SubscriptionUpdated(Event):
     type: ClassVar[str] = "system.subscription.updated"
     description: ClassVar[str] = "A subscription was changed"
-    example: ClassVar[dict[str, Any]] = {
-        "subscription_id": "sub_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "event_type": "agent.created",
-        "action_type": "webhook",
-        "changed": ["name"],
-    }
+    example: ClassVar[dict[str, Any]] = {**_SUBSCRIPTION, "changed": ["name"]}
 
     subscription_id: str
     event_type: str
@@ -36,11 +33,7 @@ class SubscriptionUpdated(Event):
 class SubscriptionDeleted(Event):
     type: ClassVar[str] = "system.subscription.deleted"
     description: ClassVar[str] = "A subscription was deleted"
-    example: ClassVar[dict[str, Any]] = {
-        "subscription_id": "sub_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "event_type": "agent.created",
-        "action_type": "webhook",
-    }
+    example: ClassVar[dict[str, Any]] = _SUBSCRIPTION
 
     subscription_id: str
     event_type: str

@@ -1,5 +1,6 @@
 """The subscriptions' SQL: which of them an event triggers, and how often each was triggered."""
 
+import msgspec
 from sqlalchemy import Select, select
 
 from app.domain.events import service as events
@@ -106,24 +107,25 @@ async def find_action(tx: Tx, tenant: str, subscription_id: str) -> Row | None:
     return await fast.row(tx, tenant, _ACTION, subscription_id)
 
 
+class SubscriptionFilter(msgspec.Struct, frozen=True):
+    event_type: str | None = None
+    action_type: str | None = None
+    active: bool | None = None
+    sort: str | None = None
+
+
 async def list_page(
-    tx: Tx,
-    page: Page,
-    *,
-    event_type: str | None,
-    action_type: str | None,
-    active: bool | None,
-    sort: str | None,
+    tx: Tx, page: Page, filters: SubscriptionFilter
 ) -> tuple[list[EventSubscription], Total]:
     statement: Select[EventSubscription] = select(EventSubscription)
     for column, value in (
-        (EventSubscription.event_type, event_type),
-        (EventSubscription.action_type, action_type),
-        (EventSubscription.active, active),
+        (EventSubscription.event_type, filters.event_type),
+        (EventSubscription.action_type, filters.action_type),
+        (EventSubscription.active, filters.active),
     ):
         if value is not None:
             statement = statement.where(column == value)
-    ordering = paging.order(sort, _SORTABLE, "-created_at", EventSubscription.id)
+    ordering = paging.order(filters.sort, _SORTABLE, "-created_at", EventSubscription.id)
     return await paging.fetch(tx, statement, page, ordering)
 
 

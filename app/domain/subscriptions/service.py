@@ -15,6 +15,7 @@ from app.domain.subscriptions.events import (
     SubscriptionDeleted,
     SubscriptionUpdated,
 )
+from app.domain.subscriptions.queries import SubscriptionFilter
 from app.domain.subscriptions.schemas import (
     ChangedSubscription,
     CreateSubscription,
@@ -42,18 +43,8 @@ _MAX_DEPTH = 32
 _MAX_TEST_BYTES = 64 * 1024
 
 
-async def list_page(
-    tx: Tx,
-    page: Page,
-    *,
-    event_type: str | None,
-    action_type: str | None,
-    active: bool | None,
-    sort: str | None,
-) -> Paged[SubscriptionView]:
-    rows, total = await queries.list_page(
-        tx, page, event_type=event_type, action_type=action_type, active=active, sort=sort
-    )
+async def list_page(tx: Tx, page: Page, filters: SubscriptionFilter) -> Paged[SubscriptionView]:
+    rows, total = await queries.list_page(tx, page, filters)
     return paging.paged([build_view(SubscriptionView, row) for row in rows], total, page)
 
 

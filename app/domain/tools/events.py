@@ -2,15 +2,17 @@ from typing import Any, ClassVar
 
 from app.domain.area import Event
 
+_TOOL: dict[str, Any] = {
+    "tool_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    "name": "Orders",
+    "tool_type": "rest_api",
+}
+
 
 class ToolCreated(Event):
     type: ClassVar[str] = "system.tool.created"
     description: ClassVar[str] = "A tool was added"
-    example: ClassVar[dict[str, Any]] = {
-        "tool_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "Orders",
-        "tool_type": "rest_api",
-    }
+    example: ClassVar[dict[str, Any]] = _TOOL
 
     tool_id: str
     name: str
@@ -20,12 +22,7 @@ class ToolCreated(Event):
 class ToolUpdated(Event):
     type: ClassVar[str] = "system.tool.updated"
     description: ClassVar[str] = "A tool was changed"
-    example: ClassVar[dict[str, Any]] = {
-        "tool_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "Orders",
-        "tool_type": "rest_api",
-        "changed": ["name"],
-    }
+    example: ClassVar[dict[str, Any]] = {**_TOOL, "changed": ["name"]}
 
     tool_id: str
     name: str
@@ -36,11 +33,7 @@ class ToolUpdated(Event):
 class ToolDeleted(Event):
     type: ClassVar[str] = "system.tool.deleted"
     description: ClassVar[str] = "A tool was deleted"
-    example: ClassVar[dict[str, Any]] = {
-        "tool_id": "tool_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "Orders",
-        "tool_type": "rest_api",
-    }
+    example: ClassVar[dict[str, Any]] = _TOOL
 
     tool_id: str
     name: str
