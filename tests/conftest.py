@@ -1,15 +1,15 @@
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from litestar import Litestar
 
-from app import bootstrap, container
+from app import bootstrap
 from app.kit import logs
 from app.main import create_app
 from app.services import Services
 from tests.http.routes import ROUTES
 from tests.model_server import ModelServer, serving
+from tests.running_worker import run_worker
 from tests.server import Server
 from tests.stores import Stores
 from tests.talk import Talker, talker
@@ -73,13 +73,8 @@ async def models() -> AsyncIterator[ModelServer]:
 @pytest.fixture(scope="session")
 async def worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """A worker that runs tools, within this process."""
-    services = container.build(stores.settings)
-    process = WorkerProcess(services, ["tools"])
-    running = asyncio.create_task(process.run())
-    yield process
-    process.stopped.set()
-    await running
-    await services.close()
+    async with run_worker(stores.settings, "tools") as process:
+        yield process
 
 
 @pytest.fixture

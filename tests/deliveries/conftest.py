@@ -1,14 +1,13 @@
-import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from litestar import Litestar
 
-from app import container
 from app.services import Services
 from tests.deliveries.receiver import Receiver, run_receiver
 from tests.deliveries.sender import Sender
+from tests.running_worker import run_worker
 from tests.stores import Stores
 from tests.world import Client
 from workers.main import WorkerProcess
@@ -24,13 +23,8 @@ async def receiver() -> AsyncIterator[Receiver]:
 @pytest.fixture(scope="package")
 async def courier(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """Runs a worker that fans out events and delivers them, within this process."""
-    services = container.build(stores.settings)
-    process = WorkerProcess(services, ["deliveries", "default"])
-    running = asyncio.create_task(process.run())
-    yield process
-    process.stopped.set()
-    await running
-    await services.close()
+    async with run_worker(stores.settings, "deliveries", "default") as process:
+        yield process
 
 
 @pytest.fixture

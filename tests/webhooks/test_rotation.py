@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from app import bootstrap, container
+from app import bootstrap
 from app.domain.deliveries import endpoint_keys
 from app.domain.deliveries.endpoint_keys import EndpointKeys
 from app.kit import clock, rotation
@@ -24,6 +24,7 @@ from tests.deliveries.receiver import ReceivedRequest, Receiver
 from tests.deliveries.signatures import compute_signature
 from tests.events.database import run_sql
 from tests.events.factories import create_agent
+from tests.running_worker import run_worker
 from tests.stores import Stores
 from tests.webhooks.factories import (
     PATH,
@@ -281,13 +282,8 @@ async def new_key_world(own_settings: Settings) -> AsyncIterator[World]:
     """The same database with a server and a worker that have only the new key."""
     settings = msgspec.structs.replace(own_settings, master_keys=NEW_KEY)
     world = World(create_app(settings))
-    services = container.build(settings)
-    process = WorkerProcess(services, ["deliveries"])
-    running = asyncio.create_task(process.run())
-    yield world
-    process.stopped.set()
-    await running
-    await services.close()
+    async with run_worker(settings, "deliveries"):
+        yield world
     await world.services.close()
 
 

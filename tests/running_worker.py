@@ -1,0 +1,20 @@
+"""A worker within the test process."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from app import container
+from app.settings import Settings
+from workers.main import WorkerProcess
+
+
+@asynccontextmanager
+async def run_worker(settings: Settings, *queues: str) -> AsyncIterator[WorkerProcess]:
+    services = container.build(settings)
+    process = WorkerProcess(services, list(queues))
+    running = asyncio.create_task(process.run())
+    yield process
+    process.stopped.set()
+    await running
+    await services.close()
