@@ -48,8 +48,8 @@ async def _connect_and_run() -> None:
     await engine.dispose()
 
 
-given: Connection | None = context.config.attributes.get("connection")
-if given is not None:
-    _run(given)
+connection: Connection | None = context.config.attributes.get("connection")
+if connection is not None:
+    _run(connection)
 else:
     asyncio.run(_connect_and_run())

@@ -101,7 +101,7 @@ async def _find(
     *,
     for_update: bool = False,
 ) -> Conversation:
-    """Somebody else's needs the permission."""
+    """The conversation of another user needs the permission."""
     conversation = await queries.find(tx, principal, conversation_id, for_update=for_update)
     if conversation is None:
         raise ConversationNotFound(f"There is no conversation {conversation_id[:64]}")

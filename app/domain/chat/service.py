@@ -47,7 +47,7 @@ _CANNOT_ANSWER = "The agent cannot answer right now; try again later"
 
 
 class AgentId(NamedTuple):
-    """An agent that is not loaded yet, within the scope of whoever asks it."""
+    """An agent that is not loaded yet, within the scope of the caller."""
 
     scope: Scope
     agent_id: str

@@ -33,7 +33,7 @@ _JOB_LEASE_SECONDS = 100 * 365 * 86400.0
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody asks an agent; the last fields are what the OpenAI-compatible endpoint adds."""
+    """A question to an agent. The fields from `messages` on are the OpenAI endpoint's alone."""
 
     speaker: Speaker
     source: Source

@@ -184,7 +184,7 @@ async def _outcome(
     try:
         return await toolbox.run(offer, call.id, arguments, reports.put_nowait)
     except (ProviderError, ModelNotConfigured) as error:
-        # How a sub-agent is set up is not shown to whoever talks to its parent.
+        # How a sub-agent is set up is not shown in a conversation with its parent.
         log.warning("a tool call got no answer", tool=call.tool, reason=error.message)
         return CallOutcome({"error": "it could not answer", "code": error.code}, "failed")
     except ApiError as error:
