@@ -9,6 +9,7 @@ import pytest
 from app.areas import AREAS
 from app.domain.usage import service as usage
 from app.kit import clock
+from app.kit.ids import new_id
 from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import refused
@@ -225,6 +226,25 @@ async def test_a_failed_turn_is_not_in_the_figures(talk: Talker) -> None:
     await talk.say("Hi")
     stats = await get_stats(talk)
     assert (stats["total_conversations"], stats["total_messages"]) == (1, 2)
+
+
+async def test_usage_of_a_tenant_that_was_deleted_does_not_stop_the_others(
+    talk: Talker, services: Services
+) -> None:
+    """A turn that ends while its tenant is deleted leaves such a row."""
+    await talk.say("Hi")
+    orphan = """
+    INSERT INTO usage (tenant_id, agent_id, conversation_id, message_id, source, model,
+                       prompt_tokens, completion_tokens, cost_usd, turns, conversations, messages,
+                       response_time_ms, correlation_id)
+    VALUES ('ten_deleted', 'agt_deleted', 'cnv_1', $1, 'console', 'm', 1, 1, 0, 1, 1, 2, 5, 'cor_1')
+    """
+    message_id = new_id("msg")
+    await run_sql(services, orphan, message_id)
+    await usage.roll_up(services)
+    left = "SELECT count(*) FROM usage WHERE NOT rolled AND (agent_id = $1 OR message_id = $2)"
+    assert (await read_row(services, left, talk.agent_id, message_id))[0] == 0
+    await run_sql(services, "DELETE FROM usage WHERE message_id = $1", message_id)
 
 
 def test_workers_add_up_by_themselves() -> None:

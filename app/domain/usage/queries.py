@@ -40,6 +40,7 @@ SELECT {_SUMS} FROM (
 ) counted
 """
 
+# A turn that ends while its tenant is deleted leaves rows without a tenant; they are left out.
 _ROLL_UP = """
 WITH claimed AS (
     UPDATE usage SET rolled = true
@@ -59,7 +60,8 @@ WITH claimed AS (
                                   response_time_ms)
     SELECT tenant_id, agent_id, model, hour, prompt_tokens, completion_tokens, cost_usd, turns,
            conversations, messages, response_time_ms
-    FROM summed ORDER BY agent_id, model, hour
+    FROM summed WHERE EXISTS (SELECT 1 FROM tenants WHERE tenants.id = summed.tenant_id)
+    ORDER BY agent_id, model, hour
     ON CONFLICT (agent_id, model, hour) DO UPDATE
     SET prompt_tokens = h.prompt_tokens + excluded.prompt_tokens,
         completion_tokens = h.completion_tokens + excluded.completion_tokens,
