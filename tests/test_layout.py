@@ -27,6 +27,8 @@ LAYERS = (
 FACES = {"service", "errors", "events", "schemas"}
 # The command line starts the worker.
 DOORS = {("app.cli", "workers.main")}
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 40
 _WRITE = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM) ([a-z_]+)\b")
 
 
@@ -205,3 +207,25 @@ def test_only_the_ledger_writes_work() -> None:
         if "work" in _WRITE.findall(path.read_text(encoding="utf-8"))
     ]
     assert writers == ["db.ledger"]
+
+
+def _source_files() -> list[Path]:
+    folders = (ROOT / name for name in ("app", "db", "scripts", "tests", "workers"))
+    files = (path for folder in folders for path in folder.rglob("*.py"))
+    return [path for path in files if "migrations" not in path.parts]
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _source_files()}
+    assert [path for path, length in lengths.items() if length > MAX_FILE_LINES] == []
+
+
+def test_no_function_is_longer_than_40_lines() -> None:
+    wrong = []
+    for path in _source_files():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
+                length = node.end_lineno - node.lineno + 1
+                if length > MAX_FUNCTION_LINES:
+                    wrong.append((path, node.name, length))
+    assert wrong == []
