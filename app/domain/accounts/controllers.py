@@ -1,6 +1,6 @@
-from typing import Annotated, Any
+from typing import Annotated
 
-from litestar import Controller, Request, delete, get, post, put
+from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
 from app.domain.accounts import invitations, password, registration, sign_in, users
@@ -28,8 +28,7 @@ from app.domain.accounts.schemas import (
     VerifyEmail,
 )
 from app.domain.accounts.user_queries import UserFilter
-from app.http.authorization import caller_of
-from app.http.dependencies import Id, Page, Principal, Services, Tx
+from app.http.dependencies import Address, Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
 from app.http.responses import Done
 from app.kit.paging import Paged
@@ -50,12 +49,12 @@ class AuthController(Controller):
         "/login", summary="Sign in", status_code=200, public=True, errors=(401,), idempotent=False
     )
     async def login(
-        self, request: Request[Any, Any, Any], services: Services, data: JSONBody[Login]
+        self, services: Services, address: Address, data: JSONBody[Login]
     ) -> SignedIn | MfaRequired:
         """Returns both tokens or, with MFA, a token for `POST /auth/mfa/verify`. After five wrong
         passwords for one account, each further attempt must wait, longer each time.
         """
-        return await sign_in.sign_in(services, data, caller_of(request).address)
+        return await sign_in.sign_in(services, data, address)
 
     @post(
         "/refresh",
@@ -66,12 +65,12 @@ class AuthController(Controller):
         idempotent=False,
     )
     async def refresh(
-        self, request: Request[Any, Any, Any], services: Services, data: JSONBody[Refresh]
+        self, services: Services, address: Address, data: JSONBody[Refresh]
     ) -> TokenPair:
         """A refresh token works once. Sent again within ten seconds it gives the same pair; later
         the whole session ends.
         """
-        return await sign_in.refresh(services, data.refresh_token, caller_of(request).address)
+        return await sign_in.refresh(services, data.refresh_token, address)
 
     @post("/logout", summary="Sign out", status_code=200, idempotent=False)
     async def logout(self, tx: Tx, services: Services, principal: Principal) -> Done:
@@ -86,13 +85,13 @@ class AuthController(Controller):
     @post("/change-password", summary="Change my password", status_code=200, idempotent=False)
     async def change_password(
         self,
-        request: Request[Any, Any, Any],
         services: Services,
         principal: Principal,
+        address: Address,
         data: JSONBody[ChangePassword],
     ) -> Done:
         """Ends all other sessions."""
-        return await password.change_password(services, principal, data, caller_of(request).address)
+        return await password.change_password(services, principal, data, address)
 
     @post(
         "/forgot-password",
@@ -113,10 +112,10 @@ class AuthController(Controller):
         idempotent=False,
     )
     async def reset_password(
-        self, request: Request[Any, Any, Any], services: Services, data: JSONBody[ResetPassword]
+        self, services: Services, address: Address, data: JSONBody[ResetPassword]
     ) -> Done:
         """Takes the token from the mail, once, within an hour. Ends all sessions."""
-        return await password.reset_password(services, data, caller_of(request).address)
+        return await password.reset_password(services, data, address)
 
     @post(
         "/verify-email",

@@ -1,6 +1,4 @@
-from typing import Any
-
-from litestar import Controller, Request, delete, get, post
+from litestar import Controller, delete, get, post
 from litestar.params import JSONBody
 
 from app.domain.accounts.schemas import MfaVerify, TokenPair
@@ -16,8 +14,7 @@ from app.domain.mfa.schemas import (
     RecoveryCodes,
     ShowCode,
 )
-from app.http.authorization import caller_of
-from app.http.dependencies import Id, Principal, Services, Tx
+from app.http.dependencies import Address, Id, Principal, Services, Tx
 from app.http.responses import Done
 
 
@@ -34,12 +31,12 @@ class MfaSignInController(Controller):
         idempotent=False,
     )
     async def verify_mfa(
-        self, request: Request[Any, Any, Any], services: Services, data: JSONBody[MfaVerify]
+        self, services: Services, address: Address, data: JSONBody[MfaVerify]
     ) -> TokenPair:
         """A code of an authenticator, or a recovery code. The mfa_token is valid for five minutes
         and five tries.
         """
-        return await sign_in.verify_mfa(services, data, caller_of(request).address)
+        return await sign_in.verify_mfa(services, data, address)
 
 
 class MfaController(Controller):
@@ -61,36 +58,34 @@ class MfaController(Controller):
     @post("/enable", summary="Enable MFA", status_code=200, errors=(403,), idempotent=False)
     async def enable(
         self,
-        request: Request[Any, Any, Any],
         services: Services,
         principal: Principal,
+        address: Address,
         data: JSONBody[EnableMfa],
     ) -> MfaEnabledView:
-        return await service.enable(services, principal, data, caller_of(request).address)
+        return await service.enable(services, principal, data, address)
 
     @post("/disable", summary="Disable MFA", status_code=200, idempotent=False)
     async def disable(
         self,
-        request: Request[Any, Any, Any],
         services: Services,
         principal: Principal,
+        address: Address,
         data: JSONBody[ShowCode],
     ) -> Done:
         """Takes a code of any device, or a recovery code."""
-        return await service.disable(services, principal, data.code, caller_of(request).address)
+        return await service.disable(services, principal, data.code, address)
 
     @post("/verify", summary="Verify a code", status_code=200, idempotent=False)
     async def verify(
         self,
-        request: Request[Any, Any, Any],
         services: Services,
         principal: Principal,
+        address: Address,
         data: JSONBody[ShowCode],
     ) -> CodeVerdict:
         """A code works once, on every endpoint. After a valid one, this session may change MFA."""
-        valid = await service.verify_code(
-            services, principal, data.code, caller_of(request).address
-        )
+        valid = await service.verify_code(services, principal, data.code, address)
         return CodeVerdict(valid)
 
     @get("/devices", summary="List MFA devices")
