@@ -290,6 +290,10 @@ def test_a_wrong_setting_stops_the_start_with_one_line_that_names_it(
 
 def test_up_refuses_to_start_with_data_but_without_its_key_file(data_dir: Path) -> None:
     keys = data_dir / "keys" / "master.keys"
+    if not keys.exists():
+        first = Up(data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
+        first.wait_ready()
+        first.stop()
     content = keys.read_text(encoding="ascii")
     keys.unlink()
     started = Up(data_dir, free_port(), PARLEY_LOCAL_MODEL="off")

@@ -97,7 +97,7 @@ async def main():
         ssl_mode="disable",
     )
     try:
-        await databases.greet(Guard(["127.0.0.1"]), login, 1)
+        await databases.read_server_version(Guard(["127.0.0.1"]), login, 1)
     except OSError:
         print("refused")
 
