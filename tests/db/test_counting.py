@@ -1,0 +1,56 @@
+"""Totals of lists: counted up to a bound, estimated beyond it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from app.services import Services
+from db.counting import BOUND
+from db.session import ALL_TENANTS
+from tests.world import Client, World
+
+PATH = "/api/v1/agents"
+_ADD_AGENTS = """
+INSERT INTO agents (tenant_id, id, name, primary_model, provider, system_prompt)
+SELECT $1::text, 'agt_' || $1::text || number, 'Agent ' || number, 'local/smollm2', 'local', ''
+FROM generate_series(1, $2::int) AS number
+"""
+
+
+@pytest.fixture
+async def owner(world: World, services: Services) -> AsyncIterator[Client]:
+    owner = await world.user("tenant_admin", await world.tenant())
+    yield owner
+    await _run(services, "DELETE FROM agents WHERE tenant_id = $1", owner.tenant_id)
+
+
+async def _run(services: Services, sql: str, *args: object) -> None:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        await (await tx.raw()).execute(sql, *args)
+
+
+async def test_a_list_of_mapped_rows_is_counted_up_to_the_bound(
+    owner: Client, services: Services
+) -> None:
+    await _run(services, _ADD_AGENTS, owner.tenant_id, BOUND)
+    pagination = (await owner.get(PATH)).json()["pagination"]
+    assert pagination == {"page": 1, "per_page": 20, "total": BOUND, "total_pages": BOUND // 20}
+
+
+async def test_a_list_of_mapped_rows_beyond_the_bound_is_estimated(
+    owner: Client, services: Services
+) -> None:
+    await _run(services, _ADD_AGENTS, owner.tenant_id, 2 * BOUND)
+    await _run(services, "ANALYZE agents")
+    answer = await owner.get(PATH, params={"page": 2, "per_page": 50})
+    pagination = answer.json()["pagination"]
+    assert len(answer.json()["data"]) == 50
+    assert pagination["estimated"] is True
+    assert BOUND < pagination["total"] < 4 * BOUND
+
+
+async def test_the_estimate_follows_the_filter(owner: Client, services: Services) -> None:
+    await _run(services, _ADD_AGENTS, owner.tenant_id, 2 * BOUND)
+    pagination = (await owner.get(PATH, params={"search": "Agent 777"})).json()["pagination"]
+    assert "estimated" not in pagination
+    assert pagination["total"] == 11
