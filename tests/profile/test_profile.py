@@ -5,26 +5,11 @@ from datetime import datetime
 import pytest
 
 from app.kit import clock
+from tests.accounts.values import USER_KEYS
 from tests.profile.api_calls import AVATAR_PATH, PATH, ROLES, get_profile
 from tests.world import Client, World
 
-KEYS = {
-    "id",
-    "email",
-    "first_name",
-    "last_name",
-    "role",
-    "tenant_id",
-    "email_verified",
-    "mfa_enabled",
-    "status",
-    "last_login_at",
-    "created_at",
-    "updated_at",
-    "avatar_url",
-    "timezone",
-    "language",
-}
+KEYS = USER_KEYS | {"avatar_url", "timezone", "language"}
 
 
 async def test_a_profile_is_the_user_with_picture_time_zone_and_language(developer: Client) -> None:
