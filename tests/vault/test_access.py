@@ -17,21 +17,13 @@ from tests.vault.api import (
     get_credential,
     list_actions,
     list_audit,
+    list_rules,
     read_invalid_fields,
     unseal_credential,
 )
 from tests.vault.factories import create_agent, create_credential, create_tool, grant_access
 from tests.vault.sql import run_sql
 from tests.world import Client, World
-
-
-async def list_rules(caller: Client, credential_id: str) -> list[dict[str, Any]]:
-    answer = await caller.get(f"{PATH}/{credential_id}/access")
-    assert answer.status_code == 200
-    assert set(answer.json()) == {"data"}
-    rules: list[dict[str, Any]] = answer.json()["data"]
-    return rules
-
 
 # Rules
 
