@@ -185,7 +185,7 @@ async def ledger_rate(services: Services, tenant_id: str) -> float:
     async def accept() -> None:
         while next(numbers) < JOB_COUNT:
             async with services.db.tx(tenant_id) as tx:
-                await work.accept(tx, services.doorbell, NOOP, tenant_id=tenant_id)
+                await work.accept(tx, NOOP, tenant_id=tenant_id)
 
     await asyncio.gather(*(accept() for _ in range(16)))
     await _wait_until_done(services)
@@ -230,7 +230,7 @@ async def bench_wake_up(services: Services, tenant_id: str) -> None:
     """From the commit to the claim, one job at a time."""
     for _ in range(200):
         async with services.db.tx(tenant_id) as tx:
-            await work.accept(tx, services.doorbell, NOOP, tenant_id=tenant_id)
+            await work.accept(tx, NOOP, tenant_id=tenant_id)
         await _wait_until_done(services)
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         raw = await tx.raw()

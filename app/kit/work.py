@@ -120,7 +120,6 @@ def _done_key(work_id: str) -> str:
 
 async def accept(
     tx: Tx,
-    doorbell: Doorbell,
     kind: WorkKind,
     *,
     tenant_id: str | None,
@@ -144,12 +143,8 @@ async def accept(
         run_at=run_at,
     )
     if added and run_at is None:
-        tx.after_commit.append(partial(_ring, doorbell, kind, work_id))
+        tx.wake(kind.name, work_id)
     return work_id
-
-
-async def _ring(doorbell: Doorbell, kind: WorkKind, work_id: str) -> None:
-    await doorbell.ring(kind, work_id)
 
 
 async def cancel(tx: Tx, doorbell: Doorbell, tenant_id: str | None, work_id: str) -> bool:

@@ -70,7 +70,6 @@ async def test_a_job_is_a_span_under_the_event_that_caused_it(
         run_at = clock.now() + timedelta(hours=1)
         work_id = await work.accept(
             tx,
-            services.doorbell,
             SEND_MAIL,
             tenant_id=admin.tenant_id,
             run_at=run_at,

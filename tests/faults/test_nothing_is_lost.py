@@ -52,7 +52,7 @@ async def _accept_jobs(services: Services, tenant: str, count: int, accepted: li
     """Appends the id of each job to the list once it is committed."""
     for _ in range(count):
         async with services.db.tx(tenant) as tx:
-            work_id = await work.accept(tx, services.doorbell, EFFECT, tenant_id=tenant)
+            work_id = await work.accept(tx, EFFECT, tenant_id=tenant)
         accepted.append(work_id)
         await asyncio.sleep(0.02)
 
@@ -98,7 +98,7 @@ async def test_a_worker_that_is_stopped_finishes_its_running_jobs(
     worker = processes.python(*WORKER)
     for _ in range(10):
         async with own_services.db.tx(tenant) as tx:
-            await work.accept(tx, own_services.doorbell, EFFECT, tenant_id=tenant)
+            await work.accept(tx, EFFECT, tenant_id=tenant)
     await wait_for_count(own_services, LEASED, 5)
     worker.send_signal(signal.SIGTERM)
     code = await asyncio.to_thread(worker.wait, 40)

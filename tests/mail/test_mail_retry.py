@@ -19,7 +19,6 @@ async def test_mail_is_retried_and_stays_sealed_while_the_mail_server_is_unreach
         mail_id = await mail.queue(
             tx,
             services.keyring,
-            services.doorbell,
             tenant_id=tenant,
             recipient="ada@example.com",
             subject="Hello",

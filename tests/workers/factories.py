@@ -17,7 +17,7 @@ BRIEF = WorkKind("test.brief", timeout_seconds=0.1, retry_delays=())
 
 async def accept(services: Services, tenant: str, kind: WorkKind = QUICK, **more: Any) -> str:
     async with services.db.tx(tenant) as tx:
-        return await work.accept(tx, services.doorbell, kind, tenant_id=tenant, **more)
+        return await work.accept(tx, kind, tenant_id=tenant, **more)
 
 
 async def read_row(services: Services, work_id: str) -> dict[str, Any]:

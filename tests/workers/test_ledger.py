@@ -19,7 +19,7 @@ async def test_work_is_accepted_in_the_transaction_of_the_caller(
     services: Services, tenant: str
 ) -> None:
     tx = services.db.begin(tenant)
-    work_id = await work.accept(tx, services.doorbell, QUICK, tenant_id=tenant)
+    work_id = await work.accept(tx, QUICK, tenant_id=tenant)
     await tx.rollback()
     async with services.db.tx(tenant, autocommit=True) as tx:
         assert await ledger.state_of(tx, tenant, work_id) is None

@@ -90,7 +90,6 @@ async def _queue(
     await mail.queue(
         tx,
         services.keyring,
-        services.doorbell,
         tenant_id=tenant_id,
         recipient=email,
         subject=subject,

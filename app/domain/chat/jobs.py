@@ -59,7 +59,6 @@ async def accept(context: RequestContext, agent_id: str, data: ChatRequest) -> J
     await _store_question(tx, runtime, turn)
     work_id = await work.accept(
         tx,
-        services.doorbell,
         CHAT_TURN,
         tenant_id=runtime.tenant_id,
         ref_id=job_id,

@@ -182,7 +182,6 @@ async def _disable(services: Services, tx: Tx, outcome: AttemptOutcome) -> None:
         await mail.queue(
             tx,
             services.keyring,
-            services.doorbell,
             tenant_id=tenant_id,
             recipient=address,
             subject="A webhook of yours was switched off",

@@ -76,11 +76,11 @@ class IncomingWebhookController(Controller):
         needs="webhooks:write",
         status_code=202,
     )
-    async def replay_payload(self, context: Context, webhook_id: Id, event_id: Id) -> Received:
+    async def replay_payload(self, tx: Tx, webhook_id: Id, event_id: Id) -> Received:
         """Stores the payload and emits its event once more, as if it had been received again; also
         while the webhook is not active.
         """
-        replay_id = await receiving.replay(context.services, context.tx, webhook_id, event_id)
+        replay_id = await receiving.replay(tx, webhook_id, event_id)
         return Received(event_id=replay_id)
 
 

@@ -2,17 +2,11 @@
 
 from app.domain.events import service as events
 from app.kit import work
-from app.services import Services
 from db.session import Tx
 
 
 async def start_workflow(
-    services: Services,
-    tx: Tx,
-    tenant_id: str,
-    webhook_id: str,
-    workflow_id: str | None,
-    event_id: str,
+    tx: Tx, tenant_id: str, webhook_id: str, workflow_id: str | None, event_id: str
 ) -> str | None:
     """Returns the id of the workflow's execution once an area runs workflows; None until then.
 
@@ -21,7 +15,6 @@ async def start_workflow(
     if workflow_id is not None:
         await work.accept(
             tx,
-            services.doorbell,
             events.RUN_ACTION,
             tenant_id=tenant_id,
             ref_id=webhook_id,

@@ -14,7 +14,7 @@ import idna
 from app.kit import clock, disk, work
 from app.kit.crypto import Keyring, SealContext
 from app.kit.ids import new_id
-from app.kit.work import Doorbell, WorkKind
+from app.kit.work import WorkKind
 from app.settings import Settings
 from db.models import MailMessage
 from db.session import Tx
@@ -32,7 +32,6 @@ def seal_context(tenant_id: str, mail_id: str) -> SealContext:
 async def queue(
     tx: Tx,
     keyring: Keyring,
-    doorbell: Doorbell,
     *,
     tenant_id: str,
     recipient: str,
@@ -50,7 +49,6 @@ async def queue(
     )
     await work.accept(
         tx,
-        doorbell,
         SEND_MAIL,
         tenant_id=tenant_id,
         ref_id=mail_id,

@@ -68,7 +68,7 @@ async def run_and_wait(
             plan = _prepare_plan(row, services.egress.guard, agent_id, arguments)
             seconds = timeout_seconds(plan.config)
             execution_id, work_id = await _accept_execution(
-                services, tx, tenant_id, tool_id, agent_id, call_id, arguments
+                tx, tenant_id, tool_id, agent_id, call_id, arguments
             )
     await work.wait(services.db, services.doorbell, tenant_id, work_id, seconds + QUEUE_SECONDS)
     return await _load_finished(services, tenant_id, execution_id, work_id)
@@ -99,7 +99,6 @@ def _check_input(row: Row, arguments: dict[str, Any]) -> None:
 
 
 async def _accept_execution(
-    services: Services,
     tx: Tx,
     tenant_id: str,
     tool_id: str,
@@ -111,7 +110,6 @@ async def _accept_execution(
     execution_id = new_id("exe")
     work_id = await work.accept(
         tx,
-        services.doorbell,
         RUN_TOOL,
         tenant_id=tenant_id,
         ref_id=execution_id,
