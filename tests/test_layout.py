@@ -211,8 +211,7 @@ def test_only_the_ledger_writes_work() -> None:
 
 def _source_files() -> list[Path]:
     folders = (ROOT / name for name in ("app", "db", "scripts", "tests", "workers"))
-    files = (path for folder in folders for path in folder.rglob("*.py"))
-    return [path for path in files if "migrations" not in path.parts]
+    return [path for folder in folders for path in folder.rglob("*.py")]
 
 
 def test_no_file_is_longer_than_400_lines() -> None:
@@ -222,7 +221,8 @@ def test_no_file_is_longer_than_400_lines() -> None:
 
 def test_no_function_is_longer_than_40_lines() -> None:
     wrong = []
-    for path in _source_files():
+    # Alembic puts a migration into one function.
+    for path in (path for path in _source_files() if "migrations" not in path.parts):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
                 length = node.end_lineno - node.lineno + 1
