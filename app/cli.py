@@ -36,7 +36,7 @@ def _stop(message: str) -> NoReturn:
 
 
 @contextlib.contextmanager
-def _clear_errors() -> Iterator[None]:
+def _one_line_errors() -> Iterator[None]:
     """Prints errors that a user can correct as one line, without a stack trace."""
     from app.bootstrap import WeakPassword
     from app.local.up import CannotStart
@@ -64,7 +64,7 @@ def _with_services(call: Callable[[Any], Awaitable[T]]) -> T:
         finally:
             await services.close()
 
-    with _clear_errors():
+    with _one_line_errors():
         return asyncio.run(run())
 
 
@@ -92,7 +92,7 @@ def up() -> None:
     from app.local.up import Up, terminal_report
 
     settings = _settings(default_plan="enterprise")
-    with _clear_errors():
+    with _one_line_errors():
         asyncio.run(Up(settings, terminal_report(time.monotonic())).run())
 
 
@@ -105,7 +105,7 @@ def serve(workers: int) -> None:
     from app.kit import keys, logs
 
     settings = _settings()
-    with _clear_errors():
+    with _one_line_errors():
         keys.load(settings)
     logs.configure(settings.log_level, settings.log_format)
     if workers > 1 and not settings.metrics_dir:
@@ -137,7 +137,7 @@ def worker(queues: str, metrics_port: int | None) -> None:
     unknown = [name for name in names if name not in QUEUES]
     if unknown:
         _stop(f"--queues: {', '.join(unknown)} unknown; there are {', '.join(QUEUES)}")
-    with _clear_errors():
+    with _one_line_errors():
         # The only import of workers in app: elsewhere, workers import app.
         from workers.main import main as run_worker
 
@@ -152,7 +152,7 @@ def model() -> None:
 
     settings = _settings()
     logs.configure(settings.log_level, settings.log_format)
-    with _clear_errors():
+    with _one_line_errors():
         serve_model(settings)
 
 
@@ -185,10 +185,7 @@ def admin() -> None:
 @click.option("--email", "address", prompt=True, help="The e-mail to sign in with.")
 def admin_create(address: str) -> None:
     """Create a super_admin. The password is read from the terminal or from standard input."""
-    from app import (
-        bootstrap,
-        email_addresses,
-    )
+    from app import bootstrap, email_addresses
     from app.security import passwords
 
     try:
@@ -219,22 +216,14 @@ def tenants() -> None:
     """List the tenants."""
 
     async def run(services: Any) -> list[Any]:
-        from sqlalchemy import func, select
-
-        from db.models import Tenant, User
+        from app.domain.tenants import service
         from db.session import ALL_TENANTS
 
         async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            statement = (
-                select(Tenant.id, Tenant.name, Tenant.plan, func.count(User.id))
-                .outerjoin(User, User.tenant_id == Tenant.id)
-                .group_by(Tenant.id)
-                .order_by(Tenant.created_at)
-            )
-            return list(await (await tx.session()).execute(statement))
+            return await service.list_with_user_counts(tx)
 
-    for tenant_id, name, plan, users in _with_services(run):
-        click.echo(f"{tenant_id}  {plan:<10}  {users:>5} users  {name}")
+    for row in _with_services(run):
+        click.echo(f"{row['id']}  {row['plan']:<10}  {row['users']:>5} users  {row['name']}")
 
 
 @main.group()

@@ -144,10 +144,10 @@ async def _check_workers(settings: Settings) -> Finding:
     running = [beat for beat in await _read_heartbeats(settings) if beat.part == "worker"]
     names = ", ".join(f"{beat.name} ({beat.sandbox})" for beat in running)
     fix = "start one with `parley worker`; accepted work waits until then"
-    untaken = heartbeat.find_unserved_queues(running, AREAS.work_kinds.values()) if running else []
-    if untaken:
-        names += f"; no worker takes: {', '.join(untaken)}"
-    return Finding("workers", _state(bool(running) and not untaken), names or "none running", fix)
+    unserved = heartbeat.find_unserved_queues(running, AREAS.work_kinds.values()) if running else []
+    if unserved:
+        names += f"; no worker takes: {', '.join(unserved)}"
+    return Finding("workers", _state(bool(running) and not unserved), names or "none running", fix)
 
 
 async def _check_web(settings: Settings) -> Finding:

@@ -149,9 +149,9 @@ async def check_parts(services: Services) -> Ready:
 def _check_workers(services: Services, running: list[heartbeat.Beat]) -> PartState:
     if not running:
         return PartState("away", "no worker has reported in the last 30 seconds")
-    untaken = heartbeat.find_unserved_queues(running, services.doorbell.kinds.values())
-    if untaken:
-        names = ", ".join(untaken)
+    unserved = heartbeat.find_unserved_queues(running, services.doorbell.kinds.values())
+    if unserved:
+        names = ", ".join(unserved)
         return PartState("away", f"{len(running)} running, but no worker takes: {names}")
     return PartState("ok", f"{len(running)} running")
 

@@ -102,14 +102,14 @@ async def _forward_messages(
     source: asyncio.StreamReader, target: asyncio.StreamWriter, relay: Relay
 ) -> None:
     """Forwards the server's messages and stops at a malformed one or at the size limit."""
-    room = _MAX_BYTES
+    bytes_left = _MAX_BYTES
     with suppress(OSError, EOFError):
         while True:
             header = await source.readexactly(_HEADER_BYTES)
             length = int.from_bytes(header[1:])
-            room -= length
-            relay.is_cut_off = room < 0
-            if header[0] == 0 or length < _MIN_LENGTH or room < 0:
+            bytes_left -= length
+            relay.is_cut_off = bytes_left < 0
+            if header[0] == 0 or length < _MIN_LENGTH or bytes_left < 0:
                 break
             target.write(header)
             remaining = length - _MIN_LENGTH

@@ -15,6 +15,11 @@ _SORTABLE = {"name": Tenant.name, "plan": Tenant.plan, "created_at": Tenant.crea
 
 _FIND = "SELECT id, name, plan, limits::text AS limits, created_at FROM tenants WHERE id = $1"
 
+_LIST_WITH_USER_COUNTS = """
+SELECT t.id, t.name, t.plan, count(u.id) AS users
+FROM tenants t LEFT JOIN users u ON u.tenant_id = t.id
+GROUP BY t.id ORDER BY t.created_at
+"""
 _HAS_USERS = "SELECT EXISTS (SELECT 1 FROM users WHERE tenant_id = $1)"
 _FIND_DEFAULT = "SELECT value FROM instance_state WHERE key = 'default_tenant'"
 
@@ -46,6 +51,10 @@ async def list_page(
         statement = statement.where(Tenant.plan == plan)
     ordering = paging.order(sort, _SORTABLE, "-created_at", Tenant.id)
     return await paging.fetch(tx, statement, page, ordering)
+
+
+async def list_with_user_counts(tx: Tx) -> list[Row]:
+    return list(await (await tx.raw()).fetch(_LIST_WITH_USER_COUNTS))
 
 
 async def find_default_id(tx: Tx) -> str | None:

@@ -22,7 +22,7 @@ from app.security.sessions import SessionCache
 from db.models import Tenant
 from db.session import Tx
 
-__all__ = ["charge_visitors", "default_id", "get"]
+__all__ = ["charge_visitors", "default_id", "get", "list_with_user_counts"]
 
 
 async def list_page(
@@ -30,6 +30,9 @@ async def list_page(
 ) -> Paged[TenantView]:
     rows, total = await queries.list_page(tx, page, search=search, plan=plan, sort=sort)
     return paging.paged([_view(row) for row in rows], total, page)
+
+
+list_with_user_counts = queries.list_with_user_counts
 
 
 async def get(tx: Tx, tenant_id: str) -> TenantView:
