@@ -14,11 +14,12 @@ from typing import Final
 
 from app.domain.deliveries import requests
 from app.kit import logs
+from app.kit.work import FollowUp
 from app.services import Services
 from db import ledger
 from db.ledger import Capacity, WorkRow
 from db.session import ALL_TENANTS, Tx
-from workers.runner import PUT_BACK_SECONDS, FollowUp, Runner
+from workers.runner import PUT_BACK_SECONDS, Runner
 
 log = logs.get("courier")
 

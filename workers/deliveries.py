@@ -14,7 +14,7 @@ from app.domain.subscriptions.run_action import run_action
 from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.runner import FollowUp, GiveUp, Job, LeasedWork, LeaseLost
+from workers.runner import GiveUp, Job, LeaseLost
 
 # Outcomes of attempts that end within this time are written together.
 _BATCH_SECONDS = 0.003
@@ -23,9 +23,7 @@ _INACTIVE = "the webhook was not active when its turn came"
 
 async def fan_out_event(job: Job) -> None:
     async with job.finish() as tx:
-        result = await fan_out(job.services, tx, job.tenant_id, job.ref_id, job.reserve)
-        leased = [LeasedWork(delivery.work, delivery.request) for delivery in result.leased]
-        job.follow_up = FollowUp(leased, result.waiting)
+        job.follow_up = await fan_out(job.services, tx, job.tenant_id, job.ref_id, job.reserve)
 
 
 async def run_subscription_action(job: Job) -> None:

@@ -12,12 +12,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from app.kit import logs, metrics, trace
 from app.kit.ids import new_id
 from app.kit.trace import Trace
-from app.kit.work import WorkKind
+from app.kit.work import FollowUp, WorkKind
 from app.services import Services
 from db import ledger
 from db.ledger import WorkRow
@@ -47,20 +47,6 @@ class Retry(Exception):
 
 class GiveUp(Exception):
     """The work fails for good."""
-
-
-class LeasedWork(NamedTuple):
-    """Work that is already leased to this process, with its loaded payload."""
-
-    work: WorkRow
-    payload: object
-
-
-class FollowUp(NamedTuple):
-    """Work that a job created: the rows leased to this process, and how many more are waiting."""
-
-    leased: Collection[LeasedWork] = ()
-    waiting: int = 0
 
 
 class DeliverySlots(Protocol):

@@ -4,11 +4,11 @@ An area declares its kinds of work in its `area.py`; `workers/main.py` has the f
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from redis.exceptions import RedisError
@@ -18,6 +18,7 @@ from app.kit import logs, trace
 from app.kit.ids import new_id
 from app.kit.redis import connect
 from db import ledger
+from db.ledger import WorkRow
 from db.session import Database, Tx
 
 log = logs.get("ledger")
@@ -45,6 +46,20 @@ class WorkKind(msgspec.Struct, frozen=True):
     @property
     def max_attempts(self) -> int:
         return len(self.retry_delays) + 1
+
+
+class LeasedWork(NamedTuple):
+    """Work that is already leased to this process, with its loaded payload."""
+
+    work: WorkRow
+    payload: object
+
+
+class FollowUp(NamedTuple):
+    """Work that a job created: the rows leased to this process, and how many more are waiting."""
+
+    leased: Collection[LeasedWork] = ()
+    waiting: int = 0
 
 
 class Doorbell:

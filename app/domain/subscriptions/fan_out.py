@@ -5,12 +5,12 @@ nothing.
 """
 
 from collections.abc import Callable, Collection
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import msgspec
 
 from app.domain.deliveries import service as deliveries
-from app.domain.deliveries.service import DeliveryRequest, Leases, NewDelivery
+from app.domain.deliveries.service import Leases, NewDelivery
 from app.domain.events import service as events
 from app.domain.events.events import ChainStopped
 from app.domain.events.service import MAX_DEPTH, EmittedEvent
@@ -18,6 +18,7 @@ from app.domain.subscriptions import filters, queries
 from app.domain.subscriptions.actions import ACTIONS
 from app.kit import logs
 from app.kit.ids import new_id
+from app.kit.work import FollowUp, LeasedWork
 from app.services import Services
 from db.fast import Row
 from db.ledger import WorkRow
@@ -31,20 +32,6 @@ MAX_DERIVED_WORK: Final = 1000
 _STOPPED = 1_000_000
 # For how much work workers are woken; pollers find the rest.
 _MAX_WOKEN = 32
-
-
-class LeasedDelivery(NamedTuple):
-    """A delivery that the caller has leased, with the data to send it."""
-
-    work: WorkRow
-    request: DeliveryRequest
-
-
-class FanOut(NamedTuple):
-    """The deliveries of an event: those that the caller sends, and the number of others."""
-
-    leased: Collection[LeasedDelivery] = ()
-    waiting: int = 0
 
 
 # Reserves slots for a tenant's endpoints; returns those that there is capacity for.
@@ -75,11 +62,14 @@ async def find_triggered(tx: Tx, tenant_id: str, event_type: str, data: Any) -> 
 
 async def fan_out(
     services: Services, tx: Tx, tenant_id: str, event_id: str, reserve: Reserve
-) -> FanOut:
+) -> FollowUp:
+    """Returns the deliveries that were added: those that the caller sends, and the number of
+    others.
+    """
     event = await events.find_for_fan_out(tx, tenant_id, event_id)
     if event is None or not await _may_continue(tx, tenant_id, event):
         # The event was deleted, or its chain is stopped.
-        return FanOut()
+        return FollowUp()
     data = msgspec.json.decode(event["data"])
     triggered = await find_triggered(tx, tenant_id, event["event_type"], data)
     started = await _deliver(services, tx, tenant_id, event, triggered, reserve)
@@ -111,11 +101,11 @@ async def _deliver(
     row: Row,
     triggered: list[Triggered],
     reserve: Reserve,
-) -> FanOut:
+) -> FollowUp:
     endpoint_ids = [item.endpoint_id for item in triggered if item.endpoint_id is not None]
     endpoints = await deliveries.endpoints_for(tx, tenant_id, row["event_type"], endpoint_ids)
     if not endpoints:
-        return FanOut()
+        return FollowUp()
     event = EmittedEvent(row["event_id"], row["event_type"], row["correlation_id"])
     max_attempts, ids = len(services.settings.webhook_retry_delays), list(endpoints)
     tokens = {webhook_id: new_id("lea") for webhook_id in reserve(tenant_id, ids)}
@@ -125,14 +115,14 @@ async def _deliver(
     )
     body = deliveries.encode_body(row)
     leased = [
-        LeasedDelivery(
+        LeasedWork(
             _work_row(delivery, tenant_id, event, max_attempts),
             deliveries.new_request(endpoints[delivery.webhook_id], row, delivery.delivery_id, body),
         )
         for delivery in created
         if delivery.lease_token is not None
     ]
-    return FanOut(leased, len(created) - len(leased))
+    return FollowUp(leased, len(created) - len(leased))
 
 
 def _work_row(
