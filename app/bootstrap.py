@@ -14,10 +14,10 @@ from app.kit.crypto import CannotOpen, KeyProblem, Keyring, SealContext
 from app.kit.ids import new_id
 from app.security import passwords
 from app.security.sessions import bump_grants
+from db.locks import AdvisoryLock
 from db.models import InstanceState, RoleGrant, Tenant, User
 from db.session import ALL_TENANTS, Database, Tx
 
-_LOCK = 7_210_031
 _SEEDED_PERMISSIONS = "seeded_permissions"
 _DEFAULT_TENANT = "default_tenant"
 _KEY_CHECK = "key_check"
@@ -43,7 +43,7 @@ async def prepare(db: Database, keyring: Keyring, default_plan: str) -> None:
 
 async def _lock(tx: Tx) -> None:
     """Keeps other processes from preparing until the transaction ends."""
-    await (await tx.raw()).execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+    await (await tx.raw()).execute("SELECT pg_advisory_xact_lock($1)", AdvisoryLock.PREPARE)
 
 
 async def check_keys(tx: Tx, keyring: Keyring) -> None:

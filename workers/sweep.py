@@ -11,6 +11,7 @@ from app.domain.area import Areas, PeriodicTask
 from app.kit import logs
 from app.services import Services
 from db import ledger, retention
+from db.locks import AdvisoryLock
 from db.session import ALL_TENANTS
 from workers.runner import Runner
 
@@ -21,7 +22,6 @@ _BATCH = 500
 # How much work one process runs at a time while Redis is unavailable.
 _MAX_DIRECT_RUNS = 16
 _FINISHED_WORK_DAYS = 7
-_CLEAN_UP_LOCK = 7_210_032
 
 
 class Sweeper:
@@ -107,13 +107,13 @@ async def clean_up(services: Services) -> None:
     """Deletes expired rows; an advisory lock lets one worker do it at a time."""
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         raw = await tx.raw()
-        if not await raw.fetchval("SELECT pg_try_advisory_lock($1)", _CLEAN_UP_LOCK):
+        if not await raw.fetchval("SELECT pg_try_advisory_lock($1)", AdvisoryLock.CLEAN_UP):
             return
         try:
             await ledger.delete_finished(raw, _FINISHED_WORK_DAYS)
             await retention.delete_expired(raw, services.get(Areas).retention)
         finally:
-            await raw.execute("SELECT pg_advisory_unlock($1)", _CLEAN_UP_LOCK)
+            await raw.execute("SELECT pg_advisory_unlock($1)", AdvisoryLock.CLEAN_UP)
 
 
 async def clean_up_sandbox(services: Services) -> None:

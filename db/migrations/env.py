@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from db import models
 from db.base import Base, Sealed
+from db.locks import AdvisoryLock
 
-_LOCK = 7_210_030
 _ = models
 
 
@@ -34,7 +34,7 @@ def _run(connection: Connection) -> None:
         render_item=_render,
     )
     with context.begin_transaction():
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({AdvisoryLock.MIGRATE:d})")
         context.run_migrations()
 
 

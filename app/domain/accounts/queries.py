@@ -8,6 +8,7 @@ import msgspec
 from app import email_addresses
 from db import fast
 from db.fast import Row
+from db.locks import AdvisoryLock
 from db.session import Tx
 
 _FIND_BY_EMAIL = """
@@ -112,7 +113,7 @@ WHERE lower(email) = $1 AND used_at IS NULL AND expires_at > $2
   AND ($3::text IS NULL OR tenant_id = $3)
 """
 
-_LOCK_ADMINS = "SELECT pg_advisory_xact_lock(7210032)"
+_LOCK_ADMINS = f"SELECT pg_advisory_xact_lock({AdvisoryLock.ADMINISTER_USERS:d})"
 _HAS_OTHER_SUPER_ADMIN = """
 SELECT EXISTS (SELECT 1 FROM users
                WHERE role = 'super_admin' AND status = 'active' AND id <> $1)
