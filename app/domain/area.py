@@ -73,7 +73,8 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     shared: Callable[[Services], Iterable[object]] = lambda _services: ()
     # Tables with a tenant_id but no foreign key; their rows are deleted with the tenant.
     tenant_tables: tuple[str, ...] = ()
-    # Called twice: before the agents are locked, and again afterwards.
+    # For work to lock before the agents. Called before they are locked, and again afterwards, when
+    # no more work can be added; it must do nothing the second time if nothing was added.
     before_agents_deleted: Callable[[AgentDeletion], Awaitable[None]] | None = None
     after_agents_deleted: Callable[[AgentDeletion], Awaitable[None]] | None = None
     # Receives the ids of the tenant and the webhook.

@@ -61,5 +61,5 @@ AREA: Final = Area(
     ),
     spans=_read_spans,
     shared=lambda services: (ClientTokens(services.egress),),
-    before_agents_deleted=_clear_executions,
+    after_agents_deleted=_clear_executions,
 )

@@ -30,5 +30,5 @@ AREA: Final = Area(
         Permission("credentials:reveal", "Read the secrets of credentials"),
     ),
     shared=_create_token_refresher,
-    before_agents_deleted=_delete_access_rules,
+    after_agents_deleted=_delete_access_rules,
 )
