@@ -176,7 +176,9 @@ class UserView(msgspec.Struct):
     updated_at: datetime
 
 
-class Users(msgspec.Struct):
+class Users(msgspec.Struct, omit_defaults=True):
+    """Beyond 5,000 users `total` is an estimate, and `estimated` is true."""
+
     example: ClassVar[dict[str, Any]] = {
         "users": [UserView.example],
         "total": 1,
@@ -188,6 +190,7 @@ class Users(msgspec.Struct):
     total: int
     page: int
     per_page: int
+    estimated: bool = False
 
 
 class ChangeRole(msgspec.Struct):

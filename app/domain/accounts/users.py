@@ -32,7 +32,7 @@ from db.session import Tx
 async def list_page(tx: Tx, page: Page, filters: UserFilter, sort: str | None) -> Users:
     rows, total = await user_queries.list_users(tx, page, filters, sort)
     views = [_build_view(row) for row in rows]
-    return Users(views, total.count, page.page, page.per_page)
+    return Users(views, total.count, page.page, page.per_page, not total.is_exact)
 
 
 async def get(tx: Tx, user_id: str) -> UserView:

@@ -189,9 +189,9 @@ async def list_page(
     after: datetime | None,
     before: datetime | None,
 ) -> Paged[ExecutionView]:
-    await registry.find(tx, tool_id)
+    tool = await registry.find(tx, tool_id)
     rows, total = await queries.list_executions(
-        tx, tenant_of(tx), tool_id, status, after, before, page
+        tx, tool.tenant_id, tool_id, status, after, before, page
     )
     return paged([_build_view(row, principal) for row in rows], total, page)
 

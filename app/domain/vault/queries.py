@@ -71,6 +71,10 @@ _OF_CREDENTIAL = """
 FROM credential_audit
 WHERE ($1::text IS NULL OR tenant_id = $1) AND ($2::text IS NULL OR credential_id = $2)
 """
+# A credential has one tenant. With both conditions the planner estimates too low.
+_ESTIMATED_OF_CREDENTIAL = """
+FROM credential_audit WHERE ($1::text IS NULL OR $1 IS NOT NULL) AND credential_id = $2
+"""
 # `seq` counts per tenant; a page over all tenants is ordered by id.
 _AUDIT_PAGES = {
     order: f"""
@@ -162,7 +166,10 @@ async def find_row_outside_chain(tx: Tx, tenant: str) -> Row | None:
 async def list_audit_page(
     tx: Tx, tenant: str | None, credential_id: str | None, page: Page
 ) -> tuple[list[Row], Total]:
-    total = await counting.count_rows(tx, tenant, _OF_CREDENTIAL, credential_id)
+    estimated_from = _OF_CREDENTIAL if credential_id is None else _ESTIMATED_OF_CREDENTIAL
+    total = await counting.count_rows(
+        tx, tenant, _OF_CREDENTIAL, credential_id, estimated_from=estimated_from
+    )
     sql = _AUDIT_PAGES["id" if tenant is None and credential_id is None else "seq"]
     rows = await fast.rows(tx, tenant, sql, credential_id, page.per_page, page.offset)
     return rows, total
