@@ -26,7 +26,7 @@ async def send_mail(job: Job) -> None:
     except aiosmtplib.SMTPResponseException as error:
         raise Retry(f"the mail server answered {error.code}") from error
     except (aiosmtplib.SMTPException, OSError) as error:
-        raise Retry(f"the mail server cannot be reached: {type(error).__name__}") from error
+        raise Retry(f"the mail cannot be sent: {type(error).__name__}") from error
     async with job.finish() as tx:
         sent = await (await tx.session()).get(MailMessage, job.ref_id)
         if sent is not None:

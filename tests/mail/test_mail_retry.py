@@ -38,5 +38,5 @@ async def test_mail_is_retried_and_stays_sealed_while_the_mail_server_is_unreach
         body = await raw.fetchval("SELECT body FROM mail_messages WHERE id = $1", mail_id)
         await raw.execute("DELETE FROM work WHERE id = $1", work_id)
     assert row["state"] == "pending"
-    assert row["last_error"].startswith("the mail server cannot be reached")
+    assert row["last_error"].startswith("the mail cannot be sent")
     assert b"hunter2" not in body

@@ -7,5 +7,14 @@ from db.retention import RetentionRule
 AREA: Final = Area(
     name="mail",
     work_kinds=(SEND_MAIL,),
-    retention=(RetentionRule("mail_messages", "t.sent_at < now() - interval '30 days'"),),
+    retention=(
+        RetentionRule("mail_messages", "t.sent_at < now() - interval '30 days'"),
+        # A mail that was given up; one that still waits for a worker stays.
+        RetentionRule(
+            "mail_messages",
+            "t.sent_at IS NULL AND t.created_at < now() - interval '30 days' AND NOT EXISTS"
+            " (SELECT 1 FROM work w WHERE w.kind = 'mail.send' AND w.dedupe_key = t.id"
+            " AND w.state IN ('pending', 'leased'))",
+        ),
+    ),
 )
