@@ -7,7 +7,7 @@ delay other deliveries. The courier needs neither Redis nor SAQ: the ledger's ro
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -18,7 +18,7 @@ from app.kit.work import FollowUp
 from app.services import Services
 from db import ledger
 from db.ledger import Capacity, WorkRow
-from db.session import ALL_TENANTS, Tx
+from db.session import ALL_TENANTS
 from workers.runner import PUT_BACK_SECONDS, Runner
 
 log = logs.get("courier")
@@ -140,7 +140,8 @@ class Courier:
                 rows, self._cursor = await ledger.claim_lanes(
                     raw, limit, capacity, seconds, self._cursor
                 )
-                await self._start_rows(tx, rows)
+                loaded = await requests.load(tx, [row.ref_id or "" for row in rows]) if rows else {}
+            await self._start_rows(rows, loaded)
         self._has_waiting_work = limit <= 0 or self._is_full()
         if rows and len(rows) == limit:
             self._scan_at = 0.0
@@ -161,14 +162,16 @@ class Courier:
             count >= capacity.per_tenant for count in self._tenants.values()
         )
 
-    async def _start_rows(self, tx: Tx, rows: list[WorkRow]) -> None:
-        loaded = await requests.load(tx, [row.ref_id or "" for row in rows]) if rows else {}
+    async def _start_rows(self, rows: list[WorkRow], loaded: Mapping[str, object]) -> None:
+        excess = []
         for row in rows:
             if self._lanes[row.lane or ""] < MAX_PER_ENDPOINT:
                 self._start(row, loaded.get(row.ref_id or ""))
             else:
                 # Another delivery took the slot while these rows were claimed.
-                await self._put_back(row)
+                excess.append(row)
+        for row in excess:
+            await self._put_back(row)
 
     def _start(self, row: WorkRow, request: object) -> None:
         lane, tenant = row.lane or "", row.tenant_id or ""

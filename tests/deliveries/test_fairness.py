@@ -272,12 +272,11 @@ async def test_a_stopping_courier_returns_its_leases_without_an_attempt(
     rows = await _lease_deliveries(sender, webhook_id, 25)
     runner = Runner(sender.services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead)
     stopping = Courier(sender.services, runner)
-    async with sender.services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        await stopping._start_rows(tx, rows[:10])
-        await receiver.wait_for(10)
-        stop = asyncio.create_task(runner.drain(0.1))
-        await until(lambda: not runner.accepting)
-        await stopping._start_rows(tx, rows[10:])
+    await stopping._start_rows(rows[:10], {})
+    await receiver.wait_for(10)
+    stop = asyncio.create_task(runner.drain(0.1))
+    await until(lambda: not runner.accepting)
+    await stopping._start_rows(rows[10:], {})
     await stop
 
     async def are_returned() -> bool:

@@ -64,6 +64,9 @@ def new_request(endpoint: Row, event: Row, delivery_id: str, body: bytes) -> Del
     )
 
 
+_LOADED_FIELDS = tuple(name for name in DeliveryRequest.__struct_fields__ if name != "body")
+
+
 async def load(tx: Tx, delivery_ids: list[str]) -> dict[str, DeliveryRequest]:
     """Returns requests by delivery id, without deliveries that are finished or deleted."""
     deliveries, events = await queries.load_pending(tx, delivery_ids)
@@ -71,7 +74,6 @@ async def load(tx: Tx, delivery_ids: list[str]) -> dict[str, DeliveryRequest]:
     requests: dict[str, DeliveryRequest] = {}
     for row in deliveries:
         if row["event_id"] in bodies:
-            fields = (name for name in DeliveryRequest.__struct_fields__ if name != "body")
-            values = {name: row[name] for name in fields}
+            values = {name: row[name] for name in _LOADED_FIELDS}
             requests[row["id"]] = DeliveryRequest(**values, body=bodies[row["event_id"]])
     return requests
