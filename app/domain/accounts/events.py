@@ -75,7 +75,7 @@ class SignInBlocked(Event):
     example: ClassVar[dict[str, Any]] = {
         "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "ip_address": "192.0.2.7",
-        "reason": "expired",
+        "reason": "password",
     }
 
     user_id: str
@@ -174,7 +174,7 @@ class UserUpdated(Event):
     description: ClassVar[str] = "A user changed their profile or picture"
     example: ClassVar[dict[str, Any]] = {
         "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "changed": ["name"],
+        "changed": ["first_name"],
     }
 
     user_id: str

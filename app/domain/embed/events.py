@@ -7,9 +7,9 @@ class EmbedKeyCreated(Event):
     type: ClassVar[str] = "system.embed_key.created"
     description: ClassVar[str] = "A key was made with which a web site can use an agent"
     example: ClassVar[dict[str, Any]] = {
-        "key_id": "pvk_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "key_id": "emk_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "Orders",
+        "name": "Our shop",
         "allowed_domains": ["https://example.com"],
     }
 
@@ -23,9 +23,9 @@ class EmbedKeyRevoked(Event):
     type: ClassVar[str] = "system.embed_key.revoked"
     description: ClassVar[str] = "An embed key was revoked"
     example: ClassVar[dict[str, Any]] = {
-        "key_id": "pvk_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "key_id": "emk_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "name": "Orders",
+        "name": "Our shop",
     }
 
     key_id: str

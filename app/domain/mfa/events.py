@@ -8,7 +8,7 @@ class MfaEnabled(Event):
     description: ClassVar[str] = "A user's first authenticator was confirmed; codes are now needed"
     example: ClassVar[dict[str, Any]] = {
         "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "device_id": "mfa_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "device_id": "dev_01k9x3m7e8c0v2q4r6t8w0y2a4",
     }
 
     user_id: str
@@ -20,7 +20,7 @@ class MfaDeviceAdded(Event):
     description: ClassVar[str] = "A user confirmed another authenticator"
     example: ClassVar[dict[str, Any]] = {
         "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "device_id": "mfa_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "device_id": "dev_01k9x3m7e8c0v2q4r6t8w0y2a4",
     }
 
     user_id: str
@@ -32,7 +32,7 @@ class MfaDeviceRemoved(Event):
     description: ClassVar[str] = "A user removed an authenticator"
     example: ClassVar[dict[str, Any]] = {
         "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
-        "device_id": "mfa_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "device_id": "dev_01k9x3m7e8c0v2q4r6t8w0y2a4",
     }
 
     user_id: str

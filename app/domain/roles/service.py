@@ -25,8 +25,10 @@ from db.session import Tx
 
 
 def list_permissions(areas: Areas) -> Permissions:
+    """By category; within one, in the order in which its area declares them."""
+    ordered = sorted(areas.permissions, key=lambda permission: permission.category)
     return Permissions(
-        [PermissionView(item.key, item.description, item.category) for item in areas.permissions]
+        [PermissionView(item.key, item.description, item.category) for item in ordered]
     )
 
 

@@ -22,7 +22,7 @@ class SubscriptionCreated(Event):
 class SubscriptionUpdated(Event):
     type: ClassVar[str] = "system.subscription.updated"
     description: ClassVar[str] = "A subscription was changed"
-    example: ClassVar[dict[str, Any]] = {**_SUBSCRIPTION, "changed": ["name"]}
+    example: ClassVar[dict[str, Any]] = {**_SUBSCRIPTION, "changed": ["active"]}
 
     subscription_id: str
     event_type: str

@@ -25,7 +25,7 @@ class WebhookUpdated(Event):
     example: ClassVar[dict[str, Any]] = {
         "webhook_id": "whk_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "url": "https://example.com",
-        "changed": ["name"],
+        "changed": ["url"],
     }
 
     webhook_id: str
