@@ -30,8 +30,7 @@ async def attach(context: RequestContext, agent_id: str, data: AttachTool) -> Ne
     if tool.tenant_id != agent.tenant_id:
         raise ToolNotFound(f"There is no tool {data.tool_id[:64]}")
     session = await context.tx.session()
-    attachments = await queries.list_attachments(context.tx, agent_id)
-    attached_ids = {attached_tool.id for _, attached_tool in attachments}
+    attached_ids = await queries.list_attached_ids(context.tx, agent_id)
     if data.tool_id in attached_ids:
         raise Conflict(f"{tool.name} is attached already")
     if len(attached_ids) >= _MAX_TOOLS:

@@ -62,13 +62,17 @@ SELECT started.input, started.agent_id, started.previous_status, {_TOOL_COLUMNS}
 FROM started JOIN tools t ON t.id = started.tool_id
 LEFT JOIN agent_tools a ON a.tool_id = t.id AND a.agent_id = started.agent_id
 """
+# Locks the tool before its execution, as deleting the tool does.
 _FINISH_EXECUTION = """
-WITH finished AS (
-    UPDATE tool_executions
+WITH tool AS (
+    SELECT t.id FROM tools t JOIN tool_executions e ON e.tool_id = t.id
+    WHERE e.tenant_id = $1 AND e.id = $2 AND e.finished_at IS NULL FOR NO KEY UPDATE OF t
+), finished AS (
+    UPDATE tool_executions e
     SET status = $3, output = $4::json, error_code = $5, error_message = $6,
         execution_time_ms = $7, finished_at = now()
-    WHERE tenant_id = $1 AND id = $2 AND finished_at IS NULL
-    RETURNING tool_id
+    FROM tool WHERE e.tenant_id = $1 AND e.id = $2 AND e.finished_at IS NULL
+    RETURNING e.tool_id
 )
 UPDATE tools t SET usage_count = t.usage_count + 1, last_used_at = now()
 FROM finished WHERE t.id = finished.tool_id
@@ -307,6 +311,11 @@ async def list_agents_with_tool(tx: Tx, tool_id: str) -> list[Agent]:
         .where(AgentTool.tool_id == tool_id)
     )
     return list(await (await tx.session()).scalars(statement))
+
+
+async def list_attached_ids(tx: Tx, agent_id: str) -> set[str]:
+    statement = select(AgentTool.tool_id).where(AgentTool.agent_id == agent_id)
+    return set(await (await tx.session()).scalars(statement))
 
 
 async def list_attachments(tx: Tx, agent_id: str) -> list[OrmRow[AgentTool, Tool]]:
