@@ -119,6 +119,17 @@ async def test_a_rejected_token_is_renewed_once(
     assert len(token_server.requests) == 1
 
 
+async def test_a_rejected_token_that_was_just_renewed_is_renewed_again(
+    admin: Client, services: Services, token_server: TokenServer
+) -> None:
+    token_server.respond = lambda _request: token_response(f"token-{len(token_server.requests)}")
+    credential = await create_expired_credential(admin, services, token_server)
+    refresher = services.get(TokenRefresher)
+    assert (await refresher.get_fresh_secrets(credential)).access_token == "token-1"
+    secrets = await refresher.get_fresh_secrets(credential, rejected_token="token-1")
+    assert secrets.access_token == "token-2"
+
+
 async def test_a_late_caller_with_a_rejected_token_gets_the_newer_one(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:

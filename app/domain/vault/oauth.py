@@ -144,7 +144,9 @@ class TokenRefresher:
         is_usable = secrets.access_token and secrets.access_token != rejected_token
         if is_usable and not is_expired(credential.token_expires_at):
             return secrets
-        return await self.renew_token(credential.tenant_id, credential.id, secrets.access_token)
+        # The stored token may be the rejected one, newer than that of `credential`.
+        stale_token = secrets.access_token if rejected_token is None else rejected_token
+        return await self.renew_token(credential.tenant_id, credential.id, stale_token)
 
     async def renew_token(
         self, tenant_id: str, credential_id: str, stale_token: str
