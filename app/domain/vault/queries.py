@@ -250,6 +250,14 @@ async def list_rules(tx: Tx, credential_id: str) -> list[CredentialAccess]:
     return list(await (await tx.session()).scalars(statement))
 
 
+async def list_integrations(tx: Tx, credential_id: str) -> set[tuple[str, str]]:
+    """Returns type and id of the integrations that have an access rule."""
+    statement = select(CredentialAccess.integration_type, CredentialAccess.integration_id).where(
+        CredentialAccess.credential_id == credential_id
+    )
+    return {(row[0], row[1]) for row in await (await tx.session()).execute(statement)}
+
+
 async def delete_rules(
     tx: Tx, tenant_id: str, integration: Integration, integration_ids: list[str]
 ) -> None:

@@ -245,11 +245,10 @@ async def grant_access(
 ) -> AccessRule:
     credential = await find(context.tx, credential_id, for_update=True)
     await _check_integration(context.tx, credential.tenant_id, data)
-    rules = await queries.list_rules(context.tx, credential_id)
-    integration = (data.integration_type, data.integration_id)
-    if integration in {(rule.integration_type, rule.integration_id) for rule in rules}:
+    allowed = await queries.list_integrations(context.tx, credential_id)
+    if (data.integration_type, data.integration_id) in allowed:
         raise Conflict(f"This {data.integration_type} already has access")
-    if len(rules) >= _MAX_RULES:
+    if len(allowed) >= _MAX_RULES:
         raise Conflict(f"A credential has at most {_MAX_RULES} access rules; revoke one first")
     rule = CredentialAccess(
         id=new_id("acr"),

@@ -1,5 +1,6 @@
 """Runs user code in the sandbox, for the executors of functions and scripts."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -19,7 +20,9 @@ async def run_program(
     """Runs the program with the task's input on standard input and the `required` packages.
     Raises ToolFailed when the program did not exit by itself.
     """
-    missing = packages.missing(environment.settings.sandbox_home, required)
+    home = environment.settings.sandbox_home
+    # Reads the metadata of every installed package.
+    missing = await asyncio.to_thread(packages.missing, home, required) if required else []
     if missing:
         raise ToolFailed("runtime_error", f"not installed on this worker: {', '.join(missing)}")
     seconds = task.timeout_seconds
