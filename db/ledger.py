@@ -222,7 +222,7 @@ WITH moved AS (
 )
 SELECT 1 FROM work WHERE tenant_id = $1 AND id = $2 AND state IN ('pending', 'leased')
 """
-_OF_CORRELATION = """
+_LIST_BY_CORRELATION = """
 SELECT id, kind, ref_id, lane, state, cause_event_id, created_at, started_at, finished_at FROM work
 WHERE ($1::text IS NULL OR tenant_id = $1) AND correlation_id = $2
 ORDER BY id LIMIT $3
@@ -321,10 +321,10 @@ async def run_now(tx: Tx, tenant: str, work_id: str) -> bool:
     return await fast.value(tx, tenant, _RUN_NOW, work_id) is not None
 
 
-async def of_correlation(
+async def list_by_correlation(
     tx: Tx, tenant: str | None, correlation_id: str, limit: int
 ) -> list[fast.Row]:
-    return await fast.rows(tx, tenant, _OF_CORRELATION, correlation_id, limit)
+    return await fast.rows(tx, tenant, _LIST_BY_CORRELATION, correlation_id, limit)
 
 
 async def renew(

@@ -98,7 +98,7 @@ async def run_turn(job: Job) -> None:
 
 async def _prepare(job: Job) -> tuple[Turn | None, _JobJournal | None]:
     async with job.read() as tx:
-        row = await queries.unfinished_job(tx, job.tenant_id, job.ref_id)
+        row = await queries.find_unfinished_job(tx, job.tenant_id, job.ref_id)
         if row is None:
             # Deleted with its agent, or finished already.
             return None, None
@@ -128,7 +128,7 @@ async def _add_usage_of_cancelled(job: Job, writer: _JobTurnWriter) -> None:
     if writer.budget is None or not writer.budget.by_model:
         return
     async with job.read() as tx:
-        if await queries.unfinished_job(tx, job.tenant_id, job.ref_id) is None:
+        if await queries.find_unfinished_job(tx, job.tenant_id, job.ref_id) is None:
             await persistence.add_usage(tx, writer.turn, writer.budget)
 
 

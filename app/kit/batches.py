@@ -1,6 +1,6 @@
 """Combines many small writes into few larger ones, without a delay for single writes.
 
-The first item of a lane runs at once, alone. Items that arrive while a batch runs form the next
+The first item of a group runs at once, alone. Items that arrive while a batch runs form the next
 batch. Batches grow with the load.
 """
 
@@ -20,37 +20,37 @@ MAX_BATCH = 32
 
 class Batches:
     def __init__(self) -> None:
-        self._lanes: dict[Hashable, list[tuple[Any, asyncio.Future[Any]]]] = {}
+        self._groups: dict[Hashable, list[tuple[Any, asyncio.Future[Any]]]] = {}
 
-    async def join(self, lane: Hashable, item: T, run: Run[T, R]) -> R:
-        """Returns the result of one item. `run` receives items of this lane only; an item whose
+    async def join(self, group: Hashable, item: T, run: Run[T, R]) -> R:
+        """Returns the result of one item. `run` receives items of this group only; an item whose
         caller is cancelled before its batch starts is left out.
         """
-        waiting = self._lanes.get(lane)
+        waiting = self._groups.get(group)
         if waiting is not None:
             future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
             waiting.append((item, future))
             return await future
-        self._lanes[lane] = []
+        self._groups[group] = []
         try:
             (result,) = await run([item])
         finally:
-            if self._lanes[lane]:
-                background.spawn(self._run_batches(lane, run))
+            if self._groups[group]:
+                background.spawn(self._run_batches(group, run))
             else:
-                del self._lanes[lane]
+                del self._groups[group]
         if isinstance(result, Exception):
             raise result
         return result
 
-    async def _run_batches(self, lane: Hashable, run: Run[Any, Any]) -> None:
-        """Runs batches until no item of the lane waits."""
+    async def _run_batches(self, group: Hashable, run: Run[Any, Any]) -> None:
+        """Runs batches until no item of the group waits."""
         try:
-            while waiting := [entry for entry in self._lanes[lane] if not entry[1].done()]:
-                self._lanes[lane] = waiting[MAX_BATCH:]
+            while waiting := [entry for entry in self._groups[group] if not entry[1].done()]:
+                self._groups[group] = waiting[MAX_BATCH:]
                 await _run_batch(waiting[:MAX_BATCH], run)
         finally:
-            _fail(self._lanes.pop(lane), "its lane was closed")
+            _fail(self._groups.pop(group), "its group was closed")
 
 
 async def _run_batch(batch: list[tuple[Any, asyncio.Future[Any]]], run: Run[Any, Any]) -> None:

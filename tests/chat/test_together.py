@@ -123,7 +123,7 @@ async def test_a_statement_that_fails_for_one_turn_is_repeated_for_the_others(
     answers = await asyncio.gather(*asked)
     assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 500, 200]
     assert max(sizes) > 1
-    assert not services.batches._lanes
+    assert not services.batches._groups
 
 
 async def _sql(services: Services, sql: str, *args: object) -> list[Any]:

@@ -37,7 +37,7 @@ async def test_the_first_item_runs_at_once_and_the_others_together() -> None:
     assert writer.batches == [[0], [1, 2, 3, 4, 5]]
 
 
-async def test_lanes_are_independent() -> None:
+async def test_groups_are_independent() -> None:
     batches, slow, quick = Batches(), Writer(), Writer()
     quick.go_on.set()
     waiting = asyncio.create_task(batches.join("slow", 1, slow.run))

@@ -58,7 +58,7 @@ WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.id = $2
 """
 _RUNTIME_BY_EMBED_KEY = f"""
 {_SELECT_RUNTIME}, e.id AS embed_key_id, e.allowed_domains, t.plan, t.limits::text AS limits,
-       e.last_used_at IS NULL OR e.last_used_at < now() - interval '1 minute' AS is_use_stale
+       e.last_used_at IS NULL OR e.last_used_at < now() - interval '1 minute' AS is_use_outdated
 FROM embed_keys e JOIN agents a ON a.id = e.agent_id JOIN tenants t ON t.id = e.tenant_id
 {_JOIN_PROVIDER_KEY}
 WHERE e.key_hash = $1
@@ -189,8 +189,8 @@ async def lock_link(tx: Tx, agent_id: str, child_id: str) -> SubAgent | None:
 
 
 # Two concurrent attachments could create a cycle that neither of them sees.
-_LOCK_LINKS = "SELECT pg_advisory_xact_lock(hashtextextended('sub_agents:' || $1, 0))"
+_LOCK_LINK_CHANGES = "SELECT pg_advisory_xact_lock(hashtextextended('sub_agents:' || $1, 0))"
 
 
-async def lock_links(tx: Tx, tenant: str) -> None:
-    await fast.execute(tx, tenant, _LOCK_LINKS)
+async def lock_link_changes(tx: Tx, tenant: str) -> None:
+    await fast.execute(tx, tenant, _LOCK_LINK_CHANGES)

@@ -60,7 +60,7 @@ class EmbeddedAgent(msgspec.Struct, frozen=True):
     allowed_domains: list[str]
     plan: Plan
     # True when the stored time of last use is missing or more than a minute old.
-    is_use_stale: bool
+    is_use_outdated: bool
 
 
 _sub_agents_decoder = msgspec.json.Decoder(list[SubAgentInfo])
@@ -89,7 +89,11 @@ async def find_by_embed_key(tx: Tx, keyring: Keyring, key_hash: str) -> Embedded
     plan = plan_of(row["plan"], msgspec.json.decode(row["limits"]))
     domains = list(row["allowed_domains"])
     return EmbeddedAgent(
-        _build_runtime(row, keyring), row["embed_key_id"], domains, plan, row["is_use_stale"]
+        _build_runtime(row, keyring),
+        row["embed_key_id"],
+        domains,
+        plan,
+        row["is_use_outdated"],
     )
 
 

@@ -38,7 +38,7 @@ async def attach(tx: Tx, agent_id: str, data: AttachSubAgent) -> SubAgentView:
         raise Conflict("This agent is a direct sub-agent of another agent; it cannot be attached")
     if child.id == parent.id:
         raise SubAgentCycle("An agent cannot delegate tasks to itself")
-    await queries.lock_links(tx, parent.tenant_id)
+    await queries.lock_link_changes(tx, parent.tenant_id)
     if await queries.can_reach(tx, parent.tenant_id, child.id, parent.id):
         raise SubAgentCycle(f"{child.name} already delegates to {parent.name}, directly or not")
     if await queries.lock_link(tx, agent_id, child.id) is not None:

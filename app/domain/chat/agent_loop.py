@@ -99,34 +99,34 @@ async def run_loop(
     offers = tool_calls.collect_offers(config.toolboxes)
     rounds = journal.rounds if journal else []
     text = ""
-    for done in rounds:
-        for model, used in done.used.items():
+    for earlier_round in rounds:
+        for model, used in earlier_round.used.items():
             budget.add(model, *used)
-        if done.text:
-            yield TextDelta(_separator(text) + done.text)
-            text = done.text
-        before = budget.since(done.used)
-        async with aclosing(_run_calls(done, offers, journal, budget, before)) as events:
+        if earlier_round.text:
+            yield TextDelta(_separator(text) + earlier_round.text)
+            text = earlier_round.text
+        before = budget.since(earlier_round.used)
+        async with aclosing(_run_calls(earlier_round, offers, journal, budget, before)) as events:
             async for event in events:
                 yield event
-        messages += tool_calls.round_messages(done)
+        messages += tool_calls.round_messages(earlier_round)
     while True:
         may_call = len(rounds) < MAX_ROUNDS and not budget.is_exhausted
-        this, before, deltas = Round("", []), budget.copy(), list[str]()
-        asking = _ask(config, messages, offers, this, budget, may_call=may_call)
+        this_round, before, deltas = Round("", []), budget.copy(), list[str]()
+        asking = _ask(config, messages, offers, this_round, budget, may_call=may_call)
         async with aclosing(asking) as pieces:
             async for piece in pieces:
                 yield TextDelta(piece if deltas else _separator(text) + piece)
                 deltas.append(piece)
-        this.text = "".join(deltas)
-        text = this.text or text
-        if not this.calls or not may_call:
+        this_round.text = "".join(deltas)
+        text = this_round.text or text
+        if not this_round.calls or not may_call:
             return
-        rounds.append(this)
-        async with aclosing(_run_calls(this, offers, journal, budget, before)) as events:
+        rounds.append(this_round)
+        async with aclosing(_run_calls(this_round, offers, journal, budget, before)) as events:
             async for event in events:
                 yield event
-        messages += tool_calls.round_messages(this)
+        messages += tool_calls.round_messages(this_round)
 
 
 def _separator(text: str) -> str:
@@ -138,12 +138,14 @@ async def _ask(
     config: LoopConfig,
     messages: list[Message],
     offers: Offers,
-    this: Round,
+    this_round: Round,
     budget: TokenBudget,
     *,
     may_call: bool,
 ) -> AsyncGenerator[str, None]:
-    """Asks once; yields the text as it comes. Adds calls to `this` and tokens to the budget."""
+    """Asks once and yields the text as it arrives. Adds calls to the round, and tokens to the
+    budget.
+    """
     ask = ModelRequest(
         messages=messages,
         temperature=config.temperature,
@@ -164,25 +166,25 @@ async def _ask(
                         texts.append(text)
                         yield text
                     case ToolCall(_, name, arguments):
-                        this.calls.append(tool_calls.new_call(offers, name, arguments))
+                        this_round.calls.append(tool_calls.new_call(offers, name, arguments))
                     case UsedTokens():
                         used = piece
     finally:
-        _add_usage(config.target.model, messages, texts, this, budget, used)
+        _add_usage(config.target.model, messages, texts, this_round, budget, used)
 
 
 def _add_usage(
     model: str,
     messages: list[Message],
     texts: list[str],
-    this: Round,
+    this_round: Round,
     budget: TokenBudget,
     used: UsedTokens | None,
 ) -> None:
     """An answer that broke off, or came without figures, has used tokens all the same."""
     prompt_tokens = sum(estimate_tokens(message.content) for message in messages)
     completion_tokens = estimate_tokens("".join(texts))
-    if used is None and (texts or this.calls):
+    if used is None and (texts or this_round.calls):
         used = UsedTokens(prompt_tokens, completion_tokens)
     if used is not None:
         at_least = (prompt_tokens + completion_tokens) // 2
@@ -190,20 +192,20 @@ def _add_usage(
 
 
 async def _run_calls(
-    this: Round,
+    this_round: Round,
     offers: Offers,
     journal: Journal | None,
     budget: TokenBudget,
     before: dict[str, list[int]],
 ) -> AsyncGenerator[ToolUse | ToolResult, None]:
     """The calls of a round, stored before they run and once they have."""
-    is_new = journal is not None and any(call.status is None for call in this.calls)
-    if journal is not None and is_new:
-        this.used = budget.since(before)
+    has_new_calls = journal is not None and any(call.status is None for call in this_round.calls)
+    if journal is not None and has_new_calls:
+        this_round.used = budget.since(before)
         await journal.save()
-    async with aclosing(tool_calls.run_round(this, offers)) as events:
+    async with aclosing(tool_calls.run_round(this_round, offers)) as events:
         async for event in events:
             yield event
-    if journal is not None and is_new:
-        this.used = budget.since(before)
+    if journal is not None and has_new_calls:
+        this_round.used = budget.since(before)
         await journal.save()

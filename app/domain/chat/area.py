@@ -19,9 +19,11 @@ async def _cancel_jobs(deletion: AgentDeletion) -> None:
 
 
 async def _delete_chat_events(deletion: AgentDeletion) -> None:
-    """What was said to the agents; that their jobs were cancelled is still delivered."""
+    """Deletes the events of the agents' conversations. Those about jobs that the deletion cancelled
+    stay, to be delivered.
+    """
     ids = (deletion.tenant_id, deletion.agent_ids, deletion.cancelled_job_ids)
-    await events.delete_chats(deletion.tx, *ids)
+    await events.delete_agent_chat_events(deletion.tx, *ids)
 
 
 AREA: Final = Area(

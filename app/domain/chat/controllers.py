@@ -15,7 +15,7 @@ from app.domain.chat.schemas import (
     LogEntry,
     MessageView,
 )
-from app.domain.chat.service import AgentId, Question, Speaker
+from app.domain.chat.service import AgentReference, Question, Speaker
 from app.domain.usage import service as usage
 from app.domain.usage.schemas import AgentStats, Period
 from app.http.context import RequestContext
@@ -156,7 +156,7 @@ class ChatController(Controller):
 
 def _question(
     context: RequestContext, agent_id: str, data: ChatRequest
-) -> tuple[AgentId, Question]:
+) -> tuple[AgentReference, Question]:
     question = Question(
         speaker=Speaker(context.principal.user_id),
         source="console",
@@ -164,7 +164,7 @@ def _question(
         conversation_id=data.conversation_id,
         context=data.context,
     )
-    return AgentId(context.principal.scope, agent_id), question
+    return AgentReference(context.principal.scope, agent_id), question
 
 
 class ConversationController(Controller):

@@ -59,7 +59,7 @@ async def _calls(
 ) -> dict[str, list[ToolCallView]]:
     calls: dict[str, list[ToolCallView]] = {}
     if message_ids:
-        for row in await queries.calls_of(tx, tenant_of(tx), conversation_id, message_ids):
+        for row in await queries.list_calls(tx, tenant_of(tx), conversation_id, message_ids):
             data = msgspec.json.decode(row["data"])
             view = msgspec.convert(data, ToolCallView)
             calls.setdefault(data["message_id"], []).append(view)
@@ -67,7 +67,7 @@ async def _calls(
 
 
 async def end(tx: Tx, principal: Principal, conversation_id: str) -> ConversationView:
-    """Ending twice is ending once."""
+    """Does nothing when the conversation is ended already."""
     conversation = await _find(tx, principal, conversation_id, "conversations:write")
     completed = ChatCompleted(conversation.agent_id, conversation.id, "ended")
     encoded = events.encode_events([completed], tenant_id=conversation.tenant_id)
@@ -83,12 +83,12 @@ async def delete(tx: Tx, principal: Principal, conversation_id: str) -> None:
     if conversation.turn_until is not None and conversation.turn_until > clock.now():
         raise ConversationBusy("The agent is still answering here; delete it once it is done")
     tenant_id = conversation.tenant_id
-    call_ids = await queries.call_ids(tx, tenant_id, conversation.id)
+    call_ids = await queries.list_call_ids(tx, tenant_id, conversation.id)
     await tools.clear_calls(tx, tenant_id, call_ids)
     session = await tx.session()
     await session.delete(conversation)
     await session.flush()
-    await events.delete_chat(
+    await events.delete_conversation_events(
         tx, tenant_id, conversation.agent_id, conversation.id, conversation.created_at
     )
 
@@ -168,7 +168,7 @@ async def end_idle(services: Services, seconds: float = IDLE_SECONDS) -> int:
     total = 0
     while True:
         async with services.db.tx(ALL_TENANTS) as tx:
-            rows = await queries.idle(tx, seconds, _BATCH)
+            rows = await queries.list_idle(tx, seconds, _BATCH)
             for row in rows:
                 completed = ChatCompleted(row["agent_id"], row["id"], "idle")
                 encoded = events.encode_events([completed], tenant_id=row["tenant_id"])

@@ -83,11 +83,11 @@ def merge_neighbours(messages: list[Message]) -> list[Message]:
     return merged
 
 
-def budget_for(window: int, max_tokens: int, *encode_stream: str) -> int:
-    """What is left for the past of a model's window, once the rest has its place."""
+def budget_for(window: int, max_tokens: int, *texts: str) -> int:
+    """Returns how many tokens of a model's window remain for the history."""
     # A model whose window is smaller than the longest reply still has to see the question.
     reserve = min(max_tokens, window // 2)
-    needed = sum(_TOKENS_PER_MESSAGE + upper_bound_tokens(text) for text in encode_stream)
+    needed = sum(_TOKENS_PER_MESSAGE + upper_bound_tokens(text) for text in texts)
     return min(MAX_TOKENS, max(0, window - reserve - needed))
 
 

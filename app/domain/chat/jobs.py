@@ -110,7 +110,7 @@ async def cancel(context: RequestContext, agent_id: str, job_id: str) -> JobView
     row = await _find(tx, context.principal, agent_id, job_id, permission)
     # The work's row is locked first, as a worker does that finishes it.
     if not await work.cancel(tx, doorbell, row["tenant_id"], row["work_id"]):
-        raise JobFinished(f"This job is {row['status']} already")
+        raise JobFinished("This job is finished already")
     await end(tx, row["tenant_id"], job_id, "cancelled", None)
     tx.after_commit.append(partial(doorbell.announce_done, row["work_id"]))
     return _view(await _find(tx, context.principal, agent_id, job_id, permission))
@@ -119,7 +119,7 @@ async def cancel(context: RequestContext, agent_id: str, job_id: str) -> JobView
 async def cancel_all(tx: Tx, doorbell: Doorbell, tenant_id: str, agent_ids: list[str]) -> list[str]:
     """Before agents are deleted: events tell that their answers will not come. Returns the jobs."""
     cancelled = []
-    for row in await queries.unfinished(tx, tenant_id, agent_ids):
+    for row in await queries.list_unfinished_jobs(tx, tenant_id, agent_ids):
         if await work.cancel(tx, doorbell, tenant_id, row["work_id"]):
             await end(tx, tenant_id, row["id"], "cancelled", None)
             tx.after_commit.append(partial(doorbell.announce_done, row["work_id"]))
@@ -162,7 +162,7 @@ async def _add_usage(tx: Tx, tenant_id: str, job: Row) -> None:
             budget.add(model, *used)
     if budget.by_model:
         own, ids = next(iter(budget.by_model)), (job["conversation_id"], job["message_id"])
-        rows = await persistence.usage_rows(budget, own, *ids, job["user_id"], "async")
+        rows = await persistence.build_usage_rows(budget, own, *ids, job["user_id"], "async")
         correlation_id = trace.current().correlation_id
         await usage.add_usage(tx, tenant_id, job["agent_id"], as_json(rows), correlation_id)
 

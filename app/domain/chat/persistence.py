@@ -63,9 +63,9 @@ class TurnWriter:
     async def _store(self, transcript: Transcript, status: MessageStatus) -> ChatReply:
         services, runtime = self._services, self._turn.runtime
         finished = await _finish(self._turn, transcript, status)
-        lane = ("keep", runtime.tenant_id, runtime.agent_id)
+        group = ("store_turn", runtime.tenant_id, runtime.agent_id)
         if not await services.batches.join(
-            lane, finished, partial(_store_all, services, runtime.tenant_id)
+            group, finished, partial(_store_all, services, runtime.tenant_id)
         ):
             async with services.db.tx(runtime.tenant_id, autocommit=True) as tx:
                 await _store_alone(tx, runtime.tenant_id, finished)
@@ -159,11 +159,11 @@ async def add_usage(tx: Tx, turn: Turn, budget: TokenBudget) -> None:
 async def _finish(
     turn: Turn, transcript: Transcript, status: MessageStatus, more: list[Event] | None = None
 ) -> _FinishedTurn:
-    spent = round((time.perf_counter() - transcript.started) * 1000)
+    response_time_ms = round((time.perf_counter() - transcript.started) * 1000)
     reply = _reply(turn, transcript, clock.now())
     usage = await _usage(turn, transcript.budget)
     # What belongs to the turn as a whole is on the row of the agent's own model.
-    usage[0] |= {"turns": 1, "messages": 2, "response_time_ms": spent}
+    usage[0] |= {"turns": 1, "messages": 2, "response_time_ms": response_time_ms}
     usage[0]["conversations"] = int(turn.is_new)
     emitted: list[Event] = (
         [] if turn.question_stored else [_message_event(turn, turn.question_id, "user")]
@@ -222,20 +222,20 @@ def _message_event(
 
 
 async def _usage(turn: Turn, budget: TokenBudget) -> list[dict[str, Any]]:
-    own, ids = turn.runtime.target.model, (turn.conversation_id, turn.message_id)
-    return await usage_rows(budget, own, *ids, turn.speaker.user_id, turn.source)
+    own_model, ids = turn.runtime.target.model, (turn.conversation_id, turn.message_id)
+    return await build_usage_rows(budget, own_model, *ids, turn.speaker.user_id, turn.source)
 
 
-async def usage_rows(
+async def build_usage_rows(
     budget: TokenBudget,
-    own: str,
+    own_model: str,
     conversation_id: str,
     message_id: str,
     user_id: str | None,
     source: str,
 ) -> list[dict[str, Any]]:
-    """A row per model, the agent's own first."""
-    by_model = {own: [0, 0], **budget.by_model}
+    """Returns a row per model, the agent's own first."""
+    by_model = {own_model: [0, 0], **budget.by_model}
     rows: list[dict[str, Any]] = []
     for model, (prompt_tokens, completion_tokens) in by_model.items():
         cost = await cost_usd(model, prompt_tokens, completion_tokens)

@@ -96,11 +96,11 @@ async def find_job(
     return await fast.row(tx, tenant, _JOB, job_id, agent_id, user_id)
 
 
-async def unfinished(tx: Tx, tenant: str, agent_ids: list[str]) -> list[Row]:
+async def list_unfinished_jobs(tx: Tx, tenant: str, agent_ids: list[str]) -> list[Row]:
     return await fast.rows(tx, tenant, _UNFINISHED, agent_ids)
 
 
-async def unfinished_job(tx: Tx, tenant: str, job_id: str) -> Row | None:
+async def find_unfinished_job(tx: Tx, tenant: str, job_id: str) -> Row | None:
     """What a worker needs of a job that is not finished."""
     return await fast.row(tx, tenant, _UNFINISHED_JOB, job_id)
 
@@ -181,7 +181,7 @@ async def list_log(
     return await fast.rows(tx, tenant, _LOG_PAGE, *args), total
 
 
-async def calls_of(
+async def list_calls(
     tx: Tx, tenant: str | None, conversation_id: str, message_ids: list[str]
 ) -> list[Row]:
     return await fast.rows(tx, tenant, _CALLS, conversation_id, message_ids)
@@ -199,7 +199,7 @@ async def end(
     events.wake(tx, routed)
 
 
-async def idle(tx: Tx, seconds: float, limit: int) -> list[Row]:
+async def list_idle(tx: Tx, seconds: float, limit: int) -> list[Row]:
     """Of every tenant: without a message for a while, and without a running turn."""
     return list(await (await tx.raw()).fetch(_IDLE, seconds, limit))
 
@@ -210,7 +210,7 @@ WHERE tenant_id = $1 AND conversation_id = $2 AND type = 'tool_call'
 """
 
 
-async def call_ids(tx: Tx, tenant: str, conversation_id: str) -> list[str]:
+async def list_call_ids(tx: Tx, tenant: str, conversation_id: str) -> list[str]:
     """The calls of tools and sub-agents in a conversation."""
     return [row["id"] for row in await fast.rows(tx, tenant, _CALL_IDS, conversation_id)]
 

@@ -1,6 +1,6 @@
 """Chatting with an agent: `answer` waits for the reply, `stream` yields it, `accept` queues it.
 
-The console, web sites, the OpenAI-compatible endpoint, workflows and forms all come in here.
+The console, web sites and the OpenAI-compatible endpoint use these functions.
 """
 
 from collections.abc import AsyncGenerator
@@ -26,7 +26,7 @@ from app.services import Services
 from db.session import Scope
 
 __all__ = [
-    "AgentId",
+    "AgentReference",
     "Message",
     "Question",
     "Speaker",
@@ -46,7 +46,7 @@ log = logs.get("chat")
 _CANNOT_ANSWER = "The agent cannot answer right now; try again later"
 
 
-class AgentId(NamedTuple):
+class AgentReference(NamedTuple):
     """An agent that is not loaded yet, within the scope of the caller."""
 
     scope: Scope
@@ -54,17 +54,17 @@ class AgentId(NamedTuple):
 
 
 async def answer(
-    services: Services, agent: AgentRuntime | AgentId, question: Question
+    services: Services, agent: AgentRuntime | AgentReference, question: Question
 ) -> ChatReply:
-    """One turn, run to its end."""
+    """Runs one turn to its end."""
     turn = await _start(services, agent, question)
     return await turns.final_reply(_run(services, turn, live=False))
 
 
 async def stream(
-    services: Services, agent: AgentRuntime | AgentId, question: Question
+    services: Services, agent: AgentRuntime | AgentReference, question: Question
 ) -> AsyncGenerator[StreamEvent, None]:
-    """The events of one turn. What refuses it is raised before there is a stream."""
+    """Returns the events of one turn. Raises before the stream starts when the turn is refused."""
     turn = await _start(services, agent, question)
     return _run(services, turn, live=True)
 
@@ -74,7 +74,9 @@ def _run(services: Services, turn: Turn, *, live: bool) -> AsyncGenerator[Stream
     return _hide_provider_errors(events) if turn.speaker.is_visitor else events
 
 
-async def _start(services: Services, agent: AgentRuntime | AgentId, question: Question) -> Turn:
+async def _start(
+    services: Services, agent: AgentRuntime | AgentReference, question: Question
+) -> Turn:
     if isinstance(agent, AgentRuntime):
         await _check_model(services, agent, question.speaker)
         async with services.db.tx(agent.tenant_id, autocommit=True) as tx:

@@ -137,7 +137,7 @@ async def _open(tx: Tx, turn: Turn, seconds: float) -> list[Row]:
     lease = (turn.conversation_id, runtime.agent_id, turn.holder, seconds, speaker.user_id)
     columns = (speaker.embed_key_id, speaker.session_id, turn.source, encoded)
     try:
-        return await turn_queries.open_new(tx, runtime.tenant_id, *lease, *columns)
+        return await turn_queries.create_or_take(tx, runtime.tenant_id, *lease, *columns)
     except asyncpg.ForeignKeyViolationError:
         raise AgentNotFound("This agent, or the key to it, was deleted at this moment") from None
 
@@ -172,7 +172,7 @@ async def _refuse(tx: Tx, turn: Turn) -> NoReturn:
 
 
 async def read_history(tx: Tx, tenant_id: str, conversation_id: str) -> list[PastMessage]:
-    return _to_messages(await turn_queries.history(tx, tenant_id, conversation_id))
+    return _to_messages(await turn_queries.list_history(tx, tenant_id, conversation_id))
 
 
 def _to_messages(rows: list[Row]) -> list[PastMessage]:

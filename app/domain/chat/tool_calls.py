@@ -31,7 +31,7 @@ _UNKNOWN = (
 
 Offers = dict[str, tuple[Toolbox, ToolOffer]]
 # None marks the end of a call.
-Reports = asyncio.Queue[ToolUse | ToolResult | None]
+EventQueue = asyncio.Queue[ToolUse | ToolResult | None]
 
 
 class Call(msgspec.Struct):
@@ -80,12 +80,17 @@ def new_call(offers: Offers, name: str, arguments: str) -> Call:
     return Call(new_id("call"), name, arguments, known[1].tool, known[1].tool_id)
 
 
-def round_messages(this: Round) -> list[Message]:
+def round_messages(this_round: Round) -> list[Message]:
     """A round as the model sees it in the next request."""
-    calls = tuple(ToolCall(call.id, _safe_name(call), _safe_arguments(call)) for call in this.calls)
+    calls = tuple(
+        ToolCall(call.id, _safe_name(call), _safe_arguments(call)) for call in this_round.calls
+    )
     return [
-        Message("assistant", this.text, calls),
-        *(Message("tool", render_output(call.output), tool_call_id=call.id) for call in this.calls),
+        Message("assistant", this_round.text, calls),
+        *(
+            Message("tool", render_output(call.output), tool_call_id=call.id)
+            for call in this_round.calls
+        ),
     ]
 
 
@@ -104,27 +109,33 @@ def render_output(output: Any) -> str:
     return text if len(text) <= _MAX_OUTPUT_CHARS else text[:_MAX_OUTPUT_CHARS] + "… (cut)"
 
 
-async def run_round(this: Round, offers: Offers) -> AsyncGenerator[ToolUse | ToolResult, None]:
+async def run_round(
+    this_round: Round, offers: Offers
+) -> AsyncGenerator[ToolUse | ToolResult, None]:
     """Runs the calls without an outcome side by side; yields events as they happen."""
-    arguments = {call.id: _parse_arguments(call) for call in this.calls}
-    finished = {call.id for call in this.calls if call.status is not None}
-    this.inner = [inner for inner in this.inner if inner.use.id.partition(".")[0] in finished]
-    for call in this.calls:
-        for event in _earlier_events(call, arguments[call.id], this):
+    arguments = {call.id: _parse_arguments(call) for call in this_round.calls}
+    finished = {call.id for call in this_round.calls if call.status is not None}
+    this_round.inner = [
+        inner for inner in this_round.inner if inner.use.id.partition(".")[0] in finished
+    ]
+    for call in this_round.calls:
+        for event in _earlier_events(call, arguments[call.id], this_round):
             yield event
-    reports: Reports = asyncio.Queue()
+    queue: EventQueue = asyncio.Queue()
     tasks = [
-        asyncio.create_task(_run_call(call, arguments[call.id], offers, reports, position))
-        for position, call in enumerate(call for call in this.calls if call.id not in finished)
+        asyncio.create_task(_run_call(call, arguments[call.id], offers, queue, position))
+        for position, call in enumerate(
+            call for call in this_round.calls if call.id not in finished
+        )
     ]
     try:
         running = len(tasks)
         while running:
-            report = await reports.get()
+            report = await queue.get()
             if report is None:
                 running -= 1
                 continue
-            _remember_nested(this, report)
+            _remember_nested(this_round, report)
             yield report
     finally:
         for task in tasks:
@@ -132,12 +143,14 @@ async def run_round(this: Round, offers: Offers) -> AsyncGenerator[ToolUse | Too
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _earlier_events(call: Call, arguments: Any, this: Round) -> Iterator[ToolUse | ToolResult]:
+def _earlier_events(
+    call: Call, arguments: Any, this_round: Round
+) -> Iterator[ToolUse | ToolResult]:
     """The call itself; and its result, if it ran on an earlier attempt."""
     yield ToolUse(call.id, call.tool, call.tool_id, arguments, function=call.name)
     if call.status is None:
         return
-    for inner in this.inner:
+    for inner in this_round.inner:
         if inner.use.id.startswith(f"{call.id}."):
             yield inner.use
             if inner.result is not None:
@@ -145,33 +158,33 @@ def _earlier_events(call: Call, arguments: Any, this: Round) -> Iterator[ToolUse
     yield _result(call)
 
 
-def _remember_nested(this: Round, event: ToolUse | ToolResult) -> None:
+def _remember_nested(this_round: Round, event: ToolUse | ToolResult) -> None:
     """Keeps the calls within our calls, for a second attempt to report."""
     if event.parent_id is None:
         return
     if isinstance(event, ToolUse):
-        this.inner.append(NestedCall(event))
+        this_round.inner.append(NestedCall(event))
         return
-    for inner in this.inner:
+    for inner in this_round.inner:
         if inner.use.id == event.id:
             inner.result = event
 
 
 async def _run_call(
-    call: Call, arguments: Any, offers: Offers, reports: Reports, position: int
+    call: Call, arguments: Any, offers: Offers, queue: EventQueue, position: int
 ) -> None:
     started = time.perf_counter()
     try:
-        outcome = await _outcome(call, arguments, offers, reports, position)
+        outcome = await _run_tool(call, arguments, offers, queue, position)
         call.output, call.status = outcome.output, outcome.status
         call.execution_time_ms = round((time.perf_counter() - started) * 1000)
-        reports.put_nowait(_result(call))
+        queue.put_nowait(_result(call))
     finally:
-        reports.put_nowait(None)
+        queue.put_nowait(None)
 
 
-async def _outcome(
-    call: Call, arguments: Any, offers: Offers, reports: Reports, position: int
+async def _run_tool(
+    call: Call, arguments: Any, offers: Offers, queue: EventQueue, position: int
 ) -> CallOutcome:
     """Any problem is an outcome that the model reads."""
     if call.name not in offers:
@@ -182,7 +195,7 @@ async def _outcome(
         return CallOutcome({"error": "the arguments are not a JSON object"}, "failed")
     toolbox, offer = offers[call.name]
     try:
-        return await toolbox.run(offer, call.id, arguments, reports.put_nowait)
+        return await toolbox.run(offer, call.id, arguments, queue.put_nowait)
     except (ProviderError, ModelNotConfigured) as error:
         # How a sub-agent is set up is not shown in a conversation with its parent.
         log.warning("a tool call got no answer", tool=call.tool, reason=error.message)
@@ -197,7 +210,7 @@ async def _outcome(
 def fail_unknown_calls(rounds: list[Round], toolboxes: list[Toolbox]) -> None:
     """After a crash: calls that may have had effects are not run a second time."""
     offers = collect_offers(toolboxes)
-    for call in (call for done in rounds for call in done.calls if call.status is None):
+    for call in (call for item in rounds for call in item.calls if call.status is None):
         known = offers.get(call.name)
         if known is not None and not known[1].repeatable:
             call.output, call.status = {"error": _UNKNOWN}, "failed"

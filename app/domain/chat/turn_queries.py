@@ -1,6 +1,7 @@
 """The SQL of a turn: at most three round trips before the model answers, one after.
 
-Each statement is a transaction of its own, so that none is open while a model answers.
+In the web tier each statement is a transaction of its own, so that none is open while a model
+answers.
 """
 
 from typing import NamedTuple
@@ -162,7 +163,7 @@ _STORE = _store_sql(_FINISHED)
 _STORE_TOGETHER = _store_sql(_unlocked(_FINISHED))
 
 
-async def open_new(tx: Tx, tenant: str, *values: object) -> list[Row]:
+async def create_or_take(tx: Tx, tenant: str, *values: object) -> list[Row]:
     """Creates a conversation, or takes a visitor's; no row while another turn is running."""
     rows = await fast.rows(tx, tenant, _OPEN, *values)
     if rows:
@@ -195,7 +196,7 @@ async def exists(
     return bool(await fast.value(tx, tenant, _EXISTS, conversation_id, agent_id, user_id))
 
 
-async def history(tx: Tx, tenant: str, conversation_id: str) -> list[Row]:
+async def list_history(tx: Tx, tenant: str, conversation_id: str) -> list[Row]:
     """The newest first."""
     return await fast.rows(tx, tenant, _HISTORY, conversation_id)
 

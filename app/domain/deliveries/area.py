@@ -16,7 +16,7 @@ async def read_spans(
     tx: Tx, tenant: str | None, correlation_id: str, _outer: Sequence[Span]
 ) -> list[Span]:
     """Returns a span for each delivery, from its creation to its end, with all attempts."""
-    rows = await queries.of_correlation(tx, tenant, correlation_id, MAX_SPANS)
+    rows = await queries.list_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
     return [
         Span(
             "delivery",

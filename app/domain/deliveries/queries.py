@@ -280,5 +280,7 @@ ORDER BY d.id LIMIT $3
 """
 
 
-async def of_correlation(tx: Tx, tenant: str | None, correlation_id: str, limit: int) -> list[Row]:
+async def list_by_correlation(
+    tx: Tx, tenant: str | None, correlation_id: str, limit: int
+) -> list[Row]:
     return await fast.rows(tx, tenant, _SPANS, correlation_id, limit)

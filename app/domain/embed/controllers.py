@@ -110,7 +110,9 @@ class PublicAgentController(Controller):
     ) -> PublicReply:
         """One turn of the visitor's session, answered whole. The agent must be published."""
         agent = service.agent_of(request, agent_id)
-        question = await service.visitor_question(services, agent, data.session_id, data.message)
+        question = await service.create_visitor_question(
+            services, agent, data.session_id, data.message
+        )
         reply = await chat.answer(services, agent.runtime, question)
         message = reply.message
         answer = AssistantReply(message.id, message.role, message.content, message.created_at)
@@ -135,7 +137,9 @@ class PublicAgentController(Controller):
         tools: visitors see only the tools' names.
         """
         agent = service.agent_of(request, agent_id)
-        question = await service.visitor_question(services, agent, data.session_id, data.message)
+        question = await service.create_visitor_question(
+            services, agent, data.session_id, data.message
+        )
         events = await chat.stream(services, agent.runtime, question)
         return EventStream(chat.encode_stream(events, is_public=True))
 

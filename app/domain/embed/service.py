@@ -71,10 +71,12 @@ def agent_of(request: HttpRequest, agent_id: str | None) -> EmbeddedAgent:
     return agent
 
 
-async def visitor_question(
+async def create_visitor_question(
     services: Services, agent: EmbeddedAgent, session_id: str, text: str
 ) -> Question:
-    """Returns a visitor's next turn. Each session of a key is one conversation."""
+    """Stores the use of the key and returns the visitor's question. Each session of a key is one
+    conversation.
+    """
     await mark_used(services, agent)
     return Question(
         speaker=Speaker(embed_key_id=agent.embed_key_id, session_id=session_id),
@@ -85,8 +87,10 @@ async def visitor_question(
 
 
 async def mark_used(services: Services, agent: EmbeddedAgent) -> None:
-    """Stores when the key was last used, at most once a minute."""
-    if agent.is_use_stale:
+    """Stores when the key was last used, at most once a minute; also by a request that the agent
+    then refuses.
+    """
+    if agent.is_use_outdated:
         async with services.db.tx(agent.runtime.tenant_id, autocommit=True) as tx:
             await queries.mark_used(tx, agent.runtime.tenant_id, agent.embed_key_id)
 

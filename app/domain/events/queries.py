@@ -120,13 +120,15 @@ WHERE type IN ('agent.chat.message', 'agent.chat.completed') AND NOT test
 """
 
 
-async def delete_chat(
+async def delete_conversation_events(
     tx: Tx, tenant: str, agent_id: str, conversation_id: str, since: datetime
 ) -> None:
     await fast.execute(tx, tenant, _DELETE_CHAT, agent_id, conversation_id, since)
 
 
-async def delete_chats(tx: Tx, tenant: str, agent_ids: list[str], except_jobs: list[str]) -> None:
+async def delete_agent_chat_events(
+    tx: Tx, tenant: str, agent_ids: list[str], except_jobs: list[str]
+) -> None:
     await fast.execute(tx, tenant, _DELETE_CHATS, agent_ids, except_jobs)
 
 
@@ -185,7 +187,7 @@ async def find(tx: Tx, tenant: str | None, event_id: str) -> Row | None:
 
 _MAX_BYTES = 4 * 1024 * 1024
 # Data is returned for the first events, up to a size in total.
-_OF_CORRELATION = f"""
+_LIST_BY_CORRELATION = f"""
 SELECT id, type, correlation_id, parent_id, test, created_at, request_id,
        CASE WHEN sum(octet_length(data)) OVER (ORDER BY id) <= {_MAX_BYTES} THEN data END AS data
 FROM (
@@ -198,8 +200,10 @@ FROM (
 """
 
 
-async def of_correlation(tx: Tx, tenant: str | None, correlation_id: str, limit: int) -> list[Row]:
-    return await fast.rows(tx, tenant, _OF_CORRELATION, correlation_id, limit)
+async def list_by_correlation(
+    tx: Tx, tenant: str | None, correlation_id: str, limit: int
+) -> list[Row]:
+    return await fast.rows(tx, tenant, _LIST_BY_CORRELATION, correlation_id, limit)
 
 
 # The chain that an event belongs to, and how much work the chain has caused.
@@ -217,7 +221,7 @@ UPDATE event_log SET offspring = offspring + $3 WHERE tenant_id = $1 AND id = $2
 _CAUSE = "SELECT tenant_id = $1 AS own, correlation_id, depth FROM event_log WHERE id = $2"
 
 
-async def find_for_fan_out(tx: Tx, tenant: str, event_id: str) -> Row | None:
+async def find_event(tx: Tx, tenant: str, event_id: str) -> Row | None:
     return await fast.row(tx, tenant, _FOR_FAN_OUT, event_id)
 
 

@@ -31,15 +31,15 @@ __all__ = [
     "EmittedEvent",
     "add_derived_work",
     "check_type",
-    "delete_chat",
-    "delete_chats",
+    "delete_agent_chat_events",
+    "delete_conversation_events",
     "delete_selected",
     "emission_sql",
     "emit",
     "emit_dead",
     "emit_test",
     "encode_events",
-    "find_for_fan_out",
+    "find_event",
     "follow_cause",
     "lock_derived_work",
     "record",
@@ -50,10 +50,13 @@ __all__ = [
 MAX_SPANS: Final = 5000
 _HAPPENED, _TEST = False, True
 
-delete_chat, delete_chats = queries.delete_chat, queries.delete_chats
+delete_conversation_events, delete_agent_chat_events = (
+    queries.delete_conversation_events,
+    queries.delete_agent_chat_events,
+)
 delete_selected = queries.delete_selected
 lock_derived_work, add_derived_work = queries.lock_derived_work, queries.add_derived_work
-find_for_fan_out = queries.find_for_fan_out
+find_event = queries.find_event
 
 
 class EmittedEvent(msgspec.Struct, frozen=True):

@@ -16,8 +16,8 @@ from db.session import Tx
 async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:
     """Returns events and spans in order: a cause is before its effects."""
     tenant = tenant_of(tx)
-    events = await queries.of_correlation(tx, tenant, correlation_id, MAX_SPANS)
-    work = await ledger.of_correlation(tx, tenant, correlation_id, MAX_SPANS)
+    events = await queries.list_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
+    work = await ledger.list_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
     if not events and not work:
         raise TraceNotFound(f"Nothing is known of the correlation id {correlation_id[:64]}")
     outer = [*_request_spans(events), *(_job_span(row) for row in work)]

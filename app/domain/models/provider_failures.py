@@ -21,7 +21,7 @@ def reason_of(status: int) -> Reason:
 
 
 def too_many_calls(target: Target) -> ModelFailed:
-    """Calls are limited because each one costs a row and a step, whether it runs or not."""
+    """Calls are limited because each one costs a row and an event, whether it runs or not."""
     message = f"{target.model} called more than {MAX_TOOL_CALLS} tools at once"
     return ModelFailed(target.model, "broken", message)
 

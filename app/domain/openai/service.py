@@ -32,7 +32,8 @@ def to_question(speaker: Speaker, data: CompletionRequest) -> Question:
     if data.messages[-1].role != "user" or not messages[-1].content.strip():
         raise Invalid.field("messages", "must end with a message of the user")
     if speaker.is_visitor and sum(len(item.content) for item in messages) > _MAX_VISITOR_CHARS:
-        raise Invalid.field("messages", f"may have {_MAX_VISITOR_CHARS} characters together")
+        message = f"must have at most {_MAX_VISITOR_CHARS} characters in total"
+        raise Invalid.field("messages", message)
     return Question(
         speaker=speaker,
         source="openai",

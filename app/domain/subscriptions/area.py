@@ -11,5 +11,5 @@ from app.domain.subscriptions.events import (
 AREA: Final = Area(
     name="subscriptions",
     events=(SubscriptionCreated, SubscriptionUpdated, SubscriptionDeleted),
-    on_webhook_disabled=queries.switch_off_of_webhook,
+    on_webhook_disabled=queries.deactivate_by_webhook,
 )

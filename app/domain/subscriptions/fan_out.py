@@ -38,7 +38,7 @@ _MAX_WOKEN = 32
 Reserve = Callable[[str, list[str]], Collection[str]]
 
 
-class Triggered(msgspec.Struct, frozen=True):
+class TriggeredSubscription(msgspec.Struct, frozen=True):
     """A subscription whose filters match the event."""
 
     id: str
@@ -51,12 +51,16 @@ class Triggered(msgspec.Struct, frozen=True):
         return not ACTIONS[self.action_type].delivers or self.endpoint_id is None
 
 
-async def find_triggered(tx: Tx, tenant_id: str, event_type: str, data: Any) -> list[Triggered]:
+async def find_triggered(
+    tx: Tx, tenant_id: str, event_type: str, data: Any
+) -> list[TriggeredSubscription]:
     triggered = []
     for row in await queries.find_triggered_by(tx, tenant_id, event_type):
         conditions = msgspec.json.decode(row["filters"]) if row["filters"] else None
         if filters.match(conditions, data):
-            triggered.append(Triggered(row["id"], row["action_type"], row["endpoint_id"]))
+            triggered.append(
+                TriggeredSubscription(row["id"], row["action_type"], row["endpoint_id"])
+            )
     return triggered
 
 
@@ -66,7 +70,7 @@ async def fan_out(
     """Returns the deliveries that were added: those that the caller sends, and the number of
     others.
     """
-    event = await events.find_for_fan_out(tx, tenant_id, event_id)
+    event = await events.find_event(tx, tenant_id, event_id)
     if event is None or not await _may_continue(tx, tenant_id, event):
         # The event was deleted, or its chain is stopped.
         return FollowUp()
@@ -99,7 +103,7 @@ async def _deliver(
     tx: Tx,
     tenant_id: str,
     row: Row,
-    triggered: list[Triggered],
+    triggered: list[TriggeredSubscription],
     reserve: Reserve,
 ) -> FollowUp:
     endpoint_ids = [item.endpoint_id for item in triggered if item.endpoint_id is not None]

@@ -98,7 +98,7 @@ async def switch(tx: Tx, tenant: str, ids: list[str], *, active: bool) -> int:
     return await fast.execute(tx, tenant, _SWITCH, ids, active)
 
 
-async def switch_off_of_webhook(tx: Tx, tenant: str, webhook_id: str) -> None:
+async def deactivate_by_webhook(tx: Tx, tenant: str, webhook_id: str) -> None:
     """Deactivates the subscription whose own address a disabled webhook is."""
     await fast.execute(tx, tenant, _SWITCH_OFF_OF_WEBHOOK, webhook_id)
 

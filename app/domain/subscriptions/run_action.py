@@ -17,7 +17,7 @@ from db.session import Tx
 async def run_action(
     services: Services, tx: Tx, tenant_id: str, ref_id: str, event_id: str
 ) -> None:
-    event = await events.find_for_fan_out(tx, tenant_id, event_id)
+    event = await events.find_event(tx, tenant_id, event_id)
     configured = await _find_action(tx, tenant_id, ref_id)
     if event is None or configured is None:
         # The event or the subscription was deleted.
