@@ -37,11 +37,15 @@ class Principal(msgspec.Struct, frozen=True):
         return permission in self.permissions
 
     def require(self, permission: str) -> None:
-        if permission not in self.permissions:
-            raise Forbidden(
-                f"This needs the permission {permission}, which the role {self.role} does not have",
-                details={"required": permission, "your_role": self.role},
-            )
+        if not self.may(permission):
+            raise self.refusal(permission)
+
+    def refusal(self, permission: str) -> Forbidden:
+        """Returns the error for a caller without the permission."""
+        return Forbidden(
+            f"This needs the permission {permission}, which the role {self.role} does not have",
+            details={"required": permission, "your_role": self.role},
+        )
 
 
 class Caller(msgspec.Struct):

@@ -9,10 +9,13 @@ from app.domain.accounts.events import (
     EmailVerified,
     PasswordChanged,
     PasswordResetRequested,
-    SignInBlocked,
 )
 from app.domain.accounts.schemas import ChangePassword, ResetPassword
-from app.domain.accounts.sign_in import sign_in_subject, sign_in_subject_at
+from app.domain.accounts.sign_in import (
+    emit_sign_in_blocked,
+    sign_in_subject,
+    sign_in_subject_at,
+)
 from app.domain.accounts.users import lock_own_user
 from app.domain.events import service as events
 from app.http.responses import Done
@@ -51,8 +54,7 @@ async def change_password(
         is_correct = is_correct and user["password_hash"] == stored_hash
         attempt = await throttle.record_attempt(tx, subjects, succeeded=is_correct)
         if attempt.starts_block:
-            blocked = SignInBlocked(user["id"], address, "password")
-            await events.emit(tx, blocked, tenant_id=user["tenant_id"])
+            await emit_sign_in_blocked(tx, user, address, "password")
         if attempt.passed and not is_same:
             await _store_password(
                 tx, services, user, new_hash, by="change", keep=principal.session_id

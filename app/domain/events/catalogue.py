@@ -5,10 +5,40 @@ from typing import Any
 
 import msgspec
 
-from app.domain.area import Areas, Event
+from app.domain.area import CATEGORIES, Areas, Event
+from app.domain.events.errors import EventTypeNotFound
+from app.domain.events.schemas import Categories, Category, EventType, EventTypes, FullEventType
 from app.kit.errors import Invalid
 
 NO_EVENT_TYPE = "is no event type; GET /api/v1/event-types lists them"
+
+
+def list_types(areas: Areas, category: str | None) -> EventTypes:
+    return EventTypes(
+        [
+            EventType(*_describe(event))
+            for name, event in sorted(areas.event_types.items())
+            if category in {None, category_of(name)}
+        ]
+    )
+
+
+def list_categories(areas: Areas) -> Categories:
+    names = [category_of(name) for name in areas.event_types]
+    return Categories(
+        [Category(name, description, names.count(name)) for name, description in CATEGORIES.items()]
+    )
+
+
+def get_type(areas: Areas, name: str) -> FullEventType:
+    event = areas.event_types.get(name)
+    if event is None:
+        raise EventTypeNotFound(f"There is no event type {name[:64]}")
+    return FullEventType(*_describe(event), event.example)
+
+
+def _describe(event: type[Event]) -> tuple[str, str, str, dict[str, Any]]:
+    return event.type, category_of(event.type), event.description, schema_of(event)
 
 
 def category_of(event_type: str) -> str:

@@ -1,17 +1,14 @@
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from litestar import Controller, get
 from litestar.params import QueryParameter
 
-from app.domain.area import CATEGORIES, Areas, Event
+from app.domain.area import Areas
 from app.domain.events import catalogue, service, tracing
-from app.domain.events.errors import EventTypeNotFound
 from app.domain.events.queries import Filter
 from app.domain.events.schemas import (
     Categories,
-    Category,
     Entry,
-    EventType,
     EventTypes,
     FullEventType,
     TraceView,
@@ -55,11 +52,6 @@ class EventLogController(Controller):
         return await tracing.get_trace(tx, services.get(Areas), correlation_id)
 
 
-def _describe(event: type[Event]) -> tuple[str, str, str, dict[str, Any]]:
-    category, schema = catalogue.category_of(event.type), catalogue.schema_of(event)
-    return event.type, category, event.description, schema
-
-
 class EventTypeController(Controller):
     path = "/api/v1/event-types"
     tags = ["Events"]
@@ -69,32 +61,18 @@ class EventTypeController(Controller):
     def list_types(
         self,
         services: Services,
-        category: Annotated[CategoryName | None, QueryParameter(description="Only these")] = None,
+        category: Annotated[
+            CategoryName | None, QueryParameter(description="Only types of this category")
+        ] = None,
     ) -> EventTypes:
         """Every event type, with the JSON Schema of its data."""
-        types = services.get(Areas).event_types
-        return EventTypes(
-            [
-                EventType(*_describe(event))
-                for name, event in sorted(types.items())
-                if category in {None, catalogue.category_of(name)}
-            ]
-        )
+        return catalogue.list_types(services.get(Areas), category)
 
     @get("/categories", summary="List categories", sync_to_thread=False)
     def list_categories(self, services: Services) -> Categories:
-        names = [catalogue.category_of(name) for name in services.get(Areas).event_types]
-        return Categories(
-            [
-                Category(name, description, names.count(name))
-                for name, description in CATEGORIES.items()
-            ]
-        )
+        return catalogue.list_categories(services.get(Areas))
 
     @get("/{event_type:str}", summary="Get an event type", sync_to_thread=False)
     def get_type(self, services: Services, event_type: Id) -> FullEventType:
         """Schema and documentation of one type, with an example."""
-        event = services.get(Areas).event_types.get(event_type)
-        if event is None:
-            raise EventTypeNotFound(f"There is no event type {event_type[:64]}")
-        return FullEventType(*_describe(event), event.example)
+        return catalogue.get_type(services.get(Areas), event_type)

@@ -91,7 +91,7 @@ def _match_totp(device_secrets: Sequence[Secret], code: str) -> CodeMatch | None
 
 
 async def use_code(tx: Tx, owner: Owner, code_match: CodeMatch) -> bool:
-    """Marks the code as used. True for its first use alone."""
+    """Marks the code as used. True only for its first use."""
     tenant_id, user_id, now = owner.tenant_id, owner.user_id, clock.now()
     if code_match.device_id:
         return await queries.use_step(

@@ -7,7 +7,6 @@ import segno
 from msgspec import UNSET
 
 from app.domain.accounts import service as accounts
-from app.domain.accounts.events import SignInBlocked
 from app.domain.events import service as events
 from app.domain.mfa import codes, queries
 from app.domain.mfa.codes import CodeMatch, Owner
@@ -148,14 +147,13 @@ async def _check_code(
         code_match = None
     async with services.db.tx(owner.tenant_id) as tx:
         user = await accounts.lock_own_user(tx, principal)
-        right = code_match is not None and await codes.use_code(tx, owner, code_match)
-        attempt = await throttle.record_attempt(tx, subjects, succeeded=right)
+        is_correct = code_match is not None and await codes.use_code(tx, owner, code_match)
+        attempt = await throttle.record_attempt(tx, subjects, succeeded=is_correct)
         if attempt.problem is not None:
-            # Rolls back: a code that was not judged is not used up.
+            # Rolls back, so that the code can be used after the wait.
             raise attempt.problem
         if attempt.starts_block:
-            blocked = SignInBlocked(owner.user_id, address, "code")
-            await events.emit(tx, blocked, tenant_id=owner.tenant_id)
+            await accounts.emit_sign_in_blocked(tx, user, address, "code")
         if attempt.passed and code_match is not None:
             await on_accepted(tx, user, code_match)
     return attempt.passed

@@ -21,6 +21,8 @@ _checked_at: dict[str, float] = {}
 
 
 class _Request(Protocol):
+    """The part of Litestar's request that is used here; workers import this module."""
+
     @property
     def app(self) -> Any: ...
 

@@ -19,7 +19,6 @@ from app.domain.vault.schemas import (
     UpdateSecrets,
 )
 from app.domain.vault.types import Type
-from app.http.context import RequestContext
 from app.http.dependencies import Address, Context, Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
 from app.kit.paging import Paged
@@ -91,18 +90,7 @@ class CredentialController(Controller):
         self, services: Services, principal: Principal, address: Address, credential_id: Id
     ) -> Revealed:
         """Written to the audit trail first; so is an attempt without the permission."""
-        refusal = None
-        async with services.db.tx(principal.scope) as tx:
-            context = RequestContext(tx, services, principal, address)
-            if principal.may("credentials:reveal"):
-                revealed = await service.reveal(context, credential_id)
-            elif principal.may("credentials:read"):
-                refusal = await service.refuse_reveal(context, credential_id)
-            else:
-                principal.require("credentials:reveal")
-        if refusal is not None:
-            raise refusal
-        return revealed
+        return await service.reveal(services, principal, address, credential_id)
 
     @put("/{credential_id:str}/secrets", summary="Replace the secrets", needs="credentials:write")
     async def update_secrets(

@@ -47,10 +47,12 @@ from app.kit import paging, validation
 from app.kit.changes import apply_changes
 from app.kit.crypto import Keyring
 from app.kit.egress import Guard
-from app.kit.errors import ApiError, Conflict, Invalid
+from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.kit.texts import as_json, is_deeper
+from app.security.principal import Principal
+from app.services import Services
 from db.models import Agent, Credential, CredentialAccess, Tool
 from db.session import Tx
 
@@ -198,8 +200,25 @@ async def delete(context: RequestContext, credential_id: str) -> None:
     await events.emit(context.tx, deleted, tenant_id=credential.tenant_id)
 
 
-async def reveal(context: RequestContext, credential_id: str) -> Revealed:
-    """Returns the secrets; the audit row is committed before the response is sent."""
+async def reveal(
+    services: Services, principal: Principal, address: str, credential_id: str
+) -> Revealed:
+    """Returns the secrets. The audit row is committed before the response is sent, also that of an
+    attempt without the permission.
+    """
+    if not principal.may("credentials:read"):
+        principal.require("credentials:reveal")
+    async with services.db.tx(principal.scope) as tx:
+        context = RequestContext(tx, services, principal, address)
+        if principal.may("credentials:reveal"):
+            return await _reveal(context, credential_id)
+        with suppress(CredentialNotFound):
+            credential = await find(tx, credential_id)
+            await _append_audit(context, credential, "denied", success=False)
+    raise principal.refusal("credentials:reveal")
+
+
+async def _reveal(context: RequestContext, credential_id: str) -> Revealed:
     credential = await find(context.tx, credential_id)
     await _append_audit(context, credential, "revealed")
     secrets = decrypt_secrets(
@@ -207,18 +226,6 @@ async def reveal(context: RequestContext, credential_id: str) -> Revealed:
     )
     values = msgspec.to_builtins(secrets)
     return Revealed(credential.id, credential.type, values)  # type: ignore[arg-type]
-
-
-async def refuse_reveal(context: RequestContext, credential_id: str) -> ApiError:
-    """Writes an audit row for a caller without the permission; returns the error to raise."""
-    with suppress(CredentialNotFound):
-        credential = await find(context.tx, credential_id)
-        await _append_audit(context, credential, "denied", success=False)
-    try:
-        context.principal.require("credentials:reveal")
-    except ApiError as error:
-        return error
-    raise RuntimeError("the caller has the permission credentials:reveal")
 
 
 async def list_audit(tx: Tx, page: Page, credential_id: str) -> Paged[AuditEntry]:
