@@ -55,7 +55,9 @@ async def test_a_tool_is_attached_with_every_field(agent_tools: AgentToolClient)
     assert {name: attachment[name] for name in fields} == fields
 
 
-async def test_a_list_shows_what_each_tool_is(agent_tools: AgentToolClient) -> None:
+async def test_a_list_shows_name_type_and_category_of_each_tool(
+    agent_tools: AgentToolClient,
+) -> None:
     tool_id = await agent_tools.create_function(name="Adder", category="crm")
     attachment = await agent_tools.attach(tool_id, config_override={"timeout_ms": 7})
     (listed,) = await agent_tools.list_attachments()
@@ -68,14 +70,14 @@ async def test_a_list_shows_what_each_tool_is(agent_tools: AgentToolClient) -> N
     }
 
 
-async def test_tools_come_in_the_order_of_their_attaching(agent_tools: AgentToolClient) -> None:
+async def test_tools_are_listed_in_the_order_of_attachment(agent_tools: AgentToolClient) -> None:
     ids = [await agent_tools.create_function() for _ in range(3)]
     orders = [(await agent_tools.attach(tool_id))["display_order"] for tool_id in ids]
     assert orders == [0, 1, 2]
     assert [item["tool_id"] for item in await agent_tools.list_attachments()] == ids
 
 
-async def test_tools_come_in_their_own_order_when_they_have_one(
+async def test_tools_are_listed_by_display_order(
     agent_tools: AgentToolClient,
 ) -> None:
     last, first, middle, later = [await agent_tools.create_function() for _ in range(4)]
@@ -149,7 +151,7 @@ async def test_a_wrong_field_is_named(
     assert await agent_tools.list_attachments() == []
 
 
-async def test_a_tool_must_be_named(agent_tools: AgentToolClient) -> None:
+async def test_a_missing_tool_id_is_named(agent_tools: AgentToolClient) -> None:
     answer = await agent_tools.client.post(agent_tools.path, {})
     assert set(refused(answer, 422, "validation_error")["details"]) == {"tool_id"}
 
@@ -169,7 +171,7 @@ async def test_a_tool_must_be_named(agent_tools: AgentToolClient) -> None:
         {},
     ],
 )
-async def test_what_is_left_out_of_a_patch_stays(
+async def test_fields_left_out_of_a_patch_stay_unchanged(
     agent_tools: AgentToolClient, change: dict[str, Any]
 ) -> None:
     tool_id = await agent_tools.create_function()
@@ -201,7 +203,7 @@ async def test_a_wrong_field_of_a_patch_is_named_and_changes_nothing(
     assert await agent_tools.list_attachments() == before
 
 
-async def test_a_patch_cannot_exchange_the_tool(agent_tools: AgentToolClient) -> None:
+async def test_a_patch_cannot_change_the_tool_or_the_agent(agent_tools: AgentToolClient) -> None:
     tool_id, other = await agent_tools.create_function(), await agent_tools.create_function()
     await agent_tools.attach(tool_id)
     before = await agent_tools.list_attachments()
@@ -211,7 +213,7 @@ async def test_a_patch_cannot_exchange_the_tool(agent_tools: AgentToolClient) ->
     assert await agent_tools.list_attachments() == before
 
 
-async def test_a_detached_tool_is_gone_from_this_agent_alone(agent_tools: AgentToolClient) -> None:
+async def test_detaching_a_tool_does_not_delete_it(agent_tools: AgentToolClient) -> None:
     tool_id = await agent_tools.create_function()
     await agent_tools.attach(tool_id)
     answer = await agent_tools.client.delete(f"{agent_tools.path}/{tool_id}")
@@ -221,7 +223,7 @@ async def test_a_detached_tool_is_gone_from_this_agent_alone(agent_tools: AgentT
     refused(await agent_tools.client.delete(f"{agent_tools.path}/{tool_id}"), 404, "tool_not_found")
 
 
-async def test_a_deleted_agent_leaves_its_tools(agent_tools: AgentToolClient) -> None:
+async def test_deleting_an_agent_does_not_delete_its_tools(agent_tools: AgentToolClient) -> None:
     tool_id = await agent_tools.create_function()
     await agent_tools.attach(tool_id)
     await agent_tools.client.delete(f"/api/v1/agents/{agent_tools.agent_id}")
@@ -229,7 +231,7 @@ async def test_a_deleted_agent_leaves_its_tools(agent_tools: AgentToolClient) ->
     refused(await agent_tools.client.get(agent_tools.path), 404, "agent_not_found")
 
 
-async def test_each_change_is_told_as_one_of_the_agents_tools(agent_tools: AgentToolClient) -> None:
+async def test_each_change_emits_agent_updated_with_tools(agent_tools: AgentToolClient) -> None:
     tool_id = await agent_tools.create_function()
     await agent_tools.attach(tool_id)
     await agent_tools.patch(tool_id, {"is_enabled": False})
@@ -239,7 +241,7 @@ async def test_each_change_is_told_as_one_of_the_agents_tools(agent_tools: Agent
     assert {data["version"] for data in events} == {1}
 
 
-async def test_a_refused_change_is_not_told(agent_tools: AgentToolClient) -> None:
+async def test_a_refused_change_emits_no_event(agent_tools: AgentToolClient) -> None:
     await agent_tools.request_attach(NO_TOOL)
     await agent_tools.request_attach(
         await agent_tools.create_function(), config_override={"runtime": "ruby"}
@@ -250,14 +252,14 @@ async def test_a_refused_change_is_not_told(agent_tools: AgentToolClient) -> Non
 # Tenants and permissions
 
 
-async def test_a_tool_that_is_not_there_is_not_found(agent_tools: AgentToolClient) -> None:
+async def test_an_unknown_or_unattached_tool_is_not_found(agent_tools: AgentToolClient) -> None:
     tool_id = await agent_tools.create_function()
     refused(await agent_tools.request_attach(NO_TOOL), 404, "tool_not_found")
     refused(await agent_tools.patch(tool_id, {}), 404, "tool_not_found")
     refused(await agent_tools.client.delete(f"{agent_tools.path}/{tool_id}"), 404, "tool_not_found")
 
 
-async def test_an_agent_that_is_not_there_is_not_found(agent_tools: AgentToolClient) -> None:
+async def test_an_unknown_agent_is_not_found(agent_tools: AgentToolClient) -> None:
     tool_id = await agent_tools.create_function()
     agent_tools.agent_id = NO_AGENT
     refused(await agent_tools.request_attach(tool_id), 404, "agent_not_found")
@@ -266,7 +268,7 @@ async def test_an_agent_that_is_not_there_is_not_found(agent_tools: AgentToolCli
         refused(await agent_tools.client(method, path), 404, "agent_not_found")
 
 
-async def test_what_is_another_tenants_is_not_there(
+async def test_tools_and_agents_of_another_tenant_are_not_found(
     agent_tools: AgentToolClient, world: World
 ) -> None:
     other_tenant = await create_tool_client(world)
@@ -292,7 +294,7 @@ async def test_not_even_super_admin_attaches_across_tenants(
 
 @pytest.mark.parametrize("role", ["viewer", "agent_user"])
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
-async def test_who_only_reads_sees_attachments_and_changes_none(
+async def test_a_reading_role_lists_attachments_but_changes_none(
     agent_tools: AgentToolClient, world: World, role: str, method: str
 ) -> None:
     tool_id = await agent_tools.create_function()

@@ -41,7 +41,7 @@ async def _expire_lease(services: Services, work_id: str) -> None:
         await (await tx.raw()).execute(sql, work_id)
 
 
-async def test_a_call_is_made_once_when_its_chats_worker_dies_before_the_outcome(
+async def test_a_call_runs_once_when_the_worker_of_its_chat_dies_before_the_outcome(
     talk: Talker, tools: ToolClient, site: Site, services: Services, worker: WorkerProcess
 ) -> None:
     release = asyncio.Event()
@@ -72,7 +72,7 @@ async def test_a_call_is_made_once_when_its_chats_worker_dies_before_the_outcome
     assert [record["status"] for record in await list_executions(talk, tool_id)] == ["completed"]
 
 
-async def test_a_call_is_made_once_when_its_chats_worker_dies_before_the_reply(
+async def test_a_call_runs_once_when_the_worker_of_its_chat_dies_before_the_reply(
     talk: Talker, tools: ToolClient, site: Site, services: Services, worker: WorkerProcess
 ) -> None:
     hold = asyncio.Event()
@@ -95,7 +95,7 @@ async def test_a_call_is_made_once_when_its_chats_worker_dies_before_the_reply(
     assert len(site.requests) == 1
 
 
-async def test_the_same_call_asked_for_twice_is_one_run(
+async def test_two_requests_with_one_call_id_are_one_run(
     talk: Talker, tools: ToolClient, site: Site, services: Services, worker: WorkerProcess
 ) -> None:
     tool_id, tenant_id = await tools.create("webhook", {"url": site.url}), talk.client.tenant_id
@@ -110,7 +110,7 @@ async def test_the_same_call_asked_for_twice_is_one_run(
     assert len(site.requests) == 2
 
 
-async def test_a_call_that_ran_is_told_as_it_ended_although_its_tool_is_disabled_now(
+async def test_a_repeated_call_returns_its_outcome_although_the_tool_is_disabled_now(
     talk: Talker, tools: ToolClient, site: Site, services: Services, worker: WorkerProcess
 ) -> None:
     """Asked for again after a crash; told otherwise, the model might try another way."""

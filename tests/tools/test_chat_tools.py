@@ -93,7 +93,7 @@ async def test_tools_are_offered_in_their_order_and_disabled_ones_not(
     assert [item["name"] for item in _list_offered_functions(talk)] == ["first", "second", "third"]
 
 
-async def test_a_tool_without_description_and_schema_is_offered_by_what_its_type_takes(
+async def test_a_tool_without_schema_is_offered_with_the_parameters_of_its_type(
     talk: Talker, tools: ToolClient
 ) -> None:
     config = {"db_type": "sqlite", "database": "shop.db"}
@@ -104,7 +104,7 @@ async def test_a_tool_without_description_and_schema_is_offered_by_what_its_type
     assert function["parameters"]["required"] == ["query"]
 
 
-async def test_no_two_tools_are_offered_by_one_name(talk: Talker, tools: ToolClient) -> None:
+async def test_no_two_offered_functions_have_the_same_name(talk: Talker, tools: ToolClient) -> None:
     await talk.with_helper()
     slugs = ["a" * 100, "a" * 99, "delegate-to-helper", "a" * 61]
     for slug in slugs:
@@ -119,7 +119,7 @@ async def test_no_two_tools_are_offered_by_one_name(talk: Talker, tools: ToolCli
 # Calls
 
 
-async def test_a_call_is_run_for_the_agent_and_its_output_told_to_the_model(
+async def test_a_call_runs_for_the_agent_and_its_output_is_sent_to_the_model(
     talk: Talker, adder: str, worker: WorkerProcess
 ) -> None:
     talk.script(Reply(texts=[], calls=[CALL]), Reply(texts=["It is 6.5."]))
@@ -131,7 +131,7 @@ async def test_a_call_is_run_for_the_agent_and_its_output_told_to_the_model(
     assert (record["input"], record["output"]) == (CALL[1], {"sum": 6.5})
 
 
-async def test_a_reply_tells_its_calls(talk: Talker, adder: str, worker: WorkerProcess) -> None:
+async def test_a_reply_lists_its_calls(talk: Talker, adder: str, worker: WorkerProcess) -> None:
     talk.script(Reply(texts=[], calls=[CALL]), Reply())
     (call,) = (await talk.say("Hi"))["tool_calls"]
     assert call.pop("id").startswith("call_")
@@ -146,7 +146,7 @@ async def test_a_reply_tells_its_calls(talk: Talker, adder: str, worker: WorkerP
     }
 
 
-async def test_a_stream_tells_a_call_and_its_result(
+async def test_a_stream_has_events_for_a_call_and_its_result(
     talk: Talker, adder: str, worker: WorkerProcess, server: Server
 ) -> None:
     talk.script(Reply(texts=["Well."], calls=[CALL]), Reply(texts=["6.5"]))
@@ -169,7 +169,7 @@ async def test_a_stream_tells_a_call_and_its_result(
     assert (result["status"], result["execution_time_ms"] > 0) == ("completed", True)
 
 
-async def test_calls_side_by_side_are_each_a_run(
+async def test_each_of_several_calls_in_one_reply_is_a_run(
     talk: Talker, adder: str, worker: WorkerProcess
 ) -> None:
     calls = [("add_numbers", {"numbers": [number]}) for number in range(5)]
@@ -179,7 +179,7 @@ async def test_calls_side_by_side_are_each_a_run(
     assert len(await list_executions(talk, adder)) == 5
 
 
-async def test_an_agents_own_settings_hold_for_its_calls(
+async def test_an_agents_config_override_applies_to_its_calls(
     talk: Talker, tools: ToolClient, worker: WorkerProcess
 ) -> None:
     tool_id = await tools.create("function", SUM, **ADDER)
@@ -210,7 +210,7 @@ async def test_the_tools_of_a_sub_agent_run_under_the_sub_agents_id(
 # Failures
 
 
-async def test_a_failing_tool_is_told_to_the_model(
+async def test_the_error_of_a_tool_is_sent_to_the_model(
     talk: Talker, tools: ToolClient, worker: WorkerProcess
 ) -> None:
     code = "def main(input):\n    raise ValueError('no luck')\n"
@@ -223,7 +223,7 @@ async def test_a_failing_tool_is_told_to_the_model(
     assert [call["status"] for call in reply["tool_calls"]] == ["failed"]
 
 
-async def test_a_tool_that_takes_too_long_is_told_to_the_model(
+async def test_the_timeout_of_a_tool_is_sent_to_the_model(
     talk: Talker, tools: ToolClient, worker: WorkerProcess
 ) -> None:
     code = "import time\ndef main(input):\n    time.sleep(30)\n"
@@ -235,7 +235,7 @@ async def test_a_tool_that_takes_too_long_is_told_to_the_model(
     assert _list_tool_messages(talk)[0]["code"] == "timeout"
 
 
-async def test_what_an_endpoint_said_when_it_refused_is_told_to_the_model(
+async def test_the_body_of_an_error_response_is_sent_to_the_model(
     talk: Talker, tools: ToolClient, site: Site, worker: WorkerProcess
 ) -> None:
     async def refuse(_request: web.Request) -> web.StreamResponse:
@@ -259,7 +259,7 @@ async def test_what_an_endpoint_said_when_it_refused_is_told_to_the_model(
         ([1], "the arguments are not a JSON object"),
     ],
 )
-async def test_wrong_arguments_are_told_to_the_model_and_run_nothing(
+async def test_invalid_arguments_are_reported_to_the_model_and_run_nothing(
     talk: Talker, adder: str, worker: WorkerProcess, arguments: Any, message: str
 ) -> None:
     talk.script(Reply(texts=[], calls=[("add_numbers", arguments)]), Reply(texts=["Sorry"]))
@@ -269,9 +269,7 @@ async def test_wrong_arguments_are_told_to_the_model_and_run_nothing(
     assert await list_executions(talk, adder) == []
 
 
-async def test_a_tool_that_was_disabled_meanwhile_is_told_to_the_model(
-    talk: Talker, adder: str
-) -> None:
+async def test_a_tool_that_is_disabled_meanwhile_does_not_run(talk: Talker, adder: str) -> None:
     hold = asyncio.Event()
     talk.script(Reply(texts=["x"], calls=[CALL], hold=hold), Reply(texts=["Sorry"]))
     saying = asyncio.create_task(talk.say("Hi"))

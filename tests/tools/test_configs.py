@@ -35,12 +35,12 @@ REQUIRED = [
 ]
 
 
-def test_there_is_a_good_config_of_every_type() -> None:
+def test_the_valid_configs_cover_every_tool_type() -> None:
     assert VALID_CONFIGS.keys() == TOOL_TYPES.keys()
 
 
 @pytest.mark.parametrize("tool_type", VALID_CONFIGS)
-async def test_a_config_with_every_key_is_shown_as_it_was_given(
+async def test_a_config_with_every_key_is_returned_unchanged(
     developer: Client, tool_type: str
 ) -> None:
     created = await developer.post(PATH, tool_body(tool_type, VALID_CONFIGS[tool_type]))
@@ -50,7 +50,7 @@ async def test_a_config_with_every_key_is_shown_as_it_was_given(
 
 
 @pytest.mark.parametrize("tool_type", VALID_CONFIGS)
-async def test_keys_that_mean_nothing_are_not_kept(developer: Client, tool_type: str) -> None:
+async def test_unknown_keys_are_dropped(developer: Client, tool_type: str) -> None:
     config = {**VALID_CONFIGS[tool_type], "password": "x", "nonsense": {"a": 1}}
     created = await developer.post(PATH, tool_body(tool_type, config))
     loaded = await developer.get(f"{PATH}/{created.json()['data']['id']}")
@@ -153,7 +153,7 @@ def test_a_wrong_endpoint_is_named(endpoint: dict[str, Any], where: str) -> None
     assert named.startswith(where)
 
 
-def test_every_method_of_an_endpoint_is_taken() -> None:
+def test_every_method_of_an_endpoint_is_accepted() -> None:
     for method in ("GET", "POST", "PUT", "DELETE"):
         config = {
             **VALID_CONFIGS["rest_api"],
@@ -162,14 +162,14 @@ def test_every_method_of_an_endpoint_is_taken() -> None:
         validate_config("rest_api", config)
 
 
-def test_an_operation_that_nobody_knows_is_named() -> None:
+def test_an_unknown_operation_is_named() -> None:
     config = {**VALID_CONFIGS["database"], "allowed_operations": ["select", "vacuum"]}
     (named,) = find_invalid_keys("database", config)
     assert named.startswith("config.allowed_operations")
 
 
 @pytest.mark.parametrize("tool_type", ["rest_api", "webhook", "custom"])
-def test_plain_http_is_only_for_where_no_secret_goes(tool_type: str) -> None:
+def test_plain_http_is_accepted_only_without_secrets(tool_type: str) -> None:
     key = "base_url" if tool_type == "rest_api" else "url"
     config = {**VALID_CONFIGS[tool_type], key: "http://example.com"}
     assert find_invalid_keys(tool_type, config) == {f"config.{key}"}
@@ -188,7 +188,7 @@ async def test_plain_http_is_refused_once_a_tool_has_auth(developer: Client) -> 
 # Limits
 
 
-async def test_a_config_is_not_nested_without_end(developer: Client) -> None:
+async def test_a_config_that_is_nested_too_deeply_is_refused(developer: Client) -> None:
     deep: Any = {}
     for _ in range(40):
         deep = {"a": deep}
@@ -198,7 +198,7 @@ async def test_a_config_is_not_nested_without_end(developer: Client) -> None:
     assert set(refused(answer, 422, "validation_error")["details"]) == {"config"}
 
 
-async def test_a_config_has_a_largest_size(developer: Client) -> None:
+async def test_a_config_that_is_too_large_is_refused(developer: Client) -> None:
     files = {f"f{number}": "x" * 200_000 for number in range(4)} | {"main.sh": "true"}
     answer = await developer.post(
         PATH, tool_body("script", {**VALID_CONFIGS["script"], "files": files})
@@ -264,7 +264,7 @@ def test_only_what_has_no_effects_is_repeatable(
         ("function", {"code": "y"}, True),
     ],
 )
-def test_another_destination_is_told_from_the_same(
+def test_a_change_of_the_destination_is_recognised(
     tool_type: str, change: dict[str, Any], *, same: bool
 ) -> None:
     before = parse_config(tool_type, VALID_CONFIGS[tool_type])

@@ -36,20 +36,22 @@ async def _create_tool(tools: ToolClient, mcp_server: McpServer, tool: str, **fi
     return await tools.create("custom", config, **fields)
 
 
-async def test_a_call_gives_the_content_of_its_result(
+async def test_a_call_returns_the_content_of_its_result(
     tools: ToolClient, mcp_server: McpServer
 ) -> None:
     output = await tools.get_output(await _create_tool(tools, mcp_server, "add"), {"a": 2, "b": 40})
     assert output == [{"type": "text", "text": "42"}]
 
 
-async def test_arguments_arrive_as_they_are(tools: ToolClient, mcp_server: McpServer) -> None:
+async def test_arguments_arrive_unchanged(tools: ToolClient, mcp_server: McpServer) -> None:
     arguments = {"name": "Zoë 🌍", "more": {"deep": [1, None, {"a": True}]}}
     output = await tools.get_output(await _create_tool(tools, mcp_server, "greet"), arguments)
     assert output[0]["text"] == "Hello Zoë 🌍 {'deep': [1, None, {'a': True}]}"
 
 
-async def test_an_error_of_the_tool_is_told(tools: ToolClient, mcp_server: McpServer) -> None:
+async def test_an_error_of_the_tool_is_a_runtime_error(
+    tools: ToolClient, mcp_server: McpServer
+) -> None:
     error = await tools.get_failure(
         await _create_tool(tools, mcp_server, "fail"), {"reason": "no such order"}
     )
@@ -57,13 +59,15 @@ async def test_an_error_of_the_tool_is_told(tools: ToolClient, mcp_server: McpSe
     assert "fail" in error["message"]
 
 
-async def test_an_unknown_tool_is_told(tools: ToolClient, mcp_server: McpServer) -> None:
+async def test_an_unknown_tool_is_a_runtime_error(tools: ToolClient, mcp_server: McpServer) -> None:
     error = await tools.get_failure(await _create_tool(tools, mcp_server, "nothing"))
     assert error["code"] == "runtime_error"
     assert "nothing" in error["message"]
 
 
-async def test_arguments_that_do_not_fit_are_told(tools: ToolClient, mcp_server: McpServer) -> None:
+async def test_invalid_arguments_are_a_runtime_error(
+    tools: ToolClient, mcp_server: McpServer
+) -> None:
     assert (
         await tools.get_error_code(await _create_tool(tools, mcp_server, "add"), {"a": "x"})
         == "runtime_error"
@@ -86,7 +90,7 @@ async def test_a_result_over_one_mebibyte_is_too_large(
     assert await tools.get_error_code(tool, {"size": 6_000_000}) == "output_too_large"
 
 
-async def test_discovering_lists_what_the_server_offers(
+async def test_discovery_lists_the_tools_of_the_server(
     tools: ToolClient, mcp_server: McpServer
 ) -> None:
     answer = await tools.client.post(
@@ -113,7 +117,7 @@ def stateless_server(shared_server: McpServer) -> McpServer:
     return shared_server
 
 
-async def test_a_tool_without_a_name_calls_nobody(
+async def test_a_config_without_a_tool_name_sends_no_request(
     tools: ToolClient, stateless_server: McpServer
 ) -> None:
     assert (
@@ -133,7 +137,7 @@ async def test_a_tool_without_a_name_calls_nobody(
         ("custom", {"headers": {"X-Sig": "sig-zoë"}}, "x-sig", "sig-zoë"),
     ],
 )
-async def test_auth_is_shown_with_every_request(
+async def test_auth_is_sent_with_every_request(
     tools: ToolClient,
     stateless_server: McpServer,
     auth_type: str,
@@ -149,7 +153,7 @@ async def test_auth_is_shown_with_every_request(
     assert {headers.get(header) for headers in stateless_server.headers} == {value}
 
 
-async def test_a_key_in_the_query_is_shown_with_every_request(
+async def test_a_key_in_the_query_is_sent_with_every_request(
     tools: ToolClient, stateless_server: McpServer
 ) -> None:
     auth = {"api_key_value": "key/&=é", "api_key_header": "key", "api_key_location": "query"}
@@ -164,9 +168,7 @@ async def test_a_key_in_the_query_is_shown_with_every_request(
     }
 
 
-async def test_auth_is_shown_when_discovering(
-    tools: ToolClient, stateless_server: McpServer
-) -> None:
+async def test_auth_is_sent_for_discovery(tools: ToolClient, stateless_server: McpServer) -> None:
     tool = await _create_tool(
         tools, stateless_server, "", auth_type="bearer", auth_config={"token": "tkn-123456"}
     )
@@ -176,7 +178,9 @@ async def test_auth_is_shown_when_discovering(
     }
 
 
-async def test_a_credential_needs_a_rule(tools: ToolClient, stateless_server: McpServer) -> None:
+async def test_a_credential_needs_an_access_rule(
+    tools: ToolClient, stateless_server: McpServer
+) -> None:
     credential = await tools.create_credential("bearer_token", {"token": "tkn-of-the-vault"})
     auth = {"credential_id": credential}
     tool = await _create_tool(
@@ -189,7 +193,7 @@ async def test_a_credential_needs_a_rule(tools: ToolClient, stateless_server: Mc
     assert stateless_server.headers[-1]["authorization"] == "Bearer tkn-of-the-vault"
 
 
-async def test_a_refused_identity_is_a_failed_auth(
+async def test_a_response_401_is_auth_failed(
     tools: ToolClient, stateless_server: McpServer
 ) -> None:
     stateless_server.rejected_tokens.add("Bearer tkn-123456")
@@ -230,7 +234,7 @@ async def _create_tool_at(tools: ToolClient, url: str, **config: Any) -> str:
     return await tools.create("custom", config)
 
 
-async def test_a_server_that_is_away_is_a_connection_error(tools: ToolClient) -> None:
+async def test_an_unreachable_server_is_a_connection_error(tools: ToolClient) -> None:
     tool = await _create_tool_at(tools, f"http://127.0.0.1:{free_port()}/mcp")
     assert await tools.get_error_code(tool) == "connection_error"
     answer = await tools.client.post(f"/v1/tools/{tool}/discover")
@@ -254,7 +258,7 @@ async def test_a_server_that_is_away_is_a_connection_error(tools: ToolClient) ->
         (301, "text/plain", ""),
     ],
 )
-async def test_a_server_that_speaks_something_else_is_told(
+async def test_a_response_that_is_not_mcp_is_an_error(
     tools: ToolClient, site: Site, status: int, media_type: str, body: str
 ) -> None:
     headers = {"Content-Type": media_type, "Location": "/elsewhere"}
@@ -267,7 +271,9 @@ async def test_a_server_that_speaks_something_else_is_told(
 
 
 @pytest.mark.parametrize(("status", "code"), [(500, "http_error"), (403, "auth_failed")])
-async def test_a_refusal_is_told(tools: ToolClient, site: Site, status: int, code: str) -> None:
+async def test_an_error_status_is_reported(
+    tools: ToolClient, site: Site, status: int, code: str
+) -> None:
     site.handler = respond_with("no", status=status)
     assert await tools.get_error_code(await _create_tool_at(tools, f"{site.url}/mcp")) == code
 
@@ -279,14 +285,12 @@ async def test_an_endless_answer_is_cut_off(tools: ToolClient, site: Site) -> No
     assert error["code"] == "output_too_large", error
 
 
-async def test_only_a_custom_tool_can_be_asked_what_it_offers(
-    tools: ToolClient, site: Site
-) -> None:
+async def test_discovery_is_only_for_custom_tools(tools: ToolClient, site: Site) -> None:
     tool = await tools.create("webhook", {"url": site.url})
     refused(await tools.client.post(f"/v1/tools/{tool}/discover"), 409, "conflict")
 
 
-async def test_a_tool_of_another_tenant_is_not_asked(
+async def test_discovery_does_not_find_a_tool_of_another_tenant(
     tools: ToolClient, world: World, stateless_server: McpServer
 ) -> None:
     other = await create_tool_client(world)
@@ -295,7 +299,7 @@ async def test_a_tool_of_another_tenant_is_not_asked(
     assert stateless_server.headers == []
 
 
-async def test_without_the_right_to_run_tools_none_is_asked(
+async def test_discovery_needs_the_permission_to_run_tools(
     tools: ToolClient, world: World, stateless_server: McpServer
 ) -> None:
     viewer = await world.user("viewer", tools.client.tenant_id)

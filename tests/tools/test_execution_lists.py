@@ -33,9 +33,7 @@ async def tools(world: World) -> ToolClient:
 # Lists
 
 
-async def test_a_record_holds_what_went_in_and_came_out(
-    tools: ToolClient, worker: WorkerProcess
-) -> None:
+async def test_a_record_has_input_and_output(tools: ToolClient, worker: WorkerProcess) -> None:
     tool_id, agent_id = await tools.create("function", ECHO), await tools.create_agent()
     data = await tools.run(tool_id, {"b": 1, "a": 2}, agent_id=agent_id)
     record = await get_execution(tools, tool_id, data["execution_id"])
@@ -54,7 +52,7 @@ async def test_a_record_holds_what_went_in_and_came_out(
     assert await list_executions(tools, tool_id) == [record]
 
 
-async def test_a_record_of_a_failure_holds_its_error(
+async def test_a_record_of_a_failure_has_its_error(
     tools: ToolClient, worker: WorkerProcess
 ) -> None:
     tool_id = await tools.create("function", FAILING)
@@ -64,7 +62,7 @@ async def test_a_record_of_a_failure_holds_its_error(
     assert record["error"] == data["error"]
 
 
-async def test_a_record_is_found_under_its_own_tool_alone(
+async def test_a_record_is_found_only_under_its_own_tool(
     tools: ToolClient, world: World, worker: WorkerProcess
 ) -> None:
     tool_id, other = [await tools.create("function", ECHO) for _ in range(2)]
@@ -142,7 +140,7 @@ async def test_runs_are_listed_the_latest_first_and_filtered(
     assert ids_listed == [ids[index] for index in expected]
 
 
-async def test_a_page_of_runs_tells_where_it_is(
+async def test_a_list_of_runs_has_pagination(
     tools: ToolClient, history: tuple[str, list[str]]
 ) -> None:
     params = {"per_page": 3, "page": 2}
@@ -191,7 +189,7 @@ async def test_runs_of_the_last_90_days_are_kept(tools: ToolClient, services: Se
 
 
 @pytest.mark.parametrize("role", ["agent_user", "viewer"])
-async def test_whoever_may_not_run_tools_sees_that_they_ran_and_no_more(
+async def test_a_role_that_may_not_run_tools_sees_no_content_of_runs(
     tools: ToolClient, world: World, worker: WorkerProcess, role: str
 ) -> None:
     tool_id = await tools.create("function", FAILING)
@@ -203,7 +201,7 @@ async def test_whoever_may_not_run_tools_sees_that_they_ran_and_no_more(
     assert execution["error"] == {"code": "runtime_error", "message": ""}
 
 
-async def test_what_an_agent_said_is_for_those_who_may_read_conversations(
+async def test_input_from_a_conversation_is_for_roles_that_may_read_conversations(
     tools: ToolClient, world: World, services: Services, worker: WorkerProcess
 ) -> None:
     tool_id = await tools.create("function", ECHO)

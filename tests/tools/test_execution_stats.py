@@ -25,7 +25,7 @@ async def get_stats(tools: ToolClient, tool_id: str, **params: Any) -> dict[str,
     return stats
 
 
-async def test_the_figures_of_an_unused_tool_are_zeros(tools: ToolClient) -> None:
+async def test_the_stats_of_an_unused_tool_are_zeros(tools: ToolClient) -> None:
     tool_id = await tools.create("function", ECHO)
     stats = await get_stats(tools, tool_id)
     days = stats.pop("daily_breakdown")
@@ -48,7 +48,7 @@ async def test_the_figures_of_an_unused_tool_are_zeros(tools: ToolClient) -> Non
 @pytest.mark.parametrize(
     ("period", "total"), [("24h", 1), ("7d", 2), ("30d", 3), ("90d", 4), (None, 2)]
 )
-async def test_figures_are_of_their_period(
+async def test_stats_cover_their_period(
     tools: ToolClient, services: Services, period: str | None, total: int
 ) -> None:
     tool_id, now = await tools.create("function", ECHO), datetime.now(UTC)
@@ -78,7 +78,7 @@ async def test_percentiles_are_those_of_postgres(tools: ToolClient, services: Se
     assert stats["avg_execution_time_ms"] == round(sum(times) / len(times), 1)
 
 
-async def test_success_is_told_in_percent(tools: ToolClient, services: Services) -> None:
+async def test_the_success_rate_is_a_percentage(tools: ToolClient, services: Services) -> None:
     tool_id, now = await tools.create("function", ECHO), datetime.now(UTC)
     for status in ("completed", "completed", "failed", "timeout", "completed", "completed"):
         await insert_execution(services, tools, tool_id, now - timedelta(hours=1), status=status)
@@ -90,7 +90,7 @@ async def test_success_is_told_in_percent(tools: ToolClient, services: Services)
     assert (usage["total_executions"], usage["success_rate"]) == (6, 66.67)
 
 
-async def test_days_are_those_of_utc(tools: ToolClient, services: Services) -> None:
+async def test_days_are_utc_days(tools: ToolClient, services: Services) -> None:
     tool_id = await tools.create("function", ECHO)
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     for at, status in [
@@ -107,7 +107,7 @@ async def test_days_are_those_of_utc(tools: ToolClient, services: Services) -> N
     assert counted == [(1, 1), (2, 1), (1, 0)]
 
 
-async def test_the_agents_who_used_a_tool_most_are_told(
+async def test_the_agents_with_the_most_runs_are_listed(
     tools: ToolClient, services: Services
 ) -> None:
     tool_id, now = await tools.create("function", ECHO), datetime.now(UTC)
@@ -124,7 +124,7 @@ async def test_the_agents_who_used_a_tool_most_are_told(
     ]
 
 
-async def test_an_agent_that_is_gone_still_counts(tools: ToolClient, services: Services) -> None:
+async def test_a_deleted_agent_still_counts(tools: ToolClient, services: Services) -> None:
     tool_id, agent_id = await tools.create("function", ECHO), await tools.create_agent()
     await insert_execution(services, tools, tool_id, datetime.now(UTC), agent_id=agent_id)
     await tools.client.delete(f"/api/v1/agents/{agent_id}")

@@ -168,7 +168,7 @@ async def test_a_worker_that_lost_its_run_to_another_changes_nothing(
     assert await fetch_value(services, count, execution_id) == 1
 
 
-async def test_who_waits_for_a_tool_that_is_deleted_is_told(
+async def test_a_run_of_a_tool_that_is_deleted_meanwhile_is_not_found(
     tools: ToolClient, services: Services, worker: WorkerProcess, no_worker: None
 ) -> None:
     tool_id = await tools.create("function", ECHO)
@@ -179,7 +179,7 @@ async def test_who_waits_for_a_tool_that_is_deleted_is_told(
     refused(await waiting, 404, "tool_not_found")
 
 
-async def test_the_ledger_holds_ids_and_no_input(
+async def test_the_ledger_contains_ids_and_no_input(
     tools: ToolClient, services: Services, no_worker: None
 ) -> None:
     tool_id = await tools.create("function", ECHO)

@@ -30,7 +30,7 @@ async def tools(world: World) -> ToolClient:
 # Responses
 
 
-async def test_a_run_that_succeeds_tells_its_output(
+async def test_a_run_that_succeeds_returns_its_output(
     tools: ToolClient, worker: WorkerProcess
 ) -> None:
     tool_id = await tools.create("function", ECHO)
@@ -46,7 +46,7 @@ async def test_a_run_that_succeeds_tells_its_output(
     assert data["executed_at"].endswith("Z")
 
 
-async def test_a_run_that_gives_nothing_has_null_as_output(
+async def test_a_run_without_a_result_has_the_output_null(
     tools: ToolClient, worker: WorkerProcess
 ) -> None:
     code = "def main(input):\n    pass\n"
@@ -110,7 +110,7 @@ SCHEMA = {
         ({"numbers": ["x"]}, {"input", "input.numbers.0"}),
     ],
 )
-async def test_an_input_against_its_schema_is_refused_by_field(
+async def test_an_input_that_violates_its_schema_is_refused_by_field(
     tools: ToolClient, arguments: dict[str, Any], fields: set[str]
 ) -> None:
     tool_id = await tools.create("function", ECHO, input_schema=SCHEMA)
@@ -141,7 +141,7 @@ async def test_a_wrong_field_is_named(tools: ToolClient, body: dict[str, Any], f
     assert set(refused(answer, 422, "validation_error")["details"]) == {field}
 
 
-async def test_an_input_is_not_nested_without_end(tools: ToolClient) -> None:
+async def test_an_input_that_is_nested_too_deeply_is_refused(tools: ToolClient) -> None:
     tool_id = await tools.create("function", ECHO)
     deep: Any = {}
     for _ in range(80):
@@ -183,13 +183,13 @@ async def test_an_unknown_tool_does_not_run(tools: ToolClient) -> None:
     refused(await request_run(tools, NO_TOOL), 404, "tool_not_found")
 
 
-async def test_an_unknown_agent_runs_nothing(tools: ToolClient, world: World) -> None:
+async def test_an_unknown_agent_is_not_found(tools: ToolClient, world: World) -> None:
     tool_id = await tools.create("function", ECHO)
     for agent_id in (NO_AGENT, await (await create_tool_client(world)).create_agent()):
         refused(await request_run(tools, tool_id, agent_id=agent_id), 404, "agent_not_found")
 
 
-async def test_a_tool_that_is_switched_off_for_an_agent_does_not_run_for_it(
+async def test_a_tool_that_is_disabled_for_an_agent_does_not_run_for_it(
     tools: ToolClient, worker: WorkerProcess
 ) -> None:
     tool_id, agent_id = await tools.create("function", ECHO), await tools.create_agent()
@@ -250,13 +250,15 @@ async def test_five_requests_with_one_key_at_once_are_one_run(
 # Outputs
 
 
-async def test_an_output_that_conforms_is_given(tools: ToolClient, worker: WorkerProcess) -> None:
+async def test_an_output_that_conforms_is_returned(
+    tools: ToolClient, worker: WorkerProcess
+) -> None:
     schema = {"required": ["a"]}
     tool_id = await tools.create("function", ECHO, output_schema=schema)
     assert await tools.get_output(tool_id, {"a": 1}) == {"a": 1}
 
 
-async def test_an_output_against_its_schema_fails_and_is_kept(
+async def test_an_output_that_violates_its_schema_fails_the_run_and_is_stored(
     tools: ToolClient, worker: WorkerProcess
 ) -> None:
     schema = {"properties": {"a": {"type": "string"}}}
@@ -267,7 +269,7 @@ async def test_an_output_against_its_schema_fails_and_is_kept(
     assert failure["output"] == {"a": 1}
 
 
-async def test_an_output_that_is_nested_without_end_is_invalid(
+async def test_an_output_that_is_nested_too_deeply_is_invalid(
     tools: ToolClient, worker: WorkerProcess
 ) -> None:
     code = "def main(input):\n    x = []\n    for _ in range(80):\n        x = [x]\n    return x\n"
@@ -275,7 +277,7 @@ async def test_an_output_that_is_nested_without_end_is_invalid(
     assert await tools.get_error_code(tool_id) == "invalid_output"
 
 
-async def test_the_nested_body_of_a_refusal_is_left_out(
+async def test_a_deeply_nested_error_body_is_left_out(
     tools: ToolClient, site: Site, worker: WorkerProcess
 ) -> None:
     headers = {"content-type": "application/json"}

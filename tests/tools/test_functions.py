@@ -145,7 +145,9 @@ async def test_a_big_input_arrives_and_comes_back(tools: ToolClient, runtime: st
         ("import no_such_module", "ModuleNotFoundError"),
     ],
 )
-async def test_an_exception_of_python_is_told(tools: ToolClient, code: str, message: str) -> None:
+async def test_a_python_exception_is_a_runtime_error(
+    tools: ToolClient, code: str, message: str
+) -> None:
     error = await tools.get_failure(await _create_python(tools, f"def main(input):\n    {code}\n"))
     assert (error["status"], error["code"]) == ("failed", "runtime_error")
     assert message in error["message"]
@@ -164,7 +166,7 @@ async def test_an_exception_of_python_is_told(tools: ToolClient, code: str, mess
         ("return require('no-such-module')", "no-such-module"),
     ],
 )
-async def test_an_exception_of_javascript_is_told(
+async def test_a_javascript_exception_is_a_runtime_error(
     tools: ToolClient, code: str, message: str
 ) -> None:
     error = await tools.get_failure(
@@ -187,7 +189,7 @@ async def test_an_exception_of_javascript_is_told(
         ("javascript", "const main = 7", "no function main"),
     ],
 )
-async def test_code_without_a_usable_main_is_told(
+async def test_code_without_a_usable_main_is_a_runtime_error(
     tools: ToolClient, runtime: str, code: str, message: str
 ) -> None:
     error = await tools.get_failure(
@@ -225,7 +227,7 @@ async def test_a_result_of_javascript_that_is_not_json_is_invalid(
     assert await tools.get_error_code(tool) == "invalid_output"
 
 
-async def test_a_result_that_holds_itself_is_invalid(tools: ToolClient) -> None:
+async def test_a_result_that_contains_itself_is_invalid(tools: ToolClient) -> None:
     code = "def main(input):\n    a = []\n    a.append(a)\n    return a\n"
     assert await tools.get_error_code(await _create_python(tools, code)) == "invalid_output"
 
@@ -260,7 +262,7 @@ async def test_a_huge_result_is_too_large(tools: ToolClient, runtime: str, code:
         ("javascript", "const main = () => 'x'.repeat(1_000_000)"),
     ],
 )
-async def test_a_large_result_comes_whole(tools: ToolClient, runtime: str, code: str) -> None:
+async def test_a_large_result_is_returned_whole(tools: ToolClient, runtime: str, code: str) -> None:
     tool = await tools.create("function", {"runtime": runtime, "code": code})
     assert len(await tools.get_output(tool)) == 1_000_000
 

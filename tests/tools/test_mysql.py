@@ -119,7 +119,7 @@ async def shop(world: World, worker: WorkerProcess, port: int) -> MysqlShop:
     return MysqlShop(await world.user("tenant_admin"), port)
 
 
-async def test_rows_come_with_their_columns_and_plain_values(shop: MysqlShop) -> None:
+async def test_rows_are_returned_with_columns_and_plain_values(shop: MysqlShop) -> None:
     execution = await shop.run_query("SELECT name, price, added FROM items WHERE id = ?", 1)
     assert execution["output"] == {
         "columns": ["name", "price", "added"],
@@ -134,7 +134,7 @@ async def test_a_percent_sign_in_the_query_is_no_placeholder(shop: MysqlShop) ->
     assert execution["output"]["rows"] == [["100% wool"]]
 
 
-async def test_a_parameter_is_a_value_whatever_it_holds(shop: MysqlShop) -> None:
+async def test_a_parameter_is_a_value_whatever_it_contains(shop: MysqlShop) -> None:
     nasty = "x' OR 1=1; DROP TABLE items; -- \\"
     execution = await shop.run_query("SELECT count(*) FROM items WHERE name = ?", nasty)
     assert execution["output"]["rows"] == [[0]]
@@ -145,7 +145,7 @@ async def test_rows_are_cut_at_max_rows(shop: MysqlShop) -> None:
     assert (execution["output"]["rows"], execution["output"]["truncated"]) == ([[1], [2]], True)
 
 
-async def test_a_change_is_kept_where_it_is_allowed(shop: MysqlShop) -> None:
+async def test_an_allowed_change_is_committed(shop: MysqlShop) -> None:
     allowed = ["select", "insert"]
     execution = await shop.run_query(
         "INSERT INTO items (name) VALUES (?)", "cotton", allowed_operations=allowed
@@ -166,17 +166,19 @@ async def test_a_change_is_kept_where_it_is_allowed(shop: MysqlShop) -> None:
         "SELECT 1 /*!50000 UNION SELECT count(*) FROM items */",
     ],
 )
-async def test_what_does_more_than_read_is_rejected(shop: MysqlShop, query: str) -> None:
+async def test_a_statement_that_does_more_than_read_is_rejected(
+    shop: MysqlShop, query: str
+) -> None:
     execution = await shop.run_query(query)
     assert execution["error"]["code"] == "query_rejected"
 
 
-async def test_a_wrong_password_is_told_apart(shop: MysqlShop) -> None:
+async def test_a_wrong_password_is_auth_failed(shop: MysqlShop) -> None:
     execution = await shop.run_query("SELECT 1", password="not-the-one")
     assert execution["error"]["code"] == "auth_failed"
 
 
-async def test_the_server_ends_what_takes_too_long(shop: MysqlShop) -> None:
+async def test_a_query_that_takes_too_long_is_a_timeout(shop: MysqlShop) -> None:
     columns = "information_schema.columns"
     query = f"SELECT count(*) FROM {columns} a, {columns} b, {columns} c, {columns} d"
     execution = await shop.run_query(query, timeout_ms=1000)

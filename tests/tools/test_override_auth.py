@@ -22,7 +22,7 @@ from workers.main import WorkerProcess
 # Overrides and auth
 
 
-async def test_the_tools_auth_is_shown_where_an_override_stays_at_its_host(
+async def test_the_tools_auth_is_sent_when_an_override_keeps_the_host(
     agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
 ) -> None:
     tool_id = await agent_tools.create_webhook(site)
@@ -32,7 +32,7 @@ async def test_the_tools_auth_is_shown_where_an_override_stays_at_its_host(
     assert site.last.headers["Authorization"] == f"Bearer {TOKEN}"
 
 
-async def test_the_tools_auth_is_not_shown_to_another_host(
+async def test_the_tools_auth_is_not_sent_to_another_host(
     agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
 ) -> None:
     tool_id = await agent_tools.create_webhook(site)
@@ -44,7 +44,7 @@ async def test_the_tools_auth_is_not_shown_to_another_host(
     assert site.last.headers["Authorization"] == f"Bearer {TOKEN}"
 
 
-async def test_the_tools_auth_is_not_shown_to_another_port_either(
+async def test_the_tools_auth_is_not_sent_to_another_port(
     agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
 ) -> None:
     tool_id = await agent_tools.create_webhook(site)
@@ -55,7 +55,7 @@ async def test_the_tools_auth_is_not_shown_to_another_port_either(
     assert site.requests == []
 
 
-async def test_an_override_may_bring_auth_of_its_own(
+async def test_an_override_may_have_its_own_auth(
     agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
 ) -> None:
     tool_id = await agent_tools.create_webhook(site)
@@ -82,7 +82,7 @@ async def test_auth_of_an_override_is_never_shown(
     assert await load_override_auth(services, tool_id) is not None
 
 
-async def test_a_new_override_without_auth_forgets_the_one_before(
+async def test_a_new_override_without_auth_deletes_the_stored_auth(
     agent_tools: AgentToolClient, site: Site, worker: WorkerProcess, services: Services
 ) -> None:
     tool_id = await agent_tools.create_webhook(site)
@@ -93,7 +93,7 @@ async def test_a_new_override_without_auth_forgets_the_one_before(
     assert "Authorization" not in site.last.headers
 
 
-async def test_switching_an_attachment_keeps_its_auth(
+async def test_disabling_and_enabling_an_attachment_keeps_its_auth(
     agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
 ) -> None:
     tool_id = await agent_tools.create_webhook(site)
@@ -104,7 +104,7 @@ async def test_switching_an_attachment_keeps_its_auth(
     assert site.last.headers["Authorization"] == f"Bearer {OVERRIDE_TOKEN}"
 
 
-async def test_a_tool_that_is_led_elsewhere_does_not_take_the_agents_auth_along(
+async def test_an_agents_auth_is_not_sent_to_a_new_host_of_the_tool(
     agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
 ) -> None:
     """What the agent brought was for where the tool led then."""
@@ -116,7 +116,7 @@ async def test_a_tool_that_is_led_elsewhere_does_not_take_the_agents_auth_along(
     assert site.last.headers["Authorization"] == "Bearer new"
 
 
-async def test_an_agents_auth_for_a_place_of_its_own_stays_when_the_tool_is_led_elsewhere(
+async def test_an_agents_auth_for_its_own_url_is_kept_when_the_tool_gets_a_new_host(
     agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
 ) -> None:
     tool_id = await agent_tools.create_webhook(site)
@@ -160,7 +160,7 @@ async def _attach_with_credential(agent_tools: AgentToolClient, site: Site) -> t
     return tool_id, credential_id
 
 
-async def test_a_credential_of_an_override_needs_a_rule_for_the_agent(
+async def test_a_credential_of_an_override_needs_an_access_rule_for_the_agent(
     agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
 ) -> None:
     tool_id, credential_id = await _attach_with_credential(agent_tools, site)
@@ -208,7 +208,7 @@ async def role_without_credentials(world: World, super_admin: Client) -> AsyncIt
     assert answer.status_code == 200, answer.text
 
 
-async def test_a_credential_is_put_into_an_override_only_by_who_may_write_credentials(
+async def test_putting_a_credential_into_an_override_needs_credentials_write(
     agent_tools: AgentToolClient, site: Site, world: World, role_without_credentials: str
 ) -> None:
     tool_id, credential_id = await _attach_with_credential(agent_tools, site)
@@ -222,7 +222,7 @@ async def test_a_credential_is_put_into_an_override_only_by_who_may_write_creden
     assert (await caller("PATCH", f"{agent_tools.path}/{tool_id}", json=own)).status_code == 200
 
 
-async def test_a_tool_does_not_lead_an_agents_credential_elsewhere(
+async def test_an_agents_credential_is_not_sent_to_a_new_host_of_the_tool(
     agent_tools: AgentToolClient,
     site: Site,
     world: World,

@@ -53,7 +53,7 @@ async def test_a_wrong_key_of_an_override_of_a_webhook_is_named(
     assert set(refused(answer, 422, "validation_error")["details"]) == {field}
 
 
-async def test_keys_that_mean_nothing_are_not_kept(agent_tools: AgentToolClient) -> None:
+async def test_unknown_keys_are_dropped(agent_tools: AgentToolClient) -> None:
     override = {"timeout_ms": 7, "nonsense": 1}
     attachment = await agent_tools.attach(
         await agent_tools.create_function(), config_override=override
@@ -61,7 +61,9 @@ async def test_keys_that_mean_nothing_are_not_kept(agent_tools: AgentToolClient)
     assert attachment["config_override"] == {"timeout_ms": 7}
 
 
-async def test_a_deep_override_is_refused(agent_tools: AgentToolClient) -> None:
+async def test_an_override_that_is_nested_too_deeply_is_refused(
+    agent_tools: AgentToolClient,
+) -> None:
     deep: Any = {}
     for _ in range(40):
         deep = {"a": deep}
@@ -98,7 +100,7 @@ async def test_keys_that_an_override_leaves_out_come_from_the_tool(
     assert site.last.headers["X-A"] == "own"
 
 
-async def test_an_override_of_null_takes_a_key_of_the_tool_away(
+async def test_an_override_of_null_removes_a_key_of_the_tool(
     agent_tools: AgentToolClient, site: Site, worker: WorkerProcess
 ) -> None:
     config = {"url": site.url, "headers": {"X-A": "own"}}
@@ -108,7 +110,7 @@ async def test_an_override_of_null_takes_a_key_of_the_tool_away(
     assert "X-A" not in site.last.headers
 
 
-async def test_a_tool_that_no_longer_fits_its_override_does_not_run(
+async def test_an_override_for_the_former_type_of_the_tool_is_ignored(
     agent_tools: AgentToolClient, worker: WorkerProcess, site: Site
 ) -> None:
     tool_id = await agent_tools.create("webhook", {"url": site.url})

@@ -37,7 +37,7 @@ async def test_a_wrong_login_is_a_failed_auth(
         ("custom", {"headers": {"X-Password": PASSWORD}}),
     ],
 )
-async def test_an_identity_for_the_web_is_no_login(
+async def test_http_auth_is_no_login_for_a_database(
     tools: ToolClient, postgres: TenantPostgres, auth_type: str, auth: dict[str, Any]
 ) -> None:
     tool = await tools.create(
@@ -48,14 +48,14 @@ async def test_an_identity_for_the_web_is_no_login(
     assert "basic" in error["message"]
 
 
-async def test_an_unknown_database_is_told(tools: ToolClient, postgres: TenantPostgres) -> None:
+async def test_an_unknown_database_is_named(tools: ToolClient, postgres: TenantPostgres) -> None:
     tool = await create_postgres_tool(tools, postgres, database="nowhere")
     error = await tools.get_failure(tool, {"query": "SELECT 1"})
     assert error["code"] in {"runtime_error", "auth_failed", "connection_error"}
     assert "nowhere" in error["message"]
 
 
-async def test_nobody_listening_is_a_connection_error(
+async def test_a_closed_port_is_a_connection_error(
     tools: ToolClient, postgres: TenantPostgres
 ) -> None:
     tool = await create_postgres_tool(tools, postgres, port=free_port())
@@ -76,7 +76,7 @@ async def test_an_unknown_host_is_a_connection_error(
     assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "connection_error"
 
 
-async def test_a_server_that_says_something_else_is_told(
+async def test_a_server_of_another_protocol_is_a_connection_error(
     tools: ToolClient, postgres: TenantPostgres
 ) -> None:
     async def talk(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -92,7 +92,7 @@ async def test_a_server_that_says_something_else_is_told(
         assert error["code"] == "connection_error", error
 
 
-async def test_a_server_that_says_nothing_is_a_timeout(
+async def test_a_server_that_never_answers_is_a_timeout(
     tools: ToolClient, postgres: TenantPostgres
 ) -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -106,7 +106,7 @@ async def test_a_server_that_says_nothing_is_a_timeout(
         assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "timeout"
 
 
-async def test_ssl_that_the_server_does_not_have_is_a_connection_error(
+async def test_ssl_to_a_server_without_ssl_is_a_connection_error(
     tools: ToolClient, postgres: TenantPostgres
 ) -> None:
     tool = await create_postgres_tool(tools, postgres, ssl=True)
@@ -128,7 +128,7 @@ async def _create_tool_with_credential(
     return tool
 
 
-async def test_a_credential_logs_in_where_it_belongs(
+async def test_a_credential_logs_in_at_its_own_server(
     tools: ToolClient, postgres: TenantPostgres
 ) -> None:
     tool = await _create_tool_with_credential(
@@ -138,7 +138,7 @@ async def test_a_credential_logs_in_where_it_belongs(
     assert (await tools.get_output(tool, arguments))["rows"] == [[USER]]
 
 
-async def test_a_credential_says_itself_where_it_belongs(
+async def test_host_and_port_may_come_from_the_credential(
     tools: ToolClient, postgres: TenantPostgres
 ) -> None:
     config = {"db_type": "postgresql", "database": DATABASE}
@@ -146,7 +146,7 @@ async def test_a_credential_says_itself_where_it_belongs(
     assert (await tools.get_output(tool, {"query": "SELECT 1"}))["rows"] == [[1]]
 
 
-async def test_a_name_and_password_of_the_vault_log_in_anywhere(
+async def test_a_basic_auth_credential_logs_in_at_any_server(
     tools: ToolClient, postgres: TenantPostgres
 ) -> None:
     secrets = {"username": USER, "password": PASSWORD}
@@ -164,7 +164,7 @@ async def test_a_name_and_password_of_the_vault_log_in_anywhere(
         {"engine": "mysql"},
     ],
 )
-async def test_a_credential_is_not_shown_to_another_server(
+async def test_a_credential_is_not_sent_to_another_server(
     tools: ToolClient, postgres: TenantPostgres, elsewhere: dict[str, Any]
 ) -> None:
     secrets = {
@@ -176,7 +176,7 @@ async def test_a_credential_is_not_shown_to_another_server(
     assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "auth_failed"
 
 
-async def test_a_credential_without_a_rule_is_not_used(
+async def test_a_credential_without_an_access_rule_is_not_used(
     tools: ToolClient, postgres: TenantPostgres
 ) -> None:
     auth = {

@@ -11,7 +11,7 @@ from tests.tools.factories import ToolClient
 from tests.tools.tenant_postgres import TenantPostgres
 
 
-async def test_rows_come_with_their_columns(tools: ToolClient, reader: str) -> None:
+async def test_rows_are_returned_with_columns(tools: ToolClient, reader: str) -> None:
     arguments = {
         "query": "SELECT id, name AS who FROM people WHERE id <= $1 ORDER BY id",
         "params": [2],
@@ -24,7 +24,7 @@ async def test_rows_come_with_their_columns(tools: ToolClient, reader: str) -> N
     }
 
 
-async def test_no_rows_are_a_result_too(tools: ToolClient, reader: str) -> None:
+async def test_an_empty_result_has_columns_and_no_rows(tools: ToolClient, reader: str) -> None:
     output = await tools.get_output(reader, {"query": "SELECT id FROM people WHERE false"})
     assert (output["columns"], output["rows"], output["row_count"]) == (["id"], [], 0)
 
@@ -74,7 +74,7 @@ async def test_no_rows_are_a_result_too(tools: ToolClient, reader: str) -> None:
         ("int[]", [], []),
     ],
 )
-async def test_a_parameter_becomes_what_the_server_wants(
+async def test_a_parameter_is_converted_to_the_type_of_its_placeholder(
     tools: ToolClient, reader: str, type_name: str, value: object, expected: object
 ) -> None:
     arguments = {"query": f"SELECT $1::{type_name}", "params": [value]}
@@ -105,7 +105,7 @@ async def test_null_is_null_for_every_type(tools: ToolClient, reader: str, type_
         ("'a'::name", "a"),
     ],
 )
-async def test_what_json_has_no_type_for_is_shown_as_text(
+async def test_values_without_a_json_type_are_converted(
     tools: ToolClient, reader: str, expression: str, expected: object
 ) -> None:
     assert (await tools.get_output(reader, {"query": f"SELECT {expression}"}))["rows"] == [
@@ -132,7 +132,7 @@ async def test_what_json_has_no_type_for_is_shown_as_text(
         ("SELECT $2::int", [1]),
     ],
 )
-async def test_a_parameter_that_does_not_fit_is_told(
+async def test_a_parameter_of_a_wrong_type_or_number_is_a_runtime_error(
     tools: ToolClient, reader: str, query: str, params: list[Any]
 ) -> None:
     assert await tools.get_error_code(reader, {"query": query, "params": params}) == "runtime_error"
@@ -147,7 +147,7 @@ async def test_a_parameter_that_does_not_fit_is_told(
         ("SELECT fails()", "no such order"),
     ],
 )
-async def test_what_the_server_says_is_told(
+async def test_the_error_of_the_server_is_reported(
     tools: ToolClient, reader: str, query: str, message: str
 ) -> None:
     error = await tools.get_failure(reader, {"query": query})
@@ -181,7 +181,7 @@ async def test_as_many_rows_as_the_limit_are_not_cut_off(
     assert (output["row_count"], output["truncated"]) == (3, False)
 
 
-async def test_an_endless_result_is_not_waited_for(
+async def test_an_endless_result_is_cut_off(
     tools: ToolClient, postgres: TenantPostgres, owner: asyncpg.Connection
 ) -> None:
     tool = await create_postgres_tool(tools, postgres, max_rows=5)

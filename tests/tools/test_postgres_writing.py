@@ -31,7 +31,7 @@ from tests.tools.tenant_postgres import USER, TenantPostgres
         "no sql",
     ],
 )
-async def test_what_is_not_allowed_is_rejected_and_changes_nothing(
+async def test_a_statement_that_is_not_allowed_is_rejected_and_changes_nothing(
     tools: ToolClient, reader: str, owner: asyncpg.Connection, query: str
 ) -> None:
     error = await tools.get_failure(reader, {"query": query})
@@ -48,7 +48,7 @@ async def test_the_transaction_of_a_reader_is_read_only(
     assert await owner.fetchval("SELECT count(*) FROM notes WHERE text = 'by a function'") == 0
 
 
-async def test_a_writer_may_call_what_writes(
+async def test_a_writer_may_call_a_function_that_writes(
     tools: ToolClient, writer: str, owner: asyncpg.Connection
 ) -> None:
     await tools.get_output(writer, {"query": "SELECT written()"})
@@ -56,7 +56,7 @@ async def test_a_writer_may_call_what_writes(
     assert deleted == "DELETE 1"
 
 
-async def test_writing_tells_how_many_rows(
+async def test_writing_returns_the_number_of_rows(
     tools: ToolClient, writer: str, owner: asyncpg.Connection
 ) -> None:
     arguments = {"query": "INSERT INTO notes (text) VALUES ($1), ($2)", "params": ["one", "two"]}
@@ -69,7 +69,7 @@ async def test_writing_tells_how_many_rows(
     assert await owner.fetchval("SELECT count(*) FROM notes WHERE text IN ('one', 'two')") == 2
 
 
-async def test_returning_gives_rows(
+async def test_returning_returns_rows(
     tools: ToolClient, writer: str, owner: asyncpg.Connection
 ) -> None:
     query = "INSERT INTO notes (text) VALUES ('back') RETURNING text, 1 AS one"
@@ -90,12 +90,12 @@ async def test_returning_more_than_the_limit_still_writes_all(
     assert await owner.fetchval("SELECT count(*) FROM notes WHERE text = 'many'") == 5
 
 
-async def test_writing_that_changes_nothing_tells_so(tools: ToolClient, writer: str) -> None:
+async def test_an_update_of_no_rows_returns_zero(tools: ToolClient, writer: str) -> None:
     output = await tools.get_output(writer, {"query": "UPDATE people SET name = '' WHERE id = -1"})
     assert output["row_count"] == 0
 
 
-async def test_a_statement_that_fails_leaves_nothing(
+async def test_a_statement_that_fails_changes_nothing(
     tools: ToolClient, writer: str, owner: asyncpg.Connection
 ) -> None:
     query = (
@@ -105,7 +105,7 @@ async def test_a_statement_that_fails_leaves_nothing(
     assert await owner.fetchval("SELECT count(*) FROM notes WHERE text = 'half'") == 0
 
 
-async def test_a_table_is_made_and_dropped(
+async def test_a_table_is_created_and_dropped(
     tools: ToolClient, writer: str, owner: asyncpg.Connection
 ) -> None:
     await tools.get_output(writer, {"query": "CREATE TABLE made (a int)"})
@@ -114,7 +114,7 @@ async def test_a_table_is_made_and_dropped(
     assert await owner.fetchval("SELECT to_regclass('made')::text") is None
 
 
-async def test_a_backslash_ends_no_string_whatever_the_server_is_set_to(
+async def test_a_backslash_ends_no_string_whatever_the_settings_of_the_server(
     tools: ToolClient, postgres: TenantPostgres, owner: asyncpg.Connection
 ) -> None:
     await owner.execute("RESET ROLE")
@@ -140,7 +140,7 @@ async def test_a_backslash_ends_no_string_whatever_the_server_is_set_to(
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n",
     ],
 )
-async def test_the_time_of_a_tool_ends_the_statement_on_the_server(
+async def test_the_timeout_of_a_tool_ends_the_statement_on_the_server(
     tools: ToolClient, postgres: TenantPostgres, owner: asyncpg.Connection, query: str
 ) -> None:
     tool = await create_postgres_tool(tools, postgres, timeout_ms=400)

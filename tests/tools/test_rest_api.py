@@ -33,7 +33,9 @@ async def test_a_body_of_text_is_sent_as_text(tools: ToolClient, site: Site) -> 
     assert site.last.headers["content-type"] == "text/plain; charset=utf-8"
 
 
-async def test_default_params_are_sent_and_given_ones_win(tools: ToolClient, site: Site) -> None:
+async def test_default_params_are_sent_unless_the_caller_sets_them(
+    tools: ToolClient, site: Site
+) -> None:
     endpoint = build_endpoint(default_params={"page": 1, "size": 20, "sort": "name"})
     tool = await create_rest_api(tools, site, endpoint)
     await tools.get_output(tool, {"params": {"page": 2, "sort": None}})
@@ -81,7 +83,7 @@ async def test_headers_of_the_tool_win_over_those_of_the_caller(
     "name", ["Host", "HOST", "X-Service-Token", "x-service-name", "Connection", "Webhook-Id"]
 )
 @pytest.mark.parametrize("by", ["caller", "tool"])
-async def test_a_header_that_is_ours_cannot_be_set(
+async def test_a_header_of_the_service_cannot_be_set(
     tools: ToolClient, site: Site, name: str, by: str
 ) -> None:
     evil = {name: "evil.test"}
@@ -139,7 +141,7 @@ async def test_the_framing_of_the_body_cannot_be_changed(tools: ToolClient, site
         ("{other}", "%7Bother%7D"),
     ],
 )
-async def test_a_parameter_is_one_piece_of_the_path(
+async def test_a_parameter_is_one_segment_of_the_path(
     tools: ToolClient, site: Site, value: object, piece: str
 ) -> None:
     tool = await create_rest_api(tools, site, build_endpoint(path="/things/{id}/parts"))
@@ -160,7 +162,7 @@ async def test_a_parameter_is_one_piece_of_the_path(
         ("%2e%2e/admin", "%252e%252e%2Fadmin"),
     ],
 )
-async def test_a_parameter_never_climbs(
+async def test_a_parameter_never_leaves_its_segment(
     tools: ToolClient, site: Site, value: str, piece: str
 ) -> None:
     tool = await create_rest_api(tools, site, build_endpoint("DELETE", "/things/{id}"))
@@ -168,13 +170,13 @@ async def test_a_parameter_never_climbs(
     assert site.last.path == f"/things/{piece}"
 
 
-async def test_two_parameters_do_not_climb_together(tools: ToolClient, site: Site) -> None:
+async def test_two_dots_from_two_parameters_are_encoded(tools: ToolClient, site: Site) -> None:
     tool = await create_rest_api(tools, site, build_endpoint(path="/things/{a}{b}/parts"))
     await tools.get_output(tool, {"params": {"a": ".", "b": "."}})
     assert site.last.path == "/things/%2E%2E/parts"
 
 
-async def test_what_the_config_fixes_is_not_for_the_caller_to_say(
+async def test_the_caller_cannot_change_what_the_config_fixes(
     tools: ToolClient, site: Site
 ) -> None:
     endpoint = build_endpoint(path="/things?scope=own", default_headers={"X-Role": "guest"})
@@ -186,7 +188,7 @@ async def test_what_the_config_fixes_is_not_for_the_caller_to_say(
 
 
 @pytest.mark.parametrize("token", ["abcdef\n", "abc\r\nX-Evil: 1"])
-async def test_a_secret_that_no_header_can_hold_calls_nobody(
+async def test_a_secret_that_no_header_can_contain_sends_no_request(
     tools: ToolClient, site: Site, token: str
 ) -> None:
     tool = await create_rest_api(tools, site, auth_type="bearer", auth_config={"token": token})
@@ -195,9 +197,7 @@ async def test_a_secret_that_no_header_can_hold_calls_nobody(
 
 
 @pytest.mark.parametrize("value", [None, ""])
-async def test_a_parameter_that_is_missing_is_named(
-    tools: ToolClient, site: Site, value: object
-) -> None:
+async def test_a_missing_parameter_is_named(tools: ToolClient, site: Site, value: object) -> None:
     """An empty one would turn the address of a thing into that of all things."""
     tool = await create_rest_api(tools, site, build_endpoint("DELETE", "/things/{id}"))
     error = await tools.get_failure(tool, {"params": {"id": value}})

@@ -14,7 +14,7 @@ from tests.tools.token_server import TokenServer, client_config, create_oauth2_t
 # Authentication
 
 
-async def test_without_auth_nothing_is_shown(tools: ToolClient, site: Site) -> None:
+async def test_without_auth_no_authorization_is_sent(tools: ToolClient, site: Site) -> None:
     await tools.get_output(await create_rest_api(tools, site))
     assert "Authorization" not in site.last.headers
 
@@ -27,7 +27,7 @@ async def test_an_api_key_is_sent_in_its_header(tools: ToolClient, site: Site) -
     assert site.last.headers["X-Shop-Key"] == "key-0123456789"
 
 
-async def test_an_api_key_goes_into_a_usual_header_by_itself(tools: ToolClient, site: Site) -> None:
+async def test_an_api_key_is_sent_in_a_default_header(tools: ToolClient, site: Site) -> None:
     auth = {"api_key_value": "key-0123456789"}
     await tools.get_output(
         await create_rest_api(tools, site, auth_type="api_key", auth_config=auth)
@@ -69,7 +69,7 @@ async def test_name_and_password_are_sent(tools: ToolClient, site: Site) -> None
     assert (kind, base64.b64decode(pair).decode()) == ("Basic", "zoë:pä:ss")
 
 
-async def test_headers_of_ones_own_are_sent(tools: ToolClient, site: Site) -> None:
+async def test_custom_headers_are_sent(tools: ToolClient, site: Site) -> None:
     auth = {"headers": {"X-Account": "acc-1", "X-Signature": "sig-0123456789"}}
     await tools.get_output(await create_rest_api(tools, site, auth_type="custom", auth_config=auth))
     headers = site.last.headers
@@ -83,7 +83,7 @@ async def test_auth_headers_cannot_name_another_host(tools: ToolClient, site: Si
     assert not site.requests
 
 
-async def test_a_caller_cannot_speak_as_somebody_else(tools: ToolClient, site: Site) -> None:
+async def test_a_caller_cannot_replace_the_authorization(tools: ToolClient, site: Site) -> None:
     tool = await create_rest_api(
         tools, site, auth_type="bearer", auth_config={"token": "tkn-of-the-tool"}
     )
@@ -91,7 +91,7 @@ async def test_a_caller_cannot_speak_as_somebody_else(tools: ToolClient, site: S
     assert site.last.headers.getall("Authorization") == ["Bearer tkn-of-the-tool"]
 
 
-async def test_a_tool_whose_auth_is_not_set_calls_nobody(tools: ToolClient, site: Site) -> None:
+async def test_a_tool_whose_auth_is_not_set_sends_no_request(tools: ToolClient, site: Site) -> None:
     tool = await create_rest_api(tools, site, auth_type="bearer")
     assert await tools.get_error_code(tool) == "auth_failed"
     assert not site.requests
@@ -100,7 +100,7 @@ async def test_a_tool_whose_auth_is_not_set_calls_nobody(tools: ToolClient, site
 # OAuth 2
 
 
-async def test_a_token_is_asked_for_with_the_clients_secret(
+async def test_a_token_is_requested_with_the_clients_secret(
     tools: ToolClient, token_server: TokenServer
 ) -> None:
     await tools.get_output(await create_oauth2_tool(tools, token_server, scope="read write"))
@@ -113,7 +113,7 @@ async def test_a_token_is_asked_for_with_the_clients_secret(
     assert token_server.last.headers["Authorization"] == "Bearer issued-token-0"
 
 
-async def test_a_token_is_used_until_it_runs_out(
+async def test_a_token_is_used_until_it_expires(
     tools: ToolClient, token_server: TokenServer
 ) -> None:
     tool = await create_oauth2_tool(tools, token_server)
@@ -122,13 +122,15 @@ async def test_a_token_is_used_until_it_runs_out(
     assert token_server.paths == ["/token", "/things", "/things"]
 
 
-async def test_many_at_once_share_one_token(tools: ToolClient, token_server: TokenServer) -> None:
+async def test_concurrent_runs_share_one_token(
+    tools: ToolClient, token_server: TokenServer
+) -> None:
     tool = await create_oauth2_tool(tools, token_server)
     await asyncio.gather(*(tools.get_output(tool) for _ in range(5)))
     assert token_server.paths.count("/token") == 1
 
 
-async def test_a_token_that_is_about_to_end_is_not_used_again(
+async def test_a_token_that_is_about_to_expire_is_not_used_again(
     tools: ToolClient, token_server: TokenServer
 ) -> None:
     token_server.expires_in = 10
@@ -155,14 +157,16 @@ async def test_a_refused_token_is_renewed_once(
     assert token_server.last.headers["Authorization"] == "Bearer issued-token-1"
 
 
-async def test_a_second_refusal_is_the_answer(tools: ToolClient, token_server: TokenServer) -> None:
+async def test_a_second_refused_token_is_an_http_error(
+    tools: ToolClient, token_server: TokenServer
+) -> None:
     tool = await create_oauth2_tool(tools, token_server)
     token_server.revoked |= {"issued-token-0", "issued-token-1"}
     assert await tools.get_error_code(tool) == "http_error"
     assert token_server.paths == ["/token", "/things", "/token", "/things"]
 
 
-async def test_a_client_that_is_refused_is_a_failed_auth(
+async def test_a_refused_client_is_auth_failed(
     tools: ToolClient, token_server: TokenServer
 ) -> None:
     token_server.refuse = {"error": "unauthorized_client"}
@@ -172,7 +176,7 @@ async def test_a_client_that_is_refused_is_a_failed_auth(
     assert token_server.paths == ["/token"]
 
 
-async def test_a_client_refused_in_the_form_is_shown_in_the_header(
+async def test_a_client_secret_refused_in_the_form_is_sent_in_the_header(
     tools: ToolClient, token_server: TokenServer
 ) -> None:
     async def header_only(request: web.Request) -> web.StreamResponse:
@@ -186,7 +190,7 @@ async def test_a_client_refused_in_the_form_is_shown_in_the_header(
     assert token_server.requests[1].headers["Authorization"] == f"Basic {pair}"
 
 
-async def test_a_token_endpoint_that_is_away_is_a_failed_auth(
+async def test_an_unreachable_token_endpoint_is_auth_failed(
     tools: ToolClient, token_server: TokenServer
 ) -> None:
     auth = client_config(token_server) | {"token_url": f"http://127.0.0.1:{free_port()}/token"}

@@ -62,7 +62,7 @@ MATCHING_CREDENTIALS: list[Any] = [
 
 
 @pytest.mark.parametrize(("auth_type", "type_", "secrets", "headers"), MATCHING_CREDENTIALS)
-async def test_a_credential_is_shown_where_a_rule_allows_it(
+async def test_a_credential_with_an_access_rule_is_sent(
     tools: ToolClient,
     site: Site,
     auth_type: str,
@@ -79,7 +79,7 @@ async def test_a_credential_is_shown_where_a_rule_allows_it(
 
 
 @pytest.mark.parametrize(("auth_type", "type_", "secrets", "headers"), MATCHING_CREDENTIALS)
-async def test_a_credential_without_a_rule_is_not_shown(
+async def test_a_credential_without_an_access_rule_is_not_sent(
     tools: ToolClient,
     site: Site,
     auth_type: str,
@@ -94,7 +94,7 @@ async def test_a_credential_without_a_rule_is_not_shown(
 
 
 @pytest.mark.parametrize("tool_type", ["rest_api", "webhook", "custom"])
-async def test_a_login_of_a_database_is_no_identity_for_the_web(
+async def test_a_database_credential_is_no_http_auth(
     tools: ToolClient, site: Site, tool_type: str
 ) -> None:
     """Nor is anybody called without one."""
@@ -112,7 +112,7 @@ async def test_a_login_of_a_database_is_no_identity_for_the_web(
     assert not site.requests
 
 
-async def test_a_rule_that_is_taken_away_ends_the_use(tools: ToolClient, site: Site) -> None:
+async def test_a_deleted_access_rule_ends_the_use(tools: ToolClient, site: Site) -> None:
     credential = await tools.create_credential("bearer_token", {"token": "tkn-0123456789"})
     tool = await create_rest_api(
         tools, site, auth_type="bearer", auth_config={"credential_id": credential}
@@ -135,7 +135,7 @@ async def test_a_deleted_credential_is_not_used(tools: ToolClient, site: Site) -
     assert not site.requests
 
 
-async def test_a_key_of_the_vault_goes_where_the_tool_wants_it(
+async def test_an_api_key_credential_is_sent_where_the_tool_says(
     tools: ToolClient, site: Site
 ) -> None:
     credential = await tools.create_credential("api_key", {"api_key": "key-0123456789"})
@@ -150,7 +150,7 @@ async def test_a_key_of_the_vault_goes_where_the_tool_wants_it(
     assert site.last.query == [("appid", "key-0123456789")]
 
 
-async def test_a_token_of_the_vault_that_is_refused_is_renewed_and_kept(
+async def test_a_refused_token_of_a_credential_is_renewed_and_stored(
     tools: ToolClient, token_server: TokenServer
 ) -> None:
     secrets = {
@@ -221,7 +221,7 @@ async def _attach(tools: ToolClient, tool: str, override: dict[str, Any]) -> str
     return agent
 
 
-async def test_an_agents_auth_is_shown_instead_of_the_tools(tools: ToolClient, site: Site) -> None:
+async def test_an_agents_auth_is_sent_instead_of_the_tools(tools: ToolClient, site: Site) -> None:
     tool = await create_rest_api(
         tools, site, auth_type="bearer", auth_config={"token": "tkn-of-the-tool"}
     )
@@ -230,7 +230,7 @@ async def test_an_agents_auth_is_shown_instead_of_the_tools(tools: ToolClient, s
     assert site.last.headers["Authorization"] == "Bearer tkn-of-the-agent"
 
 
-async def test_the_tools_auth_is_not_shown_where_an_agent_leads(
+async def test_the_tools_auth_is_not_sent_to_the_host_of_an_override(
     tools: ToolClient, site: Site
 ) -> None:
     tool = await create_rest_api(
@@ -243,7 +243,7 @@ async def test_the_tools_auth_is_not_shown_where_an_agent_leads(
     assert not site.requests
 
 
-async def test_a_credential_of_an_agents_settings_needs_a_rule_for_the_agent(
+async def test_a_credential_of_an_override_needs_an_access_rule_for_the_agent(
     tools: ToolClient, site: Site
 ) -> None:
     tool = await create_rest_api(
@@ -258,7 +258,7 @@ async def test_a_credential_of_an_agents_settings_needs_a_rule_for_the_agent(
     assert site.last.headers["Authorization"] == "Bearer tkn-of-the-vault"
 
 
-async def test_auth_stays_where_it_was_given_for_whatever_becomes_of_the_config(
+async def test_auth_is_not_sent_to_a_host_that_was_written_into_the_database(
     tools: ToolClient, site: Site, services: Services
 ) -> None:
     """Who can write to the database still sends no secret anywhere else."""
@@ -276,7 +276,9 @@ async def test_auth_stays_where_it_was_given_for_whatever_becomes_of_the_config(
     assert not site.requests
 
 
-async def test_a_credential_goes_to_its_allowed_hosts_alone(tools: ToolClient, site: Site) -> None:
+async def test_a_credential_is_sent_only_to_its_allowed_hosts(
+    tools: ToolClient, site: Site
+) -> None:
     token = {"token": "tkn-for-one-host-alone"}
     credential = await tools.create_credential("bearer_token", token)
     auth = {"credential_id": credential}

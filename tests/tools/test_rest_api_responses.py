@@ -27,7 +27,7 @@ from tests.tools.site import Site, respond_in_turn, respond_with
         pytest.param(b'"a\\u0000b"', "application/json", "ab", id="NUL"),
     ],
 )
-async def test_a_body_is_given_as_what_it_is(
+async def test_a_body_is_decoded_by_its_media_type(
     tools: ToolClient, site: Site, content: bytes, media_type: str, body: object
 ) -> None:
     site.handler = respond_with(content, headers={"Content-Type": media_type})
@@ -35,14 +35,18 @@ async def test_a_body_is_given_as_what_it_is(
     assert (output["status_code"], output["body"]) == (200, body)
 
 
-async def test_json_that_is_nested_too_deeply_is_no_output(tools: ToolClient, site: Site) -> None:
+async def test_json_that_is_nested_too_deeply_is_invalid_output(
+    tools: ToolClient, site: Site
+) -> None:
     site.handler = respond_with(
         b"[" * 200 + b"]" * 200, headers={"Content-Type": "application/json"}
     )
     assert await tools.get_error_code(await create_rest_api(tools, site)) == "invalid_output"
 
 
-async def test_an_output_schema_is_held_against_the_answer(tools: ToolClient, site: Site) -> None:
+async def test_an_answer_that_violates_the_output_schema_is_invalid_output(
+    tools: ToolClient, site: Site
+) -> None:
     schema = {"type": "object", "properties": {"body": {"type": "array"}}}
     assert (
         await tools.get_error_code(await create_rest_api(tools, site, output_schema=schema))
@@ -50,7 +54,7 @@ async def test_an_output_schema_is_held_against_the_answer(tools: ToolClient, si
     )
 
 
-async def test_headers_of_the_answer_are_given_without_cookies(
+async def test_headers_of_the_answer_are_returned_without_cookies(
     tools: ToolClient, site: Site
 ) -> None:
     site.handler = respond_with("x", headers={"X-Total": "7", "Set-Cookie": "session=abc"})
@@ -68,7 +72,7 @@ async def test_a_cookie_is_not_sent_back(tools: ToolClient, site: Site) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422, 429, 500, 503])
-async def test_a_refusal_is_an_error_that_keeps_the_answer(
+async def test_an_error_status_is_an_error_with_the_answer_as_output(
     tools: ToolClient, site: Site, status: int
 ) -> None:
     site.handler = respond_with(
@@ -95,7 +99,7 @@ async def test_an_answer_over_one_mebibyte_is_too_large(tools: ToolClient, site:
     assert await tools.get_error_code(await create_rest_api(tools, site)) == "output_too_large"
 
 
-async def test_an_answer_of_just_one_mebibyte_is_given(tools: ToolClient, site: Site) -> None:
+async def test_an_answer_of_just_one_mebibyte_is_returned(tools: ToolClient, site: Site) -> None:
     site.handler = respond_with("x" * 1024 * 1024)
     output = await tools.get_output(await create_rest_api(tools, site))
     assert len(output["body"]) == 1024 * 1024
@@ -104,13 +108,15 @@ async def test_an_answer_of_just_one_mebibyte_is_given(tools: ToolClient, site: 
 # Retries
 
 
-async def test_a_server_error_is_tried_again_until_it_passes(tools: ToolClient, site: Site) -> None:
+async def test_a_server_error_is_retried_until_it_passes(tools: ToolClient, site: Site) -> None:
     site.handler = respond_in_turn(503, 500)
     await tools.get_output(await create_rest_api(tools, site, config={"retry_count": 3}))
     assert len(site.requests) == 3
 
 
-async def test_no_more_is_tried_than_the_config_says(tools: ToolClient, site: Site) -> None:
+async def test_there_are_no_more_retries_than_the_retry_count(
+    tools: ToolClient, site: Site
+) -> None:
     site.handler = respond_with("", status=500)
     assert (
         await tools.get_error_code(await create_rest_api(tools, site, config={"retry_count": 2}))
@@ -126,13 +132,13 @@ async def test_without_a_retry_count_one_request_is_sent(tools: ToolClient, site
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 429])
-async def test_a_refusal_is_not_tried_again(tools: ToolClient, site: Site, status: int) -> None:
+async def test_a_client_error_is_not_retried(tools: ToolClient, site: Site, status: int) -> None:
     site.handler = respond_with("", status=status)
     await tools.get_failure(await create_rest_api(tools, site, config={"retry_count": 3}))
     assert len(site.requests) == 1
 
 
-async def test_a_lost_connection_is_tried_again(tools: ToolClient, site: Site) -> None:
+async def test_a_lost_connection_is_retried(tools: ToolClient, site: Site) -> None:
     async def hang_up(request: web.Request) -> web.StreamResponse:
         if len(site.requests) < 3:
             assert request.transport is not None
@@ -144,7 +150,7 @@ async def test_a_lost_connection_is_tried_again(tools: ToolClient, site: Site) -
     assert len(site.requests) == 3
 
 
-async def test_nobody_listening_is_a_connection_error(tools: ToolClient, site: Site) -> None:
+async def test_a_closed_port_is_a_connection_error(tools: ToolClient, site: Site) -> None:
     config = {"base_url": f"http://127.0.0.1:{free_port()}", "retry_count": 1}
     assert (
         await tools.get_error_code(await create_rest_api(tools, site, config=config))
@@ -152,15 +158,13 @@ async def test_nobody_listening_is_a_connection_error(tools: ToolClient, site: S
     )
 
 
-async def test_an_answer_that_is_too_large_is_not_tried_again(
-    tools: ToolClient, site: Site
-) -> None:
+async def test_an_answer_that_is_too_large_is_not_retried(tools: ToolClient, site: Site) -> None:
     site.handler = respond_with(b"x" * (2 * 1024 * 1024))
     await tools.get_failure(await create_rest_api(tools, site, config={"retry_count": 3}))
     assert len(site.requests) == 1
 
 
-async def test_retries_end_with_the_tools_time(tools: ToolClient, site: Site) -> None:
+async def test_retries_end_with_the_timeout_of_the_tool(tools: ToolClient, site: Site) -> None:
     site.handler = respond_with("", status=503)
     config = {"retry_count": 10, "timeout_ms": 300}
     error = await tools.get_failure(await create_rest_api(tools, site, config=config))
@@ -168,7 +172,7 @@ async def test_retries_end_with_the_tools_time(tools: ToolClient, site: Site) ->
     assert len(site.requests) <= 3
 
 
-async def test_the_time_of_a_tool_ends_its_request(tools: ToolClient, site: Site) -> None:
+async def test_the_timeout_of_a_tool_ends_its_request(tools: ToolClient, site: Site) -> None:
     closed = asyncio.Event()
 
     async def never(request: web.Request) -> web.StreamResponse:

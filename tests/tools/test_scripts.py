@@ -28,7 +28,7 @@ async def _create_script(tools: ToolClient, runtime: str, *files: str, **config:
         ("node", "console.log(`{\"got\": ${require('fs').readFileSync(0)}}`)"),
     ],
 )
-async def test_a_script_that_prints_json_gives_it(
+async def test_json_that_a_script_prints_is_its_output(
     tools: ToolClient, runtime: str, code: str
 ) -> None:
     arguments = {"text": "Zoë 🌍", "n": [1, None]}
@@ -45,7 +45,7 @@ async def test_a_script_that_prints_json_gives_it(
         ("node", "console.log('out'); console.error('err')"),
     ],
 )
-async def test_a_script_that_prints_text_gives_what_it_said(
+async def test_text_that_a_script_prints_is_in_its_output(
     tools: ToolClient, runtime: str, code: str
 ) -> None:
     output = await tools.get_output(await _create_script(tools, runtime, code))
@@ -60,7 +60,7 @@ async def test_a_script_that_prints_text_gives_what_it_said(
         ("node", "console.log('out'); console.error('broken'); process.exit(3)"),
     ],
 )
-async def test_a_script_that_fails_gives_its_code_and_what_it_said(
+async def test_a_script_that_fails_reports_exit_code_and_output(
     tools: ToolClient, runtime: str, code: str
 ) -> None:
     error = await tools.get_failure(await _create_script(tools, runtime, code))
@@ -70,18 +70,18 @@ async def test_a_script_that_fails_gives_its_code_and_what_it_said(
     assert error["output"] == {"stdout": "out\n", "stderr": "broken\n", "exit_code": 3}
 
 
-async def test_a_script_that_says_nothing_gives_an_empty_text(tools: ToolClient) -> None:
+async def test_a_script_that_prints_nothing_has_empty_output(tools: ToolClient) -> None:
     output = await tools.get_output(await _create_script(tools, "bash", "true"))
     assert output == {"stdout": "", "stderr": "", "exit_code": 0}
 
 
-async def test_bytes_that_are_no_text_are_replaced(tools: ToolClient) -> None:
+async def test_invalid_utf8_is_replaced(tools: ToolClient) -> None:
     output = await tools.get_output(await _create_script(tools, "bash", "printf 'a\\xff\\x00b'"))
     assert output["stdout"] == "a\ufffdb"
 
 
 @pytest.mark.parametrize("text", ["NaN", "[1, 2", '{"a":', "1 2", "'a'"])
-async def test_what_only_resembles_json_is_text(tools: ToolClient, text: str) -> None:
+async def test_invalid_json_is_text(tools: ToolClient, text: str) -> None:
     tool = await _create_script(tools, "bash", f"cat <<'END'\n{text}\nEND\n")
     assert (await tools.get_output(tool))["stdout"] == f"{text}\n"
 
@@ -121,7 +121,7 @@ async def test_a_script_need_not_read_its_input(tools: ToolClient) -> None:
     assert await tools.get_output(tool, {"text": "x" * 500_000}) == 1
 
 
-async def test_a_script_that_floods_is_ended(tools: ToolClient) -> None:
+async def test_a_script_that_prints_too_much_is_ended(tools: ToolClient) -> None:
     assert (
         await tools.get_error_code(await _create_script(tools, "bash", "yes")) == "output_too_large"
     )
@@ -134,7 +134,7 @@ async def test_a_script_that_does_not_end_is_killed_with_all_it_started(tools: T
     assert data["execution_time_ms"] < 5000
 
 
-async def test_what_a_script_leaves_running_does_not_hold_it_up(tools: ToolClient) -> None:
+async def test_a_background_process_does_not_prolong_a_script(tools: ToolClient) -> None:
     data = await tools.run(
         await _create_script(tools, "bash", "sleep 60 & echo 7", timeout_ms=5000)
     )

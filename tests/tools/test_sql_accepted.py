@@ -184,7 +184,7 @@ def _to_tuples(rows: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("query", [*COMMON_QUERIES, *POSTGRES_QUERIES])
-async def test_an_ordinary_query_says_the_same_to_postgres(
+async def test_an_ordinary_query_has_the_same_result_in_postgres(
     connection: asyncpg.Connection, query: str
 ) -> None:
     statement = validate_statement(query, "postgresql", READ_ONLY)
@@ -195,7 +195,9 @@ async def test_an_ordinary_query_says_the_same_to_postgres(
 
 
 @pytest.mark.parametrize("query", [*COMMON_QUERIES, *SQLITE_QUERIES])
-def test_an_ordinary_query_says_the_same_to_sqlite(file: sqlite3.Connection, query: str) -> None:
+def test_an_ordinary_query_has_the_same_result_in_sqlite(
+    file: sqlite3.Connection, query: str
+) -> None:
     if "AS x(a, b)" in query:
         query = query.replace("AS x(a, b)", "AS x").replace("a < 3 ORDER BY a", "id < 3")
     statement = validate_statement(query, "sqlite", READ_ONLY)

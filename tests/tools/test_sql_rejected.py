@@ -19,7 +19,7 @@ from tests.tools.statements import ALL_OPERATIONS, READ_ONLY
 
 
 @pytest.mark.parametrize("query", WRITING_STATEMENTS)
-def test_what_writes_is_refused_where_only_reading_is_allowed(query: str) -> None:
+def test_a_writing_statement_is_rejected_where_only_select_is_allowed(query: str) -> None:
     with pytest.raises(StatementRejected):
         validate_statement(query, "postgresql", READ_ONLY)
 
@@ -58,7 +58,7 @@ def test_an_attack_on_sqlite_is_refused_whatever_is_allowed(query: str) -> None:
         ("WITH x AS (DELETE FROM t RETURNING a) INSERT INTO t SELECT a FROM x", "postgresql"),
     ],
 )
-def test_inserting_is_not_a_way_to_change_what_is_there(query: str, db_type: str) -> None:
+def test_insert_does_not_allow_changes_of_existing_rows(query: str, db_type: str) -> None:
     with pytest.raises(StatementRejected):
         validate_statement(query, db_type, ["select", "insert"])
 
@@ -66,7 +66,7 @@ def test_inserting_is_not_a_way_to_change_what_is_there(query: str, db_type: str
 @pytest.mark.parametrize(
     "then", ["DELETE", "UPDATE SET a = 1", "INSERT VALUES (1)", "UPDATE SET a = DEFAULT"]
 )
-def test_merging_does_only_what_is_allowed_besides(then: str) -> None:
+def test_merge_needs_the_operations_of_its_branches(then: str) -> None:
     matched = "NOT MATCHED" if then.startswith("INSERT") else "MATCHED"
     query = f"MERGE INTO t USING s ON t.a = s.a WHEN {matched} THEN {then}"
     with pytest.raises(StatementRejected):
@@ -90,7 +90,7 @@ def test_merging_does_only_what_is_allowed_besides(then: str) -> None:
         "SELECT 1\u2028; DROP TABLE t",
     ],
 )
-def test_what_is_no_statement_is_refused(query: str, db_type: str) -> None:
+def test_a_text_that_is_not_one_statement_is_rejected(query: str, db_type: str) -> None:
     with pytest.raises(StatementRejected):
         validate_statement(query, db_type, ALL_OPERATIONS)
 
@@ -115,7 +115,7 @@ def test_what_is_no_statement_is_refused(query: str, db_type: str) -> None:
     ],
 )
 @pytest.mark.parametrize("levels", [24, 300])
-def test_deep_nesting_is_judged_in_a_bounded_time(
+def test_deep_nesting_is_validated_in_bounded_time(
     begin: str, end: str, levels: int, db_type: str
 ) -> None:
     started = time.process_time()
@@ -124,17 +124,17 @@ def test_deep_nesting_is_judged_in_a_bounded_time(
     assert time.process_time() - started < 5
 
 
-def test_a_comment_is_not_sent_on() -> None:
+def test_comments_are_removed() -> None:
     query = "SELECT 1 /* a */ + /* b */ 2 -- c\n, 3 /* /* d */ e */"
     assert validate_statement(query, "postgresql", READ_ONLY).sql == "SELECT 1 + 2, 3"
 
 
-def test_a_text_that_looks_like_a_placeholder_is_no_place_for_a_parameter() -> None:
+def test_a_quoted_placeholder_stays_text() -> None:
     """MySQL's driver writes parameters into the text: what is quoted must stay as it is."""
     first = validate_statement("SELECT 'a%s', ? , '?'", "mysql", READ_ONLY).sql
     assert first == "SELECT 'a%%s', %s, '?'"
 
 
-def test_nobody_can_guess_what_stands_for_a_placeholder() -> None:
+def test_text_of_a_query_is_never_taken_for_a_placeholder() -> None:
     query = "SELECT 'parley_placeholder_7f3a', `placeholder` FROM t WHERE a = ?"
     assert validate_statement(query, "mysql", READ_ONLY).sql.count("%s") == 1

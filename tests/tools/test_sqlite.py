@@ -90,7 +90,7 @@ async def test_a_name_that_is_no_plain_file_is_not_saved(tools: ToolClient, name
     assert "config.database" in refused(answer, 422, "validation_error")["details"]
 
 
-async def test_an_agents_settings_cannot_climb_either(tools: ToolClient, folder: Path) -> None:
+async def test_an_override_cannot_leave_the_folder(tools: ToolClient, folder: Path) -> None:
     tool, agent = await _create_sqlite_tool(tools), await tools.create_agent()
     body = {"tool_id": tool, "config_override": {"database": "../other/shop.db"}}
     answer = await tools.client.post(f"/v1/agents/{agent}/tools", body)
@@ -127,7 +127,7 @@ async def test_a_link_is_not_followed(
         "DROP TABLE things",
     ],
 )
-async def test_what_is_more_than_reading_is_rejected(
+async def test_a_statement_that_does_more_than_read_is_rejected(
     tools: ToolClient, folder: Path, query: str
 ) -> None:
     assert (
@@ -136,19 +136,19 @@ async def test_what_is_more_than_reading_is_rejected(
     )
 
 
-async def test_a_virtual_table_is_never_made(tools: ToolClient, folder: Path) -> None:
+async def test_a_virtual_table_is_never_created(tools: ToolClient, folder: Path) -> None:
     tool = await _create_sqlite_tool(tools, allowed_operations=["create", "insert"])
     query = "CREATE VIRTUAL TABLE x USING fts5(a)"
     assert await tools.get_error_code(tool, {"query": query}) == "query_rejected"
 
 
-async def test_a_reader_makes_no_file(tools: ToolClient, folder: Path) -> None:
+async def test_a_reader_creates_no_file(tools: ToolClient, folder: Path) -> None:
     tool = await _create_sqlite_tool(tools, "missing.db")
     assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "connection_error"
     assert not (folder / "missing.db").exists()
 
 
-async def test_a_writer_makes_and_fills_its_file(tools: ToolClient, folder: Path) -> None:
+async def test_a_writer_creates_and_fills_its_file(tools: ToolClient, folder: Path) -> None:
     (folder / "made.db").unlink(missing_ok=True)
     tool = await _create_sqlite_tool(
         tools, "made.db", allowed_operations=["create", "insert", "select"]
@@ -160,7 +160,7 @@ async def test_a_writer_makes_and_fills_its_file(tools: ToolClient, folder: Path
     assert output["rows"] == [[1], ["zwei"]]
 
 
-async def test_returning_of_sqlite_gives_rows_and_writes(tools: ToolClient, folder: Path) -> None:
+async def test_returning_of_sqlite_returns_rows_and_writes(tools: ToolClient, folder: Path) -> None:
     tool = await _create_sqlite_tool(tools, allowed_operations=["insert", "select"], max_rows=1)
     query = "INSERT INTO things (name) VALUES ('x'), ('y') RETURNING name"
     output = await tools.get_output(tool, {"query": query})
@@ -181,7 +181,7 @@ async def test_returning_of_sqlite_gives_rows_and_writes(tools: ToolClient, fold
         ("SELECT printf('%.*c', 900000, 'x'), printf('%.*c', 900000, 'x')", [], "output_too_large"),
     ],
 )
-async def test_what_sqlite_cannot_do_is_told(
+async def test_an_error_of_sqlite_is_reported(
     tools: ToolClient, folder: Path, query: str, params: list[Any], code: str
 ) -> None:
     assert (
@@ -192,7 +192,7 @@ async def test_what_sqlite_cannot_do_is_told(
     )
 
 
-async def test_a_file_that_is_no_database_is_told(tools: ToolClient, folder: Path) -> None:
+async def test_a_file_that_is_no_database_is_an_error(tools: ToolClient, folder: Path) -> None:
     (folder / "text.db").write_text("no database at all" * 100, encoding="ascii")
     assert await tools.get_error_code(
         await _create_sqlite_tool(tools, "text.db"), {"query": "SELECT 1"}
@@ -213,14 +213,14 @@ _ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELE
         f"{_ENDLESS} sum(instr(printf('%.*c', 20000, 'a'), printf('%.*c', 9999, 'a') || x)) FROM n",
     ],
 )
-async def test_an_endless_query_of_sqlite_ends_with_the_tools_time(
+async def test_an_endless_query_of_sqlite_is_a_timeout(
     tools: ToolClient, folder: Path, query: str
 ) -> None:
     data = await tools.run(await _create_sqlite_tool(tools, timeout_ms=400), {"query": query})
     assert (data["status"], data["error"]["code"]) == ("timeout", "timeout")
 
 
-async def test_what_sqlite_sorts_fills_no_disk(tools: ToolClient, folder: Path) -> None:
+async def test_sorting_in_sqlite_uses_no_disk(tools: ToolClient, folder: Path) -> None:
     """Beside its file it has memory alone, and that ends."""
     query = f"{_ENDLESS} printf('%.*c', 500000, 'x') || x AS t FROM n LIMIT 3000"
     arguments = {"query": f"SELECT t FROM ({query}) ORDER BY t DESC"}

@@ -92,7 +92,7 @@ async def test_a_blocked_address_is_not_tried_again(
     assert len(lookups) == 1
 
 
-async def test_a_server_that_is_asked_what_it_offers_is_checked(
+async def test_discovery_checks_the_address(
     tools: ToolClient,
     services: Services,
     dialed_addresses: list[Any],
@@ -106,7 +106,7 @@ async def test_a_server_that_is_asked_what_it_offers_is_checked(
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-async def test_a_token_url_that_leads_to_a_private_address_is_not_asked(
+async def test_a_token_url_that_leads_to_a_private_address_is_not_requested(
     tools: ToolClient,
     worker: WorkerProcess,
     site: Site,
@@ -123,7 +123,7 @@ async def test_a_token_url_that_leads_to_a_private_address_is_not_asked(
     assert dialed_addresses == []
 
 
-async def test_a_credentials_token_url_is_checked_when_it_is_asked(
+async def test_a_credentials_token_url_is_checked_when_it_is_requested(
     tools: ToolClient,
     worker: WorkerProcess,
     site: Site,

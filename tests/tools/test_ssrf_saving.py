@@ -22,9 +22,7 @@ async def test_an_address_that_is_not_public_is_not_saved(
 
 @pytest.mark.parametrize("tool_type", ["rest_api", "webhook", "custom"])
 @pytest.mark.parametrize("url", URLS)
-async def test_what_is_no_web_address_is_not_saved(
-    tools: ToolClient, tool_type: str, url: str
-) -> None:
+async def test_an_invalid_url_is_not_saved(tools: ToolClient, tool_type: str, url: str) -> None:
     refused(
         await request_create(tools, tool_type, build_config(tool_type, url)),
         422,
@@ -51,7 +49,7 @@ async def test_a_token_url_that_is_not_public_is_not_saved(
 
 
 @pytest.mark.parametrize("tool_type", ["rest_api", "webhook", "custom"])
-async def test_a_secret_is_not_sent_in_plain_sight(tools: ToolClient, tool_type: str) -> None:
+async def test_a_tool_with_a_secret_needs_https(tools: ToolClient, tool_type: str) -> None:
     config = build_config(tool_type, "http://example.com/")
     auth = {"auth_type": "bearer", "auth_config": {"token": "secret"}}
     refused(await request_create(tools, tool_type, config, **auth), 422, "validation_error")
@@ -68,7 +66,7 @@ async def test_an_update_is_checked_like_a_new_tool(
 
 
 @pytest.mark.parametrize("tool_type", ["rest_api", "webhook", "custom"])
-async def test_an_agents_settings_are_checked_like_a_new_tool(
+async def test_an_override_is_checked_like_a_new_tool(
     tools: ToolClient, site: Site, tool_type: str
 ) -> None:
     tool, agent = (

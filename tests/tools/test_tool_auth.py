@@ -23,7 +23,7 @@ from tests.world import Client, World
 # Auth
 
 
-async def test_what_is_sealed_opens_to_what_was_given(services: Services, webhook_id: str) -> None:
+async def test_sealed_auth_opens_unchanged(services: Services, webhook_id: str) -> None:
     assert await load_auth_config(services, webhook_id) == b'{"token":"planted-token-0123456789"}'
 
 
@@ -42,7 +42,7 @@ async def test_an_auth_config_replaces_the_one_before(
 
 
 @pytest.mark.parametrize("nothing", [None, {}])
-async def test_an_empty_auth_config_takes_it_away(
+async def test_an_empty_auth_config_deletes_the_stored_auth(
     developer: Client, services: Services, webhook_id: str, nothing: Any
 ) -> None:
     await update_tool(developer, webhook_id, {"auth_config": nothing})
@@ -59,7 +59,7 @@ async def test_another_auth_type_drops_the_stored_auth(
     assert await load_auth_config(services, webhook_id) is None
 
 
-async def test_another_auth_type_takes_its_auth_along(
+async def test_another_auth_type_may_come_with_its_auth(
     developer: Client, services: Services, webhook_id: str
 ) -> None:
     auth = {"username": "u", "password": "p"}
@@ -76,7 +76,7 @@ async def test_another_auth_type_takes_its_auth_along(
         "https://hooks.example.com.evil.example/in",
     ],
 )
-async def test_a_tool_that_leads_elsewhere_needs_its_auth_again(
+async def test_a_tool_with_a_new_host_needs_its_auth_again(
     developer: Client, services: Services, webhook_id: str, url: str
 ) -> None:
     answer = await developer.put(f"{PATH}/{webhook_id}", {"config": {"url": url}})
@@ -106,7 +106,7 @@ async def test_another_type_with_another_host_needs_its_auth_again(
     assert set(refused(answer, 422, "validation_error")["details"]) == {"auth_config"}
 
 
-async def test_a_tool_may_lead_elsewhere_without_any_auth(
+async def test_a_tool_may_get_a_new_host_without_auth(
     developer: Client, services: Services, webhook_id: str
 ) -> None:
     change = {"config": {"url": "https://evil.example.com"}, "auth_config": None}
@@ -133,7 +133,7 @@ AUTH_CONFIGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("auth_type", AUTH_CONFIGS)
-async def test_every_kind_of_auth_is_taken_with_every_key(
+async def test_every_auth_type_is_accepted_with_every_key(
     developer: Client, services: Services, auth_type: str
 ) -> None:
     fields = {**WEBHOOK_TOOL, "auth_type": auth_type, "auth_config": AUTH_CONFIGS[auth_type]}
@@ -194,7 +194,7 @@ async def test_a_wrong_key_of_an_auth_config_is_named_and_not_repeated(
 
 
 @pytest.mark.parametrize("tool_type", ["function", "script"])
-async def test_what_never_leaves_takes_no_auth(developer: Client, tool_type: str) -> None:
+async def test_functions_and_scripts_have_no_auth(developer: Client, tool_type: str) -> None:
     config: dict[str, Any] = FUNCTION_CONFIG
     if tool_type == "script":
         config = {"runtime": "bash", "entrypoint": "a.sh", "files": {"a.sh": "true"}}
@@ -251,7 +251,7 @@ async def role_without_credentials(
     assert answer.status_code == 200, answer.text
 
 
-async def test_a_tool_that_a_rule_names_is_led_elsewhere_only_by_who_may_write_credentials(
+async def test_a_new_host_for_a_tool_with_an_access_rule_needs_credentials_write(
     developer: Client, world: World, role_without_credentials: str
 ) -> None:
     credential_id = await create_credential(developer)
@@ -269,7 +269,7 @@ async def test_a_tool_that_a_rule_names_is_led_elsewhere_only_by_who_may_write_c
     await update_tool(developer, tool["id"], change)
 
 
-async def test_a_tool_that_no_rule_names_is_led_elsewhere_by_who_writes_tools(
+async def test_a_new_host_for_a_tool_without_an_access_rule_needs_only_tools_write(
     developer: Client, world: World, role_without_credentials: str, webhook_id: str
 ) -> None:
     caller = await world.user(role_without_credentials, developer.tenant_id)

@@ -28,7 +28,7 @@ from workers.main import WorkerProcess
 # Delete
 
 
-async def test_a_deleted_tool_is_gone_with_all_that_hung_on_it(
+async def test_deleting_a_tool_deletes_its_attachments_access_rules_and_runs(
     developer: Client, services: Services, worker: WorkerProcess
 ) -> None:
     tools, credential_id = ToolClient(developer), await create_credential(developer)
@@ -50,7 +50,7 @@ async def test_a_deleted_tool_is_gone_with_all_that_hung_on_it(
         assert await (await tx.raw()).fetchval(count_sql, tool["id"]) == 0
 
 
-async def test_of_two_deletes_at_once_one_finds_nothing(developer: Client) -> None:
+async def test_one_of_three_concurrent_deletes_succeeds(developer: Client) -> None:
     tool = await create_tool(developer)
     answers = await asyncio.gather(*(developer.delete(f"{PATH}/{tool['id']}") for _ in range(3)))
     assert sorted(answer.status_code for answer in answers) == [204, 404, 404]
@@ -65,7 +65,7 @@ async def test_a_deleted_tools_slug_is_free_again(developer: Client) -> None:
 # Events
 
 
-async def test_what_happens_to_a_tool_is_told(developer: Client) -> None:
+async def test_create_update_and_delete_emit_events(developer: Client) -> None:
     tool = await create_tool(developer)
     change = {"name": "New", "config": {"timeout_ms": 5}, "category": "automation"}
     await update_tool(developer, tool["id"], change)
@@ -79,7 +79,7 @@ async def test_what_happens_to_a_tool_is_told(developer: Client) -> None:
     assert deleted == ("system.tool.deleted", {**common, "name": "New"})
 
 
-async def test_a_new_auth_config_is_told_by_its_name_alone(
+async def test_the_event_of_a_new_auth_config_has_no_secret(
     developer: Client, webhook_id: str
 ) -> None:
     await update_tool(developer, webhook_id, {"auth_config": {"token": "other"}})
@@ -89,7 +89,9 @@ async def test_a_new_auth_config_is_told_by_its_name_alone(
 
 
 @pytest.mark.parametrize("change", [{}, {"name": "Echo"}, {"config": dict(FUNCTION_CONFIG)}])
-async def test_a_change_of_nothing_is_not_told(developer: Client, change: dict[str, Any]) -> None:
+async def test_an_update_without_changes_emits_no_event(
+    developer: Client, change: dict[str, Any]
+) -> None:
     tool = await create_tool(developer)
     before = await get_tool(developer, tool["id"])
     updated = await update_tool(developer, tool["id"], change)
@@ -99,7 +101,7 @@ async def test_a_change_of_nothing_is_not_told(developer: Client, change: dict[s
     ]
 
 
-async def test_a_refused_tool_is_not_told(developer: Client) -> None:
+async def test_a_refused_tool_emits_no_event(developer: Client) -> None:
     await developer.post(PATH, {**FUNCTION_TOOL, "config": {}})
     assert await list_tool_events(developer) == []
 
@@ -108,7 +110,7 @@ async def test_a_refused_tool_is_not_told(developer: Client) -> None:
 
 
 @pytest.mark.parametrize("role", ["agent_developer", "tenant_admin"])
-async def test_another_tenants_tool_is_not_there(
+async def test_another_tenants_tool_is_not_found(
     developer: Client, world: World, role: str
 ) -> None:
     tool = await create_tool(developer)
@@ -140,7 +142,7 @@ async def test_super_admin_sees_and_changes_every_tenants_tools(
     assert [item["id"] for item in narrowed.json()["data"]] == [webhook_id]
 
 
-async def test_super_admin_makes_a_tool_where_the_header_says(
+async def test_super_admin_creates_a_tool_in_the_tenant_of_the_header(
     developer: Client, super_admin: Client
 ) -> None:
     headers = {"x-tenant-id": developer.tenant_id}
@@ -160,7 +162,7 @@ async def test_super_admin_makes_a_tool_where_the_header_says(
         ("POST", "/{}/discover", "tools:execute"),
     ],
 )
-async def test_who_only_reads_sees_tools_and_changes_none(
+async def test_a_reading_role_lists_tools_but_changes_none(
     developer: Client, world: World, role: str, method: str, tail: str, needed: str
 ) -> None:
     tool = await create_tool(developer)
@@ -173,6 +175,6 @@ async def test_who_only_reads_sees_tools_and_changes_none(
     assert (await get_tool(caller, tool["id"]))["config"] == FUNCTION_CONFIG
 
 
-async def test_without_a_login_there_are_no_tools(anonymous: Client) -> None:
+async def test_tools_need_a_login(anonymous: Client) -> None:
     for path in (PATH, f"{PATH}/categories", f"{PATH}/{NO_TOOL}"):
         refused(await anonymous.get(path), 401, "unauthorized")

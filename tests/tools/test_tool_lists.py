@@ -114,7 +114,7 @@ async def test_every_sort_is_stable_over_pages(owner_of_five: Client, field: str
         assert len(set(pages)) == 5
 
 
-async def test_a_page_tells_where_it_is(owner_of_five: Client) -> None:
+async def test_a_list_has_pagination(owner_of_five: Client) -> None:
     answer = await owner_of_five.get(
         PATH, params={"per_page": 2, "page": 2, "tool_type": "webhook"}
     )
@@ -147,7 +147,7 @@ async def test_a_wrong_parameter_of_a_list_is_named(
 # Categories
 
 
-async def test_categories_tell_how_many_tools_the_tenant_has_in_each(
+async def test_categories_count_the_tools_of_the_tenant(
     owner_of_five: Client, developer: Client
 ) -> None:
     await create_tool(developer, category="payment")

@@ -33,7 +33,7 @@ from tests.world import Client, World
         {},
     ],
 )
-async def test_what_is_left_out_of_an_update_stays(
+async def test_fields_left_out_of_an_update_stay_unchanged(
     developer: Client, change: dict[str, Any]
 ) -> None:
     schema = {"type": "object", "required": ["a"]}
@@ -88,13 +88,13 @@ async def test_a_config_is_merged_by_key(
     assert (await get_tool(developer, tool["id"]))["config"] == expected
 
 
-async def test_null_takes_a_key_out_of_a_config(developer: Client) -> None:
+async def test_null_removes_a_key_of_a_config(developer: Client) -> None:
     tool = await create_tool(developer, config={**FUNCTION_CONFIG, "timeout_ms": 7})
     await update_tool(developer, tool["id"], {"config": {"timeout_ms": None}})
     assert (await get_tool(developer, tool["id"]))["config"] == FUNCTION_CONFIG
 
 
-async def test_a_required_key_cannot_be_taken_out_of_a_config(developer: Client) -> None:
+async def test_a_required_key_of_a_config_cannot_be_removed(developer: Client) -> None:
     tool = await create_tool(developer)
     answer = await developer.put(f"{PATH}/{tool['id']}", {"config": {"code": None}})
     assert set(refused(answer, 422, "validation_error")["details"]) == {"config.code"}
@@ -132,7 +132,7 @@ async def test_another_type_needs_a_whole_config(developer: Client) -> None:
     assert (await get_tool(developer, tool["id"]))["tool_type"] == "function"
 
 
-async def test_another_type_keeps_nothing_of_the_config_before(developer: Client) -> None:
+async def test_another_type_keeps_nothing_of_the_former_config(developer: Client) -> None:
     tool = await create_tool(developer, config={**FUNCTION_CONFIG, "timeout_ms": 7})
     change = {"tool_type": "webhook", "config": {"url": "https://example.com/x"}}
     assert (await update_tool(developer, tool["id"], change))["tool_type"] == "webhook"

@@ -26,7 +26,7 @@ from tests.world import Client, World
 # Create
 
 
-async def test_a_tool_is_made_with_just_what_is_required(developer: Client) -> None:
+async def test_a_tool_is_created_with_only_the_required_fields(developer: Client) -> None:
     tool = await create_tool(developer)
     assert set(tool) == VIEW_KEYS
     expected = {
@@ -48,7 +48,7 @@ async def test_a_tool_is_made_with_just_what_is_required(developer: Client) -> N
     assert tool["updated_at"].endswith("Z")
 
 
-async def test_a_tool_is_made_with_every_field(developer: Client) -> None:
+async def test_a_tool_is_created_with_every_field(developer: Client) -> None:
     schema = {"type": "object", "required": ["a"]}
     fields: dict[str, Any] = {
         **WEBHOOK_TOOL,
@@ -84,9 +84,7 @@ async def test_a_tool_without_config_is_refused(developer: Client) -> None:
     assert set(error["details"]) == {"config"}
 
 
-async def test_what_is_not_the_callers_to_say_cannot_be_made(
-    developer: Client, world: World
-) -> None:
+async def test_read_only_and_unknown_fields_are_ignored(developer: Client, world: World) -> None:
     fields = {
         "id": "tool_mine",
         "tenant_id": await world.tenant(),
@@ -112,7 +110,7 @@ async def test_a_tool_without_auth_stores_none(
     assert await load_auth_config(services, tool["id"]) is None
 
 
-async def test_the_same_key_makes_one_tool(developer: Client) -> None:
+async def test_the_same_key_creates_one_tool(developer: Client) -> None:
     headers = {"idempotency-key": "a"}
     first = await developer.post(PATH, WEBHOOK_TOOL, headers=headers)
     second = await developer.post(PATH, WEBHOOK_TOOL, headers=headers)
@@ -147,7 +145,7 @@ async def test_the_next_tool_of_a_name_has_a_number(developer: Client) -> None:
     assert slugs == ["echo", "echo-2", "echo-3"]
 
 
-async def test_a_number_that_somebody_took_is_left_out(developer: Client) -> None:
+async def test_a_number_in_use_is_skipped(developer: Client) -> None:
     await create_tool(developer)
     await create_tool(developer, slug="echo-2")
     assert (await create_tool(developer))["slug"] == "echo-3"
@@ -165,7 +163,7 @@ async def test_an_own_slug_that_is_taken_is_refused(developer: Client) -> None:
     assert len(await list_tools(developer)) == 1
 
 
-async def test_of_ten_tools_with_one_own_slug_one_is_made(developer: Client) -> None:
+async def test_one_of_ten_concurrent_tools_with_the_same_slug_is_created(developer: Client) -> None:
     body = {**FUNCTION_TOOL, "slug": "mine"}
     answers = await asyncio.gather(*(developer.post(PATH, body) for _ in range(10)))
     assert sorted(answer.status_code for answer in answers) == [201] + [409] * 9
@@ -195,7 +193,7 @@ async def test_a_new_name_leaves_the_slug(developer: Client) -> None:
 # Get
 
 
-async def test_a_tool_is_shown_with_config_schemas_and_figures(developer: Client) -> None:
+async def test_a_tool_is_returned_with_config_schemas_and_stats(developer: Client) -> None:
     schema = {"type": "object", "properties": {"b": {}, "a": {}}}
     tool = await create_tool(developer, input_schema=schema, output_schema={"type": "array"})
     loaded = await get_tool(developer, tool["id"])
@@ -212,7 +210,7 @@ async def test_a_tool_is_shown_with_config_schemas_and_figures(developer: Client
     }
 
 
-async def test_a_tool_that_is_not_there_is_not_found(developer: Client) -> None:
+async def test_an_unknown_tool_is_not_found(developer: Client) -> None:
     for method in ("GET", "PUT", "DELETE"):
         content: dict[str, Any] = {"json": {}} if method == "PUT" else {}
         answer = await developer(method, f"{PATH}/{NO_TOOL}", **content)

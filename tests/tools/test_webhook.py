@@ -29,12 +29,12 @@ async def test_the_input_is_the_body(tools: ToolClient, site: Site, method: str)
     assert (output["status_code"], output["body"]) == (200, {"ok": True})
 
 
-async def test_post_is_the_method_by_itself(tools: ToolClient, site: Site) -> None:
+async def test_post_is_the_default_method(tools: ToolClient, site: Site) -> None:
     await tools.get_output(await _create_webhook(tools, site))
     assert (site.last.method, site.last.body) == ("POST", b"{}")
 
 
-async def test_what_is_asked_for_with_get_is_the_query(tools: ToolClient, site: Site) -> None:
+async def test_the_input_of_a_get_is_the_query(tools: ToolClient, site: Site) -> None:
     tool = await _create_webhook(tools, site, "/hook?fixed=1", config={"method": "GET"})
     arguments = {"q": "a&b", "n": 2, "x": 1.5, "on": True, "no": None, "ids": [1, 2], "fixed": "2"}
     await tools.get_output(tool, arguments)
@@ -50,14 +50,14 @@ async def test_what_is_asked_for_with_get_is_the_query(tools: ToolClient, site: 
     ]
 
 
-async def test_what_fits_into_no_query_is_refused(tools: ToolClient, site: Site) -> None:
+async def test_an_input_that_fits_into_no_query_is_refused(tools: ToolClient, site: Site) -> None:
     tool = await _create_webhook(tools, site, "/hook", config={"method": "GET"})
     error = await tools.get_failure(tool, {"deep": {"a": 1}})
     assert "deep" in error["message"]
     assert not site.requests
 
 
-async def test_what_is_deleted_is_told_in_the_body(tools: ToolClient, site: Site) -> None:
+async def test_the_input_of_a_delete_is_the_body(tools: ToolClient, site: Site) -> None:
     await tools.get_output(
         await _create_webhook(tools, site, "/hook", config={"method": "DELETE"}), {"id": 1}
     )
@@ -79,7 +79,7 @@ async def test_the_address_is_called_as_it_was_written(
     assert site.last.path == path
 
 
-async def test_headers_of_the_tool_are_sent_without_those_that_are_ours(
+async def test_headers_of_the_tool_are_sent_without_those_of_the_service(
     tools: ToolClient, site: Site
 ) -> None:
     headers = {
@@ -115,7 +115,7 @@ async def test_the_input_sets_no_headers(tools: ToolClient, site: Site) -> None:
         ("custom", {"headers": {"X-Sig": "sig-123456"}}, "X-Sig", "sig-123456"),
     ],
 )
-async def test_each_auth_is_shown(
+async def test_each_auth_is_sent(
     tools: ToolClient, site: Site, auth_type: str, auth: dict[str, Any], header: str, value: str
 ) -> None:
     await tools.get_output(
@@ -124,7 +124,7 @@ async def test_each_auth_is_shown(
     assert site.last.headers[header] == value
 
 
-async def test_a_key_in_the_query_stands_beside_the_input(tools: ToolClient, site: Site) -> None:
+async def test_a_key_in_the_query_is_added_to_the_input(tools: ToolClient, site: Site) -> None:
     auth = {"api_key_value": "key-123456", "api_key_header": "key", "api_key_location": "query"}
     config = {"method": "GET"}
     tool = await _create_webhook(tools, site, auth_type="api_key", auth_config=auth, config=config)
@@ -133,7 +133,7 @@ async def test_a_key_in_the_query_stands_beside_the_input(tools: ToolClient, sit
 
 
 @pytest.mark.parametrize("status", [400, 404, 500, 503])
-async def test_a_refusal_is_an_error_after_one_request(
+async def test_an_error_status_is_an_error_after_one_request(
     tools: ToolClient, site: Site, status: int
 ) -> None:
     site.handler = respond_with("no", status=status)
@@ -148,7 +148,7 @@ async def test_a_redirect_is_not_followed(tools: ToolClient, site: Site) -> None
     assert [request.path for request in site.requests] == ["/hook"]
 
 
-async def test_nobody_listening_is_a_connection_error(tools: ToolClient, site: Site) -> None:
+async def test_a_closed_port_is_a_connection_error(tools: ToolClient, site: Site) -> None:
     config = {"url": f"http://127.0.0.1:{free_port()}/"}
     assert (
         await tools.get_error_code(await _create_webhook(tools, site, config=config))
@@ -161,7 +161,7 @@ async def test_an_answer_that_is_too_large_is_cut_off(tools: ToolClient, site: S
     assert await tools.get_error_code(await _create_webhook(tools, site)) == "output_too_large"
 
 
-async def test_the_time_of_a_tool_ends_its_request(tools: ToolClient, site: Site) -> None:
+async def test_the_timeout_of_a_tool_ends_its_request(tools: ToolClient, site: Site) -> None:
     closed = asyncio.Event()
 
     async def never(request: web.Request) -> web.StreamResponse:
