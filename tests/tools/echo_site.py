@@ -1,23 +1,21 @@
-"""Servers that echo what they receive, in many encodings."""
+"""Servers that echo the requests they receive, in many encodings."""
 
 import asyncio
 import base64
 import json
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
-import uvicorn
 from aiohttp import web
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 
-from tests.asking import until
 from tests.peer import Handler
-from tests.ports import free_port
-from tests.tools.site import Site
+from tests.tools.asgi_server import serve_app
+from tests.tools.site import Site, hang_until_closed
 
 
 def _echo(request: web.Request, body: bytes) -> dict[str, Any]:
@@ -67,11 +65,6 @@ async def _redirect(request: web.Request) -> web.StreamResponse:
     return web.Response(status=302, headers={"Location": f"/?echo={echo['quoted']}"[:6000]})
 
 
-async def _hang(request: web.Request) -> web.StreamResponse:
-    await until(lambda: request.transport is None or request.transport.is_closing())
-    return web.Response()
-
-
 async def _abort(request: web.Request) -> web.StreamResponse:
     assert request.transport is not None
     request.transport.abort()
@@ -92,7 +85,7 @@ ECHOES: dict[str, Handler] = {
     ),
     "too large": _echo_as("text/plain", lambda text: text.encode() * 1000),
     "redirect": _redirect,
-    "hang": _hang,
+    "hang": hang_until_closed(asyncio.Event()),
     "abort": _abort,
 }
 
@@ -132,19 +125,9 @@ def _build_mcp_server() -> MCPServer[Any]:
     return server
 
 
-async def start_mcp_server(stack: AsyncExitStack) -> str:
-    port = free_port()
+@asynccontextmanager
+async def serve_mcp_echo() -> AsyncIterator[str]:
+    """Serves MCP tools that return the headers of their request; yields the URL."""
     app = _build_mcp_server().streamable_http_app(json_response=True, stateless_http=True)
-    config = uvicorn.Config(
-        app, host="127.0.0.1", port=port, log_config=None, timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve())
-
-    async def stop() -> None:
-        server.should_exit = True
-        await serving
-
-    stack.push_async_callback(stop)
-    await until(lambda: server.started or serving.done())
-    return f"http://127.0.0.1:{port}/mcp"
+    async with serve_app(app) as url:
+        yield f"{url}/mcp"

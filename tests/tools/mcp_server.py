@@ -5,16 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import uvicorn
 from mcp.server import MCPServer
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tests.asking import until
-from tests.ports import free_port
+from tests.tools.asgi_server import serve_app
 
 
 class McpServer:
-    """A real server; it keeps the headers and queries that it was called with."""
+    """A server of the `mcp` package; `rejected_tokens` are answered with 401."""
 
     def __init__(self, *, json_response: bool, stateless: bool) -> None:
         self.url = ""
@@ -22,11 +20,9 @@ class McpServer:
         self.queries: list[str] = []
         self.calls: list[str] = []
         self.rejected_tokens: set[str] = set()
-        self._server = self._build_server()
-        app = self._server.streamable_http_app(
+        self._app: ASGIApp = self._build_server().streamable_http_app(
             json_response=json_response, stateless_http=stateless
         )
-        self._app: ASGIApp = app
 
     def _build_server(self) -> MCPServer[Any]:
         server: MCPServer[Any] = MCPServer("Shop")
@@ -73,22 +69,6 @@ class McpServer:
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
-        port = free_port()
-        config = uvicorn.Config(
-            self._handle,
-            host="127.0.0.1",
-            port=port,
-            interface="asgi3",
-            log_config=None,
-            timeout_graceful_shutdown=1,
-        )
-        server = uvicorn.Server(config)
-        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-        running = asyncio.create_task(server.serve())
-        try:
-            await until(lambda: server.started or running.done())
-            self.url = f"http://127.0.0.1:{port}/mcp"
+        async with serve_app(self._handle) as url:
+            self.url = f"{url}/mcp"
             yield
-        finally:
-            server.should_exit = True
-            await running

@@ -26,7 +26,7 @@ class PlantedSecrets:
         return f"{core}-token"
 
     def find_in(self, text: str) -> set[str]:
-        """Returns the names of the secrets in a text, plain or encoded, also repeatedly."""
+        """Returns the names of the secrets in a text, plain or in base64 or hex."""
         forms = [text, *_decode_base64(text)]
         return {
             name

@@ -1,5 +1,6 @@
 """A web site that tools call. It records the requests, and responds with a test's handler."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qsl
@@ -8,6 +9,7 @@ import msgspec
 from aiohttp import web
 from multidict import CIMultiDict
 
+from tests.asking import until
 from tests.peer import Handler, Peer
 
 
@@ -66,6 +68,17 @@ def respond_in_turn(*statuses: int, then: int = 200) -> Handler:
 
     async def respond(_request: web.Request) -> web.StreamResponse:
         return web.json_response({"ok": True}, status=remaining.pop(0) if remaining else then)
+
+    return respond
+
+
+def hang_until_closed(closed: asyncio.Event) -> Handler:
+    """Sends nothing until the client closes the connection; then sets the event."""
+
+    async def respond(request: web.Request) -> web.StreamResponse:
+        await until(lambda: request.transport is None or request.transport.is_closing())
+        closed.set()
+        return web.Response()
 
     return respond
 

@@ -4,7 +4,6 @@ No response, table row, log line or Redis key may contain a secret.
 """
 
 import base64
-import gc
 import io
 import json
 import sys
@@ -16,24 +15,16 @@ from urllib.parse import quote
 import asyncpg
 import pytest
 import redis
-from structlog._config import BoundLoggerLazyProxy
 
 from app.kit import logs
 from tests.stores import Stores
 from tests.tools import tenant_postgres
-from tests.tools.echo_site import EchoSite, start_mcp_server
+from tests.tools.echo_site import EchoSite, serve_mcp_echo
 from tests.tools.factories import create_tool_client
 from tests.tools.planted_secrets import PlantedSecrets, RunRecord
 from tests.tools.secret_scenarios import SecretScenarios
 from tests.world import World
 from workers.main import WorkerProcess
-
-
-def _reset_loggers() -> None:
-    """Each logger caches the level of its first line, so the cache is dropped."""
-    for item in gc.get_objects():
-        if isinstance(item, BoundLoggerLazyProxy):
-            item.__dict__.pop("bind", None)
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +38,9 @@ async def record(world: World, worker: WorkerProcess) -> RunRecord:
         await echo_site.start()
         stack.push_async_callback(echo_site.close)
         postgres = await stack.enter_async_context(tenant_postgres.start_postgres())
-        url = await start_mcp_server(stack)
+        url = await stack.enter_async_context(serve_mcp_echo())
         sys.stderr = log_output
         logs.configure("debug", "json")
-        _reset_loggers()
         try:
             scenarios = SecretScenarios(record, tools, echo_site)
             await scenarios.use_own_secrets()
@@ -63,7 +53,6 @@ async def record(world: World, worker: WorkerProcess) -> RunRecord:
         finally:
             sys.stderr = stderr
             logs.configure("warning", "json")
-            _reset_loggers()
         record.log = log_output.getvalue()
         record.received = "".join(
             f"{request.path} {dict(request.headers)} {request.body!r}"

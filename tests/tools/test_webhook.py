@@ -4,12 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from tests.asking import until
 from tests.ports import free_port
 from tests.tools.factories import ToolClient
-from tests.tools.site import Site, respond_with
+from tests.tools.site import Site, hang_until_closed, respond_with
 
 
 async def _create_webhook(tools: ToolClient, site: Site, path: str = "/hook", **fields: Any) -> str:
@@ -163,13 +162,7 @@ async def test_an_answer_that_is_too_large_is_cut_off(tools: ToolClient, site: S
 
 async def test_the_timeout_of_a_tool_ends_its_request(tools: ToolClient, site: Site) -> None:
     closed = asyncio.Event()
-
-    async def never(request: web.Request) -> web.StreamResponse:
-        await until(lambda: request.transport is None or request.transport.is_closing())
-        closed.set()
-        return web.Response()
-
-    site.handler = never
+    site.handler = hang_until_closed(closed)
     error = await tools.get_failure(await _create_webhook(tools, site, config={"timeout_ms": 200}))
     assert (error["status"], error["code"]) == ("timeout", "timeout")
     await until(closed.is_set)
