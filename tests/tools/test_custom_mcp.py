@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from tests.asking import refused
 from tests.ports import free_port
@@ -112,7 +113,7 @@ async def shared_server() -> AsyncIterator[McpServer]:
 
 @pytest.fixture
 def stateless_server(shared_server: McpServer) -> McpServer:
-    """For what does not depend on how a server answers."""
+    """For tests that do not depend on the form of the responses."""
     shared_server.clear()
     return shared_server
 
@@ -279,9 +280,15 @@ async def test_an_error_status_is_reported(
 
 
 async def test_an_endless_answer_is_cut_off(tools: ToolClient, site: Site) -> None:
-    line = b": ping\n" * 10_000
-    site.handler = respond_with(line * 100, headers={"Content-Type": "text/event-stream"})
-    error = await tools.get_failure(await _create_tool_at(tools, f"{site.url}/mcp"))
+    async def send_comments(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        while True:
+            await response.write(b": ping\n" * 10_000)
+
+    site.handler = send_comments
+    tool = await _create_tool_at(tools, f"{site.url}/mcp", timeout_ms=60_000)
+    error = await tools.get_failure(tool)
     assert error["code"] == "output_too_large", error
 
 
