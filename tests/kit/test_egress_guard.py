@@ -269,6 +269,15 @@ async def test_a_name_that_does_not_resolve_is_a_connection_error(error: Excepti
     assert raised.value.code == "connection_error"
 
 
+async def test_a_literal_address_is_refused_without_a_lookup() -> None:
+    resolver = FakeResolver({})
+    guard = Guard([], resolver)
+    for host in ("127.0.0.1", "2130706433", "0x7f.1", "::1", "::ffff:10.0.0.1", "fd00::1"):
+        with pytest.raises(BlockedAddress):
+            await guard.resolve_host(host, 5432)
+    assert resolver.hosts == []
+
+
 # URLs
 
 

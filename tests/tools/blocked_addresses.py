@@ -1,10 +1,8 @@
-"""Addresses that no tool may connect to, and requests that save them."""
+"""Addresses that no tool may connect to, and configs with them."""
 
 from typing import Any
 
 import pytest
-
-from tests.tools.factories import ToolClient
 
 # Tests allow 127.0.0.1 and localhost, so loopback is 127.0.0.2 here.
 HOSTS = [
@@ -74,13 +72,6 @@ def build_config(tool_type: str, url: str) -> dict[str, Any]:
             return {"url": url}
         case _:
             return {"kind": "mcp", "url": url, "tool": "add"}
-
-
-async def request_create(
-    tools: ToolClient, tool_type: str, config: dict[str, Any], **fields: Any
-) -> Any:
-    body = {"name": "T", "category": "custom", "auth_type": "none", "tool_type": tool_type}
-    return await tools.client.post("/v1/tools", {**body, "config": config, **fields})
 
 
 PRIVATE = [

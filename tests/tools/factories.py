@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import httpx
+
 from tests.world import Client, World
 
 
@@ -11,7 +13,9 @@ class ToolClient:
     def __init__(self, client: Client) -> None:
         self.client = client
 
-    async def create(self, tool_type: str, config: dict[str, Any], **fields: Any) -> str:
+    async def request_create(
+        self, tool_type: str, config: dict[str, Any], **fields: Any
+    ) -> httpx.Response:
         body = {
             "name": "Tool",
             "category": "custom",
@@ -20,7 +24,10 @@ class ToolClient:
             "auth_type": "none",
             **fields,
         }
-        answer = await self.client.post("/v1/tools", body)
+        return await self.client.post("/v1/tools", body)
+
+    async def create(self, tool_type: str, config: dict[str, Any], **fields: Any) -> str:
+        answer = await self.request_create(tool_type, config, **fields)
         assert answer.status_code == 201, answer.text
         tool_id: str = answer.json()["data"]["id"]
         return tool_id

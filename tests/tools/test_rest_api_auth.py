@@ -9,7 +9,7 @@ from tests.ports import free_port
 from tests.tools.factories import ToolClient
 from tests.tools.rest_api_tools import build_endpoint, create_rest_api
 from tests.tools.site import Site
-from tests.tools.token_server import TokenServer, client_config, create_oauth2_tool
+from tests.tools.token_server import TokenServer, build_client_config, create_oauth2_tool
 
 # Authentication
 
@@ -169,7 +169,7 @@ async def test_a_second_refused_token_is_an_http_error(
 async def test_a_refused_client_is_auth_failed(
     tools: ToolClient, token_server: TokenServer
 ) -> None:
-    token_server.refuse = {"error": "unauthorized_client"}
+    token_server.refusal = {"error": "unauthorized_client"}
     error = await tools.get_failure(await create_oauth2_tool(tools, token_server))
     assert error["code"] == "auth_failed"
     assert "unauthorized_client" in error["message"]
@@ -179,12 +179,12 @@ async def test_a_refused_client_is_auth_failed(
 async def test_a_client_secret_refused_in_the_form_is_sent_in_the_header(
     tools: ToolClient, token_server: TokenServer
 ) -> None:
-    async def header_only(request: web.Request) -> web.StreamResponse:
+    async def require_header(request: web.Request) -> web.StreamResponse:
         if request.path == "/token" and "Authorization" not in request.headers:
             return web.json_response({"error": "invalid_client"}, status=401)
         return await token_server.respond(request)
 
-    token_server.handler = header_only
+    token_server.handler = require_header
     await tools.get_output(await create_oauth2_tool(tools, token_server))
     pair = base64.b64encode(b"client-1:secret-0123456789").decode()
     assert token_server.requests[1].headers["Authorization"] == f"Basic {pair}"
@@ -193,7 +193,9 @@ async def test_a_client_secret_refused_in_the_form_is_sent_in_the_header(
 async def test_an_unreachable_token_endpoint_is_auth_failed(
     tools: ToolClient, token_server: TokenServer
 ) -> None:
-    auth = client_config(token_server) | {"token_url": f"http://127.0.0.1:{free_port()}/token"}
+    auth = build_client_config(token_server) | {
+        "token_url": f"http://127.0.0.1:{free_port()}/token"
+    }
     tool = await create_rest_api(tools, token_server, auth_type="oauth2", auth_config=auth)
     assert await tools.get_error_code(tool) == "auth_failed"
     assert not token_server.requests

@@ -1,7 +1,7 @@
 """REST API tools with credentials of the vault, and with overrides of an agent."""
 
 import base64
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -11,42 +11,43 @@ from tests.asking import refused
 from tests.tools.factories import ToolClient, create_tool_client
 from tests.tools.rest_api_tools import build_endpoint, create_rest_api
 from tests.tools.site import Site, open_site
-from tests.tools.token_server import TokenServer, client_config
+from tests.tools.token_server import TokenServer, build_client_config
 from tests.world import World
 
 # Credentials of the vault
 
 
-def _basic_header(text: str) -> dict[str, str]:
-    return {"Authorization": f"Basic {base64.b64encode(text.encode()).decode()}"}
+class CredentialCase(NamedTuple):
+    """A credential, the auth type of a tool that uses it, and the headers that it becomes."""
+
+    auth_type: str
+    credential_type: str
+    secrets: dict[str, str]
+    headers: dict[str, str]
 
 
-MATCHING_CREDENTIALS: list[Any] = [
-    pytest.param(
-        "api_key", "api_key", {"api_key": "key-123456"}, {"X-API-Key": "key-123456"}, id="api_key"
-    ),
-    pytest.param(
+BASIC = base64.b64encode(b"zoe:pass-123456").decode()
+CREDENTIAL_CASES = [
+    CredentialCase("api_key", "api_key", {"api_key": "key-123456"}, {"X-API-Key": "key-123456"}),
+    CredentialCase(
         "bearer",
         "bearer_token",
         {"token": "tkn-123456"},
         {"Authorization": "Bearer tkn-123456"},
-        id="bearer",
     ),
-    pytest.param(
+    CredentialCase(
         "basic",
         "basic_auth",
         {"username": "zoe", "password": "pass-123456"},
-        _basic_header("zoe:pass-123456"),
-        id="basic",
+        {"Authorization": f"Basic {BASIC}"},
     ),
-    pytest.param(
+    CredentialCase(
         "custom",
         "custom",
         {"X-Account": "acc-1", "X-Key": "key-123456"},
         {"X-Account": "acc-1", "X-Key": "key-123456"},
-        id="custom",
     ),
-    pytest.param(
+    CredentialCase(
         "oauth2",
         "oauth2",
         {
@@ -56,39 +57,31 @@ MATCHING_CREDENTIALS: list[Any] = [
             "access_token": "tkn-stored-1",
         },
         {"Authorization": "Bearer tkn-stored-1"},
-        id="oauth2",
     ),
 ]
+each_credential = pytest.mark.parametrize(
+    "case", CREDENTIAL_CASES, ids=[case.auth_type for case in CREDENTIAL_CASES]
+)
 
 
-@pytest.mark.parametrize(("auth_type", "type_", "secrets", "headers"), MATCHING_CREDENTIALS)
+@each_credential
 async def test_a_credential_with_an_access_rule_is_sent(
-    tools: ToolClient,
-    site: Site,
-    auth_type: str,
-    type_: str,
-    secrets: dict[str, Any],
-    headers: dict[str, str],
+    tools: ToolClient, site: Site, case: CredentialCase
 ) -> None:
-    credential = await tools.create_credential(type_, secrets)
+    credential = await tools.create_credential(case.credential_type, case.secrets)
     auth = {"credential_id": credential}
-    tool = await create_rest_api(tools, site, auth_type=auth_type, auth_config=auth)
+    tool = await create_rest_api(tools, site, auth_type=case.auth_type, auth_config=auth)
     await tools.grant_access(credential, tool)
     await tools.get_output(tool)
-    assert {name: site.last.headers.get(name) for name in headers} == headers
+    assert {name: site.last.headers.get(name) for name in case.headers} == case.headers
 
 
-@pytest.mark.parametrize(("auth_type", "type_", "secrets", "headers"), MATCHING_CREDENTIALS)
+@each_credential
 async def test_a_credential_without_an_access_rule_is_not_sent(
-    tools: ToolClient,
-    site: Site,
-    auth_type: str,
-    type_: str,
-    secrets: dict[str, Any],
-    headers: dict[str, str],
+    tools: ToolClient, site: Site, case: CredentialCase
 ) -> None:
-    auth = {"credential_id": await tools.create_credential(type_, secrets)}
-    tool = await create_rest_api(tools, site, auth_type=auth_type, auth_config=auth)
+    auth = {"credential_id": await tools.create_credential(case.credential_type, case.secrets)}
+    tool = await create_rest_api(tools, site, auth_type=case.auth_type, auth_config=auth)
     assert await tools.get_error_code(tool) == "auth_failed"
     assert not site.requests
 
@@ -97,7 +90,7 @@ async def test_a_credential_without_an_access_rule_is_not_sent(
 async def test_a_database_credential_is_no_http_auth(
     tools: ToolClient, site: Site, tool_type: str
 ) -> None:
-    """Nor is anybody called without one."""
+    """No request is sent without auth either."""
     secrets = {"host": "127.0.0.1", "database": "d", "username": "u", "password": "pass-123456"}
     credential = await tools.create_credential("database", secrets)
     configs: dict[str, dict[str, Any]] = {
@@ -154,7 +147,7 @@ async def test_a_refused_token_of_a_credential_is_renewed_and_stored(
     tools: ToolClient, token_server: TokenServer
 ) -> None:
     secrets = {
-        **client_config(token_server),
+        **build_client_config(token_server),
         "access_token": "stale",
         "refresh_token": "refresh-0123",
     }
@@ -182,16 +175,10 @@ async def test_a_credential_of_another_kind_does_not_fit(
     tools: ToolClient, site: Site, auth_type: str, type_: str, secrets: dict[str, Any]
 ) -> None:
     credential = await tools.create_credential(type_, secrets)
-    body = {
-        "name": "Tool",
-        "category": "custom",
-        "tool_type": "rest_api",
-        "config": {"base_url": site.url, "endpoints": {"one": build_endpoint()}},
-        "auth_type": auth_type,
-        "auth_config": {"credential_id": credential},
-    }
-    error = refused(await tools.client.post("/v1/tools", body), 422, "validation_error")
-    assert "auth_config.credential_id" in error["details"]
+    config = {"base_url": site.url, "endpoints": {"one": build_endpoint()}}
+    auth = {"credential_id": credential}
+    answer = await tools.request_create("rest_api", config, auth_type=auth_type, auth_config=auth)
+    assert "auth_config.credential_id" in refused(answer, 422, "validation_error")["details"]
 
 
 async def test_a_credential_of_another_tenant_is_unknown(
@@ -199,15 +186,9 @@ async def test_a_credential_of_another_tenant_is_unknown(
 ) -> None:
     other = await create_tool_client(world)
     credential = await other.create_credential("bearer_token", {"token": "tkn-0123456789"})
-    body = {
-        "name": "Tool",
-        "category": "custom",
-        "tool_type": "webhook",
-        "config": {"url": site.url},
-        "auth_type": "bearer",
-        "auth_config": {"credential_id": credential},
-    }
-    refused(await tools.client.post("/v1/tools", body), 422, "validation_error")
+    auth = {"auth_type": "bearer", "auth_config": {"credential_id": credential}}
+    answer = await tools.request_create("webhook", {"url": site.url}, **auth)
+    assert "auth_config.credential_id" in refused(answer, 422, "validation_error")["details"]
 
 
 # Overrides of an agent
@@ -261,7 +242,7 @@ async def test_a_credential_of_an_override_needs_an_access_rule_for_the_agent(
 async def test_auth_is_not_sent_to_a_host_that_was_written_into_the_database(
     tools: ToolClient, site: Site, services: Services
 ) -> None:
-    """Who can write to the database still sends no secret anywhere else."""
+    """Write access to the database is not enough to send a secret to another host."""
     auth = {"token": "tkn-sealed-with-its-host"}
     tool = await create_rest_api(tools, site, auth_type="bearer", auth_config=auth)
     moved = site.url.replace("127.0.0.1", "localhost")

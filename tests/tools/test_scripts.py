@@ -1,4 +1,4 @@
-"""Tools that run scripts, and which code is never run."""
+"""Tools that run scripts, and configs that are refused."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from workers.main import WorkerProcess
 
 
 async def _create_script(tools: ToolClient, runtime: str, *files: str, **config: Any) -> str:
-    """The first text is where it begins; the others are named `a`, `b` and so on."""
+    """The first file is the entrypoint; the others are `file_a.py`, `file_b.py`, `file_c.py`."""
     names = ["main.txt", *(f"file_{letter}.py" for letter in "abc")]
     files_by_name = dict(zip(names, files, strict=False))
     full_config = {"runtime": runtime, "entrypoint": "main.txt", "files": files_by_name, **config}
@@ -166,6 +166,9 @@ async def test_without_a_sandbox_no_code_runs(
     assert (error["status"], error["code"]) == ("failed", "sandbox_unavailable")
 
 
+# Refused configs
+
+
 @pytest.mark.parametrize(
     ("config", "field"),
     [
@@ -178,8 +181,7 @@ async def test_without_a_sandbox_no_code_runs(
 async def test_a_function_that_cannot_run_is_not_saved(
     tools: ToolClient, config: dict[str, Any], field: str
 ) -> None:
-    body = {"name": "T", "category": "custom", "auth_type": "none", "tool_type": "function"}
-    answer = await tools.client.post("/v1/tools", {**body, "config": config})
+    answer = await tools.request_create("function", config)
     assert field in refused(answer, 422, "validation_error")["details"]
 
 
@@ -188,13 +190,11 @@ async def test_a_function_that_cannot_run_is_not_saved(
 )
 async def test_a_file_of_a_script_has_a_plain_name(tools: ToolClient, name: str) -> None:
     config = {"runtime": "bash", "entrypoint": name, "files": {name: "echo 1"}}
-    body = {"name": "T", "category": "custom", "auth_type": "none", "tool_type": "script"}
-    answer = await tools.client.post("/v1/tools", {**body, "config": config})
+    answer = await tools.request_create("script", config)
     refused(answer, 422, "validation_error")
 
 
 async def test_the_entrypoint_is_one_of_the_files(tools: ToolClient) -> None:
     config = {"runtime": "bash", "entrypoint": "other", "files": {"main": "echo 1"}}
-    body = {"name": "T", "category": "custom", "auth_type": "none", "tool_type": "script"}
-    answer = await tools.client.post("/v1/tools", {**body, "config": config})
+    answer = await tools.request_create("script", config)
     assert "config.entrypoint" in refused(answer, 422, "validation_error")["details"]

@@ -12,7 +12,7 @@ from tests.tools.factories import ToolClient, create_tool_client
 from tests.world import World
 
 
-def _tenant_folder(stores: Stores, tenant_id: str) -> Path:
+def _create_tenant_folder(stores: Stores, tenant_id: str) -> Path:
     folder = stores.settings.data_dir / "sqlite" / tenant_id
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -20,8 +20,8 @@ def _tenant_folder(stores: Stores, tenant_id: str) -> Path:
 
 @pytest.fixture
 def folder(stores: Stores, tools: ToolClient) -> Path:
-    """The tenant's own, with a database `shop.db` in it."""
-    folder = _tenant_folder(stores, tools.client.tenant_id)
+    """The tenant's folder, with a database `shop.db` in it."""
+    folder = _create_tenant_folder(stores, tools.client.tenant_id)
     (folder / "shop.db").unlink(missing_ok=True)
     _create_database(folder / "shop.db", "ours")
     return folder
@@ -58,7 +58,7 @@ async def test_the_same_name_is_another_file_for_another_tenant(
     other = await create_tool_client(world)
     tool = await _create_sqlite_tool(other)
     assert await other.get_error_code(tool, {"query": "SELECT 1"}) == "connection_error"
-    _create_database(_tenant_folder(stores, other.client.tenant_id) / "shop.db", "theirs")
+    _create_database(_create_tenant_folder(stores, other.client.tenant_id) / "shop.db", "theirs")
     output = await other.get_output(tool, {"query": "SELECT name FROM things WHERE id = 1"})
     assert output["rows"] == [["theirs"]]
 
@@ -84,9 +84,7 @@ async def test_the_same_name_is_another_file_for_another_tenant(
     ],
 )
 async def test_a_name_that_is_no_plain_file_is_not_saved(tools: ToolClient, name: str) -> None:
-    body = {"name": "T", "category": "database", "auth_type": "none", "tool_type": "database"}
-    config = {"db_type": "sqlite", "database": name}
-    answer = await tools.client.post("/v1/tools", {**body, "config": config})
+    answer = await tools.request_create("database", {"db_type": "sqlite", "database": name})
     assert "config.database" in refused(answer, 422, "validation_error")["details"]
 
 
@@ -101,7 +99,7 @@ async def test_an_override_cannot_leave_the_folder(tools: ToolClient, folder: Pa
 async def test_a_link_is_not_followed(
     tools: ToolClient, world: World, stores: Stores, folder: Path, operations: list[str]
 ) -> None:
-    other = _tenant_folder(stores, await world.tenant())
+    other = _create_tenant_folder(stores, await world.tenant())
     _create_database(other / "secret.db", "secret")
     link = folder / "link.db"
     link.unlink(missing_ok=True)
@@ -149,9 +147,9 @@ async def test_a_reader_creates_no_file(tools: ToolClient, folder: Path) -> None
 
 
 async def test_a_writer_creates_and_fills_its_file(tools: ToolClient, folder: Path) -> None:
-    (folder / "made.db").unlink(missing_ok=True)
+    (folder / "new.db").unlink(missing_ok=True)
     tool = await _create_sqlite_tool(
-        tools, "made.db", allowed_operations=["create", "insert", "select"]
+        tools, "new.db", allowed_operations=["create", "insert", "select"]
     )
     await tools.get_output(tool, {"query": "CREATE TABLE t (a)"})
     arguments = {"query": "INSERT INTO t VALUES (?), (?)", "params": [1, "zwei"]}
@@ -221,7 +219,7 @@ async def test_an_endless_query_of_sqlite_is_a_timeout(
 
 
 async def test_sorting_in_sqlite_uses_no_disk(tools: ToolClient, folder: Path) -> None:
-    """Beside its file it has memory alone, and that ends."""
+    """SQLite sorts in memory only, and its memory is limited."""
     query = f"{_ENDLESS} printf('%.*c', 500000, 'x') || x AS t FROM n LIMIT 3000"
     arguments = {"query": f"SELECT t FROM ({query}) ORDER BY t DESC"}
     assert (

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.asking import refused
-from tests.tools.blocked_addresses import HOSTS, URLS, build_config, request_create
+from tests.tools.blocked_addresses import HOSTS, URLS, build_config
 from tests.tools.factories import ToolClient
 from tests.tools.site import Site
 
@@ -14,8 +14,8 @@ from tests.tools.site import Site
 async def test_an_address_that_is_not_public_is_not_saved(
     tools: ToolClient, tool_type: str, scheme: str, host: str
 ) -> None:
-    answer = await request_create(
-        tools, tool_type, build_config(tool_type, f"{scheme}://{host}:8080/x")
+    answer = await tools.request_create(
+        tool_type, build_config(tool_type, f"{scheme}://{host}:8080/x")
     )
     refused(answer, 422, "validation_error")
 
@@ -24,7 +24,7 @@ async def test_an_address_that_is_not_public_is_not_saved(
 @pytest.mark.parametrize("url", URLS)
 async def test_an_invalid_url_is_not_saved(tools: ToolClient, tool_type: str, url: str) -> None:
     refused(
-        await request_create(tools, tool_type, build_config(tool_type, url)),
+        await tools.request_create(tool_type, build_config(tool_type, url)),
         422,
         "validation_error",
     )
@@ -35,15 +35,15 @@ async def test_an_invalid_url_is_not_saved(tools: ToolClient, tool_type: str, ur
     [
         *(pytest.param(f"https://{host.values[0]}/token", id=str(host.id)) for host in HOSTS),
         *URLS,
-        pytest.param("http://example.com/token", id="a secret in plain sight"),
+        pytest.param("http://example.com/token", id="plain http"),
     ],
 )
 async def test_a_token_url_that_is_not_public_is_not_saved(
     tools: ToolClient, site: Site, url: str
 ) -> None:
     auth = {"token_url": url, "client_id": "a", "client_secret": "b"}
-    answer = await request_create(
-        tools, "webhook", {"url": site.url}, auth_type="oauth2", auth_config=auth
+    answer = await tools.request_create(
+        "webhook", {"url": site.url}, auth_type="oauth2", auth_config=auth
     )
     assert "auth_config.token_url" in refused(answer, 422, "validation_error")["details"]
 
@@ -52,7 +52,7 @@ async def test_a_token_url_that_is_not_public_is_not_saved(
 async def test_a_tool_with_a_secret_needs_https(tools: ToolClient, tool_type: str) -> None:
     config = build_config(tool_type, "http://example.com/")
     auth = {"auth_type": "bearer", "auth_config": {"token": "secret"}}
-    refused(await request_create(tools, tool_type, config, **auth), 422, "validation_error")
+    refused(await tools.request_create(tool_type, config, **auth), 422, "validation_error")
 
 
 @pytest.mark.parametrize("tool_type", ["rest_api", "webhook", "custom"])

@@ -10,14 +10,14 @@ from tests.tools.site import Site
 
 
 class TokenServer(Site):
-    """Takes the tokens that it gave out at /token."""
+    """Accepts the tokens that it issued at /token, unless they are revoked."""
 
     def __init__(self) -> None:
         super().__init__()
         self.tokens: list[str] = []
         self.revoked: set[str] = set()
         self.expires_in: int | None = 3600
-        self.refuse: Any = None
+        self.refusal: dict[str, str] | None = None
         self.handler = self.respond
 
     async def respond(self, request: web.Request) -> web.StreamResponse:
@@ -29,8 +29,8 @@ class TokenServer(Site):
         return web.json_response({"ok": True})
 
     def _issue_token(self) -> web.Response:
-        if self.refuse is not None:
-            return web.json_response(self.refuse, status=400)
+        if self.refusal is not None:
+            return web.json_response(self.refusal, status=400)
         self.tokens.append(f"issued-token-{len(self.tokens)}")
         body: dict[str, Any] = {"access_token": self.tokens[-1], "token_type": "bearer"}
         if self.expires_in is not None:
@@ -42,7 +42,7 @@ class TokenServer(Site):
         return [request.path for request in self.requests]
 
 
-def client_config(token_server: TokenServer, **fields: str) -> dict[str, str]:
+def build_client_config(token_server: TokenServer, **fields: str) -> dict[str, str]:
     return {
         "token_url": f"{token_server.url}/token",
         "client_id": "client-1",
@@ -53,5 +53,8 @@ def client_config(token_server: TokenServer, **fields: str) -> dict[str, str]:
 
 async def create_oauth2_tool(tools: ToolClient, token_server: TokenServer, **fields: str) -> str:
     return await create_rest_api(
-        tools, token_server, auth_type="oauth2", auth_config=client_config(token_server, **fields)
+        tools,
+        token_server,
+        auth_type="oauth2",
+        auth_config=build_client_config(token_server, **fields),
     )
