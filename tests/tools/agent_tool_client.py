@@ -49,7 +49,7 @@ class AgentToolClient(ToolClient):
         return await self.create("function", FUNCTION, **fields)
 
     async def create_webhook(self, site: Site, **fields: Any) -> str:
-        """A tool that shows a token to a site."""
+        """Creates a tool that sends a token to a site."""
         auth = {"auth_type": "bearer", "auth_config": {"token": TOKEN}}
         return await self.create("webhook", {"url": site.url}, **{**auth, **fields})
 
@@ -60,8 +60,8 @@ class AgentToolClient(ToolClient):
         return [data for data in events if data["agent_id"] == self.agent_id]
 
 
-def other_host(site: Site) -> str:
-    """The same site under another host's name."""
+def get_other_host_url(site: Site) -> str:
+    """Returns the URL of the site with another host name."""
     return site.url.replace("127.0.0.1", "localhost")
 
 

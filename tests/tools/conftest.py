@@ -75,3 +75,16 @@ async def token_server() -> AsyncIterator[TokenServer]:
     await server.start()
     yield server
     await server.close()
+
+
+@pytest.fixture
+async def role_without_credentials(super_admin: Client) -> AsyncIterator[str]:
+    """A role that may write agents and tools but no credentials, while the test runs."""
+    path = "/roles/viewer/permissions"
+    before = (await super_admin.get(path)).json()["permissions"]
+    permissions = {*before, "agents:write", "tools:write"}
+    answer = await super_admin.put(path, {"permissions": sorted(permissions)})
+    assert answer.status_code == 200, answer.text
+    yield "viewer"
+    answer = await super_admin.put(path, {"permissions": before})
+    assert answer.status_code == 200, answer.text

@@ -73,7 +73,7 @@ async def fetch_value(services: Services, sql: str, *args: object) -> Any:
 async def insert_execution(
     services: Services, tools: ToolClient, tool_id: str, at: datetime, **fields: Any
 ) -> str:
-    """A run that ended, at a time of the test's choosing."""
+    """Inserts a run at a given time; returns its id."""
     row = {"status": "completed", "ms": 10, "agent_id": None, "finished": True, **fields}
     execution_id = new_id("exe")
     await execute_sql(

@@ -26,7 +26,7 @@ WRITING_STATEMENTS = split_queries("""
     SELECT 1 UNION SELECT a FROM (SELECT a FROM t FOR UPDATE) x
 """)
 
-POSTGRES_ATTACKS = split_queries(r"""
+_POSTGRES_ATTACKS = split_queries(r"""
     SELECT 1; SELECT 2
     SELECT 1; DROP TABLE t
     SELECT 1;; DROP TABLE t
@@ -272,7 +272,7 @@ POSTGRES_ATTACKS = split_queries(r"""
     /* a comment */
 """)
 
-MYSQL_ATTACKS = split_queries(r"""
+_MYSQL_ATTACKS = split_queries(r"""
     SELECT 1; DROP TABLE t
     SELECT 'a\''; DROP TABLE t -- '
     SELECT /*! SLEEP(10) */
@@ -347,7 +347,7 @@ MYSQL_ATTACKS = split_queries(r"""
     SELECT * FROM t PROCEDURE ANALYSE()
 """)
 
-SQLITE_ATTACKS = split_queries(r"""
+_SQLITE_ATTACKS = split_queries(r"""
     SELECT 1; SELECT 2
     ATTACH DATABASE '/tmp/x' AS y
     ATTACH '/tmp/x' AS y
@@ -386,3 +386,5 @@ SQLITE_ATTACKS = split_queries(r"""
     EXPLAIN SELECT 1
     EXPLAIN QUERY PLAN SELECT 1
 """)
+
+ATTACKS = {"postgresql": _POSTGRES_ATTACKS, "mysql": _MYSQL_ATTACKS, "sqlite": _SQLITE_ATTACKS}

@@ -18,6 +18,6 @@ READ_ONLY = ["select"]
 
 
 def split_queries(text: str) -> list[str]:
-    """A query a line; one that begins with a bar goes on from the line before."""
+    """Splits a text into queries, one per line; a line that begins with a bar continues a query."""
     joined = re.sub(r"\n\s+\| ", " ", text)
     return [line.strip() for line in joined.splitlines() if line.strip()]

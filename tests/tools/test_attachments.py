@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from tests.asking import refused
-from tests.tools.agent_tool_client import (
-    FUNCTION,
-    AgentToolClient,
-)
+from tests.tools.agent_tool_client import FUNCTION, AgentToolClient
+from tests.tools.execution_requests import NO_AGENT, NO_TOOL
 from tests.tools.factories import create_tool_client
 from tests.world import Client, World
 
@@ -23,8 +21,6 @@ ATTACHED_KEYS = {
 }
 
 LISTED_KEYS = (ATTACHED_KEYS - {"agent_id"}) | {"tool_name", "tool_type", "category"}
-NO_AGENT = "agt_00000000000000000000000000"
-NO_TOOL = "tool_00000000000000000000000000"
 
 
 # Attach and list
@@ -97,10 +93,8 @@ async def test_tools_are_listed_by_display_order(
 
 
 async def test_an_agent_shows_its_tools(agent_tools: AgentToolClient) -> None:
-    second, first = (
-        await agent_tools.create_function(name="Two"),
-        await agent_tools.create_function(name="One"),
-    )
+    second = await agent_tools.create_function(name="Two")
+    first = await agent_tools.create_function(name="One")
     await agent_tools.attach(second, display_order=2, is_enabled=False)
     await agent_tools.attach(first, display_order=1)
     agent = (await agent_tools.client.get(f"/api/v1/agents/{agent_tools.agent_id}")).json()
@@ -288,8 +282,9 @@ async def test_not_even_super_admin_attaches_across_tenants(
     foreign_tool = await (await create_tool_client(world)).create("function", FUNCTION)
     answer = await super_admin.post(agent_tools.path, {"tool_id": foreign_tool})
     refused(answer, 404, "tool_not_found")
-    own = await super_admin.post(agent_tools.path, {"tool_id": await agent_tools.create_function()})
-    assert own.status_code == 201
+    own_tool = await agent_tools.create_function()
+    answer = await super_admin.post(agent_tools.path, {"tool_id": own_tool})
+    assert answer.status_code == 201
 
 
 @pytest.mark.parametrize("role", ["viewer", "agent_user"])

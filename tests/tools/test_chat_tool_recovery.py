@@ -25,7 +25,7 @@ def tools(talk: Talker) -> ToolClient:
 
 
 async def _start_chat_job(talk: Talker, services: Services) -> tuple[str, str]:
-    """The path of a job, and its work."""
+    """Returns the path of a new job and the id of its work."""
     answer = await talk.client.post(f"{talk.path}/chat/async", {"message": "Order it"})
     assert answer.status_code == 202, answer.text
     job_id = answer.json()["job_id"]
@@ -35,10 +35,14 @@ async def _start_chat_job(talk: Talker, services: Services) -> tuple[str, str]:
 
 
 async def _expire_lease(services: Services, work_id: str) -> None:
-    """As it is some time after its worker was killed."""
+    """Lets the lease run out, as after the death of its worker."""
     sql = "UPDATE work SET lease_until = now() - interval '1 second' WHERE id = $1"
     async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(sql, work_id)
+
+
+async def _run_in_new_worker(services: Services, work_id: str) -> None:
+    await Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
 
 
 async def test_a_call_runs_once_when_the_worker_of_its_chat_dies_before_the_outcome(
@@ -46,25 +50,21 @@ async def test_a_call_runs_once_when_the_worker_of_its_chat_dies_before_the_outc
 ) -> None:
     release = asyncio.Event()
 
-    async def slowly(_request: web.Request) -> web.StreamResponse:
+    async def respond_when_released(_request: web.Request) -> web.StreamResponse:
         await release.wait()
         return web.json_response({"order": 1})
 
-    site.handler = slowly
+    site.handler = respond_when_released
     tool_id = await tools.create("webhook", {"url": site.url}, name="Order")
     await attach_tool(talk, tool_id)
     talk.script(Reply(texts=[], calls=[("order", {"item": 1})]), Reply(texts=["Ordered."]))
     path, work_id = await _start_chat_job(talk, services)
-    dying = asyncio.create_task(
-        Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
-    )
+    first = asyncio.create_task(_run_in_new_worker(services, work_id))
     await until(lambda: site.requests)
     await _expire_lease(services, work_id)
-    living = asyncio.create_task(
-        Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
-    )
+    second = asyncio.create_task(_run_in_new_worker(services, work_id))
     release.set()
-    await asyncio.gather(dying, living)
+    await asyncio.gather(first, second)
     view = (await talk.client.get(path)).json()
     assert view["status"] == "completed", view
     assert view["reply"]["message"]["content"] == "Ordered."
@@ -81,14 +81,12 @@ async def test_a_call_runs_once_when_the_worker_of_its_chat_dies_before_the_repl
     order = Reply(texts=[], calls=[("order", {"item": 1})])
     talk.script(order, Reply(texts=["Lost"], hold=hold), Reply(texts=["Ordered."]))
     path, work_id = await _start_chat_job(talk, services)
-    dying = asyncio.create_task(
-        Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
-    )
+    first = asyncio.create_task(_run_in_new_worker(services, work_id))
     await until(lambda: len(talk.asked) == 2)
     await _expire_lease(services, work_id)
-    await Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
+    await _run_in_new_worker(services, work_id)
     hold.set()
-    await dying
+    await first
     view = (await talk.client.get(path)).json()
     assert view["reply"]["message"]["content"] == "Ordered."
     assert [call["status"] for call in view["reply"]["tool_calls"]] == ["completed"]
@@ -99,12 +97,10 @@ async def test_two_requests_with_one_call_id_are_one_run(
     talk: Talker, tools: ToolClient, site: Site, services: Services, worker: WorkerProcess
 ) -> None:
     tool_id, tenant_id = await tools.create("webhook", {"url": site.url}), talk.client.tenant_id
-    runs = [
-        executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_one")
+    first, second = [
+        await executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_one")
         for _ in range(2)
     ]
-    first = await runs[0]
-    second = await runs[1]
     assert first["id"] == second["id"]
     await executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_two")
     assert len(site.requests) == 2
@@ -113,7 +109,7 @@ async def test_two_requests_with_one_call_id_are_one_run(
 async def test_a_repeated_call_returns_its_outcome_although_the_tool_is_disabled_now(
     talk: Talker, tools: ToolClient, site: Site, services: Services, worker: WorkerProcess
 ) -> None:
-    """Asked for again after a crash; told otherwise, the model might try another way."""
+    """A call is repeated after a crash; with another outcome the model might try another way."""
     tool_id, tenant_id = await tools.create("webhook", {"url": site.url}), talk.client.tenant_id
     first = await executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_one")
     await talk.client.put(f"/v1/tools/{tool_id}", {"is_enabled": False})

@@ -6,7 +6,6 @@ from typing import Any
 
 import httpx
 import pytest
-from aiohttp import web
 
 from tests.asking import until
 from tests.model_server import Reply
@@ -14,7 +13,7 @@ from tests.server import Server
 from tests.talk import Talker, events_in, names_of
 from tests.tools.chat_tools import attach_tool, list_executions
 from tests.tools.factories import ToolClient
-from tests.tools.site import Site
+from tests.tools.site import Site, respond_with
 from workers.main import WorkerProcess
 
 SUM = {
@@ -44,19 +43,19 @@ def tools(talk: Talker) -> ToolClient:
 
 @pytest.fixture
 async def adder(talk: Talker, tools: ToolClient) -> str:
-    """A function that the agent has."""
+    """A function that is attached to the agent."""
     tool_id = await tools.create("function", SUM, **ADDER)
     await attach_tool(talk, tool_id)
     return tool_id
 
 
 def _list_offered_functions(talk: Talker) -> list[dict[str, Any]]:
-    """The functions that the model was told of last."""
+    """Returns the functions of the last request to the model."""
     return [item["function"] for item in talk.asked[-1].get("tools", [])]
 
 
 def _list_tool_messages(talk: Talker) -> list[Any]:
-    """What the model was told of its calls, as it was sent."""
+    """Returns the decoded tool messages of the last request to the model."""
     messages = talk.asked[-1]["messages"]
     return [json.loads(item["content"]) for item in messages if item["role"] == "tool"]
 
@@ -238,10 +237,8 @@ async def test_the_timeout_of_a_tool_is_sent_to_the_model(
 async def test_the_body_of_an_error_response_is_sent_to_the_model(
     talk: Talker, tools: ToolClient, site: Site, worker: WorkerProcess
 ) -> None:
-    async def refuse(_request: web.Request) -> web.StreamResponse:
-        return web.json_response({"why": "out of stock"}, status=409)
-
-    site.handler = refuse
+    headers = {"Content-Type": "application/json"}
+    site.handler = respond_with('{"why": "out of stock"}', status=409, headers=headers)
     await attach_tool(talk, await tools.create("webhook", {"url": site.url}, name="Order"))
     talk.script(Reply(texts=[], calls=[("order", {"item": 1})]), Reply())
     await talk.say("Hi")
@@ -272,11 +269,11 @@ async def test_invalid_arguments_are_reported_to_the_model_and_run_nothing(
 async def test_a_tool_that_is_disabled_meanwhile_does_not_run(talk: Talker, adder: str) -> None:
     hold = asyncio.Event()
     talk.script(Reply(texts=["x"], calls=[CALL], hold=hold), Reply(texts=["Sorry"]))
-    saying = asyncio.create_task(talk.say("Hi"))
+    reply_task = asyncio.create_task(talk.say("Hi"))
     await until(lambda: talk.asked)
     await talk.client.put(f"/v1/tools/{adder}", {"is_enabled": False})
     hold.set()
-    (call,) = (await saying)["tool_calls"]
+    (call,) = (await reply_task)["tool_calls"]
     assert (call["status"], call["output"]["code"]) == ("failed", "tool_disabled")
 
 

@@ -53,11 +53,11 @@ def test_an_entrypoint_is_a_plain_file_name(name: str) -> None:
 @pytest.mark.parametrize("name", INVALID_FILE_NAMES)
 def test_a_file_has_a_plain_file_name(name: str) -> None:
     config = {**VALID_CONFIGS["script"], "files": {"main.sh": "true", name: "x"}}
-    (named,) = find_invalid_keys("script", config)
-    assert named.startswith("config.files")
+    (key,) = find_invalid_keys("script", config)
+    assert key.startswith("config.files")
 
 
-@pytest.mark.parametrize("name", [*INVALID_FILE_NAMES, "-c"])
+@pytest.mark.parametrize("name", INVALID_FILE_NAMES)
 def test_an_embedded_database_is_a_plain_file_name(name: str) -> None:
     config = {"db_type": "sqlite", "database": name}
     assert find_invalid_keys("database", config) == {"config.database"}
@@ -121,5 +121,5 @@ async def test_there_are_packages_for_python_only(developer: Client) -> None:
     ],
 )
 def test_a_package_is_a_plain_name(name: str) -> None:
-    (named,) = find_invalid_keys("function", {**VALID_CONFIGS["function"], "packages": [name]})
-    assert named.startswith("config.packages")
+    (key,) = find_invalid_keys("function", {**VALID_CONFIGS["function"], "packages": [name]})
+    assert key.startswith("config.packages")

@@ -60,8 +60,8 @@ async def test_unknown_keys_are_dropped(developer: Client, tool_type: str) -> No
 @pytest.mark.parametrize("tool_type", VALID_CONFIGS)
 async def test_every_missing_key_is_named_at_once(developer: Client, tool_type: str) -> None:
     answer = await developer.post(PATH, tool_body(tool_type, {}))
-    named = set(refused(answer, 422, "validation_error")["details"])
-    assert named == {f"config.{key}" for of, key in REQUIRED if of == tool_type}
+    details = refused(answer, 422, "validation_error")["details"]
+    assert set(details) == {f"config.{key}" for name, key in REQUIRED if name == tool_type}
 
 
 @pytest.mark.parametrize(("tool_type", "key"), REQUIRED)
@@ -149,8 +149,8 @@ def test_a_wrong_key_is_named(tool_type: str, key: str, value: Any) -> None:
 )
 def test_a_wrong_endpoint_is_named(endpoint: dict[str, Any], where: str) -> None:
     config = {**VALID_CONFIGS["rest_api"], "endpoints": {"one": endpoint}}
-    (named,) = find_invalid_keys("rest_api", config)
-    assert named.startswith(where)
+    (key,) = find_invalid_keys("rest_api", config)
+    assert key.startswith(where)
 
 
 def test_every_method_of_an_endpoint_is_accepted() -> None:
@@ -164,8 +164,8 @@ def test_every_method_of_an_endpoint_is_accepted() -> None:
 
 def test_an_unknown_operation_is_named() -> None:
     config = {**VALID_CONFIGS["database"], "allowed_operations": ["select", "vacuum"]}
-    (named,) = find_invalid_keys("database", config)
-    assert named.startswith("config.allowed_operations")
+    (key,) = find_invalid_keys("database", config)
+    assert key.startswith("config.allowed_operations")
 
 
 @pytest.mark.parametrize("tool_type", ["rest_api", "webhook", "custom"])
@@ -269,5 +269,4 @@ def test_a_change_of_the_destination_is_recognised(
 ) -> None:
     before = parse_config(tool_type, VALID_CONFIGS[tool_type])
     after = parse_config(tool_type, {**VALID_CONFIGS[tool_type], **change})
-    found = configs.destination(before, GUARD) == configs.destination(after, GUARD)
-    assert found is same
+    assert (configs.destination(before, GUARD) == configs.destination(after, GUARD)) is same

@@ -193,7 +193,7 @@ async def test_a_role_that_may_not_run_tools_sees_no_content_of_runs(
     tools: ToolClient, world: World, worker: WorkerProcess, role: str
 ) -> None:
     tool_id = await tools.create("function", FAILING)
-    await tools.run(tool_id, {"said": "something private"})
+    await tools.run(tool_id, {"text": "something private"})
     other = await world.user(role, tools.client.tenant_id)
     answer = await other.get(f"/v1/tools/{tool_id}/executions")
     (execution,) = answer.json()["data"]
@@ -205,11 +205,11 @@ async def test_input_from_a_conversation_is_for_roles_that_may_read_conversation
     tools: ToolClient, world: World, services: Services, worker: WorkerProcess
 ) -> None:
     tool_id = await tools.create("function", ECHO)
-    await tools.run(tool_id, {"said": "something private"})
+    await tools.run(tool_id, {"text": "something private"})
     await execute_sql(
         services, "UPDATE tool_executions SET call_id = id WHERE tool_id = $1", tool_id
     )
-    for role, input_ in (("tenant_admin", {"said": "something private"}), ("agent_user", {})):
+    for role, input_ in (("tenant_admin", {"text": "something private"}), ("agent_user", {})):
         other = await world.user(role, tools.client.tenant_id)
         answer = await other.get(f"/v1/tools/{tool_id}/executions")
         assert [execution["input"] for execution in answer.json()["data"]] == [input_]

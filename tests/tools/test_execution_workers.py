@@ -32,7 +32,7 @@ async def tools(world: World) -> ToolClient:
 
 @pytest.fixture
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs wait on a queue that no worker of this test process takes."""
+    """Moves runs to a queue that no worker of this test process serves."""
     kind = WorkKind("tools.run", "speech", retry_delays=(0, 0), awaited=True)
     monkeypatch.setitem(AREAS.work_kinds, kind.name, kind)
     monkeypatch.setattr(executions, "RUN_TOOL", kind)
@@ -71,7 +71,7 @@ async def test_a_worker_that_comes_too_late_runs_nothing(
 
 
 async def _wait_for_execution(services: Services, tool_id: str) -> tuple[str, str]:
-    """The run that somebody waits for, and its work, once both are there."""
+    """Waits until the tool has a run; returns the ids of the run and of its work."""
     async with asyncio.timeout(10):
         while True:
             async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
@@ -85,7 +85,7 @@ async def _wait_for_execution(services: Services, tool_id: str) -> tuple[str, st
 async def _abandon_execution(
     tools: ToolClient, services: Services, execution_id: str, work_id: str
 ) -> None:
-    """As a worker leaves it that took the run, began it and was killed."""
+    """Leaves the run as a worker does that is killed after it started the run."""
     async with services.db.tx(ALL_TENANTS) as tx:
         assert await ledger.claim(await tx.raw(), work_id, "lea_dead", 0.0) is not None
         assert await queries.start_execution(tx, tools.client.tenant_id, execution_id) is not None
@@ -98,11 +98,11 @@ async def _run_after_worker_death(
     tool_id: str,
     arguments: dict[str, Any],
 ) -> dict[str, Any]:
-    waiting = asyncio.create_task(tools.run(tool_id, arguments))
+    run_task = asyncio.create_task(tools.run(tool_id, arguments))
     execution_id, work_id = await _wait_for_execution(services, tool_id)
     await _abandon_execution(tools, services, execution_id, work_id)
     await worker.runner.run(work_id)
-    data = await waiting
+    data = await run_task
     assert data["execution_id"] == execution_id
     return data
 
@@ -145,12 +145,12 @@ async def test_a_run_whose_every_worker_died_ends_as_failed(
     tools: ToolClient, services: Services, worker: WorkerProcess, no_worker: None
 ) -> None:
     tool_id = await tools.create("function", ECHO)
-    waiting = asyncio.create_task(tools.run(tool_id))
+    run_task = asyncio.create_task(tools.run(tool_id))
     execution_id, work_id = await _wait_for_execution(services, tool_id)
     for _ in range(3):
         await _abandon_execution(tools, services, execution_id, work_id)
     await worker.runner.run(work_id)
-    data = await waiting
+    data = await run_task
     assert (data["status"], data["error"]["code"]) == ("failed", "runtime_error")
 
 
@@ -158,11 +158,11 @@ async def test_a_worker_that_lost_its_run_to_another_changes_nothing(
     tools: ToolClient, services: Services, worker: WorkerProcess, site: Site, no_worker: None
 ) -> None:
     tool_id = await tools.create("webhook", {"url": site.url})
-    waiting = asyncio.create_task(tools.run(tool_id))
+    run_task = asyncio.create_task(tools.run(tool_id))
     execution_id, work_id = await _wait_for_execution(services, tool_id)
     runs = [asyncio.create_task(worker.runner.run(work_id)) for _ in range(5)]
     await asyncio.gather(*runs)
-    assert (await waiting)["status"] == "completed"
+    assert (await run_task)["status"] == "completed"
     assert len(site.requests) == 1
     count = "SELECT count(*) FROM tool_executions WHERE id = $1"
     assert await fetch_value(services, count, execution_id) == 1
@@ -172,22 +172,22 @@ async def test_a_run_of_a_tool_that_is_deleted_meanwhile_is_not_found(
     tools: ToolClient, services: Services, worker: WorkerProcess, no_worker: None
 ) -> None:
     tool_id = await tools.create("function", ECHO)
-    waiting = asyncio.create_task(request_run(tools, tool_id))
+    run_task = asyncio.create_task(request_run(tools, tool_id))
     _, work_id = await _wait_for_execution(services, tool_id)
     assert (await tools.client.delete(f"/v1/tools/{tool_id}")).status_code == 204
     await worker.runner.run(work_id)
-    refused(await waiting, 404, "tool_not_found")
+    refused(await run_task, 404, "tool_not_found")
 
 
 async def test_the_ledger_contains_ids_and_no_input(
     tools: ToolClient, services: Services, no_worker: None
 ) -> None:
     tool_id = await tools.create("function", ECHO)
-    waiting = asyncio.create_task(tools.run(tool_id, {"pin": "planted-pin"}))
+    run_task = asyncio.create_task(tools.run(tool_id, {"pin": "planted-pin"}))
     execution_id, work_id = await _wait_for_execution(services, tool_id)
     text = await fetch_value(services, "SELECT w::text FROM work w WHERE id = $1", work_id)
     assert execution_id in text
     assert "planted-pin" not in text
     await tools.client.delete(f"/v1/tools/{tool_id}")
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
+    run_task.cancel()
+    await asyncio.gather(run_task, return_exceptions=True)

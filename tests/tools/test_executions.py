@@ -169,8 +169,8 @@ async def test_an_input_of_the_wrong_shape_for_its_type_is_named(
         config = {"base_url": "https://example.com", "endpoints": endpoints}
     tool_id = await tools.create(tool_type, config)
     answer = await request_run(tools, tool_id, input=arguments)
-    (fields,) = refused(answer, 422, "validation_error")["details"]
-    assert fields.startswith(field)
+    (key,) = refused(answer, 422, "validation_error")["details"]
+    assert key.startswith(field)
 
 
 async def test_a_disabled_tool_does_not_run(tools: ToolClient) -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from tests.tools.factories import ToolClient
 
+ECHO_CODES = {"python": "main = lambda input: input", "javascript": "const main = (i) => i"}
+
 
 async def _create_python(tools: ToolClient, code: str, **config: Any) -> str:
     return await tools.create("function", {"runtime": "python", "code": code, **config})
@@ -63,24 +65,13 @@ async def test_what_javascript_returns_is_the_output(
     assert await tools.get_output(tool) == value
 
 
+@pytest.mark.parametrize("runtime", ECHO_CODES)
 @pytest.mark.parametrize("arguments", [{}, {"text": "Zoë\n🌍", "deep": {"n": [1, {"a": None}]}}])
-async def test_the_input_reaches_python_as_it_is(
-    tools: ToolClient, arguments: dict[str, Any]
+async def test_the_input_reaches_the_function_unchanged(
+    tools: ToolClient, arguments: dict[str, Any], runtime: str
 ) -> None:
-    assert (
-        await tools.get_output(await _create_python(tools, "main = lambda input: input"), arguments)
-        == arguments
-    )
-
-
-@pytest.mark.parametrize("arguments", [{}, {"text": "Zoë\n🌍", "deep": {"n": [1, {"a": None}]}}])
-async def test_the_input_reaches_javascript_as_it_is(
-    tools: ToolClient, arguments: dict[str, Any]
-) -> None:
-    assert (
-        await tools.get_output(await _create_javascript(tools, "const main = (i) => i"), arguments)
-        == arguments
-    )
+    tool = await tools.create("function", {"runtime": runtime, "code": ECHO_CODES[runtime]})
+    assert await tools.get_output(tool, arguments) == arguments
 
 
 async def test_an_async_function_of_python_is_awaited(tools: ToolClient) -> None:
@@ -119,10 +110,9 @@ async def test_what_javascript_prints_does_not_disturb_the_result(tools: ToolCli
     assert await tools.get_output(await _create_javascript(tools, code)) == 7
 
 
-@pytest.mark.parametrize("runtime", ["python", "javascript"])
-async def test_a_big_input_arrives_and_comes_back(tools: ToolClient, runtime: str) -> None:
-    code = {"python": "main = lambda i: i", "javascript": "const main = (i) => i"}[runtime]
-    tool = await tools.create("function", {"runtime": runtime, "code": code})
+@pytest.mark.parametrize("runtime", ECHO_CODES)
+async def test_a_large_input_arrives_and_is_returned(tools: ToolClient, runtime: str) -> None:
+    tool = await tools.create("function", {"runtime": runtime, "code": ECHO_CODES[runtime]})
     arguments = {"text": "é" * 250_000, "more": "x" * 200_000}
     assert await tools.get_output(tool, arguments) == arguments
 
@@ -291,10 +281,16 @@ async def test_many_run_at_once_each_with_its_own_input(tools: ToolClient) -> No
 
 
 async def test_one_run_leaves_nothing_to_the_next(tools: ToolClient) -> None:
-    code = (
-        "import os\ndef main(input):\n    seen = os.path.exists('/tmp/mark')\n"
-        "    open('/tmp/mark', 'w').close()\n    return seen\n"
-    )
+    # The Landlock tier has no scratch space.
+    code = """
+import os
+def main(input):
+    exists = os.path.exists("/tmp/mark")
+    try:
+        open("/tmp/mark", "w").close()
+    except OSError:
+        pass
+    return exists
+"""
     tool = await _create_python(tools, code)
-    data = [await tools.run(tool) for _ in range(2)]
-    assert all(execution.get("output") is not True for execution in data)
+    assert [await tools.get_output(tool) for _ in range(2)] == [False, False]

@@ -1,4 +1,4 @@
-"""JSON Schemas that tenants wrote: what is refused when stored, and that none takes long in use."""
+"""JSON Schemas of tenants: which are refused, and that validation takes a bounded time."""
 
 import socket
 import time
@@ -9,26 +9,27 @@ import pytest
 from app.domain.tools import json_schema
 from app.kit.errors import Invalid
 from tests.asking import refused
+from tests.tools.tool_requests import FUNCTION_TOOL, PATH
 from tests.world import Client
 
 MAX_SECONDS = 3.0
 
 
-def _reject_reason(schema: dict[str, Any]) -> str:
-    """Why a schema is refused."""
-    with pytest.raises(Invalid) as caught:
+def _get_rejection_reason(schema: dict[str, Any]) -> str:
+    """Returns the reason why a schema is refused."""
+    with pytest.raises(Invalid) as raised:
         json_schema.validate_schema("input_schema", schema)
-    details = caught.value.details or {}
+    details = raised.value.details or {}
     assert set(details) == {"input_schema"}
     return str(details["input_schema"])
 
 
 def _find_problems(schema: dict[str, Any], value: Any) -> dict[str, str]:
-    """What is wrong with a value, found soon."""
+    """Returns the problems of a value. Fails when the validation takes long."""
     json_schema.validate_schema("input_schema", schema)
-    started = time.monotonic()
+    started = time.thread_time()
     problems = json_schema.find_problems(schema, value, "input")
-    assert time.monotonic() - started < MAX_SECONDS
+    assert time.thread_time() - started < MAX_SECONDS
     return problems
 
 
@@ -52,15 +53,7 @@ def _find_problems(schema: dict[str, Any], value: Any) -> dict[str, str]:
 async def test_an_invalid_json_schema_is_refused(
     developer: Client, field: str, schema: dict[str, Any]
 ) -> None:
-    body = {
-        "name": "T",
-        "category": "custom",
-        "tool_type": "function",
-        "config": {"runtime": "python", "code": "x"},
-        "auth_type": "none",
-        field: schema,
-    }
-    answer = await developer.post("/v1/tools", body)
+    answer = await developer.post(PATH, {**FUNCTION_TOOL, field: schema})
     assert set(refused(answer, 422, "validation_error")["details"]) == {field}
 
 
@@ -79,12 +72,12 @@ async def test_an_invalid_json_schema_is_refused(
 def test_an_external_reference_is_refused_without_network(
     monkeypatch: pytest.MonkeyPatch, reference: str
 ) -> None:
-    def never(*_args: object, **_more: object) -> Any:
-        pytest.fail("the network was asked")
+    def fail(*_args: object, **_more: object) -> Any:
+        pytest.fail("the network was used")
 
-    monkeypatch.setattr(socket, "getaddrinfo", never)
-    monkeypatch.setattr(socket.socket, "connect", never)
-    reason = _reject_reason({"properties": {"a": {"$ref": reference}}})
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    monkeypatch.setattr(socket.socket, "connect", fail)
+    reason = _get_rejection_reason({"properties": {"a": {"$ref": reference}}})
     assert "not part of it" in reason
 
 
@@ -108,7 +101,7 @@ def test_an_external_reference_is_refused_without_network(
     ],
 )
 def test_a_schema_that_refers_to_itself_is_refused(schema: dict[str, Any]) -> None:
-    assert _reject_reason(schema) == "must not refer to itself"
+    assert _get_rejection_reason(schema) == "must not refer to itself"
 
 
 @pytest.mark.parametrize(
@@ -131,13 +124,13 @@ def test_a_schema_that_refers_to_itself_is_refused(schema: dict[str, Any]) -> No
     ],
 )
 def test_an_inner_schema_with_an_id_is_refused(schema: dict[str, Any]) -> None:
-    """Within it, the same reference would mean something else than it does to us."""
-    assert "within" in _reject_reason(schema)
+    """References inside it would be resolved against its own id."""
+    assert "within" in _get_rejection_reason(schema)
 
 
 def test_two_anchors_of_one_name_are_refused() -> None:
     schema = {"$defs": {"a": {"$anchor": "n"}, "b": {"$anchor": "n", "items": {"$ref": "#n"}}}}
-    assert "two parts" in _reject_reason(schema)
+    assert "two parts" in _get_rejection_reason(schema)
 
 
 @pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf"])
@@ -145,7 +138,7 @@ def test_a_schema_that_expands_exponentially_is_refused(keyword: str) -> None:
     defs: dict[str, Any] = {"a0": {"type": "string"}}
     for number in range(30):
         defs[f"a{number + 1}"] = {keyword: [{"$ref": f"#/$defs/a{number}"}] * 2}
-    assert "unfolds to more than" in _reject_reason({"$defs": defs, "$ref": "#/$defs/a30"})
+    assert "unfolds to more than" in _get_rejection_reason({"$defs": defs, "$ref": "#/$defs/a30"})
 
 
 @pytest.mark.parametrize("keyword", ["unevaluatedProperties", "unevaluatedItems"])
@@ -154,22 +147,22 @@ def test_nested_unevaluated_keywords_are_refused(keyword: str, around: str) -> N
     schema: dict[str, Any] = {"properties": {"x": {"type": "integer"}}}
     for _ in range(12):
         schema = {around: schema if around == "if" else [schema], keyword: False}
-    assert "unfolds to more than" in _reject_reason(schema)
+    assert "unfolds to more than" in _get_rejection_reason(schema)
 
 
 def test_a_deep_schema_is_refused() -> None:
     schema: dict[str, Any] = {}
     for _ in range(40):
         schema = {"not": schema}
-    assert "nested deeper" in _reject_reason(schema)
+    assert "nested deeper" in _get_rejection_reason(schema)
 
 
 def test_a_large_schema_is_refused() -> None:
-    assert "at most" in _reject_reason({"description": "x" * 70_000})
+    assert "at most" in _get_rejection_reason({"description": "x" * 70_000})
 
 
 def test_a_pattern_that_needs_backtracking_is_refused() -> None:
-    assert "no valid JSON Schema" in _reject_reason({"pattern": r"(?=a)\1"})
+    assert "no valid JSON Schema" in _get_rejection_reason({"pattern": r"(?=a)\1"})
 
 
 @pytest.mark.parametrize(
@@ -260,7 +253,7 @@ def test_an_ordinary_pattern_is_tried_on_a_long_text() -> None:
     ],
 )
 def test_a_large_input_with_many_errors_is_refused_quickly(items: dict[str, Any]) -> None:
-    """As a list of every error it would not fit into memory."""
+    """A list of all errors would not fit into memory."""
     problems = _find_problems(
         {"properties": {"a": {"items": items}}}, {"a": [{"x": "y"}] * 100_000}
     )
@@ -279,10 +272,9 @@ def test_an_input_too_large_for_its_schema_is_not_checked_at_all() -> None:
 
 
 def test_a_schema_of_many_patterns_is_refused() -> None:
-    """Each is compiled, and takes memory for as long as its tool is used."""
+    """Each pattern is compiled and takes memory for as long as its tool is used."""
     many = {"allOf": [{"pattern": f"^[ab]{{{n}}}$"} for n in range(51)]}
-    with pytest.raises(Invalid, match="more than 50 patterns"):
-        json_schema.validate_schema("input_schema", many)
+    assert "more than 50 patterns" in _get_rejection_reason(many)
 
 
 def test_many_divisions_of_huge_numbers_are_not_tried() -> None:

@@ -19,8 +19,6 @@ from tests.world import Client, World
 from workers.main import WorkerProcess
 
 PASSWORD = "pw-of-the-shop"
-
-
 _STATEMENTS = [
     "CREATE DATABASE shop",
     f"CREATE USER 'shop'@'%' IDENTIFIED BY '{PASSWORD}'",
@@ -38,7 +36,7 @@ _STATEMENTS = [
 
 
 class MysqlShop(msgspec.Struct):
-    """A server with a table, and somebody whose tools ask it."""
+    """A MySQL server with a table, and a user whose tools query it."""
 
     client: Client
     port: int
@@ -69,7 +67,7 @@ class MysqlShop(msgspec.Struct):
 
 
 @contextmanager
-def _server(program: str, folder: Path, port: int) -> Iterator[None]:
+def _run_server(program: str, folder: Path, port: int) -> Iterator[None]:
     common = ["--no-defaults", f"--datadir={folder}/data"]
     user = ["--user=root"] if os.geteuid() == 0 else []
     install = ["mariadb-install-db", *common, *user, "--skip-test-db"]
@@ -94,12 +92,12 @@ async def port() -> AsyncIterator[int]:
     if program is None:
         pytest.fail("mariadbd is not installed (Debian: mariadb-server-core, mariadb-client-core)")
     folder, port = Path(tempfile.mkdtemp(prefix="parley-mariadb-")), free_port()
-    with _server(program, folder, port):
-        await _prepare(f"{folder}/socket")
+    with _run_server(program, folder, port):
+        await _create_shop(f"{folder}/socket")
         yield port
 
 
-async def _prepare(socket: str) -> None:
+async def _create_shop(socket: str) -> None:
     async with asyncio.timeout(60):
         while True:
             try:

@@ -1,6 +1,8 @@
 """The logins and servers of tools that query Postgres."""
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -68,26 +70,33 @@ async def test_an_unknown_host_is_a_connection_error(
     worker: WorkerProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def unknown(host: str, port: int) -> list[str]:
+    async def fail(host: str, port: int) -> list[str]:
         raise OSError("unknown")
 
-    monkeypatch.setattr(worker.services.egress.guard, "_resolve", unknown)
+    monkeypatch.setattr(worker.services.egress.guard, "_resolve", fail)
     tool = await create_postgres_tool(tools, postgres, host="db.example")
     assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "connection_error"
+
+
+@asynccontextmanager
+async def _run_server(
+    handler: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[int]:
+    """Runs a server and yields its port."""
+    async with await asyncio.start_server(handler, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
 
 
 async def test_a_server_of_another_protocol_is_a_connection_error(
     tools: ToolClient, postgres: TenantPostgres
 ) -> None:
-    async def talk(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def send_ssh_banner(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.2\r\n")
         await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
-        tool = await create_postgres_tool(tools, postgres, port=port, timeout_ms=2000)
+    async with _run_server(send_ssh_banner) as port:
+        tool = await create_postgres_tool(tools, postgres, port=port, timeout_ms=10_000)
         error = await tools.get_failure(tool, {"query": "SELECT 1"})
         assert error["code"] == "connection_error", error
 
@@ -95,13 +104,11 @@ async def test_a_server_of_another_protocol_is_a_connection_error(
 async def test_a_server_that_never_answers_is_a_timeout(
     tools: ToolClient, postgres: TenantPostgres
 ) -> None:
-    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def send_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()
 
-    server = await asyncio.start_server(silent, "127.0.0.1", 0)
-    async with server:
-        port = server.sockets[0].getsockname()[1]
+    async with _run_server(send_nothing) as port:
         tool = await create_postgres_tool(tools, postgres, port=port, timeout_ms=300)
         assert await tools.get_error_code(tool, {"query": "SELECT 1"}) == "timeout"
 
@@ -155,7 +162,7 @@ async def test_a_basic_auth_credential_logs_in_at_any_server(
 
 
 @pytest.mark.parametrize(
-    "elsewhere",
+    "change",
     [
         {"host": "db.example"},
         {"host": "localhost"},
@@ -165,11 +172,11 @@ async def test_a_basic_auth_credential_logs_in_at_any_server(
     ],
 )
 async def test_a_credential_is_not_sent_to_another_server(
-    tools: ToolClient, postgres: TenantPostgres, elsewhere: dict[str, Any]
+    tools: ToolClient, postgres: TenantPostgres, change: dict[str, Any]
 ) -> None:
     secrets = {
         name: value
-        for name, value in _credential_secrets(postgres, **elsewhere).items()
+        for name, value in _credential_secrets(postgres, **change).items()
         if value is not None
     }
     tool = await _create_tool_with_credential(tools, build_config(postgres), secrets)

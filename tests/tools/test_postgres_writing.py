@@ -108,10 +108,10 @@ async def test_a_statement_that_fails_changes_nothing(
 async def test_a_table_is_created_and_dropped(
     tools: ToolClient, writer: str, owner: asyncpg.Connection
 ) -> None:
-    await tools.get_output(writer, {"query": "CREATE TABLE made (a int)"})
-    assert await owner.fetchval("SELECT to_regclass('made')::text") == "made"
-    await tools.get_output(writer, {"query": "DROP TABLE made"})
-    assert await owner.fetchval("SELECT to_regclass('made')::text") is None
+    await tools.get_output(writer, {"query": "CREATE TABLE created (a int)"})
+    assert await owner.fetchval("SELECT to_regclass('created')::text") == "created"
+    await tools.get_output(writer, {"query": "DROP TABLE created"})
+    assert await owner.fetchval("SELECT to_regclass('created')::text") is None
 
 
 async def test_a_backslash_ends_no_string_whatever_the_settings_of_the_server(
@@ -146,16 +146,14 @@ async def test_the_timeout_of_a_tool_ends_the_statement_on_the_server(
     tool = await create_postgres_tool(tools, postgres, timeout_ms=400)
     error = await tools.get_failure(tool, {"query": query})
     assert (error["status"], error["code"]) == ("timeout", "timeout")
-    async with asyncio.timeout(5):
-        while await _count_connections(owner):  # noqa: ASYNC110
+    await _wait_until_no_tool_is_connected(owner)
+
+
+async def _wait_until_no_tool_is_connected(owner: asyncpg.Connection) -> None:
+    sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'parley'"
+    async with asyncio.timeout(10):
+        while await owner.fetchval(sql):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
-
-
-async def _count_connections(owner: asyncpg.Connection) -> int:
-    count: int = await owner.fetchval(
-        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'parley'"
-    )
-    return count
 
 
 async def test_no_connection_is_left_behind(
@@ -163,6 +161,4 @@ async def test_no_connection_is_left_behind(
 ) -> None:
     await tools.get_output(reader, {"query": "SELECT 1"})
     await tools.get_failure(reader, {"query": "SELECT 1 / 0"})
-    async with asyncio.timeout(5):
-        while await _count_connections(owner):  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+    await _wait_until_no_tool_is_connected(owner)

@@ -82,15 +82,15 @@ async def test_headers_of_the_tool_win_over_those_of_the_caller(
 @pytest.mark.parametrize(
     "name", ["Host", "HOST", "X-Service-Token", "x-service-name", "Connection", "Webhook-Id"]
 )
-@pytest.mark.parametrize("by", ["caller", "tool"])
+@pytest.mark.parametrize("source", ["caller", "tool"])
 async def test_a_header_of_the_service_cannot_be_set(
-    tools: ToolClient, site: Site, name: str, by: str
+    tools: ToolClient, site: Site, name: str, source: str
 ) -> None:
     evil = {name: "evil.test"}
     tool = await create_rest_api(
-        tools, site, build_endpoint(default_headers=evil if by == "tool" else {})
+        tools, site, build_endpoint(default_headers=evil if source == "tool" else {})
     )
-    await tools.get_output(tool, {"headers": evil} if by == "caller" else {})
+    await tools.get_output(tool, {"headers": evil} if source == "caller" else {})
     assert "evil.test" not in site.last.headers.values()
 
 
@@ -112,8 +112,8 @@ async def test_a_line_break_adds_no_header(
 
 async def test_the_framing_of_the_body_cannot_be_changed(tools: ToolClient, site: Site) -> None:
     tool = await create_rest_api(tools, site, build_endpoint("POST"))
-    arguments = {"Content-Length": "1", "Transfer-Encoding": "chunked"}
-    await tools.get_output(tool, {"headers": arguments, "body": {"a": 1}})
+    headers = {"Content-Length": "1", "Transfer-Encoding": "chunked"}
+    await tools.get_output(tool, {"headers": headers, "body": {"a": 1}})
     assert site.last.body == b'{"a":1}'
 
 
@@ -121,7 +121,7 @@ async def test_the_framing_of_the_body_cannot_be_changed(tools: ToolClient, site
 
 
 @pytest.mark.parametrize(
-    ("value", "piece"),
+    ("value", "segment"),
     [
         ("plain", "plain"),
         ("a/b", "a%2Fb"),
@@ -142,15 +142,15 @@ async def test_the_framing_of_the_body_cannot_be_changed(tools: ToolClient, site
     ],
 )
 async def test_a_parameter_is_one_segment_of_the_path(
-    tools: ToolClient, site: Site, value: object, piece: str
+    tools: ToolClient, site: Site, value: object, segment: str
 ) -> None:
     tool = await create_rest_api(tools, site, build_endpoint(path="/things/{id}/parts"))
     await tools.get_output(tool, {"params": {"id": value}})
-    assert site.last.path == f"/things/{piece}/parts"
+    assert site.last.path == f"/things/{segment}/parts"
 
 
 @pytest.mark.parametrize(
-    ("value", "piece"),
+    ("value", "segment"),
     [
         ("..", "%2E%2E"),
         (".", "%2E"),
@@ -163,11 +163,11 @@ async def test_a_parameter_is_one_segment_of_the_path(
     ],
 )
 async def test_a_parameter_never_leaves_its_segment(
-    tools: ToolClient, site: Site, value: str, piece: str
+    tools: ToolClient, site: Site, value: str, segment: str
 ) -> None:
     tool = await create_rest_api(tools, site, build_endpoint("DELETE", "/things/{id}"))
     await tools.get_output(tool, {"params": {"id": value}})
-    assert site.last.path == f"/things/{piece}"
+    assert site.last.path == f"/things/{segment}"
 
 
 async def test_two_dots_from_two_parameters_are_encoded(tools: ToolClient, site: Site) -> None:
@@ -198,7 +198,7 @@ async def test_a_secret_that_no_header_can_contain_sends_no_request(
 
 @pytest.mark.parametrize("value", [None, ""])
 async def test_a_missing_parameter_is_named(tools: ToolClient, site: Site, value: object) -> None:
-    """An empty one would turn the address of a thing into that of all things."""
+    """An empty id would turn the URL of one thing into the URL of all things."""
     tool = await create_rest_api(tools, site, build_endpoint("DELETE", "/things/{id}"))
     error = await tools.get_failure(tool, {"params": {"id": value}})
     assert error["code"] == "runtime_error"

@@ -172,7 +172,7 @@ async def connection(postgres: TenantPostgres) -> AsyncIterator[asyncpg.Connecti
 
 
 @pytest.fixture(scope="module")
-def file() -> Iterator[sqlite3.Connection]:
+def sqlite_connection() -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(":memory:")
     connection.executescript(_TABLES)
     yield connection
@@ -196,13 +196,15 @@ async def test_an_ordinary_query_has_the_same_result_in_postgres(
 
 @pytest.mark.parametrize("query", [*COMMON_QUERIES, *SQLITE_QUERIES])
 def test_an_ordinary_query_has_the_same_result_in_sqlite(
-    file: sqlite3.Connection, query: str
+    sqlite_connection: sqlite3.Connection, query: str
 ) -> None:
     if "AS x(a, b)" in query:
         query = query.replace("AS x(a, b)", "AS x").replace("a < 3 ORDER BY a", "id < 3")
     statement = validate_statement(query, "sqlite", READ_ONLY)
     assert statement.is_read_only
-    assert _to_tuples(file.execute(statement.sql)) == _to_tuples(file.execute(query))
+    assert _to_tuples(sqlite_connection.execute(statement.sql)) == _to_tuples(
+        sqlite_connection.execute(query)
+    )
 
 
 @pytest.mark.parametrize(
@@ -232,10 +234,12 @@ async def test_placeholders_of_postgres_stay_in_their_places(
     ],
 )
 def test_placeholders_of_sqlite_stay_in_their_places(
-    file: sqlite3.Connection, query: str, params: list[Any]
+    sqlite_connection: sqlite3.Connection, query: str, params: list[Any]
 ) -> None:
     rendered = validate_statement(query, "sqlite", READ_ONLY).sql
-    assert _to_tuples(file.execute(rendered, params)) == _to_tuples(file.execute(query, params))
+    assert _to_tuples(sqlite_connection.execute(rendered, params)) == _to_tuples(
+        sqlite_connection.execute(query, params)
+    )
 
 
 @pytest.mark.parametrize(

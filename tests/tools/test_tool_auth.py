@@ -1,6 +1,5 @@
 """The auth of tools: secrets of their own, and credentials of the vault."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -41,11 +40,11 @@ async def test_an_auth_config_replaces_the_one_before(
     assert await load_auth_config(services, webhook_id) == b'{"token":"other"}'
 
 
-@pytest.mark.parametrize("nothing", [None, {}])
+@pytest.mark.parametrize("auth_config", [None, {}])
 async def test_an_empty_auth_config_deletes_the_stored_auth(
-    developer: Client, services: Services, webhook_id: str, nothing: Any
+    developer: Client, services: Services, webhook_id: str, auth_config: Any
 ) -> None:
-    await update_tool(developer, webhook_id, {"auth_config": nothing})
+    await update_tool(developer, webhook_id, {"auth_config": auth_config})
     assert await load_auth_config(services, webhook_id) is None
 
 
@@ -53,9 +52,8 @@ async def test_an_empty_auth_config_deletes_the_stored_auth(
 async def test_another_auth_type_drops_the_stored_auth(
     developer: Client, services: Services, webhook_id: str, auth_type: str
 ) -> None:
-    assert (await update_tool(developer, webhook_id, {"auth_type": auth_type}))[
-        "auth_type"
-    ] == auth_type
+    tool = await update_tool(developer, webhook_id, {"auth_type": auth_type})
+    assert tool["auth_type"] == auth_type
     assert await load_auth_config(services, webhook_id) is None
 
 
@@ -191,6 +189,7 @@ async def test_a_wrong_key_of_an_auth_config_is_named_and_not_repeated(
     body = {**FUNCTION_TOOL, **WEBHOOK_TOOL, "auth_type": auth_type, "auth_config": auth}
     error = refused(await developer.post(PATH, body), 422, "validation_error")
     assert {name.split(".")[1] for name in error["details"]} == {key}
+    assert not isinstance(value, str) or not value or value not in str(error["details"])
 
 
 @pytest.mark.parametrize("tool_type", ["function", "script"])
@@ -233,24 +232,6 @@ async def test_a_credential_that_does_not_fit_is_refused(
     assert set(error["details"]) == {"auth_config.credential_id"}
 
 
-@pytest.fixture
-async def role_without_credentials(
-    world: World, services: Services, super_admin: Client
-) -> AsyncIterator[str]:
-    """A role that may write tools and no credentials; as before when the test ends."""
-    path = "/roles/agent_user/permissions"
-    before = (await super_admin.get(path)).json()["permissions"]
-    granted = [
-        permission["key"] if isinstance(permission, dict) else permission for permission in before
-    ]
-    added = ["tools:write", "agents:write"]
-    answer = await super_admin.put(path, {"permissions": sorted({*granted, *added})})
-    assert answer.status_code == 200, answer.text
-    yield "agent_user"
-    answer = await super_admin.put(path, {"permissions": granted})
-    assert answer.status_code == 200, answer.text
-
-
 async def test_a_new_host_for_a_tool_with_an_access_rule_needs_credentials_write(
     developer: Client, world: World, role_without_credentials: str
 ) -> None:
@@ -258,8 +239,8 @@ async def test_a_new_host_for_a_tool_with_an_access_rule_needs_credentials_write
     auth = {"credential_id": credential_id}
     tool = await create_tool(developer, **{**WEBHOOK_TOOL, "auth_config": auth})
     rule = {"integration_type": "tool", "integration_id": tool["id"]}
-    granted = await developer.post(f"/v1/credentials/{credential_id}/access", rule)
-    assert granted.status_code == 201, granted.text
+    answer = await developer.post(f"/v1/credentials/{credential_id}/access", rule)
+    assert answer.status_code == 201, answer.text
     caller = await world.user(role_without_credentials, developer.tenant_id)
     change = {"config": {"url": "https://evil.example.com"}, "auth_config": auth}
     answer = await caller.put(f"{PATH}/{tool['id']}", change)

@@ -124,9 +124,9 @@ async def test_another_tenants_tool_is_not_found(
         ("GET", "/stats", None),
         ("POST", "/discover", None),
     ]
-    for method, tail, body in cases:
+    for method, suffix, body in cases:
         content = {} if body is None else {"json": body}
-        answer = await stranger(method, f"{PATH}/{tool['id']}{tail}", **content)
+        answer = await stranger(method, f"{PATH}/{tool['id']}{suffix}", **content)
         refused(answer, 404, "tool_not_found")
     assert await list_tools(stranger) == []
     assert (await get_tool(developer, tool["id"]))["name"] == "Echo"
@@ -138,8 +138,8 @@ async def test_super_admin_sees_and_changes_every_tenants_tools(
     assert (await get_tool(super_admin, webhook_id))["id"] == webhook_id
     await update_tool(super_admin, webhook_id, {"auth_config": {"token": "from above"}})
     assert await load_auth_config(services, webhook_id) == b'{"token":"from above"}'
-    narrowed = await super_admin.get(PATH, headers={"x-tenant-id": developer.tenant_id})
-    assert [item["id"] for item in narrowed.json()["data"]] == [webhook_id]
+    answer = await super_admin.get(PATH, headers={"x-tenant-id": developer.tenant_id})
+    assert [item["id"] for item in answer.json()["data"]] == [webhook_id]
 
 
 async def test_super_admin_creates_a_tool_in_the_tenant_of_the_header(
@@ -153,7 +153,7 @@ async def test_super_admin_creates_a_tool_in_the_tenant_of_the_header(
 
 @pytest.mark.parametrize("role", ["viewer", "agent_user"])
 @pytest.mark.parametrize(
-    ("method", "tail", "needed"),
+    ("method", "suffix", "permission"),
     [
         ("POST", "", "tools:write"),
         ("PUT", "/{}", "tools:write"),
@@ -163,14 +163,14 @@ async def test_super_admin_creates_a_tool_in_the_tenant_of_the_header(
     ],
 )
 async def test_a_reading_role_lists_tools_but_changes_none(
-    developer: Client, world: World, role: str, method: str, tail: str, needed: str
+    developer: Client, world: World, role: str, method: str, suffix: str, permission: str
 ) -> None:
     tool = await create_tool(developer)
     caller = await world.user(role, developer.tenant_id)
     content = {} if method == "DELETE" else {"json": FUNCTION_TOOL}
-    answer = await caller(method, PATH + tail.format(tool["id"]), **content)
+    answer = await caller(method, PATH + suffix.format(tool["id"]), **content)
     error = refused(answer, 403, "forbidden")
-    assert error["details"] == {"required": needed, "your_role": role}
+    assert error["details"] == {"required": permission, "your_role": role}
     assert [item["id"] for item in await list_tools(caller)] == [tool["id"]]
     assert (await get_tool(caller, tool["id"]))["config"] == FUNCTION_CONFIG
 

@@ -32,7 +32,7 @@ CATEGORIES = [
 
 @pytest.fixture(scope="module")
 async def owner_of_five(world: World) -> Client:
-    """Somebody with five tools, made in this order."""
+    """A user with five tools, created in this order."""
     owner = await world.user("agent_developer")
     for name, category, tool_type, description in [
         ("Delta", "crm", "function", "50% off"),
@@ -51,7 +51,7 @@ async def owner_of_five(world: World) -> Client:
 # List
 
 
-async def _names(caller: Client, **params: Any) -> list[str]:
+async def _list_names(caller: Client, **params: Any) -> list[str]:
     return [item["name"] for item in await list_tools(caller, **params)]
 
 
@@ -87,7 +87,7 @@ async def test_a_list_shows_summaries_the_newest_first(owner_of_five: Client) ->
 async def test_a_list_is_filtered_searched_sorted_and_paged(
     owner_of_five: Client, params: dict[str, Any], names: list[str]
 ) -> None:
-    assert await _names(owner_of_five, **params) == names
+    assert await _list_names(owner_of_five, **params) == names
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ async def test_every_sort_is_stable_over_pages(owner_of_five: Client, field: str
         pages = [
             name
             for page in range(1, 6)
-            for name in await _names(owner_of_five, sort=sort, per_page=1, page=page)
+            for name in await _list_names(owner_of_five, sort=sort, per_page=1, page=page)
         ]
-        assert pages == await _names(owner_of_five, sort=sort)
+        assert pages == await _list_names(owner_of_five, sort=sort)
         assert len(set(pages)) == 5
 
 

@@ -19,20 +19,20 @@ from tests.world import World
 from workers.main import WorkerProcess
 
 
-def _encodings(secret: str) -> list[str]:
+def _list_encodings(secret: str) -> list[str]:
     raw = secret.encode()
     return [secret, raw.hex(), base64.b64encode(raw).decode()]
 
 
 async def _find_tables_with(services: Services, secret: str) -> list[str]:
-    """Tables with a row in which the secret can be read."""
+    """Returns the tables with a row that contains the secret."""
     matches = []
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         raw = await tx.raw()
         tables = await raw.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
         for table in [row["tablename"] for row in tables]:
             sql = f'SELECT count(*) FROM "{table}" t WHERE t::text LIKE ANY($1)'
-            if await raw.fetchval(sql, [f"%{text}%" for text in _encodings(secret)]):
+            if await raw.fetchval(sql, [f"%{text}%" for text in _list_encodings(secret)]):
                 matches.append(table)
     assert len(tables) > 20
     return matches
@@ -42,14 +42,14 @@ async def _find_keys_with(services: Services, secret: str) -> list[bytes]:
     matches = []
     async for key in services.redis.scan_iter(count=1000):
         dumped = await services.redis.dump(key) or b""
-        if any(text.encode() in dumped + key for text in _encodings(secret)):
+        if any(text.encode() in dumped + key for text in _list_encodings(secret)):
             matches.append(key)
     return matches
 
 
 @pytest.fixture
 def log(capsys: pytest.CaptureFixture[str]) -> Iterator[pytest.CaptureFixture[str]]:
-    """All that is logged while the test runs, down to the least line."""
+    """Captures the log of the test, from level debug."""
     logs.configure("debug", "json")
     yield capsys
     with capsys.disabled():
@@ -85,7 +85,7 @@ async def test_a_secret_is_in_no_answer_no_row_no_key_and_no_line_of_the_log(
     site: Site,
     log: pytest.CaptureFixture[str],
 ) -> None:
-    """Made, failed, shown, listed, run, changed and deleted; over it all, nobody reads it."""
+    """Searches after create, refusal, list, run, update and delete."""
     secret = "planted-secret-7f3a9c51e2"
     admin = await world.user("tenant_admin")
     tools, texts = ToolClient(admin), []
@@ -107,16 +107,15 @@ async def test_a_secret_is_in_no_answer_no_row_no_key_and_no_line_of_the_log(
     echoes = [text for text in texts if secret in text]
     assert len(echoes) <= 1
     assert all("auth_config." in text for text in echoes)
-    logged: list[str] = []
+    log_parts: list[str] = []
 
     def was_logged() -> bool:
-        logged.append(log.readouterr().err)
-        return "tools.run" in "".join(logged)
+        log_parts.append(log.readouterr().err)
+        return "tools.run" in "".join(log_parts)
 
     # The worker writes its line after the outcome, which is all that the caller waits for.
     await until(was_logged)
-    lines = "".join(logged)
-    assert secret not in lines
+    assert secret not in "".join(log_parts)
 
 
 async def test_the_api_document_shows_no_auth_config_in_answers(server: Server) -> None:

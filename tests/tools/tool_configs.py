@@ -69,10 +69,10 @@ def tool_body(tool_type: str, config: Any) -> dict[str, Any]:
 def find_invalid_keys(
     tool_type: str, config: dict[str, Any], *, allow_http: bool = False
 ) -> set[str]:
-    """The keys that are refused."""
-    with pytest.raises(Invalid) as caught:
+    """Returns the keys that are refused."""
+    with pytest.raises(Invalid) as raised:
         configs.validate(tool_type, config, GUARD, "config", allow_http=allow_http)
-    return set(caught.value.details or {})
+    return set(raised.value.details or {})
 
 
 def validate_config(tool_type: str, config: dict[str, Any], *, allow_http: bool = False) -> Config:

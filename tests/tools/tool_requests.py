@@ -88,7 +88,7 @@ async def list_tool_events(caller: Client) -> list[tuple[str, dict[str, Any]]]:
 
 
 async def load_auth_config(services: Services, tool_id: str) -> bytes | None:
-    """What is stored of a tool's auth, opened."""
+    """Returns the stored auth of a tool, opened."""
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         sql = "SELECT tenant_id, auth_config FROM tools WHERE id = $1"
         row = await (await tx.raw()).fetchrow(sql, tool_id)
