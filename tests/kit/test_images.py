@@ -26,10 +26,7 @@ from tests.kit.pictures import (
 # Accepted pictures
 
 
-@pytest.mark.parametrize(
-    ("kind", "media_type"),
-    list(zip(KINDS, TYPES, strict=True)),
-)
+@pytest.mark.parametrize(("kind", "media_type"), list(zip(KINDS, TYPES, strict=True)))
 async def test_the_media_type_comes_from_the_content(kind: str, media_type: str) -> None:
     assert (await images.redraw(plain_picture(kind), 512)).media_type == media_type
 
@@ -135,9 +132,6 @@ async def test_the_first_of_several_pictures_in_a_jpeg_is_kept() -> None:
     drawn = load_picture(picture)
     assert (picture.media_type, drawn.format) == ("image/jpeg", "JPEG")
     assert corner_colours(drawn) == [RED] * 4
-
-
-# The child
 
 
 async def test_many_pictures_at_once_are_all_drawn() -> None:

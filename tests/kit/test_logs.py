@@ -13,8 +13,6 @@ import structlog
 
 from app.kit import logs, trace
 
-# Logs
-
 
 @contextmanager
 def _configured_logs(log_format: str, level: str = "info") -> Iterator[None]:
@@ -205,15 +203,12 @@ def test_a_line_below_the_level_is_not_written(
     assert capsys.readouterr().err == ""
 
 
-# Mail
-
-
 @pytest.mark.parametrize("log_format", ["json", "console"])
 def test_control_characters_never_reach_the_log(
     capsys: pytest.CaptureFixture[str], log_format: str
 ) -> None:
-    logs.configure("info", log_format)
-    logs.get("test").info("request", path="/a\x1b[2J\nforged\x07")
+    with _configured_logs(log_format):
+        logs.get("test").info("request", path="/a\x1b[2J\nforged\x07")
     printed = capsys.readouterr().err
     assert printed.count("\n") == 1
     assert "\x1b[2J" not in printed

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,42 +13,40 @@ from app.kit.egress_guard import NameResolver
 
 
 @pytest.fixture
-def stuck(monkeypatch: pytest.MonkeyPatch) -> Any:
+def release(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """An event; names under `slow.test` do not resolve before it is set."""
-    released, real = threading.Event(), socket.getaddrinfo
+    event, real = threading.Event(), socket.getaddrinfo
 
     def look_up(host: str, port: int, *rest: Any, **more: Any) -> Any:
         if host.endswith("slow.test"):
-            released.wait(30)
+            event.wait(30)
             raise socket.gaierror("unknown name")
         return real(host, port, *rest, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    yield released
-    released.set()
+    yield event
+    event.set()
 
 
-async def test_names_of_other_domains_resolve_meanwhile(
-    monkeypatch: pytest.MonkeyPatch, stuck: threading.Event
-) -> None:
+async def test_names_of_other_domains_resolve_meanwhile(release: threading.Event) -> None:
     resolver = NameResolver()
     tasks = [asyncio.create_task(resolver.resolve(f"h{n}.slow.test", 80)) for n in range(150)]
     await asyncio.sleep(0)
     assert await resolver.resolve("localhost", 80)
-    stuck.set()
+    release.set()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert all(isinstance(outcome, OSError) for outcome in outcomes)
 
 
 async def test_a_lookup_that_times_out_blocks_no_later_one(
-    monkeypatch: pytest.MonkeyPatch, stuck: threading.Event
+    monkeypatch: pytest.MonkeyPatch, release: threading.Event
 ) -> None:
     monkeypatch.setattr(egress_guard, "LOOKUP_SECONDS", 0.05)
     resolver = NameResolver()
     lookups = [resolver.resolve(f"h{n}.slow.test", 80) for n in range(20)]
     outcomes = await asyncio.gather(*lookups, return_exceptions=True)
     assert all("in time" in str(outcome) for outcome in outcomes)
-    stuck.set()
+    release.set()
     monkeypatch.undo()
     assert await resolver.resolve("localhost", 80)
 

@@ -75,9 +75,8 @@ def test_no_secret_and_no_text_takes_long(secret: str, text: str) -> None:
 @pytest.mark.parametrize("before", ["", "a", "ab", "abc", "user:"])
 @pytest.mark.parametrize("after", ["", "z", "zz", "zzz"])
 def test_a_secret_is_hidden_in_a_text_that_was_encoded_as_a_whole(
-    secret: str, encode: object, before: str, after: str
+    secret: str, encode: Callable[[bytes], bytes], before: str, after: str
 ) -> None:
-    assert callable(encode)
     whole = encode(f"{before}{secret}{after}".encode()).decode()
     redacted = Redactor([secret]).text(whole)
     assert "[redacted]" in redacted

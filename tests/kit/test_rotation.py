@@ -181,26 +181,26 @@ async def _wait_until_rotation_is_blocked(db: Database) -> None:
     raise AssertionError("rotation never reached the row")
 
 
+async def _rotate_during_change(db: Database, mail_id: str, body: bytes | None) -> rotation.Counts:
+    """Starts a rotation while a transaction that changes a row is open; returns its counts."""
+    async with db.tx(ALL_TENANTS) as tx:
+        raw = await tx.raw()
+        await raw.execute("UPDATE mail_messages SET body = $2 WHERE id = $1", mail_id, body)
+        rotation_task = asyncio.create_task(rotation.rotate(db, NEW_AND_OLD, _quiet))
+        await _wait_until_rotation_is_blocked(db)
+    return await rotation_task
+
+
 async def test_a_concurrent_change_of_a_row_is_kept(db: Database, tenant: str) -> None:
     (mail_id,) = await _create_mails(db, tenant, OLD_ONLY, 1)
     changed = NEW_ONLY.seal(b"changed", mail.seal_context(tenant, mail_id))
-    async with db.tx(ALL_TENANTS) as tx:
-        raw = await tx.raw()
-        await raw.execute("UPDATE mail_messages SET body = $2 WHERE id = $1", mail_id, changed)
-        rotation_task = asyncio.create_task(rotation.rotate(db, NEW_AND_OLD, _quiet))
-        await _wait_until_rotation_is_blocked(db)
-    await rotation_task
+    await _rotate_during_change(db, mail_id, changed)
     assert await _read_bodies(db) == {mail_id: changed}
 
 
 async def test_a_row_that_is_wiped_during_rotation_stays_wiped(db: Database, tenant: str) -> None:
     (mail_id,) = await _create_mails(db, tenant, OLD_ONLY, 1)
-    async with db.tx(ALL_TENANTS) as tx:
-        raw = await tx.raw()
-        await raw.execute("UPDATE mail_messages SET body = NULL WHERE id = $1", mail_id)
-        rotation_task = asyncio.create_task(rotation.rotate(db, NEW_AND_OLD, _quiet))
-        await _wait_until_rotation_is_blocked(db)
-    await rotation_task
+    await _rotate_during_change(db, mail_id, None)
     assert await _read_bodies(db) == {mail_id: None}
 
 
@@ -209,12 +209,8 @@ async def test_a_row_that_changes_during_rotation_under_the_old_key_is_not_count
 ) -> None:
     (mail_id,) = await _create_mails(db, tenant, OLD_ONLY, 1)
     changed = OLD_ONLY.seal(b"changed", mail.seal_context(tenant, mail_id))
-    async with db.tx(ALL_TENANTS) as tx:
-        raw = await tx.raw()
-        await raw.execute("UPDATE mail_messages SET body = $2 WHERE id = $1", mail_id, changed)
-        rotation_task = asyncio.create_task(rotation.rotate(db, NEW_AND_OLD, _quiet))
-        await _wait_until_rotation_is_blocked(db)
-    assert await rotation_task == await rotation.verify(db, NEW_AND_OLD)
+    counts = await _rotate_during_change(db, mail_id, changed)
+    assert counts == await rotation.verify(db, NEW_AND_OLD)
 
 
 async def test_a_rotation_stopped_half_way_has_moved_one_part(db: Database, tenant: str) -> None:

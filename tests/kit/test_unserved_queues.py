@@ -21,7 +21,7 @@ def test_workers_that_serve_all_queues_leave_none(services: Services) -> None:
     assert health._check_workers(services, workers).state == "ok"
 
 
-def test_readiness_says_which_queues_nobody_takes(services: Services) -> None:
+def test_readiness_names_the_queues_that_no_worker_serves(services: Services) -> None:
     state = health._check_workers(services, [Beat("worker", "a", ["chat", "tools", "default"])])
     assert state.state == "away"
     assert state.detail is not None
