@@ -1,22 +1,8 @@
-"""Headless Chromium, which renders pages with their scripts."""
+"""The browser of these tests."""
 
 import shutil
-import subprocess
-import tempfile
 
 import pytest
-
-_FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--virtual-time-budget=10000",
-)
 
 
 def find_program() -> str:
@@ -28,15 +14,3 @@ def find_program() -> str:
             "`./scripts/test --ignore tests/browser` leaves these tests out"
         )
     return path
-
-
-def render_page(url: str) -> str:
-    with tempfile.TemporaryDirectory(prefix="parley-chromium-") as profile:
-        process = subprocess.run(
-            [find_program(), *_FLAGS, f"--user-data-dir={profile}", "--dump-dom", url],
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=True,
-        )
-    return process.stdout

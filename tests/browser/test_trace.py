@@ -17,6 +17,8 @@ from tests.browser.chain import MARKUP, ROWS, Chain, create_chain
 from tests.server import Server
 from tests.world import PASSWORD, Client, World
 
+SUMMARY = "4 events and 4 spans in 3.5 s"
+
 
 @pytest.fixture
 async def chain(developer: Client, services: Services) -> Chain:
@@ -46,6 +48,12 @@ class TracePage:
         await self.page.get_by_label("Access token").fill(token)
         await self.page.get_by_role("button", name="Use it").click()
 
+    async def show(self, chain: Chain, caller: Client) -> None:
+        """Opens the trace of the complete chain with the caller's token."""
+        await self.open(chain.id)
+        await self.use_token(caller.token or "")
+        await self.expect_status(SUMMARY)
+
     async def expect_status(self, text: str | re.Pattern[str]) -> None:
         await expect(self.page.get_by_role("status")).to_contain_text(text)
 
@@ -64,10 +72,7 @@ def trace_page(page: Page, server: Server) -> TracePage:
     return TracePage(page, server.url)
 
 
-SUMMARY = "4 events and 4 spans in 3.5 s"
-
-
-# Getting in
+# Sign-in
 
 
 async def test_a_sign_in_shows_the_trace_as_a_tree(
@@ -132,7 +137,7 @@ async def test_another_user_can_sign_in_when_a_code_is_required(
     await trace_page.expect_status(SUMMARY)
 
 
-# What does not work says so
+# Errors
 
 
 async def test_a_wrong_password_shows_an_error(
@@ -206,15 +211,13 @@ async def test_any_correlation_id_is_shown_as_text(
     await expect(trace_page.page.locator("#about b")).to_have_count(0)
 
 
-# What is shown
+# Content
 
 
 async def test_markup_in_names_is_text(
     trace_page: TracePage, developer: Client, chain: Chain
 ) -> None:
-    await trace_page.open(chain.id)
-    await trace_page.use_token(developer.token or "")
-    await trace_page.expect_status(SUMMARY)
+    await trace_page.show(chain, developer)
     await trace_page.page.get_by_role("row", name=MARKUP).click()
     await expect(trace_page.page.locator("#details h2")).to_have_text(MARKUP)
     await trace_page.page.get_by_role("row", name="event agent.chat.message").click()
@@ -228,9 +231,7 @@ async def test_markup_in_names_is_text(
 async def test_a_row_shows_its_state_and_its_time(
     trace_page: TracePage, developer: Client, chain: Chain
 ) -> None:
-    await trace_page.open(chain.id)
-    await trace_page.use_token(developer.token or "")
-    await trace_page.expect_status(SUMMARY)
+    await trace_page.show(chain, developer)
     row = trace_page.page.get_by_role("row", name=MARKUP)
     await expect(row.locator(".state")).to_have_text("failed")
     await expect(row.locator(".time")).to_have_text("+1.4 s, 900 ms")
@@ -241,9 +242,7 @@ async def test_a_row_shows_its_state_and_its_time(
 async def test_looking_again_shows_new_events(
     trace_page: TracePage, developer: Client, chain: Chain
 ) -> None:
-    await trace_page.open(chain.id)
-    await trace_page.use_token(developer.token or "")
-    await trace_page.expect_status(SUMMARY)
+    await trace_page.show(chain, developer)
     await chain.event("agent.deleted", 3.2, "evt_unknown")
     await trace_page.page.get_by_role("button", name="Look again").click()
     await trace_page.expect_status("5 events and 4 spans in 3.5 s")
@@ -271,9 +270,7 @@ async def test_the_token_is_in_no_address_and_can_be_removed(
     trace_page: TracePage, developer: Client, chain: Chain
 ) -> None:
     token = developer.token or ""
-    await trace_page.open(chain.id)
-    await trace_page.use_token(token)
-    await trace_page.expect_status(SUMMARY)
+    await trace_page.show(chain, developer)
     assert trace_page.page.url == f"{trace_page.url}/trace/{chain.id}"
     assert not [url for url in trace_page.requested_urls if token in url]
     await trace_page.page.reload()
@@ -294,9 +291,7 @@ async def test_the_token_is_in_no_address_and_can_be_removed(
 async def test_the_trace_is_removed_with_the_token(
     trace_page: TracePage, developer: Client, chain: Chain
 ) -> None:
-    await trace_page.open(chain.id)
-    await trace_page.use_token(developer.token or "")
-    await trace_page.expect_status(SUMMARY)
+    await trace_page.show(chain, developer)
     await trace_page.page.get_by_role("row", name="event agent.chat.message").click()
     await trace_page.page.get_by_role("button", name="Forget my token").click()
     await expect(trace_page.page.get_by_label("E-mail")).to_be_visible()
