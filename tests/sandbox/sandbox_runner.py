@@ -64,6 +64,10 @@ _ENDS = {
 }
 
 
+# Enough for a loaded machine, and far below the 30 seconds that the attacks sleep.
+PROMPT_SECONDS = 10
+
+
 class Attack(NamedTuple):
     """The same attack in each language. The test replaces `@name@` by a value."""
 
@@ -120,10 +124,15 @@ class SandboxRunner:
         return output
 
     async def run_bomb(
-        self, language: Language, attack: Attack, seconds: float, **values: object
+        self,
+        language: Language,
+        attack: Attack,
+        seconds: float,
+        mark: str | None = None,
+        **values: object,
     ) -> BombResult:
         """Returns the result, the duration and the number of processes. Fails if one is left."""
-        mark = f"mark-{uuid4().hex}"
+        mark = mark or new_mark()
         code = attack.code(language, {"mark": mark, **values})
         before = time.monotonic()
         task = asyncio.create_task(self.run(language, code, b"", seconds, mark))
@@ -142,6 +151,11 @@ def list_names(folder: Path) -> list[str]:
 
 def exists(path: str) -> bool:
     return Path(path).exists()
+
+
+def new_mark() -> str:
+    """Returns a unique argument that identifies the processes of a run."""
+    return f"mark-{uuid4().hex}"
 
 
 def find_marked_processes(mark: str) -> list[int]:

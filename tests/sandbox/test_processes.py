@@ -4,19 +4,19 @@ import asyncio
 import os
 import re
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from app.kit.sandbox.program import Language
 from tests.processes import ROOT
 from tests.sandbox.sandbox_runner import (
+    PROMPT_SECONDS,
     Attack,
     SandboxRunner,
     find_marked_processes,
+    new_mark,
     run_neighbour,
     wait_until,
     wait_until_gone,
@@ -221,9 +221,9 @@ disown -a
 async def test_background_processes_end_with_the_run_and_do_not_prolong_it(
     runner: SandboxRunner, language: Language
 ) -> None:
-    outcome = await runner.run_bomb(language, _LEFT_BEHIND, seconds=10)
+    outcome = await runner.run_bomb(language, _LEFT_BEHIND, seconds=20)
     assert (outcome.result.ending, outcome.result.exit_code) == ("exited", 0)
-    assert outcome.seconds < 3
+    assert outcome.seconds < PROMPT_SECONDS
 
 
 _WAITING = Attack(
@@ -247,14 +247,14 @@ wait
 async def test_a_timeout_ends_all_processes_of_the_run(
     runner: SandboxRunner, language: Language
 ) -> None:
-    outcome = await runner.run_bomb(language, _WAITING, seconds=0.7)
+    outcome = await runner.run_bomb(language, _WAITING, seconds=2)
     assert outcome.result.ending == "timeout"
     assert outcome.max_processes >= 6
-    assert outcome.seconds < 3
+    assert outcome.seconds < PROMPT_SECONDS
 
 
 async def test_a_cancelled_run_ends_all_of_its_processes(runner: SandboxRunner) -> None:
-    mark = f"mark-{uuid4().hex}"
+    mark = new_mark()
     code = _WAITING.code("bash", {"mark": mark})
     task = asyncio.create_task(runner.run("bash", code, b"", 30, mark))
     assert await wait_until(lambda: len(find_marked_processes(mark)) >= 6)
@@ -282,8 +282,8 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 async def test_no_run_outlives_a_worker_that_is_killed(runner: SandboxRunner) -> None:
-    mark = f"mark-{uuid4().hex}"
-    code = _WAITING.code("bash", {"mark": "@mark@"}).replace("@mark@", "waiting")
+    mark = new_mark()
+    code = _WAITING.code("bash", {"mark": "waiting"})
     command = [sys.executable, "-c", _WORKER, str(runner.home), runner.tier, mark, code]
     worker = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
     try:
@@ -304,7 +304,6 @@ async def test_exit_codes_and_signals_are_the_same_in_both_tiers(runner: Sandbox
 
 async def test_cpu_time_is_limited_by_the_kernel_as_well(runner: SandboxRunner) -> None:
     """The limit is two seconds above the timeout, in case the supervisor has stopped."""
-    before = time.monotonic()
     result = await runner.run("bash", "ulimit -t; ulimit -c; ulimit -n", seconds=5)
+    assert result.ending == "exited"
     assert result.output.split() == [b"7", b"0", b"256"]
-    assert time.monotonic() - before < 3
