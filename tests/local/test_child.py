@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from app.local import child
+from tests.local.process_state import has_ended
 from tests.processes import ROOT
 from tests.stores import wait_for
 
@@ -51,16 +52,12 @@ def _wait_for_program(parent: subprocess.Popen[str]) -> psutil.Process:
     return process
 
 
-def _has_ended(process: psutil.Process) -> bool:
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-
-
 def test_a_child_ends_when_its_parent_is_killed(parent: subprocess.Popen[str]) -> None:
     program = _wait_for_program(parent)
     watchers = program.children()
     parent.kill()
     parent.wait()
-    wait_for(lambda: all(map(_has_ended, [program, *watchers])), 10, "the end of the child")
+    wait_for(lambda: all(map(has_ended, [program, *watchers])), 10, "the end of the child")
 
 
 def test_a_child_does_not_start_when_its_parent_has_ended() -> None:
@@ -77,5 +74,5 @@ def test_the_watcher_ends_when_the_child_ends(parent: subprocess.Popen[str]) -> 
     program = _wait_for_program(parent)
     watchers = program.children()
     os.kill(program.pid, signal.SIGKILL)
-    wait_for(lambda: all(map(_has_ended, [program, *watchers])), 10, "the end of the child")
+    wait_for(lambda: all(map(has_ended, [program, *watchers])), 10, "the end of the child")
     assert parent.poll() is None

@@ -15,6 +15,7 @@ import pytest
 
 from app.settings import Settings
 from tests.local.instance import QUESTION, Instance, create_agent_on_local_model
+from tests.local.process_state import has_ended
 from tests.ports import free_port
 from tests.processes import ROOT
 from tests.stores import wait_for
@@ -243,14 +244,21 @@ def test_stopping_ends_every_process_and_the_data_survives(instance: Up, data_di
         again.stop()
 
 
-def test_children_end_when_up_itself_is_killed(data_dir: Path) -> None:
-    started = Up(data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
+@pytest.fixture
+def own_data_dir() -> Iterator[Path]:
+    """A data directory that no other test uses."""
+    with tempfile.TemporaryDirectory(prefix="parley-up-") as folder:
+        yield Path(folder) / "data"
+
+
+def test_children_end_when_up_itself_is_killed(own_data_dir: Path) -> None:
+    started = Up(own_data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
     started.wait_ready()
     children = psutil.Process(started.process.pid).children(recursive=True)
     started.process.kill()
     started.wait_ended()
     wait_for(
-        lambda: not [c for c in children if c.is_running() and c.status() != "zombie"],
+        lambda: all(map(has_ended, children)),
         40,
         "the end of all children",
     )
@@ -263,10 +271,9 @@ def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
         port = listener.getsockname()[1]
         started = Up(tmp_path / "data", port)
         assert started.wait_ended() == 1
-    problem = [line for line in started.lines if line.startswith("parley:")]
-    assert len(problem) == 1
-    assert str(port) in problem[0]
-    assert "PARLEY_PORT" in problem[0]
+    (problem,) = [line for line in started.lines if line.startswith("parley:")]
+    assert str(port) in problem
+    assert "PARLEY_PORT" in problem
 
 
 @pytest.mark.parametrize(
@@ -283,25 +290,18 @@ def test_a_wrong_setting_stops_the_start_with_one_line_that_names_it(
 ) -> None:
     started = Up(tmp_path / "data", free_port(), **{variable: value})
     assert started.wait_ended() == 1
-    problem = [line for line in started.lines if line.startswith("parley:")]
-    assert len(problem) == 1
-    assert variable in problem[0]
+    (problem,) = [line for line in started.lines if line.startswith("parley:")]
+    assert variable in problem
 
 
-def test_up_refuses_to_start_with_data_but_without_its_key_file(data_dir: Path) -> None:
-    keys = data_dir / "keys" / "master.keys"
-    if not keys.exists():
-        first = Up(data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
-        first.wait_ready()
-        first.stop()
-    content = keys.read_text(encoding="ascii")
-    keys.unlink()
-    started = Up(data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
-    code = started.wait_ended()
-    keys.write_text(content, encoding="ascii")
-    keys.chmod(0o600)
-    assert code == 1
-    assert "root key" in started.text
+def test_up_refuses_to_start_with_data_but_without_its_key_file(own_data_dir: Path) -> None:
+    first = Up(own_data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
+    first.wait_ready()
+    first.stop()
+    (own_data_dir / "keys" / "master.keys").unlink()
+    second = Up(own_data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
+    assert second.wait_ended() == 1
+    assert "root key" in second.text
 
 
 def test_a_socket_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
