@@ -98,10 +98,10 @@ async def test_discovery_lists_the_tools_of_the_server(
         f"/v1/tools/{await _create_tool(tools, mcp_server, '')}/discover"
     )
     assert answer.status_code == 200, answer.text
-    listed = {tool["name"]: tool for tool in answer.json()["data"]}
-    assert set(listed) == {"add", "greet", "fail", "slow", "much"}
-    assert listed["add"]["description"] == "Adds two numbers"
-    assert listed["add"]["input_schema"]["required"] == ["a", "b"]
+    tools_by_name = {tool["name"]: tool for tool in answer.json()["data"]}
+    assert set(tools_by_name) == {"add", "greet", "fail", "slow", "much"}
+    assert tools_by_name["add"]["description"] == "Adds two numbers"
+    assert tools_by_name["add"]["input_schema"]["required"] == ["a", "b"]
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +231,7 @@ async def test_a_refused_token_is_renewed_once(
 
 
 async def _create_tool_at(tools: ToolClient, url: str, **config: Any) -> str:
-    config = {"kind": "mcp", "url": url, "tool": "add", "timeout_ms": 1500, **config}
+    config = {"kind": "mcp", "url": url, "tool": "add", "timeout_ms": 60_000, **config}
     return await tools.create("custom", config)
 
 
@@ -243,31 +243,37 @@ async def test_an_unreachable_server_is_a_connection_error(tools: ToolClient) ->
 
 
 @pytest.mark.parametrize(
-    ("status", "media_type", "body"),
+    ("status", "media_type", "body", "code"),
     [
-        (200, "text/html", "<html>Welcome</html>"),
-        (200, "application/json", "{}"),
-        (200, "application/json", "[]"),
-        (200, "application/json", "not json"),
-        (200, "application/json", '{"jsonrpc": "2.0", "id": 99, "result": {}}'),
-        (200, "text/event-stream", "data: {not json\n\n"),
-        (200, "text/event-stream", ""),
-        (202, "text/plain", ""),
-        (204, "text/plain", ""),
-        (404, "text/plain", "nothing here"),
-        (405, "text/plain", ""),
-        (301, "text/plain", ""),
+        (200, "text/html", "<html>Welcome</html>", "runtime_error"),
+        (200, "application/json", "{}", "connection_error"),
+        (200, "application/json", "[]", "connection_error"),
+        (200, "application/json", "not json", "connection_error"),
+        (200, "text/event-stream", "data: {not json\n\n", "connection_error"),
+        (200, "text/event-stream", "", "runtime_error"),
+        (202, "text/plain", "", "runtime_error"),
+        (204, "text/plain", "", "runtime_error"),
+        (404, "text/plain", "nothing here", "runtime_error"),
+        (405, "text/plain", "", "runtime_error"),
+        (301, "text/plain", "", "runtime_error"),
     ],
 )
 async def test_a_response_that_is_not_mcp_is_an_error(
-    tools: ToolClient, site: Site, status: int, media_type: str, body: str
+    tools: ToolClient, site: Site, status: int, media_type: str, body: str, code: str
 ) -> None:
     headers = {"Content-Type": media_type, "Location": "/elsewhere"}
     site.handler = respond_with(body, status=status, headers=headers)
     error = await tools.get_failure(await _create_tool_at(tools, f"{site.url}/mcp"))
-    expected = {"connection_error", "runtime_error", "http_error", "timeout"}
-    assert error["code"] in expected
+    assert error["code"] == code, error
     assert "unexpectedly" not in error["message"]
+    assert {request.path for request in site.requests} == {"/mcp"}
+
+
+async def test_a_response_to_another_request_is_not_accepted(tools: ToolClient, site: Site) -> None:
+    body = '{"jsonrpc": "2.0", "id": 99, "result": {}}'
+    site.handler = respond_with(body, headers={"Content-Type": "application/json"})
+    tool = await _create_tool_at(tools, f"{site.url}/mcp", timeout_ms=1500)
+    assert await tools.get_error_code(tool) == "timeout"
     assert {request.path for request in site.requests} == {"/mcp"}
 
 
@@ -287,7 +293,7 @@ async def test_an_endless_answer_is_cut_off(tools: ToolClient, site: Site) -> No
             await response.write(b": ping\n" * 10_000)
 
     site.handler = send_comments
-    tool = await _create_tool_at(tools, f"{site.url}/mcp", timeout_ms=60_000)
+    tool = await _create_tool_at(tools, f"{site.url}/mcp")
     error = await tools.get_failure(tool)
     assert error["code"] == "output_too_large", error
 
