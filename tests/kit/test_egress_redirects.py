@@ -28,8 +28,8 @@ async def test_a_redirect_may_be_relative(loopback: Egress, site: Site) -> None:
 
 
 async def test_no_more_redirects_are_followed_than_the_limit(loopback: Egress, site: Site) -> None:
-    twice = site.redirect(site.redirect(site.url("/end")))
-    answer = await loopback.request("GET", twice, redirects=1)
+    url = site.redirect(site.redirect(site.url("/end")))
+    answer = await loopback.request("GET", url, redirects=1)
     assert (answer.status, answer.headers["Location"]) == (302, site.url("/end"))
 
 

@@ -13,8 +13,8 @@ def test_an_id_is_its_prefix_and_26_characters() -> None:
 
 
 def test_an_id_has_only_characters_that_are_hard_to_confuse() -> None:
-    used = set("".join(ids.new_id("x")[2:] for _ in range(1_000)))
-    assert used <= set("0123456789abcdefghjkmnpqrstvwxyz")
+    characters = set("".join(ids.new_id("x")[2:] for _ in range(1_000)))
+    assert characters <= set("0123456789abcdefghjkmnpqrstvwxyz")
 
 
 def test_ids_sort_by_their_creation() -> None:

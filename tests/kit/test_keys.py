@@ -126,15 +126,15 @@ def test_no_key_is_created_when_the_variable_has_one(settings: Settings) -> None
 
 def test_in_embedded_mode_a_new_key_is_put_before_the_old_ones(settings: Settings) -> None:
     keys.write(settings, [OLD])
-    rotated = rotation.new_active_key(settings, OLD_ONLY)
-    assert rotated.active != "old"
-    assert rotated.kids[1:] == ["old"]
+    new_keyring = rotation.new_active_key(settings, OLD_ONLY)
+    assert new_keyring.active != "old"
+    assert new_keyring.kids[1:] == ["old"]
 
 
 def test_in_embedded_mode_the_new_key_is_in_the_file(settings: Settings) -> None:
     keys.write(settings, [OLD])
-    rotated = rotation.new_active_key(settings, OLD_ONLY)
-    assert keys.load(settings).kids == rotated.kids
+    new_keyring = rotation.new_active_key(settings, OLD_ONLY)
+    assert keys.load(settings).kids == new_keyring.kids
 
 
 def test_a_second_new_key_keeps_the_former_ones(settings: Settings) -> None:
@@ -163,24 +163,24 @@ def test_a_running_process_opens_values_that_another_sealed_with_a_new_key(
     settings: Settings, serving: Keyring
 ) -> None:
     sealed = serving.seal(b"text", CONTEXT)
-    rotated = rotation.new_active_key(settings, keys.load(settings)).rewrap(sealed, CONTEXT)
-    assert serving.open(rotated, CONTEXT) == b"text"
+    rewrapped = rotation.new_active_key(settings, keys.load(settings)).rewrap(sealed, CONTEXT)
+    assert serving.open(rewrapped, CONTEXT) == b"text"
 
 
 def test_a_process_that_has_read_the_new_key_seals_with_it(
     settings: Settings, serving: Keyring
 ) -> None:
-    rotated = rotation.new_active_key(settings, keys.load(settings))
-    serving.open(rotated.seal(b"text", CONTEXT), CONTEXT)
-    assert kid_of(serving.seal(b"text", CONTEXT)) == rotated.active
+    new_keyring = rotation.new_active_key(settings, keys.load(settings))
+    serving.open(new_keyring.seal(b"text", CONTEXT), CONTEXT)
+    assert kid_of(serving.seal(b"text", CONTEXT)) == new_keyring.active
 
 
 def test_a_process_that_has_read_the_new_key_still_opens_with_the_old_one(
     settings: Settings, serving: Keyring
 ) -> None:
     sealed = serving.seal(b"old", CONTEXT)
-    rotated = rotation.new_active_key(settings, keys.load(settings))
-    serving.open(rotated.seal(b"new", CONTEXT), CONTEXT)
+    new_keyring = rotation.new_active_key(settings, keys.load(settings))
+    serving.open(new_keyring.seal(b"new", CONTEXT), CONTEXT)
     assert serving.open(sealed, CONTEXT) == b"old"
 
 

@@ -33,9 +33,11 @@ async def own_world(stores: Stores) -> AsyncIterator[World]:
     await connection.execute("DROP DATABASE IF EXISTS rotation WITH (FORCE)")
     await connection.execute("CREATE DATABASE rotation")
     await connection.close()
-    own = msgspec.structs.replace(stores.settings, database_url=stores.postgres.url("rotation"))
-    await migrate.upgrade(own.sqlalchemy_url)
-    world = World(create_app(own))
+    own_settings = msgspec.structs.replace(
+        stores.settings, database_url=stores.postgres.url("rotation")
+    )
+    await migrate.upgrade(own_settings.sqlalchemy_url)
+    world = World(create_app(own_settings))
     yield world
     await world.services.close()
 

@@ -36,16 +36,16 @@ attempt("limits", lambda: resource.prlimit(worker, resource.RLIMIT_CORE, (0, 0))
 attempt("pace", lambda: os.setpriority(os.PRIO_PROCESS, worker, 5))
 attempt("signal", lambda: os.kill(worker, signal.SIGTERM))
 attempt("environment", lambda: open(f"/proc/{worker}/environ").read())
-made = 0
+children = 0
 try:
-    while made < 300:
+    while children < 300:
         if os.fork() == 0:
             time.sleep(30)
             os._exit(0)
-        made += 1
+        children += 1
 except OSError:
     pass
-print("bounded" if made < 100 else "unbounded")
+print("bounded" if children < 100 else "unbounded")
 """
 
 

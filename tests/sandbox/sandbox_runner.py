@@ -52,8 +52,12 @@ function shell(...words) {
 """,
     "bash": """
 attempt() {
-  local name=$1 got; shift
-  if got=$("$@" 2>/dev/null </dev/null); then echo "$name could $got"; else echo "$name refused"; fi
+  local name=$1 output; shift
+  if output=$("$@" 2>/dev/null </dev/null); then
+    echo "$name could $output"
+  else
+    echo "$name refused"
+  fi
 }
 """,
 }

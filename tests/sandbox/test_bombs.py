@@ -37,8 +37,8 @@ time.sleep(30)
 """,
     node="""
 for (let i = 0; i < 400; i++) {
-  const made = child.spawn("/usr/bin/bash", ["-c", "sleep 30 & sleep 30; : @mark@"]);
-  made.on("error", () => {});
+  const started = child.spawn("/usr/bin/bash", ["-c", "sleep 30 & sleep 30; : @mark@"]);
+  started.on("error", () => {});
 }
 console.log("full");
 await new Promise((resolve) => setTimeout(resolve, 30000));

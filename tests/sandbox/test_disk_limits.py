@@ -93,14 +93,14 @@ async def test_many_empty_files_count_as_memory(runner: SandboxRunner) -> None:
     """Empty files take no scratch space, but memory of the machine."""
     attack = Attack(
         python="""
-made = 0
+count = 0
 def fill():
-    global made
-    while made < 400_000:
-        os.close(os.open(f"/tmp/{made}", os.O_CREAT | os.O_WRONLY))
-        made += 1
+    global count
+    while count < 400_000:
+        os.close(os.open(f"/tmp/{count}", os.O_CREAT | os.O_WRONLY))
+        count += 1
 attempt("fill", fill)
-print("made", made)
+print("count", count)
 """,
         node="",
         bash="",
@@ -108,6 +108,6 @@ print("made", made)
     outcome = await runner.run_bomb("python", attack, seconds=20)
     if runner.tier == "bubblewrap":
         assert outcome.result.ending == "memory"
-        assert b"made" not in outcome.result.output
+        assert b"count" not in outcome.result.output
     else:
-        assert b"made 0\n" in outcome.result.output
+        assert b"count 0\n" in outcome.result.output

@@ -8,31 +8,31 @@ from tests.sandbox.sandbox_runner import Attack, BombResult, SandboxRunner, exis
 
 def _assert_memory_limit(outcome: BombResult) -> None:
     assert outcome.result.ending == "memory", (outcome.result.output, outcome.result.log)
-    assert b"kept" not in outcome.result.output
+    assert b"allocated" not in outcome.result.output
 
 
 _PRIVATE = Attack(
     python="""
-kept = []
+memory = []
 for _ in range(30):
-    kept.append(b"x" * (64 << 20))
-print("kept", len(kept))
+    memory.append(b"x" * (64 << 20))
+print("allocated", len(memory))
 import time; time.sleep(30)
 """,
     node="""
-const kept = [];
+const memory = [];
 for (let i = 0; i < 30; i++) {
-  kept.push(Buffer.alloc(64 << 20, "x"));
+  memory.push(Buffer.alloc(64 << 20, "x"));
   await new Promise((resolve) => setTimeout(resolve, 10));
 }
-console.log("kept", kept.length);
+console.log("allocated", memory.length);
 await new Promise((resolve) => setTimeout(resolve, 30000));
 """,
     bash="""
 text=xxxxxxxxxxxxxxxx
 for i in {1..24}; do text=$text$text; done
 more=$text$text
-echo kept ${#more}
+echo allocated ${#more}
 sleep 30
 """,
 )
@@ -41,7 +41,7 @@ sleep 30
 async def test_memory_of_one_process_is_bounded(runner: SandboxRunner, language: Language) -> None:
     """The supervisor kills the run, or the kernel refuses memory, whichever comes first."""
     outcome = await runner.run_bomb(language, _PRIVATE, seconds=20)
-    assert b"kept" not in outcome.result.output
+    assert b"allocated" not in outcome.result.output
     assert outcome.result.ending in {"memory", "exited"}
     assert outcome.result.exit_code != 0
 
@@ -51,24 +51,24 @@ _CHILDREN = Attack(
 import time
 for _ in range(10):
     if os.fork() == 0:
-        kept = b"x" * (100 << 20)
+        memory = b"x" * (100 << 20)
         time.sleep(30)
         os._exit(0)
 time.sleep(15)
-print("kept")
+print("allocated")
 """,
     node="""
-const code = "const kept = Buffer.alloc(100 << 20, 'x'); setTimeout(() => kept, 30000)";
+const code = "const memory = Buffer.alloc(100 << 20, 'x'); setTimeout(() => memory, 30000)";
 for (let i = 0; i < 6; i++) child.spawn(process.execPath, ["-e", code, "@mark@"]);
 await new Promise((resolve) => setTimeout(resolve, 15000));
-console.log("kept");
+console.log("allocated");
 """,
     bash="""
 for i in {1..10}; do
   (text=xxxxxxxxxxxxxxxx; for i in {1..22}; do text=$text$text; done; sleep 30; : @mark@) &
 done
 sleep 15
-echo kept
+echo allocated
 """,
 )
 
@@ -85,22 +85,22 @@ import time
 for _ in range(10):
     if os.fork() == 0:
         if os.fork() == 0:
-            kept = b"x" * (100 << 20)
+            memory = b"x" * (100 << 20)
             time.sleep(30)
             os._exit(0)
         os._exit(0)
     os.wait()
 time.sleep(15)
-print("kept")
+print("allocated")
 """,
     node="""
-const code = "const kept = Buffer.alloc(100 << 20, 'x'); setTimeout(() => kept, 30000)";
+const code = "const memory = Buffer.alloc(100 << 20, 'x'); setTimeout(() => memory, 30000)";
 for (let i = 0; i < 6; i++) {
   child.spawnSync("/usr/bin/bash", ["-c", '"$0" -e "$1" @mark@ >/dev/null 2>&1 &',
     process.execPath, code]);
 }
 await new Promise((resolve) => setTimeout(resolve, 15000));
-console.log("kept");
+console.log("allocated");
 """,
     bash="""
 for i in {1..10}; do
@@ -109,7 +109,7 @@ for i in {1..10}; do
   )
 done
 sleep 15
-echo kept
+echo allocated
 """,
 )
 
@@ -169,10 +169,10 @@ async def test_page_tables_count_as_memory(runner: SandboxRunner) -> None:
         python="""
 import mmap, time
 private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-kept = mmap.mmap(-1, 4 << 40, flags=private, prot=mmap.PROT_READ)
+memory = mmap.mmap(-1, 4 << 40, flags=private, prot=mmap.PROT_READ)
 for number in range(250_000):
-    kept[number << 21]
-print("kept")
+    memory[number << 21]
+print("allocated")
 time.sleep(30)
 """,
         node="",
@@ -186,11 +186,11 @@ async def test_socket_buffers_count_as_memory(runner: SandboxRunner) -> None:
         python="""
 import socket, time
 def fill():
-    kept = []
+    memory = []
     try:
         while True:
-            kept.append(socket.socketpair())
-            for one in kept[-1]:
+            memory.append(socket.socketpair())
+            for one in memory[-1]:
                 one.setblocking(False)
                 try:
                     while True:
@@ -198,14 +198,14 @@ def fill():
                 except BlockingIOError:
                     pass
     except OSError:
-        return kept
+        return memory
 for _ in range(20):
     if os.fork() == 0:
-        kept = fill()
+        memory = fill()
         time.sleep(30)
         os._exit(0)
 time.sleep(15)
-print("kept")
+print("allocated")
 """,
         node="",
         bash="",

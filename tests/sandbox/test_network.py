@@ -76,9 +76,9 @@ _SPEAKING = Attack(
     python="""
 import socket, urllib.request
 def send(family, kind, place, how):
-    with socket.socket(family, kind) as made:
-        made.settimeout(2)
-        return made.connect(place) if how == "connect" else made.sendto(b"hello", place)
+    with socket.socket(family, kind) as sock:
+        sock.settimeout(2)
+        return sock.connect(place) if how == "connect" else sock.sendto(b"hello", place)
 inet, unix = socket.AF_INET, socket.AF_UNIX
 stream, datagram = socket.SOCK_STREAM, socket.SOCK_DGRAM
 attempt("tcp", lambda: send(inet, stream, ("127.0.0.1", @tcp@), "connect"))
@@ -96,9 +96,9 @@ attempt("abstract", lambda: send(unix, datagram, "\\0@name@-datagram", "send"))
 const dgram = require("dgram");
 function reached(options) {
   return new Promise((resolve) => {
-    const made = net.connect(options);
-    made.on("connect", () => resolve("could"));
-    made.on("error", (error) => resolve("refused " + error.code));
+    const sock = net.connect(options);
+    sock.on("connect", () => resolve("could"));
+    sock.on("error", (error) => resolve("refused " + error.code));
     setTimeout(() => resolve("waited"), 2000).unref();
   });
 }
@@ -109,11 +109,11 @@ console.log("http", await fetch("http://127.0.0.1:@tcp@/", { signal: AbortSignal
   .then(() => "could", (error) => "refused " + error.message));
 console.log("udp", await new Promise((resolve) => {
   try {
-    const made = dgram.createSocket("udp4");
-    made.on("error", (error) => resolve("refused " + error.code));
-    made.send("hello", @udp@, "127.0.0.1", (error) => {
+    const sock = dgram.createSocket("udp4");
+    sock.on("error", (error) => resolve("refused " + error.code));
+    sock.send("hello", @udp@, "127.0.0.1", (error) => {
       resolve(error ? "refused " + error.code : "could");
-      made.close();
+      sock.close();
     });
   } catch (error) { resolve("refused " + error.code); }
 }));
@@ -190,9 +190,9 @@ const dns = require("dns").promises;
 for (const name of ["localhost", "parley-planted.invalid"]) {
   console.log("name", await dns.lookup(name).then((at) => "could " + at.address, (e) => e.code));
 }
-const asked = new dns.Resolver({ timeout: 300, tries: 1 });
-asked.setServers(["127.0.0.1:@udp@"]);
-const answer = asked.resolve4("planted.invalid");
+const resolver = new dns.Resolver({ timeout: 300, tries: 1 });
+resolver.setServers(["127.0.0.1:@udp@"]);
+const answer = resolver.resolve4("planted.invalid");
 console.log("name", await answer.then((at) => "could " + at, (error) => error.code));
 """,
         bash="""
@@ -219,9 +219,9 @@ attempt("ring", lambda: call("io_uring_setup", 4, ctypes.create_string_buffer(12
 """,
     node="""
 attempt("interfaces", () => {
-  const found = JSON.stringify(os.networkInterfaces());
-  if (found === "{}") throw new Error();
-  return found;
+  const interfaces = JSON.stringify(os.networkInterfaces());
+  if (interfaces === "{}") throw new Error();
+  return interfaces;
 });
 attempt("server", () => net.createServer().listen(0).address().port);
 """,

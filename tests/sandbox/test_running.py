@@ -104,8 +104,8 @@ async def main(home, tier, planted, code):
     for number in (150, 300, 800):
         os.dup2(descriptor, number)
     program = Program(language="python", files={"main": code}, entry="main")
-    ran = await sandbox.run(program, b"", 10)
-    sys.stdout.write(ran.output.decode())
+    result = await sandbox.run(program, b"", 10)
+    sys.stdout.write(result.output.decode())
 
 uvloop.run(main(*sys.argv[1:]))
 """
@@ -127,12 +127,12 @@ async def test_sixteen_concurrent_runs_do_not_see_each_other(runner: SandboxRunn
     code = """
 import os, sys, time
 own = sys.stdin.read()
-found = [own]
+visible = [own]
 for folder in ("/tmp", "@runs@", "."):
     try:
         for name in os.listdir(folder):
             if name != "main":
-                found.append(name)
+                visible.append(name)
     except OSError:
         pass
 try:
@@ -143,11 +143,11 @@ for pid in range(2, 400):
     try:
         os.kill(pid, 0)
         if pid not in (os.getpid(), os.getppid()):
-            found.append(pid)
+            visible.append(pid)
     except OSError:
         pass
 time.sleep(0.5)
-print(*found)
+print(*visible)
 """.replace("@runs@", str(runner.home / "runs"))
     before = time.monotonic()
     runs = [runner.run("python", code, f"run-{number}".encode(), 20) for number in range(16)]

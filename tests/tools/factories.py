@@ -56,9 +56,9 @@ class ToolClient:
         data = await self.run(tool_id, arguments, **fields)
         assert data["status"] in {"failed", "timeout"}, data
         path = f"/v1/tools/{tool_id}/executions/{data['execution_id']}"
-        stored = (await self.client.get(path)).json()["data"]
-        assert stored["status"] == data["status"]
-        return {"status": data["status"], "output": stored["output"], **data["error"]}
+        record = (await self.client.get(path)).json()["data"]
+        assert record["status"] == data["status"]
+        return {"status": data["status"], "output": record["output"], **data["error"]}
 
     async def get_error_code(
         self, tool_id: str, arguments: dict[str, Any] | None = None, **fields: Any

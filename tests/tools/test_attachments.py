@@ -56,9 +56,9 @@ async def test_a_list_shows_name_type_and_category_of_each_tool(
 ) -> None:
     tool_id = await agent_tools.create_function(name="Adder", category="crm")
     attachment = await agent_tools.attach(tool_id, config_override={"timeout_ms": 7})
-    (listed,) = await agent_tools.list_attachments()
-    assert set(listed) == LISTED_KEYS
-    assert listed == {
+    (item,) = await agent_tools.list_attachments()
+    assert set(item) == LISTED_KEYS
+    assert item == {
         **{name: value for name, value in attachment.items() if name != "agent_id"},
         "tool_name": "Adder",
         "tool_type": "function",
@@ -299,5 +299,5 @@ async def test_a_reading_role_lists_attachments_but_changes_none(
     content = {} if method == "DELETE" else {"json": {"tool_id": tool_id}}
     error = refused(await caller(method, path, **content), 403, "forbidden")
     assert error["details"] == {"required": "agents:write", "your_role": role}
-    listed = await caller.get(agent_tools.path)
-    assert [item["tool_id"] for item in listed.json()["data"]] == [tool_id]
+    answer = await caller.get(agent_tools.path)
+    assert [item["tool_id"] for item in answer.json()["data"]] == [tool_id]

@@ -113,6 +113,6 @@ async def test_a_repeated_call_returns_its_outcome_although_the_tool_is_disabled
     tool_id, tenant_id = await tools.create("webhook", {"url": site.url}), talk.client.tenant_id
     first = await executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_one")
     await talk.client.put(f"/v1/tools/{tool_id}", {"is_enabled": False})
-    again = await executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_one")
-    assert (again["id"], again["status"]) == (first["id"], "completed")
+    second = await executions.run_and_wait(services, tenant_id, tool_id, {}, call_id="call_one")
+    assert (second["id"], second["status"]) == (first["id"], "completed")
     assert len(site.requests) == 1

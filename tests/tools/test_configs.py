@@ -43,18 +43,18 @@ def test_the_valid_configs_cover_every_tool_type() -> None:
 async def test_a_config_with_every_key_is_returned_unchanged(
     developer: Client, tool_type: str
 ) -> None:
-    created = await developer.post(PATH, tool_body(tool_type, VALID_CONFIGS[tool_type]))
-    assert created.status_code == 201, created.text
-    loaded = await developer.get(f"{PATH}/{created.json()['data']['id']}")
-    assert loaded.json()["data"]["config"] == VALID_CONFIGS[tool_type]
+    answer = await developer.post(PATH, tool_body(tool_type, VALID_CONFIGS[tool_type]))
+    assert answer.status_code == 201, answer.text
+    view = await developer.get(f"{PATH}/{answer.json()['data']['id']}")
+    assert view.json()["data"]["config"] == VALID_CONFIGS[tool_type]
 
 
 @pytest.mark.parametrize("tool_type", VALID_CONFIGS)
 async def test_unknown_keys_are_dropped(developer: Client, tool_type: str) -> None:
     config = {**VALID_CONFIGS[tool_type], "password": "x", "nonsense": {"a": 1}}
-    created = await developer.post(PATH, tool_body(tool_type, config))
-    loaded = await developer.get(f"{PATH}/{created.json()['data']['id']}")
-    assert loaded.json()["data"]["config"] == VALID_CONFIGS[tool_type]
+    answer = await developer.post(PATH, tool_body(tool_type, config))
+    view = await developer.get(f"{PATH}/{answer.json()['data']['id']}")
+    assert view.json()["data"]["config"] == VALID_CONFIGS[tool_type]
 
 
 @pytest.mark.parametrize("tool_type", VALID_CONFIGS)
@@ -178,9 +178,9 @@ def test_plain_http_is_accepted_only_without_secrets(tool_type: str) -> None:
 
 async def test_plain_http_is_refused_once_a_tool_has_auth(developer: Client) -> None:
     body = tool_body("webhook", {"url": "http://example.com"})
-    created = await developer.post(PATH, body)
-    assert created.status_code == 201, created.text
-    path = f"{PATH}/{created.json()['data']['id']}"
+    answer = await developer.post(PATH, body)
+    assert answer.status_code == 201, answer.text
+    path = f"{PATH}/{answer.json()['data']['id']}"
     answer = await developer.put(path, {"auth_type": "bearer", "auth_config": {"token": "x"}})
     assert set(refused(answer, 422, "validation_error")["details"]) == {"config.url"}
 

@@ -82,13 +82,13 @@ async def test_a_run_is_counted_when_it_ends(tools: ToolClient, worker: WorkerPr
     before = await get_tool(tools, good)
     for tool_id in (good, good, bad):
         await tools.run(tool_id)
-    loaded = [await get_tool(tools, tool_id) for tool_id in (good, bad)]
-    assert [item["usage_count"] for item in loaded] == [2, 1]
-    assert all(item["last_used_at"].endswith("Z") for item in loaded)
-    assert loaded[0]["usage_stats"]["success_rate"] == 100.0
-    assert loaded[0]["usage_stats"]["total_executions"] == 2
-    assert loaded[1]["usage_stats"]["failed"] == 1
-    assert loaded[0]["updated_at"] == before["updated_at"]
+    views = [await get_tool(tools, tool_id) for tool_id in (good, bad)]
+    assert [item["usage_count"] for item in views] == [2, 1]
+    assert all(item["last_used_at"].endswith("Z") for item in views)
+    assert views[0]["usage_stats"]["success_rate"] == 100.0
+    assert views[0]["usage_stats"]["total_executions"] == 2
+    assert views[1]["usage_stats"]["failed"] == 1
+    assert views[0]["updated_at"] == before["updated_at"]
 
 
 # Recent, because the workers of tests delete old executions.
@@ -136,8 +136,8 @@ async def test_runs_are_listed_the_latest_first_and_filtered(
         name: value.format(**days) if isinstance(value, str) else value
         for name, value in params.items()
     }
-    ids_listed = [record["id"] for record in await list_executions(tools, tool_id, **filters)]
-    assert ids_listed == [ids[index] for index in expected]
+    record_ids = [record["id"] for record in await list_executions(tools, tool_id, **filters)]
+    assert record_ids == [ids[index] for index in expected]
 
 
 async def test_a_list_of_runs_has_pagination(

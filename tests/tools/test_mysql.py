@@ -15,8 +15,7 @@ import msgspec
 import pytest
 
 from tests.ports import free_port
-from tests.world import Client, World
-from workers.main import WorkerProcess
+from tests.tools.factories import ToolClient
 
 PASSWORD = "pw-of-the-shop"
 _STATEMENTS = [
@@ -38,32 +37,16 @@ _STATEMENTS = [
 class MysqlShop(msgspec.Struct):
     """A MySQL server with a table, and a user whose tools query it."""
 
-    client: Client
+    tools: ToolClient
     port: int
 
     async def run_query(self, query: str, *params: Any, **config: Any) -> dict[str, Any]:
-        password = config.pop("password", PASSWORD)
-        tool = {
-            "name": "Shop",
-            "category": "database",
-            "tool_type": "database",
-            "auth_type": "basic",
-            "auth_config": {"username": "shop", "password": password},
-            "config": {
-                "db_type": "mysql",
-                "host": "127.0.0.1",
-                "port": self.port,
-                "database": "shop",
-                **config,
-            },
-        }
-        created = await self.client.post("/v1/tools", tool)
-        assert created.status_code == 201, created.text
-        path = f"/v1/tools/{created.json()['data']['id']}/execute"
-        response = await self.client.post(path, {"input": {"query": query, "params": list(params)}})
-        assert response.status_code == 200, response.text
-        execution: dict[str, Any] = response.json()["data"]
-        return execution
+        auth = {"username": "shop", "password": config.pop("password", PASSWORD)}
+        server = {"db_type": "mysql", "host": "127.0.0.1", "port": self.port, "database": "shop"}
+        tool_id = await self.tools.create(
+            "database", {**server, **config}, auth_type="basic", auth_config=auth
+        )
+        return await self.tools.run(tool_id, {"query": query, "params": list(params)})
 
 
 @contextmanager
@@ -113,8 +96,8 @@ async def _create_shop(socket: str) -> None:
 
 
 @pytest.fixture
-async def shop(world: World, worker: WorkerProcess, port: int) -> MysqlShop:
-    return MysqlShop(await world.user("tenant_admin"), port)
+def shop(tools: ToolClient, port: int) -> MysqlShop:
+    return MysqlShop(tools, port)
 
 
 async def test_rows_are_returned_with_columns_and_plain_values(shop: MysqlShop) -> None:
@@ -149,8 +132,8 @@ async def test_an_allowed_change_is_committed(shop: MysqlShop) -> None:
         "INSERT INTO items (name) VALUES (?)", "cotton", allowed_operations=allowed
     )
     assert execution["output"]["row_count"] == 1
-    stored = await shop.run_query("SELECT count(*) FROM items WHERE name = 'cotton'")
-    assert stored["output"]["rows"] == [[1]]
+    count = await shop.run_query("SELECT count(*) FROM items WHERE name = 'cotton'")
+    assert count["output"]["rows"] == [[1]]
 
 
 @pytest.mark.parametrize(

@@ -71,11 +71,11 @@ async def test_auth_of_an_override_is_never_shown(
     override = {"method": "PUT", "auth_config": {"token": OVERRIDE_TOKEN}}
     attachment = await agent_tools.attach(tool_id, config_override=override)
     assert attachment["config_override"] == {"method": "PUT"}
-    patched = await agent_tools.patch(tool_id, {"config_override": override})
+    answer = await agent_tools.patch(tool_id, {"config_override": override})
     agent = await agent_tools.client.get(f"/api/v1/agents/{agent_tools.agent_id}")
     site.handler = respond_with(json.dumps({"you sent": OVERRIDE_TOKEN}))
     output = await agent_tools.get_output(tool_id, agent_id=agent_tools.agent_id)
-    texts = [patched.text, agent.text, str(await agent_tools.list_attachments()), str(output)]
+    texts = [answer.text, agent.text, str(await agent_tools.list_attachments()), str(output)]
     assert OVERRIDE_TOKEN not in "".join(texts)
     assert OVERRIDE_TOKEN.encode() not in (await load_override_auth(services, tool_id) or b"")
     assert await load_override_auth(services, tool_id) is not None
@@ -204,8 +204,8 @@ async def test_putting_a_credential_into_an_override_needs_credentials_write(
         "PATCH", f"{agent_tools.path}/{tool_id}", json={"config_override": override}
     )
     assert refused(answer, 403, "forbidden")["details"]["required"] == "credentials:write"
-    own = {"config_override": {"auth_config": {"token": "x"}}}
-    assert (await caller("PATCH", f"{agent_tools.path}/{tool_id}", json=own)).status_code == 200
+    change = {"config_override": {"auth_config": {"token": "x"}}}
+    assert (await caller("PATCH", f"{agent_tools.path}/{tool_id}", json=change)).status_code == 200
 
 
 async def test_an_agents_credential_is_not_sent_to_a_new_host_of_the_tool(

@@ -52,8 +52,8 @@ async def test_a_writer_may_call_a_function_that_writes(
     tools: ToolClient, writer: str, owner: asyncpg.Connection
 ) -> None:
     await tools.get_output(writer, {"query": "SELECT written()"})
-    deleted = await owner.execute("DELETE FROM notes WHERE text = 'by a function'")
-    assert deleted == "DELETE 1"
+    status = await owner.execute("DELETE FROM notes WHERE text = 'by a function'")
+    assert status == "DELETE 1"
 
 
 async def test_writing_returns_the_number_of_rows(

@@ -245,13 +245,13 @@ async def test_auth_is_not_sent_to_a_host_that_was_written_into_the_database(
     """Write access to the database is not enough to send a secret to another host."""
     auth = {"token": "tkn-sealed-with-its-host"}
     tool = await create_rest_api(tools, site, auth_type="bearer", auth_config=auth)
-    moved = site.url.replace("127.0.0.1", "localhost")
+    new_url = site.url.replace("127.0.0.1", "localhost")
     async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
             "UPDATE tools SET config = replace(config::text, $2, $3)::json WHERE id = $1",
             tool,
             site.url,
-            moved,
+            new_url,
         )
     assert await tools.get_error_code(tool) == "auth_failed"
     assert not site.requests

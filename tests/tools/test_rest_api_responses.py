@@ -182,18 +182,18 @@ async def test_the_timeout_of_a_tool_ends_its_request(tools: ToolClient, site: S
 
 
 async def test_an_answer_that_drips_is_a_timeout(tools: ToolClient, site: Site) -> None:
-    dripped = 0
+    sent_bytes = 0
 
     async def drip(request: web.Request) -> web.StreamResponse:
-        nonlocal dripped
+        nonlocal sent_bytes
         response = web.StreamResponse()
         await response.prepare(request)
         while True:
             await response.write(b"x")
-            dripped += 1
+            sent_bytes += 1
             await asyncio.sleep(0.02)
 
     site.handler = drip
     tool = await create_rest_api(tools, site, config={"timeout_ms": 1000})
     assert await tools.get_error_code(tool) == "timeout"
-    assert dripped
+    assert sent_bytes

@@ -56,9 +56,9 @@ async def _list_names(caller: Client, **params: Any) -> list[str]:
 
 
 async def test_a_list_shows_summaries_the_newest_first(owner_of_five: Client) -> None:
-    listed = await list_tools(owner_of_five)
-    assert [item["name"] for item in listed] == ["echo", "Bravo", "Charlie", "alpha", "Delta"]
-    assert all(set(item) == SUMMARY_KEYS for item in listed)
+    summaries = await list_tools(owner_of_five)
+    assert [item["name"] for item in summaries] == ["echo", "Bravo", "Charlie", "alpha", "Delta"]
+    assert all(set(item) == SUMMARY_KEYS for item in summaries)
 
 
 @pytest.mark.parametrize(

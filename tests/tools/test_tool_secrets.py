@@ -41,8 +41,8 @@ async def _find_tables_with(services: Services, secret: str) -> list[str]:
 async def _find_keys_with(services: Services, secret: str) -> list[bytes]:
     matches = []
     async for key in services.redis.scan_iter(count=1000):
-        dumped = await services.redis.dump(key) or b""
-        if any(text.encode() in dumped + key for text in _list_encodings(secret)):
+        dump = await services.redis.dump(key) or b""
+        if any(text.encode() in dump + key for text in _list_encodings(secret)):
             matches.append(key)
     return matches
 

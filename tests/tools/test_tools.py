@@ -196,12 +196,12 @@ async def test_a_new_name_leaves_the_slug(developer: Client) -> None:
 async def test_a_tool_is_returned_with_config_schemas_and_stats(developer: Client) -> None:
     schema = {"type": "object", "properties": {"b": {}, "a": {}}}
     tool = await create_tool(developer, input_schema=schema, output_schema={"type": "array"})
-    loaded = await get_tool(developer, tool["id"])
-    assert set(loaded) == VIEW_KEYS | {"config", "usage_stats"}
-    assert {name: loaded[name] for name in tool} == tool
-    assert loaded["config"] == FUNCTION_CONFIG
-    assert list(loaded["input_schema"]["properties"]) == ["b", "a"]
-    assert loaded["usage_stats"] == {
+    view = await get_tool(developer, tool["id"])
+    assert set(view) == VIEW_KEYS | {"config", "usage_stats"}
+    assert {name: view[name] for name in tool} == tool
+    assert view["config"] == FUNCTION_CONFIG
+    assert list(view["input_schema"]["properties"]) == ["b", "a"]
+    assert view["usage_stats"] == {
         "total_executions": 0,
         "successful": 0,
         "failed": 0,
