@@ -57,12 +57,12 @@ async def deliver(job: Job) -> None:
 
 async def _attempt(services: Services, row: WorkRow, request: DeliveryRequest) -> AttemptOutcome:
     if not request.active and not outcomes.is_test_delivery(row, request):
-        return outcomes.not_sent(row, request, _INACTIVE)
+        return outcomes.build_unsent_outcome(row, request, _INACTIVE)
     egress = services.get(DeliveryEgress)
     attempt = await sending.send(egress, services.keyring, request, request.attempts)
     delays = services.settings.webhook_retry_delays
     step = sending.next_step(attempt, row.attempt, delays, max_attempts=row.max_attempts)
-    return outcomes.of_attempt(row, request, attempt, step)
+    return outcomes.build_outcome(row, request, attempt, step)
 
 
 async def on_dead_delivery(tx: Tx, row: WorkRow, error: str) -> None:

@@ -22,7 +22,7 @@ async def send_mail(job: Job) -> None:
     settings = job.services.settings
     content = mail.compose(settings, message.id, message.recipient, message.subject, text)
     try:
-        await mail.deliver(settings, message.id, message.recipient, content)
+        await mail.send(settings, message.id, message.recipient, content)
     except aiosmtplib.SMTPResponseException as error:
         raise Retry(f"the mail server answered {error.code}") from error
     except (aiosmtplib.SMTPException, OSError) as error:

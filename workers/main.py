@@ -150,7 +150,7 @@ class WorkerProcess:
         ]
         log.info("worker ready", queues=self.queues, sandbox=tier)
         await self.stopped.wait()
-        log.info("worker stopping", running=self.runner.busy)
+        log.info("worker stopping", running=self.runner.running_count)
         # Claim nothing new, let running jobs finish, and only then end the tasks that they need.
         pollers[0].cancel()
         if self.courier is not None:

@@ -156,7 +156,7 @@ class Runner:
         self.slots: DeliverySlots | None = None
 
     @property
-    def busy(self) -> int:
+    def running_count(self) -> int:
         return len(self._running)
 
     async def run(self, work_id: str) -> None:

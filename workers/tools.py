@@ -1,4 +1,7 @@
-"""Job function: run a tool. Each execution is marked as running first, so that none is repeated."""
+"""Job function: run a tool.
+
+Each execution is marked as running first, so that a run with side effects is not repeated.
+"""
 
 from app.domain.tools import execute, queries
 from db.ledger import WorkRow

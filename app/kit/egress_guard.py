@@ -221,13 +221,13 @@ class Guard:
         host = url.host or ""
         return self.allow.allows_host(host) or self.allow.allows_address(host)
 
-    def _problem_with(self, text: str, *, plain: bool = False) -> str | None:
-        """Returns why a URL cannot be saved, or None. `plain` allows http://: no secret is sent."""
+    def _problem_with(self, text: str, *, allow_http: bool = False) -> str | None:
+        """Returns why a URL cannot be saved, or None. `allow_http`: no secret is sent there."""
         try:
             url = self.check_url(text)
         except BlockedAddress as error:
             return str(error)
-        if url.scheme == "http" and not (plain or self.plain_http_allowed(url)):
+        if url.scheme == "http" and not (allow_http or self.plain_http_allowed(url)):
             return "must start with https://"
         return None
 

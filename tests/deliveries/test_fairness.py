@@ -236,7 +236,7 @@ async def test_requests_of_one_event_share_one_body(
     tx = sender.services.db.begin(tenant_id)
     try:
         event = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, is_routed=False)
-        delivering = await service.begin(tx, tenant_id, event, webhook_ids, max_attempts=7)
+        delivering = await service.create(tx, tenant_id, event, webhook_ids, max_attempts=7)
         loaded = await requests.load(tx, [delivery.delivery_id for delivery in delivering])
     finally:
         await tx.rollback()
@@ -261,7 +261,7 @@ async def _lease_deliveries(sender: Sender, webhook_id: str, count: int) -> list
     async with sender.services.db.tx(tenant_id) as tx:
         for _ in range(count):
             event = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, is_routed=False)
-            await service.begin(tx, tenant_id, event, [webhook_id], max_attempts=7)
+            await service.create(tx, tenant_id, event, [webhook_id], max_attempts=7)
         return [WorkRow(**row) for row in await (await tx.raw()).fetch(_LEASE, webhook_id)]
 
 

@@ -75,18 +75,18 @@ def _names(folder: Path) -> list[str]:
 
 
 async def test_without_smtp_a_mail_is_a_file_in_the_folder(settings: Settings) -> None:
-    await mail.deliver(settings, "mal_1", "ann@example.com", b"message")
+    await mail.send(settings, "mal_1", "ann@example.com", b"message")
     assert (mail.mailbox(settings) / "mal_1.eml").read_bytes() == b"message"
 
 
 async def test_a_mail_delivered_twice_is_in_the_folder_once(settings: Settings) -> None:
     for _ in range(2):
-        await mail.deliver(settings, "mal_1", "ann@example.com", b"message")
+        await mail.send(settings, "mal_1", "ann@example.com", b"message")
     assert _names(mail.mailbox(settings)) == ["mal_1.eml"]
 
 
 async def test_the_mail_folder_is_for_its_owner_alone(settings: Settings) -> None:
-    await mail.deliver(settings, "mal_1", "ann@example.com", b"message")
+    await mail.send(settings, "mal_1", "ann@example.com", b"message")
     assert mail.mailbox(settings).stat().st_mode & 0o777 == 0o700
 
 
@@ -149,14 +149,14 @@ async def inbox() -> AsyncIterator[Inbox]:
 
 async def test_with_smtp_a_mail_goes_to_the_server(settings: Settings, inbox: Inbox) -> None:
     message = mail.compose(settings, "mal_1", "ann@example.com", "Hello", "Gr\u00fc\u00dfe\n")
-    await mail.deliver(inbox.settings(settings), "mal_1", "ann@example.com", message)
+    await mail.send(inbox.settings(settings), "mal_1", "ann@example.com", message)
     (received,) = inbox.received
     assert received.content.replace(b"\r\n", b"\n") == message
 
 
 async def test_the_envelope_names_sender_and_recipient(settings: Settings, inbox: Inbox) -> None:
     message = mail.compose(settings, "mal_1", "ann@example.com", "Hello", "text")
-    await mail.deliver(inbox.settings(settings), "mal_1", "ann@example.com", message)
+    await mail.send(inbox.settings(settings), "mal_1", "ann@example.com", message)
     (received,) = inbox.received
     assert (received.sender, received.recipients) == ("hello@parley.test", ["ann@example.com"])
 
@@ -164,19 +164,19 @@ async def test_the_envelope_names_sender_and_recipient(settings: Settings, inbox
 async def test_a_sender_may_have_a_display_name(settings: Settings, inbox: Inbox) -> None:
     named = msgspec.structs.replace(settings, mail_from="Parley <hello@parley.test>")
     message = mail.compose(named, "mal_1", "ann@example.com", "Hello", "text")
-    await mail.deliver(inbox.settings(named), "mal_1", "ann@example.com", message)
+    await mail.send(inbox.settings(named), "mal_1", "ann@example.com", message)
     assert inbox.received[0].sender == "hello@parley.test"
 
 
 async def test_a_line_of_one_dot_does_not_end_the_mail(settings: Settings, inbox: Inbox) -> None:
     message = mail.compose(settings, "mal_1", "ann@example.com", "Hello", "a\n.\n..b\n")
-    await mail.deliver(inbox.settings(settings), "mal_1", "ann@example.com", message)
+    await mail.send(inbox.settings(settings), "mal_1", "ann@example.com", message)
     received = email.message_from_bytes(inbox.received[0].content, policy=email.policy.default)
     assert received.get_content().replace("\r\n", "\n") == "a\n.\n..b\n"
 
 
 async def test_with_smtp_nothing_is_left_in_the_folder(settings: Settings, inbox: Inbox) -> None:
-    await mail.deliver(inbox.settings(settings), "mal_1", "ann@example.com", b"A: b\n\ntext\n")
+    await mail.send(inbox.settings(settings), "mal_1", "ann@example.com", b"A: b\n\ntext\n")
     assert not mail.mailbox(settings).exists()
 
 
@@ -184,19 +184,19 @@ async def test_a_recipient_that_the_server_refuses_is_an_error(
     settings: Settings, inbox: Inbox
 ) -> None:
     with pytest.raises(aiosmtplib.SMTPRecipientsRefused):
-        await mail.deliver(inbox.settings(settings), "mal_1", "nobody@example.com", b"A: b\n\n")
+        await mail.send(inbox.settings(settings), "mal_1", "nobody@example.com", b"A: b\n\n")
 
 
 async def test_a_server_that_is_not_there_is_an_error(settings: Settings) -> None:
     absent = Inbox(free_port()).settings(settings)
     with pytest.raises(aiosmtplib.SMTPConnectError):
-        await mail.deliver(absent, "mal_1", "ann@example.com", b"A: b\n\n")
+        await mail.send(absent, "mal_1", "ann@example.com", b"A: b\n\n")
 
 
 async def test_name_and_password_of_the_url_are_decoded(settings: Settings, inbox: Inbox) -> None:
     login = "ann%40parley.test:p%40ss%2Fword@"
     message = mail.compose(settings, "mal_1", "ann@example.com", "Hello", "text")
-    await mail.deliver(inbox.settings(settings, login), "mal_1", "ann@example.com", message)
+    await mail.send(inbox.settings(settings, login), "mal_1", "ann@example.com", message)
     assert inbox.logins == [(b"ann@parley.test", b"p@ss/word")]
 
 

@@ -125,7 +125,7 @@ def test_a_schema_that_refers_to_itself_is_refused(schema: dict[str, Any]) -> No
 )
 def test_an_inner_schema_with_an_id_is_refused(schema: dict[str, Any]) -> None:
     """References inside it would be resolved against its own id."""
-    assert "within" in _get_rejection_reason(schema)
+    assert "in its parts" in _get_rejection_reason(schema)
 
 
 def test_two_anchors_of_one_name_are_refused() -> None:
@@ -138,7 +138,7 @@ def test_a_schema_that_expands_exponentially_is_refused(keyword: str) -> None:
     defs: dict[str, Any] = {"a0": {"type": "string"}}
     for number in range(30):
         defs[f"a{number + 1}"] = {keyword: [{"$ref": f"#/$defs/a{number}"}] * 2}
-    assert "unfolds to more than" in _get_rejection_reason({"$defs": defs, "$ref": "#/$defs/a30"})
+    assert "expands to more than" in _get_rejection_reason({"$defs": defs, "$ref": "#/$defs/a30"})
 
 
 @pytest.mark.parametrize("keyword", ["unevaluatedProperties", "unevaluatedItems"])
@@ -147,7 +147,7 @@ def test_nested_unevaluated_keywords_are_refused(keyword: str, around: str) -> N
     schema: dict[str, Any] = {"properties": {"x": {"type": "integer"}}}
     for _ in range(12):
         schema = {around: schema if around == "if" else [schema], keyword: False}
-    assert "unfolds to more than" in _get_rejection_reason(schema)
+    assert "expands to more than" in _get_rejection_reason(schema)
 
 
 def test_a_deep_schema_is_refused() -> None:

@@ -134,7 +134,7 @@ async def find_user_by_email(tx: Tx, email: str, address: str | None = None) -> 
     return row
 
 
-async def find_user(tx: Tx, tenant_id: str, user_id: str) -> dict[str, Any] | None:
+async def find_user_view(tx: Tx, tenant_id: str, user_id: str) -> dict[str, Any] | None:
     row: Any = await fast.row(tx, tenant_id, _FIND_BY_ID, user_id)
     return dict(row) if row is not None else None
 

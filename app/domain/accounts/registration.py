@@ -84,7 +84,7 @@ async def _build_user(tx: Tx, data: Register, email: str, password_hash: str) ->
 async def _find_tenant_and_role(tx: Tx, data: Register, email: str) -> tuple[str, str, bool]:
     """Returns tenant id, role, and whether the e-mail is verified by an invitation."""
     if data.invitation_token is UNSET:
-        return await tenants.default_id(tx), "agent_user", False
+        return await tenants.get_default_id(tx), "agent_user", False
     token_hash = tokens.hash_secret(data.invitation_token)
     invitation = await queries.use_invitation(tx, token_hash, email, clock.now())
     if invitation is None:

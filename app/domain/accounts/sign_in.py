@@ -142,7 +142,7 @@ async def sign_out(tx: Tx, services: Services, principal: Principal) -> None:
 
 async def get_me(tx: Tx, principal: Principal) -> UserView:
     """Returns the caller, also while they act in another tenant."""
-    row = await queries.find_user(tx, principal.tenant_id, principal.user_id)
+    row = await queries.find_user_view(tx, principal.tenant_id, principal.user_id)
     if row is None:
         raise Unauthorized("This user no longer exists")
     return UserView(**row)

@@ -39,7 +39,9 @@ class AgentController(Controller):
         tx: Tx,
         page_in: Page,
         search: Search = None,
-        status: Annotated[Status | None, QueryParameter(description="Only these")] = None,
+        status: Annotated[
+            Status | None, QueryParameter(description="Only agents with this status")
+        ] = None,
         sort: Sort = None,
     ) -> Paged[AgentSummary]:
         """`search` looks in names. Sort by name, status, created_at or updated_at; by default the

@@ -122,7 +122,8 @@ class ChatController(Controller):
         page_in: Page,
         agent_id: Id,
         kind: Annotated[
-            LogEntryType | None, QueryParameter(name="type", description="Only these records")
+            LogEntryType | None,
+            QueryParameter(name="type", description="Only entries of this type"),
         ] = None,
         conversation_id: Annotated[str | None, QueryParameter(max_length=64)] = None,
         since: From = None,
@@ -142,7 +143,8 @@ class ChatController(Controller):
         page_in: Page,
         agent_id: Id,
         status: Annotated[
-            Literal["active", "ended"] | None, QueryParameter(description="Only these")
+            Literal["active", "ended"] | None,
+            QueryParameter(description="Only conversations in this state"),
         ] = None,
         search: Search = None,
         sort: Sort = None,

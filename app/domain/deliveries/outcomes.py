@@ -65,7 +65,7 @@ def is_test_delivery(work: WorkRow, request: DeliveryRequest) -> bool:
     return request.test and work.max_attempts == 1
 
 
-def of_attempt(
+def build_outcome(
     work: WorkRow, request: DeliveryRequest, attempt: Attempt, step: NextStep
 ) -> AttemptOutcome:
     row = OutcomeRow(
@@ -91,7 +91,7 @@ def of_attempt(
     return AttemptOutcome(work, row, attempt.is_gone and not request.test)
 
 
-def not_sent(work: WorkRow, request: DeliveryRequest, reason: str) -> AttemptOutcome:
+def build_unsent_outcome(work: WorkRow, request: DeliveryRequest, reason: str) -> AttemptOutcome:
     """Returns the outcome for an inactive endpoint; the delivery can still be redelivered."""
     row = OutcomeRow(
         work_id=work.id,

@@ -49,10 +49,10 @@ __all__ = [
     "DeliveryRequest",
     "Leases",
     "NewDelivery",
-    "begin",
     "change_headers",
     "check_move",
     "check_url",
+    "create",
     "encode_body",
     "endpoints_for",
     "get",
@@ -94,7 +94,7 @@ class Leases(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
-async def begin(
+async def create(
     tx: Tx,
     tenant_id: str,
     event: EmittedEvent,

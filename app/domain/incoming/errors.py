@@ -10,4 +10,4 @@ class PayloadNotFound(NotFound):
 
 
 class BadSignature(Unauthorized):
-    code = "unauthorized"
+    """The signature of a payload is missing or wrong."""

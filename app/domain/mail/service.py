@@ -69,7 +69,7 @@ def compose(settings: Settings, mail_id: str, recipient: str, subject: str, text
     return message.as_bytes()
 
 
-async def deliver(settings: Settings, mail_id: str, recipient: str, message: bytes) -> None:
+async def send(settings: Settings, mail_id: str, recipient: str, message: bytes) -> None:
     """Hands the mail to the SMTP server, or writes it to the mail folder under its id."""
     if settings.smtp_url:
         await _send_by_smtp(settings, recipient, message)

@@ -23,9 +23,13 @@ from app.http.paging import Active, From, Sort, To, moment
 from app.http.responses import build_view
 from app.kit.paging import Flat, Paged
 
-OfType = Annotated[str | None, QueryParameter(max_length=100, description="Only these")]
-OfAction = Annotated[ActionType | None, QueryParameter(description="Only these")]
-OfStatus = Annotated[Status | None, QueryParameter(description="Only these")]
+OfType = Annotated[
+    str | None, QueryParameter(max_length=100, description="Only subscriptions to this event type")
+]
+OfAction = Annotated[
+    ActionType | None, QueryParameter(description="Only subscriptions with this action")
+]
+OfStatus = Annotated[Status | None, QueryParameter(description="Only deliveries with this status")]
 
 
 class SubscriptionController(Controller):

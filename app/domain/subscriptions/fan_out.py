@@ -114,7 +114,7 @@ async def _deliver(
     max_attempts, ids = len(services.settings.webhook_retry_delays), list(endpoints)
     tokens = {webhook_id: new_id("lea") for webhook_id in reserve(tenant_id, ids)}
     leases = Leases(tokens, services.settings.lease_seconds)
-    created = await deliveries.begin(
+    created = await deliveries.create(
         tx, tenant_id, event, ids, max_attempts=max_attempts, leases=leases
     )
     body = deliveries.encode_body(row)

@@ -92,7 +92,7 @@ async def create(context: RequestContext, data: CreateSubscription) -> ChangedSu
         tenant_id=tenant_id,
         event_type=data.event_type,
         action_type=data.action_type,
-        action_config=_masked(config),
+        action_config=_build_stored_config(config),
         filters=data.filters or None,
         active=data.active,
         created_by=context.principal.user_id,
@@ -121,7 +121,7 @@ async def update(
     secret, also_changed = None, []
     if config is not None:
         secret, has_new_headers = await _save_endpoint(context, subscription, config)
-        values["action_config"] = _masked(config)
+        values["action_config"] = _build_stored_config(config)
         if has_new_headers and values["action_config"] == subscription.action_config:
             # The masks are equal, but the masked values differ.
             also_changed = ["action_config"]
@@ -131,7 +131,7 @@ async def update(
         tx,
         subscription,
         values,
-        lambda names: _updated(subscription, names),
+        lambda names: _build_updated_event(subscription, names),
         also_changed=also_changed,
     )
     return build_view(ChangedSubscription, subscription, secret=secret)
@@ -142,7 +142,7 @@ async def rotate_secret(context: RequestContext, subscription_id: str) -> Change
     subscription = await _lock(context.tx, subscription_id)
     endpoint = await endpoint_of(context.tx, subscription_id)
     secret = await deliveries.renew_secret(context, endpoint)
-    updated = _updated(subscription, ["secret"])
+    updated = _build_updated_event(subscription, ["secret"])
     await events.emit(context.tx, updated, tenant_id=subscription.tenant_id)
     return build_view(ChangedSubscription, subscription, secret=secret)
 
@@ -191,7 +191,9 @@ async def emit_test(context: RequestContext, data: TestEvent) -> TestEmitted:
     return TestEmitted(event.id, event.correlation_id, len(triggered))
 
 
-def _updated(subscription: EventSubscription, changed: list[str]) -> SubscriptionUpdated:
+def _build_updated_event(
+    subscription: EventSubscription, changed: list[str]
+) -> SubscriptionUpdated:
     return SubscriptionUpdated(
         subscription.id, subscription.event_type, subscription.action_type, changed
     )
@@ -230,7 +232,7 @@ async def _check_webhook(tx: Tx, tenant_id: str, webhook_id: str) -> None:
         raise Invalid.field("action_config.webhook_id", "there is no such webhook")
 
 
-def _masked(config: Any) -> dict[str, Any]:
+def _build_stored_config(config: Any) -> dict[str, Any]:
     """Returns the config to store beside the sealed endpoint, with masked headers."""
     values = actions.to_stored(config)
     if values.get("headers"):

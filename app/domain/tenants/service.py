@@ -22,7 +22,7 @@ from app.security.sessions import SessionCache
 from db.models import Tenant
 from db.session import Tx
 
-__all__ = ["charge_visitors", "default_id", "get", "list_with_user_counts"]
+__all__ = ["charge_visitors", "get", "get_default_id", "list_with_user_counts"]
 
 
 async def list_page(
@@ -43,7 +43,7 @@ async def get(tx: Tx, tenant_id: str) -> TenantView:
     return TenantView(row["id"], row["name"], row["plan"], limits, row["created_at"])
 
 
-async def default_id(tx: Tx) -> str:
+async def get_default_id(tx: Tx) -> str:
     """Returns the tenant that users without an invitation join; `parley migrate` creates it."""
     tenant_id = await queries.find_default_id(tx)
     if tenant_id is None:

@@ -192,7 +192,7 @@ def validate(
 
 
 def _check_url(name: str, text: str, guard: Guard, *, allow_http: bool) -> None:
-    problem = guard.problem_with(text, plain=allow_http)
+    problem = guard.problem_with(text, allow_http=allow_http)
     if problem is not None:
         raise Invalid.field(name, problem)
     if guard.check_url(text).fragment:

@@ -43,8 +43,12 @@ class ToolController(Controller):
         self,
         tx: Tx,
         page_in: Page,
-        category: Annotated[Category | None, QueryParameter(description="Only these")] = None,
-        tool_type: Annotated[ToolType | None, QueryParameter(description="Only these")] = None,
+        category: Annotated[
+            Category | None, QueryParameter(description="Only tools of this category")
+        ] = None,
+        tool_type: Annotated[
+            ToolType | None, QueryParameter(description="Only tools of this type")
+        ] = None,
         search: Search = None,
         sort: Sort = None,
     ) -> Paged[ToolSummary]:
@@ -111,7 +115,9 @@ class ToolController(Controller):
         principal: Principal,
         page_in: Page,
         tool_id: Id,
-        status: Annotated[Status | None, QueryParameter(description="Only these")] = None,
+        status: Annotated[
+            Status | None, QueryParameter(description="Only executions with this status")
+        ] = None,
         after: Annotated[str | None, QueryParameter(schema_extra=MOMENT)] = None,
         before: Annotated[str | None, QueryParameter(schema_extra=MOMENT)] = None,
     ) -> Paged[ExecutionView]:

@@ -133,7 +133,7 @@ class _CostMeter:
         if isinstance(schema_id, str):
             if not schema_id.startswith("#"):
                 # A part with a URI of its own changes the base of every reference in it.
-                raise SchemaRejected(f"must have no {self._id_key} within")
+                raise SchemaRejected(f"must have no {self._id_key} in its parts")
             self._add_anchor(schema_id.removeprefix("#"), value)
         for key in ("$anchor", "$dynamicAnchor"):
             if isinstance(value.get(key), str):
@@ -141,7 +141,7 @@ class _CostMeter:
 
     def _add_anchor(self, name: str, value: Any) -> None:
         if self._anchors.get(f"#{name}", value) is not value:
-            raise SchemaRejected(f"has two parts of the name {name[:80]}")
+            raise SchemaRejected(f"has two parts with the anchor {name[:80]}")
         self._anchors[f"#{name}"] = value
 
     def _measure_part(self, value: Any) -> _SchemaCost:
@@ -164,7 +164,7 @@ class _CostMeter:
         if patterns > _MAX_PATTERNS:
             raise SchemaRejected(f"has more than {_MAX_PATTERNS} patterns")
         if nodes > _MAX_NODES:
-            raise SchemaRejected(f"unfolds to more than {_MAX_NODES} parts")
+            raise SchemaRejected(f"expands to more than {_MAX_NODES} parts")
         self._in_progress.discard(id(value))
         self._costs[id(value)] = _SchemaCost(nodes, patterns)
         return self._costs[id(value)]

@@ -138,10 +138,6 @@ GROUP BY category
 """
 _LIST_SLUGS = "SELECT slug FROM tools WHERE tenant_id = $1 AND (slug = $2 OR slug LIKE $2 || '-%')"
 _LOCK_SLUGS = "SELECT pg_advisory_xact_lock(hashtextextended('tools:' || $1, 0))"
-_HAS_ACCESS_RULES = """
-SELECT EXISTS (SELECT 1 FROM credential_access
-               WHERE tenant_id = $1 AND integration_type = 'tool' AND integration_id = $2)
-"""
 _NEXT_DISPLAY_ORDER = """
 SELECT coalesce(max(display_order) + 1, 0) FROM agent_tools WHERE tenant_id = $1 AND agent_id = $2
 """
@@ -247,11 +243,6 @@ async def list_slugs_like(tx: Tx, tenant: str, slug: str) -> set[str]:
     """Takes a lock until the transaction ends, so that two new tools get different slugs."""
     await (await tx.raw()).execute(_LOCK_SLUGS, tenant)
     return {row["slug"] for row in await fast.rows(tx, tenant, _LIST_SLUGS, slug)}
-
-
-async def has_access_rules(tx: Tx, tenant: str, tool_id: str) -> bool:
-    """True when an access rule of a credential names this tool."""
-    return bool(await fast.value(tx, tenant, _HAS_ACCESS_RULES, tool_id))
 
 
 async def next_display_order(tx: Tx, tenant: str, agent_id: str) -> int:

@@ -188,7 +188,7 @@ async def _change_auth(
     is_moved = _stored_destination(context, *type_and_config) != (
         _stored_destination(context, tool.tool_type, tool.config)
     )
-    if is_moved and await queries.has_access_rules(context.tx, tool.tenant_id, tool.id):
+    if is_moved and await vault.has_rules(context.tx, tool.tenant_id, "tool", tool.id):
         # The choice of where a credential is sent needs the permission to change credentials.
         context.principal.require("credentials:write")
     if auth_config is not msgspec.UNSET:

@@ -67,6 +67,10 @@ WHERE NOT EXISTS (SELECT 1 FROM credential_audit a WHERE a.tenant_id = c.tenant_
   AND EXISTS (SELECT 1 FROM credential_audit_chains h WHERE h.tenant_id = c.tenant_id)
 ORDER BY c.id
 """
+_HAS_RULES = """
+SELECT EXISTS (SELECT 1 FROM credential_access
+               WHERE tenant_id = $1 AND integration_type = $2 AND integration_id = $3)
+"""
 _OF_CREDENTIAL = """
 FROM credential_audit
 WHERE ($1::text IS NULL OR tenant_id = $1) AND ($2::text IS NULL OR credential_id = $2)
@@ -214,10 +218,10 @@ async def store_token(
     secret_keys: list[str],
     expires_at: datetime | None,
     version: int,
-) -> bool:
-    """True when it stored the token: the holder has the lease and the secrets are unchanged."""
+) -> None:
+    """Stores the token only if the holder has the lease and the secrets are unchanged."""
     values = (credential_id, holder, secrets, secret_keys, expires_at, version)
-    return await fast.execute(tx, tenant, _STORE_REFRESH, *values) == 1
+    await fast.execute(tx, tenant, _STORE_REFRESH, *values)
 
 
 async def release_refresh(tx: Tx, tenant: str, credential_id: str, holder: str) -> None:
@@ -248,6 +252,11 @@ async def list_rules(tx: Tx, credential_id: str) -> list[CredentialAccess]:
         .order_by(CredentialAccess.created_at, CredentialAccess.id)
     )
     return list(await (await tx.session()).scalars(statement))
+
+
+async def has_rules(tx: Tx, tenant: str, integration: Integration, integration_id: str) -> bool:
+    """True when the integration may use a credential."""
+    return bool(await fast.value(tx, tenant, _HAS_RULES, integration, integration_id))
 
 
 async def list_integrations(tx: Tx, credential_id: str) -> set[tuple[str, str]]:

@@ -18,7 +18,7 @@ from app.domain.vault.decrypted import (
 from app.domain.vault.errors import AccessRuleNotFound, CredentialNotFound
 from app.domain.vault.events import CredentialCreated, CredentialDeleted, CredentialUpdated
 from app.domain.vault.oauth import TokenGrant, TokenRefresher, is_expired, request_token
-from app.domain.vault.queries import delete_rules, find_credential_type
+from app.domain.vault.queries import delete_rules, find_credential_type, has_rules
 from app.domain.vault.schemas import (
     AccessRule,
     Action,
@@ -68,6 +68,7 @@ __all__ = [
     "TokenRefresher",
     "delete_rules",
     "find_credential_type",
+    "has_rules",
     "is_expired",
     "request_token",
     "secret_texts",

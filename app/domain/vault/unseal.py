@@ -1,4 +1,4 @@
-"""Opens a credential for an integration. Besides `reveal`, this is the only way to its secrets."""
+"""Decrypts a credential for an integration: checks the access rule and records the use first."""
 
 import msgspec
 

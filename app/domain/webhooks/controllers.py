@@ -18,7 +18,7 @@ from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
 from app.http.paging import Active, From, Sort, To, moment
 from app.kit.paging import Flat, Paged
 
-OfStatus = Annotated[Status | None, QueryParameter(description="Only these")]
+OfStatus = Annotated[Status | None, QueryParameter(description="Only deliveries with this status")]
 
 
 class WebhookController(Controller):

@@ -87,7 +87,7 @@ async def update(context: RequestContext, webhook_id: str, data: UpdateWebhook) 
         context.tx,
         webhook,
         values,
-        lambda names: _updated(webhook, names),
+        lambda names: _build_updated_event(webhook, names),
         also_changed=also_changed,
     )
     return _view(context, webhook)
@@ -96,7 +96,9 @@ async def update(context: RequestContext, webhook_id: str, data: UpdateWebhook) 
 async def rotate_secret(context: RequestContext, webhook_id: str) -> WebhookWithSecret:
     webhook = await find(context.tx, webhook_id, for_update=True)
     secret = await deliveries.renew_secret(context, webhook)
-    await events.emit(context.tx, _updated(webhook, ["secret"]), tenant_id=webhook.tenant_id)
+    await events.emit(
+        context.tx, _build_updated_event(webhook, ["secret"]), tenant_id=webhook.tenant_id
+    )
     return _with_secret(context, webhook, secret)
 
 
@@ -125,12 +127,12 @@ async def send_test(
         event = await events.emit_test(
             tx, event_type, example, tenant_id=tenant_id, is_routed=False
         )
-        (delivery,) = await deliveries.begin(tx, tenant_id, event, [webhook_id], max_attempts=1)
+        (delivery,) = await deliveries.create(tx, tenant_id, event, [webhook_id], max_attempts=1)
         tx.wake(deliveries.DELIVER.name, delivery.work_id)
     return await deliveries.wait_for(services, webhook, delivery)
 
 
-def _updated(webhook: Webhook, changed: list[str]) -> WebhookUpdated:
+def _build_updated_event(webhook: Webhook, changed: list[str]) -> WebhookUpdated:
     return WebhookUpdated(webhook.id, deliveries.origin_of(webhook.url), changed)
 
 
@@ -145,14 +147,16 @@ def _check_events(areas: Areas, names: list[str]) -> None:
 
 
 def _view(context: RequestContext, webhook: Webhook) -> WebhookView:
-    return build_view(WebhookView, webhook, **_computed(context, webhook))
+    return build_view(WebhookView, webhook, **_build_computed_fields(context, webhook))
 
 
 def _with_secret(context: RequestContext, webhook: Webhook, secret: str) -> WebhookWithSecret:
-    return build_view(WebhookWithSecret, webhook, secret=secret, **_computed(context, webhook))
+    return build_view(
+        WebhookWithSecret, webhook, secret=secret, **_build_computed_fields(context, webhook)
+    )
 
 
-def _computed(context: RequestContext, webhook: Webhook) -> dict[str, Any]:
+def _build_computed_fields(context: RequestContext, webhook: Webhook) -> dict[str, Any]:
     until, keys = webhook.previous_until, deliveries.open_keys(context.keyring, webhook)
     return {
         "headers": headers.mask(keys.headers) if keys is not None else {},
