@@ -1,4 +1,4 @@
-"""Passwords, roles and key sets that several tests of accounts use."""
+"""Passwords, emails, roles and key sets that several tests use."""
 
 NEW_PASSWORD = "Battery9Staple"
 WRONG_PASSWORD = "Wrong7Horse"
@@ -12,8 +12,30 @@ WEAK_PASSWORDS = [
 ]
 COMMON_PASSWORDS = ["Password1", "qWERTY123", "Passw0rd"]
 
+INVALID_EMAILS: list[object] = [
+    "",
+    "nobody",
+    "@example.com",
+    "a@",
+    "a@b@example.com",
+    "a b@example.com",
+    "a@exam ple.com",
+    "a@example.com\n",
+    "\na@example.com",
+    "a@example.com\r\nBcc: b@example.com",
+    "a@example.com, b@example.com",
+    "<a@example.com>",
+    "a..b@example.com",
+    "x" * 65 + "@example.com",
+    "a@" + "x" * 250 + ".com",
+    5,
+    None,
+    ["a@example.com"],
+]
+
 ROLES = ["super_admin", "tenant_admin", "agent_developer", "agent_user", "viewer"]
-NON_ADMIN_ROLES = ["agent_developer", "agent_user", "viewer"]
+ADMIN_ROLES, NON_ADMIN_ROLES = ROLES[:2], ROLES[2:]
+ROLES_BELOW_SUPER_ADMIN = ROLES[1:]
 
 USER_KEYS = {
     "id",

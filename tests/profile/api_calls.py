@@ -7,11 +7,12 @@ from urllib.parse import urlsplit
 import httpx
 from PIL import Image
 
+from app.kit.files import FileNotStored
+from app.services import Services
 from tests.world import Client
 
 PATH = "/api/v1/profile"
 AVATAR_PATH = f"{PATH}/avatar"
-ROLES = ["super_admin", "tenant_admin", "agent_developer", "agent_user", "viewer"]
 
 
 async def get_profile(caller: Client, **headers: str) -> dict[str, Any]:
@@ -39,3 +40,12 @@ async def set_avatar(caller: Client, content: bytes | None = None) -> str:
     assert answer.status_code == 200, answer.text
     url: str = answer.json()["avatar_url"]
     return urlsplit(url).path
+
+
+async def is_avatar_stored(services: Services, path: str) -> bool:
+    """True when there is a file for the path that serves a picture."""
+    try:
+        await services.files.read(f"avatars/{path.rpartition('/')[2]}")
+    except FileNotStored:
+        return False
+    return True

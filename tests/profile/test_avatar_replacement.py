@@ -4,18 +4,9 @@ import asyncio
 
 import pytest
 
-from app.kit.files import FileNotStored
 from app.services import Services
-from tests.profile.api_calls import AVATAR_PATH, get_profile, set_avatar
+from tests.profile.api_calls import AVATAR_PATH, get_profile, is_avatar_stored, set_avatar
 from tests.world import Client, World
-
-
-async def _is_stored(services: Services, path: str) -> bool:
-    try:
-        await services.files.read(f"avatars/{path.rpartition('/')[2]}")
-    except FileNotStored:
-        return False
-    return True
 
 
 async def test_a_new_picture_has_a_new_address(developer: Client) -> None:
@@ -31,14 +22,14 @@ async def test_a_new_picture_makes_the_old_address_404(
 
 async def test_a_new_picture_deletes_the_old_file(developer: Client, services: Services) -> None:
     paths = [await set_avatar(developer), await set_avatar(developer)]
-    assert [await _is_stored(services, path) for path in paths] == [False, True]
+    assert [await is_avatar_stored(services, path) for path in paths] == [False, True]
 
 
 async def test_of_concurrent_uploads_one_file_is_kept(
     developer: Client, services: Services
 ) -> None:
     paths = await asyncio.gather(*(set_avatar(developer) for _ in range(5)))
-    stored_paths = [path for path in paths if await _is_stored(services, path)]
+    stored_paths = [path for path in paths if await is_avatar_stored(services, path)]
     assert len(stored_paths) == 1
     assert (await get_profile(developer))["avatar_url"].endswith(stored_paths[0])
 
@@ -68,7 +59,7 @@ async def test_the_file_of_a_removed_picture_is_deleted(
 ) -> None:
     path = await set_avatar(developer)
     await developer.delete(AVATAR_PATH)
-    assert not await _is_stored(services, path)
+    assert not await is_avatar_stored(services, path)
 
 
 async def test_removing_the_picture_twice_gives_the_same_answer(developer: Client) -> None:

@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 from app.services import Services
+from tests.accounts.values import ROLES
 from tests.profile.api_calls import (
     AVATAR_PATH,
-    ROLES,
     draw_picture,
     get_profile,
     set_avatar,
@@ -230,6 +230,21 @@ async def test_a_photograph_is_rotated_by_its_orientation(developer: Client) -> 
     exif[0x0112] = 6
     path = await set_avatar(developer, draw_picture("JPEG", (40, 20), exif=exif.tobytes()))
     assert (await _load_picture(developer, path)).size == (20, 40)
+
+
+async def test_serving_a_picture_holds_no_connection(
+    developer: Client, anonymous: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await set_avatar(developer)
+    connections = []
+
+    async def count_connections(_files: Any, _key: str) -> bytes:
+        connections.append(services.db.engine.pool.checkedout())  # type: ignore[attr-defined]
+        return b""
+
+    monkeypatch.setattr(type(services.files), "read", count_connections)
+    await anonymous.get(path)
+    assert connections == [0]
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])

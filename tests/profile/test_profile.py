@@ -5,8 +5,8 @@ from datetime import datetime
 import pytest
 
 from app.kit import clock
-from tests.accounts.values import USER_KEYS
-from tests.profile.api_calls import AVATAR_PATH, PATH, ROLES, get_profile
+from tests.accounts.values import ROLES, USER_KEYS
+from tests.profile.api_calls import AVATAR_PATH, PATH, get_profile
 from tests.world import Client, World
 
 KEYS = USER_KEYS | {"avatar_url", "timezone", "language"}

@@ -9,8 +9,6 @@ from app.services import Services
 from db.session import ALL_TENANTS
 from tests.world import Client
 
-ROLES = ["super_admin", "tenant_admin", "agent_developer", "agent_user", "viewer"]
-ADMINS, OTHER_THAN_ADMINS, OTHER_ROLES = ROLES[:2], ROLES[2:], ROLES[1:]
 VIEWER_GRANTS = AREAS.default_grants["viewer"]
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from app.areas import AREAS
-from tests.roles.api_calls import ADMINS, OTHER_THAN_ADMINS, ROLES, VIEWER_GRANTS, set_permissions
+from tests.accounts.values import ADMIN_ROLES, NON_ADMIN_ROLES, ROLES
+from tests.roles.api_calls import VIEWER_GRANTS, set_permissions
 from tests.world import Client, World
 
 # Keys that the documented API names; the catalogue has more.
@@ -20,7 +21,7 @@ DOCUMENTED_KEYS = {
 }
 
 
-@pytest.mark.parametrize("role", ADMINS)
+@pytest.mark.parametrize("role", ADMIN_ROLES)
 async def test_the_catalogue_is_shown_to_administrators(world: World, role: str) -> None:
     answer = await (await world.user(role)).get("/permissions")
     assert answer.status_code == 200
@@ -51,7 +52,7 @@ async def test_a_permission_is_a_key_a_description_and_a_category(admin: Client)
 
 
 @pytest.mark.parametrize("path", ["/permissions", "/roles/viewer/permissions"])
-@pytest.mark.parametrize("role", OTHER_THAN_ADMINS)
+@pytest.mark.parametrize("role", NON_ADMIN_ROLES)
 async def test_other_roles_see_neither_catalogue_nor_roles(
     world: World, role: str, path: str
 ) -> None:
@@ -74,7 +75,7 @@ async def test_every_route_needs_a_login(anonymous: Client, method: str, path: s
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("caller", ADMINS)
+@pytest.mark.parametrize("caller", ADMIN_ROLES)
 async def test_a_role_is_shown_with_its_permissions(world: World, caller: str, role: str) -> None:
     answer = await (await world.user(caller)).get(f"/roles/{role}/permissions")
     assert answer.status_code == 200

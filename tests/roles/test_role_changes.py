@@ -7,8 +7,8 @@ import pytest
 
 from app.areas import AREAS
 from app.services import Services
+from tests.accounts.values import ROLES_BELOW_SUPER_ADMIN
 from tests.roles.api_calls import (
-    OTHER_ROLES,
     VIEWER_GRANTS,
     fetch_grants,
     put_permissions,
@@ -42,7 +42,7 @@ async def test_changed_permissions_are_stored(
     assert answer.json() == {"role": "viewer", "permissions": ["agents:chat", "tools:read"]}
 
 
-@pytest.mark.parametrize("role", OTHER_ROLES)
+@pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)
 async def test_the_permissions_of_every_other_role_can_be_changed(
     super_admin: Client, role: str
 ) -> None:

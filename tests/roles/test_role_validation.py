@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from app.areas import AREAS
-from app.security.sessions import bump_grants
 from app.services import Services
-from db.session import ALL_TENANTS
-from tests.roles.api_calls import OTHER_ROLES, ROLES, fetch_grants, put_permissions
+from tests.accounts.values import ROLES, ROLES_BELOW_SUPER_ADMIN
+from tests.roles.api_calls import fetch_grants, put_permissions
+from tests.security.grants import set_grant
 from tests.world import Client, World
 
 
@@ -26,7 +26,7 @@ async def test_all_unknown_permissions_are_reported_at_once(super_admin: Client)
     answer = await put_permissions(super_admin, "viewer", keys)
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {
-        f"permissions.{place}" for place in (0, 2, 3, 4, 5)
+        f"permissions.{index}" for index in (0, 2, 3, 4, 5)
     }
 
 
@@ -53,7 +53,7 @@ async def test_a_body_without_a_list_of_permissions_is_refused(
 
 
 @pytest.mark.parametrize("key", ["admin:roles", "admin:tenants"])
-@pytest.mark.parametrize("role", OTHER_ROLES)
+@pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)
 async def test_instance_wide_permissions_are_for_super_admin_only(
     super_admin: Client, role: str, key: str
 ) -> None:
@@ -103,7 +103,7 @@ async def test_a_refused_change_changes_nothing(
 
 
 @pytest.mark.parametrize("target", ROLES)
-@pytest.mark.parametrize("role", OTHER_ROLES)
+@pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)
 async def test_only_super_admin_changes_permissions(
     world: World, services: Services, role: str, target: str
 ) -> None:
@@ -114,18 +114,12 @@ async def test_only_super_admin_changes_permissions(
     assert await fetch_grants(services) == before
 
 
-@pytest.mark.parametrize("role", OTHER_ROLES)
+@pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)
 async def test_other_roles_cannot_change_permissions_even_with_the_grant(
     world: World, services: Services, role: str
 ) -> None:
     """No request grants admin:roles; a row that grants it has no effect either."""
-    async with services.db.tx(ALL_TENANTS) as tx:
-        version = await bump_grants(tx)
-        raw = await tx.raw()
-        await raw.execute(
-            "INSERT INTO role_grants (role, permission) VALUES ($1, 'admin:roles')", role
-        )
-    await services.session_cache.change_grants(version)
+    await set_grant(services, role, "admin:roles", is_granted=True)
     before = await fetch_grants(services)
     answer = await put_permissions(
         await world.user(role), role, sorted(AREAS.default_grants["tenant_admin"])

@@ -1,5 +1,9 @@
 """Changes of role grants in the database."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from app.areas import AREAS
 from app.security.sessions import bump_grants
 from app.services import Services
 from db.models import RoleGrant
@@ -16,3 +20,16 @@ async def set_grant(services: Services, role: str, permission: str, *, is_grante
             await session.delete(row)
         version = await bump_grants(tx)
     await services.session_cache.change_grants(version)
+
+
+@asynccontextmanager
+async def change_grant(
+    services: Services, role: str, permission: str, *, is_granted: bool
+) -> AsyncIterator[None]:
+    """Grants or revokes the permission, and restores the default afterwards."""
+    await set_grant(services, role, permission, is_granted=is_granted)
+    try:
+        yield
+    finally:
+        is_default = permission in AREAS.default_grants[role]
+        await set_grant(services, role, permission, is_granted=is_default)

@@ -35,12 +35,13 @@ async def test_a_tenant_whose_users_are_all_inactive_is_not_deleted(
     assert answer.status_code == 409
 
 
-async def test_a_tenant_with_users_is_not_deleted_from_within_another(
+async def test_a_tenant_with_users_is_not_deleted_by_super_admin_acting_in_another(
     super_admin: Client, developer: Client, services: Services
 ) -> None:
     """X-Tenant-ID must not hide users that prevent the deletion."""
     headers = {"x-tenant-id": super_admin.tenant_id}
-    await super_admin.delete(f"{PATH}/{developer.tenant_id}", headers=headers)
+    answer = await super_admin.delete(f"{PATH}/{developer.tenant_id}", headers=headers)
+    assert answer.status_code == 409
     async with services.db.tx(ALL_TENANTS) as tx:
         assert await (await tx.session()).get(User, developer.user_id) is not None
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import httpx
 import pytest
 
 from app.services import Services
@@ -60,7 +59,7 @@ async def test_a_refused_change_changes_nothing(super_admin: Client) -> None:
 @pytest.mark.parametrize(
     ("change", "field"), [({"name": ""}, "name"), ({"plan": "x"}, "plan"), ({"name": None}, "name")]
 )
-async def test_a_wrong_field_of_a_change_is_refused(
+async def test_an_invalid_field_of_a_change_is_refused(
     super_admin: Client, change: dict[str, Any], field: str
 ) -> None:
     tenant = await create_tenant(super_admin)
@@ -101,7 +100,7 @@ async def test_a_lowered_limit_refuses_at_once(super_admin: Client, developer: C
         await developer.get("/auth/me")
     change = {"limits": {"requests_per_minute": 3, "burst_multiplier": 1}}
     await super_admin.put(f"{PATH}/{developer.tenant_id}", change)
-    answer: httpx.Response = await developer.get("/auth/me")
+    answer = await developer.get("/auth/me")
     assert answer.status_code == 429
     assert answer.json()["error"]["details"]["limit"] == 3
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from app.kit import clock
+from tests.accounts.values import ROLES_BELOW_SUPER_ADMIN
 from tests.tenants.factories import KEYS, PATH, create_tenant
 from tests.world import Client, World
 
@@ -69,7 +70,7 @@ async def test_fields_that_cannot_be_set_have_no_effect(super_admin: Client) -> 
         ({"name": "a", "limits": {"concurrent_executions": 1.5}}, "limits.concurrent_executions"),
     ],
 )
-async def test_a_wrong_field_is_refused(
+async def test_an_invalid_field_is_refused(
     super_admin: Client, body: dict[str, Any], field: str
 ) -> None:
     answer = await super_admin.post(PATH, body)
@@ -104,7 +105,7 @@ async def test_a_tenant_that_does_not_exist_is_404(super_admin: Client, method: 
     assert answer.json()["error"]["code"] == "tenant_not_found"
 
 
-@pytest.mark.parametrize("role", ["tenant_admin", "agent_developer", "agent_user", "viewer"])
+@pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 async def test_other_roles_cannot_access_even_their_own_tenant(
     world: World, role: str, method: str
