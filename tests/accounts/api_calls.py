@@ -39,7 +39,7 @@ async def begin_session(world: World, email: str, password: str = PASSWORD) -> C
     """Signs in and uses the access token once, so that Redis caches the session."""
     pair = (await log_in(world.anonymous(), email, password)).json()
     client = Client(world.app, pair["access_token"], refresh_token=pair["refresh_token"])
-    await client.get("/auth/me")
+    assert await get_own_status(client) == 200
     return client
 
 
@@ -123,8 +123,11 @@ def invitation_body(**fields: Any) -> dict[str, Any]:
     return {"email": f"{new_id('mail')}@example.com", "role": "viewer", **fields}
 
 
-async def invite(inviter: Client, role: str = "viewer", **fields: Any) -> dict[str, Any]:
-    answer = await inviter.post("/users/invite", invitation_body(role=role, **fields))
+async def invite(
+    inviter: Client, role: str = "viewer", headers: dict[str, str] | None = None, **fields: Any
+) -> dict[str, Any]:
+    body = invitation_body(role=role, **fields)
+    answer = await inviter.post("/users/invite", body, headers=headers)
     assert answer.status_code == 201, answer.text
     invitation: dict[str, Any] = answer.json()
     return invitation

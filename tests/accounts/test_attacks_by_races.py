@@ -1,11 +1,11 @@
 """Attacks with concurrent requests."""
 
 import asyncio
-import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx
 import pyotp
 import pytest
 
@@ -14,130 +14,101 @@ from app.security import throttle
 from app.security.sessions import require_active_session
 from app.services import Services
 from db.session import ALL_TENANTS
-from tests.accounts.api_calls import join
-from tests.accounts.records import fetch_value
+from tests.accounts.api_calls import (
+    change_role,
+    demote,
+    invitation_body,
+    invite,
+    join,
+    reactivate,
+)
+from tests.accounts.records import execute, find_user, set_user
+from tests.security.locks import wait_for_blocked_transaction
 from tests.world import Client, World
 
+# The lock that a change of administrators takes.
 ADMINS_LOCK = 7210032
 
 
-async def _wait_until(services: Services, sql: str) -> None:
-    for _ in range(500):
-        if await fetch_value(services, sql):
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError(sql)
-
-
 @asynccontextmanager
-async def _hold_request(services: Services, request: Any) -> AsyncIterator[asyncio.Task[Any]]:
+async def _hold_request(
+    services: Services, request: Coroutine[Any, Any, httpx.Response]
+) -> AsyncIterator[asyncio.Task[httpx.Response]]:
     """Starts a request that passes the gate and then waits for a lock until the context exits."""
     async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute("SELECT pg_advisory_xact_lock($1)", ADMINS_LOCK)
         task = asyncio.create_task(request)
-        await _wait_until(
-            services,
-            "SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
-        )
+        await wait_for_blocked_transaction(services)
         yield task
 
 
-async def _revoke_access(services: Services, client: Client, change: str) -> None:
-    async with services.db.tx(ALL_TENANTS) as tx:
-        raw = await tx.raw()
-        await raw.execute(f"UPDATE users SET {change} WHERE id = $1", client.user_id)
-        await raw.execute("UPDATE sessions SET ended_at = now() WHERE user_id = $1", client.user_id)
+async def _end_sessions(services: Services, user: Client) -> None:
+    await execute(services, "UPDATE sessions SET ended_at = now() WHERE user_id = $1", user.user_id)
+
+
+async def _make_admin(actor: Client, user_id: str) -> httpx.Response:
+    return await change_role(actor, user_id, "tenant_admin")
 
 
 # A running request
 
 
 @pytest.mark.parametrize(
-    ("change", "undo"),
-    [
-        ("status = 'inactive'", ("POST", "/users/{}/reactivate", None)),
-        ("role = 'viewer'", ("PUT", "/users/{}/role", {"role": "tenant_admin"})),
-    ],
+    ("column", "value", "undo"),
+    [("status", "inactive", reactivate), ("role", "viewer", _make_admin)],
 )
-async def test_a_demoted_admin_cannot_undo_it_with_a_running_request(
-    services: Services, admin: Client, change: str, undo: tuple[str, str, Any]
+async def test_an_admin_cannot_undo_the_loss_of_access_with_a_running_request(
+    services: Services,
+    admin: Client,
+    column: str,
+    value: str,
+    undo: Callable[[Client, str], Coroutine[Any, Any, httpx.Response]],
 ) -> None:
-    method, path, body = undo
-    request = admin(method, path.format(admin.user_id), json=body)
-    async with _hold_request(services, request) as task:
-        await _revoke_access(services, admin, change)
+    async with _hold_request(services, undo(admin, admin.user_id)) as task:
+        await set_user(services, admin, **{column: value})
+        await _end_sessions(services, admin)
     assert (await task).status_code == 401
-    column, value = re.findall(r"\w+", change)
-    assert (
-        await fetch_value(services, f"SELECT {column} FROM users WHERE id = $1", admin.user_id)
-        == value
-    )
+    assert getattr(await find_user(services, admin.user_id), column) == value
 
 
-async def test_a_request_whose_session_ends_meanwhile_is_refused(
+async def test_a_request_whose_session_ends_while_it_runs_is_refused(
     services: Services, developer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seed = (await developer.post("/api/v1/mfa/setup")).json()["secret"]
     refuse_blocked = throttle.refuse_blocked
 
-    async def meanwhile(*args: Any) -> None:
+    async def end_session_after_check(*args: Any) -> None:
         await refuse_blocked(*args)
-        await _revoke_access(services, developer, "status = 'active'")
+        await _end_sessions(services, developer)
 
-    monkeypatch.setattr(throttle, "refuse_blocked", meanwhile)
+    monkeypatch.setattr(throttle, "refuse_blocked", end_session_after_check)
     answer = await developer.post("/api/v1/mfa/enable", {"code": pyotp.TOTP(seed).now()})
     assert answer.status_code == 401
-    assert not await fetch_value(
-        services, "SELECT mfa_enabled FROM users WHERE id = $1", developer.user_id
-    )
+    user = await find_user(services, developer.user_id)
+    assert user is not None
+    assert not user.mfa_enabled
 
 
 # Invitations
 
 
-async def _invite_admin(admin: Client, email: str) -> str:
-    answer = await admin.post("/users/invite", {"email": email, "role": "tenant_admin"})
-    token: str = answer.json()["invitation_token"]
-    return token
-
-
-async def test_a_new_invitation_takes_the_place_of_the_one_before(
-    admin: Client, anonymous: Client
-) -> None:
-    email = f"twice.{anonymous.address}@example.com"
-    first, second = await _invite_admin(admin, email), await _invite_admin(admin, email)
-    assert await join(anonymous, email, first) == 422
-    assert await join(anonymous, email, second) == 201
-
-
-async def test_who_was_deleted_does_not_come_back_with_another_invitation(
-    world: World, admin: Client, anonymous: Client
-) -> None:
-    email = f"back.{anonymous.address}@example.com"
-    elsewhere = await world.user("tenant_admin")
-    spare = await _invite_admin(elsewhere, email)
-    assert await join(anonymous, email, await _invite_admin(admin, email)) == 201
-    users = (await admin.get("/users", params={"search": email})).json()["users"]
-    await admin.delete(f"/users/{users[0]['id']}")
-    assert await join(anonymous, email, spare) == 422
-
-
-async def test_an_inviter_demoted_meanwhile_cannot_invite(
+async def test_an_inviter_demoted_during_the_request_cannot_invite(
     services: Services, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     select_tenant = invitations._select_tenant
 
-    async def meanwhile(*args: Any) -> str:
+    async def demote_inviter_afterwards(*args: Any) -> str:
         tenant_id: str = await select_tenant(*args)
-        await _revoke_access(services, admin, "role = 'viewer'")
+        await set_user(services, admin, role="viewer")
+        await _end_sessions(services, admin)
         return tenant_id
 
-    monkeypatch.setattr(invitations, "_select_tenant", meanwhile)
-    body = {"email": f"late.{admin.address}@example.com", "role": "tenant_admin"}
+    monkeypatch.setattr(invitations, "_select_tenant", demote_inviter_afterwards)
+    body = invitation_body(role="tenant_admin")
     assert (await admin.post("/users/invite", body)).status_code == 401
 
 
-async def test_an_invitation_is_voided_when_its_inviter_is_demoted_meanwhile(
+async def test_an_invitation_is_voided_when_its_inviter_is_demoted_during_the_request(
     world: World,
     services: Services,
     admin: Client,
@@ -145,18 +116,15 @@ async def test_an_invitation_is_voided_when_its_inviter_is_demoted_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The demotion waits for the invitation and then voids it."""
-    falling = await world.user("tenant_admin", admin.tenant_id)
-    stands = require_active_session
-    demotion: list[asyncio.Task[Any]] = []
+    inviter = await world.user("tenant_admin", admin.tenant_id)
+    demotions: list[asyncio.Task[httpx.Response]] = []
 
-    async def meanwhile(*args: Any) -> None:
-        await stands(*args)
-        request = admin.put(f"/users/{falling.user_id}/role", {"role": "viewer"})
-        demotion.append(asyncio.create_task(request))
-        await _wait_until(services, "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted")
+    async def start_demotion_after_check(*args: Any) -> None:
+        await require_active_session(*args)
+        demotions.append(asyncio.create_task(demote(admin, inviter.user_id)))
+        await wait_for_blocked_transaction(services)
 
-    monkeypatch.setattr(invitations, "require_active_session", meanwhile)
-    email = f"outlive.{anonymous.address}@example.com"
-    token = await _invite_admin(falling, email)
-    assert (await demotion[0]).status_code == 200
-    assert await join(anonymous, email, token) == 422
+    monkeypatch.setattr(invitations, "require_active_session", start_demotion_after_check)
+    invitation = await invite(inviter, "tenant_admin")
+    assert (await demotions[0]).status_code == 200
+    assert await join(anonymous, invitation["email"], invitation["invitation_token"]) == 422

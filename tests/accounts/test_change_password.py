@@ -12,17 +12,23 @@ from tests.accounts.api_calls import (
     begin_session,
     change_password,
     get_login_status,
+    log_in,
     refresh_own_tokens,
     request_reset,
     reset_password,
 )
-from tests.accounts.mfa_users import enable_mfa, request_mfa_token
-from tests.accounts.records import read_events, read_mailed_tokens, read_mails
+from tests.accounts.mfa_users import enable_mfa, request_mfa_token, verify_code
+from tests.accounts.records import (
+    read_events,
+    read_mailed_tokens,
+    read_mails,
+    read_tenant_events,
+)
 from tests.accounts.values import COMMON_PASSWORDS, NEW_PASSWORD, WEAK_PASSWORDS, WRONG_PASSWORD
 from tests.world import PASSWORD, Client, World
 
 
-async def test_changing_a_password_answers_with_a_message(developer: Client) -> None:
+async def test_a_change_returns_a_message(developer: Client) -> None:
     answer = await change_password(developer)
     assert (answer.status_code, set(answer.json())) == (200, {"message"})
 
@@ -32,8 +38,8 @@ async def test_after_a_change_only_the_new_password_signs_in(
 ) -> None:
     await change_password(developer)
     statuses = [
-        await get_login_status(anonymous, developer.email, word)
-        for word in (NEW_PASSWORD, PASSWORD)
+        await get_login_status(anonymous, developer.email, password)
+        for password in (NEW_PASSWORD, PASSWORD)
     ]
     assert statuses == [200, 401]
 
@@ -44,7 +50,7 @@ async def test_a_change_ends_the_other_sessions_at_once(world: World, developer:
     assert [(await other.get("/auth/me")).status_code for other in others] == [401, 401]
 
 
-async def test_a_change_ends_the_other_sessions_when_redis_has_forgotten_them(
+async def test_a_change_ends_the_other_sessions_after_redis_lost_its_data(
     world: World, developer: Client, services: Services
 ) -> None:
     other = await begin_session(world, developer.email)
@@ -53,7 +59,7 @@ async def test_a_change_ends_the_other_sessions_when_redis_has_forgotten_them(
     assert (await other.get("/auth/me")).status_code == 401
 
 
-async def test_the_other_sessions_cannot_be_carried_on_after_a_change(
+async def test_the_other_sessions_cannot_be_refreshed_after_a_change(
     world: World, developer: Client
 ) -> None:
     other = await begin_session(world, developer.email)
@@ -61,29 +67,27 @@ async def test_the_other_sessions_cannot_be_carried_on_after_a_change(
     assert await refresh_own_tokens(other) == 401
 
 
-async def test_the_session_that_changes_the_password_lives_on(developer: Client) -> None:
+async def test_the_session_that_changes_the_password_stays_active(developer: Client) -> None:
     await change_password(developer)
     assert (await developer.get("/auth/me")).status_code == 200
 
 
-async def test_the_session_that_changes_the_password_can_be_carried_on(developer: Client) -> None:
+async def test_the_session_that_changes_the_password_can_be_refreshed(developer: Client) -> None:
     await change_password(developer)
     assert await refresh_own_tokens(developer) == 200
 
 
-async def test_a_change_leaves_the_sessions_of_others_alone(
-    world: World, developer: Client
-) -> None:
+async def test_a_change_ends_no_session_of_another_user(world: World, developer: Client) -> None:
     colleague = await world.user("viewer", developer.tenant_id)
     await change_password(developer)
     assert (await colleague.get("/auth/me")).status_code == 200
 
 
-async def test_a_password_is_not_changed_without_a_login(anonymous: Client) -> None:
+async def test_a_change_needs_a_login(anonymous: Client) -> None:
     assert (await change_password(anonymous)).status_code == 401
 
 
-async def test_a_wrong_current_password_is_named(developer: Client) -> None:
+async def test_a_wrong_current_password_is_refused(developer: Client) -> None:
     answer = await change_password(developer, WRONG_PASSWORD)
     assert answer.status_code == 422
     assert answer.json()["error"]["code"] == "validation_error"
@@ -99,7 +103,7 @@ async def test_a_wrong_current_password_changes_nothing(
     assert await get_login_status(anonymous, developer.email, PASSWORD) == 200
 
 
-async def test_five_wrong_current_passwords_and_one_must_wait(developer: Client) -> None:
+async def test_five_wrong_current_passwords_start_a_block(developer: Client) -> None:
     answers = [await change_password(developer, WRONG_PASSWORD) for _ in range(6)]
     assert [answer.status_code for answer in answers] == [422] * 5 + [429]
     error = answers[-1].json()["error"]
@@ -108,23 +112,21 @@ async def test_five_wrong_current_passwords_and_one_must_wait(developer: Client)
     assert answers[-1].headers["retry-after"] == str(error["details"]["retry_after"])
 
 
-async def test_the_right_password_does_not_help_who_must_wait(
-    developer: Client, anonymous: Client
-) -> None:
+async def test_a_block_refuses_the_right_password_too(developer: Client, anonymous: Client) -> None:
     for _ in range(5):
         await change_password(developer, WRONG_PASSWORD)
     assert (await change_password(developer)).status_code == 429
     assert await get_login_status(anonymous, developer.email, PASSWORD) == 200
 
 
-async def test_after_the_wait_the_right_password_is_taken(developer: Client) -> None:
+async def test_after_the_block_the_right_password_is_accepted(developer: Client) -> None:
     with clock.frozen(clock.now() - timedelta(seconds=15)):
         for _ in range(5):
             await change_password(developer, WRONG_PASSWORD)
     assert (await change_password(developer)).status_code == 200
 
 
-async def test_another_session_must_wait_for_the_guesses_of_the_first(
+async def test_guesses_of_one_session_block_another_session_of_the_user(
     world: World, developer: Client
 ) -> None:
     other = await begin_session(world, developer.email)
@@ -139,18 +141,18 @@ async def test_of_twenty_guesses_at_once_five_are_recorded(developer: Client) ->
 
 
 @pytest.mark.parametrize("new", [NEW_PASSWORD, None])
-async def test_a_right_guess_after_many_wrong_ones_at_once_learns_nothing(
+async def test_a_right_guess_among_many_wrong_ones_at_once_learns_nothing(
     developer: Client, new: str | None
 ) -> None:
     """The same holds for a new password equal to the guess, which has another error."""
     guesses = [*(f"Wrong{number}Horse" for number in range(30)), PASSWORD]
     answers = await asyncio.gather(
-        *(change_password(developer, word, new or word) for word in guesses)
+        *(change_password(developer, guess, new or guess) for guess in guesses)
     )
     assert answers[-1].status_code == 429
 
 
-async def test_guesses_at_the_current_password_do_not_keep_one_from_signing_in(
+async def test_guesses_at_the_current_password_do_not_block_signing_in(
     developer: Client, anonymous: Client
 ) -> None:
     for _ in range(6):
@@ -158,7 +160,7 @@ async def test_guesses_at_the_current_password_do_not_keep_one_from_signing_in(
     assert await get_login_status(anonymous, developer.email, PASSWORD) == 200
 
 
-async def test_a_right_password_clears_the_wrong_ones(developer: Client) -> None:
+async def test_a_right_password_clears_the_count_of_wrong_ones(developer: Client) -> None:
     for _ in range(4):
         await change_password(developer, WRONG_PASSWORD)
     await change_password(developer)
@@ -172,15 +174,15 @@ async def test_the_new_password_must_differ_from_the_current_one(developer: Clie
     assert set(answer.json()["error"]["details"]) == {"new_password"}
 
 
-async def test_a_password_written_with_other_keys_is_the_same(developer: Client) -> None:
-    composed, apart = "Caf\u00e9Noir7", "Cafe\u0301Noir7"
+async def test_a_password_with_decomposed_accents_is_the_same(developer: Client) -> None:
+    composed, decomposed = "Caf\u00e9Noir7", "Cafe\u0301Noir7"
     await change_password(developer, PASSWORD, composed)
-    answer = await change_password(developer, composed, apart)
+    answer = await change_password(developer, composed, decomposed)
     assert set(answer.json()["error"]["details"]) == {"new_password"}
 
 
 @pytest.mark.parametrize("new", [*WEAK_PASSWORDS, *COMMON_PASSWORDS])
-async def test_a_weak_new_password_is_named(developer: Client, new: str) -> None:
+async def test_a_weak_new_password_is_refused(developer: Client, new: str) -> None:
     answer = await change_password(developer, PASSWORD, new)
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {"new_password"}
@@ -209,7 +211,7 @@ async def test_a_weak_new_password_changes_nothing(
         ({"current_password": PASSWORD, "new_password": "x" * 1025}, {"new_password"}),
     ],
 )
-async def test_a_wrong_field_of_a_change_is_named(
+async def test_an_invalid_field_of_a_change_is_refused(
     developer: Client, body: dict[str, Any], fields: set[str]
 ) -> None:
     answer = await developer.post("/auth/change-password", body)
@@ -217,7 +219,9 @@ async def test_a_wrong_field_of_a_change_is_named(
     assert set(answer.json()["error"]["details"]) == fields
 
 
-async def test_nobody_changes_anothers_password(developer: Client, admin: Client) -> None:
+async def test_the_password_of_another_user_cannot_be_changed(
+    developer: Client, admin: Client
+) -> None:
     body = {
         "current_password": PASSWORD,
         "new_password": NEW_PASSWORD,
@@ -229,7 +233,7 @@ async def test_nobody_changes_anothers_password(developer: Client, admin: Client
     assert await get_login_status(developer, developer.email, PASSWORD) == 200
 
 
-async def test_acting_in_another_tenant_super_admin_still_changes_its_own_password(
+async def test_super_admin_acting_in_another_tenant_changes_its_own_password(
     super_admin: Client, admin: Client, anonymous: Client
 ) -> None:
     answer = await change_password(super_admin, headers={"x-tenant-id": admin.tenant_id})
@@ -237,7 +241,7 @@ async def test_acting_in_another_tenant_super_admin_still_changes_its_own_passwo
     assert await get_login_status(anonymous, super_admin.email, NEW_PASSWORD) == 200
 
 
-async def test_of_changes_at_once_one_is_made(developer: Client, anonymous: Client) -> None:
+async def test_of_concurrent_changes_one_succeeds(developer: Client, anonymous: Client) -> None:
     new_passwords = [f"Battery{number}Staple" for number in range(5)]
     answers = await asyncio.gather(
         *(change_password(developer, PASSWORD, new) for new in new_passwords)
@@ -245,16 +249,16 @@ async def test_of_changes_at_once_one_is_made(developer: Client, anonymous: Clie
     accepted = [
         new for new, answer in zip(new_passwords, answers, strict=True) if answer.status_code == 200
     ]
-    works = [
+    working = [
         new
         for new in new_passwords
         if await get_login_status(anonymous, developer.email, new) == 200
     ]
     assert len(accepted) == 1
-    assert works == accepted
+    assert working == accepted
 
 
-async def test_a_change_voids_a_mailed_link(
+async def test_a_change_voids_a_mailed_reset_link(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     await request_reset(anonymous, developer.email)
@@ -265,27 +269,22 @@ async def test_a_change_voids_a_mailed_link(
     assert await get_login_status(anonymous, developer.email, NEW_PASSWORD) == 200
 
 
-async def test_a_change_voids_a_sign_in_that_waits_for_its_code(
+async def test_a_change_voids_the_mfa_token_of_a_started_sign_in(
     developer: Client, anonymous: Client
 ) -> None:
     codes = await enable_mfa(developer)
     old = await request_mfa_token(anonymous, developer.email)
     await change_password(developer)
     new = await request_mfa_token(anonymous, developer.email, NEW_PASSWORD)
-    statuses = [
-        (
-            await anonymous.post("/auth/mfa/verify", {"mfa_token": token, "code": codes[0]})
-        ).status_code
-        for token in (old, new)
-    ]
-    assert statuses == [401, 200]
+    answers = [await verify_code(anonymous, token, codes[0]) for token in (old, new)]
+    assert [answer.status_code for answer in answers] == [401, 200]
 
 
 async def test_mfa_stays_on_after_a_change(developer: Client, anonymous: Client) -> None:
     await enable_mfa(developer)
     await change_password(developer)
-    body = {"email": developer.email, "password": NEW_PASSWORD}
-    assert (await anonymous.post("/auth/login", body)).json()["mfa_required"] is True
+    answer = await log_in(anonymous, developer.email, NEW_PASSWORD)
+    assert answer.json()["mfa_required"] is True
 
 
 async def test_a_change_is_in_the_event_log(developer: Client, services: Services) -> None:
@@ -295,12 +294,12 @@ async def test_a_change_is_in_the_event_log(developer: Client, services: Service
     ]
 
 
-async def test_the_guess_that_starts_a_wait_is_in_the_event_log(
+async def test_a_block_for_wrong_current_passwords_is_in_the_event_log(
     developer: Client, services: Services
 ) -> None:
     for _ in range(6):
         await change_password(developer, WRONG_PASSWORD)
-    assert await read_events(services, "sign_in_blocked", developer.user_id) == [
+    assert await read_tenant_events(services, developer, "sign_in_blocked") == [
         {
             "user_id": developer.user_id,
             "ip_address": developer.address,
@@ -322,15 +321,16 @@ async def test_the_owner_gets_a_notice_of_a_change(developer: Client, services: 
 
 
 @pytest.mark.parametrize("current", [PASSWORD, WRONG_PASSWORD])
-async def test_a_change_tells_no_password_in_its_answer(developer: Client, current: str) -> None:
+async def test_the_answer_to_a_change_contains_no_password(developer: Client, current: str) -> None:
     answer = await change_password(developer, current)
-    assert not [word for word in (PASSWORD, NEW_PASSWORD, WRONG_PASSWORD) if word in answer.text]
+    passwords = (PASSWORD, NEW_PASSWORD, WRONG_PASSWORD)
+    assert not [password for password in passwords if password in answer.text]
 
 
-async def test_a_change_tells_no_password_in_mails_and_events(
+async def test_mails_and_events_of_a_change_contain_no_password(
     developer: Client, services: Services
 ) -> None:
     await change_password(developer)
     events = str(await read_events(services, "password_changed", developer.user_id))
     text = events + str(await read_mails(services, developer.email))
-    assert not [word for word in (PASSWORD, NEW_PASSWORD) if word in text]
+    assert not [password for password in (PASSWORD, NEW_PASSWORD) if password in text]

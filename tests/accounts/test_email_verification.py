@@ -8,10 +8,14 @@ import pytest
 
 from app.kit import clock
 from app.services import Services
-from db.models import User
-from db.session import ALL_TENANTS
-from tests.accounts.api_calls import invite, register, sign_in_client
-from tests.accounts.records import read_events, read_mail_texts, read_mailed_tokens
+from tests.accounts.api_calls import (
+    invite,
+    register,
+    request_reset,
+    reset_password,
+    sign_in_client,
+)
+from tests.accounts.records import read_events, read_mail_texts, read_mailed_tokens, set_user
 from tests.world import Client, World
 
 # Verifying the address
@@ -22,6 +26,12 @@ async def _register_newcomer(world: World, services: Services) -> tuple[Client, 
     account = await register(world.anonymous())
     (token,) = await read_mailed_tokens(services, account["email"], "verify-email")
     return await sign_in_client(world, account["email"]), token
+
+
+async def _request_reset_token(services: Services, user: Client) -> str:
+    await request_reset(user, user.email)
+    (token,) = await read_mailed_tokens(services, user.email, "reset-password")
+    return token
 
 
 async def _is_verified(caller: Client) -> bool:
@@ -38,7 +48,7 @@ async def test_the_mailed_token_verifies_the_address(
     assert await _is_verified(newcomer)
 
 
-async def test_somebody_elses_session_does_not_stand_in_the_way_of_verifying(
+async def test_a_session_of_another_user_does_not_prevent_a_verification(
     world: World, developer: Client, services: Services
 ) -> None:
     newcomer, token = await _register_newcomer(world, services)
@@ -46,7 +56,7 @@ async def test_somebody_elses_session_does_not_stand_in_the_way_of_verifying(
     assert (await _is_verified(newcomer), await _is_verified(developer)) == (True, False)
 
 
-async def test_a_verification_works_once(
+async def test_a_verification_token_works_once(
     world: World, anonymous: Client, services: Services
 ) -> None:
     _, token = await _register_newcomer(world, services)
@@ -66,7 +76,7 @@ async def test_of_twenty_verifications_at_once_one_succeeds(
     assert sorted(answer.status_code for answer in answers) == [200] + [422] * 19
 
 
-async def test_a_verification_is_logged_once(
+async def test_an_address_is_verified_with_one_event(
     world: World, anonymous: Client, services: Services
 ) -> None:
     """The same holds when two mails were sent and both links are used."""
@@ -78,7 +88,7 @@ async def test_a_verification_is_logged_once(
     assert await read_events(services, "email_verified", user_id) == [{"user_id": user_id}]
 
 
-async def test_a_verification_ends_after_three_days(
+async def test_a_verification_token_expires_after_three_days(
     world: World, anonymous: Client, services: Services
 ) -> None:
     newcomer, token = await _register_newcomer(world, services)
@@ -89,7 +99,7 @@ async def test_a_verification_ends_after_three_days(
     assert not await _is_verified(newcomer)
 
 
-async def test_a_verification_holds_until_the_third_day(
+async def test_a_verification_token_is_valid_for_nearly_three_days(
     world: World, anonymous: Client, services: Services
 ) -> None:
     newcomer, token = await _register_newcomer(world, services)
@@ -111,41 +121,42 @@ async def test_a_verification_holds_until_the_third_day(
         {"token": "x" * 5000},
     ],
 )
-async def test_what_is_no_token_verifies_nobody(anonymous: Client, body: dict[str, Any]) -> None:
+async def test_an_invalid_verification_token_is_refused(
+    anonymous: Client, body: dict[str, Any]
+) -> None:
     answer = await anonymous.post("/auth/verify-email", body)
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {"token"}
 
 
-async def test_the_token_to_reset_a_password_verifies_nobody(
+async def test_a_reset_token_does_not_verify_an_address(
     world: World, anonymous: Client, services: Services
 ) -> None:
     newcomer, _ = await _register_newcomer(world, services)
-    await anonymous.post("/auth/forgot-password", {"email": newcomer.email})
-    (token,) = await read_mailed_tokens(services, newcomer.email, "reset-password")
+    token = await _request_reset_token(services, newcomer)
     answer = await anonymous.post("/auth/verify-email", {"token": token})
     assert answer.status_code == 422
     assert not await _is_verified(newcomer)
 
 
-async def test_a_wrong_try_to_verify_does_not_use_up_the_token_of_another_purpose(
+async def test_a_refused_verification_does_not_use_up_a_reset_token(
     world: World, anonymous: Client, services: Services
 ) -> None:
     newcomer, _ = await _register_newcomer(world, services)
-    await anonymous.post("/auth/forgot-password", {"email": newcomer.email})
-    (token,) = await read_mailed_tokens(services, newcomer.email, "reset-password")
+    token = await _request_reset_token(services, newcomer)
     await anonymous.post("/auth/verify-email", {"token": token})
-    body = {"token": token, "new_password": "Battery9Staple"}
-    assert (await anonymous.post("/auth/reset-password", body)).status_code == 200
+    assert (await reset_password(anonymous, token)).status_code == 200
 
 
-async def test_an_invitation_verifies_nobody(admin: Client, anonymous: Client) -> None:
+async def test_an_invitation_token_does_not_verify_an_address(
+    admin: Client, anonymous: Client
+) -> None:
     invitation = await invite(admin)
     body = {"token": invitation["invitation_token"]}
     assert (await anonymous.post("/auth/verify-email", body)).status_code == 422
 
 
-async def test_the_token_of_one_user_verifies_no_other(
+async def test_the_token_of_one_user_does_not_verify_another(
     world: World, anonymous: Client, services: Services
 ) -> None:
     _, token = await _register_newcomer(world, services)
@@ -157,7 +168,7 @@ async def test_the_token_of_one_user_verifies_no_other(
 # Mailing the verification again
 
 
-async def test_the_verification_is_mailed_again_to_ones_own_address(
+async def test_the_verification_is_mailed_again_to_the_callers_address(
     developer: Client, services: Services
 ) -> None:
     answer = await developer.post("/auth/verify-email/resend")
@@ -174,18 +185,17 @@ async def test_the_token_that_was_mailed_again_verifies(
     assert await _is_verified(developer)
 
 
-async def test_a_verified_address_is_not_verified_again(
+async def test_no_verification_is_mailed_to_a_verified_address(
     developer: Client, services: Services
 ) -> None:
-    async with services.db.tx(ALL_TENANTS) as tx:
-        (await (await tx.session()).get_one(User, developer.user_id)).email_verified = True
+    await set_user(services, developer, email_verified=True)
     answer = await developer.post("/auth/verify-email/resend")
     assert answer.status_code == 409
     assert answer.json()["error"]["code"] == "conflict"
     assert await read_mail_texts(services, developer.email) == []
 
 
-async def test_after_five_mails_one_must_wait(developer: Client) -> None:
+async def test_the_sixth_verification_mail_is_rate_limited(developer: Client) -> None:
     answers = [await developer.post("/auth/verify-email/resend") for _ in range(6)]
     assert [answer.status_code for answer in answers] == [200] * 5 + [429]
     error = answers[-1].json()["error"]
@@ -194,13 +204,13 @@ async def test_after_five_mails_one_must_wait(developer: Client) -> None:
     assert answers[-1].headers["retry-after"] == str(error["details"]["retry_after"])
 
 
-async def test_no_mail_goes_out_while_one_must_wait(developer: Client, services: Services) -> None:
+async def test_a_rate_limited_request_sends_no_mail(developer: Client, services: Services) -> None:
     for _ in range(7):
         await developer.post("/auth/verify-email/resend")
     assert len(await read_mail_texts(services, developer.email)) == 5
 
 
-async def test_of_twenty_requests_for_a_mail_at_once_five_are_sent(
+async def test_of_twenty_concurrent_requests_five_mails_are_sent(
     developer: Client, services: Services
 ) -> None:
     await asyncio.gather(*(developer.post("/auth/verify-email/resend") for _ in range(20)))
@@ -223,7 +233,7 @@ async def test_one_users_mails_do_not_count_for_another(world: World, developer:
     assert (await other.post("/auth/verify-email/resend")).status_code == 200
 
 
-async def test_acting_in_another_tenant_super_admin_still_verifies_its_own_address(
+async def test_super_admin_acting_in_another_tenant_verifies_its_own_address(
     super_admin: Client, admin: Client, services: Services
 ) -> None:
     headers = {"x-tenant-id": admin.tenant_id}
@@ -231,5 +241,5 @@ async def test_acting_in_another_tenant_super_admin_still_verifies_its_own_addre
     assert len(await read_mail_texts(services, super_admin.email)) == 1
 
 
-async def test_nobody_gets_a_verification_without_a_login(anonymous: Client) -> None:
+async def test_mailing_the_verification_again_needs_a_login(anonymous: Client) -> None:
     assert (await anonymous.post("/auth/verify-email/resend")).status_code == 401

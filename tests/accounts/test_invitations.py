@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from db.session import ALL_TENANTS
+from app.services import Services
 from tests.accounts.api_calls import invite, join
+from tests.accounts.records import execute
+from tests.accounts.values import NON_ADMIN_ROLES
 from tests.world import Client, World
 
 ENTRY_KEYS = {
@@ -46,12 +48,12 @@ async def test_a_used_invitation_is_listed_as_used(admin: Client, anonymous: Cli
     assert [entry["status"] for entry in await _list_invitations(admin)] == ["used"]
 
 
-async def test_an_expired_invitation_is_listed_as_expired(world: World, admin: Client) -> None:
+async def test_an_expired_invitation_is_listed_as_expired(
+    admin: Client, services: Services
+) -> None:
     invitation = await invite(admin)
-    async with world.services.db.tx(ALL_TENANTS) as tx:
-        await (await tx.raw()).execute(
-            "UPDATE invitations SET expires_at = now() WHERE id = $1", invitation["id"]
-        )
+    sql = "UPDATE invitations SET expires_at = now() WHERE id = $1"
+    await execute(services, sql, invitation["id"])
     assert [entry["status"] for entry in await _list_invitations(admin)] == ["expired"]
 
 
@@ -62,8 +64,8 @@ async def test_the_newest_invitation_comes_first(admin: Client) -> None:
 
 async def test_invitations_come_in_pages(admin: Client) -> None:
     invitation_ids = [(await invite(admin))["id"] for _ in range(3)]
-    found = await _list_invitations(admin, page=2, per_page=2, sort="created_at")
-    assert [entry["id"] for entry in found] == invitation_ids[2:]
+    entries = await _list_invitations(admin, page=2, per_page=2, sort="created_at")
+    assert [entry["id"] for entry in entries] == invitation_ids[2:]
 
 
 async def test_an_unknown_sort_is_refused(admin: Client) -> None:
@@ -71,14 +73,14 @@ async def test_an_unknown_sort_is_refused(admin: Client) -> None:
     assert answer.status_code == 422
 
 
-async def test_a_revoked_invitation_lets_nobody_in(admin: Client, anonymous: Client) -> None:
+async def test_a_revoked_invitation_cannot_be_used(admin: Client, anonymous: Client) -> None:
     invitation = await invite(admin)
     answer = await admin.delete(f"/users/invitations/{invitation['id']}")
     assert (answer.status_code, set(answer.json())) == (200, {"message"})
     assert await _join(anonymous, invitation) == 422
 
 
-async def test_a_revoked_invitation_is_gone(admin: Client) -> None:
+async def test_a_revoked_invitation_is_not_found(admin: Client) -> None:
     invitation = await invite(admin)
     await admin.delete(f"/users/invitations/{invitation['id']}")
     answer = await admin.delete(f"/users/invitations/{invitation['id']}")
@@ -91,7 +93,9 @@ async def test_a_used_invitation_cannot_be_revoked(admin: Client, anonymous: Cli
     assert (await admin.delete(f"/users/invitations/{invitation['id']}")).status_code == 409
 
 
-async def test_an_invitation_above_ones_role_cannot_be_revoked(world: World, admin: Client) -> None:
+async def test_an_invitation_above_the_callers_role_cannot_be_revoked(
+    world: World, admin: Client
+) -> None:
     above = await world.user("super_admin", admin.tenant_id)
     invitation = await invite(above, "super_admin")
     answer = await admin.delete(f"/users/invitations/{invitation['id']}")
@@ -109,6 +113,6 @@ async def test_revoking_is_in_the_event_log(admin: Client) -> None:
     assert entry["data"] == {"invitation_id": invitation["id"], "email": invitation["email"]}
 
 
-@pytest.mark.parametrize("role", ["agent_developer", "agent_user", "viewer"])
+@pytest.mark.parametrize("role", NON_ADMIN_ROLES)
 async def test_only_administrators_see_invitations(world: World, role: str) -> None:
     assert (await (await world.user(role)).get("/users/invitations")).status_code == 403

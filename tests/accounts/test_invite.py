@@ -14,11 +14,14 @@ from app.kit.ids import new_id
 from app.main import create_app
 from app.security import tokens
 from app.services import Services
-from db.models import Invitation, MailMessage
-from db.session import ALL_TENANTS
 from tests.accounts.api_calls import invitation_body, invite
-from tests.accounts.records import contains_secret, fetch_value
-from tests.accounts.values import ROLES
+from tests.accounts.records import contains_secret, fetch_rows, fetch_value, read_mail_texts
+from tests.accounts.values import (
+    INVALID_EMAILS,
+    NON_ADMIN_ROLES,
+    ROLES,
+    ROLES_BELOW_SUPER_ADMIN,
+)
 from tests.stores import Stores
 from tests.world import Client, World
 
@@ -39,7 +42,7 @@ async def test_an_invitation_is_shown_with_its_token(admin: Client) -> None:
     assert re.fullmatch(r"[\w-]{43}", invitation["invitation_token"])
 
 
-async def test_an_invitation_holds_for_seven_days(admin: Client) -> None:
+async def test_an_invitation_is_valid_for_seven_days(admin: Client) -> None:
     invitation = await invite(admin)
     assert invitation["expires_at"].endswith("Z")
     remaining = datetime.fromisoformat(invitation["expires_at"]) - clock.now()
@@ -56,7 +59,7 @@ async def test_super_admin_invites_any_role(super_admin: Client, role: str) -> N
     assert (await invite(super_admin, role=role))["role"] == role
 
 
-@pytest.mark.parametrize("role", ROLES[1:])
+@pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)
 async def test_a_tenant_admin_invites_up_to_its_own_role(admin: Client, role: str) -> None:
     assert (await invite(admin, role=role))["role"] == role
 
@@ -68,23 +71,21 @@ async def test_nobody_invites_above_their_own_role(admin: Client) -> None:
     assert answer.json()["error"]["details"]["your_role"] == "tenant_admin"
 
 
-@pytest.mark.parametrize("role", ["agent_developer", "agent_user", "viewer"])
-async def test_who_is_no_admin_invites_nobody(world: World, role: str) -> None:
+@pytest.mark.parametrize("role", NON_ADMIN_ROLES)
+async def test_other_roles_cannot_invite(world: World, role: str) -> None:
     answer = await (await world.user(role)).post("/users/invite", invitation_body())
     assert answer.status_code == 403
     assert answer.json()["error"]["details"] == {"required": "admin:users", "your_role": role}
 
 
-async def test_a_refused_invitation_leaves_nothing_behind(
-    admin: Client, services: Services
-) -> None:
+async def test_a_refused_invitation_is_not_stored(admin: Client, services: Services) -> None:
     body = invitation_body(role="super_admin")
     await admin.post("/users/invite", body)
     sql = "SELECT count(*) FROM invitations WHERE email = $1"
     assert await fetch_value(services, sql, body["email"]) == 0
 
 
-async def test_super_admin_names_the_tenant(super_admin: Client, admin: Client) -> None:
+async def test_super_admin_selects_the_tenant(super_admin: Client, admin: Client) -> None:
     invitation = await invite(super_admin, tenant_id=admin.tenant_id)
     assert invitation["tenant_id"] == admin.tenant_id
 
@@ -95,22 +96,23 @@ async def test_a_tenant_that_does_not_exist_is_404(super_admin: Client) -> None:
     assert answer.json()["error"]["code"] == "tenant_not_found"
 
 
-@pytest.mark.parametrize("tenant", ["another", "ten_nothing"])
-async def test_a_tenant_admin_invites_to_its_own_tenant_whatever_it_names(
+@pytest.mark.parametrize("tenant", ["another", "unknown"])
+async def test_a_tenant_admin_invites_to_its_own_tenant_only(
     world: World, admin: Client, tenant: str
 ) -> None:
-    tenant_id = await world.tenant() if tenant == "another" else tenant
+    tenant_id = await world.tenant() if tenant == "another" else "ten_nothing"
     assert (await invite(admin, tenant_id=tenant_id))["tenant_id"] == admin.tenant_id
 
 
 @pytest.mark.parametrize("field", ["id", "invitation_token", "expires_at", "token_hash"])
 async def test_no_other_field_of_an_invitation_can_be_set(admin: Client, field: str) -> None:
-    invitation = await invite(admin, **{field: "2099-01-01T00:00:00Z"})
+    fields: dict[str, Any] = {field: "2099-01-01T00:00:00Z"}
+    invitation = await invite(admin, **fields)
     assert invitation.get(field) != "2099-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize("change", [str.lower, str.upper])
-async def test_who_has_an_account_cannot_be_invited(
+async def test_an_email_with_an_account_cannot_be_invited(
     admin: Client, developer: Client, change: Any
 ) -> None:
     """An e-mail has one account in the whole instance, in any tenant."""
@@ -119,28 +121,8 @@ async def test_who_has_an_account_cannot_be_invited(
     assert answer.json()["error"]["code"] == "conflict"
 
 
-@pytest.mark.parametrize(
-    "email",
-    [
-        "",
-        "nobody",
-        "@example.com",
-        "a@",
-        "a@b@example.com",
-        "a b@example.com",
-        "a@exam ple.com",
-        "a@example.com\n",
-        "\na@example.com",
-        "a@example.com\r\nBcc: b@example.com",
-        "a@example.com, b@example.com",
-        "<a@example.com>",
-        "x" * 65 + "@example.com",
-        "a@" + "x" * 250 + ".com",
-        5,
-        None,
-    ],
-)
-async def test_what_is_no_email_is_not_invited(admin: Client, email: object) -> None:
+@pytest.mark.parametrize("email", INVALID_EMAILS)
+async def test_an_invalid_email_is_not_invited(admin: Client, email: object) -> None:
     answer = await admin.post("/users/invite", invitation_body(email=email))
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {"email"}
@@ -169,17 +151,19 @@ async def test_every_address_that_can_be_invited_can_be_mailed(
 ) -> None:
     """Either the address is refused at once, or the worker can compose a mail to it."""
     answer = await admin.post("/users/invite", invitation_body(email=email))
-    assert answer.status_code == 422 or mail.compose(services.settings, "mal_x", email, "s", "t")
+    assert answer.status_code in {201, 422}
+    if answer.status_code == 201:
+        assert mail.compose(services.settings, "mal_x", email, "s", "t")
 
 
 @pytest.mark.parametrize("role", ["owner", "", "SUPER_ADMIN", None, 1])
-async def test_an_unknown_role_is_named(admin: Client, role: object) -> None:
+async def test_an_unknown_role_is_refused(admin: Client, role: object) -> None:
     answer = await admin.post("/users/invite", invitation_body(role=role))
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {"role"}
 
 
-async def test_missing_fields_are_all_named(admin: Client) -> None:
+async def test_all_missing_fields_are_reported(admin: Client) -> None:
     answer = await admin.post("/users/invite", {})
     assert answer.json()["error"]["details"] == {"email": "is required", "role": "is required"}
 
@@ -189,78 +173,65 @@ async def test_missing_fields_are_all_named(admin: Client) -> None:
 
 async def test_the_token_is_stored_hashed(admin: Client, services: Services) -> None:
     invitation = await invite(admin)
-    async with services.db.tx(ALL_TENANTS) as tx:
-        row = await (await tx.session()).get_one(Invitation, invitation["id"])
-    assert row.token_hash == tokens.hash_secret(invitation["invitation_token"])
+    sql = "SELECT token_hash FROM invitations WHERE id = $1"
+    token_hash = await fetch_value(services, sql, invitation["id"])
+    assert token_hash == tokens.hash_secret(invitation["invitation_token"])
 
 
 @pytest.mark.parametrize(
     "table", ["invitations", "mail_messages", "work", "event_log", "idempotency_keys"]
 )
-async def test_the_token_is_nowhere_in_plain(admin: Client, services: Services, table: str) -> None:
+async def test_the_token_is_not_stored_in_plain_text(
+    admin: Client, services: Services, table: str
+) -> None:
     body, headers = invitation_body(), {"idempotency-key": new_id("key")}
     token: str = (await admin.post("/users/invite", body, headers=headers)).json()[
         "invitation_token"
     ]
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        rows = [tuple(row) for row in await (await tx.raw()).fetch(f"SELECT * FROM {table}")]
+    rows = await fetch_rows(services, f"SELECT * FROM {table}")
     assert rows
     assert not [row for row in rows if contains_secret(row, token)]
 
 
-async def test_the_token_is_nowhere_in_redis(admin: Client, services: Services) -> None:
+async def test_the_token_is_not_in_redis(admin: Client, services: Services) -> None:
     token = (await invite(admin))["invitation_token"].encode()
     dumps = [await services.redis.dump(key) for key in await services.redis.keys("*")]
     assert dumps
     assert not [dump for dump in dumps if dump and token in dump]
 
 
-async def _find_mail(services: Services, email: str) -> MailMessage:
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        mail_id = await (await tx.raw()).fetchval(
-            "SELECT id FROM mail_messages WHERE recipient = $1", email
-        )
-        return await (await tx.session()).get_one(MailMessage, mail_id)
-
-
-async def test_the_mail_holds_a_link_with_the_token(admin: Client, services: Services) -> None:
+async def test_the_mail_contains_a_link_with_the_token(admin: Client, services: Services) -> None:
     invitation = await invite(admin)
-    message = await _find_mail(services, invitation["email"])
-    place = mail.seal_context(message.tenant_id, message.id)
-    text = services.keyring.open(message.body or b"", place).decode()
+    (text,) = await read_mail_texts(services, invitation["email"])
     assert f"?token={invitation['invitation_token']}" in text
 
 
-async def test_the_work_of_mailing_is_accepted_with_the_invitation(
+async def test_an_invitation_accepts_the_work_of_mailing_it(
     admin: Client, services: Services
 ) -> None:
     invitation = await invite(admin)
-    message = await _find_mail(services, invitation["email"])
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        row = await (await tx.raw()).fetchrow(
-            "SELECT kind, state, tenant_id FROM work WHERE ref_id = $1", message.id
-        )
-    assert tuple(row) == ("mail.send", "pending", admin.tenant_id)
+    sql = (
+        "SELECT w.kind, w.state, w.tenant_id FROM work AS w "
+        "JOIN mail_messages AS m ON m.id = w.ref_id WHERE m.recipient = $1"
+    )
+    assert await fetch_rows(services, sql, invitation["email"]) == [
+        ("mail.send", "pending", admin.tenant_id)
+    ]
 
 
-async def test_all_that_an_invitation_writes_is_one_transaction(
+async def test_an_invitation_writes_all_its_rows_in_one_transaction(
     admin: Client, services: Services
 ) -> None:
     invitation = await invite(admin)
-    message = await _find_mail(services, invitation["email"])
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        rows = await (await tx.raw()).fetch(
-            """
-            SELECT xmin::text FROM invitations WHERE id = $1
-            UNION ALL SELECT xmin::text FROM mail_messages WHERE id = $2
-            UNION ALL SELECT xmin::text FROM work WHERE ref_id = $2
-            UNION ALL SELECT xmin::text FROM event_log WHERE data ->> 'invitation_id' = $1
-            """,
-            invitation["id"],
-            message.id,
-        )
-    assert len(rows) == 4
-    assert len({row["xmin"] for row in rows}) == 1
+    sql = """
+    SELECT xmin::text FROM invitations WHERE id = $1
+    UNION ALL SELECT xmin::text FROM event_log WHERE data ->> 'invitation_id' = $1
+    UNION ALL SELECT xmin::text FROM mail_messages WHERE recipient = $2
+    UNION ALL SELECT w.xmin::text FROM work AS w JOIN mail_messages AS m ON m.id = w.ref_id
+              WHERE m.recipient = $2
+    """
+    rows = await fetch_rows(services, sql, invitation["id"], invitation["email"])
+    assert (len(rows), len(set(rows))) == (4, 1)
 
 
 async def test_an_invitation_is_in_the_event_log(admin: Client) -> None:
@@ -284,18 +255,17 @@ async def test_a_repeated_request_with_one_key_invites_once(
     assert await fetch_value(services, sql, body["email"]) == 1
 
 
-async def test_more_invitations_at_once_than_connections_all_get_through(
-    stores: Stores, world: World
+async def test_more_concurrent_invitations_than_connections_all_succeed(
+    stores: Stores, admin: Client
 ) -> None:
     """A request that holds one connection never waits for a second one."""
-    admin = await world.user("tenant_admin")
     app = create_app(msgspec.structs.replace(stores.settings, pool_size=2))
     caller = Client(app, admin.token)
     answers = await asyncio.gather(
         *(
             caller.post(
                 "/users/invite",
-                {"email": f"crowd{number}.{new_id('x')}@example.com", "role": "viewer"},
+                invitation_body(),
                 headers={"idempotency-key": f"crowd-{number}"},
             )
             for number in range(24)

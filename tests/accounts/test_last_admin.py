@@ -25,7 +25,7 @@ from tests.world import Client, World
 
 
 @pytest.mark.parametrize("removal", ACCESS_REMOVALS)
-async def test_a_tenants_last_admin_cannot_leave_it_without_one(
+async def test_the_last_admin_of_a_tenant_cannot_be_removed(
     admin: Client, colleague: Client, services: Services, removal: UserAction
 ) -> None:
     answer = await removal(admin, admin.user_id)
@@ -41,7 +41,7 @@ async def test_a_refused_removal_ends_no_session(admin: Client, removal: UserAct
 
 
 @pytest.mark.parametrize("removal", ACCESS_REMOVALS)
-async def test_an_inactive_admin_does_not_count(
+async def test_an_inactive_admin_does_not_count_as_another_admin(
     world: World, admin: Client, services: Services, removal: UserAction
 ) -> None:
     other = await world.user("tenant_admin", admin.tenant_id)
@@ -50,7 +50,7 @@ async def test_an_inactive_admin_does_not_count(
 
 
 @pytest.mark.parametrize("removal", ACCESS_REMOVALS)
-async def test_an_admin_of_another_tenant_does_not_count(
+async def test_an_admin_of_another_tenant_does_not_count_as_another_admin(
     world: World, admin: Client, removal: UserAction
 ) -> None:
     await world.user("tenant_admin")
@@ -59,7 +59,7 @@ async def test_an_admin_of_another_tenant_does_not_count(
 
 @pytest.mark.parametrize("role", ["tenant_admin", "super_admin"])
 @pytest.mark.parametrize("removal", ACCESS_REMOVALS)
-async def test_an_admin_can_go_where_another_stays(
+async def test_an_admin_can_be_removed_while_another_remains(
     world: World, admin: Client, role: str, removal: UserAction
 ) -> None:
     await world.user(role, admin.tenant_id)
@@ -68,14 +68,14 @@ async def test_an_admin_can_go_where_another_stays(
 
 
 @pytest.mark.parametrize("removal", ACCESS_REMOVALS)
-async def test_super_admin_removes_even_a_tenants_last_admin(
+async def test_super_admin_can_remove_the_last_admin_of_a_tenant(
     super_admin: Client, admin: Client, removal: UserAction
 ) -> None:
     assert (await removal(super_admin, admin.user_id)).status_code == 200
 
 
 @pytest.mark.parametrize("removal", ACCESS_REMOVALS)
-async def test_two_admins_who_remove_each_other_leave_one(
+async def test_of_two_admins_who_remove_each_other_at_once_one_remains(
     world: World, services: Services, removal: UserAction
 ) -> None:
     for _ in range(3):
@@ -92,7 +92,7 @@ async def test_two_admins_who_remove_each_other_leave_one(
 
 
 @pytest.mark.parametrize("removal", ACCESS_REMOVALS)
-async def test_two_admins_who_go_at_once_leave_one(
+async def test_of_two_admins_who_remove_themselves_at_once_one_remains(
     world: World, services: Services, removal: UserAction
 ) -> None:
     for _ in range(3):
@@ -125,16 +125,16 @@ async def other_instance() -> AsyncIterator[World]:
 @pytest.fixture
 async def last_super_admin(other_instance: World) -> Client:
     """The only active super_admin of its instance; another one is inactive."""
-    beside = await other_instance.user("super_admin")
+    inactive_admin = await other_instance.user("super_admin")
     async with other_instance.services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(
             "UPDATE users SET status = 'inactive' WHERE role = 'super_admin'"
         )
-    return await other_instance.user("super_admin", beside.tenant_id)
+    return await other_instance.user("super_admin", inactive_admin.tenant_id)
 
 
 @pytest.mark.parametrize("removal", ACCESS_REMOVALS)
-async def test_the_last_super_admin_cannot_go(
+async def test_the_last_super_admin_cannot_be_removed(
     other_instance: World, last_super_admin: Client, removal: UserAction
 ) -> None:
     answer = await removal(last_super_admin, last_super_admin.user_id)
@@ -146,7 +146,7 @@ async def test_the_last_super_admin_cannot_go(
     )
 
 
-async def test_the_last_super_admin_does_not_even_become_a_tenant_admin(
+async def test_the_last_super_admin_cannot_become_a_tenant_admin(
     last_super_admin: Client,
 ) -> None:
     answer = await change_role(last_super_admin, last_super_admin.user_id, "tenant_admin")
@@ -155,7 +155,7 @@ async def test_the_last_super_admin_does_not_even_become_a_tenant_admin(
 
 
 @pytest.mark.parametrize("removal", ACCESS_REMOVALS)
-async def test_a_tenant_admin_does_not_stand_in_for_the_last_super_admin(
+async def test_a_tenant_admin_does_not_count_as_another_super_admin(
     other_instance: World, last_super_admin: Client, removal: UserAction
 ) -> None:
     await other_instance.user("tenant_admin", last_super_admin.tenant_id)
@@ -171,14 +171,14 @@ async def test_the_last_super_admin_stays_signed_in(
 
 
 @pytest.mark.parametrize("removal", ACCESS_REMOVALS)
-async def test_a_super_admin_can_go_where_another_stays(
+async def test_a_super_admin_can_be_removed_while_another_remains(
     other_instance: World, last_super_admin: Client, removal: UserAction
 ) -> None:
     await other_instance.user("super_admin")
     assert (await removal(last_super_admin, last_super_admin.user_id)).status_code == 200
 
 
-async def test_the_last_super_admin_keeps_its_role_when_it_is_given_again(
+async def test_the_last_super_admin_can_be_set_to_its_own_role(
     last_super_admin: Client,
 ) -> None:
     assert (
@@ -191,13 +191,13 @@ async def test_the_last_super_admin_keeps_its_role_when_it_is_given_again(
 async def test_an_inactive_super_admin_can_be_removed(
     other_instance: World, last_super_admin: Client, removal: UserAction
 ) -> None:
-    beside = await other_instance.user("super_admin")
-    await deactivate(last_super_admin, beside.user_id)
-    assert (await removal(last_super_admin, beside.user_id)).status_code == 200
+    inactive_admin = await other_instance.user("super_admin")
+    await deactivate(last_super_admin, inactive_admin.user_id)
+    assert (await removal(last_super_admin, inactive_admin.user_id)).status_code == 200
 
 
 @pytest.mark.parametrize("removal", ACCESS_REMOVALS)
-async def test_two_super_admins_who_remove_each_other_leave_one(
+async def test_of_two_super_admins_who_remove_each_other_at_once_one_remains(
     other_instance: World, last_super_admin: Client, removal: UserAction
 ) -> None:
     other = await other_instance.user("super_admin")

@@ -1,12 +1,9 @@
 """Listing and reading users."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import event
 
 from app.kit import clock
 from app.kit.ids import new_id
@@ -15,6 +12,7 @@ from db.models import User
 from db.session import ALL_TENANTS
 from tests.accounts.api_calls import deactivate, list_user_ids, list_users_page
 from tests.accounts.records import set_user
+from tests.accounts.statements import record_statements
 from tests.accounts.values import ROLES, USER_KEYS
 from tests.world import Client, World
 
@@ -48,21 +46,21 @@ async def _create_users(
 # List
 
 
-async def test_a_list_is_users_and_the_totals_beside_them(admin: Client) -> None:
+async def test_a_list_has_users_and_totals(admin: Client) -> None:
     page = await list_users_page(admin)
     assert set(page) == {"users", "total", "page", "per_page"}
     assert (page["total"], page["page"], page["per_page"]) == (1, 1, 20)
     assert [set(user) for user in page["users"]] == [USER_KEYS]
 
 
-async def test_a_user_in_a_list_is_as_the_user_sees_itself(
+async def test_a_listed_user_has_the_same_fields_as_their_own_account(
     admin: Client, colleague: Client
 ) -> None:
     listed = {user["id"]: user for user in (await list_users_page(admin))["users"]}
     assert listed[colleague.user_id] == (await colleague.get("/auth/me")).json()
 
 
-async def test_a_list_tells_no_password_and_no_key_of_a_picture(
+async def test_a_list_contains_neither_passwords_nor_keys_of_pictures(
     admin: Client, colleague: Client, services: Services
 ) -> None:
     await set_user(
@@ -86,20 +84,20 @@ async def test_super_admin_sees_every_tenant(
     assert ids == [[admin.user_id], [stranger.user_id]]
 
 
-async def test_the_header_narrows_super_admins_list(
+async def test_the_tenant_header_narrows_super_admins_list(
     super_admin: Client, admin: Client, colleague: Client, stranger: Client
 ) -> None:
     ids = await list_user_ids(super_admin, {"x-tenant-id": admin.tenant_id})
     assert set(ids) == {admin.user_id, colleague.user_id}
 
 
-async def test_the_header_narrows_the_total_too(
+async def test_the_tenant_header_narrows_the_total(
     super_admin: Client, admin: Client, stranger: Client
 ) -> None:
     assert (await list_users_page(super_admin, {"x-tenant-id": admin.tenant_id}))["total"] == 1
 
 
-async def test_the_header_does_not_widen_a_tenant_admins_list(
+async def test_the_tenant_header_does_not_widen_a_tenant_admins_list(
     admin: Client, stranger: Client
 ) -> None:
     assert await list_user_ids(admin, {"x-tenant-id": stranger.tenant_id}) == [admin.user_id]
@@ -110,7 +108,7 @@ async def test_inactive_users_are_listed(admin: Client, colleague: Client) -> No
     assert colleague.user_id in await list_user_ids(admin)
 
 
-async def test_the_last_page_holds_the_rest(admin: Client, services: Services) -> None:
+async def test_the_last_page_has_the_remaining_users(admin: Client, services: Services) -> None:
     await _create_users(services, admin.tenant_id, *[{}] * 4)
     page = await list_users_page(admin, page=3, per_page=2)
     assert (len(page["users"]), page["total"], page["page"], page["per_page"]) == (1, 5, 3, 2)
@@ -121,7 +119,7 @@ async def test_a_page_past_the_end_is_empty(admin: Client) -> None:
     assert (page["users"], page["total"]) == ([], 1)
 
 
-async def test_a_page_holds_a_hundred_at_most(admin: Client, services: Services) -> None:
+async def test_a_page_may_have_a_hundred_users(admin: Client, services: Services) -> None:
     await _create_users(services, admin.tenant_id, *[{}] * 100)
     page = await list_users_page(admin, per_page=100)
     assert (len(page["users"]), page["total"]) == (100, 101)
@@ -129,7 +127,7 @@ async def test_a_page_holds_a_hundred_at_most(admin: Client, services: Services)
 
 @pytest.mark.parametrize("name", ["page", "per_page"])
 @pytest.mark.parametrize("value", ["0", "-1", "abc", "", "1.5", "99999999999999999999"])
-async def test_a_page_out_of_bounds_is_named(admin: Client, name: str, value: str) -> None:
+async def test_a_page_out_of_bounds_is_refused(admin: Client, name: str, value: str) -> None:
     answer = await admin.get("/users", params={name: value})
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {name}
@@ -159,33 +157,33 @@ SORT_VALUES: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("descending", ["", "-"])
 @pytest.mark.parametrize("field", SORT_VALUES)
-async def test_a_list_is_sorted_as_asked(
+async def test_a_list_is_sorted_by_the_requested_field(
     admin: Client, services: Services, field: str, descending: str
 ) -> None:
     values = SORT_VALUES[field]
     if field == "email":
         values = [f"{letter}.{new_id('x')}@example.com" for letter in values]
-    mark = new_id("mark")
-    searched = {"last_name": mark} if field == "first_name" else {"first_name": mark}
+    marker = new_id("mark")
+    marked_field = "last_name" if field == "first_name" else "first_name"
     user_ids = await _create_users(
-        services, admin.tenant_id, *({**searched, field: value} for value in values)
+        services, admin.tenant_id, *({marked_field: marker, field: value} for value in values)
     )
-    ids = await list_user_ids(admin, search=mark, sort=descending + field)
+    ids = await list_user_ids(admin, search=marker, sort=descending + field)
     assert ids == (user_ids[::-1] if descending else user_ids)
 
 
 @pytest.mark.parametrize("sort", ["last_login_at", "-last_login_at"])
-async def test_who_never_signed_in_comes_last_either_way(
+async def test_users_who_never_signed_in_come_last_in_both_orders(
     admin: Client, services: Services, sort: str
 ) -> None:
-    mark = new_id("mark")
+    marker = new_id("mark")
     never, once = await _create_users(
         services,
         admin.tenant_id,
-        {"first_name": mark},
-        {"first_name": mark, "last_login_at": clock.now()},
+        {"first_name": marker},
+        {"first_name": marker, "last_login_at": clock.now()},
     )
-    assert await list_user_ids(admin, search=mark, sort=sort) == [once, never]
+    assert await list_user_ids(admin, search=marker, sort=sort) == [once, never]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +203,7 @@ async def test_who_never_signed_in_comes_last_either_way(
         "email; drop",
     ],
 )
-async def test_an_unknown_sort_field_is_named(admin: Client, sort: str) -> None:
+async def test_an_unknown_sort_field_is_refused(admin: Client, sort: str) -> None:
     answer = await admin.get("/users", params={"sort": sort})
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {"sort"}
@@ -215,50 +213,50 @@ async def test_an_unknown_sort_field_is_named(admin: Client, sort: str) -> None:
 async def test_pages_of_equal_users_neither_repeat_nor_skip(
     admin: Client, services: Services, sort: str
 ) -> None:
-    mark = new_id("mark")
-    user_ids = await _create_users(services, admin.tenant_id, *[{"last_name": mark}] * 7)
+    marker = new_id("mark")
+    user_ids = await _create_users(services, admin.tenant_id, *[{"last_name": marker}] * 7)
     ids = []
     for page in range(1, 5):
-        ids += await list_user_ids(admin, search=mark, sort=sort, page=page, per_page=2)
+        ids += await list_user_ids(admin, search=marker, sort=sort, page=page, per_page=2)
     assert sorted(ids) == sorted(user_ids)
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_a_list_can_be_of_one_role(admin: Client, services: Services, role: str) -> None:
-    mark = new_id("mark")
+async def test_a_list_can_be_filtered_by_role(admin: Client, services: Services, role: str) -> None:
+    marker = new_id("mark")
     user_ids = await _create_users(
         services,
         admin.tenant_id,
-        *({"last_name": mark, "role": other_role} for other_role in ROLES),
+        *({"last_name": marker, "role": other_role} for other_role in ROLES),
     )
-    assert await list_user_ids(admin, search=mark, role=role) == [user_ids[ROLES.index(role)]]
+    assert await list_user_ids(admin, search=marker, role=role) == [user_ids[ROLES.index(role)]]
 
 
-@pytest.mark.parametrize(("status", "place"), [("active", 0), ("inactive", 1)])
-async def test_a_list_can_be_of_one_status(
-    admin: Client, services: Services, status: str, place: int
+@pytest.mark.parametrize(("status", "index"), [("active", 0), ("inactive", 1)])
+async def test_a_list_can_be_filtered_by_status(
+    admin: Client, services: Services, status: str, index: int
 ) -> None:
-    mark = new_id("mark")
+    marker = new_id("mark")
     user_ids = await _create_users(
         services,
         admin.tenant_id,
-        {"last_name": mark},
-        {"last_name": mark, "status": "inactive"},
+        {"last_name": marker},
+        {"last_name": marker, "status": "inactive"},
     )
-    assert await list_user_ids(admin, search=mark, status=status) == [user_ids[place]]
+    assert await list_user_ids(admin, search=marker, status=status) == [user_ids[index]]
 
 
-async def test_the_filters_hold_together(admin: Client, services: Services) -> None:
-    mark = new_id("mark")
+async def test_filters_can_be_combined(admin: Client, services: Services) -> None:
+    marker = new_id("mark")
     user_ids = await _create_users(
         services,
         admin.tenant_id,
-        {"last_name": mark, "role": "viewer", "status": "inactive"},
-        {"last_name": mark, "role": "viewer"},
-        {"last_name": mark, "role": "agent_user", "status": "inactive"},
+        {"last_name": marker, "role": "viewer", "status": "inactive"},
+        {"last_name": marker, "role": "viewer"},
+        {"last_name": marker, "role": "agent_user", "status": "inactive"},
         {"role": "viewer", "status": "inactive"},
     )
-    page = await list_users_page(admin, search=mark, role="viewer", status="inactive")
+    page = await list_users_page(admin, search=marker, role="viewer", status="inactive")
     assert [user["id"] for user in page["users"]] == [user_ids[0]]
     assert page["total"] == 1
 
@@ -266,7 +264,9 @@ async def test_the_filters_hold_together(admin: Client, services: Services) -> N
 @pytest.mark.parametrize(
     ("name", "value"), [("role", "owner"), ("role", ""), ("status", "deleted"), ("status", "")]
 )
-async def test_an_unknown_value_of_a_filter_is_named(admin: Client, name: str, value: str) -> None:
+async def test_an_unknown_value_of_a_filter_is_refused(
+    admin: Client, name: str, value: str
+) -> None:
     answer = await admin.get("/users", params={name: value})
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {name}
@@ -277,14 +277,14 @@ async def test_an_unknown_value_of_a_filter_is_named(admin: Client, name: str, v
 async def test_a_search_finds_part_of_an_email_or_a_name_in_any_case(
     admin: Client, services: Services, field: str, change: Any
 ) -> None:
-    mark = new_id("mark")
-    value = f"x.{mark}@example.com" if field == "email" else f"Van {mark} Beek"
+    marker = new_id("mark")
+    value = f"x.{marker}@example.com" if field == "email" else f"Van {marker} Beek"
     user_ids = await _create_users(services, admin.tenant_id, {field: value}, {})
-    assert await list_user_ids(admin, search=change(mark)) == user_ids[:1]
+    assert await list_user_ids(admin, search=change(marker)) == user_ids[:1]
 
 
 @pytest.mark.parametrize("text", ["%", "_", "\\", "a%c", "A_a", ".*", "' OR ''='"])
-async def test_a_search_is_no_pattern(admin: Client, services: Services, text: str) -> None:
+async def test_a_search_takes_text_literally(admin: Client, services: Services, text: str) -> None:
     user_ids = await _create_users(
         services, admin.tenant_id, {"first_name": f"x{text}y"}, {"first_name": "Ada"}
     )
@@ -295,49 +295,33 @@ async def test_an_empty_search_finds_everybody(admin: Client, colleague: Client)
     assert len(await list_user_ids(admin, search="")) == 2
 
 
-async def test_a_search_that_finds_nobody_is_an_empty_list(admin: Client) -> None:
+async def test_a_search_without_matches_returns_an_empty_list(admin: Client) -> None:
     page = await list_users_page(admin, search=new_id("nobody"))
     assert page == {"users": [], "total": 0, "page": 1, "per_page": 20}
 
 
-async def test_a_search_that_is_too_long_is_named(admin: Client) -> None:
+async def test_a_search_that_is_too_long_is_refused(admin: Client) -> None:
     answer = await admin.get("/users", params={"search": "x" * 201})
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {"search"}
 
 
-@contextmanager
-def _record_statements(services: Services) -> Iterator[list[str]]:
-    """Collects the statements that SQLAlchemy sends."""
-    sent: list[str] = []
-    engine = services.db.engine.sync_engine
-
-    def note(_connection: Any, _cursor: Any, statement: str, *_more: Any) -> None:
-        sent.append(statement)
-
-    event.listen(engine, "before_cursor_execute", note)
-    try:
-        yield sent
-    finally:
-        event.remove(engine, "before_cursor_execute", note)
-
-
-async def test_fifty_on_a_page_take_as_many_statements_as_five(
+async def test_a_page_of_fifty_takes_as_many_statements_as_one_of_five(
     admin: Client, services: Services
 ) -> None:
     await _create_users(services, admin.tenant_id, *[{}] * 50)
     counts = []
     for per_page in (5, 50):
-        with _record_statements(services) as sent:
+        with record_statements(services) as statements:
             assert len(await list_user_ids(admin, per_page=per_page)) == per_page
-        counts.append(len(sent))
+        counts.append(len(statements))
     assert counts == [2, 2]
 
 
 # Get one
 
 
-async def test_a_user_is_shown_whole(admin: Client, colleague: Client) -> None:
+async def test_a_user_is_returned_with_all_fields(admin: Client, colleague: Client) -> None:
     answer = await admin.get(f"/users/{colleague.user_id}")
     assert answer.status_code == 200
     assert set(answer.json()) == USER_KEYS
@@ -349,13 +333,13 @@ async def test_super_admin_sees_a_user_of_any_tenant(super_admin: Client, strang
     assert answer.json()["id"] == stranger.user_id
 
 
-async def test_a_user_of_another_tenant_is_not_there(admin: Client, stranger: Client) -> None:
+async def test_a_user_of_another_tenant_is_not_found(admin: Client, stranger: Client) -> None:
     answer = await admin.get(f"/users/{stranger.user_id}")
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "user_not_found"
 
 
-async def test_the_header_hides_a_user_of_another_tenant(
+async def test_the_tenant_header_hides_a_user_of_another_tenant(
     super_admin: Client, admin: Client, stranger: Client
 ) -> None:
     headers = {"x-tenant-id": admin.tenant_id}

@@ -22,11 +22,11 @@ async def test_me_is_the_whole_user(developer: Client) -> None:
     assert (body["email_verified"], body["mfa_enabled"]) == (False, False)
 
 
-async def test_who_has_never_signed_in_has_no_time_of_it(developer: Client) -> None:
+async def test_a_user_who_never_signed_in_has_no_last_login(developer: Client) -> None:
     assert (await developer.get("/auth/me")).json()["last_login_at"] is None
 
 
-async def test_the_time_of_the_last_sign_in_is_kept(anonymous: Client, developer: Client) -> None:
+async def test_the_time_of_the_last_sign_in_is_shown(anonymous: Client, developer: Client) -> None:
     await log_in(anonymous, developer.email)
     last_login_at = (await developer.get("/auth/me")).json()["last_login_at"]
     assert last_login_at.endswith("Z")

@@ -27,17 +27,17 @@ from tests.world import Client, World
 # A code works once
 
 
+async def _sign_in_twice(caller: Client, mfa_user: MfaUser, code: str) -> list[int]:
+    statuses = []
+    for _ in range(2):
+        token = await request_mfa_token(caller, mfa_user.user.email)
+        statuses.append((await verify_code(caller, token, code)).status_code)
+    return statuses
+
+
 async def test_a_code_works_once(anonymous: Client, mfa_user: MfaUser) -> None:
     code = mfa_user.code()
-    statuses = [
-        (
-            await verify_code(
-                anonymous, await request_mfa_token(anonymous, mfa_user.user.email), code
-            )
-        ).status_code
-        for _ in range(2)
-    ]
-    assert statuses == [200, 401]
+    assert await _sign_in_twice(anonymous, mfa_user, code) == [200, 401]
 
 
 async def test_a_recovery_code_signs_in(anonymous: Client, mfa_user: MfaUser) -> None:
@@ -47,13 +47,8 @@ async def test_a_recovery_code_signs_in(anonymous: Client, mfa_user: MfaUser) ->
 
 
 async def test_a_recovery_code_signs_in_once(anonymous: Client, mfa_user: MfaUser) -> None:
-    statuses = []
-    for _ in range(2):
-        token = await request_mfa_token(anonymous, mfa_user.user.email)
-        statuses.append(
-            (await verify_code(anonymous, token, mfa_user.recovery_codes[3])).status_code
-        )
-    assert statuses == [200, 401]
+    code = mfa_user.recovery_codes[3]
+    assert await _sign_in_twice(anonymous, mfa_user, code) == [200, 401]
 
 
 async def test_the_other_recovery_codes_still_sign_in(anonymous: Client, mfa_user: MfaUser) -> None:
@@ -72,7 +67,7 @@ async def _verify_codes_at_once(
     return Counter(answer.status_code for answer in answers)
 
 
-async def test_of_fifty_uses_of_a_code_at_once_one_is_let_in(
+async def test_of_fifty_uses_of_a_code_at_once_one_signs_in(
     anonymous: Client, mfa_user: MfaUser, services: Services
 ) -> None:
     mfa_tokens, code = await create_mfa_tokens(services, mfa_user, 50), mfa_user.code()
@@ -81,7 +76,7 @@ async def test_of_fifty_uses_of_a_code_at_once_one_is_let_in(
     assert set(statuses) == {200, 401, 429}
 
 
-async def test_of_fifty_uses_of_a_recovery_code_at_once_one_is_let_in(
+async def test_of_fifty_uses_of_a_recovery_code_at_once_one_signs_in(
     anonymous: Client, mfa_user: MfaUser, services: Services
 ) -> None:
     mfa_tokens, code = await create_mfa_tokens(services, mfa_user, 50), mfa_user.recovery_codes[0]
@@ -89,7 +84,7 @@ async def test_of_fifty_uses_of_a_recovery_code_at_once_one_is_let_in(
     assert statuses[200] == 1
 
 
-async def test_of_fifty_uses_of_an_mfa_token_at_once_one_is_let_in(
+async def test_of_fifty_uses_of_an_mfa_token_at_once_one_signs_in(
     anonymous: Client, mfa_user: MfaUser
 ) -> None:
     token, code = await request_mfa_token(anonymous, mfa_user.user.email), mfa_user.code()
@@ -116,7 +111,7 @@ async def test_of_fifty_wrong_codes_at_once_five_are_recorded(
 # Throttling of codes, separate from passwords
 
 
-async def test_five_wrong_codes_over_several_mfa_tokens_make_the_next_wait(
+async def test_five_wrong_codes_over_several_mfa_tokens_start_a_block(
     anonymous: Client, mfa_user: MfaUser, services: Services
 ) -> None:
     mfa_tokens = await create_mfa_tokens(services, mfa_user, 6)
@@ -124,7 +119,7 @@ async def test_five_wrong_codes_over_several_mfa_tokens_make_the_next_wait(
     assert statuses == [401] * 5 + [429]
 
 
-async def test_the_right_code_must_wait_as_well(
+async def test_a_block_refuses_the_right_code_too(
     anonymous: Client, mfa_user: MfaUser, services: Services
 ) -> None:
     with clock.frozen(clock.now()):
@@ -136,7 +131,7 @@ async def test_the_right_code_must_wait_as_well(
     assert answer.headers["retry-after"] == "15"
 
 
-async def test_a_right_code_that_came_too_early_is_not_used_up(
+async def test_a_right_code_refused_by_a_block_is_not_used_up(
     anonymous: Client, mfa_user: MfaUser, services: Services
 ) -> None:
     now = clock.now()
@@ -149,24 +144,24 @@ async def test_a_right_code_that_came_too_early_is_not_used_up(
         assert (await verify_code(anonymous, token, code)).status_code == 200
 
 
-async def test_a_recovery_code_that_comes_after_five_wrong_codes_is_not_used_up(
+async def test_a_recovery_code_checked_after_five_wrong_codes_is_not_used_up(
     anonymous: Client, mfa_user: MfaUser, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was sent before the wrong ones, when there was no block yet."""
-    real = codes.match_code
+    """The request passed the first check before the wrong codes started the block."""
+    match_code = codes.match_code
 
-    async def match_code(secrets: Sequence[codes.Secret], owner: codes.Owner, code: str) -> Any:
+    async def match_after_failures(*args: Any) -> Any:
         await count_failures(services, throttle.CODE, mfa_user.user.user_id, 5)
-        return await real(secrets, owner, code)
+        return await match_code(*args)
 
-    monkeypatch.setattr(codes, "match_code", match_code)
+    monkeypatch.setattr(codes, "match_code", match_after_failures)
     token = await request_mfa_token(anonymous, mfa_user.user.email)
     answer = await verify_code(anonymous, token, mfa_user.recovery_codes[0])
     status = (await mfa_user.user.get("/api/v1/mfa/status")).json()
     assert (answer.status_code, status["recovery_codes_remaining"]) == (429, 10)
 
 
-async def test_fifty_wrong_codes_stop_an_address(
+async def test_fifty_wrong_codes_block_an_address(
     anonymous: Client, mfa_user: MfaUser, services: Services
 ) -> None:
     await count_failures(services, throttle.CODE_ADDRESS, anonymous.address, 50)
@@ -195,26 +190,26 @@ async def test_a_right_password_does_not_clear_the_count_of_codes(
 async def test_a_right_code_does_not_clear_the_count_of_passwords(
     world: World, anonymous: Client, mfa_user: MfaUser
 ) -> None:
-    elsewhere = world.anonymous()
-    token = await request_mfa_token(elsewhere, mfa_user.user.email)
+    other_caller = world.anonymous()
+    token = await request_mfa_token(other_caller, mfa_user.user.email)
     await guess_passwords(anonymous, mfa_user.user.email, 4)
-    await verify_code(elsewhere, token, mfa_user.code())
+    await verify_code(other_caller, token, mfa_user.code())
     assert await guess_passwords(anonymous, mfa_user.user.email, 2) == [401, 429]
 
 
-async def test_wrong_codes_make_no_password_wait(anonymous: Client, mfa_user: MfaUser) -> None:
+async def test_wrong_codes_do_not_block_passwords(anonymous: Client, mfa_user: MfaUser) -> None:
     token = await request_mfa_token(anonymous, mfa_user.user.email)
     await guess_codes(anonymous, mfa_user, token, 5)
     assert (await log_in(anonymous, mfa_user.user.email)).status_code == 200
 
 
-async def test_wrong_passwords_make_no_code_wait(anonymous: Client, mfa_user: MfaUser) -> None:
+async def test_wrong_passwords_do_not_block_codes(anonymous: Client, mfa_user: MfaUser) -> None:
     token = await request_mfa_token(anonymous, mfa_user.user.email)
     assert await guess_passwords(anonymous, mfa_user.user.email, 6) == [401] * 5 + [429]
     assert (await verify_code(anonymous, token, mfa_user.code())).status_code == 200
 
 
-async def test_an_address_stopped_for_passwords_may_still_send_codes(
+async def test_an_address_blocked_for_passwords_may_still_send_codes(
     anonymous: Client, mfa_user: MfaUser, services: Services
 ) -> None:
     token = await request_mfa_token(anonymous, mfa_user.user.email)
@@ -222,7 +217,7 @@ async def test_an_address_stopped_for_passwords_may_still_send_codes(
     assert (await verify_code(anonymous, token, mfa_user.code())).status_code == 200
 
 
-async def test_an_address_stopped_for_codes_may_still_send_passwords(
+async def test_an_address_blocked_for_codes_may_still_send_passwords(
     anonymous: Client, mfa_user: MfaUser, services: Services
 ) -> None:
     await count_failures(services, throttle.CODE_ADDRESS, anonymous.address, 50)

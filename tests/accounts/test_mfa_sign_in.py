@@ -1,8 +1,5 @@
 """The second step of a sign-in with MFA."""
 
-from collections.abc import Awaitable, Callable
-
-import httpx
 import pytest
 
 from app.domain.accounts import one_time_tokens
@@ -10,7 +7,19 @@ from app.kit import clock
 from app.security import tokens
 from app.services import Services
 from db.session import ALL_TENANTS
-from tests.accounts.api_calls import get_me_status, log_in, refresh_pair, refresh_tokens
+from tests.accounts.api_calls import (
+    UserAction,
+    change_password,
+    change_role,
+    deactivate,
+    delete_user,
+    get_me_status,
+    log_in,
+    reactivate,
+    refresh_pair,
+    refresh_tokens,
+    reset_password,
+)
 from tests.accounts.mfa_users import (
     MfaUser,
     create_mfa_user,
@@ -20,16 +29,17 @@ from tests.accounts.mfa_users import (
 )
 from tests.accounts.records import (
     add_seconds,
-    execute,
     fetch_rows,
     read_sessions,
     read_tenant_events,
+    set_user,
 )
-from tests.accounts.values import NEW_PASSWORD, PAIR_KEYS, WRONG_PASSWORD
-from tests.world import PASSWORD, Client, World
+from tests.accounts.values import PAIR_KEYS, WRONG_PASSWORD
+from tests.mfa.api_calls import reset_mfa
+from tests.world import Client, World
 
 
-async def test_with_mfa_a_right_password_gives_a_token_for_the_second_step(
+async def test_with_mfa_a_right_password_returns_an_mfa_token(
     anonymous: Client, mfa_user: MfaUser
 ) -> None:
     answer = await log_in(anonymous, mfa_user.user.email)
@@ -39,7 +49,7 @@ async def test_with_mfa_a_right_password_gives_a_token_for_the_second_step(
     assert body["mfa_required"] is True
 
 
-async def test_with_mfa_a_wrong_password_does_not_reveal_it(
+async def test_a_wrong_password_does_not_reveal_that_mfa_is_on(
     anonymous: Client, mfa_user: MfaUser, developer: Client
 ) -> None:
     with_mfa = await log_in(anonymous, mfa_user.user.email, WRONG_PASSWORD)
@@ -71,10 +81,8 @@ async def test_the_mfa_token_is_stored_hashed(
 
 
 async def test_the_mfa_token_is_no_access_token(anonymous: Client, mfa_user: MfaUser) -> None:
-    assert (
-        await get_me_status(anonymous, await request_mfa_token(anonymous, mfa_user.user.email))
-        == 401
-    )
+    token = await request_mfa_token(anonymous, mfa_user.user.email)
+    assert await get_me_status(anonymous, token) == 401
 
 
 async def test_the_mfa_token_is_no_refresh_token(anonymous: Client, mfa_user: MfaUser) -> None:
@@ -82,7 +90,7 @@ async def test_the_mfa_token_is_no_refresh_token(anonymous: Client, mfa_user: Mf
     assert (await refresh_tokens(anonymous, token)).status_code == 401
 
 
-async def test_a_right_code_gives_both_tokens(anonymous: Client, mfa_user: MfaUser) -> None:
+async def test_a_right_code_returns_both_tokens(anonymous: Client, mfa_user: MfaUser) -> None:
     token = await request_mfa_token(anonymous, mfa_user.user.email)
     answer = await verify_code(anonymous, token, mfa_user.code())
     body = answer.json()
@@ -91,7 +99,7 @@ async def test_a_right_code_gives_both_tokens(anonymous: Client, mfa_user: MfaUs
     assert (body["token_type"], body["expires_in"]) == ("Bearer", 900)
 
 
-async def test_the_access_token_of_a_right_code_opens_the_account(
+async def test_the_access_token_of_a_right_code_is_accepted(
     anonymous: Client, mfa_user: MfaUser
 ) -> None:
     token = await request_mfa_token(anonymous, mfa_user.user.email)
@@ -99,7 +107,7 @@ async def test_the_access_token_of_a_right_code_opens_the_account(
     assert await get_me_status(anonymous, pair["access_token"]) == 200
 
 
-async def test_the_refresh_token_of_a_right_code_gives_a_new_pair_without_another(
+async def test_the_refresh_token_of_a_right_code_returns_a_new_pair_without_a_code(
     anonymous: Client, mfa_user: MfaUser
 ) -> None:
     token = await request_mfa_token(anonymous, mfa_user.user.email)
@@ -131,7 +139,7 @@ async def test_a_wrong_code_is_401(anonymous: Client, mfa_user: MfaUser) -> None
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
 
 
-async def test_a_code_of_somebody_else_is_wrong(
+async def test_a_code_of_another_user_is_401(
     world: World, anonymous: Client, mfa_user: MfaUser
 ) -> None:
     other = await create_mfa_user(await world.user())
@@ -140,15 +148,13 @@ async def test_a_code_of_somebody_else_is_wrong(
         assert (await verify_code(anonymous, token, code)).status_code == 401
 
 
-async def test_an_mfa_token_that_nobody_was_given_is_401(
-    anonymous: Client, mfa_user: MfaUser
-) -> None:
+async def test_an_unknown_mfa_token_is_401(anonymous: Client, mfa_user: MfaUser) -> None:
     answer = await verify_code(anonymous, tokens.new_secret(), mfa_user.code())
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
 
 
 @pytest.mark.parametrize("kind", ["access", "refresh", "hash"])
-async def test_nothing_else_serves_as_an_mfa_token(
+async def test_other_tokens_are_not_accepted_as_an_mfa_token(
     anonymous: Client, mfa_user: MfaUser, kind: str
 ) -> None:
     token = await request_mfa_token(anonymous, mfa_user.user.email)
@@ -162,7 +168,7 @@ async def test_nothing_else_serves_as_an_mfa_token(
 
 @pytest.mark.parametrize("field", ["mfa_token", "code"])
 @pytest.mark.parametrize("value", ["", None, 123456, "x" * 4097])
-async def test_a_wrong_field_of_the_second_step_is_named(
+async def test_an_invalid_field_of_the_second_step_is_refused(
     anonymous: Client, field: str, value: object
 ) -> None:
     body = {"mfa_token": "x", "code": "123456", field: value}
@@ -172,7 +178,7 @@ async def test_a_wrong_field_of_the_second_step_is_named(
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(299, 200), (300, 401)])
-async def test_an_mfa_token_holds_for_five_minutes(
+async def test_an_mfa_token_is_valid_for_five_minutes(
     anonymous: Client, mfa_user: MfaUser, seconds: int, status: int
 ) -> None:
     now = clock.now()
@@ -182,15 +188,15 @@ async def test_an_mfa_token_holds_for_five_minutes(
         assert (await verify_code(anonymous, token, mfa_user.code())).status_code == status
 
 
-async def test_an_mfa_token_holds_for_five_tries(anonymous: Client, mfa_user: MfaUser) -> None:
+async def test_an_mfa_token_allows_five_attempts(anonymous: Client, mfa_user: MfaUser) -> None:
     token = await request_mfa_token(anonymous, mfa_user.user.email)
     statuses = await guess_codes(anonymous, mfa_user, token, 4)
     statuses.append((await verify_code(anonymous, token, mfa_user.code())).status_code)
     assert statuses == [401] * 4 + [200]
 
 
-async def test_an_mfa_token_holds_for_no_sixth_try(anonymous: Client, mfa_user: MfaUser) -> None:
-    """The same holds after the wait that five wrong codes cause."""
+async def test_an_mfa_token_allows_no_sixth_attempt(anonymous: Client, mfa_user: MfaUser) -> None:
+    """The token stays void after the block that five wrong codes start."""
     now = clock.now()
     with clock.frozen(now):
         token = await request_mfa_token(anonymous, mfa_user.user.email)
@@ -207,7 +213,7 @@ async def test_an_mfa_token_works_once(anonymous: Client, mfa_user: MfaUser) -> 
     assert answer.status_code == 401
 
 
-async def test_an_mfa_token_that_was_used_up_uses_up_no_recovery_code(
+async def test_a_used_mfa_token_uses_up_no_recovery_code(
     anonymous: Client, mfa_user: MfaUser
 ) -> None:
     token = await request_mfa_token(anonymous, mfa_user.user.email)
@@ -221,8 +227,7 @@ async def test_an_mfa_token_is_void_after_a_change_of_the_password(
     anonymous: Client, mfa_user: MfaUser
 ) -> None:
     token = await request_mfa_token(anonymous, mfa_user.user.email)
-    body = {"current_password": PASSWORD, "new_password": NEW_PASSWORD}
-    assert (await mfa_user.user.post("/auth/change-password", body)).status_code == 200
+    assert (await change_password(mfa_user.user)).status_code == 200
     assert (await verify_code(anonymous, token, mfa_user.code())).status_code == 401
 
 
@@ -231,33 +236,24 @@ async def test_an_mfa_token_is_void_after_a_reset_of_the_password(
 ) -> None:
     token = await request_mfa_token(anonymous, mfa_user.user.email)
     async with services.db.tx(ALL_TENANTS) as tx:
-        mailed = await one_time_tokens.create_token(
+        reset_token = await one_time_tokens.create_token(
             tx, one_time_tokens.RESET_PASSWORD, mfa_user.user.tenant_id, mfa_user.user.user_id
         )
-    body = {"token": mailed, "new_password": NEW_PASSWORD}
-    assert (await anonymous.post("/auth/reset-password", body)).status_code == 200
+    assert (await reset_password(anonymous, reset_token)).status_code == 200
     assert (await verify_code(anonymous, token, mfa_user.code())).status_code == 401
 
 
-Change = Callable[[Client, str], Awaitable[httpx.Response]]
-
-
-ADMIN_CHANGES: dict[str, list[Change]] = {
-    "deactivation": [lambda admin, user: admin.post(f"/users/{user}/deactivate")],
-    "deactivation and reactivation": [
-        lambda admin, user: admin.post(f"/users/{user}/deactivate"),
-        lambda admin, user: admin.post(f"/users/{user}/reactivate"),
-    ],
-    "change of role": [
-        lambda admin, user: admin.put(f"/users/{user}/role", {"role": "agent_user"})
-    ],
-    "reset of MFA": [lambda admin, user: admin.post(f"/api/v1/users/{user}/mfa/reset")],
-    "deletion": [lambda admin, user: admin.delete(f"/users/{user}")],
+ADMIN_CHANGES: dict[str, list[UserAction]] = {
+    "deactivation": [deactivate],
+    "deactivation and reactivation": [deactivate, reactivate],
+    "change of role": [lambda admin, user_id: change_role(admin, user_id, "agent_user")],
+    "reset of MFA": [reset_mfa],
+    "deletion": [delete_user],
 }
 
 
 @pytest.mark.parametrize("name", ADMIN_CHANGES)
-async def test_an_mfa_token_is_void_after_what_an_administrator_does(
+async def test_an_mfa_token_is_void_after_a_change_by_an_administrator(
     anonymous: Client, mfa_user: MfaUser, admin: Client, name: str
 ) -> None:
     token = await request_mfa_token(anonymous, mfa_user.user.email)
@@ -266,11 +262,9 @@ async def test_an_mfa_token_is_void_after_what_an_administrator_does(
     assert (await verify_code(anonymous, token, mfa_user.code())).status_code == 401
 
 
-async def test_the_token_of_a_user_who_is_inactive_gives_nothing(
+async def test_the_mfa_token_of_an_inactive_user_is_401(
     anonymous: Client, mfa_user: MfaUser, services: Services
 ) -> None:
     token = await request_mfa_token(anonymous, mfa_user.user.email)
-    await execute(
-        services, "UPDATE users SET status = 'inactive' WHERE id = $1", mfa_user.user.user_id
-    )
+    await set_user(services, mfa_user.user, status="inactive")
     assert (await verify_code(anonymous, token, mfa_user.code())).status_code == 401

@@ -34,7 +34,7 @@ PASSWORD_RULES = {
         ),
     ],
 )
-async def test_every_rule_that_a_password_breaks_is_named(
+async def test_the_error_names_every_rule_that_a_password_breaks(
     anonymous: Client, password: str, rules: set[str]
 ) -> None:
     answer = await anonymous.post("/auth/register", registration_body(password=password))
@@ -55,7 +55,9 @@ async def test_a_common_password_is_refused_in_any_case(anonymous: Client, passw
 
 
 @pytest.mark.parametrize("password", [5, None, [], "x" * 1025])
-async def test_what_is_no_password_is_named(anonymous: Client, password: object) -> None:
+async def test_a_password_of_a_wrong_type_or_size_is_refused(
+    anonymous: Client, password: object
+) -> None:
     answer = await anonymous.post("/auth/register", registration_body(password=password))
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {"password"}
@@ -74,25 +76,25 @@ async def test_what_is_no_password_is_named(anonymous: Client, password: object)
         "Aa1'\"\\;--%_${}<>",
     ],
 )
-async def test_a_password_that_keeps_the_rules_signs_in(anonymous: Client, password: str) -> None:
+async def test_a_password_that_follows_the_rules_signs_in(anonymous: Client, password: str) -> None:
     account = await register(anonymous, password=password)
     assert (await log_in(anonymous, account["email"], password)).status_code == 200
 
 
-@pytest.mark.parametrize("tried", ["Aa1" + "x" * 124, "Aa1" + "x" * 124 + "y"])
-async def test_the_longest_password_counts_to_its_last_character(
-    anonymous: Client, tried: str
+@pytest.mark.parametrize("attempt", ["Aa1" + "x" * 124, "Aa1" + "x" * 124 + "y"])
+async def test_every_character_of_the_longest_password_is_compared(
+    anonymous: Client, attempt: str
 ) -> None:
     account = await register(anonymous, password="Aa1" + "x" * 125)
-    assert (await log_in(anonymous, account["email"], tried)).status_code == 401
+    assert (await log_in(anonymous, account["email"], attempt)).status_code == 401
 
 
-async def test_space_around_a_password_is_part_of_it(anonymous: Client) -> None:
+async def test_spaces_around_a_password_are_part_of_it(anonymous: Client) -> None:
     account = await register(anonymous, password=" Aa345678 ")
     assert (await log_in(anonymous, account["email"], "Aa345678")).status_code == 401
 
 
-async def test_a_password_is_the_same_however_a_keyboard_writes_its_accents(
+async def test_a_password_with_decomposed_accents_is_the_same(
     anonymous: Client,
 ) -> None:
     account = await register(anonymous, password="Caf\u00e9Noir7")

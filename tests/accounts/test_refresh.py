@@ -20,7 +20,7 @@ from tests.world import Client
 # Refresh
 
 
-async def test_a_refresh_token_gives_a_new_pair(anonymous: Client, developer: Client) -> None:
+async def test_a_refresh_token_returns_a_new_pair(anonymous: Client, developer: Client) -> None:
     answer = await refresh_tokens(anonymous, developer.refresh_token)
     body = answer.json()
     assert answer.status_code == 200
@@ -28,19 +28,19 @@ async def test_a_refresh_token_gives_a_new_pair(anonymous: Client, developer: Cl
     assert (body["token_type"], body["expires_in"]) == ("Bearer", 900)
 
 
-async def test_the_new_access_token_opens_the_account(anonymous: Client, developer: Client) -> None:
+async def test_the_new_access_token_is_accepted(anonymous: Client, developer: Client) -> None:
     pair = await refresh_pair(anonymous, developer.refresh_token)
     assert await get_me_status(anonymous, pair["access_token"]) == 200
 
 
-async def test_the_access_token_from_before_still_opens_the_account(
+async def test_the_access_token_from_before_is_still_accepted(
     anonymous: Client, developer: Client
 ) -> None:
     await refresh_pair(anonymous, developer.refresh_token)
     assert (await developer.get("/auth/me")).status_code == 200
 
 
-async def test_the_new_refresh_token_gives_the_next_pair(
+async def test_the_new_refresh_token_returns_the_next_pair(
     anonymous: Client, developer: Client
 ) -> None:
     first = await refresh_pair(anonymous, developer.refresh_token)
@@ -49,7 +49,7 @@ async def test_the_new_refresh_token_gives_the_next_pair(
 
 
 @pytest.mark.parametrize("typ", ["access", "refresh"])
-async def test_a_new_token_says_whose_it_is_as_the_one_before_did(
+async def test_a_new_token_has_the_same_user_tenant_role_and_session(
     anonymous: Client, developer: Client, services: Services, typ: tokens.TokenType
 ) -> None:
     old = services.tokens.verify(developer.refresh_token, "refresh")
@@ -58,17 +58,17 @@ async def test_a_new_token_says_whose_it_is_as_the_one_before_did(
     assert (new.sub, new.tid, new.role, new.sid) == (old.sub, old.tid, old.role, old.sid)
 
 
-async def test_every_token_has_a_name_of_its_own(
+async def test_every_token_has_its_own_id(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     pair = await refresh_pair(anonymous, developer.refresh_token)
-    names = {
+    token_ids = {
         services.tokens.verify(developer.token or "", "access").jti,
         services.tokens.verify(developer.refresh_token, "refresh").jti,
         services.tokens.verify(pair["access_token"], "access").jti,
         services.tokens.verify(pair["refresh_token"], "refresh").jti,
     }
-    assert len(names) == 4
+    assert len(token_ids) == 4
 
 
 async def test_the_new_refresh_token_is_no_access_token(
@@ -78,7 +78,7 @@ async def test_the_new_refresh_token_is_no_access_token(
     assert await get_me_status(anonymous, pair["refresh_token"]) == 401
 
 
-async def test_a_refresh_lets_the_session_live_for_seven_more_days(
+async def test_a_refresh_prolongs_the_session_to_seven_days_from_now(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     later = add_seconds(clock.now(), 86400)
@@ -88,7 +88,7 @@ async def test_a_refresh_lets_the_session_live_for_seven_more_days(
     assert expires_at == later + timedelta(days=7)
 
 
-async def test_a_new_refresh_token_holds_for_seven_days(
+async def test_a_new_refresh_token_is_valid_for_seven_days(
     anonymous: Client, developer: Client
 ) -> None:
     now = clock.now()
@@ -98,7 +98,9 @@ async def test_a_new_refresh_token_holds_for_seven_days(
         assert (await refresh_tokens(anonymous, pair["refresh_token"])).status_code == 200
 
 
-async def test_a_refresh_needs_no_living_access_token(anonymous: Client, developer: Client) -> None:
+async def test_a_refresh_works_with_an_expired_access_token(
+    anonymous: Client, developer: Client
+) -> None:
     with clock.frozen(add_seconds(clock.now(), 3600)):
         answer = await developer.post("/auth/refresh", {"refresh_token": developer.refresh_token})
     assert answer.status_code == 200
@@ -111,7 +113,7 @@ async def test_a_refresh_opens_no_second_session(
     assert [row[0] for row in await read_sessions(services, developer)] == [developer.session_id]
 
 
-async def test_a_pair_from_a_process_whose_clock_is_ahead_opens_the_account(
+async def test_a_pair_from_a_process_whose_clock_is_ahead_is_accepted(
     anonymous: Client, developer: Client
 ) -> None:
     with clock.frozen(add_seconds(clock.now(), 2)):
@@ -123,7 +125,7 @@ async def test_a_pair_from_a_process_whose_clock_is_ahead_opens_the_account(
 
 
 @pytest.mark.parametrize("seconds", [0, 1, 9.9, 10])
-async def test_a_repeat_within_ten_seconds_gives_the_very_same_pair(
+async def test_a_repeat_within_ten_seconds_returns_the_same_pair(
     anonymous: Client, developer: Client, seconds: float
 ) -> None:
     now = clock.now()
@@ -134,7 +136,7 @@ async def test_a_repeat_within_ten_seconds_gives_the_very_same_pair(
     assert (second.status_code, second.content) == (200, first.content)
 
 
-async def test_fifty_uses_at_once_give_one_pair(anonymous: Client, developer: Client) -> None:
+async def test_fifty_uses_at_once_return_one_pair(anonymous: Client, developer: Client) -> None:
     answers = await asyncio.gather(
         *(refresh_tokens(anonymous, developer.refresh_token) for _ in range(50))
     )
@@ -142,7 +144,7 @@ async def test_fifty_uses_at_once_give_one_pair(anonymous: Client, developer: Cl
     assert len({answer.content for answer in answers}) == 1
 
 
-async def test_the_pair_of_fifty_uses_at_once_opens_the_account(
+async def test_the_pair_of_fifty_uses_at_once_is_accepted(
     anonymous: Client, developer: Client
 ) -> None:
     answers = await asyncio.gather(
@@ -151,7 +153,7 @@ async def test_the_pair_of_fifty_uses_at_once_opens_the_account(
     assert await get_me_status(anonymous, answers[-1].json()["access_token"]) == 200
 
 
-async def test_uses_at_once_in_two_processes_give_one_pair(
+async def test_uses_at_once_in_two_processes_return_one_pair(
     anonymous: Client, developer: Client, server: Server
 ) -> None:
     body = {"refresh_token": developer.refresh_token}
@@ -165,11 +167,11 @@ async def test_uses_at_once_in_two_processes_give_one_pair(
 
 async def test_the_pair_of_a_repeat_can_be_refreshed(anonymous: Client, developer: Client) -> None:
     await refresh_pair(anonymous, developer.refresh_token)
-    again = await refresh_pair(anonymous, developer.refresh_token)
-    assert (await refresh_tokens(anonymous, again["refresh_token"])).status_code == 200
+    second = await refresh_pair(anonymous, developer.refresh_token)
+    assert (await refresh_tokens(anonymous, second["refresh_token"])).status_code == 200
 
 
-async def test_an_older_token_within_its_ten_seconds_gives_its_own_pair_again(
+async def test_an_older_token_within_its_ten_seconds_returns_its_own_pair_again(
     anonymous: Client, developer: Client
 ) -> None:
     now = clock.now()
@@ -205,14 +207,14 @@ async def test_a_replayed_token_ends_the_session(
 
 
 @pytest.mark.parametrize("which", ["old", "new"])
-async def test_a_replayed_token_kills_the_access_tokens(
+async def test_a_replayed_token_voids_the_access_tokens(
     anonymous: Client, replayed_session: ReplayedSession, which: str
 ) -> None:
     token = replayed_session.user.token if which == "old" else replayed_session.pair["access_token"]
     assert await get_me_status(anonymous, token or "") == 401
 
 
-async def test_a_replayed_token_kills_the_access_token_that_was_in_use(
+async def test_a_replayed_token_voids_an_access_token_of_a_cached_session(
     anonymous: Client, developer: Client
 ) -> None:
     """The session was cached as active just before."""
@@ -225,7 +227,7 @@ async def test_a_replayed_token_kills_the_access_token_that_was_in_use(
         assert await get_me_status(anonymous, pair["access_token"]) == 401
 
 
-async def test_a_replayed_token_kills_the_refresh_token_that_was_next(
+async def test_a_replayed_token_voids_the_newest_refresh_token(
     anonymous: Client, replayed_session: ReplayedSession
 ) -> None:
     assert (
@@ -245,7 +247,7 @@ async def test_a_replayed_token_is_in_the_event_log(
     ]
 
 
-async def test_a_token_that_is_replayed_again_and_again_is_logged_once(
+async def test_a_token_replayed_several_times_emits_one_event(
     anonymous: Client, replayed_session: ReplayedSession, services: Services
 ) -> None:
     for _ in range(3):
@@ -253,7 +255,7 @@ async def test_a_token_that_is_replayed_again_and_again_is_logged_once(
     assert len(await read_tenant_events(services, replayed_session.user, "session_revoked")) == 1
 
 
-async def test_fifty_replays_at_once_are_logged_once(
+async def test_fifty_replays_at_once_emit_one_event(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     now = clock.now()
@@ -277,7 +279,7 @@ async def test_a_replayed_token_ends_no_other_session_of_the_user(
     assert await get_me_status(anonymous, other["access_token"]) == 200
 
 
-async def test_a_token_from_long_ago_ends_the_session_too(
+async def test_a_replayed_token_of_an_older_refresh_ends_the_session(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     past, token = add_seconds(clock.now(), -300), developer.refresh_token

@@ -10,15 +10,23 @@ from app import bootstrap
 from app.kit.ids import new_id
 from app.services import Services
 from db.session import ALL_TENANTS
-from tests.accounts.api_calls import log_in, register, registration_body, sign_in_client
+from tests.accounts.api_calls import (
+    get_login_status,
+    log_in,
+    register,
+    registration_body,
+    sign_in_client,
+)
 from tests.accounts.records import (
     contains_secret,
+    fetch_rows,
+    fetch_value,
     find_user_by_email,
     read_events,
     read_mail_texts,
     read_mailed_tokens,
 )
-from tests.accounts.values import REGISTERED_KEYS
+from tests.accounts.values import INVALID_EMAILS, REGISTERED_KEYS
 from tests.world import PASSWORD, Client, World
 
 
@@ -30,7 +38,7 @@ async def _find_default_tenant(services: Services) -> str:
 # Register
 
 
-async def test_registering_answers_with_the_new_account(anonymous: Client) -> None:
+async def test_a_registration_returns_the_new_account(anonymous: Client) -> None:
     body = registration_body()
     answer = await anonymous.post("/auth/register", body)
     account = answer.json()
@@ -45,7 +53,7 @@ async def test_registering_answers_with_the_new_account(anonymous: Client) -> No
     assert (account["role"], account["email_verified"]) == ("agent_user", False)
 
 
-async def test_who_registers_can_sign_in_at_once(anonymous: Client) -> None:
+async def test_a_new_user_can_sign_in_at_once(anonymous: Client) -> None:
     account = await register(anonymous)
     answer = await log_in(anonymous, account["email"])
     assert answer.status_code == 200
@@ -56,7 +64,7 @@ async def test_who_registers_can_sign_in_at_once(anonymous: Client) -> None:
     }
 
 
-async def test_who_registers_without_an_invitation_joins_the_default_tenant(
+async def test_a_user_without_an_invitation_joins_the_default_tenant(
     world: World, anonymous: Client, services: Services
 ) -> None:
     account = await register(anonymous)
@@ -64,17 +72,13 @@ async def test_who_registers_without_an_invitation_joins_the_default_tenant(
     assert me.json()["tenant_id"] == await _find_default_tenant(services)
 
 
-async def test_registering_opens_no_session(anonymous: Client, services: Services) -> None:
+async def test_a_registration_opens_no_session(anonymous: Client, services: Services) -> None:
     account = await register(anonymous)
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        raw = await tx.raw()
-        count = await raw.fetchval(
-            "SELECT count(*) FROM sessions WHERE user_id = $1", account["id"]
-        )
-    assert count == 0
+    sql = "SELECT count(*) FROM sessions WHERE user_id = $1"
+    assert await fetch_value(services, sql, account["id"]) == 0
 
 
-async def test_names_are_kept_without_the_space_around_them(anonymous: Client) -> None:
+async def test_names_are_stored_without_surrounding_spaces(anonymous: Client) -> None:
     account = await register(anonymous, first_name=" Ada ", last_name="  King Noel ")
     assert (account["first_name"], account["last_name"]) == ("Ada", "King Noel")
 
@@ -110,7 +114,7 @@ async def test_no_other_field_of_a_registration_has_any_effect(
     assert getattr(await find_user_by_email(services, account["email"]), field) != value
 
 
-async def test_a_tenant_that_exists_cannot_be_joined_by_naming_it(
+async def test_the_body_of_a_registration_does_not_select_the_tenant(
     anonymous: Client, admin: Client, services: Services
 ) -> None:
     account = await register(anonymous, tenant_id=admin.tenant_id)
@@ -119,7 +123,7 @@ async def test_a_tenant_that_exists_cannot_be_joined_by_naming_it(
     assert user.tenant_id == await _find_default_tenant(services)
 
 
-async def test_the_header_for_tenants_does_not_say_where_to_join(
+async def test_the_tenant_header_of_a_registration_does_not_select_the_tenant(
     anonymous: Client, admin: Client, services: Services
 ) -> None:
     body = registration_body()
@@ -129,7 +133,7 @@ async def test_the_header_for_tenants_does_not_say_where_to_join(
     assert user.tenant_id == await _find_default_tenant(services)
 
 
-async def test_somebody_who_is_signed_in_elsewhere_can_register_another_account(
+async def test_a_signed_in_user_can_register_another_account(
     developer: Client, services: Services
 ) -> None:
     account = await register(developer)
@@ -139,7 +143,7 @@ async def test_somebody_who_is_signed_in_elsewhere_can_register_another_account(
 
 
 @pytest.mark.parametrize("change", [str.lower, str.upper, str.title])
-async def test_an_address_registers_once_whatever_its_case(anonymous: Client, change: Any) -> None:
+async def test_an_email_can_register_once_in_any_case(anonymous: Client, change: Any) -> None:
     account = await register(anonymous)
     answer = await anonymous.post(
         "/auth/register", registration_body(email=change(account["email"]))
@@ -148,20 +152,20 @@ async def test_an_address_registers_once_whatever_its_case(anonymous: Client, ch
     assert answer.json()["error"]["code"] == "conflict"
 
 
-async def test_registering_again_leaves_the_password_as_it_was(anonymous: Client) -> None:
+async def test_a_second_registration_does_not_change_the_password(anonymous: Client) -> None:
     account = await register(anonymous)
     await anonymous.post(
         "/auth/register", registration_body(email=account["email"], password="Another7Horse")
     )
     statuses = [
-        (await log_in(anonymous, account["email"], password)).status_code
+        await get_login_status(anonymous, account["email"], password)
         for password in (PASSWORD, "Another7Horse")
     ]
     assert statuses == [200, 401]
 
 
 @pytest.mark.parametrize("spellings", [(str.lower,), (str.lower, str.upper)])
-async def test_of_twenty_registrations_of_one_address_at_once_one_succeeds(
+async def test_of_twenty_registrations_of_one_email_at_once_one_succeeds(
     world: World, spellings: tuple[Any, ...]
 ) -> None:
     email = f"{new_id('crowd')}@example.com"
@@ -176,13 +180,15 @@ async def test_of_twenty_registrations_of_one_address_at_once_one_succeeds(
     assert sorted(answer.status_code for answer in answers) == [201] + [409] * 19
 
 
-async def test_of_twenty_registrations_at_once_one_mails(world: World, services: Services) -> None:
+async def test_of_twenty_registrations_of_one_email_at_once_one_sends_a_mail(
+    world: World, services: Services
+) -> None:
     body = registration_body()
     await asyncio.gather(*(world.anonymous().post("/auth/register", body) for _ in range(20)))
     assert len(await read_mail_texts(services, body["email"])) == 1
 
 
-async def test_missing_fields_of_a_registration_are_all_named(anonymous: Client) -> None:
+async def test_all_missing_fields_of_a_registration_are_reported(anonymous: Client) -> None:
     answer = await anonymous.post("/auth/register", {})
     assert answer.status_code == 422
     assert answer.json()["error"]["code"] == "validation_error"
@@ -191,13 +197,13 @@ async def test_missing_fields_of_a_registration_are_all_named(anonymous: Client)
     )
 
 
-async def test_wrong_fields_of_a_registration_are_all_named(anonymous: Client) -> None:
+async def test_all_invalid_fields_of_a_registration_are_reported(anonymous: Client) -> None:
     body: dict[str, Any] = {"email": 5, "password": None, "first_name": " ", "last_name": []}
     answer = await anonymous.post("/auth/register", body)
     assert set(answer.json()["error"]["details"]) == set(body)
 
 
-async def test_a_wrong_address_and_a_weak_password_are_both_named(anonymous: Client) -> None:
+async def test_an_invalid_email_and_a_weak_password_are_both_reported(anonymous: Client) -> None:
     answer = await anonymous.post(
         "/auth/register", registration_body(email="nobody", password="weak")
     )
@@ -205,29 +211,8 @@ async def test_a_wrong_address_and_a_weak_password_are_both_named(anonymous: Cli
     assert set(answer.json()["error"]["details"]) == {"email", "password"}
 
 
-@pytest.mark.parametrize(
-    "email",
-    [
-        "",
-        "nobody",
-        "@example.com",
-        "a@",
-        "a@b@example.com",
-        "a b@example.com",
-        "a@exam ple.com",
-        "a@example.com\n",
-        "a@example.com\r\nBcc: b@example.com",
-        "a@example.com, b@example.com",
-        "<a@example.com>",
-        "a..b@example.com",
-        "x" * 65 + "@example.com",
-        "a@" + "x" * 250 + ".com",
-        5,
-        None,
-        ["a@example.com"],
-    ],
-)
-async def test_what_is_no_email_does_not_register(anonymous: Client, email: object) -> None:
+@pytest.mark.parametrize("email", INVALID_EMAILS)
+async def test_an_invalid_email_does_not_register(anonymous: Client, email: object) -> None:
     answer = await anonymous.post("/auth/register", registration_body(email=email))
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {"email"}
@@ -237,7 +222,7 @@ async def test_what_is_no_email_does_not_register(anonymous: Client, email: obje
 @pytest.mark.parametrize(
     "value", ["", " ", "\t\n", "Ada\nBcc: x", "Ada\x1b[31m", "x" * 101, None, 5, ["Ada"]]
 )
-async def test_what_is_no_name_does_not_register(
+async def test_an_invalid_name_does_not_register(
     anonymous: Client, field: str, value: object
 ) -> None:
     answer = await anonymous.post("/auth/register", registration_body(**{field: value}))
@@ -250,11 +235,11 @@ async def test_a_name_may_have_a_hundred_characters_of_any_script(anonymous: Cli
     assert (account["first_name"], account["last_name"]) == ("名" * 100, "O'Brien-Ünal")
 
 
-@pytest.mark.parametrize("wrong", [{"password": "weak"}, {"first_name": ""}])
-async def test_a_refused_registration_leaves_nothing_behind(
-    anonymous: Client, services: Services, wrong: dict[str, Any]
+@pytest.mark.parametrize("changes", [{"password": "weak"}, {"first_name": ""}])
+async def test_a_refused_registration_stores_neither_user_nor_mail(
+    anonymous: Client, services: Services, changes: dict[str, Any]
 ) -> None:
-    body = registration_body(**wrong)
+    body = registration_body(**changes)
     await anonymous.post("/auth/register", body)
     stored = (
         await find_user_by_email(services, body["email"]),
@@ -263,7 +248,7 @@ async def test_a_refused_registration_leaves_nothing_behind(
     assert stored == (None, [])
 
 
-async def test_a_repeated_registration_with_one_key_gives_the_first_answer_again(
+async def test_a_registration_repeated_with_one_key_returns_the_first_answer(
     anonymous: Client,
 ) -> None:
     body, headers = registration_body(), {"idempotency-key": new_id("key")}
@@ -272,7 +257,7 @@ async def test_a_repeated_registration_with_one_key_gives_the_first_answer_again
     assert answers[0].content == answers[1].content
 
 
-async def test_a_repeated_registration_with_one_key_mails_once(
+async def test_a_registration_repeated_with_one_key_sends_one_mail(
     anonymous: Client, services: Services
 ) -> None:
     body, headers = registration_body(), {"idempotency-key": new_id("key")}
@@ -281,7 +266,7 @@ async def test_a_repeated_registration_with_one_key_mails_once(
     assert len(await read_mail_texts(services, body["email"])) == 1
 
 
-async def test_one_key_does_not_register_somebody_else(anonymous: Client) -> None:
+async def test_a_key_cannot_be_used_for_another_registration(anonymous: Client) -> None:
     headers = {"idempotency-key": new_id("key")}
     await anonymous.post("/auth/register", registration_body(), headers=headers)
     answer = await anonymous.post("/auth/register", registration_body(), headers=headers)
@@ -300,7 +285,7 @@ async def test_a_failed_registration_does_not_use_up_its_key(anonymous: Client) 
 # Stored data of a registration
 
 
-async def test_a_mail_with_a_link_to_verify_goes_to_the_new_address(
+async def test_the_new_user_gets_a_mail_with_a_verification_link(
     anonymous: Client, services: Services
 ) -> None:
     account = await register(anonymous)
@@ -309,32 +294,31 @@ async def test_a_mail_with_a_link_to_verify_goes_to_the_new_address(
     assert re.search(link, text, re.MULTILINE)
 
 
-async def test_the_mail_is_accepted_work_caused_by_the_registration(
+async def test_the_work_of_mailing_is_caused_by_the_registration(
     anonymous: Client, services: Services
 ) -> None:
     account = await register(anonymous)
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        row = await (await tx.raw()).fetchrow(
-            "SELECT w.kind, w.state, e.type FROM work w "
-            "JOIN mail_messages m ON m.id = w.ref_id JOIN event_log e ON e.id = w.cause_event_id "
-            "WHERE m.recipient = $1",
-            account["email"],
-        )
-    assert tuple(row) == ("mail.send", "pending", "system.user.registered")
+    sql = (
+        "SELECT w.kind, w.state, e.type FROM work w "
+        "JOIN mail_messages m ON m.id = w.ref_id JOIN event_log e ON e.id = w.cause_event_id "
+        "WHERE m.recipient = $1"
+    )
+    assert await fetch_rows(services, sql, account["email"]) == [
+        ("mail.send", "pending", "system.user.registered")
+    ]
 
 
 @pytest.mark.parametrize(
     "table",
     ["users", "one_time_tokens", "mail_messages", "work", "event_log", "idempotency_keys"],
 )
-async def test_neither_token_nor_password_is_anywhere_in_plain(
+async def test_neither_token_nor_password_is_stored_in_plain_text(
     anonymous: Client, services: Services, table: str
 ) -> None:
     body, headers = registration_body(password="Unheard7Of"), {"idempotency-key": new_id("key")}
     await anonymous.post("/auth/register", body, headers=headers)
     (token,) = await read_mailed_tokens(services, body["email"], "verify-email")
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        rows = [tuple(row) for row in await (await tx.raw()).fetch(f"SELECT * FROM {table}")]
+    rows = await fetch_rows(services, f"SELECT * FROM {table}")
     assert rows
     assert not [
         row for row in rows if contains_secret(row, token) or contains_secret(row, "Unheard7Of")
@@ -355,7 +339,7 @@ async def test_a_registration_is_in_the_event_log_without_secrets(
     ]
 
 
-async def test_the_answer_shows_neither_password_nor_hash(anonymous: Client) -> None:
+async def test_the_answer_contains_neither_password_nor_hash(anonymous: Client) -> None:
     answer = await anonymous.post("/auth/register", registration_body())
     assert PASSWORD not in answer.text
     assert "argon2" not in answer.text

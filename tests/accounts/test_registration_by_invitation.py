@@ -9,11 +9,13 @@ import pytest
 from app.kit import clock
 from app.services import Services
 from tests.accounts.api_calls import (
+    ACCESS_REMOVALS,
+    UserAction,
     deactivate,
     delete_user,
-    demote,
     invite,
     invited_body,
+    reactivate,
     register,
     registration_body,
     sign_in_client,
@@ -25,7 +27,7 @@ from tests.world import Client, World
 # An instance without open registration
 
 
-async def test_nobody_registers_where_registration_is_closed(
+async def test_a_closed_instance_refuses_a_registration_without_an_invitation(
     closed_instance: Client, services: Services
 ) -> None:
     body = registration_body()
@@ -35,7 +37,7 @@ async def test_nobody_registers_where_registration_is_closed(
     assert await find_user_by_email(services, body["email"]) is None
 
 
-async def test_an_invitation_opens_a_closed_instance(
+async def test_a_closed_instance_accepts_an_invitation(
     closed_instance: Client, admin: Client
 ) -> None:
     invitation = await invite(admin)
@@ -44,7 +46,7 @@ async def test_an_invitation_opens_a_closed_instance(
 
 
 @pytest.mark.parametrize("token", ["unknown", "", None])
-async def test_a_wrong_invitation_does_not_open_a_closed_instance(
+async def test_a_closed_instance_refuses_an_invalid_invitation(
     closed_instance: Client, services: Services, token: str | None
 ) -> None:
     body = registration_body(invitation_token=token)
@@ -67,7 +69,7 @@ async def test_an_invitation_gives_its_role(
     assert (account["role"], account["email_verified"]) == (role, True)
 
 
-async def test_an_invitation_leads_to_its_tenant(
+async def test_an_invited_user_joins_the_tenant_of_the_invitation(
     world: World, admin: Client, anonymous: Client
 ) -> None:
     invitation = await invite(admin)
@@ -76,7 +78,7 @@ async def test_an_invitation_leads_to_its_tenant(
     assert (me["tenant_id"], me["email_verified"]) == (admin.tenant_id, True)
 
 
-async def test_super_admins_invitation_leads_to_the_tenant_that_it_names(
+async def test_a_user_invited_by_super_admin_joins_the_selected_tenant(
     super_admin: Client, admin: Client, anonymous: Client, services: Services
 ) -> None:
     invitation = await invite(super_admin, tenant_id=admin.tenant_id)
@@ -89,7 +91,7 @@ async def test_super_admins_invitation_leads_to_the_tenant_that_it_names(
 @pytest.mark.parametrize(
     ("field", "value"), [("role", "super_admin"), ("tenant_id", "ten_other"), ("status", "x")]
 )
-async def test_who_is_invited_cannot_choose_more(
+async def test_an_invited_user_cannot_set_other_fields(
     admin: Client, anonymous: Client, services: Services, field: str, value: str
 ) -> None:
     invitation = await invite(admin)
@@ -98,13 +100,13 @@ async def test_who_is_invited_cannot_choose_more(
     assert getattr(await find_user_by_email(services, invitation["email"]), field) != value
 
 
-async def test_who_is_invited_need_not_verify_the_address(
+async def test_an_invited_user_gets_no_verification_mail(
     admin: Client, anonymous: Client, services: Services
 ) -> None:
     invitation = await invite(admin)
     await anonymous.post("/auth/register", invited_body(invitation))
-    (only,) = await read_mail_texts(services, invitation["email"])
-    assert "/verify-email" not in only
+    (text,) = await read_mail_texts(services, invitation["email"])
+    assert "/verify-email" not in text
 
 
 async def test_a_registration_by_invitation_is_in_its_tenants_event_log(
@@ -136,7 +138,7 @@ async def test_an_invitation_works_once(
     """The same holds for the same person after their account is deleted."""
     invitation = await invite(admin)
     account = (await anonymous.post("/auth/register", invited_body(invitation))).json()
-    await admin.delete(f"/users/{account['id']}")
+    await delete_user(admin, account["id"])
     answer = await anonymous.post("/auth/register", invited_body(invitation))
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {"invitation_token"}
@@ -155,7 +157,7 @@ async def test_of_twenty_uses_of_an_invitation_at_once_one_succeeds(
     assert set(statuses) <= {201, 409, 422}
 
 
-async def test_an_invitation_is_for_its_address_only(
+async def test_an_invitation_is_for_its_own_email_only(
     admin: Client, anonymous: Client, services: Services
 ) -> None:
     body = registration_body(invitation_token=(await invite(admin))["invitation_token"])
@@ -165,7 +167,7 @@ async def test_an_invitation_is_for_its_address_only(
     assert await find_user_by_email(services, body["email"]) is None
 
 
-async def test_an_invitation_ends_after_seven_days(
+async def test_an_invitation_expires_after_seven_days(
     admin: Client, anonymous: Client, services: Services
 ) -> None:
     invitation = await invite(admin)
@@ -175,7 +177,9 @@ async def test_an_invitation_ends_after_seven_days(
     assert await find_user_by_email(services, invitation["email"]) is None
 
 
-async def test_an_invitation_holds_until_the_seventh_day(admin: Client, anonymous: Client) -> None:
+async def test_an_invitation_is_valid_for_nearly_seven_days(
+    admin: Client, anonymous: Client
+) -> None:
     invitation = await invite(admin)
     with clock.frozen(clock.now() + timedelta(days=6, hours=23)):
         answer = await anonymous.post("/auth/register", invited_body(invitation))
@@ -183,7 +187,7 @@ async def test_an_invitation_holds_until_the_seventh_day(admin: Client, anonymou
 
 
 @pytest.mark.parametrize("token", ["unknown", "", " ", None, 5, [], "x" * 4096, "x" * 4097])
-async def test_what_is_no_invitation_does_not_register(
+async def test_an_invalid_invitation_token_does_not_register(
     anonymous: Client, services: Services, token: object
 ) -> None:
     body = registration_body(invitation_token=token)
@@ -197,7 +201,7 @@ async def test_what_is_no_invitation_does_not_register(
     "change",
     [str.swapcase, lambda token: token[:-1], lambda token: f"{token} ", lambda token: f" {token}"],
 )
-async def test_an_invitation_is_taken_only_as_it_was_given(
+async def test_an_altered_invitation_token_is_refused(
     admin: Client, anonymous: Client, change: Any
 ) -> None:
     invitation = await invite(admin)
@@ -205,7 +209,7 @@ async def test_an_invitation_is_taken_only_as_it_was_given(
     assert (await anonymous.post("/auth/register", body)).status_code == 422
 
 
-async def test_the_token_of_a_verification_is_no_invitation(
+async def test_a_verification_token_is_not_accepted_as_an_invitation(
     anonymous: Client, services: Services
 ) -> None:
     account = await register(anonymous)
@@ -215,7 +219,7 @@ async def test_the_token_of_a_verification_is_no_invitation(
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "changes",
     [
         {"password": "weak"},
         {"first_name": ""},
@@ -223,18 +227,16 @@ async def test_the_token_of_a_verification_is_no_invitation(
         {"email": "nobody"},
     ],
 )
-async def test_a_failed_try_does_not_use_up_the_invitation(
-    admin: Client, anonymous: Client, wrong: dict[str, Any]
+async def test_a_refused_registration_does_not_use_up_the_invitation(
+    admin: Client, anonymous: Client, changes: dict[str, Any]
 ) -> None:
     invitation = await invite(admin)
-    failed = await anonymous.post("/auth/register", invited_body(invitation, **wrong))
+    failed = await anonymous.post("/auth/register", invited_body(invitation, **changes))
     answer = await anonymous.post("/auth/register", invited_body(invitation))
     assert (failed.status_code, answer.status_code) == (422, 201)
 
 
-async def test_a_new_invitation_takes_the_place_of_the_old_one(
-    admin: Client, anonymous: Client
-) -> None:
+async def test_a_new_invitation_replaces_the_old_one(admin: Client, anonymous: Client) -> None:
     old = await invite(admin)
     new = await invite(admin, email=old["email"])
     statuses = [
@@ -244,7 +246,7 @@ async def test_a_new_invitation_takes_the_place_of_the_old_one(
     assert statuses == [422, 201]
 
 
-async def test_who_has_joined_leaves_no_other_invitation_open(
+async def test_a_registration_voids_other_invitations_of_the_same_email(
     world: World, admin: Client, anonymous: Client
 ) -> None:
     """The same holds after the account is deleted: an old mail must not give access."""
@@ -252,22 +254,22 @@ async def test_who_has_joined_leaves_no_other_invitation_open(
     first = await invite(admin)
     second = await invite(other, email=first["email"])
     account = (await anonymous.post("/auth/register", invited_body(first))).json()
-    await admin.delete(f"/users/{account['id']}")
+    await delete_user(admin, account["id"])
     assert (await anonymous.post("/auth/register", invited_body(second))).status_code == 422
 
 
-@pytest.mark.parametrize("fall", [deactivate, delete_user, demote])
-async def test_an_invitation_is_void_once_its_inviter_has_lost_access(
-    super_admin: Client, admin: Client, anonymous: Client, services: Services, fall: Any
+@pytest.mark.parametrize("removal", ACCESS_REMOVALS)
+async def test_an_invitation_is_void_after_its_inviter_loses_access(
+    super_admin: Client, admin: Client, anonymous: Client, services: Services, removal: UserAction
 ) -> None:
     invitation = await invite(admin, role="tenant_admin")
-    assert (await fall(super_admin, admin.user_id)).status_code == 200
+    assert (await removal(super_admin, admin.user_id)).status_code == 200
     answer = await anonymous.post("/auth/register", invited_body(invitation))
     assert answer.status_code == 422
     assert await find_user_by_email(services, invitation["email"]) is None
 
 
-async def test_an_invitation_to_another_tenant_is_void_once_its_inviter_has_lost_access(
+async def test_an_invitation_to_another_tenant_is_void_after_its_inviter_loses_access(
     world: World, super_admin: Client, admin: Client, anonymous: Client
 ) -> None:
     inviter = await world.user("super_admin")
@@ -276,16 +278,16 @@ async def test_an_invitation_to_another_tenant_is_void_once_its_inviter_has_lost
     assert (await anonymous.post("/auth/register", invited_body(invitation))).status_code == 422
 
 
-async def test_an_invitation_stays_void_when_its_inviter_comes_back(
+async def test_an_invitation_stays_void_after_its_inviter_is_reactivated(
     super_admin: Client, admin: Client, anonymous: Client
 ) -> None:
     invitation = await invite(admin)
     await deactivate(super_admin, admin.user_id)
-    await super_admin.post(f"/users/{admin.user_id}/reactivate")
+    await reactivate(super_admin, admin.user_id)
     assert (await anonymous.post("/auth/register", invited_body(invitation))).status_code == 422
 
 
-async def test_removing_one_inviter_leaves_anothers_invitations_alone(
+async def test_removing_one_inviter_does_not_void_the_invitations_of_another(
     world: World, super_admin: Client, admin: Client, anonymous: Client
 ) -> None:
     other = await world.user("tenant_admin", admin.tenant_id)

@@ -12,13 +12,17 @@ from app.services import Services
 from tests.accounts.api_calls import (
     begin_session,
     change_password,
+    deactivate,
     get_login_status,
+    log_in,
+    reactivate,
     refresh_own_tokens,
     request_reset,
     reset_password,
 )
-from tests.accounts.mfa_users import enable_mfa, request_mfa_token
+from tests.accounts.mfa_users import enable_mfa, request_mfa_token, verify_code
 from tests.accounts.records import read_events, read_mailed_tokens, read_mails, set_user
+from tests.accounts.throttling import guess_passwords
 from tests.accounts.values import COMMON_PASSWORDS, NEW_PASSWORD, WEAK_PASSWORDS, WRONG_PASSWORD
 from tests.server import Server
 from tests.stores import Stores
@@ -36,7 +40,7 @@ async def _request_reset_token(services: Services, user: Client) -> str:
     return (await read_mailed_tokens(services, user.email))[-1]
 
 
-async def test_a_reset_answers_with_a_message(
+async def test_a_reset_returns_a_message(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     answer = await reset_password(anonymous, await _request_reset_token(services, developer))
@@ -48,8 +52,8 @@ async def test_after_a_reset_only_the_new_password_signs_in(
 ) -> None:
     await reset_password(anonymous, await _request_reset_token(services, developer))
     statuses = [
-        await get_login_status(anonymous, developer.email, word)
-        for word in (NEW_PASSWORD, PASSWORD)
+        await get_login_status(anonymous, developer.email, password)
+        for password in (NEW_PASSWORD, PASSWORD)
     ]
     assert statuses == [200, 401]
 
@@ -73,17 +77,14 @@ async def test_of_twenty_uses_of_a_link_at_once_one_succeeds(
         *(reset_password(world.anonymous(), token, new) for new in new_passwords)
     )
     assert sorted(answer.status_code for answer in answers) == [200] + [422] * 19
-    won = new_passwords[[answer.status_code for answer in answers].index(200)]
-    assert await get_login_status(anonymous, developer.email, won) == 200
+    accepted = new_passwords[[answer.status_code for answer in answers].index(200)]
+    assert await get_login_status(anonymous, developer.email, accepted) == 200
 
 
 async def test_of_two_links_the_second_is_void_once_the_first_is_used(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
-    first, second = (
-        await _request_reset_token(services, developer),
-        await _request_reset_token(services, developer),
-    )
+    first, second = [await _request_reset_token(services, developer) for _ in range(2)]
     statuses = [
         (await reset_password(anonymous, token, new)).status_code
         for token, new in ((first, NEW_PASSWORD), (second, "Another3Word"))
@@ -95,10 +96,7 @@ async def test_a_second_link_does_not_void_the_first(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     """Another caller who requests mails for a user must not void the link the user has."""
-    first, _ = (
-        await _request_reset_token(services, developer),
-        await _request_reset_token(services, developer),
-    )
+    first, _ = [await _request_reset_token(services, developer) for _ in range(2)]
     assert (await reset_password(anonymous, first)).status_code == 200
 
 
@@ -111,21 +109,21 @@ async def test_a_reset_ends_all_sessions_at_once(
     assert statuses == [401, 401]
 
 
-async def test_no_session_can_be_carried_on_after_a_reset(
+async def test_no_session_can_be_refreshed_after_a_reset(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     await reset_password(anonymous, await _request_reset_token(services, developer))
     assert await refresh_own_tokens(developer) == 401
 
 
-async def test_a_session_does_not_outlive_the_reset_that_it_sent(
+async def test_a_reset_ends_the_session_that_sends_it(
     developer: Client, services: Services
 ) -> None:
     await reset_password(developer, await _request_reset_token(services, developer))
     assert (await developer.get("/auth/me")).status_code == 401
 
 
-async def test_somebody_elses_session_does_not_stand_in_the_way_of_a_reset(
+async def test_a_session_of_another_user_does_not_prevent_a_reset(
     developer: Client, admin: Client, anonymous: Client, services: Services
 ) -> None:
     await reset_password(admin, await _request_reset_token(services, developer))
@@ -142,7 +140,7 @@ async def test_a_reset_verifies_the_address(
 
 
 @pytest.mark.parametrize(("verified", "event_count"), [(False, 1), (True, 0)])
-async def test_a_reset_emits_a_verification_only_for_an_unverified_address(
+async def test_a_reset_emits_the_verification_event_for_an_unverified_address_only(
     anonymous: Client, developer: Client, services: Services, *, verified: bool, event_count: int
 ) -> None:
     await set_user(services, developer, email_verified=verified)
@@ -150,28 +148,27 @@ async def test_a_reset_emits_a_verification_only_for_an_unverified_address(
     assert len(await read_events(services, "email_verified", developer.user_id)) == event_count
 
 
-async def test_a_reset_clears_the_wait_of_the_sign_in(
+async def test_a_reset_ends_a_block_of_signing_in(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
-    for _ in range(5):
-        await get_login_status(anonymous, developer.email, WRONG_PASSWORD)
+    await guess_passwords(anonymous, developer.email)
     before = await get_login_status(anonymous, developer.email, PASSWORD)
     await reset_password(anonymous, await _request_reset_token(services, developer))
     assert (before, await get_login_status(anonymous, developer.email, NEW_PASSWORD)) == (429, 200)
 
 
-async def test_a_reset_clears_the_wait_of_a_change(
+async def test_a_reset_ends_a_block_of_changing_the_password(
     world: World, anonymous: Client, developer: Client, services: Services
 ) -> None:
     for _ in range(5):
         await change_password(developer, WRONG_PASSWORD)
     await reset_password(anonymous, await _request_reset_token(services, developer))
-    back = await begin_session(world, developer.email, NEW_PASSWORD)
-    assert (await change_password(back, NEW_PASSWORD, "Another3Word")).status_code == 200
+    user = await begin_session(world, developer.email, NEW_PASSWORD)
+    assert (await change_password(user, NEW_PASSWORD, "Another3Word")).status_code == 200
 
 
 @pytest.mark.parametrize("new", [*WEAK_PASSWORDS, *COMMON_PASSWORDS])
-async def test_a_weak_password_of_a_reset_is_named(
+async def test_a_weak_new_password_is_refused(
     anonymous: Client, developer: Client, services: Services, new: str
 ) -> None:
     answer = await reset_password(anonymous, await _request_reset_token(services, developer), new)
@@ -187,7 +184,7 @@ async def test_a_weak_password_does_not_use_up_the_link(
     assert (await reset_password(anonymous, token)).status_code == 200
 
 
-async def test_a_link_ends_after_an_hour(
+async def test_a_link_expires_after_an_hour(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     token = await _request_reset_token(services, developer)
@@ -198,7 +195,7 @@ async def test_a_link_ends_after_an_hour(
     assert await get_login_status(anonymous, developer.email, PASSWORD) == 200
 
 
-async def test_a_link_holds_for_nearly_an_hour(
+async def test_a_link_is_valid_for_nearly_an_hour(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     token = await _request_reset_token(services, developer)
@@ -208,19 +205,19 @@ async def test_a_link_holds_for_nearly_an_hour(
 
 
 @pytest.mark.parametrize("token", ["unknown", "", " ", None, 5, [], "x" * 4096, "x" * 4097])
-async def test_what_is_no_token_resets_nothing(anonymous: Client, token: object) -> None:
+async def test_an_invalid_reset_token_is_refused(anonymous: Client, token: object) -> None:
     answer = await reset_password(anonymous, token)
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {"token"}
 
 
-async def test_missing_fields_of_a_reset_are_all_named(anonymous: Client) -> None:
+async def test_all_missing_fields_of_a_reset_are_reported(anonymous: Client) -> None:
     answer = await anonymous.post("/auth/reset-password", {})
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {"token", "new_password"}
 
 
-async def test_the_token_to_verify_an_address_resets_nothing(
+async def test_a_verification_token_does_not_reset_a_password(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     await developer.post("/auth/verify-email/resend")
@@ -230,7 +227,7 @@ async def test_the_token_to_verify_an_address_resets_nothing(
     assert await get_login_status(anonymous, developer.email, PASSWORD) == 200
 
 
-async def test_a_wrong_try_to_reset_does_not_use_up_the_token_of_another_purpose(
+async def test_a_refused_reset_does_not_use_up_a_verification_token(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     await developer.post("/auth/verify-email/resend")
@@ -239,15 +236,13 @@ async def test_a_wrong_try_to_reset_does_not_use_up_the_token_of_another_purpose
     assert (await anonymous.post("/auth/verify-email", {"token": token})).status_code == 200
 
 
-async def test_a_sign_in_that_waits_for_its_code_resets_nothing(
-    anonymous: Client, developer: Client
-) -> None:
+async def test_an_mfa_token_does_not_reset_a_password(anonymous: Client, developer: Client) -> None:
     await enable_mfa(developer)
     answer = await reset_password(anonymous, await request_mfa_token(anonymous, developer.email))
     assert answer.status_code == 422
 
 
-async def test_an_inactive_user_resets_nothing(
+async def test_an_inactive_user_cannot_reset_the_password(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     token = await _request_reset_token(services, developer)
@@ -258,13 +253,13 @@ async def test_an_inactive_user_resets_nothing(
     assert await get_login_status(anonymous, developer.email, PASSWORD) == 200
 
 
-async def test_a_deactivated_users_link_stays_void_when_they_come_back(
+async def test_a_deactivated_users_link_stays_void_after_the_reactivation(
     world: World, anonymous: Client, developer: Client, services: Services
 ) -> None:
     admin = await world.user("tenant_admin", developer.tenant_id)
     token = await _request_reset_token(services, developer)
-    await admin.post(f"/users/{developer.user_id}/deactivate")
-    await admin.post(f"/users/{developer.user_id}/reactivate")
+    await deactivate(admin, developer.user_id)
+    await reactivate(admin, developer.user_id)
     assert (await reset_password(anonymous, token)).status_code == 422
 
 
@@ -273,24 +268,19 @@ async def test_mfa_stays_on_after_a_reset(
 ) -> None:
     await enable_mfa(developer)
     await reset_password(anonymous, await _request_reset_token(services, developer))
-    body = {"email": developer.email, "password": NEW_PASSWORD}
-    assert (await anonymous.post("/auth/login", body)).json()["mfa_required"] is True
+    answer = await log_in(anonymous, developer.email, NEW_PASSWORD)
+    assert answer.json()["mfa_required"] is True
 
 
-async def test_a_reset_voids_a_sign_in_that_waits_for_its_code(
+async def test_a_reset_voids_the_mfa_token_of_a_started_sign_in(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     codes = await enable_mfa(developer)
     old = await request_mfa_token(anonymous, developer.email)
     await reset_password(anonymous, await _request_reset_token(services, developer))
     new = await request_mfa_token(anonymous, developer.email, NEW_PASSWORD)
-    statuses = [
-        (
-            await anonymous.post("/auth/mfa/verify", {"mfa_token": token, "code": codes[0]})
-        ).status_code
-        for token in (old, new)
-    ]
-    assert statuses == [401, 200]
+    answers = [await verify_code(anonymous, token, codes[0]) for token in (old, new)]
+    assert [answer.status_code for answer in answers] == [401, 200]
 
 
 async def test_a_reset_is_in_the_event_log(
@@ -310,7 +300,7 @@ async def test_the_owner_gets_a_notice_of_a_reset(
     assert subjects == ["Reset your password", "Your account changed"]
 
 
-async def test_a_reset_tells_no_password_in_mails_and_events(
+async def test_mails_and_events_of_a_reset_contain_no_password(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     await reset_password(anonymous, await _request_reset_token(services, developer))
@@ -334,11 +324,8 @@ async def test_a_web_process_writes_no_password_and_no_token_to_its_log(
     log = "".join(capfd.readouterr())
     assert "/auth/change-password" in log
     assert "/auth/reset-password" in log
-    assert not [
-        word
-        for word in (PASSWORD, NEW_PASSWORD, WRONG_PASSWORD, token, UNKNOWN_TOKEN)
-        if word in log
-    ]
+    secrets = (PASSWORD, NEW_PASSWORD, WRONG_PASSWORD, token, UNKNOWN_TOKEN)
+    assert not [secret for secret in secrets if secret in log]
 
 
 async def _change_and_reset(web: httpx.AsyncClient, user: Client, services: Services) -> str:

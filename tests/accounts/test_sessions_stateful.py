@@ -29,12 +29,12 @@ from app.security import passwords
 from tests.world import PASSWORD, Client, World
 
 T = TypeVar("T")
-GRACE = timedelta(seconds=10)
-ACCESS = timedelta(minutes=15)
+GRACE_PERIOD = timedelta(seconds=10)
+ACCESS_LIFETIME = timedelta(minutes=15)
 
 
 class Session(msgspec.Struct, eq=False):
-    alive: bool = True
+    is_active: bool = True
 
 
 class Pair(msgspec.Struct, eq=False):
@@ -47,7 +47,7 @@ class Pair(msgspec.Struct, eq=False):
 
 
 class Exchange(msgspec.Struct):
-    """The time of the first use of a refresh token, and the response."""
+    """The time of the first use of a refresh token, and the content of the response."""
 
     at: datetime
     content: bytes
@@ -60,19 +60,19 @@ class Model:
         self.now = clock.now().replace(microsecond=0) - timedelta(days=1)
         self.password = PASSWORD
         self.pairs: list[Pair] = []
-        self.exchanged: dict[str, Exchange] = {}
+        self.exchanges: dict[str, Exchange] = {}
 
-    def opens(self, pair: Pair) -> bool:
-        return pair.session.alive and self.now < pair.at + ACCESS
+    def accepts(self, pair: Pair) -> bool:
+        return pair.session.is_active and self.now < pair.at + ACCESS_LIFETIME
 
     def list_spent_pairs(self) -> list[Pair]:
         return [
-            pair for pair in self.pairs if pair.session.alive and pair.refresh in self.exchanged
+            pair for pair in self.pairs if pair.session.is_active and pair.refresh in self.exchanges
         ]
 
     def end_all_but(self, current: Session) -> None:
         for pair in self.pairs:
-            pair.session.alive = pair.session.alive and pair.session is current
+            pair.session.is_active = pair.session.is_active and pair.session is current
 
 
 class Machine(RuleBasedStateMachine):
@@ -88,20 +88,20 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self._model = Model()
         self._caller = self.world.anonymous()
-        self._user: Client = self._do(self.world.user())
-        self._is_unchecked = False
+        self._user: Client = self._run(self.world.user())
+        self._needs_check = False
 
-    def _do(self, call: Coroutine[Any, Any, T]) -> T:
+    def _run(self, call: Coroutine[Any, Any, T]) -> T:
         with clock.frozen(self._model.now):
             return self.loop.run_until_complete(call)
 
     def _post(self, path: str, body: object = None, token: str | None = None) -> httpx.Response:
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        return self._do(self._caller.post(path, body, headers=headers))
+        return self._run(self._caller.post(path, body, headers=headers))
 
-    def _me(self, pair: Pair) -> int:
+    def _get_me_status(self, pair: Pair) -> int:
         headers = {"authorization": f"Bearer {pair.access}"}
-        return self._do(self._caller.get("/auth/me", headers=headers)).status_code
+        return self._run(self._caller.get("/auth/me", headers=headers)).status_code
 
     def _add_pair(self, session: Session, answer: httpx.Response) -> Pair:
         assert answer.status_code == 200, answer.text
@@ -135,7 +135,7 @@ class Machine(RuleBasedStateMachine):
 
     @precondition(lambda self: self._model.list_spent_pairs())
     @rule(data=st.data(), pause=st.sampled_from([0, 1, 10, 11]))
-    def use_again(self, data: st.DataObject, pause: int) -> None:
+    def reuse_refresh_token(self, data: st.DataObject, pause: int) -> None:
         """Uses a spent token of an active session again."""
         pair = data.draw(st.sampled_from(self._model.list_spent_pairs()))
         self._model.now += timedelta(seconds=pause)
@@ -143,11 +143,11 @@ class Machine(RuleBasedStateMachine):
 
     def _refresh(self, pair: Pair) -> Pair | MultipleResults[Pair]:
         answer = self._post("/auth/refresh", {"refresh_token": pair.refresh})
-        before = self._model.exchanged.get(pair.refresh)
-        if pair.session.alive and before is None:
-            self._model.exchanged[pair.refresh] = Exchange(self._model.now, answer.content)
+        before = self._model.exchanges.get(pair.refresh)
+        if pair.session.is_active and before is None:
+            self._model.exchanges[pair.refresh] = Exchange(self._model.now, answer.content)
             return self._add_pair(pair.session, answer)
-        if pair.session.alive and before and self._model.now <= before.at + GRACE:
+        if pair.session.is_active and before and self._model.now <= before.at + GRACE_PERIOD:
             assert (answer.status_code, answer.content) == (200, before.content)
             return multiple()
         assert answer.status_code == 401
@@ -156,7 +156,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(pair=pairs)
     def sign_out(self, pair: Pair) -> None:
-        expected = 200 if self._model.opens(pair) else 401
+        expected = 200 if self._model.accepts(pair) else 401
         assert self._post("/auth/logout", token=pair.access).status_code == expected
         if expected == 200:
             self._end(pair.session)
@@ -165,29 +165,29 @@ class Machine(RuleBasedStateMachine):
     def change_password(self, pair: Pair) -> None:
         new = f"{self._model.password}1"
         body = {"current_password": self._model.password, "new_password": new}
-        expected = 200 if self._model.opens(pair) else 401
+        expected = 200 if self._model.accepts(pair) else 401
         assert self._post("/auth/change-password", body, pair.access).status_code == expected
         if expected == 200:
             self._model.password = new
             self._model.end_all_but(pair.session)
-            self._is_unchecked = True
+            self._needs_check = True
 
     def _end(self, session: Session) -> None:
-        session.alive = False
-        self._is_unchecked = True
+        session.is_active = False
+        self._needs_check = True
 
     # Invariants
 
     @rule(pair=pairs)
     def check_token(self, pair: Pair) -> None:
-        assert self._me(pair) == (200 if self._model.opens(pair) else 401)
+        assert self._get_me_status(pair) == (200 if self._model.accepts(pair) else 401)
 
     @invariant()
     def only_active_sessions_are_accepted(self) -> None:
-        if self._is_unchecked:
-            self._is_unchecked = False
-            actual = {pair.access: self._me(pair) == 200 for pair in self._model.pairs}
-            assert actual == {pair.access: self._model.opens(pair) for pair in self._model.pairs}
+        if self._needs_check:
+            self._needs_check = False
+            actual = {pair.access: self._get_me_status(pair) == 200 for pair in self._model.pairs}
+            assert actual == {pair.access: self._model.accepts(pair) for pair in self._model.pairs}
 
 
 @pytest.fixture(scope="session")
@@ -204,7 +204,7 @@ def light_hashing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("light_hashing")
-def test_every_token_opens_what_the_model_says(
+def test_every_token_is_accepted_or_refused_as_the_model_says(
     app: Litestar, loop: asyncio.AbstractEventLoop
 ) -> None:
     Machine.world, Machine.loop = World(app), loop

@@ -26,15 +26,13 @@ async def test_signing_out_is_in_the_event_log(developer: Client, services: Serv
     ]
 
 
-async def test_a_sign_out_that_is_refused_is_not_logged(
-    developer: Client, services: Services
-) -> None:
+async def test_a_refused_sign_out_emits_no_event(developer: Client, services: Services) -> None:
     for _ in range(2):
         await developer.post("/auth/logout")
     assert len(await read_tenant_events(services, developer, "signed_out")) == 1
 
 
-async def test_too_many_wrong_passwords_are_logged_once_per_wait(
+async def test_a_block_for_wrong_passwords_emits_one_event(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     await guess_passwords(anonymous, developer.email, 8)
@@ -47,7 +45,7 @@ async def test_too_many_wrong_passwords_are_logged_once_per_wait(
     ]
 
 
-async def test_too_many_wrong_passwords_at_once_are_logged_once(
+async def test_a_block_for_concurrent_wrong_passwords_emits_one_event(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     with clock.frozen(clock.now()):
@@ -57,7 +55,7 @@ async def test_too_many_wrong_passwords_at_once_are_logged_once(
     assert len(await read_tenant_events(services, developer, "sign_in_blocked")) == 1
 
 
-async def test_too_many_wrong_codes_are_logged_once_per_wait(
+async def test_a_block_for_wrong_codes_emits_one_event(
     anonymous: Client, mfa_user: MfaUser, services: Services
 ) -> None:
     for token in await create_mfa_tokens(services, mfa_user, 2):
@@ -71,14 +69,14 @@ async def test_too_many_wrong_codes_are_logged_once_per_wait(
     ]
 
 
-async def test_a_few_wrong_passwords_are_not_logged(
+async def test_wrong_passwords_without_a_block_emit_no_event(
     anonymous: Client, developer: Client, services: Services
 ) -> None:
     await guess_passwords(anonymous, developer.email, 4)
     assert await read_tenant_events(services, developer, "sign_in_blocked") == []
 
 
-async def test_a_replayed_refresh_token_is_no_sign_out(
+async def test_a_replayed_refresh_token_emits_no_sign_out_event(
     replayed_session: ReplayedSession, services: Services
 ) -> None:
     assert await read_tenant_events(services, replayed_session.user, "signed_out") == []
@@ -91,21 +89,24 @@ async def _run_all_sign_in_steps(
     email = mfa_user.user.email
     mfa_token, code = await request_mfa_token(caller, email), mfa_user.code()
     pair = (await verify_code(caller, mfa_token, code)).json()
-    again = await refresh_pair(caller, pair["refresh_token"])
+    second = await refresh_pair(caller, pair["refresh_token"])
     with clock.frozen(add_seconds(clock.now(), 11)):
         await refresh_tokens(caller, pair["refresh_token"])
-    other, recovery = await request_mfa_token(caller, email), mfa_user.recovery_codes[0]
-    third = (await verify_code(caller, other, recovery)).json()
+    other_token, recovery_code = await request_mfa_token(caller, email), mfa_user.recovery_codes[0]
+    third = (await verify_code(caller, other_token, recovery_code)).json()
     headers = {"authorization": f"Bearer {third['access_token']}"}
     await caller.post("/auth/logout", headers=headers)
-    [last] = await create_mfa_tokens(services, mfa_user, 1)
-    await guess_codes(caller, mfa_user, last, 5)
+    [last_token] = await create_mfa_tokens(services, mfa_user, 1)
+    await guess_codes(caller, mfa_user, last_token, 5)
     await guess_passwords(caller, email, 6)
-    pairs = [item[name] for item in (pair, again, third) for name in item if name.endswith("token")]
-    return [PASSWORD, WRONG_PASSWORD, mfa_token, other, last, code, recovery, mfa_user.seed, *pairs]
+    tokens = [
+        item[name] for item in (pair, second, third) for name in item if name.endswith("token")
+    ]
+    tokens += [mfa_token, other_token, last_token]
+    return [PASSWORD, WRONG_PASSWORD, code, recovery_code, mfa_user.seed, *tokens]
 
 
-async def test_no_event_of_a_sign_in_carries_a_secret(
+async def test_no_event_of_a_sign_in_contains_a_secret(
     anonymous: Client, mfa_user: MfaUser, services: Services
 ) -> None:
     secrets = await _run_all_sign_in_steps(anonymous, mfa_user, services)

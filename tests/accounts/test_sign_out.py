@@ -10,26 +10,26 @@ from tests.server import Server
 from tests.world import Client
 
 
-async def test_signing_out_says_so(developer: Client) -> None:
+async def test_a_sign_out_returns_a_message(developer: Client) -> None:
     answer = await developer.post("/auth/logout")
     assert answer.status_code == 200
     assert set(answer.json()) == {"message"}
 
 
-async def test_signing_out_kills_the_access_token_at_once(developer: Client) -> None:
+async def test_a_sign_out_voids_the_access_token_at_once(developer: Client) -> None:
     assert (await developer.get("/auth/me")).status_code == 200
     await developer.post("/auth/logout")
     assert (await developer.get("/auth/me")).status_code == 401
 
 
-async def test_signing_out_kills_the_refresh_token_at_once(
+async def test_a_sign_out_voids_the_refresh_token_at_once(
     anonymous: Client, developer: Client
 ) -> None:
     await developer.post("/auth/logout")
     assert (await refresh_tokens(anonymous, developer.refresh_token)).status_code == 401
 
 
-async def test_signing_out_kills_every_access_token_of_the_session(
+async def test_a_sign_out_voids_every_access_token_of_the_session(
     anonymous: Client, developer: Client
 ) -> None:
     pair = await refresh_pair(anonymous, developer.refresh_token)
@@ -38,7 +38,7 @@ async def test_signing_out_kills_every_access_token_of_the_session(
     assert await get_me_status(anonymous, pair["access_token"]) == 401
 
 
-async def test_signing_out_kills_the_access_token_in_another_process(
+async def test_a_sign_out_voids_the_access_token_in_another_process(
     developer: Client, server: Server
 ) -> None:
     headers = {"authorization": f"Bearer {developer.token}"}
@@ -49,7 +49,7 @@ async def test_signing_out_kills_the_access_token_in_another_process(
     assert (before, after) == (200, 401)
 
 
-async def test_signing_out_in_another_process_kills_the_access_token_here(
+async def test_a_sign_out_in_another_process_voids_the_access_token_in_this_one(
     developer: Client, server: Server
 ) -> None:
     assert (await developer.get("/auth/me")).status_code == 200
@@ -59,7 +59,7 @@ async def test_signing_out_in_another_process_kills_the_access_token_here(
     assert (await developer.get("/auth/me")).status_code == 401
 
 
-async def test_signing_out_kills_the_refresh_token_in_another_process(
+async def test_a_sign_out_voids_the_refresh_token_in_another_process(
     developer: Client, server: Server
 ) -> None:
     await developer.post("/auth/logout")
@@ -69,22 +69,24 @@ async def test_signing_out_kills_the_refresh_token_in_another_process(
     assert answer.status_code == 401
 
 
-async def test_one_can_sign_out_once(developer: Client) -> None:
+async def test_a_session_can_sign_out_once(developer: Client) -> None:
     statuses = [(await developer.post("/auth/logout")).status_code for _ in range(2)]
     assert statuses == [200, 401]
 
 
-async def test_who_is_not_signed_in_cannot_sign_out(anonymous: Client) -> None:
+async def test_a_sign_out_needs_a_login(anonymous: Client) -> None:
     assert (await anonymous.post("/auth/logout")).status_code == 401
 
 
-async def test_the_refresh_token_signs_nobody_out(anonymous: Client, developer: Client) -> None:
+async def test_a_sign_out_with_the_refresh_token_ends_no_session(
+    anonymous: Client, developer: Client
+) -> None:
     headers = {"authorization": f"Bearer {developer.refresh_token}"}
     await anonymous.post("/auth/logout", headers=headers)
     assert (await developer.get("/auth/me")).status_code == 200
 
 
-async def test_signing_out_leaves_the_users_other_sessions_alone(
+async def test_a_sign_out_does_not_end_other_sessions_of_the_user(
     anonymous: Client, developer: Client
 ) -> None:
     other = await sign_in_pair(anonymous, developer.email)
@@ -93,7 +95,7 @@ async def test_signing_out_leaves_the_users_other_sessions_alone(
 
 
 @pytest.mark.parametrize("first", ["refresh", "logout"])
-async def test_a_refresh_at_the_same_time_does_not_outlive_the_sign_out(
+async def test_tokens_of_a_refresh_during_the_sign_out_are_void(
     anonymous: Client, developer: Client, first: str
 ) -> None:
     calls = [refresh_tokens(anonymous, developer.refresh_token), developer.post("/auth/logout")]

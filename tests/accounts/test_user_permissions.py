@@ -7,26 +7,26 @@ import pytest
 from app.services import Services
 from tests.accounts.api_calls import USER_ACTIONS, UserAction, change_role, get_own_status
 from tests.accounts.records import read_role_and_status
-from tests.accounts.values import NON_ADMIN_ROLES, ROLES
-from tests.security.grants import set_grant
+from tests.accounts.values import ADMIN_ROLES, NON_ADMIN_ROLES, ROLES
+from tests.security.grants import change_grant
 from tests.world import Client, World
 
 
 @pytest.mark.parametrize("path", ["/users", "/users/usr_x"])
 @pytest.mark.parametrize("role", NON_ADMIN_ROLES)
-async def test_who_is_no_admin_sees_nobody(world: World, role: str, path: str) -> None:
+async def test_other_roles_cannot_read_users(world: World, role: str, path: str) -> None:
     answer = await (await world.user(role)).get(path)
     assert answer.status_code == 403
     assert answer.json()["error"]["details"] == {"required": "admin:users", "your_role": role}
 
 
 @pytest.mark.parametrize("path", ["/users", "/users/usr_x"])
-async def test_nobody_is_seen_without_a_login(anonymous: Client, path: str) -> None:
+async def test_reading_users_needs_a_login(anonymous: Client, path: str) -> None:
     assert (await anonymous.get(path)).status_code == 401
 
 
 @pytest.mark.parametrize("action", USER_ACTIONS)
-async def test_nobody_is_changed_without_a_login(
+async def test_changing_users_needs_a_login(
     anonymous: Client, stranger: Client, action: UserAction
 ) -> None:
     assert (await action(anonymous, stranger.user_id)).status_code == 401
@@ -56,7 +56,7 @@ async def test_nobody_changes_a_user_above_their_own_role(
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("actor", ROLES)
-async def test_nobody_gives_a_role_above_their_own(world: World, actor: str, role: str) -> None:
+async def test_nobody_assigns_a_role_above_their_own(world: World, actor: str, role: str) -> None:
     caller = await world.user(actor)
     user = await world.user("viewer", caller.tenant_id)
     answer = await change_role(caller, user.user_id, role)
@@ -67,7 +67,7 @@ async def test_nobody_gives_a_role_above_their_own(world: World, actor: str, rol
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_nobody_raises_themselves(world: World, services: Services, role: str) -> None:
+async def test_nobody_raises_their_own_role(world: World, services: Services, role: str) -> None:
     caller = await world.user(role)
     for higher in ROLES[: ROLES.index(role)]:
         assert (await change_role(caller, caller.user_id, higher)).status_code == 403
@@ -75,7 +75,7 @@ async def test_nobody_raises_themselves(world: World, services: Services, role: 
 
 
 @pytest.mark.parametrize("action", USER_ACTIONS)
-async def test_a_refusal_changes_nothing(
+async def test_a_refused_action_changes_nothing(
     world: World, admin: Client, services: Services, action: UserAction
 ) -> None:
     above = await world.user("super_admin", admin.tenant_id)
@@ -85,7 +85,7 @@ async def test_a_refusal_changes_nothing(
 
 
 @pytest.mark.parametrize("action", USER_ACTIONS)
-async def test_a_user_of_another_tenant_is_not_found_to_be_changed(
+async def test_a_user_of_another_tenant_cannot_be_changed(
     admin: Client, stranger: Client, services: Services, action: UserAction
 ) -> None:
     answer = await action(admin, stranger.user_id)
@@ -94,13 +94,19 @@ async def test_a_user_of_another_tenant_is_not_found_to_be_changed(
     assert await read_role_and_status(services, stranger) == ("viewer", "active")
 
 
+def _act_in_tenant(world: World, user: Client, tenant_id: str) -> Client:
+    """Returns a client of the user that sends X-Tenant-ID."""
+    client = Client(world.app, user.token)
+    client.http.headers["x-tenant-id"] = tenant_id
+    return client
+
+
 @pytest.mark.parametrize("action", USER_ACTIONS)
-async def test_the_header_does_not_let_an_admin_change_another_tenants_user(
+async def test_the_tenant_header_does_not_let_an_admin_change_a_user_of_another_tenant(
     world: World, admin: Client, stranger: Client, action: UserAction
 ) -> None:
-    reaching = Client(world.app, admin.token)
-    reaching.http.headers["x-tenant-id"] = stranger.tenant_id
-    assert (await action(reaching, stranger.user_id)).status_code == 404
+    caller = _act_in_tenant(world, admin, stranger.tenant_id)
+    assert (await action(caller, stranger.user_id)).status_code == 404
 
 
 @pytest.mark.parametrize("action", USER_ACTIONS)
@@ -111,12 +117,11 @@ async def test_super_admin_changes_users_of_every_tenant(
 
 
 @pytest.mark.parametrize("action", USER_ACTIONS)
-async def test_super_admin_in_one_tenant_changes_nobody_of_another(
+async def test_super_admin_acting_in_one_tenant_cannot_change_users_of_another(
     world: World, super_admin: Client, admin: Client, stranger: Client, action: UserAction
 ) -> None:
-    narrowed = Client(world.app, super_admin.token)
-    narrowed.http.headers["x-tenant-id"] = admin.tenant_id
-    assert (await action(narrowed, stranger.user_id)).status_code == 404
+    caller = _act_in_tenant(world, super_admin, admin.tenant_id)
+    assert (await action(caller, stranger.user_id)).status_code == 404
 
 
 @pytest.mark.parametrize("action", USER_ACTIONS)
@@ -129,15 +134,13 @@ async def test_a_user_that_does_not_exist_cannot_be_changed(
 
 
 @pytest.fixture
-async def developers_administer(services: Services) -> AsyncIterator[None]:
-    """Grants agent_developer the permission to manage users during a test."""
-    await set_grant(services, "agent_developer", "admin:users", is_granted=True)
-    try:
+async def _grant_user_management(services: Services) -> AsyncIterator[None]:
+    """Grants admin:users to agent_developer during a test."""
+    async with change_grant(services, "agent_developer", "admin:users", is_granted=True):
         yield
-    finally:
-        await set_grant(services, "agent_developer", "admin:users", is_granted=False)
 
 
+@pytest.mark.usefixtures("_grant_user_management")
 @pytest.mark.parametrize("action", USER_ACTIONS)
 @pytest.mark.parametrize(
     ("target", "status"),
@@ -149,17 +152,18 @@ async def developers_administer(services: Services) -> AsyncIterator[None]:
         ("viewer", 200),
     ],
 )
-async def test_the_permission_alone_changes_no_user_above_the_role(
-    world: World, developers_administer: None, target: str, status: int, action: UserAction
+async def test_the_permission_alone_does_not_allow_changing_a_user_with_a_higher_role(
+    world: World, target: str, status: int, action: UserAction
 ) -> None:
     caller = await world.user("agent_developer")
     user = await world.user(target, caller.tenant_id)
     assert (await action(caller, user.user_id)).status_code == status
 
 
-@pytest.mark.parametrize("role", ["super_admin", "tenant_admin"])
-async def test_the_permission_alone_gives_no_role_above(
-    world: World, developers_administer: None, role: str
+@pytest.mark.usefixtures("_grant_user_management")
+@pytest.mark.parametrize("role", ADMIN_ROLES)
+async def test_the_permission_alone_does_not_allow_assigning_a_higher_role(
+    world: World, role: str
 ) -> None:
     caller = await world.user("agent_developer")
     user = await world.user("viewer", caller.tenant_id)

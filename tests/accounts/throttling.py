@@ -25,7 +25,7 @@ async def count_failures(services: Services, rule: Rule, name: str, times: int) 
 
 
 def skip_block_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets an attempt pass the first check, as if it was sent before the block began."""
+    """Lets an attempt pass the first check, as if it was sent before the block started."""
 
     async def pass_check(*_args: Any) -> None:
         return

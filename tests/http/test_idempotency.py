@@ -1,10 +1,12 @@
 """Idempotency-Key: replayed responses, conflicts, and the scope of a key."""
 
 import asyncio
-from typing import cast
+from typing import Any, cast
 
+import pytest
 from sqlalchemy.pool import QueuePool
 
+from app.domain.accounts import invitations
 from app.kit.ids import new_id
 from app.services import Services
 from db.session import ALL_TENANTS
@@ -105,3 +107,27 @@ async def test_a_failed_request_leaves_no_connection_checked_out(
     assert (await developer.get("/auth/me")).status_code == 200
     pool = cast("QueuePool", services.db.engine.sync_engine.pool)
     assert pool.checkedout() == 0
+
+
+async def test_requests_that_wait_for_the_same_key_hold_no_connection(
+    admin: Client, developer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first request hangs; further requests with its key must not exhaust the pool."""
+    is_reached, may_finish = asyncio.Event(), asyncio.Event()
+
+    async def hang(*_args: Any) -> None:
+        is_reached.set()
+        await may_finish.wait()
+
+    monkeypatch.setattr(invitations, "require_active_session", hang)
+    body = {"email": f"{new_id('x')}@example.com", "role": "viewer"}
+    headers = {"idempotency-key": "slow"}
+    calls = [
+        asyncio.create_task(admin.post("/users/invite", body, headers=headers)) for _ in range(30)
+    ]
+    await is_reached.wait()
+    async with asyncio.timeout(5):
+        assert (await developer.get("/auth/me")).status_code == 200
+    may_finish.set()
+    answers = await asyncio.gather(*calls)
+    assert {answer.json()["id"] for answer in answers} == {answers[0].json()["id"]}
