@@ -11,6 +11,7 @@ from tests.world import PASSWORD, Client, World
 API = "/api/v1/mfa"
 EACH_ROUTE = pytest.mark.parametrize("route", ["enable", "disable", "verify"])
 MFA_OFF = {"enabled": False, "method": "totp", "devices_count": 0, "recovery_codes_remaining": 0}
+MFA_ON = {"enabled": True, "method": "totp", "devices_count": 1, "recovery_codes_remaining": 10}
 
 
 async def set_up(client: Client, **more: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import pytest
 
 from app.services import Services
+from tests.accounts.records import fetch_rows, read_tenant_events
 from tests.mfa.api_calls import (
     API,
     MFA_OFF,
@@ -15,17 +16,16 @@ from tests.mfa.api_calls import (
     verify_code,
 )
 from tests.mfa.authenticators import FrozenClock
-from tests.mfa.database import fetch_rows, list_events
 from tests.world import Client, World
 
 pytestmark = pytest.mark.usefixtures("frozen_clock")
 
 
-async def test_a_super_admin_acting_elsewhere_changes_their_own_mfa(
+async def test_a_super_admin_acting_in_another_tenant_changes_their_own_mfa(
     super_admin: Client, world: World, frozen_clock: FrozenClock, services: Services
 ) -> None:
-    elsewhere = await world.tenant()
-    super_admin.http.headers["x-tenant-id"] = elsewhere
+    other_tenant_id = await world.tenant()
+    super_admin.http.headers["x-tenant-id"] = other_tenant_id
     mfa_user = await turn_on_mfa(super_admin, frozen_clock)
     assert await verify_code(super_admin, mfa_user.authenticator.next_code())
     assert (await replace_recovery_codes(super_admin)).status_code == 200
@@ -35,7 +35,7 @@ async def test_a_super_admin_acting_elsewhere_changes_their_own_mfa(
         assert rows == [(super_admin.tenant_id,)]
 
 
-async def test_a_super_admin_acting_elsewhere_sees_their_own_mfa(
+async def test_a_super_admin_acting_in_another_tenant_sees_their_own_mfa(
     super_admin: Client, world: World, frozen_clock: FrozenClock
 ) -> None:
     await turn_on_mfa(super_admin, frozen_clock)
@@ -46,7 +46,7 @@ async def test_a_super_admin_acting_elsewhere_sees_their_own_mfa(
 
 
 @pytest.mark.parametrize("way", ["disable", "last device"])
-async def test_a_super_admin_acting_elsewhere_turns_their_own_mfa_off(
+async def test_a_super_admin_acting_in_another_tenant_turns_their_own_mfa_off(
     super_admin: Client, world: World, frozen_clock: FrozenClock, way: str
 ) -> None:
     mfa_user = await turn_on_mfa(super_admin, frozen_clock)
@@ -61,12 +61,12 @@ async def test_a_super_admin_acting_elsewhere_turns_their_own_mfa_off(
     assert await get_status(super_admin) == MFA_OFF
 
 
-async def test_mfa_events_of_a_super_admin_acting_elsewhere_are_in_their_own_tenant(
+async def test_mfa_events_of_a_super_admin_acting_in_another_tenant_are_in_their_own(
     super_admin: Client, world: World, frozen_clock: FrozenClock, services: Services
 ) -> None:
-    elsewhere = await world.tenant()
-    super_admin.http.headers["x-tenant-id"] = elsewhere
+    other_tenant_id = await world.tenant()
+    super_admin.http.headers["x-tenant-id"] = other_tenant_id
     await turn_on_mfa(super_admin, frozen_clock)
-    assert len(await list_events(services, super_admin, "mfa_enabled")) == 1
+    assert len(await read_tenant_events(services, super_admin, "mfa_enabled")) == 1
     sql = "SELECT 1 FROM event_log WHERE tenant_id = $1"
-    assert await fetch_rows(services, sql, elsewhere) == []
+    assert await fetch_rows(services, sql, other_tenant_id) == []

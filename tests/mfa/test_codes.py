@@ -19,11 +19,11 @@ async def test_a_code_is_valid_once(mfa_user: MfaUser) -> None:
     assert [await verify_code(mfa_user.client, code) for _ in range(2)] == [True, False]
 
 
-async def test_the_code_that_enabled_is_not_valid_again(mfa_user: MfaUser) -> None:
+async def test_the_code_that_enabled_mfa_is_not_valid_again(mfa_user: MfaUser) -> None:
     assert not await verify_code(mfa_user.client, mfa_user.authenticator.code())
 
 
-async def test_a_code_is_valid_once_although_its_step_lies_behind(
+async def test_a_used_code_is_not_valid_in_the_next_step(
     mfa_user: MfaUser, frozen_clock: FrozenClock
 ) -> None:
     code = mfa_user.authenticator.next_code()
@@ -82,7 +82,7 @@ async def test_without_mfa_no_code_is_valid(developer: Client) -> None:
     assert not await verify_code(developer, "123456")
 
 
-async def test_another_user_s_codes_are_not_valid(
+async def test_the_codes_of_another_user_are_not_valid(
     mfa_user: MfaUser, world: World, frozen_clock: FrozenClock
 ) -> None:
     colleague = await world.user("agent_developer", mfa_user.client.tenant_id)

@@ -8,6 +8,7 @@ from app.kit import clock
 from app.services import Services
 from tests.mfa.api_calls import (
     MFA_OFF,
+    MFA_ON,
     enable,
     get_status,
     list_devices,
@@ -51,7 +52,7 @@ async def test_the_last_use_of_a_device_is_listed(
     assert datetime.fromisoformat(device["last_used_at"]) == clock.now()
 
 
-async def test_a_wrong_code_is_no_use_of_a_device(
+async def test_a_wrong_code_does_not_change_the_last_use_of_a_device(
     mfa_user: MfaUser, frozen_clock: FrozenClock
 ) -> None:
     before = await list_devices(mfa_user.client)
@@ -60,7 +61,7 @@ async def test_a_wrong_code_is_no_use_of_a_device(
     assert await list_devices(mfa_user.client) == before
 
 
-async def test_the_use_of_one_device_is_no_use_of_another(
+async def test_the_use_of_one_device_does_not_change_the_last_use_of_another(
     mfa_user: MfaUser, frozen_clock: FrozenClock
 ) -> None:
     second = await turn_on_mfa(mfa_user.client, frozen_clock)
@@ -71,7 +72,7 @@ async def test_the_use_of_one_device_is_no_use_of_another(
     assert after[1]["last_used_at"] > before[1]["last_used_at"]
 
 
-async def test_a_device_without_a_name_is_given_one(mfa_user: MfaUser) -> None:
+async def test_a_device_has_a_default_name(mfa_user: MfaUser) -> None:
     assert (await list_devices(mfa_user.client))[0]["name"]
 
 
@@ -84,7 +85,7 @@ async def test_devices_have_the_names_given_when_they_were_enabled(
 
 
 @pytest.mark.parametrize("name", ["", "  ", "two\nlines", "x" * 101, None, 5])
-async def test_a_wrong_name_is_refused(
+async def test_an_invalid_name_is_refused(
     developer: Client, frozen_clock: FrozenClock, name: object
 ) -> None:
     authenticator = Authenticator(frozen_clock, (await set_up(developer))["secret"])
@@ -102,7 +103,7 @@ async def test_each_device_signs_in(
         assert answer.status_code == 200
 
 
-async def test_devices_do_not_share_the_steps_that_were_used(
+async def test_a_step_used_on_one_device_is_valid_on_another(
     mfa_user: MfaUser, frozen_clock: FrozenClock
 ) -> None:
     second = await turn_on_mfa(mfa_user.client, frozen_clock)
@@ -159,11 +160,11 @@ async def test_without_mfa_there_is_no_device_to_remove(developer: Client) -> No
     assert read_error(await remove_device(developer, "dev_nothing")) == (404, "device_not_found")
 
 
-@pytest.mark.parametrize("place", ["same tenant", "another tenant"])
-async def test_another_user_s_device_is_404_and_stays(
-    mfa_user: MfaUser, world: World, frozen_clock: FrozenClock, place: str
+@pytest.mark.parametrize("tenant", ["same", "another"])
+async def test_the_device_of_another_user_is_404_and_stays(
+    mfa_user: MfaUser, world: World, frozen_clock: FrozenClock, tenant: str
 ) -> None:
-    tenant_id = mfa_user.client.tenant_id if place == "same tenant" else None
+    tenant_id = mfa_user.client.tenant_id if tenant == "same" else None
     other = await turn_on_mfa(await world.user("tenant_admin", tenant_id), frozen_clock)
     (device,) = await list_devices(mfa_user.client)
     answer = await remove_device(other.client, device["id"])
@@ -171,7 +172,7 @@ async def test_another_user_s_device_is_404_and_stays(
     assert await list_devices(mfa_user.client) == [device]
 
 
-async def test_removing_a_device_is_answered_with_a_message(
+async def test_removing_a_device_returns_a_message(
     mfa_user: MfaUser, frozen_clock: FrozenClock
 ) -> None:
     await turn_on_mfa(mfa_user.client, frozen_clock)
@@ -188,15 +189,10 @@ async def test_removing_one_of_two_devices_keeps_mfa_on(
     first, second = await list_devices(mfa_user.client)
     await remove_device(mfa_user.client, first["id"])
     assert await list_devices(mfa_user.client) == [second]
-    assert await get_status(mfa_user.client) == {
-        "enabled": True,
-        "method": "totp",
-        "devices_count": 1,
-        "recovery_codes_remaining": 10,
-    }
+    assert await get_status(mfa_user.client) == MFA_ON
 
 
-async def test_a_removed_device_signs_in_no_longer(
+async def test_a_removed_device_does_not_sign_in(
     world: World, mfa_user: MfaUser, frozen_clock: FrozenClock
 ) -> None:
     second = await turn_on_mfa(mfa_user.client, frozen_clock)
@@ -225,7 +221,7 @@ async def test_removing_the_last_device_turns_mfa_off(mfa_user: MfaUser, world: 
     assert "access_token" in await log_in(world, mfa_user.client.email)
 
 
-async def test_removing_the_last_device_leaves_no_code(
+async def test_removing_the_last_device_deletes_the_recovery_codes(
     mfa_user: MfaUser, services: Services
 ) -> None:
     (device,) = await list_devices(mfa_user.client)
@@ -233,7 +229,7 @@ async def test_removing_the_last_device_leaves_no_code(
     assert await count_mfa_rows(services, mfa_user.client) == 0
 
 
-async def test_a_device_is_removed_once(mfa_user: MfaUser, frozen_clock: FrozenClock) -> None:
+async def test_a_device_can_be_removed_once(mfa_user: MfaUser, frozen_clock: FrozenClock) -> None:
     await turn_on_mfa(mfa_user.client, frozen_clock)
     first, _ = await list_devices(mfa_user.client)
     answers = [await remove_device(mfa_user.client, first["id"]) for _ in range(2)]

@@ -31,7 +31,7 @@ async def test_a_code_turns_mfa_off(mfa_user: MfaUser, kind: str) -> None:
     assert await get_status(mfa_user.client) == MFA_OFF
 
 
-async def test_any_device_s_code_turns_mfa_off(
+async def test_a_code_of_any_device_turns_mfa_off(
     mfa_user: MfaUser, frozen_clock: FrozenClock
 ) -> None:
     await turn_on_mfa(mfa_user.client, frozen_clock)
@@ -39,7 +39,7 @@ async def test_any_device_s_code_turns_mfa_off(
     assert await get_status(mfa_user.client) == MFA_OFF
 
 
-async def test_a_session_from_before_turns_mfa_off_with_a_code(
+async def test_a_session_from_before_mfa_turns_it_off_with_a_code(
     user_and_old_session: tuple[MfaUser, Client],
 ) -> None:
     mfa_user, other = user_and_old_session
@@ -88,9 +88,7 @@ async def test_mfa_cannot_be_turned_off_twice(mfa_user: MfaUser) -> None:
     assert read_error(answer) == (409, "mfa_not_enabled")
 
 
-async def test_turning_off_leaves_no_device_and_no_code(
-    mfa_user: MfaUser, services: Services
-) -> None:
+async def test_turning_off_deletes_devices_and_codes(mfa_user: MfaUser, services: Services) -> None:
     await set_up(mfa_user.client)
     await disable(mfa_user.client, mfa_user.authenticator.next_code())
     assert await list_devices(mfa_user.client) == []
@@ -110,7 +108,7 @@ async def test_once_turned_off_a_password_signs_in(world: World, mfa_user: MfaUs
     assert "access_token" in await log_in(world, mfa_user.client.email)
 
 
-async def test_once_turned_off_the_user_shows_it(mfa_user: MfaUser) -> None:
+async def test_once_turned_off_the_account_has_mfa_disabled(mfa_user: MfaUser) -> None:
     await disable(mfa_user.client, mfa_user.authenticator.next_code())
     assert (await mfa_user.client.get("/auth/me")).json()["mfa_enabled"] is False
 

@@ -29,7 +29,7 @@ async def test_enabling_returns_the_number_of_recovery_codes(
     assert answer["recovery_codes_count"] == 10
 
 
-async def test_enabling_shows_on_the_user(mfa_user: MfaUser) -> None:
+async def test_an_enabled_user_has_mfa_enabled_in_their_account(mfa_user: MfaUser) -> None:
     assert (await mfa_user.client.get("/auth/me")).json()["mfa_enabled"] is True
 
 
@@ -74,7 +74,7 @@ async def test_a_recovery_code_does_not_enable(developer: Client) -> None:
     assert_code_refused(await enable(developer, setup["recovery_codes"][0]))
 
 
-async def test_a_recovery_code_shown_when_enabling_is_not_used_up(
+async def test_a_recovery_code_sent_to_enable_is_not_used_up(
     developer: Client, frozen_clock: FrozenClock
 ) -> None:
     setup = await set_up(developer)
@@ -117,19 +117,19 @@ async def test_a_code_of_a_step_further_away_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("from_middle", "expected"),
+    ("offset", "expected"),
     [(-46, 422), (-44, 200), (44, 200), (46, 422)],
 )
 async def test_a_code_is_valid_from_one_step_before_its_own_to_one_after(
-    developer: Client, frozen_clock: FrozenClock, from_middle: int, expected: int
+    developer: Client, frozen_clock: FrozenClock, offset: int, expected: int
 ) -> None:
     authenticator = Authenticator(frozen_clock, (await set_up(developer))["secret"])
     code = authenticator.code()
-    frozen_clock.advance(from_middle)
+    frozen_clock.advance(offset)
     assert (await enable(developer, code)).status_code == expected
 
 
-async def test_the_code_that_enabled_does_not_sign_in(world: World, mfa_user: MfaUser) -> None:
+async def test_the_code_that_enabled_mfa_does_not_sign_in(world: World, mfa_user: MfaUser) -> None:
     answer = await sign_in(world, mfa_user.client.email, mfa_user.authenticator.code())
     assert read_error(answer) == (401, "unauthorized")
 

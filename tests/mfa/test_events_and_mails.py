@@ -3,6 +3,7 @@
 import pytest
 
 from app.services import Services
+from tests.accounts.records import fetch_rows, read_mail_texts, read_tenant_events
 from tests.mfa.api_calls import (
     disable,
     list_devices,
@@ -15,7 +16,6 @@ from tests.mfa.api_calls import (
     verify_code,
 )
 from tests.mfa.authenticators import FrozenClock, MfaUser, find_wrong_code
-from tests.mfa.database import fetch_rows, list_events, list_mails
 from tests.world import Client, World
 
 pytestmark = pytest.mark.usefixtures("frozen_clock")
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("frozen_clock")
 
 async def test_enabling_emits_one_event(mfa_user: MfaUser, services: Services) -> None:
     (device,) = await list_devices(mfa_user.client)
-    assert await list_events(services, mfa_user.client, "mfa_enabled") == [
+    assert await read_tenant_events(services, mfa_user.client, "mfa_enabled") == [
         {"user_id": mfa_user.client.user_id, "device_id": device["id"]}
     ]
 
@@ -31,7 +31,7 @@ async def test_enabling_emits_one_event(mfa_user: MfaUser, services: Services) -
 async def test_the_first_device_emits_no_device_added_event(
     mfa_user: MfaUser, services: Services
 ) -> None:
-    assert await list_events(services, mfa_user.client, "mfa_device_added") == []
+    assert await read_tenant_events(services, mfa_user.client, "mfa_device_added") == []
 
 
 async def test_another_device_emits_one_event(
@@ -39,10 +39,10 @@ async def test_another_device_emits_one_event(
 ) -> None:
     await turn_on_mfa(mfa_user.client, frozen_clock)
     _, second = await list_devices(mfa_user.client)
-    assert await list_events(services, mfa_user.client, "mfa_device_added") == [
+    assert await read_tenant_events(services, mfa_user.client, "mfa_device_added") == [
         {"user_id": mfa_user.client.user_id, "device_id": second["id"]}
     ]
-    assert len(await list_events(services, mfa_user.client, "mfa_enabled")) == 1
+    assert len(await read_tenant_events(services, mfa_user.client, "mfa_enabled")) == 1
 
 
 async def test_removing_a_device_emits_one_event(
@@ -51,10 +51,10 @@ async def test_removing_a_device_emits_one_event(
     await turn_on_mfa(mfa_user.client, frozen_clock)
     first, _ = await list_devices(mfa_user.client)
     await remove_device(mfa_user.client, first["id"])
-    assert await list_events(services, mfa_user.client, "mfa_device_removed") == [
+    assert await read_tenant_events(services, mfa_user.client, "mfa_device_removed") == [
         {"user_id": mfa_user.client.user_id, "device_id": first["id"]}
     ]
-    assert await list_events(services, mfa_user.client, "mfa_disabled") == []
+    assert await read_tenant_events(services, mfa_user.client, "mfa_disabled") == []
 
 
 async def test_removing_the_last_device_also_emits_mfa_disabled(
@@ -62,15 +62,15 @@ async def test_removing_the_last_device_also_emits_mfa_disabled(
 ) -> None:
     (device,) = await list_devices(mfa_user.client)
     await remove_device(mfa_user.client, device["id"])
-    assert len(await list_events(services, mfa_user.client, "mfa_device_removed")) == 1
-    assert await list_events(services, mfa_user.client, "mfa_disabled") == [
+    assert len(await read_tenant_events(services, mfa_user.client, "mfa_device_removed")) == 1
+    assert await read_tenant_events(services, mfa_user.client, "mfa_disabled") == [
         {"user_id": mfa_user.client.user_id}
     ]
 
 
 async def test_turning_off_emits_one_event(mfa_user: MfaUser, services: Services) -> None:
     await disable(mfa_user.client, mfa_user.authenticator.next_code())
-    assert await list_events(services, mfa_user.client, "mfa_disabled") == [
+    assert await read_tenant_events(services, mfa_user.client, "mfa_disabled") == [
         {"user_id": mfa_user.client.user_id}
     ]
 
@@ -81,7 +81,7 @@ async def test_a_reset_emits_one_event(
     mfa_user, admin = user_and_admin
     for _ in range(2):
         await reset_mfa(admin, mfa_user.client.user_id)
-    assert await list_events(services, mfa_user.client, "mfa_reset") == [
+    assert await read_tenant_events(services, mfa_user.client, "mfa_reset") == [
         {"user_id": mfa_user.client.user_id}
     ]
 
@@ -90,30 +90,30 @@ async def test_a_reset_by_a_super_admin_emits_its_event_in_the_tenant_of_the_use
     mfa_user: MfaUser, super_admin: Client, services: Services
 ) -> None:
     await reset_mfa(super_admin, mfa_user.client.user_id)
-    assert len(await list_events(services, mfa_user.client, "mfa_reset")) == 1
-    assert await list_events(services, super_admin, "mfa_reset") == []
+    assert len(await read_tenant_events(services, mfa_user.client, "mfa_reset")) == 1
+    assert await read_tenant_events(services, super_admin, "mfa_reset") == []
 
 
-@pytest.mark.parametrize("place", ["verify", "sign in", "disable"])
+@pytest.mark.parametrize("use", ["verify", "sign in", "disable"])
 async def test_using_a_recovery_code_emits_one_event(
-    world: World, mfa_user: MfaUser, services: Services, place: str
+    world: World, mfa_user: MfaUser, services: Services, use: str
 ) -> None:
     code = mfa_user.recovery_codes[0]
-    match place:
+    match use:
         case "verify":
             await verify_code(mfa_user.client, code)
         case "sign in":
             await sign_in(world, mfa_user.client.email, code)
         case _:
             await disable(mfa_user.client, code)
-    assert await list_events(services, mfa_user.client, "recovery_code_used") == [
+    assert await read_tenant_events(services, mfa_user.client, "recovery_code_used") == [
         {"user_id": mfa_user.client.user_id}
     ]
 
 
 async def test_new_recovery_codes_emit_one_event(mfa_user: MfaUser, services: Services) -> None:
     await replace_recovery_codes(mfa_user.client)
-    assert await list_events(services, mfa_user.client, "recovery_codes_replaced") == [
+    assert await read_tenant_events(services, mfa_user.client, "recovery_codes_replaced") == [
         {"user_id": mfa_user.client.user_id}
     ]
 
@@ -137,13 +137,13 @@ async def test_a_set_up_alone_emits_no_event_and_no_mail(
     await set_up(developer)
     sql = "SELECT type FROM event_log WHERE tenant_id = $1"
     assert await fetch_rows(services, sql, developer.tenant_id) == []
-    assert await list_mails(services, developer) == []
+    assert await read_mail_texts(services, developer.email) == []
 
 
 async def test_the_owner_gets_a_mail_when_a_device_is_enabled(
     mfa_user: MfaUser, services: Services
 ) -> None:
-    (text,) = await list_mails(services, mfa_user.client)
+    (text,) = await read_mail_texts(services, mfa_user.client.email)
     assert "An authenticator was added." in text
 
 
@@ -151,14 +151,14 @@ async def test_the_owner_gets_a_mail_for_another_device(
     mfa_user: MfaUser, frozen_clock: FrozenClock, services: Services
 ) -> None:
     await turn_on_mfa(mfa_user.client, frozen_clock)
-    assert len(await list_mails(services, mfa_user.client)) == 2
+    assert len(await read_mail_texts(services, mfa_user.client.email)) == 2
 
 
 async def test_the_owner_gets_a_mail_when_mfa_is_turned_off(
     mfa_user: MfaUser, services: Services
 ) -> None:
     await disable(mfa_user.client, mfa_user.authenticator.next_code())
-    (text,) = (await list_mails(services, mfa_user.client))[1:]
+    (text,) = (await read_mail_texts(services, mfa_user.client.email))[1:]
     assert "Multi-factor authentication was turned off." in text
 
 
@@ -167,7 +167,7 @@ async def test_the_owner_gets_a_mail_when_a_device_is_removed(
 ) -> None:
     await turn_on_mfa(mfa_user.client, frozen_clock)
     await remove_device(mfa_user.client, (await list_devices(mfa_user.client))[0]["id"])
-    (text,) = (await list_mails(services, mfa_user.client))[2:]
+    (text,) = (await read_mail_texts(services, mfa_user.client.email))[2:]
     assert "An authenticator was removed." in text
 
 
@@ -175,7 +175,7 @@ async def test_the_owner_gets_a_mail_that_removing_the_last_device_turned_mfa_of
     mfa_user: MfaUser, services: Services
 ) -> None:
     await remove_device(mfa_user.client, (await list_devices(mfa_user.client))[0]["id"])
-    texts = (await list_mails(services, mfa_user.client))[1:]
+    texts = (await read_mail_texts(services, mfa_user.client.email))[1:]
     assert any("Multi-factor authentication was turned off." in text for text in texts)
 
 
@@ -183,7 +183,7 @@ async def test_the_owner_gets_a_mail_when_recovery_codes_are_replaced(
     mfa_user: MfaUser, services: Services
 ) -> None:
     await replace_recovery_codes(mfa_user.client)
-    (text,) = (await list_mails(services, mfa_user.client))[1:]
+    (text,) = (await read_mail_texts(services, mfa_user.client.email))[1:]
     assert "New recovery codes were made." in text
 
 
@@ -193,7 +193,7 @@ async def test_the_owner_gets_one_mail_when_mfa_is_reset(
     mfa_user, admin = user_and_admin
     for _ in range(2):
         await reset_mfa(admin, mfa_user.client.user_id)
-    (text,) = (await list_mails(services, mfa_user.client))[1:]
+    (text,) = (await read_mail_texts(services, mfa_user.client.email))[1:]
     assert "An administrator removed your authenticators." in text
 
 

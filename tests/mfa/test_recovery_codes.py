@@ -18,7 +18,7 @@ from tests.world import Client
 pytestmark = pytest.mark.usefixtures("frozen_clock")
 
 
-async def test_ten_new_recovery_codes_are_given(mfa_user: MfaUser) -> None:
+async def test_ten_new_recovery_codes_are_returned(mfa_user: MfaUser) -> None:
     answer = await replace_recovery_codes(mfa_user.client)
     body = answer.json()
     assert answer.status_code == 200
@@ -40,20 +40,20 @@ async def test_earlier_recovery_codes_no_longer_work(mfa_user: MfaUser) -> None:
         assert await verify_code(mfa_user.client, mfa_user.authenticator.next_code())
 
 
-async def test_new_recovery_codes_are_counted_anew(mfa_user: MfaUser) -> None:
+async def test_after_a_replacement_ten_recovery_codes_remain(mfa_user: MfaUser) -> None:
     await verify_code(mfa_user.client, mfa_user.recovery_codes[0])
     await replace_recovery_codes(mfa_user.client)
     assert (await get_status(mfa_user.client))["recovery_codes_remaining"] == 10
 
 
-async def test_new_recovery_codes_leave_the_devices(mfa_user: MfaUser) -> None:
+async def test_new_recovery_codes_do_not_change_the_devices(mfa_user: MfaUser) -> None:
     before = await list_devices(mfa_user.client)
     await replace_recovery_codes(mfa_user.client)
     assert await list_devices(mfa_user.client) == before
 
 
 @pytest.mark.parametrize("state", ["off", "set up"])
-async def test_without_mfa_there_are_no_new_recovery_codes(developer: Client, state: str) -> None:
+async def test_without_mfa_recovery_codes_cannot_be_replaced(developer: Client, state: str) -> None:
     if state == "set up":
         await set_up(developer)
     assert read_error(await replace_recovery_codes(developer)) == (409, "mfa_not_enabled")

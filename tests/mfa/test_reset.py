@@ -3,6 +3,7 @@
 import pytest
 
 from app.services import Services
+from tests.accounts.values import NON_ADMIN_ROLES
 from tests.mfa.api_calls import (
     MFA_OFF,
     enable,
@@ -99,7 +100,7 @@ async def test_a_reset_does_not_affect_other_users(
     assert (await get_status(admin))["enabled"] is True
 
 
-@pytest.mark.parametrize("role", ["agent_developer", "agent_user", "viewer"])
+@pytest.mark.parametrize("role", NON_ADMIN_ROLES)
 async def test_only_administrators_reset_mfa(mfa_user: MfaUser, world: World, role: str) -> None:
     caller = await world.user(role, mfa_user.client.tenant_id)
     answer = await reset_mfa(caller, mfa_user.client.user_id)
@@ -143,21 +144,21 @@ async def test_a_super_admin_acting_in_a_tenant_cannot_reset_users_of_another(
 async def test_users_with_a_higher_role_cannot_be_reset(
     world: World, admin: Client, frozen_clock: FrozenClock
 ) -> None:
-    above = await turn_on_mfa(await world.user("super_admin", admin.tenant_id), frozen_clock)
-    answer = await reset_mfa(admin, above.client.user_id)
+    higher = await turn_on_mfa(await world.user("super_admin", admin.tenant_id), frozen_clock)
+    answer = await reset_mfa(admin, higher.client.user_id)
     assert read_error(answer) == (403, "forbidden")
     assert answer.json()["error"]["details"]["your_role"] == "tenant_admin"
-    assert (await get_status(above.client))["enabled"] is True
+    assert (await get_status(higher.client))["enabled"] is True
 
 
 async def test_an_administrator_resets_another_of_the_same_role(
     world: World, admin: Client, frozen_clock: FrozenClock
 ) -> None:
-    equal = await turn_on_mfa(await world.user("tenant_admin", admin.tenant_id), frozen_clock)
-    assert (await reset_mfa(admin, equal.client.user_id)).status_code == 200
+    other = await turn_on_mfa(await world.user("tenant_admin", admin.tenant_id), frozen_clock)
+    assert (await reset_mfa(admin, other.client.user_id)).status_code == 200
 
 
-async def test_a_reset_of_oneself_needs_a_code(
+async def test_resetting_ones_own_mfa_needs_a_code(
     world: World, admin: Client, frozen_clock: FrozenClock
 ) -> None:
     other = await open_session(world, admin)
@@ -167,7 +168,7 @@ async def test_a_reset_of_oneself_needs_a_code(
     assert (await get_status(admin))["enabled"] is True
 
 
-async def test_a_session_that_has_shown_a_code_resets_itself(
+async def test_a_session_that_sent_a_code_can_reset_the_mfa_of_its_user(
     world: World, admin: Client, frozen_clock: FrozenClock
 ) -> None:
     other = await open_session(world, admin)

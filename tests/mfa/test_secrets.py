@@ -11,9 +11,9 @@ import pyotp
 import pytest
 
 from app.services import Services
+from tests.accounts.records import fetch_rows, read_mail_texts
 from tests.mfa.api_calls import API, disable, replace_recovery_codes, set_up, verify_code
 from tests.mfa.authenticators import FrozenClock, MfaUser
-from tests.mfa.database import fetch_rows, list_mails
 from tests.server import Server
 from tests.stores import Stores
 from tests.world import Client
@@ -33,7 +33,7 @@ def _list_text_forms(secret: str) -> set[str]:
     "table",
     ["mfa_devices", "recovery_codes", "event_log", "mail_messages", "work"],
 )
-async def test_no_secret_and_no_code_is_in_the_database_in_plain(
+async def test_no_secret_and_no_code_is_in_the_database_in_plain_text(
     mfa_user: MfaUser, frozen_clock: FrozenClock, services: Services, table: str
 ) -> None:
     """Covers every stage: enabled, used, replaced and pending."""
@@ -65,7 +65,7 @@ async def test_no_secret_and_no_code_is_in_redis(mfa_user: MfaUser, services: Se
 async def test_no_secret_and_no_code_is_mailed(mfa_user: MfaUser, services: Services) -> None:
     await verify_code(mfa_user.client, mfa_user.recovery_codes[0])
     await disable(mfa_user.client, mfa_user.authenticator.next_code())
-    texts = await list_mails(services, mfa_user.client)
+    texts = await read_mail_texts(services, mfa_user.client.email)
     assert texts
     assert not [text for text in texts for secret in _list_secrets(mfa_user) if secret in text]
 

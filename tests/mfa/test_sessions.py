@@ -1,4 +1,4 @@
-"""Sessions that were opened without a code must show one before they change MFA."""
+"""Sessions that were opened without a code must send one before they change MFA."""
 
 import httpx
 import pytest
@@ -23,12 +23,12 @@ from tests.world import Client, World
 pytestmark = pytest.mark.usefixtures("frozen_clock")
 
 
-async def _change_mfa(client: Client, change: str, device_id: str) -> httpx.Response:
+async def _change_mfa(client: Client, change: str) -> httpx.Response:
     match change:
         case "set up":
             return await client.post(f"{API}/setup")
         case "remove":
-            return await remove_device(client, device_id)
+            return await remove_device(client, (await list_devices(client))[0]["id"])
         case _:
             return await replace_recovery_codes(client)
 
@@ -37,12 +37,11 @@ EACH_CHANGE = pytest.mark.parametrize("change", ["set up", "remove", "recovery c
 
 
 @EACH_CHANGE
-async def test_a_session_from_before_must_show_a_code_first(
+async def test_a_session_from_before_mfa_must_send_a_code_first(
     user_and_old_session: tuple[MfaUser, Client], change: str
 ) -> None:
-    mfa_user, other = user_and_old_session
-    (device,) = await list_devices(mfa_user.client)
-    answer = await _change_mfa(other, change, device["id"])
+    _, other = user_and_old_session
+    answer = await _change_mfa(other, change)
     assert read_error(answer) == (403, "mfa_required")
     assert answer.json()["error"]["details"] == {
         "required": "mfa",
@@ -51,72 +50,65 @@ async def test_a_session_from_before_must_show_a_code_first(
 
 
 @EACH_CHANGE
-async def test_a_refused_change_of_a_session_without_a_code_changes_nothing(
+async def test_a_refused_change_changes_nothing(
     user_and_old_session: tuple[MfaUser, Client], services: Services, change: str
 ) -> None:
     mfa_user, other = user_and_old_session
-    (device,) = await list_devices(mfa_user.client)
     before = await count_mfa_rows(services, other)
-    await _change_mfa(other, change, device["id"])
+    await _change_mfa(other, change)
     assert await count_mfa_rows(services, other) == before
     assert await verify_code(mfa_user.client, mfa_user.recovery_codes[0])
 
 
 @EACH_CHANGE
 @pytest.mark.parametrize("kind", ["code", "recovery code"])
-async def test_a_session_from_before_that_shows_a_code_is_let_through(
+async def test_a_session_from_before_mfa_that_sent_a_code_may_change_mfa(
     user_and_old_session: tuple[MfaUser, Client], change: str, kind: str
 ) -> None:
     mfa_user, other = user_and_old_session
-    (device,) = await list_devices(mfa_user.client)
     assert await verify_code(
         other, mfa_user.authenticator.next_code() if kind == "code" else mfa_user.recovery_codes[0]
     )
-    assert (await _change_mfa(other, change, device["id"])).status_code == 200
+    assert (await _change_mfa(other, change)).status_code == 200
 
 
 @EACH_CHANGE
-async def test_a_wrong_code_does_not_let_a_session_through(
+async def test_a_session_that_sent_a_wrong_code_may_not_change_mfa(
     user_and_old_session: tuple[MfaUser, Client], change: str
 ) -> None:
     mfa_user, other = user_and_old_session
-    (device,) = await list_devices(mfa_user.client)
     await verify_code(other, find_wrong_code(mfa_user.authenticator))
-    assert read_error(await _change_mfa(other, change, device["id"])) == (403, "mfa_required")
+    assert read_error(await _change_mfa(other, change)) == (403, "mfa_required")
 
 
 @EACH_CHANGE
-async def test_a_code_shown_by_one_session_does_not_let_another_through(
+async def test_a_code_sent_by_one_session_does_not_count_for_another(
     user_and_old_session: tuple[MfaUser, Client], change: str
 ) -> None:
     mfa_user, other = user_and_old_session
-    (device,) = await list_devices(mfa_user.client)
     await verify_code(mfa_user.client, mfa_user.authenticator.next_code())
-    assert read_error(await _change_mfa(other, change, device["id"])) == (403, "mfa_required")
+    assert read_error(await _change_mfa(other, change)) == (403, "mfa_required")
 
 
 @EACH_CHANGE
-async def test_a_session_opened_with_a_code_is_let_through(
+async def test_a_session_opened_with_a_code_may_change_mfa(
     world: World, mfa_user: MfaUser, change: str
 ) -> None:
-    (device,) = await list_devices(mfa_user.client)
     token = (
         await sign_in(world, mfa_user.client.email, mfa_user.authenticator.next_code())
     ).json()["access_token"]
-    assert (await _change_mfa(Client(world.app, token), change, device["id"])).status_code == 200
+    assert (await _change_mfa(Client(world.app, token), change)).status_code == 200
 
 
-async def test_a_refreshed_session_has_still_shown_its_code(
-    world: World, mfa_user: MfaUser
-) -> None:
+async def test_a_refreshed_session_may_still_change_mfa(world: World, mfa_user: MfaUser) -> None:
     body = {"refresh_token": mfa_user.client.refresh_token}
     pair = (await world.anonymous().post("/auth/refresh", body)).json()
-    fresh = Client(world.app, pair["access_token"])
-    assert (await replace_recovery_codes(fresh)).status_code == 200
+    refreshed_client = Client(world.app, pair["access_token"])
+    assert (await replace_recovery_codes(refreshed_client)).status_code == 200
 
 
 @pytest.mark.parametrize("way", ["disable", "last device"])
-async def test_a_code_shown_before_mfa_was_turned_off_lets_no_session_through_later(
+async def test_a_code_sent_before_mfa_was_turned_off_does_not_count_after_it_is_on_again(
     world: World, mfa_user: MfaUser, frozen_clock: FrozenClock, way: str
 ) -> None:
     old = mfa_user.client
@@ -128,7 +120,7 @@ async def test_a_code_shown_before_mfa_was_turned_off_lets_no_session_through_la
     assert read_error(await replace_recovery_codes(old)) == (403, "mfa_required")
 
 
-async def test_a_session_that_has_not_shown_a_code_still_sees_its_devices(
+async def test_a_session_that_sent_no_code_still_sees_the_devices(
     user_and_old_session: tuple[MfaUser, Client],
 ) -> None:
     mfa_user, other = user_and_old_session

@@ -44,20 +44,20 @@ async def test_an_authenticator_with_the_secret_shows_the_right_codes(developer:
     assert (await enable(developer, code)).status_code == 200
 
 
-async def test_the_address_names_secret_issuer_and_email(developer: Client) -> None:
+async def test_the_otpauth_url_has_secret_issuer_and_email(developer: Client) -> None:
     setup = await set_up(developer)
     totp = pyotp.parse_uri(setup["otpauth_url"])
     assert isinstance(totp, pyotp.TOTP)
     assert (totp.secret, totp.issuer, totp.name) == (setup["secret"], "Parley", developer.email)
 
 
-async def test_the_address_asks_for_six_digits_each_half_minute(developer: Client) -> None:
+async def test_the_otpauth_url_has_six_digits_and_steps_of_30_seconds(developer: Client) -> None:
     totp = pyotp.parse_uri((await set_up(developer))["otpauth_url"])
     assert isinstance(totp, pyotp.TOTP)
     assert (totp.digits, totp.interval) == (6, STEP_SECONDS)
 
 
-def _decode_picture(url: str) -> Image.Image:
+def _decode_qr_code(url: str) -> Image.Image:
     head, _, body = url.partition(",")
     assert head == "data:image/png;base64"
     image = Image.open(io.BytesIO(base64.b64decode(body, validate=True)))
@@ -65,12 +65,12 @@ def _decode_picture(url: str) -> Image.Image:
     return image
 
 
-async def test_the_picture_is_a_png_in_a_data_url(developer: Client) -> None:
-    image = _decode_picture((await set_up(developer))["qr_code_url"])
+async def test_the_qr_code_is_a_png_in_a_data_url(developer: Client) -> None:
+    image = _decode_qr_code((await set_up(developer))["qr_code_url"])
     assert (image.format, image.width) == ("PNG", image.height)
 
 
-async def test_the_picture_shows_the_address(developer: Client) -> None:
+async def test_the_qr_code_encodes_the_otpauth_url(developer: Client) -> None:
     setup = await set_up(developer)
     matrices = [
         [
@@ -79,15 +79,15 @@ async def test_the_picture_shows_the_address(developer: Client) -> None:
         ]
         for error in "LMQH"
     ]
-    image = _decode_picture(setup["qr_code_url"]).convert("L")
+    image = _decode_qr_code(setup["qr_code_url"]).convert("L")
     assert any(_read_modules(image, len(matrix)) == matrix for matrix in matrices)
 
 
 def _read_modules(image: Image.Image, count: int) -> list[list[bool]]:
     """Returns which modules are dark, in a square of `count` modules a side without border."""
     inner = image.crop(image.point(lambda value: 255 - value).getbbox())
-    spots = [int((number + 0.5) * inner.width / count) for number in range(count)]
-    return [[inner.getpixel((x, y)) == 0 for x in spots] for y in spots]
+    centers = [int((number + 0.5) * inner.width / count) for number in range(count)]
+    return [[inner.getpixel((x, y)) == 0 for x in centers] for y in centers]
 
 
 async def test_there_are_ten_different_recovery_codes_of_ten_characters(developer: Client) -> None:
@@ -127,7 +127,7 @@ async def test_codes_of_a_set_up_alone_are_not_valid(
     assert not await verify_code(developer, setup["recovery_codes"][0])
 
 
-async def test_a_new_set_up_takes_the_place_of_the_pending_one(
+async def test_a_new_set_up_replaces_the_pending_one(
     developer: Client, frozen_clock: FrozenClock
 ) -> None:
     await set_up(developer)
@@ -137,7 +137,7 @@ async def test_a_new_set_up_takes_the_place_of_the_pending_one(
     assert (await get_status(developer))["devices_count"] == 1
 
 
-async def test_of_two_set_ups_only_the_codes_of_the_second_hold(
+async def test_recovery_codes_of_a_replaced_set_up_are_not_valid(
     developer: Client, frozen_clock: FrozenClock
 ) -> None:
     first = await set_up(developer)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.kit import clock
 from tests.mfa.api_calls import API
-from tests.mfa.authenticators import Authenticator, FrozenClock
+from tests.mfa.authenticators import Authenticator, FrozenClock, find_wrong_code
 from tests.world import PASSWORD, Client, World
 
 WAITS = (15, 30, 60, 120, 240, 480, 900)
@@ -106,14 +106,11 @@ class Model:
                 return self.pending[1][pick], False
             case "pending" if self.pending is not None:
                 return self.pending[0].code(), False
-        return self._wrong(), False
+        return self._find_wrong_code(), False
 
-    def _wrong(self) -> str:
-        authenticators = [*self.devices.values(), *([self.pending[0]] if self.pending else [])]
-        near = {
-            authenticator.code(steps) for authenticator in authenticators for steps in (-1, 0, 1)
-        }
-        return next(code for code in map("{:06}".format, range(100)) if code not in near)
+    def _find_wrong_code(self) -> str:
+        pending = [self.pending[0]] if self.pending else []
+        return find_wrong_code(*self.devices.values(), *pending)
 
     def count_code(self, code: str, *, right: bool) -> None:
         self.wrong_codes.count(right=right)

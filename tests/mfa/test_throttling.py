@@ -1,8 +1,9 @@
-"""Wrong codes are counted, and further codes must wait."""
+"""Wrong codes are counted, and block further codes for a while."""
 
 import pytest
 
 from app.services import Services
+from tests.accounts.records import read_tenant_events
 from tests.mfa.api_calls import (
     EACH_ROUTE,
     get_status,
@@ -14,7 +15,6 @@ from tests.mfa.api_calls import (
 )
 from tests.mfa.assertions import read_error
 from tests.mfa.authenticators import Authenticator, FrozenClock, MfaUser, find_wrong_code
-from tests.mfa.database import list_events
 from tests.world import Client, World
 
 pytestmark = pytest.mark.usefixtures("frozen_clock")
@@ -35,21 +35,21 @@ async def blocked_user(
     return mfa_user, pending
 
 
-def _valid_code(blocked_user: tuple[MfaUser, Authenticator], route: str) -> str:
+def _get_valid_code(blocked_user: tuple[MfaUser, Authenticator], route: str) -> str:
     mfa_user, pending = blocked_user
     return (pending if route == "enable" else mfa_user.authenticator).code(1)
 
 
 @EACH_ROUTE
-async def test_after_five_wrong_codes_even_the_right_one_must_wait(
+async def test_five_wrong_codes_block_the_right_code_too(
     blocked_user: tuple[MfaUser, Authenticator], route: str
 ) -> None:
-    answer = await send_code(blocked_user[0].client, route, _valid_code(blocked_user, route))
+    answer = await send_code(blocked_user[0].client, route, _get_valid_code(blocked_user, route))
     assert read_error(answer) == (429, "rate_limited")
 
 
 @EACH_ROUTE
-async def test_a_refusal_gives_the_wait_in_details_message_and_header(
+async def test_a_refusal_has_the_wait_in_details_message_and_header(
     blocked_user: tuple[MfaUser, Authenticator], route: str
 ) -> None:
     answer = await send_code(blocked_user[0].client, route, "123456")
@@ -60,20 +60,20 @@ async def test_a_refusal_gives_the_wait_in_details_message_and_header(
 
 
 @EACH_ROUTE
-async def test_after_waiting_the_right_code_works(
+async def test_after_the_block_the_right_code_works(
     blocked_user: tuple[MfaUser, Authenticator], frozen_clock: FrozenClock, route: str
 ) -> None:
     frozen_clock.advance(15)
-    answer = await send_code(blocked_user[0].client, route, _valid_code(blocked_user, route))
+    answer = await send_code(blocked_user[0].client, route, _get_valid_code(blocked_user, route))
     assert answer.status_code == 200
     assert answer.json().get("valid", True)
 
 
 @EACH_ROUTE
-async def test_a_code_that_was_refused_for_waiting_is_not_used_up(
+async def test_a_code_refused_by_a_block_is_not_used_up(
     blocked_user: tuple[MfaUser, Authenticator], frozen_clock: FrozenClock, route: str
 ) -> None:
-    code = _valid_code(blocked_user, route)
+    code = _get_valid_code(blocked_user, route)
     await send_code(blocked_user[0].client, route, code)
     frozen_clock.advance(15)
     answer = await send_code(blocked_user[0].client, route, code)
@@ -81,7 +81,9 @@ async def test_a_code_that_was_refused_for_waiting_is_not_used_up(
     assert answer.json().get("valid", True)
 
 
-async def test_a_recovery_code_must_wait_too(blocked_user: tuple[MfaUser, Authenticator]) -> None:
+async def test_a_block_refuses_recovery_codes_too(
+    blocked_user: tuple[MfaUser, Authenticator],
+) -> None:
     mfa_user, _ = blocked_user
     answer = await send_code(mfa_user.client, "verify", mfa_user.recovery_codes[0])
     assert answer.status_code == 429
@@ -107,7 +109,7 @@ async def test_wrong_codes_at_a_sign_in_count_as_well(world: World, mfa_user: Mf
     ).status_code == 429
 
 
-async def test_a_wrong_code_after_the_wait_makes_the_next_one_longer(
+async def test_a_wrong_code_after_a_block_starts_a_longer_one(
     blocked_user: tuple[MfaUser, Authenticator], frozen_clock: FrozenClock
 ) -> None:
     mfa_user, pending = blocked_user
@@ -146,7 +148,7 @@ async def test_a_block_emits_one_event(
 ) -> None:
     mfa_user, _ = blocked_user
     await send_code(mfa_user.client, "verify", "123456")
-    assert await list_events(services, mfa_user.client, "sign_in_blocked") == [
+    assert await read_tenant_events(services, mfa_user.client, "sign_in_blocked") == [
         {
             "user_id": mfa_user.client.user_id,
             "ip_address": mfa_user.client.address,
