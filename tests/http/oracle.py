@@ -16,36 +16,44 @@ class Oracle:
     minute: int
     hour: int = 0
     day: int = 0
-    times: int = 1
-    burst: int = 0
-    charged: list[tuple[int, int]] = field(default_factory=list)
-    burst_from: int | None = None
+    burst_multiplier: int = 1
+    burst_seconds: int = 0
+    charges: list[tuple[int, int]] = field(default_factory=list)
+    burst_start: int | None = None
 
-    def _units(self, at: int) -> int:
-        return sum(units for second, units in self.charged if second > at - MINUTE)
+    @property
+    def _has_bursts(self) -> bool:
+        return self.burst_multiplier > 1 and self.burst_seconds > 0
 
-    def _requests(self, at: int, span: int) -> int:
-        return sum(1 for second, _ in self.charged if second > at - span)
+    def _sum_units(self, at: int) -> int:
+        return sum(units for second, units in self.charges if second > at - MINUTE)
 
-    def _burst_at(self, at: int) -> int | None:
+    def _count_requests(self, at: int, span: int) -> int:
+        return sum(1 for second, _ in self.charges if second > at - span)
+
+    def _find_burst_start(self, at: int) -> int | None:
         """Returns the start of the burst, or None once it is over and usage is below the limit."""
-        start = self.burst_from
-        if start is not None and at >= start + self.burst and self._units(at) < self.minute:
+        start = self.burst_start
+        if (
+            start is not None
+            and at >= start + self.burst_seconds
+            and self._sum_units(at) < self.minute
+        ):
             return None
         return start
 
     def _minute_admits(self, at: int, units: int) -> bool:
         ceiling = self.minute
-        if self.times > 1 and self.burst > 0:
-            start = self._burst_at(at)
-            if start is None or at < start + self.burst:
-                ceiling = self.minute * self.times
-        return self._units(at) + units <= ceiling
+        if self._has_bursts:
+            start = self._find_burst_start(at)
+            if start is None or at < start + self.burst_seconds:
+                ceiling = self.minute * self.burst_multiplier
+        return self._sum_units(at) + units <= ceiling
 
     def _count_admits(self, at: int, limit: int, span: int) -> bool:
-        return limit == 0 or self._requests(at, span) + 1 <= limit
+        return limit == 0 or self._count_requests(at, span) + 1 <= limit
 
-    def ask(self, now: int, units: int) -> tuple[bool, int]:
+    def charge(self, now: int, units: int) -> tuple[bool, int]:
         """Returns whether the request is admitted, and if not, the seconds until it would be."""
         checks: tuple[tuple[Callable[[int], bool], int], ...] = (
             (lambda at: self._minute_admits(at, units), MINUTE),
@@ -53,30 +61,29 @@ class Oracle:
             (lambda at: self._count_admits(at, self.day, DAY), DAY),
         )
         waits = [self._wait(now, admits, span) for admits, span in checks if not admits(now)]
-        if self.times > 1 and self.burst > 0:
-            self.burst_from = self._burst_at(now)
+        if self._has_bursts:
+            self.burst_start = self._find_burst_start(now)
         if waits:
             return False, max(waits)
-        self.charged.append((now, units))
-        bursting = self.times > 1 and self.burst > 0
-        if bursting and self.burst_from is None and self._units(now) > self.minute:
-            self.burst_from = now
+        self.charges.append((now, units))
+        if self._has_bursts and self.burst_start is None and self._sum_units(now) > self.minute:
+            self.burst_start = now
         return True, 0
 
     def _wait(self, now: int, admits: Callable[[int], bool], span: int) -> int:
-        seconds = {second + span - now for second, _ in self.charged if second > now - span}
-        if span == MINUTE and self.burst_from is not None:
-            seconds.add(self.burst_from + self.burst - now)
+        seconds = {second + span - now for second, _ in self.charges if second > now - span}
+        if span == MINUTE and self.burst_start is not None:
+            seconds.add(self.burst_start + self.burst_seconds - now)
         return next((wait for wait in sorted(seconds) if wait > 0 and admits(now + wait)), span)
 
     def remaining(self, now: int) -> int:
         """Returns the units or requests that remain in the tightest window."""
         ceiling = self.minute
-        if self.burst_from is not None and now < self.burst_from + self.burst:
-            ceiling = self.minute * self.times
-        left = [max(0, ceiling - self._units(now))]
+        if self.burst_start is not None and now < self.burst_start + self.burst_seconds:
+            ceiling = self.minute * self.burst_multiplier
+        counts = [max(0, ceiling - self._sum_units(now))]
         if self.hour:
-            left.append(self.hour - self._requests(now, HOUR))
+            counts.append(self.hour - self._count_requests(now, HOUR))
         if self.day:
-            left.append(self.day - self._requests(now, DAY))
-        return min(left)
+            counts.append(self.day - self._count_requests(now, DAY))
+        return min(counts)

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from litestar import get, post
 from litestar.params import JSONBody
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from app.http.dependencies import Tx
 from app.kit.ids import new_id
@@ -71,8 +71,6 @@ async def chat() -> dict[str, str]:
 @get("/test/forgetful", include_in_schema=False)
 async def unscoped(tx: Tx) -> list[str]:
     """Selects all invitations, without a tenant condition of its own."""
-    from sqlalchemy import select  # noqa: PLC0415
-
     return list(await (await tx.session()).scalars(select(Invitation.id)))
 
 

@@ -18,7 +18,7 @@ from tests.http.oracle import Oracle
 from tests.stores import Stores
 from tests.world import Client, World
 
-_subject = itertools.count()
+_number = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +33,18 @@ class Script:
         self._client = client
         self._run = client.register_script(SCRIPT)
 
-    def ask(self, subject: str, plan: str, now: int, units: int) -> limits.Verdict:
+    def charge(self, subject: str, plan: str, now: int, units: int) -> limits.Verdict:
         keys = ["", "", "", subject, f"{subject}:m", f"{subject}:h", f"{subject}:d"]
         args: list[str | int] = [now, units, "0", plan, "", "", "", 60]
         _, _, allowed, window, limit, left, reset, retry = self._run(keys=keys, args=args)
         return limits.Verdict(bool(allowed), window, limit, left, reset, retry)
 
-    def forget(self, subject: str) -> None:
+    def delete(self, subject: str) -> None:
         self._client.delete(subject, f"{subject}:m", f"{subject}:h", f"{subject}:d")
 
 
-PLANS = st.builds(
-    lambda minute, hour, day, times, burst: (minute, hour, day, times, burst),
+# Limits per minute, hour and day, multiplier and seconds of a burst.
+PLANS = st.tuples(
     st.integers(1, 30),
     st.sampled_from([0, 5, 20, 60]),
     st.sampled_from([0, 8, 40, 90]),
@@ -71,50 +71,49 @@ STEPS = st.lists(
 def test_the_script_decides_as_the_oracle_does(
     script: Script, plan: tuple[int, int, int, int, int], steps: list[tuple[int, int]]
 ) -> None:
-    subject = f"oracle:{next(_subject)}"
-    minute, hour, day, times, burst = plan
-    oracle = Oracle(minute, hour, day, times, burst)
+    subject = f"oracle:{next(_number)}"
+    oracle = Oracle(*plan)
     script_plan = ",".join(map(str, plan))
     now = 1_000_000
     for pause, units in steps:
         now += pause
-        verdict = script.ask(subject, script_plan, now, units)
-        admitted, wait = oracle.ask(now, units)
+        verdict = script.charge(subject, script_plan, now, units)
+        admitted, wait = oracle.charge(now, units)
         assert verdict.allowed == admitted
         assert verdict.retry_after == wait
         assert verdict.remaining == (oracle.remaining(now) if admitted else 0)
-    script.forget(subject)
+    script.delete(subject)
 
 
 def test_a_refused_request_costs_nothing(script: Script) -> None:
-    subject = f"free:{next(_subject)}"
-    assert script.ask(subject, "2,0,0,1,0", 100, 2).allowed
+    subject = f"free:{next(_number)}"
+    assert script.charge(subject, "2,0,0,1,0", 100, 2).allowed
     for _ in range(50):
-        assert not script.ask(subject, "2,0,0,1,0", 110, 1).allowed
-    assert script.ask(subject, "2,0,0,1,0", 160, 2).allowed
+        assert not script.charge(subject, "2,0,0,1,0", 110, 1).allowed
+    assert script.charge(subject, "2,0,0,1,0", 160, 2).allowed
 
 
-def test_a_clock_that_steps_back_a_little_frees_nothing(script: Script) -> None:
-    subject = f"back:{next(_subject)}"
-    assert script.ask(subject, "1,0,0,1,0", 1000, 1).allowed
-    assert not script.ask(subject, "1,0,0,1,0", 960, 1).allowed
+def test_a_clock_set_back_a_little_admits_no_more_requests(script: Script) -> None:
+    subject = f"back:{next(_number)}"
+    assert script.charge(subject, "1,0,0,1,0", 1000, 1).allowed
+    assert not script.charge(subject, "1,0,0,1,0", 960, 1).allowed
 
 
-def test_a_clock_that_once_ran_far_ahead_does_not_refuse_for_long(script: Script) -> None:
-    subject = f"ahead:{next(_subject)}"
-    assert script.ask(subject, "1,0,0,1,0", 90_000, 1).allowed
-    assert script.ask(subject, "1,0,0,1,0", 1000, 1).allowed
-    assert not script.ask(subject, "1,0,0,1,0", 1000, 1).allowed
+def test_usage_of_a_clock_that_was_far_ahead_is_dropped(script: Script) -> None:
+    subject = f"ahead:{next(_number)}"
+    assert script.charge(subject, "1,0,0,1,0", 90_000, 1).allowed
+    assert script.charge(subject, "1,0,0,1,0", 1000, 1).allowed
+    assert not script.charge(subject, "1,0,0,1,0", 1000, 1).allowed
 
 
-def test_cost_does_not_grow_with_what_was_used(script: Script) -> None:
+def test_the_work_of_a_request_does_not_grow_with_earlier_requests(script: Script) -> None:
     """Many requests are stored, and the next request reads only a few entries."""
-    subject = f"long:{next(_subject)}"
+    subject = f"long:{next(_number)}"
     for second in range(5000):
-        assert script.ask(subject, "100,0,90000,1,0", 1000 + second, 1).allowed
+        assert script.charge(subject, "100,0,90000,1,0", 1000 + second, 1).allowed
     client = script._client
     client.config_resetstat()
-    script.ask(subject, "100,0,90000,1,0", 6001, 1)
+    script.charge(subject, "100,0,90000,1,0", 6001, 1)
     stats = client.info("commandstats")
     assert stats["cmdstat_lrange"]["calls"] <= 4
 
@@ -137,15 +136,15 @@ async def test_a_429_has_the_limit_and_the_time_to_retry(world: World) -> None:
     user = await world.user("agent_user", await world.tenant(limits=plan))
     assert (await user.get("/auth/me")).status_code == 200
     assert (await user.get("/auth/me")).status_code == 200
-    refused = await user.get("/auth/me")
-    assert refused.status_code == 429
-    error = refused.json()["error"]
+    answer = await user.get("/auth/me")
+    assert answer.status_code == 429
+    error = answer.json()["error"]
     assert error["code"] == "rate_limited"
     assert error["details"]["limit"] == 2
     assert error["details"]["window"] == 60
     assert 1 <= error["details"]["retry_after"] <= 60
-    assert refused.headers["retry-after"] == str(error["details"]["retry_after"])
-    assert refused.headers["x-ratelimit-remaining"] == "0"
+    assert answer.headers["retry-after"] == str(error["details"]["retry_after"])
+    assert answer.headers["x-ratelimit-remaining"] == "0"
 
 
 @pytest.mark.parametrize(
@@ -210,9 +209,9 @@ async def test_a_forwarded_address_counts_only_from_a_trusted_proxy(
 ) -> None:
     direct = msgspec.structs.replace(stores.settings, anonymous_per_minute=2)
     behind_proxy = msgspec.structs.replace(direct, trusted_proxies=("10.0.0.0/8",))
-    for settings_, expected in ((direct, 429), (behind_proxy, 401)):
+    for configuration, expected in ((direct, 429), (behind_proxy, 401)):
         await services.redis.flushdb()
-        app = create_app(settings_)
+        app = create_app(configuration)
         caller = Client(app)
         for number in range(3):
             answer = await caller.get(
@@ -223,15 +222,20 @@ async def test_a_forwarded_address_counts_only_from_a_trusted_proxy(
     await services.redis.flushdb()
 
 
+async def _count_commands(services: Services, user: Client) -> dict[str, int]:
+    """Returns how often Redis ran each command during a request."""
+    await services.redis.config_resetstat()
+    assert (await user.get("/auth/me")).status_code == 200
+    stats = await services.redis.info("commandstats")
+    return {name.removeprefix("cmdstat_"): entry["calls"] for name, entry in stats.items()}
+
+
 async def test_session_check_and_limit_are_one_round_trip(world: World, services: Services) -> None:
     user = await world.user("agent_user")
     await user.get("/auth/me")
-    await services.redis.config_resetstat()
-    answer = await user.get("/auth/me")
-    assert answer.status_code == 200
-    stats = await services.redis.info("commandstats")
-    calls = {name: entry["calls"] for name, entry in stats.items()}
-    assert calls["cmdstat_evalsha"] == 1
+    # A worker of another test uses Redis too; the commands of the request are in every count.
+    counts = [await _count_commands(services, user) for _ in range(3)]
+    assert min(count["evalsha"] for count in counts) == 1
     # All other commands ran inside the script.
     script_commands = {
         "mget",
@@ -245,8 +249,15 @@ async def test_session_check_and_limit_are_one_round_trip(world: World, services
         "expire",
         "ltrim",
     }
-    commands = {name.removeprefix("cmdstat_") for name in calls}
+    commands = set.intersection(*map(set, counts))
     assert commands - script_commands <= {"evalsha", "config|resetstat", "config", "info"}
+
+
+async def _end_session(services: Services, user: Client) -> None:
+    async with services.db.tx(user.tenant_id) as tx:
+        await (await tx.raw()).execute(
+            "UPDATE sessions SET ended_at = now() WHERE id = $1", user.session_id
+        )
 
 
 async def test_without_redis_requests_are_not_limited_but_sessions_are_checked(
@@ -261,10 +272,7 @@ async def test_without_redis_requests_are_not_limited_but_sessions_are_checked(
         answer = await caller.get("/auth/me")
         assert answer.status_code == 200
         assert "x-ratelimit-limit" in answer.headers
-        async with services.db.tx(user.tenant_id) as tx:
-            await (await tx.raw()).execute(
-                "UPDATE sessions SET ended_at = now() WHERE id = $1", user.session_id
-            )
+        await _end_session(services, user)
         assert (await caller.get("/auth/me")).status_code == 401
         metrics = (await caller.get("/metrics")).text
         assert "parley_limiter_degraded_total" in metrics
@@ -278,24 +286,18 @@ async def test_a_request_with_an_ended_session_is_not_charged_to_its_tenant(
 ) -> None:
     tenant = await world.tenant(limits={"requests_per_minute": 3, "burst_multiplier": 1})
     ended, active = await world.user("viewer", tenant), await world.user("viewer", tenant)
-    async with services.db.tx(tenant) as tx:
-        await (await tx.raw()).execute(
-            "UPDATE sessions SET ended_at = now() WHERE id = $1", ended.session_id
-        )
+    await _end_session(services, ended)
     assert (await ended.get("/auth/me")).status_code == 401
     statuses = [(await active.get("/auth/me")).status_code for _ in range(4)]
     assert statuses == [200, 200, 200, 429]
 
 
-async def test_an_ended_session_is_refused_although_its_cached_copy_is_live(
+async def test_an_ended_session_is_refused_although_its_cached_copy_is_active(
     world: World, services: Services
 ) -> None:
     user = await world.user("viewer")
     assert (await user.get("/auth/me")).status_code == 200
-    async with services.db.tx(user.tenant_id) as tx:
-        await (await tx.raw()).execute(
-            "UPDATE sessions SET ended_at = now() WHERE id = $1", user.session_id
-        )
+    await _end_session(services, user)
     await services.redis.delete("parley:grants")
     assert (await user.get("/auth/me")).status_code == 401
     assert (await user.get("/auth/me")).status_code == 401

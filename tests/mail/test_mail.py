@@ -70,7 +70,7 @@ def test_a_recipient_cannot_add_another(settings: Settings, recipient: str) -> N
         mail.compose(settings, "mal_1", recipient, "Hello", "text")
 
 
-def _names(folder: Path) -> list[str]:
+def _list_names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -82,10 +82,10 @@ async def test_without_smtp_a_mail_is_a_file_in_the_folder(settings: Settings) -
 async def test_a_mail_delivered_twice_is_in_the_folder_once(settings: Settings) -> None:
     for _ in range(2):
         await mail.send(settings, "mal_1", "ann@example.com", b"message")
-    assert _names(mail.mailbox(settings)) == ["mal_1.eml"]
+    assert _list_names(mail.mailbox(settings)) == ["mal_1.eml"]
 
 
-async def test_the_mail_folder_is_for_its_owner_alone(settings: Settings) -> None:
+async def test_only_the_owner_has_access_to_the_mail_folder(settings: Settings) -> None:
     await mail.send(settings, "mal_1", "ann@example.com", b"message")
     assert mail.mailbox(settings).stat().st_mode & 0o777 == 0o700
 
@@ -118,12 +118,13 @@ class Inbox:
         self.received.append(ReceivedMail(envelope.mail_from, envelope.rcpt_tos, envelope.content))
         return "250 OK"
 
-    def check(self, *args: Any) -> AuthResult:
+    def authenticate(self, *args: Any) -> AuthResult:
         login: LoginPassword = args[-1]
         self.logins.append((login.login, login.password))
         return AuthResult(success=True)
 
-    def settings(self, settings: Settings, login: str = "") -> Settings:
+    def configure(self, settings: Settings, login: str = "") -> Settings:
+        """Returns settings with which mails go to this server."""
         url = f"smtp://{login}127.0.0.1:{self.port}"
         return msgspec.structs.replace(settings, smtp_url=url)
 
@@ -132,7 +133,12 @@ class Inbox:
 async def _run_smtp_server(**options: Any) -> AsyncIterator[Inbox]:
     inbox = Inbox(free_port())
     controller = Controller(
-        inbox, "127.0.0.1", inbox.port, authenticator=inbox.check, auth_require_tls=False, **options
+        inbox,
+        "127.0.0.1",
+        inbox.port,
+        authenticator=inbox.authenticate,
+        auth_require_tls=False,
+        **options,
     )
     await asyncio.to_thread(controller.start)
     try:
@@ -149,34 +155,34 @@ async def inbox() -> AsyncIterator[Inbox]:
 
 async def test_with_smtp_a_mail_goes_to_the_server(settings: Settings, inbox: Inbox) -> None:
     message = mail.compose(settings, "mal_1", "ann@example.com", "Hello", "Gr\u00fc\u00dfe\n")
-    await mail.send(inbox.settings(settings), "mal_1", "ann@example.com", message)
+    await mail.send(inbox.configure(settings), "mal_1", "ann@example.com", message)
     (received,) = inbox.received
     assert received.content.replace(b"\r\n", b"\n") == message
 
 
 async def test_the_envelope_names_sender_and_recipient(settings: Settings, inbox: Inbox) -> None:
     message = mail.compose(settings, "mal_1", "ann@example.com", "Hello", "text")
-    await mail.send(inbox.settings(settings), "mal_1", "ann@example.com", message)
+    await mail.send(inbox.configure(settings), "mal_1", "ann@example.com", message)
     (received,) = inbox.received
     assert (received.sender, received.recipients) == ("hello@parley.test", ["ann@example.com"])
 
 
 async def test_a_sender_may_have_a_display_name(settings: Settings, inbox: Inbox) -> None:
-    named = msgspec.structs.replace(settings, mail_from="Parley <hello@parley.test>")
-    message = mail.compose(named, "mal_1", "ann@example.com", "Hello", "text")
-    await mail.send(inbox.settings(named), "mal_1", "ann@example.com", message)
+    settings_with_name = msgspec.structs.replace(settings, mail_from="Parley <hello@parley.test>")
+    message = mail.compose(settings_with_name, "mal_1", "ann@example.com", "Hello", "text")
+    await mail.send(inbox.configure(settings_with_name), "mal_1", "ann@example.com", message)
     assert inbox.received[0].sender == "hello@parley.test"
 
 
 async def test_a_line_of_one_dot_does_not_end_the_mail(settings: Settings, inbox: Inbox) -> None:
     message = mail.compose(settings, "mal_1", "ann@example.com", "Hello", "a\n.\n..b\n")
-    await mail.send(inbox.settings(settings), "mal_1", "ann@example.com", message)
+    await mail.send(inbox.configure(settings), "mal_1", "ann@example.com", message)
     received = email.message_from_bytes(inbox.received[0].content, policy=email.policy.default)
     assert received.get_content().replace("\r\n", "\n") == "a\n.\n..b\n"
 
 
 async def test_with_smtp_nothing_is_left_in_the_folder(settings: Settings, inbox: Inbox) -> None:
-    await mail.send(inbox.settings(settings), "mal_1", "ann@example.com", b"A: b\n\ntext\n")
+    await mail.send(inbox.configure(settings), "mal_1", "ann@example.com", b"A: b\n\ntext\n")
     assert not mail.mailbox(settings).exists()
 
 
@@ -184,19 +190,19 @@ async def test_a_recipient_that_the_server_refuses_is_an_error(
     settings: Settings, inbox: Inbox
 ) -> None:
     with pytest.raises(aiosmtplib.SMTPRecipientsRefused):
-        await mail.send(inbox.settings(settings), "mal_1", "nobody@example.com", b"A: b\n\n")
+        await mail.send(inbox.configure(settings), "mal_1", "nobody@example.com", b"A: b\n\n")
 
 
-async def test_a_server_that_is_not_there_is_an_error(settings: Settings) -> None:
-    absent = Inbox(free_port()).settings(settings)
+async def test_an_unreachable_server_is_an_error(settings: Settings) -> None:
+    unreachable = Inbox(free_port()).configure(settings)
     with pytest.raises(aiosmtplib.SMTPConnectError):
-        await mail.send(absent, "mal_1", "ann@example.com", b"A: b\n\n")
+        await mail.send(unreachable, "mal_1", "ann@example.com", b"A: b\n\n")
 
 
-async def test_name_and_password_of_the_url_are_decoded(settings: Settings, inbox: Inbox) -> None:
+async def test_the_login_in_the_url_is_decoded(settings: Settings, inbox: Inbox) -> None:
     login = "ann%40parley.test:p%40ss%2Fword@"
     message = mail.compose(settings, "mal_1", "ann@example.com", "Hello", "text")
-    await mail.send(inbox.settings(settings, login), "mal_1", "ann@example.com", message)
+    await mail.send(inbox.configure(settings, login), "mal_1", "ann@example.com", message)
     assert inbox.logins == [(b"ann@parley.test", b"p@ss/word")]
 
 

@@ -19,8 +19,8 @@ async def _find_problem(route: Route, role: str, world: World) -> str | None:
         return None
     if route.permission is not None and route.permission not in AREAS.default_grants[role]:
         details = {"required": route.permission, "your_role": role}
-        refused = answer.status_code == 403 and answer.json()["error"].get("details") == details
-        return None if refused else f"{route} as {role}: {answer.status_code} {answer.text}"
+        is_refused = answer.status_code == 403 and answer.json()["error"].get("details") == details
+        return None if is_refused else f"{route} as {role}: {answer.status_code} {answer.text}"
     if answer.status_code in _REFUSED_STATUSES:
         return f"{route} as {role}: {answer.status_code} {answer.text}"
     return None

@@ -21,7 +21,7 @@ from tests.matrix.seeds import MARKER, Rows
 from tests.stores import Stores
 from tests.world import Client, World
 
-# The first test calls every route with every combination of ids.
+# The fixture `result` calls every route with every combination of ids.
 pytestmark = pytest.mark.timeout(400)
 
 _HIDDEN_STATUSES = {403, 404}
@@ -76,10 +76,12 @@ async def result(tenants: TwoTenants) -> MatrixResult:
     for task in AREAS.periodic_tasks:
         await task.run(services)
     before = await seeds.read_snapshot(services, other_id)
-    by_path = [await _find_path_problems(route, tenants) for route in routes if route.parameters]
-    elsewhere = [await _find_input_problems(route, tenants) for route in routes]
+    path_problems = [
+        await _find_path_problems(route, tenants) for route in routes if route.parameters
+    ]
+    input_problems = [await _find_input_problems(route, tenants) for route in routes]
     after = await seeds.read_snapshot(services, other_id)
-    return MatrixResult(list(chain(*by_path)), list(chain(*elsewhere)), before, after)
+    return MatrixResult(list(chain(*path_problems)), list(chain(*input_problems)), before, after)
 
 
 # Values of path parameters
@@ -117,16 +119,16 @@ def _list_path_values(route: Route, tenants: TwoTenants) -> Iterator[dict[str, s
                 yield path_values
 
 
-def _has_leak(answer: httpx.Response, tenants: TwoTenants, sent: set[str]) -> bool:
+def _has_leak(answer: httpx.Response, tenants: TwoTenants, sent_values: set[str]) -> bool:
     """True when the response has data of the other tenant that the request did not contain."""
     try:
         texts = set(iterate_texts(answer.json()))
     except ValueError:
         texts = {answer.text}
-    other_ids = {row["id"] for row in tenants.other_rows.values() if "id" in row} - sent
+    other_ids = {row["id"] for row in tenants.other_rows.values() if "id" in row} - sent_values
     own_values = {str(value) for row in tenants.own_rows.values() for value in row.values()}
-    for text in texts - own_values - sent:
-        if any(value in text for value in sent):
+    for text in texts - own_values - sent_values:
+        if any(value in text for value in sent_values):
             continue
         if MARKER in text or any(value in text for value in other_ids):
             return True
@@ -153,10 +155,10 @@ async def _find_input_problems(route: Route, tenants: TwoTenants) -> list[str]:
     problems = []
     header = {"x-tenant-id": tenants.other_id}
     for bodies, query in _list_inputs(route, tenants):
-        sent = {tenants.other_id, *map(str, bodies.values()), *query.values()}
+        sent_values = {tenants.other_id, *map(str, bodies.values()), *query.values()}
         caller = await tenants.create_stranger()
         answer = await route.call(caller, body=bodies, params=query, headers=header)
-        if answer.status_code >= 500 or _has_leak(answer, tenants, sent):
+        if answer.status_code >= 500 or _has_leak(answer, tenants, sent_values):
             problems.append(f"{route} {bodies} {query}: {answer.status_code} {answer.text[:200]}")
     return problems
 
@@ -198,13 +200,13 @@ def test_the_other_tenant_has_a_row_in_every_table(tenants: TwoTenants) -> None:
     assert tables <= set(tenants.other_rows)
 
 
-@get("/careless/{user_id:str}", summary="Forgets the tenant")
+@get("/unscoped/{user_id:str}", summary="Reads a user of any tenant")
 async def get_unscoped_user(tx: Tx, user_id: Id) -> dict[str, str]:
     raw = await tx.raw()
     return {"email": await raw.fetchval("SELECT email FROM users WHERE id = $1", user_id) or ""}
 
 
-@get("/careless", summary="Lists everybody")
+@get("/unscoped", summary="Lists users of all tenants")
 async def list_unscoped_users(tx: Tx) -> list[str]:
     return [row["email"] for row in await (await tx.raw()).fetch("SELECT email FROM users")]
 
@@ -214,7 +216,7 @@ async def test_a_route_without_a_tenant_condition_is_detected(
 ) -> None:
     world = World(create_app(stores.settings, routes=[get_unscoped_user, list_unscoped_users]))
     same_tenants = msgspec.structs.replace(tenants, world=world)
-    first, second = (route for route in list_routes(world.app) if "careless" in route.path)
+    first, second = (route for route in list_routes(world.app) if "unscoped" in route.path)
     assert await _find_path_problems(first if first.parameters else second, same_tenants)
     assert await _find_input_problems(second if first.parameters else first, same_tenants)
     await world.services.close()

@@ -1,8 +1,7 @@
 """The permission catalogue, the grants of roles, and the permissions of routes."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +14,8 @@ from app.security.permissions import ROLES, is_outranked_by
 from app.services import Services
 from db.models import RoleGrant
 from db.session import ALL_TENANTS
-from tests.security.grants import set_grant
+from tests.roles.api_calls import fetch_grants
+from tests.security.grants import change_grant
 from tests.world import Client, World
 
 READER = {"agents:read", "workflows:read", "forms:read", "tools:read", "data_tables:read"}
@@ -79,33 +79,30 @@ def test_a_permission_is_described(permission: Any) -> None:
         ("viewer", READER),
     ],
 )
-def test_the_default_grants_of_a_role_are_those_of_the_design(
-    role: str, expected: set[str]
-) -> None:
+def test_a_role_has_its_documented_default_grants(role: str, expected: set[str]) -> None:
     assert AREAS.default_grants[role] == expected
 
 
-def test_the_catalogue_holds_no_key_beyond_the_design() -> None:
+def test_the_catalogue_has_no_undocumented_permission() -> None:
     assert AREAS.permission_keys == SUPER_ADMIN
 
 
 async def test_a_new_instance_is_seeded_with_the_default_grants(services: Services) -> None:
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        rows = await (await tx.raw()).fetch("SELECT role, permission FROM role_grants")
-    grants: dict[str, set[str]] = {}
-    for row in rows:
-        grants.setdefault(row["role"], set()).add(row["permission"])
-    assert grants == AREAS.default_grants
+    assert await fetch_grants(services) == {
+        (role, permission)
+        for role, permissions in AREAS.default_grants.items()
+        for permission in permissions
+    }
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_no_role_stands_above_itself(role: str) -> None:
+def test_no_role_outranks_itself(role: str) -> None:
     assert not is_outranked_by(role, role)
 
 
-def test_each_role_stands_below_those_listed_before_it() -> None:
+def test_each_role_is_outranked_by_those_listed_before_it() -> None:
     above = [(low, high) for low in ROLES for high in ROLES if is_outranked_by(low, high)]
-    assert set(above) == {(low, high) for place, low in enumerate(ROLES) for high in ROLES[:place]}
+    assert set(above) == {(low, high) for rank, low in enumerate(ROLES) for high in ROLES[:rank]}
 
 
 # Every route
@@ -122,13 +119,13 @@ async def _list_operations(client: Client) -> list[tuple[str, str, dict[str, Any
 
 
 async def test_a_permission_that_a_route_names_exists(anonymous: Client) -> None:
-    named = {
+    permissions = {
         operation["x-permission"]
         for _, _, operation in await _list_operations(anonymous)
         if "x-permission" in operation
     }
-    assert named
-    assert named <= AREAS.permission_keys
+    assert permissions
+    assert permissions <= AREAS.permission_keys
 
 
 async def test_a_route_with_a_permission_needs_a_login(anonymous: Client) -> None:
@@ -140,7 +137,7 @@ async def test_a_route_with_a_permission_needs_a_login(anonymous: Client) -> Non
     assert wrong == []
 
 
-async def test_only_routes_that_are_meant_for_everybody_need_no_login(anonymous: Client) -> None:
+async def test_only_the_known_public_routes_need_no_login(anonymous: Client) -> None:
     public = [
         path
         for _, path, operation in await _list_operations(anonymous)
@@ -168,8 +165,8 @@ def _list_handlers(app: Litestar) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_no_handler_names_a_permission_that_does_not_exist(app: Litestar) -> None:
-    named = {options["needs"] for _, options in _list_handlers(app) if "needs" in options}
-    assert named <= AREAS.permission_keys
+    permissions = {options["needs"] for _, options in _list_handlers(app) if "needs" in options}
+    assert permissions <= AREAS.permission_keys
 
 
 # The check
@@ -204,66 +201,51 @@ async def test_the_permission_is_checked_before_the_body_is_read(developer: Clie
 # Changed grants
 
 
-@asynccontextmanager
-async def _temporary_grant(
-    services: Services, role: str, permission: str, *, is_granted: bool
-) -> AsyncIterator[None]:
-    """Grants or revokes the permission, and restores the default afterwards."""
-    before = permission in AREAS.default_grants[role]
-    await set_grant(services, role, permission, is_granted=is_granted)
-    try:
-        yield
-    finally:
-        await set_grant(services, role, permission, is_granted=before)
-
-
 async def _get_log_status(client: Client) -> int:
     return (await client.get("/api/v1/event-log")).status_code
 
 
-async def test_a_new_grant_holds_on_the_next_request_of_a_live_session(
+async def test_a_new_grant_applies_to_the_next_request_of_a_session(
     world: World, services: Services
 ) -> None:
     viewer = await world.user("viewer")
     before = await _get_log_status(viewer)
-    async with _temporary_grant(services, "viewer", "events:read", is_granted=True):
+    async with change_grant(services, "viewer", "events:read", is_granted=True):
         assert (before, await _get_log_status(viewer)) == (403, 200)
 
 
-async def test_a_grant_that_is_taken_away_is_gone_on_the_next_request(
+async def test_a_revoked_grant_does_not_apply_to_the_next_request(
     developer: Client, services: Services
 ) -> None:
     before = await _get_log_status(developer)
-    async with _temporary_grant(services, "agent_developer", "events:read", is_granted=False):
+    async with change_grant(services, "agent_developer", "events:read", is_granted=False):
         assert (before, await _get_log_status(developer)) == (200, 403)
 
 
-async def test_a_grant_that_is_given_back_holds_again(
-    developer: Client, services: Services
-) -> None:
-    async with _temporary_grant(services, "agent_developer", "events:read", is_granted=False):
+async def test_a_restored_grant_applies_again(developer: Client, services: Services) -> None:
+    async with change_grant(services, "agent_developer", "events:read", is_granted=False):
         assert await _get_log_status(developer) == 403
     assert await _get_log_status(developer) == 200
 
 
-async def test_a_changed_grant_holds_when_redis_has_forgotten_it(
+async def test_a_changed_grant_applies_after_redis_lost_its_data(
     developer: Client, services: Services
 ) -> None:
     await _get_log_status(developer)
-    async with _temporary_grant(services, "agent_developer", "events:read", is_granted=False):
+    async with change_grant(services, "agent_developer", "events:read", is_granted=False):
         await services.redis.flushall()
         assert await _get_log_status(developer) == 403
 
 
-async def test_a_changed_grant_of_one_role_leaves_another_alone(
+async def test_a_changed_grant_of_one_role_does_not_affect_another(
     developer: Client, services: Services
 ) -> None:
-    async with _temporary_grant(services, "viewer", "events:read", is_granted=True):
+    async with change_grant(services, "viewer", "events:read", is_granted=True):
         assert await _get_log_status(developer) == 200
 
 
-async def test_a_restart_keeps_what_was_changed(services: Services) -> None:
-    async with _temporary_grant(services, "viewer", "events:read", is_granted=True):
+async def test_a_restart_keeps_changed_grants(services: Services) -> None:
+    async with change_grant(services, "viewer", "events:read", is_granted=True):
         await bootstrap.prepare(services.db, services.keyring, "enterprise")
         async with services.db.tx(ALL_TENANTS) as tx:
             grant = await (await tx.session()).get(RoleGrant, ("viewer", "events:read"))

@@ -14,6 +14,7 @@ from app.security import throttle
 from app.security.throttle import AttemptResult, Rule, Subject
 from app.services import Services
 from db.session import ALL_TENANTS
+from tests.security.locks import wait_for_blocked_transaction
 from tests.security.throttle_rules import ACCOUNT, ADDRESS, NOON, after_noon
 
 # Recorded attempts
@@ -57,17 +58,17 @@ async def _read_failures(services: Services, subject: Subject) -> int | None:
     return count
 
 
-async def test_who_never_failed_is_not_refused(services: Services) -> None:
+async def test_a_subject_without_failures_is_not_blocked(services: Services) -> None:
     assert await _find_block(services, _create_account(), _create_address()) is None
 
 
-async def test_a_right_attempt_of_who_never_failed_passes(services: Services) -> None:
+async def test_a_success_without_failures_passes(services: Services) -> None:
     assert await _record_attempt(
         services, _create_account(), _create_address(), succeeded=True
     ) == AttemptResult(passed=True)
 
 
-async def test_a_right_attempt_of_who_never_failed_leaves_nothing_behind(
+async def test_a_success_without_failures_stores_no_count(
     services: Services,
 ) -> None:
     subject = _create_account()
@@ -81,23 +82,23 @@ async def test_a_failure_counts_against_every_subject(services: Services) -> Non
     assert [await _read_failures(services, subject) for subject in subjects] == [2, 2]
 
 
-async def test_failures_before_the_last_free_one_refuse_nobody(services: Services) -> None:
+async def test_failures_below_the_limit_start_no_block(services: Services) -> None:
     subject = _create_account()
     await _record_failures(services, subject, times=2)
     assert await _find_block(services, subject) is None
 
 
-async def test_the_last_free_failure_starts_a_wait_and_says_so(services: Services) -> None:
+async def test_the_failure_that_reaches_the_limit_starts_a_block(services: Services) -> None:
     attempts = await _record_failures(services, _create_account(), times=3)
     assert [attempt.starts_block for attempt in attempts] == [False, False, True]
 
 
-async def test_the_failure_that_starts_a_wait_is_itself_still_recorded(services: Services) -> None:
+async def test_the_failure_that_starts_a_block_is_not_refused(services: Services) -> None:
     attempts = await _record_failures(services, _create_account(), times=3)
     assert attempts[-1].problem is None
 
 
-async def test_who_must_wait_is_refused_before_any_work(services: Services) -> None:
+async def test_a_blocked_subject_is_refused(services: Services) -> None:
     subject = _create_account()
     with clock.frozen(NOON):
         await _record_failures(services, subject, times=3)
@@ -107,9 +108,7 @@ async def test_who_must_wait_is_refused_before_any_work(services: Services) -> N
 
 
 @pytest.mark.parametrize("succeeded", [False, True])
-async def test_an_attempt_while_one_must_wait_is_not_recorded(
-    services: Services, *, succeeded: bool
-) -> None:
+async def test_an_attempt_during_a_block_is_refused(services: Services, *, succeeded: bool) -> None:
     subject = _create_account()
     with clock.frozen(NOON):
         await _record_failures(services, subject, times=3)
@@ -119,7 +118,7 @@ async def test_an_attempt_while_one_must_wait_is_not_recorded(
 
 
 @pytest.mark.parametrize("succeeded", [False, True])
-async def test_an_attempt_while_one_must_wait_counts_for_nothing(
+async def test_an_attempt_during_a_block_is_not_counted(
     services: Services, *, succeeded: bool
 ) -> None:
     subject, other = _create_account(), _create_address()
@@ -129,7 +128,7 @@ async def test_an_attempt_while_one_must_wait_counts_for_nothing(
     assert [await _read_failures(services, item) for item in (subject, other)] == [3, 3]
 
 
-async def test_of_two_waits_the_longer_is_reported(services: Services) -> None:
+async def test_of_two_blocks_the_longer_is_reported(services: Services) -> None:
     account, address = _create_account(), _create_address()
     with clock.frozen(NOON):
         await _record_failures(services, account, times=3)
@@ -139,7 +138,7 @@ async def test_of_two_waits_the_longer_is_reported(services: Services) -> None:
     assert problem.details == {"limit": 5, "window": 100, "retry_after": 60}
 
 
-async def test_a_wait_of_the_address_alone_refuses_every_account(services: Services) -> None:
+async def test_a_block_of_an_address_refuses_every_account(services: Services) -> None:
     address = _create_address()
     with clock.frozen(NOON):
         await _record_failures(services, address, times=5)
@@ -147,7 +146,7 @@ async def test_a_wait_of_the_address_alone_refuses_every_account(services: Servi
     assert attempt.problem is not None
 
 
-async def test_the_refusal_tells_the_seconds_in_words_and_as_a_header(services: Services) -> None:
+async def test_a_refusal_has_the_seconds_to_wait_in_message_and_header(services: Services) -> None:
     subject = _create_account()
     with clock.frozen(NOON):
         await _record_failures(services, subject, times=3)
@@ -158,7 +157,7 @@ async def test_the_refusal_tells_the_seconds_in_words_and_as_a_header(services: 
     assert problem.headers == {"Retry-After": "3"}
 
 
-async def test_after_the_wait_the_next_failure_is_recorded_and_waits_longer(
+async def test_a_failure_after_a_block_starts_a_longer_one(
     services: Services,
 ) -> None:
     subject = _create_account()
@@ -172,7 +171,7 @@ async def test_after_the_wait_the_next_failure_is_recorded_and_waits_longer(
     assert problem.headers == {"Retry-After": "20"}
 
 
-async def test_after_the_wait_a_right_attempt_passes(services: Services) -> None:
+async def test_a_success_after_a_block_passes(services: Services) -> None:
     subject = _create_account()
     with clock.frozen(NOON):
         await _record_failures(services, subject, times=3)
@@ -180,21 +179,21 @@ async def test_after_the_wait_a_right_attempt_passes(services: Services) -> None
         assert (await _record_attempt(services, subject, succeeded=True)).passed
 
 
-async def test_success_clears_only_what_success_may_clear(services: Services) -> None:
+async def test_a_success_clears_the_count_only_if_its_rule_says_so(services: Services) -> None:
     account, address = _create_account(), _create_address()
     await _record_failures(services, account, address, times=2)
     await _record_attempt(services, account, address, succeeded=True)
     assert [await _read_failures(services, item) for item in (account, address)] == [None, 2]
 
 
-async def test_success_clears_nobody_elses_count(services: Services) -> None:
+async def test_a_success_does_not_clear_the_count_of_another_subject(services: Services) -> None:
     account, other = _create_account(), _create_account()
     await _record_failures(services, other, times=2)
     await _record_attempt(services, account, succeeded=True)
     assert await _read_failures(services, other) == 2
 
 
-async def test_what_is_outside_the_window_is_forgotten(services: Services) -> None:
+async def test_failures_outside_the_window_do_not_count(services: Services) -> None:
     subject = _create_account()
     with clock.frozen(NOON):
         await _record_failures(services, subject, times=2)
@@ -203,7 +202,7 @@ async def test_what_is_outside_the_window_is_forgotten(services: Services) -> No
     assert [attempt.starts_block for attempt in attempts] == [False, False]
 
 
-async def test_clearing_failures_ends_a_wait(services: Services) -> None:
+async def test_clearing_failures_ends_a_block(services: Services) -> None:
     subject = _create_account()
     with clock.frozen(NOON):
         await _record_failures(services, subject, times=3)
@@ -212,7 +211,7 @@ async def test_clearing_failures_ends_a_wait(services: Services) -> None:
         assert await _find_block(services, subject) is None
 
 
-async def test_clearing_one_subject_keeps_the_others(services: Services) -> None:
+async def test_clearing_one_subject_does_not_clear_others(services: Services) -> None:
     subject, other = _create_account(), _create_account()
     await _record_failures(services, subject, other, times=2)
     async with services.db.tx(ALL_TENANTS) as tx:
@@ -281,7 +280,7 @@ async def test_attempts_match_the_plain_model(
 # Many at once
 
 
-async def test_of_fifty_failures_at_once_only_the_free_ones_are_recorded(
+async def test_of_fifty_failures_at_once_those_up_to_the_limit_are_recorded(
     services: Services,
 ) -> None:
     subject = _create_account()
@@ -290,7 +289,7 @@ async def test_of_fifty_failures_at_once_only_the_free_ones_are_recorded(
     assert len([item for item in attempts if item.problem is None]) == 3
 
 
-async def test_of_fifty_failures_at_once_one_starts_the_wait(services: Services) -> None:
+async def test_of_fifty_failures_at_once_one_starts_the_block(services: Services) -> None:
     subject = _create_account()
     with clock.frozen(NOON):
         attempts = await asyncio.gather(*(_record_attempt(services, subject) for _ in range(50)))
@@ -319,7 +318,7 @@ async def test_fifty_failures_at_once_on_fifty_accounts_are_counted_for_the_addr
     assert len([item for item in attempts if item.problem is None]) == 5
 
 
-async def test_fifty_right_attempts_at_once_all_pass(services: Services) -> None:
+async def test_fifty_successes_at_once_all_pass(services: Services) -> None:
     subjects = _create_account(), _create_address()
     await _record_failures(services, *subjects, times=2)
     attempts = await asyncio.gather(
@@ -336,18 +335,8 @@ async def test_an_attempt_waits_for_the_commit_of_the_one_before(services: Servi
         async with services.db.tx(ALL_TENANTS) as tx:
             await throttle.record_attempt(tx, [subject], succeeded=False)
             second = asyncio.create_task(_record_attempt(services, subject, succeeded=True))
-            await _wait_for_lock(services)
+            await wait_for_blocked_transaction(services)
         assert (await second).problem is not None
-
-
-async def _wait_for_lock(services: Services) -> None:
-    """Waits until another transaction waits for a lock."""
-    async with asyncio.timeout(10):
-        while True:
-            async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-                if await (await tx.raw()).fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"):
-                    return
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize(
@@ -359,18 +348,18 @@ async def _wait_for_lock(services: Services) -> None:
         pytest.param((False, True), True, id="failures and successes that clear"),
     ],
 )
-async def test_attempts_that_name_their_subjects_in_either_order_never_wait_for_each_other(
+async def test_attempts_with_their_subjects_in_either_order_do_not_deadlock(
     services: Services, outcomes: tuple[bool, bool], *, cleared: bool
 ) -> None:
     account = _create_account(Rule("test_ever", 1_000_000, 100, (1,), cleared_by_success=cleared))
     address = _create_address(Rule("test_ever", 1_000_000, 100, (1,)))
     await _record_attempt(services, account, address)
-    ways = list(zip([(account, address), (address, account)], outcomes, strict=True))
+    attempts = list(zip([(account, address), (address, account)], outcomes, strict=True))
     results = await asyncio.gather(
         *(
             _record_attempt(services, *pair, succeeded=succeeded)
             for _ in range(30)
-            for pair, succeeded in ways
+            for pair, succeeded in attempts
         ),
         return_exceptions=True,
     )

@@ -65,9 +65,7 @@ def test_failures_are_counted_from_the_first_of_their_window(rule: Rule, gaps: l
 
 
 @given(rule=RULES, gaps=GAPS)
-def test_from_the_last_free_failure_on_each_costs_the_next_wait(
-    rule: Rule, gaps: list[int]
-) -> None:
+def test_each_failure_from_the_limit_on_starts_the_next_wait(rule: Rule, gaps: list[int]) -> None:
     for count, (now, number, _) in zip(
         _count_failures(rule, [now for now, _, _ in _number_failures(rule, gaps)]),
         _number_failures(rule, gaps),
@@ -77,7 +75,7 @@ def test_from_the_last_free_failure_on_each_costs_the_next_wait(
         assert count.wait_seconds(now) == costs[min(number, len(costs)) - 1]
 
 
-def test_the_waits_of_a_rule_are_taken_one_by_one_and_the_last_is_kept() -> None:
+def test_the_last_wait_of_a_rule_repeats() -> None:
     counts = _count_failures(ACCOUNT, [NOON] * 7)
     assert [count.wait_seconds(NOON) for count in counts] == [0, 0, 10, 20, 40, 40, 40]
 
@@ -100,11 +98,11 @@ def test_a_wait_is_the_least_number_of_whole_seconds_that_is_enough(microseconds
 
 
 @given(past=st.integers(0, 10**9))
-def test_a_wait_that_is_over_is_nothing(past: int) -> None:
+def test_a_wait_that_is_over_is_zero(past: int) -> None:
     assert FailureCount(3, NOON, NOON - timedelta(microseconds=past)).wait_seconds(NOON) == 0
 
 
-def test_who_was_never_blocked_waits_for_nothing() -> None:
+def test_the_wait_without_a_block_is_zero() -> None:
     assert FailureCount(2, NOON).wait_seconds(NOON) == 0
 
 
@@ -124,7 +122,7 @@ def test_an_account_has_five_failures_before_it_waits(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", [throttle.SIGN_IN, throttle.CODE, throttle.PASSWORD])
-def test_an_accounts_waits_grow(rule: Rule) -> None:
+def test_the_waits_of_an_account_grow(rule: Rule) -> None:
     assert list(rule.waits) == sorted(set(rule.waits))
 
 
@@ -134,7 +132,7 @@ def test_an_address_has_fifty_failures_in_fifteen_minutes(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", REAL_RULES, ids=lambda rule: rule.name)
-def test_only_an_accounts_count_is_cleared_by_success(rule: Rule) -> None:
+def test_only_the_count_of_an_account_is_cleared_by_success(rule: Rule) -> None:
     accounts = {throttle.SIGN_IN, throttle.CODE, throttle.PASSWORD}
     assert rule.cleared_by_success == (rule in accounts)
 

@@ -42,9 +42,9 @@ class Forger:
     def __init__(self, services: Services, client: Client) -> None:
         self.kid = services.keyring.active
         self.key = services.keyring.derive(self.kid, "jwt", "")
-        self.real = client.token or ""
+        self.token = client.token or ""
         self.payload: dict[str, Any] = json.loads(
-            base64.urlsafe_b64decode(self.real.split(".")[1] + "==")
+            base64.urlsafe_b64decode(self.token.split(".")[1] + "==")
         )
 
     def header(self, **changes: object) -> dict[str, object]:
@@ -63,15 +63,13 @@ async def _get_me(anonymous: Client, token: str, scheme: str = "Bearer ") -> htt
     return await anonymous.get("/auth/me", headers={"authorization": scheme + token})
 
 
-async def test_a_token_that_is_made_by_hand_the_right_way_is_let_in(
-    anonymous: Client, forger: Forger
-) -> None:
+async def test_a_correctly_signed_token_is_accepted(anonymous: Client, forger: Forger) -> None:
     """Proves that the tokens below are refused for their defect, not for how they are built."""
     assert (await _get_me(anonymous, forger.sign())).status_code == 200
 
 
 def _tamper_with_role(forger: Forger) -> str:
-    header, _, signature = forger.real.split(".")
+    header, _, signature = forger.token.split(".")
     return f"{header}.{_encode_part({**forger.payload, 'role': 'super_admin'})}.{signature}"
 
 
@@ -84,7 +82,7 @@ FORGERIES: dict[str, Callable[[Forger], str]] = {
         [_encode_part(f.header(alg="none")), _encode_part({**f.payload, "role": "super_admin"}), ""]
     ),
     "alg none, real signature": lambda f: (
-        f"{_encode_part(f.header(alg='none'))}.{'.'.join(f.real.split('.')[1:])}"
+        f"{_encode_part(f.header(alg='none'))}.{'.'.join(f.token.split('.')[1:])}"
     ),
     "alg NONE": lambda f: _sign_jwt(f.header(alg="NONE"), f.payload, f.key),
     "another algorithm": lambda f: _sign_jwt(f.header(alg="HS512"), f.payload, f.key, "sha512"),
@@ -99,9 +97,9 @@ FORGERIES: dict[str, Callable[[Forger], str]] = {
     "kid of a wrong type": lambda f: _sign_jwt(f.header(kid=["test"]), f.payload, f.key),
     "kid that is a path": lambda f: _sign_jwt(f.header(kid="../../dev/null"), f.payload, b""),
     "tampered payload": _tamper_with_role,
-    "no signature": lambda f: ".".join(f.real.split(".")[:2]) + ".",
-    "cut short": lambda f: f.real[:-4],
-    "one more part": lambda f: f.real + ".e30",
+    "no signature": lambda f: ".".join(f.token.split(".")[:2]) + ".",
+    "cut short": lambda f: f.token[:-4],
+    "one more part": lambda f: f.token + ".e30",
     "payload that is no object": lambda f: _sign_jwt(f.header(), ["usr"], f.key),
     "payload that is no JSON": lambda f: _sign_jwt(f.header(), b"{", f.key),
     "garbage": lambda _: "garbage",
@@ -170,18 +168,18 @@ async def test_a_refresh_token_is_no_access_token(anonymous: Client, services: S
 async def test_a_right_token_under_a_wrong_scheme_is_refused(
     anonymous: Client, forger: Forger, scheme: str
 ) -> None:
-    assert (await _get_me(anonymous, forger.real, scheme)).status_code == 401
+    assert (await _get_me(anonymous, forger.token, scheme)).status_code == 401
 
 
 @pytest.mark.parametrize("scheme", ["Bearer ", "bearer ", "BEARER ", "Bearer  "])
 async def test_the_name_of_the_scheme_may_be_written_in_any_case(
     anonymous: Client, forger: Forger, scheme: str
 ) -> None:
-    assert (await _get_me(anonymous, forger.real, scheme)).status_code == 200
+    assert (await _get_me(anonymous, forger.token, scheme)).status_code == 200
 
 
 @pytest.mark.parametrize("token", [None, "garbage"])
-async def test_a_refusal_is_the_envelope_and_asks_for_a_bearer_token(
+async def test_a_refusal_has_the_error_envelope_and_requests_a_bearer_token(
     anonymous: Client, token: str | None
 ) -> None:
     headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -192,26 +190,26 @@ async def test_a_refusal_is_the_envelope_and_asks_for_a_bearer_token(
 
 
 async def test_a_token_in_the_query_is_not_read(anonymous: Client, forger: Forger) -> None:
-    answer = await anonymous.get("/auth/me", params={"access_token": forger.real})
+    answer = await anonymous.get("/auth/me", params={"access_token": forger.token})
     assert answer.status_code == 401
 
 
 # Expiry
 
 
-async def test_a_token_lives_for_fifteen_minutes(developer: Client) -> None:
+async def test_a_token_is_valid_for_nearly_fifteen_minutes(developer: Client) -> None:
     with clock.frozen(clock.now() + timedelta(minutes=14, seconds=55)):
         assert (await developer.get("/auth/me")).status_code == 200
 
 
-async def test_a_token_is_dead_after_fifteen_minutes(developer: Client) -> None:
+async def test_a_token_expires_after_fifteen_minutes(developer: Client) -> None:
     with clock.frozen(clock.now() + timedelta(minutes=15)):
         answer = await developer.get("/auth/me")
     assert answer.status_code == 401
     assert "expired" in answer.json()["error"]["message"]
 
 
-async def test_a_token_that_was_verified_before_expires_all_the_same(developer: Client) -> None:
+async def test_a_token_that_was_verified_before_expires_too(developer: Client) -> None:
     await developer.get("/auth/me")
     with clock.frozen(clock.now() + timedelta(minutes=15)):
         assert (await developer.get("/auth/me")).status_code == 401
@@ -226,7 +224,7 @@ async def _end_session_in_postgres(services: Services, session_id: str) -> None:
         row.ended_at = clock.now()
 
 
-async def test_the_token_of_an_ended_session_is_dead_at_once(
+async def test_the_token_of_an_ended_session_is_refused_at_once(
     developer: Client, services: Services
 ) -> None:
     assert (await developer.get("/auth/me")).status_code == 200
@@ -237,7 +235,7 @@ async def test_the_token_of_an_ended_session_is_dead_at_once(
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
-async def test_an_ended_session_stays_dead_when_redis_forgets(
+async def test_an_ended_session_stays_ended_after_redis_lost_its_data(
     developer: Client, services: Services
 ) -> None:
     await _end_session_in_postgres(services, developer.session_id)
@@ -246,14 +244,14 @@ async def test_an_ended_session_stays_dead_when_redis_forgets(
     assert (await developer.get("/auth/me")).status_code == 401
 
 
-async def test_a_live_session_stays_alive_when_redis_forgets(
+async def test_an_active_session_stays_active_after_redis_lost_its_data(
     developer: Client, services: Services
 ) -> None:
     await services.redis.flushall()
     assert (await developer.get("/auth/me")).status_code == 200
 
 
-async def test_a_slow_reader_cannot_bring_an_ended_session_back(
+async def test_a_session_ended_before_it_is_cached_stays_ended(
     developer: Client, services: Services
 ) -> None:
     """The session is marked as ended before its first cache entry is written."""
@@ -261,7 +259,7 @@ async def test_a_slow_reader_cannot_bring_an_ended_session_back(
     assert (await developer.get("/auth/me")).status_code == 401
 
 
-async def test_ending_one_session_leaves_another_of_the_same_tenant_alone(
+async def test_ending_one_session_does_not_end_another_of_the_same_tenant(
     world: World, developer: Client, services: Services
 ) -> None:
     other = await world.user("viewer", developer.tenant_id)
@@ -270,14 +268,16 @@ async def test_ending_one_session_leaves_another_of_the_same_tenant_alone(
     assert (await other.get("/auth/me")).status_code == 200
 
 
-async def test_a_session_past_its_time_is_dead(developer: Client, services: Services) -> None:
+async def test_an_expired_session_is_refused(developer: Client, services: Services) -> None:
     async with services.db.tx(ALL_TENANTS) as tx:
         row = await (await tx.session()).get_one(Session, developer.session_id)
         row.expires_at = clock.now() - timedelta(seconds=1)
     assert (await developer.get("/auth/me")).status_code == 401
 
 
-async def test_a_deactivated_user_is_locked_out(developer: Client, services: Services) -> None:
+async def test_a_deactivated_user_is_refused_after_redis_lost_its_data(
+    developer: Client, services: Services
+) -> None:
     assert (await developer.get("/auth/me")).status_code == 200
     async with services.db.tx(ALL_TENANTS) as tx:
         row = await (await tx.session()).get_one(User, developer.user_id)
@@ -293,14 +293,14 @@ def _build_tokens() -> Tokens:
     return Tokens(Keyring({"k1": b"1" * 32}))
 
 
-def test_what_was_issued_is_what_is_verified() -> None:
+def test_a_verified_token_has_the_claims_it_was_issued_with() -> None:
     issuer = _build_tokens()
     claims = issuer.verify(issuer.issue("access", 60, jti="jti_a", **CLAIMS), "access")
     assert {name: getattr(claims, name) for name in CLAIMS} == CLAIMS
     assert (claims.jti, claims.typ) == ("jti_a", "access")
 
 
-def test_a_token_holds_for_as_long_as_it_was_issued_for() -> None:
+def test_a_token_expires_after_its_lifetime() -> None:
     now = clock.now()
     with clock.frozen(now):
         issuer = _build_tokens()
@@ -308,7 +308,7 @@ def test_a_token_holds_for_as_long_as_it_was_issued_for() -> None:
     assert claims.exp == int(now.timestamp()) + 3600
 
 
-def test_a_token_signed_with_a_retired_key_holds_while_the_key_is_kept() -> None:
+def test_a_token_signed_with_a_retired_key_is_valid_while_the_keyring_has_it() -> None:
     token = _build_tokens().issue("access", 60, jti="j", **CLAIMS)
     rotated = Tokens(Keyring({"k2": b"2" * 32, "k1": b"1" * 32}))
     assert rotated.verify(token, "access").sub == "usr_a"
@@ -326,7 +326,7 @@ def test_a_token_signed_under_the_same_name_with_another_key_is_refused() -> Non
         _build_tokens().verify(token, "access")
 
 
-def test_a_cached_token_is_still_of_its_own_type_only() -> None:
+def test_a_cached_token_is_refused_as_another_type() -> None:
     issuer = _build_tokens()
     token = issuer.issue("refresh", 60, jti="j", **CLAIMS)
     issuer.verify(token, "refresh")
@@ -334,14 +334,14 @@ def test_a_cached_token_is_still_of_its_own_type_only() -> None:
         issuer.verify(token, "access")
 
 
-def test_a_refusal_tells_nothing_about_keys() -> None:
+def test_a_refusal_does_not_reveal_names_of_keys() -> None:
     token = Tokens(Keyring({"hidden": b"2" * 32})).issue("access", 60, jti="j", **CLAIMS)
-    with pytest.raises(TokenInvalid) as refused:
+    with pytest.raises(TokenInvalid) as error:
         _build_tokens().verify(token, "access")
-    assert str(refused.value) == "The token is not valid"
+    assert str(error.value) == "The token is not valid"
 
 
-def test_mailed_tokens_are_unlike_each_other_and_long() -> None:
+def test_new_secrets_are_long_and_differ() -> None:
     secrets = {tokens.new_secret() for _ in range(100)}
     assert len(secrets) == 100
     assert min(map(len, secrets)) >= 43
