@@ -139,7 +139,7 @@ async def test_no_other_field_changes_with_a_role(
 
 
 @pytest.mark.parametrize("action", ACCESS_REMOVALS)
-async def test_the_session_of_a_removed_user_ends_at_once(
+async def test_the_session_of_a_user_who_loses_access_ends_at_once(
     admin: Client, colleague: Client, action: UserAction
 ) -> None:
     before = await get_own_status(colleague)
@@ -148,7 +148,7 @@ async def test_the_session_of_a_removed_user_ends_at_once(
 
 
 @pytest.mark.parametrize("action", ACCESS_REMOVALS)
-async def test_the_session_of_a_removed_user_is_ended_after_redis_lost_its_data(
+async def test_the_session_of_a_user_who_loses_access_is_ended_after_redis_lost_its_data(
     admin: Client, colleague: Client, services: Services, action: UserAction
 ) -> None:
     await get_own_status(colleague)
@@ -158,7 +158,7 @@ async def test_the_session_of_a_removed_user_is_ended_after_redis_lost_its_data(
 
 
 @pytest.mark.parametrize("action", ACCESS_REMOVALS)
-async def test_the_session_of_a_removed_user_cannot_be_refreshed(
+async def test_the_session_of_a_user_who_loses_access_cannot_be_refreshed(
     admin: Client, colleague: Client, action: UserAction
 ) -> None:
     await action(admin, colleague.user_id)
@@ -166,7 +166,7 @@ async def test_the_session_of_a_removed_user_cannot_be_refreshed(
 
 
 @pytest.mark.parametrize("action", ACCESS_REMOVALS)
-async def test_all_sessions_of_a_removed_user_end(
+async def test_all_sessions_of_a_user_who_loses_access_end(
     world: World, admin: Client, colleague: Client, action: UserAction
 ) -> None:
     second = await begin_session(world, colleague.email)
@@ -175,7 +175,7 @@ async def test_all_sessions_of_a_removed_user_end(
 
 
 @pytest.mark.parametrize("action", ACCESS_REMOVALS)
-async def test_a_removal_ends_no_session_of_another_user(
+async def test_a_loss_of_access_ends_no_session_of_another_user(
     world: World, admin: Client, colleague: Client, action: UserAction
 ) -> None:
     other = await world.user("agent_user", admin.tenant_id)
@@ -184,7 +184,7 @@ async def test_a_removal_ends_no_session_of_another_user(
 
 
 @pytest.mark.parametrize("action", ACCESS_REMOVALS)
-async def test_a_removal_voids_the_mfa_token_of_a_started_sign_in(
+async def test_a_loss_of_access_voids_the_mfa_token_of_a_started_sign_in(
     admin: Client, colleague: Client, anonymous: Client, action: UserAction
 ) -> None:
     codes = await enable_mfa(colleague)

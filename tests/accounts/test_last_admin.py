@@ -74,13 +74,18 @@ async def test_super_admin_can_remove_the_last_admin_of_a_tenant(
     assert (await removal(super_admin, admin.user_id)).status_code == 200
 
 
+async def _create_two_admins(world: World) -> tuple[Client, Client]:
+    """Creates the only two administrators of a tenant."""
+    first = await world.user("tenant_admin")
+    return first, await world.user("tenant_admin", first.tenant_id)
+
+
 @pytest.mark.parametrize("removal", ACCESS_REMOVALS)
 async def test_of_two_admins_who_remove_each_other_at_once_one_remains(
     world: World, services: Services, removal: UserAction
 ) -> None:
     for _ in range(3):
-        first = await world.user("tenant_admin")
-        second = await world.user("tenant_admin", first.tenant_id)
+        first, second = await _create_two_admins(world)
         answers = await asyncio.gather(
             removal(first, second.user_id), removal(second, first.user_id)
         )
@@ -93,11 +98,10 @@ async def test_of_two_admins_who_remove_each_other_at_once_one_remains(
 
 @pytest.mark.parametrize("removal", ACCESS_REMOVALS)
 async def test_of_two_admins_who_remove_themselves_at_once_one_remains(
-    world: World, services: Services, removal: UserAction
+    world: World, removal: UserAction
 ) -> None:
     for _ in range(3):
-        first = await world.user("tenant_admin")
-        second = await world.user("tenant_admin", first.tenant_id)
+        first, second = await _create_two_admins(world)
         answers = await asyncio.gather(
             removal(first, first.user_id), removal(second, second.user_id)
         )

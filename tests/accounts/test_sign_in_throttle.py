@@ -327,7 +327,7 @@ async def test_a_right_password_among_fifty_wrong_ones_at_once_allows_no_further
 
 
 async def test_a_right_password_recorded_after_five_wrong_ones_is_refused(
-    anonymous: Client, developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+    anonymous: Client, developer: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The request passed the first check before the wrong passwords started the block."""
     passed_check, block_started = asyncio.Event(), asyncio.Event()

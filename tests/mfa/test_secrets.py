@@ -13,7 +13,7 @@ import pytest
 from app.services import Services
 from tests.accounts.records import fetch_rows, read_mail_texts
 from tests.mfa.api_calls import API, disable, replace_recovery_codes, set_up, verify_code
-from tests.mfa.authenticators import FrozenClock, MfaUser
+from tests.mfa.authenticators import MfaUser
 from tests.server import Server
 from tests.stores import Stores
 from tests.world import Client
@@ -34,7 +34,7 @@ def _list_text_forms(secret: str) -> set[str]:
     ["mfa_devices", "recovery_codes", "event_log", "mail_messages", "work"],
 )
 async def test_no_secret_and_no_code_is_in_the_database_in_plain_text(
-    mfa_user: MfaUser, frozen_clock: FrozenClock, services: Services, table: str
+    mfa_user: MfaUser, services: Services, table: str
 ) -> None:
     """Covers every stage: enabled, used, replaced and pending."""
     pending = await set_up(mfa_user.client)
@@ -84,7 +84,7 @@ async def test_no_secret_and_no_code_is_returned_again(mfa_user: MfaUser) -> Non
 
 
 async def test_no_secret_and_no_code_is_logged(
-    developer: Client, stores: Stores, frozen_clock: FrozenClock, capfd: pytest.CaptureFixture[str]
+    developer: Client, stores: Stores, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Runs a web process at log level debug and reads its output."""
     server = Server(msgspec.structs.replace(stores.settings, log_level="debug"))
