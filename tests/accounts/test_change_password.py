@@ -68,18 +68,18 @@ async def test_the_other_sessions_cannot_be_refreshed_after_a_change(
 
 
 async def test_the_session_that_changes_the_password_stays_active(developer: Client) -> None:
-    await change_password(developer)
+    assert (await change_password(developer)).status_code == 200
     assert (await developer.get("/auth/me")).status_code == 200
 
 
 async def test_the_session_that_changes_the_password_can_be_refreshed(developer: Client) -> None:
-    await change_password(developer)
+    assert (await change_password(developer)).status_code == 200
     assert await refresh_own_tokens(developer) == 200
 
 
 async def test_a_change_ends_no_session_of_another_user(world: World, developer: Client) -> None:
     colleague = await world.user("viewer", developer.tenant_id)
-    await change_password(developer)
+    assert (await change_password(developer)).status_code == 200
     assert (await colleague.get("/auth/me")).status_code == 200
 
 
@@ -229,7 +229,7 @@ async def test_the_password_of_another_user_cannot_be_changed(
         "id": developer.user_id,
         "email": developer.email,
     }
-    await admin.post("/auth/change-password", body)
+    assert (await admin.post("/auth/change-password", body)).status_code == 200
     assert await get_login_status(developer, developer.email, PASSWORD) == 200
 
 

@@ -57,7 +57,7 @@ async def test_setting_the_same_role_again_returns_it(admin: Client, colleague: 
 async def test_setting_the_same_role_again_ends_no_session(
     admin: Client, colleague: Client
 ) -> None:
-    await change_role(admin, colleague.user_id, "agent_user")
+    assert (await change_role(admin, colleague.user_id, "agent_user")).status_code == 200
     assert (await get_own_status(colleague), await refresh_own_tokens(colleague)) == (200, 200)
 
 
@@ -130,7 +130,7 @@ async def test_no_other_field_changes_with_a_role(
     admin: Client, colleague: Client, field: str, value: str
 ) -> None:
     body = {"role": "viewer", field: value}
-    await admin.put(f"/users/{colleague.user_id}/role", body)
+    assert (await admin.put(f"/users/{colleague.user_id}/role", body)).status_code == 200
     user = (await admin.get(f"/users/{colleague.user_id}")).json()
     assert user[field] != value
 
@@ -179,7 +179,7 @@ async def test_a_loss_of_access_ends_no_session_of_another_user(
     world: World, admin: Client, colleague: Client, action: UserAction
 ) -> None:
     other = await world.user("agent_user", admin.tenant_id)
-    await action(admin, colleague.user_id)
+    assert (await action(admin, colleague.user_id)).status_code == 200
     assert [await get_own_status(user) for user in (admin, other)] == [200, 200]
 
 

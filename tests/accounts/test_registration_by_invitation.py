@@ -292,5 +292,5 @@ async def test_removing_one_inviter_does_not_void_the_invitations_of_another(
 ) -> None:
     other = await world.user("tenant_admin", admin.tenant_id)
     invitation = await invite(other)
-    await delete_user(super_admin, admin.user_id)
+    assert (await delete_user(super_admin, admin.user_id)).status_code == 200
     assert (await anonymous.post("/auth/register", invited_body(invitation))).status_code == 201

@@ -90,7 +90,7 @@ async def test_a_sign_out_does_not_end_other_sessions_of_the_user(
     anonymous: Client, developer: Client
 ) -> None:
     other = await sign_in_pair(anonymous, developer.email)
-    await developer.post("/auth/logout")
+    assert (await developer.post("/auth/logout")).status_code == 200
     assert await get_me_status(anonymous, other["access_token"]) == 200
 
 

@@ -96,7 +96,7 @@ async def test_a_reset_does_not_affect_other_users(
 ) -> None:
     mfa_user, admin = user_and_admin
     await turn_on_mfa(admin, frozen_clock)
-    await reset_mfa(admin, mfa_user.client.user_id)
+    assert (await reset_mfa(admin, mfa_user.client.user_id)).status_code == 200
     assert (await get_status(admin))["enabled"] is True
 
 

@@ -73,6 +73,7 @@ async def test_removing_a_picture_does_not_affect_other_users(
     world: World, developer: Client, anonymous: Client
 ) -> None:
     colleague = await world.user("viewer", developer.tenant_id)
+    await set_avatar(developer)
     path = await set_avatar(colleague)
     await developer.delete(AVATAR_PATH)
     assert (await anonymous.get(path)).status_code == 200
