@@ -118,7 +118,7 @@ async def clean_up(services: Services) -> None:
 
 async def clean_up_sandbox(services: Services) -> None:
     if services.sandbox.tier != "none":
-        await services.sandbox.tidy()
+        await services.sandbox.clean_up()
 
 
 # The periodic tasks that belong to no area.

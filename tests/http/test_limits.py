@@ -1,6 +1,5 @@
 """Rate limits: gate.lua compared with an oracle, and the responses of the HTTP API."""
 
-import asyncio
 import itertools
 
 import msgspec
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from app.http.gate import SCRIPT
 from app.kit import limits
-from app.kit.redis import LuaScriptClient
 from app.main import create_app
 from app.services import Services
 from tests.http.oracle import Oracle
@@ -321,27 +319,3 @@ async def test_the_forwarded_address_is_parsed_in_every_form_of_proxies(
     await Client(app).get("/auth/me", headers=headers)
     assert await services.redis.exists(f"parley:limit:{subject}")
     await app.state.services.close()
-
-
-async def test_concurrent_calls_to_an_unresponsive_redis_share_one_connection() -> None:
-    connections = 0
-    ended = asyncio.Event()
-
-    async def accept(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        await ended.wait()
-        writer.close()
-
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    client = LuaScriptClient(f"redis://127.0.0.1:{port}", SCRIPT)
-    errors = await asyncio.gather(
-        *(client.run(("a",), (1,)) for _ in range(20)), return_exceptions=True
-    )
-    ended.set()
-    client.close()
-    server.close()
-    await server.wait_closed()
-    assert all(isinstance(error, TimeoutError) for error in errors)
-    assert connections == 1

@@ -21,7 +21,10 @@ _MAX_DEPTH = 32
 
 async def list_all(tx: Tx, agent_id: str) -> list[Attachment]:
     await agents.find(tx, agent_id)
-    return [_build_view(link, tool) for link, tool in await queries.list_attachments(tx, agent_id)]
+    return [
+        _build_view(attachment, tool)
+        for attachment, tool in await queries.list_attachments(tx, agent_id)
+    ]
 
 
 async def attach(context: RequestContext, agent_id: str, data: AttachTool) -> NewAttachment:
@@ -35,62 +38,62 @@ async def attach(context: RequestContext, agent_id: str, data: AttachTool) -> Ne
         raise Conflict(f"{tool.name} is attached already")
     if len(attached_ids) >= _MAX_TOOLS:
         raise Conflict(f"An agent has at most {_MAX_TOOLS} tools; detach one first")
-    link = AgentTool(
+    attachment = AgentTool(
         id=new_id("atl"),
         tenant_id=agent.tenant_id,
         agent_id=agent.id,
         tool_id=tool.id,
         is_enabled=data.is_enabled,
     )
-    link.display_order = (
+    attachment.display_order = (
         data.display_order
         if data.display_order is not None
         else await queries.next_display_order(context.tx, agent.tenant_id, agent.id)
     )
-    await _set_override(context, link, tool, data.config_override)
-    session.add(link)
+    await _set_override(context, attachment, tool, data.config_override)
+    session.add(attachment)
     await session.flush()
-    await session.refresh(link)
+    await session.refresh(attachment)
     await agents.emit_updated(context.tx, agent, ["tools"])
     return NewAttachment(
         agent.id,
         tool.id,
-        link.is_enabled,
-        link.display_order,
-        link.config_override,
-        link.attached_at,
+        attachment.is_enabled,
+        attachment.display_order,
+        attachment.config_override,
+        attachment.attached_at,
     )
 
 
 async def patch(
     context: RequestContext, agent_id: str, tool_id: str, data: PatchAttachment
 ) -> Attachment:
-    agent, link, tool = await _find_attachment(context.tx, agent_id, tool_id)
+    agent, attachment, tool = await _find_attachment(context.tx, agent_id, tool_id)
     values = validation.set_fields(data)
     if "config_override" in values:
-        await _set_override(context, link, tool, values.pop("config_override"))
+        await _set_override(context, attachment, tool, values.pop("config_override"))
     for name, value in values.items():
-        setattr(link, name, value)
+        setattr(attachment, name, value)
     await (await context.tx.session()).flush()
     await agents.emit_updated(context.tx, agent, ["tools"])
-    return _build_view(link, tool)
+    return _build_view(attachment, tool)
 
 
 async def detach(tx: Tx, agent_id: str, tool_id: str) -> None:
-    agent, link, _ = await _find_attachment(tx, agent_id, tool_id)
+    agent, attachment, _ = await _find_attachment(tx, agent_id, tool_id)
     session = await tx.session()
-    await session.delete(link)
+    await session.delete(attachment)
     await session.flush()
     await agents.emit_updated(tx, agent, ["tools"])
 
 
 async def _set_override(
-    context: RequestContext, link: AgentTool, tool: Tool, value: dict[str, Any] | None
+    context: RequestContext, attachment: AgentTool, tool: Tool, value: dict[str, Any] | None
 ) -> None:
     """Replaces the override. Its `auth_config` is encrypted and stored apart from the rest, which
     the API shows.
     """
-    link.config_override = link.override_auth = None
+    attachment.config_override = attachment.override_auth = None
     if value is None:
         return
     if is_deeper(value, _MAX_DEPTH):
@@ -105,9 +108,11 @@ async def _set_override(
     await registry.validate_config(
         context, tool.tool_type, merged, "config_override", allow_http=sends_no_auth
     )
-    link.config_override = override
+    attachment.config_override = override
     if auth_config is not None:
-        link.override_auth = await _seal_auth(context, link, tool, override, auth_config)
+        attachment.override_auth = await _seal_auth(
+            context, attachment, tool, override, auth_config
+        )
 
 
 def _is_moved(context: RequestContext, tool: Tool, override: dict[str, Any]) -> bool:
@@ -121,7 +126,7 @@ def _is_moved(context: RequestContext, tool: Tool, override: dict[str, Any]) -> 
 
 async def _seal_auth(
     context: RequestContext,
-    link: AgentTool,
+    attachment: AgentTool,
     tool: Tool,
     override: dict[str, Any],
     auth_config: Any,
@@ -135,9 +140,9 @@ async def _seal_auth(
     if isinstance(auth, CredentialAuth):
         # The choice of where a credential is sent needs the permission to change credentials.
         context.principal.require("credentials:write")
-    seal_context = run_plan.override_seal_context(link.tenant_id, link.id)
+    seal_context = run_plan.override_seal_context(attachment.tenant_id, attachment.id)
     config = run_plan.apply_override(tool.tool_type, tool.config, override, context.guard)
-    destination = registry.destination(tool.tool_type, config, context.guard)
+    destination = registry.auth_destination(tool.tool_type, config, context.guard)
     return context.keyring.seal(auth_configs.encode(auth, destination), seal_context)
 
 
@@ -149,14 +154,14 @@ async def _find_attachment(tx: Tx, agent_id: str, tool_id: str) -> tuple[Agent, 
     return agent, row[0], row[1]
 
 
-def _build_view(link: AgentTool, tool: Tool) -> Attachment:
+def _build_view(attachment: AgentTool, tool: Tool) -> Attachment:
     return Attachment(
         tool.id,
         tool.name,
         tool.tool_type,  # type: ignore[arg-type]
         tool.category,  # type: ignore[arg-type]
-        link.is_enabled,
-        link.display_order,
-        link.config_override,
-        link.attached_at,
+        attachment.is_enabled,
+        attachment.display_order,
+        attachment.config_override,
+        attachment.attached_at,
     )

@@ -210,12 +210,12 @@ async def _drop_stale_override_auth(
     """Removes the auth of agents' overrides that is for another destination or auth_type."""
     new_type = values.get("tool_type", tool.tool_type)
     is_same_auth_type = values.get("auth_type", tool.auth_type) == tool.auth_type
-    for link in await queries.list_auth_overrides(context.tx, tool.id):
-        override = link.config_override or {}
+    for attachment in await queries.list_auth_overrides(context.tx, tool.id):
+        override = attachment.config_override or {}
         before = _override_destination(context, tool.tool_type, tool.config, override)
         after = _override_destination(context, new_type, values["config"], override)
         if after is None or after != before or not is_same_auth_type:
-            link.override_auth = None
+            attachment.override_auth = None
 
 
 def _override_destination(
@@ -232,10 +232,10 @@ def _override_destination(
 def _stored_destination(
     context: RequestContext, tool_type: str, config: dict[str, Any]
 ) -> tuple[Any, ...]:
-    return destination(tool_type, parse_config(tool_type, config), context.guard)
+    return auth_destination(tool_type, parse_config(tool_type, config), context.guard)
 
 
-def destination(tool_type: str, config: Config, guard: Guard) -> tuple[Any, ...]:
+def auth_destination(tool_type: str, config: Config, guard: Guard) -> tuple[Any, ...]:
     """Returns the type of a tool and its server: auth is stored for the two together."""
     return (tool_type, *configs.destination(config, guard))
 

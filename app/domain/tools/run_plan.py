@@ -30,7 +30,7 @@ class RunPlan(msgspec.Struct, frozen=True):
         if self.sealed_auth is None:
             return None
         content = keyring.open(self.sealed_auth, self.seal_context)
-        destination = registry.destination(self.tool_type, self.config, guard)
+        destination = registry.auth_destination(self.tool_type, self.config, guard)
         return auth_configs.decode(self.auth_type, content, destination)
 
 

@@ -67,7 +67,7 @@ class Sandbox:
             return self.tier
         try:
             self._runtimes = await asyncio.to_thread(runtimes.prepare, self._folder)
-            await self.tidy()
+            await self.clean_up()
         except OSError as error:
             log.warning("no runtimes for user code", reason=str(error)[:200])
             return self.tier
@@ -104,11 +104,11 @@ class Sandbox:
             return text[-300:] or result.ending
         return None
 
-    async def tidy(self) -> None:
+    async def clean_up(self) -> None:
         """Ends and removes runs that a killed worker left, once they are older than any run."""
-        await asyncio.to_thread(self._tidy)
+        await asyncio.to_thread(self._clean_up)
 
-    def _tidy(self) -> None:
+    def _clean_up(self) -> None:
         runs = self._folder / "runs"
         runs.mkdir(exist_ok=True)
         runs.chmod(0o711)
