@@ -205,3 +205,13 @@ async def test_a_malformed_answer_is_broken(
     models.script("nonsense", Reply(raw=b"{nope"))
     error, _ = await request_failure(ai21, "ai21/nonsense", is_streamed=is_streamed)
     assert error.reason == "broken"
+
+
+@STREAMED_AND_WHOLE
+async def test_a_very_long_answer_is_broken(
+    ai21: LiteLLMAdapter, models: ModelServer, *, is_streamed: bool
+) -> None:
+    models.script("endless", Reply(texts=["x" * 300_000] * 4))
+    error, _ = await request_failure(ai21, "ai21/endless", is_streamed=is_streamed)
+    assert error.reason == "broken"
+    assert error.message == "ai21/endless: the answer is too long"

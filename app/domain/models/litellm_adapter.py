@@ -15,9 +15,9 @@ from typing import Any, Final, Self
 
 import msgspec
 
+from app.domain.models.answer_builder import AnswerBuilder
 from app.domain.models.errors import ModelFailed, Reason
 from app.domain.models.openai_adapter import IDLE_SECONDS
-from app.domain.models.openai_completions import ToolCallBuilder
 from app.domain.models.openai_requests import common_fields
 from app.domain.models.protocol import (
     AnswerPart,
@@ -28,13 +28,11 @@ from app.domain.models.protocol import (
     UsedTokens,
 )
 from app.domain.models.provider_failures import (
-    MAX_TOOL_CALLS,
     answer_incomplete,
     embeddings_missing,
     mask_key,
     parse_retry_after,
     reason_of,
-    too_many_calls,
 )
 from app.kit.texts import storable
 
@@ -112,7 +110,7 @@ class LiteLLMAdapter:
         library = await self._litellm()
         arguments = {**_common_arguments(target, provider.chat_url), **common_fields(request)}
         arguments |= {"temperature": request.temperature, "max_tokens": request.max_tokens}
-        calls: dict[int, ToolCallBuilder] = {}
+        builder = AnswerBuilder(target)
         used: list[UsedTokens] = []
         answer: Any = None
         lines: _WatchedLines | None = None
@@ -123,7 +121,7 @@ class LiteLLMAdapter:
                     lines = await _watch_lines(answer)
             async for chunk in _chunks(answer, is_streamed=is_streamed):
                 used += _used_tokens(chunk)
-                for text in _texts(target, chunk, calls):
+                for text in _texts(chunk, builder):
                     yield text
         except ModelFailed:
             raise
@@ -136,8 +134,8 @@ class LiteLLMAdapter:
         # Only after the check: litellm reports its own count even for an incomplete answer.
         for tokens in used:
             yield tokens
-        for index, call in sorted(calls.items()):
-            yield call.build(index)
+        for call in builder.tool_calls():
+            yield call
 
     async def embed(self, target: Target, texts: list[str]) -> Embeddings:
         url = LITELLM_PROVIDERS[target.provider].embed_url
@@ -278,22 +276,20 @@ async def _close(answer: Any) -> None:
                     await closing
 
 
-def _texts(target: Target, answer: Any, calls: dict[int, ToolCallBuilder]) -> list[Text]:
-    """Returns the texts of a chunk and adds its tool calls to `calls`."""
+def _texts(answer: Any, builder: AnswerBuilder) -> list[Text]:
+    """Returns the texts of a chunk and adds its tool calls to the builder."""
     texts: list[Text] = []
     for choice in list(answer.choices)[:1]:
         content = getattr(choice, "delta", None) or getattr(choice, "message", None)
         text = getattr(content, "content", None)
         if text:
             texts.append(Text(storable(str(text))))
+            builder.count_chars(texts[-1].text)
         for position, delta in enumerate(getattr(content, "tool_calls", None) or ()):
             index = getattr(delta, "index", None)
-            call = calls.setdefault(position if index is None else index, ToolCallBuilder())
-            if len(calls) > MAX_TOOL_CALLS:
-                raise too_many_calls(target)
-            call.id = delta.id or call.id
-            call.name = delta.function.name or call.name
-            call.arguments.append(delta.function.arguments or "")
+            index = position if index is None else index
+            function = delta.function
+            builder.add_call(index, delta.id, function.name, function.arguments)
     return texts
 
 

@@ -4,18 +4,13 @@ from typing import Any
 
 import msgspec
 
+from app.domain.models.answer_builder import AnswerBuilder
 from app.domain.models.errors import ModelFailed
 from app.domain.models.protocol import AnswerPart, Target, Text, ToolCall, UsedTokens
 from app.domain.models.provider_failures import (
-    MAX_TOOL_CALLS,
-    answer_too_long,
     error_message,
     reason_of,
-    too_many_calls,
 )
-from app.kit.texts import storable
-
-_MAX_ANSWER_CHARS = 1_000_000
 
 
 class _FunctionDelta(msgspec.Struct):
@@ -67,28 +62,13 @@ def decode(decoder: msgspec.json.Decoder[Any], target: Target, raw: bytes) -> An
         ) from error
 
 
-class ToolCallBuilder:
-    """Joins the fragments of one streamed tool call."""
-
-    def __init__(self) -> None:
-        self.id = ""
-        self.name = ""
-        self.arguments: list[str] = []
-
-    def build(self, index: int) -> ToolCall:
-        name, arguments = self.name, "".join(self.arguments)
-        call_id = self.id or f"call_{index}"
-        return ToolCall(call_id, storable(name), storable(arguments))
-
-
 class CompletionParser:
     """Turns the chunks of one answer into parts. Tool calls are complete after the last chunk."""
 
     def __init__(self, target: Target) -> None:
         self.is_finished = False
         self._target = target
-        self._chars = 0
-        self._calls: dict[int, ToolCallBuilder] = {}
+        self._answer = AnswerBuilder(target)
 
     def parse_packet(self, events: list[bytes]) -> tuple[list[AnswerPart], ModelFailed | None]:
         """Returns the parts of one packet with adjacent texts joined, and the failure that ended
@@ -119,9 +99,11 @@ class CompletionParser:
             if text:
                 # Postgres cannot store NUL characters.
                 parts.append(Text(text.replace("\0", "")))
-                self._count_chars(text)
+                self._answer.count_chars(text)
             for position, delta in enumerate(content.tool_calls or ()):
-                self._add_call(delta, position if choice.message else self._call_index(delta))
+                index = position if choice.message else self._call_index(delta)
+                function = delta.function
+                self._answer.add_call(index, delta.id, function.name, function.arguments)
             if choice.finish_reason:
                 self.is_finished = True
         usage = completion.usage
@@ -130,31 +112,16 @@ class CompletionParser:
         return parts
 
     def tool_calls(self) -> list[ToolCall]:
-        return [call.build(index) for index, call in sorted(self._calls.items())]
+        return self._answer.tool_calls()
 
     def _failure(self, error: Any) -> ModelFailed:
         code = error.get("code") if isinstance(error, dict) else None
         reason = reason_of(code) if isinstance(code, int) else "refused"
         return ModelFailed(self._target.model, reason, error_message(self._target, error))
 
-    def _count_chars(self, text: str) -> None:
-        """Limits the answer, because it is stored and sent to the model again at every turn."""
-        self._chars += len(text)
-        if self._chars > _MAX_ANSWER_CHARS:
-            raise answer_too_long(self._target)
-
-    def _add_call(self, delta: _CallDelta, index: int) -> None:
-        self._count_chars(delta.function.arguments or "")
-        call = self._calls.setdefault(index, ToolCallBuilder())
-        if len(self._calls) > MAX_TOOL_CALLS:
-            raise too_many_calls(self._target)
-        call.id = delta.id or call.id
-        call.name = delta.function.name or call.name
-        call.arguments.append(delta.function.arguments or "")
-
     def _call_index(self, delta: _CallDelta) -> int:
         """Without an index, a delta with an id starts a new call; others continue the last."""
         if delta.index is not None:
             return delta.index
-        last = max(self._calls, default=-1)
+        last = self._answer.last_index
         return last + 1 if delta.id or last < 0 else last
