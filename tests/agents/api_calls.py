@@ -17,3 +17,8 @@ async def list_events(caller: Client) -> list[tuple[str, dict[str, Any]]]:
     answer = await caller.get("/api/v1/event-log", params={"per_page": 100})
     assert answer.status_code == 200, answer.text
     return [(entry["type"], entry["data"]) for entry in reversed(answer.json()["data"])]
+
+
+async def list_event_data(caller: Client, kind: str) -> list[dict[str, Any]]:
+    """Returns the data of the events of one type, the oldest first."""
+    return [data for event_type, data in await list_events(caller) if event_type == kind]

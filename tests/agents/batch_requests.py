@@ -4,12 +4,11 @@ from typing import Any
 
 import httpx
 
+from tests.agents.api_calls import list_names
+from tests.agents.factories import BODY
 from tests.world import Client
 
 BATCH_PATH = "/v1/agents/batch"
-AGENTS_PATH = "/api/v1/agents"
-BODY = {"name": "Shop", "primary_model": "gpt-4o", "system_prompt": "You help."}
-NO_AGENT = "agt_00000000000000000000000000"
 
 
 def build_create(**fields: Any) -> dict[str, Any]:
@@ -37,13 +36,6 @@ async def run_batch(caller: Client, *operations: object) -> list[dict[str, Any]]
     return results
 
 
-async def create_agent(caller: Client, **fields: Any) -> dict[str, Any]:
-    answer = await caller.post(AGENTS_PATH, {**BODY, **fields})
-    assert answer.status_code == 201, answer.text
-    agent: dict[str, Any] = answer.json()
-    return agent
-
-
-async def list_names(caller: Client) -> list[str]:
-    answer = await caller.get(AGENTS_PATH, params={"per_page": 100, "sort": "name"})
-    return [item["name"] for item in answer.json()["data"]]
+async def list_sorted_names(caller: Client) -> list[str]:
+    """Returns the names of all agents in alphabetical order."""
+    return await list_names(caller, per_page=100, sort="name")

@@ -22,6 +22,7 @@ SUMMARY_KEYS = {
     "updated_at",
 }
 AGENT_KEYS = SUMMARY_KEYS | {"system_prompt", "max_tokens", "version"}
+NO_AGENT = "agt_00000000000000000000000000"
 STATUSES = ["draft", "published", "archived"]
 READ_ONLY_FIELDS = {"tenant_id": "ten_other", "id": "agt_mine", "version": 7, "parent_id": "agt_x"}
 

@@ -4,20 +4,15 @@ from typing import Any
 
 import httpx
 
-from app.services import Services
-from db.session import ALL_TENANTS
+from tests.agents.factories import BODY, PATH, create_agent
 from tests.world import Client
 
-PATH = "/api/v1/agents"
-BODY = {"name": "Helper", "primary_model": "gpt-4o", "system_prompt": "You help."}
+SUB_AGENT_BODY = {**BODY, "name": "Helper"}
 LINK_KEYS = {"id", "name", "relationship_type", "is_enabled", "delegation_prompt"}
-NO_AGENT = "agt_00000000000000000000000000"
 
 
 async def create_agent_id(caller: Client, name: str = "Agent", **fields: Any) -> str:
-    answer = await caller.post(PATH, {**BODY, "name": name, **fields})
-    assert answer.status_code == 201, answer.text
-    agent_id: str = answer.json()["id"]
+    agent_id: str = (await create_agent(caller, name=name, **fields))["id"]
     return agent_id
 
 
@@ -34,8 +29,8 @@ async def attach_sub_agent(caller: Client, parent: str, child: str, **more: Any)
     return sub_agent
 
 
-async def create_direct(caller: Client, parent: str, **fields: Any) -> dict[str, Any]:
-    answer = await caller.post(f"{PATH}/{parent}/sub-agents/direct", {**BODY, **fields})
+async def create_direct_sub_agent(caller: Client, parent: str, **fields: Any) -> dict[str, Any]:
+    answer = await caller.post(f"{PATH}/{parent}/sub-agents/direct", {**SUB_AGENT_BODY, **fields})
     assert answer.status_code == 201, answer.text
     sub_agent: dict[str, Any] = answer.json()
     return sub_agent
@@ -47,12 +42,6 @@ async def list_sub_agents(caller: Client, parent: str) -> list[dict[str, Any]]:
     assert set(answer.json()) == {"data"}
     sub_agents: list[dict[str, Any]] = answer.json()["data"]
     return sub_agents
-
-
-async def count_links(services: Services, tenant_id: str) -> int:
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        sql = "SELECT count(*) FROM sub_agents WHERE tenant_id = $1"
-        return int(await (await tx.raw()).fetchval(sql, tenant_id))
 
 
 def read_error(answer: httpx.Response) -> tuple[int, str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.agents.factories import AGENT_KEYS, BODY, PATH, create_agent
+from tests.agents.factories import AGENT_KEYS, BODY, NO_AGENT, PATH, create_agent
 from tests.world import Client, World
 
 FULL_KEYS = AGENT_KEYS | {"tools", "knowledge_base", "sub_agents"}
@@ -21,7 +21,7 @@ async def test_a_full_agent_has_every_field(developer: Client) -> None:
     }
 
 
-async def test_a_full_agent_names_its_sub_agents_in_order(developer: Client) -> None:
+async def test_a_full_agent_has_its_sub_agents_in_order(developer: Client) -> None:
     parent, other = (
         await create_agent(developer, name="P"),
         await create_agent(developer, name="Other"),
@@ -36,7 +36,7 @@ async def test_a_full_agent_names_its_sub_agents_in_order(developer: Client) -> 
     ]
 
 
-@pytest.mark.parametrize("bad_id", ["agt_00000000000000000000000000", "x", "x" * 3000, "%25"])
+@pytest.mark.parametrize("bad_id", [NO_AGENT, "x", "x" * 3000, "%25"])
 @pytest.mark.parametrize(
     ("method", "tail"),
     [

@@ -100,7 +100,7 @@ async def test_a_wrong_parameter_is_refused(developer: Client, name: str, value:
         ("gpt-4o", []),
     ],
 )
-async def test_search_takes_text_as_it_is_and_looks_in_names_only(
+async def test_search_matches_names_literally(
     developer: Client, services: Services, search: str, expected: list[str]
 ) -> None:
     names = ["100% off", "snake_case", "a/b", "a\\b", "o'brien", "Über", "plain"]
@@ -108,13 +108,13 @@ async def test_search_takes_text_as_it_is_and_looks_in_names_only(
     assert await list_names(developer, search=search) == expected
 
 
-async def test_an_empty_search_finds_everything(developer: Client, services: Services) -> None:
+async def test_an_empty_search_returns_every_agent(developer: Client, services: Services) -> None:
     await insert_agents(services, developer.tenant_id, "one", "two")
     assert sorted(await list_names(developer, search="")) == ["one", "two"]
 
 
 @pytest.mark.parametrize("status", STATUSES)
-async def test_a_list_can_be_of_one_status(
+async def test_a_list_is_filtered_by_status(
     developer: Client, services: Services, status: str
 ) -> None:
     for other in STATUSES:
@@ -128,7 +128,9 @@ async def test_archived_agents_are_listed_by_default(developer: Client, services
     assert sorted(await list_names(developer)) == sorted(STATUSES)
 
 
-async def test_search_status_and_paging_go_together(developer: Client, services: Services) -> None:
+async def test_search_status_and_pages_can_be_combined(
+    developer: Client, services: Services
+) -> None:
     await insert_agents(services, developer.tenant_id, "ax", "ay", "b", status="published")
     await insert_agents(services, developer.tenant_id, "az", status="draft")
     params = {"search": "a", "status": "published", "per_page": 1, "sort": "-name"}
@@ -179,7 +181,7 @@ async def test_pages_of_equal_rows_neither_repeat_nor_skip(
     assert sorted(listed_ids) == sorted(agent_ids)
 
 
-async def test_direct_sub_agents_are_in_no_list(developer: Client) -> None:
+async def test_direct_sub_agents_are_not_listed(developer: Client) -> None:
     parent = await create_agent(developer, name="Parent")
     body = {**BODY, "name": "Helper"}
     created = await developer.post(f"{PATH}/{parent['id']}/sub-agents/direct", body)

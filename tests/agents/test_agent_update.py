@@ -21,7 +21,7 @@ from tests.world import Client
 
 CHANGES = [
     {"name": "New"},
-    {"description": "Told"},
+    {"description": "New text"},
     {"primary_model": "local/smollm2"},
     {"system_prompt": "Other."},
     {"temperature": 0.1},
@@ -38,8 +38,8 @@ async def test_omitted_fields_are_not_changed(developer: Client, change: dict[st
     assert answer.status_code == 200
     updated = answer.json()
     assert set(updated) == AGENT_KEYS
-    moved = {"updated_at", "version"}
-    assert {**updated, **dict.fromkeys(moved)} == {**agent, **change, **dict.fromkeys(moved)}
+    generated = dict.fromkeys(["updated_at", "version"])
+    assert {**updated, **generated} == {**agent, **change, **generated}
     stored = (await developer.get(f"{PATH}/{agent['id']}")).json()
     assert {name: stored[name] for name in AGENT_KEYS} == updated
 
@@ -48,7 +48,7 @@ async def test_all_fields_can_change_at_once(developer: Client) -> None:
     agent = await create_agent(developer)
     change = {
         "name": "New",
-        "description": "Told",
+        "description": "New text",
         "primary_model": "local/smollm2",
         "system_prompt": "Other.",
         "temperature": 0.1,
@@ -138,9 +138,9 @@ async def test_agent_published_is_emitted_only_when_the_status_becomes_published
 
 async def test_an_archived_agent_does_not_chat_until_its_status_changes(talk: Talker) -> None:
     await talk.client.put(talk.path, {"status": "archived"})
-    refused = await talk.client.post(f"{talk.path}/chat", {"message": "Hello"})
-    assert refused.status_code == 409
-    assert refused.json()["error"]["code"] == "agent_archived"
+    answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hello"})
+    assert answer.status_code == 409
+    assert answer.json()["error"]["code"] == "agent_archived"
     await talk.client.put(talk.path, {"status": "draft"})
     await talk.say("Hello")
 

@@ -4,39 +4,21 @@ from typing import Any
 
 import pytest
 
+from tests.agents.api_calls import list_events
 from tests.agents.batch_requests import (
-    AGENTS_PATH,
-    BODY,
-    NO_AGENT,
     build_create,
     build_delete,
     build_update,
-    create_agent,
-    list_names,
+    list_sorted_names,
     run_batch,
 )
+from tests.agents.factories import AGENT_KEYS, BODY, NO_AGENT, PATH, create_agent
 from tests.world import Client, World
-
-AGENT_KEYS = {
-    "id",
-    "name",
-    "description",
-    "primary_model",
-    "system_prompt",
-    "temperature",
-    "max_tokens",
-    "status",
-    "version",
-    "created_at",
-    "updated_at",
-}
 
 
 async def _list_event_names(caller: Client) -> list[tuple[str, str]]:
     """Returns type and agent name of all events, the oldest first."""
-    answer = await caller.get("/api/v1/event-log", params={"per_page": 100})
-    entries = reversed(answer.json()["data"])
-    return [(entry["type"], entry["data"]["name"]) for entry in entries]
+    return [(kind, data["name"]) for kind, data in await list_events(caller)]
 
 
 async def test_an_agent_is_created(developer: Client) -> None:
@@ -45,7 +27,7 @@ async def test_an_agent_is_created(developer: Client) -> None:
     assert result["status"] == 201
     assert set(result["data"]) == AGENT_KEYS
     assert (result["data"]["temperature"], result["data"]["status"]) == (0.25, "published")
-    stored = (await developer.get(f"{AGENTS_PATH}/{result['data']['id']}")).json()
+    stored = (await developer.get(f"{PATH}/{result['data']['id']}")).json()
     assert {name: stored[name] for name in AGENT_KEYS} == result["data"]
 
 
@@ -55,7 +37,7 @@ async def test_an_agent_is_updated(developer: Client) -> None:
     assert set(result) == {"index", "status", "data"}
     assert result["status"] == 200
     assert result["data"]["version"] == 2
-    stored = (await developer.get(f"{AGENTS_PATH}/{agent['id']}")).json()
+    stored = (await developer.get(f"{PATH}/{agent['id']}")).json()
     assert {name: stored[name] for name in AGENT_KEYS} == result["data"]
     assert stored["name"] == "New"
 
@@ -63,7 +45,7 @@ async def test_an_agent_is_updated(developer: Client) -> None:
 async def test_an_agent_is_deleted(developer: Client) -> None:
     agent = await create_agent(developer)
     assert await run_batch(developer, build_delete(agent["id"])) == [{"index": 0, "status": 204}]
-    assert (await developer.get(f"{AGENTS_PATH}/{agent['id']}")).status_code == 404
+    assert (await developer.get(f"{PATH}/{agent['id']}")).status_code == 404
 
 
 async def test_a_batch_emits_the_same_events_as_single_requests(developer: Client) -> None:
@@ -97,19 +79,19 @@ async def test_operations_run_in_their_order(developer: Client) -> None:
     assert [result["data"]["name"] for result in results[:2]] == ["Second", "Third"]
 
 
-async def test_unknown_fields_and_foreign_keys_are_ignored(developer: Client) -> None:
-    odd = {"id": "agt_mine", "tenant_id": "ten_x", "version": 9, "parent_id": "agt_x", "x": 1}
-    operation = {**build_create(**odd), "id": "agt_chosen", "comment": "ignored"}
+async def test_unknown_and_read_only_fields_are_ignored(developer: Client) -> None:
+    fields = {"id": "agt_mine", "tenant_id": "ten_x", "version": 9, "parent_id": "agt_x", "x": 1}
+    operation = {**build_create(**fields), "id": "agt_chosen", "comment": "ignored"}
     (result,) = await run_batch(developer, operation)
     assert result["status"] == 201
     assert result["data"]["id"] not in {"agt_mine", "agt_chosen"}
     assert result["data"]["version"] == 1
-    assert await list_names(developer) == ["Shop"]
+    assert await list_sorted_names(developer) == ["Shop"]
 
 
 async def test_a_direct_sub_agent_is_changed_like_any_agent(developer: Client) -> None:
     parent = await create_agent(developer)
-    path = f"{AGENTS_PATH}/{parent['id']}/sub-agents"
+    path = f"{PATH}/{parent['id']}/sub-agents"
     child = (await developer.post(f"{path}/direct", BODY)).json()
     results = await run_batch(
         developer, build_update(child["id"], name="New"), build_delete(child["id"])
@@ -131,15 +113,9 @@ async def test_a_refused_operation_does_not_affect_the_others(developer: Client)
         build_create(name="Four"),
     )
     assert [result["status"] for result in results] == [201, 422, 404, 200, 404, 422, 201]
-    assert await list_names(developer) == ["Four", "Newer", "One"]
-    assert [
-        name for kind, name in await _list_event_names(developer) if kind != "agent.published"
-    ] == [
-        "Old",
-        "One",
-        "Newer",
-        "Four",
-    ]
+    assert await list_sorted_names(developer) == ["Four", "Newer", "One"]
+    events = await _list_event_names(developer)
+    assert [name for _, name in events] == ["Old", "One", "Newer", "Four"]
 
 
 async def test_a_missing_agent_gives_the_usual_error(developer: Client) -> None:
@@ -158,7 +134,7 @@ async def test_another_tenants_agent_is_not_found(developer: Client, world: Worl
         developer, build_update(agent["id"], name="Mine"), build_delete(agent["id"])
     )
     assert [result["status"] for result in results] == [404, 404]
-    assert await list_names(owner) == ["Shop"]
+    assert await list_sorted_names(owner) == ["Shop"]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +166,7 @@ async def test_a_wrong_operation_is_refused_with_its_fields(
     assert (result["status"], result["error"]["code"]) == (422, "validation_error")
     assert set(result["error"]["details"]) == fields
     assert after["status"] == 201
-    assert await list_names(developer) == ["After"]
+    assert await list_sorted_names(developer) == ["After"]
 
 
 async def test_an_update_without_fields_succeeds(developer: Client) -> None:

@@ -11,16 +11,14 @@ from app.security.principal import Principal
 from app.services import Services
 from tests.agents.batch_requests import (
     BATCH_PATH,
-    BODY,
-    NO_AGENT,
     build_create,
     build_delete,
     build_update,
-    create_agent,
-    list_names,
+    list_sorted_names,
     run_batch,
     send_batch,
 )
+from tests.agents.factories import BODY, NO_AGENT, create_agent
 from tests.world import Client, World
 
 
@@ -29,7 +27,7 @@ async def test_one_to_a_hundred_operations_fit(developer: Client, count: int) ->
     results = await run_batch(developer, *(build_create(name=f"A{n:03}") for n in range(count)))
     assert {result["status"] for result in results} == {201}
     assert [result["data"]["name"] for result in results] == [f"A{n:03}" for n in range(count)]
-    assert await list_names(developer) == [f"A{n:03}" for n in range(count)]
+    assert await list_sorted_names(developer) == [f"A{n:03}" for n in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +53,7 @@ async def test_a_body_of_another_shape_is_refused_as_a_whole(
     assert answer.status_code == 422
     assert answer.json()["error"]["code"] == "validation_error"
     assert set(answer.json()["error"]["details"]) == {field}
-    assert await list_names(developer) == []
+    assert await list_sorted_names(developer) == []
 
 
 async def test_a_batch_counts_as_one_request(developer: Client) -> None:
@@ -73,7 +71,7 @@ async def test_the_same_idempotency_key_runs_a_batch_once(developer: Client) -> 
     first = await send_batch(developer, *operations, headers=headers)
     second = await send_batch(developer, *operations, headers=headers)
     assert first.json() == second.json()
-    assert await list_names(developer) == ["One", "Two"]
+    assert await list_sorted_names(developer) == ["One", "Two"]
 
 
 @pytest.mark.parametrize("role", ["viewer", "agent_user"])
@@ -84,7 +82,7 @@ async def test_a_batch_needs_the_permission_to_write(
     answer = await send_batch(caller, build_create())
     assert answer.status_code == 403
     assert answer.json()["error"]["details"] == {"required": "agents:write", "your_role": role}
-    assert await list_names(developer) == []
+    assert await list_sorted_names(developer) == []
 
 
 async def test_a_batch_needs_a_sign_in(anonymous: Client) -> None:
@@ -100,7 +98,7 @@ async def test_super_admin_changes_agents_of_several_tenants(
         super_admin, build_update(agent["id"], name="A"), build_delete(other_agent["id"])
     )
     assert [result["status"] for result in results] == [200, 204]
-    assert (await list_names(developer), await list_names(other)) == (["A"], [])
+    assert (await list_sorted_names(developer), await list_sorted_names(other)) == (["A"], [])
 
 
 async def test_without_the_permission_to_delete_only_deletes_are_refused(
@@ -131,4 +129,4 @@ async def test_without_the_permission_to_delete_only_deletes_are_refused(
     assert refused is not None
     assert refused.code == "forbidden"
     assert refused.details == {"required": "agents:delete", "your_role": "agent_developer"}
-    assert await list_names(developer) == ["Kept", "New", "Renamed"]
+    assert await list_sorted_names(developer) == ["Kept", "New", "Renamed"]

@@ -8,14 +8,14 @@ from app.kit.ids import new_id
 from app.services import Services
 from db.session import ALL_TENANTS
 from tests.agents.batch_requests import (
-    AGENTS_PATH,
     build_create,
     build_delete,
     build_update,
-    create_agent,
-    list_names,
+    list_sorted_names,
     run_batch,
 )
+from tests.agents.database import count_rows
+from tests.agents.factories import PATH, create_agent
 from tests.world import Client
 
 
@@ -44,12 +44,6 @@ async def refused_name(services: Services) -> AsyncIterator[str]:
         await raw.execute("DROP FUNCTION refuse_event")
 
 
-async def _count_versions(caller: Client, agent_id: str) -> int:
-    answer = await caller.get(f"{AGENTS_PATH}/{agent_id}/versions")
-    total: int = answer.json()["pagination"]["total"]
-    return total
-
-
 async def test_a_create_that_fails_halfway_is_rolled_back(
     developer: Client, services: Services, refused_name: str
 ) -> None:
@@ -61,14 +55,12 @@ async def test_a_create_that_fails_halfway_is_rolled_back(
     )
     assert [result["status"] for result in results] == [201, 409, 201]
     assert results[1]["error"]["code"] == "conflict"
-    assert await list_names(developer) == ["After", "Before"]
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        sql = "SELECT count(*) FROM agent_versions WHERE tenant_id = $1"
-        assert await (await tx.raw()).fetchval(sql, developer.tenant_id) == 2
+    assert await list_sorted_names(developer) == ["After", "Before"]
+    assert await count_rows(services, "agent_versions", "tenant_id", developer.tenant_id) == 2
 
 
 async def test_an_update_that_fails_halfway_is_rolled_back(
-    developer: Client, refused_name: str
+    developer: Client, services: Services, refused_name: str
 ) -> None:
     agent = await create_agent(developer)
     results = await run_batch(
@@ -78,11 +70,11 @@ async def test_an_update_that_fails_halfway_is_rolled_back(
         build_update(agent["id"], max_tokens=5),
     )
     assert [result["status"] for result in results] == [200, 409, 200]
-    stored = (await developer.get(f"{AGENTS_PATH}/{agent['id']}")).json()
+    stored = (await developer.get(f"{PATH}/{agent['id']}")).json()
     assert (stored["name"], stored["temperature"]) == ("Shop", 0.7)
     assert (stored["description"], stored["max_tokens"]) == ("Before", 5)
     assert stored["version"] == results[2]["data"]["version"] == 2
-    assert await _count_versions(developer, agent["id"]) == 2
+    assert await count_rows(services, "agent_versions", "agent_id", agent["id"]) == 2
 
 
 async def test_a_delete_that_fails_halfway_is_rolled_back(
@@ -94,4 +86,4 @@ async def test_a_delete_that_fails_halfway_is_rolled_back(
         await (await tx.raw()).execute(sql, refused_name, agent["id"])
     results = await run_batch(developer, build_delete(agent["id"]), build_create(name="After"))
     assert [result["status"] for result in results] == [409, 201]
-    assert (await developer.get(f"{AGENTS_PATH}/{agent['id']}")).status_code == 200
+    assert (await developer.get(f"{PATH}/{agent['id']}")).status_code == 200

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.agents.api_calls import list_events
+from tests.agents.api_calls import list_event_data, list_events
+from tests.agents.factories import NO_AGENT, PATH
 from tests.agents.sub_agent_requests import (
-    BODY,
     LINK_KEYS,
-    NO_AGENT,
-    PATH,
+    SUB_AGENT_BODY,
     attach_sub_agent,
-    create_direct,
+    create_direct_sub_agent,
     list_sub_agents,
     read_error,
 )
@@ -31,10 +30,10 @@ DIRECT_KEYS = LINK_KEYS | {
 async def test_a_direct_sub_agent_is_created_with_required_fields_only(
     developer: Client, parent: str
 ) -> None:
-    sub_agent = await create_direct(developer, parent)
+    sub_agent = await create_direct_sub_agent(developer, parent)
     assert set(sub_agent) == DIRECT_KEYS
     expected = {
-        **BODY,
+        **SUB_AGENT_BODY,
         "relationship_type": "direct",
         "is_enabled": True,
         "delegation_prompt": "",
@@ -60,7 +59,7 @@ async def test_a_direct_sub_agent_is_created_with_every_field(
         "max_tokens": 9,
         "is_enabled": False,
     }
-    sub_agent = await create_direct(developer, parent, **fields)
+    sub_agent = await create_direct_sub_agent(developer, parent, **fields)
     assert {name: sub_agent[name] for name in fields} == fields
     full = (await developer.get(f"{PATH}/{sub_agent['id']}")).json()
     agent_fields = fields.keys() - {"delegation_prompt", "is_enabled"}
@@ -96,13 +95,17 @@ INVALID_FIELDS = [
 async def test_a_wrong_field_of_a_direct_sub_agent_is_refused(
     developer: Client, parent: str, field: str, value: object
 ) -> None:
-    answer = await developer.post(f"{PATH}/{parent}/sub-agents/direct", {**BODY, field: value})
+    answer = await developer.post(
+        f"{PATH}/{parent}/sub-agents/direct", {**SUB_AGENT_BODY, field: value}
+    )
     assert read_error(answer) == (422, "validation_error")
     assert set(answer.json()["error"]["details"]) == {field}
     assert await list_sub_agents(developer, parent) == []
 
 
-async def test_every_missing_field_is_named_at_once(developer: Client, parent: str) -> None:
+async def test_every_missing_field_of_a_direct_sub_agent_is_named(
+    developer: Client, parent: str
+) -> None:
     answer = await developer.post(f"{PATH}/{parent}/sub-agents/direct", {})
     assert set(answer.json()["error"]["details"]) == {"name", "primary_model", "system_prompt"}
 
@@ -111,7 +114,7 @@ async def test_read_only_fields_of_a_direct_sub_agent_are_ignored(
     developer: Client, parent: str, child: str
 ) -> None:
     fields = {"relationship_type": "template", "parent_id": child, "status": "archived"}
-    sub_agent = await create_direct(
+    sub_agent = await create_direct_sub_agent(
         developer, parent, **fields, id="agt_x", tenant_id="ten_x", version=9
     )
     assert sub_agent["relationship_type"] == "direct"
@@ -120,16 +123,16 @@ async def test_read_only_fields_of_a_direct_sub_agent_are_ignored(
     assert await list_sub_agents(developer, child) == []
 
 
-async def test_nothing_is_made_for_an_agent_that_is_not_there(developer: Client) -> None:
-    answer = await developer.post(f"{PATH}/{NO_AGENT}/sub-agents/direct", BODY)
+async def test_an_unknown_agent_gets_no_direct_sub_agent(developer: Client) -> None:
+    answer = await developer.post(f"{PATH}/{NO_AGENT}/sub-agents/direct", SUB_AGENT_BODY)
     assert read_error(answer) == (404, "agent_not_found")
     assert await list_events(developer) == []
 
 
 async def test_creating_a_direct_sub_agent_emits_an_event(developer: Client, parent: str) -> None:
-    sub_agent = await create_direct(developer, parent)
-    created = [data for kind, data in await list_events(developer) if kind == "agent.created"]
-    assert created[-1] == {
+    sub_agent = await create_direct_sub_agent(developer, parent)
+    events = await list_event_data(developer, "agent.created")
+    assert events[-1] == {
         "agent_id": sub_agent["id"],
         "name": "Helper",
         "status": "published",
@@ -145,7 +148,7 @@ async def test_creating_a_direct_sub_agent_emits_an_event(developer: Client, par
         {"system_prompt": "Other."},
         {"delegation_prompt": "Other tasks"},
         {"delegation_prompt": ""},
-        {"description": "Told"},
+        {"description": "New text"},
         {"temperature": 0.1},
         {"max_tokens": 3},
         {"is_enabled": False},
@@ -156,7 +159,7 @@ async def test_creating_a_direct_sub_agent_emits_an_event(developer: Client, par
 async def test_omitted_fields_of_a_direct_sub_agent_are_not_changed(
     developer: Client, parent: str, change: dict[str, Any]
 ) -> None:
-    sub_agent = await create_direct(developer, parent, delegation_prompt="Tasks")
+    sub_agent = await create_direct_sub_agent(developer, parent, delegation_prompt="Tasks")
     path = f"{PATH}/{parent}/sub-agents/direct/{sub_agent['id']}"
     answer = await developer.put(path, change)
     assert answer.status_code == 200
@@ -172,7 +175,7 @@ async def test_omitted_fields_of_a_direct_sub_agent_are_not_changed(
 async def test_a_wrong_field_of_a_changed_sub_agent_is_refused(
     developer: Client, parent: str, field: str, value: object
 ) -> None:
-    sub_agent = await create_direct(developer, parent)
+    sub_agent = await create_direct_sub_agent(developer, parent)
     path = f"{PATH}/{parent}/sub-agents/direct/{sub_agent['id']}"
     answer = await developer.put(path, {"description": "Changed", field: value})
     assert read_error(answer) == (422, "validation_error")
@@ -181,7 +184,7 @@ async def test_a_wrong_field_of_a_changed_sub_agent_is_refused(
 
 
 async def test_changing_a_direct_sub_agent_emits_an_event(developer: Client, parent: str) -> None:
-    sub_agent = await create_direct(developer, parent)
+    sub_agent = await create_direct_sub_agent(developer, parent)
     path = f"{PATH}/{parent}/sub-agents/direct/{sub_agent['id']}"
     await developer.put(path, {"system_prompt": "Other.", "is_enabled": False})
     kind, data = (await list_events(developer))[-1]

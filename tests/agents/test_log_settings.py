@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.agents.conversation_logs import list_event_data
+from tests.agents.api_calls import list_event_data
+from tests.agents.factories import PATH, create_agent
 from tests.world import Client, World
 
-PATH = "/api/v1/agents"
-BODY = {"name": "Shop", "primary_model": "gpt-4o", "system_prompt": "You help."}
 DEFAULTS = {
     "log_messages": True,
     "log_tool_calls": True,
@@ -18,9 +17,8 @@ DEFAULTS = {
 
 
 async def _create_settings_path(caller: Client) -> str:
-    answer = await caller.post(PATH, BODY)
-    assert answer.status_code == 201, answer.text
-    return f"{PATH}/{answer.json()['id']}/log-settings"
+    agent = await create_agent(caller)
+    return f"{PATH}/{agent['id']}/log-settings"
 
 
 async def test_a_new_agent_logs_everything_for_a_year(developer: Client) -> None:

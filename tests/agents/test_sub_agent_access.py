@@ -2,14 +2,13 @@
 
 import pytest
 
-from tests.agents.api_calls import list_events
+from tests.agents.api_calls import list_event_data
+from tests.agents.factories import NO_AGENT, PATH
 from tests.agents.sub_agent_requests import (
-    BODY,
-    NO_AGENT,
-    PATH,
+    SUB_AGENT_BODY,
     attach_sub_agent,
     create_agent_id,
-    create_direct,
+    create_direct_sub_agent,
     list_sub_agents,
     read_error,
 )
@@ -17,12 +16,12 @@ from tests.world import Client, World
 
 
 @pytest.mark.parametrize(("method", "tail"), [("PATCH", ""), ("DELETE", ""), ("PUT", "direct/")])
-@pytest.mark.parametrize("whose", ["nobody", "unattached", "another parent", "the parent itself"])
+@pytest.mark.parametrize("agent", ["nobody", "unattached", "another parent", "the parent itself"])
 async def test_an_agent_that_is_no_sub_agent_of_the_parent_is_not_found(
-    developer: Client, parent: str, child: str, method: str, tail: str, whose: str
+    developer: Client, parent: str, child: str, method: str, tail: str, agent: str
 ) -> None:
     other = await create_agent_id(developer, "Other")
-    other_child = await create_direct(developer, other)
+    other_child = await create_direct_sub_agent(developer, other)
     ids = {
         "nobody": NO_AGENT,
         "unattached": child,
@@ -30,7 +29,7 @@ async def test_an_agent_that_is_no_sub_agent_of_the_parent_is_not_found(
         "the parent itself": parent,
     }
     content = {} if method == "DELETE" else {"json": {"is_enabled": False}}
-    path = f"{PATH}/{parent}/sub-agents/{tail}{ids[whose]}"
+    path = f"{PATH}/{parent}/sub-agents/{tail}{ids[agent]}"
     assert read_error(await developer(method, path, **content)) == (404, "sub_agent_not_found")
     assert [item["is_enabled"] for item in await list_sub_agents(developer, other)] == [True]
 
@@ -49,9 +48,9 @@ async def test_an_agent_that_is_no_sub_agent_of_the_parent_is_not_found(
 async def test_roles_without_the_permission_read_but_cannot_change_sub_agents(
     world: World, developer: Client, parent: str, role: str, method: str, tail: str
 ) -> None:
-    sub_agent = await create_direct(developer, parent)
+    sub_agent = await create_direct_sub_agent(developer, parent)
     caller = await world.user(role, developer.tenant_id)
-    content = {} if method == "DELETE" else {"json": {**BODY, "agent_id": parent}}
+    content = {} if method == "DELETE" else {"json": {**SUB_AGENT_BODY, "agent_id": parent}}
     path = f"{PATH}/{parent}/sub-agents/{tail.format(sub_agent['id'])}"
     answer = await caller(method, path, **content)
     assert read_error(answer) == (403, "forbidden")
@@ -66,7 +65,7 @@ async def test_changes_of_sub_agents_emit_updates_of_the_parent(
     path = f"{PATH}/{parent}/sub-agents/{child}"
     await developer("PATCH", path, json={"is_enabled": False})
     await developer.delete(path)
-    updates = [data for kind, data in await list_events(developer) if kind == "agent.updated"]
+    updates = await list_event_data(developer, "agent.updated")
     assert [(data["agent_id"], data["changed"]) for data in updates] == [
         (parent, ["sub_agents"])
     ] * 3

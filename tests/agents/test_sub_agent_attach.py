@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from app.kit.ids import new_id
+from tests.agents.factories import NO_AGENT, PATH
 from tests.agents.sub_agent_requests import (
     LINK_KEYS,
-    NO_AGENT,
-    PATH,
     attach_sub_agent,
     create_agent_id,
-    create_direct,
+    create_direct_sub_agent,
     list_sub_agents,
     read_error,
     request_attachment,
@@ -50,7 +49,7 @@ async def test_sub_agents_are_listed_in_the_order_of_attachment(
     names = ["Zoe", "Adam", "Mia"]
     for name in names:
         await attach_sub_agent(developer, parent, await create_agent_id(developer, name))
-    await create_direct(developer, parent, name="Ben")
+    await create_direct_sub_agent(developer, parent, name="Ben")
     assert [item["name"] for item in await list_sub_agents(developer, parent)] == [*names, "Ben"]
 
 
@@ -133,12 +132,12 @@ async def test_an_unknown_agent_is_not_attached(
 
 async def test_an_agent_is_attached_once(developer: Client, parent: str, child: str) -> None:
     sub_agent = await attach_sub_agent(developer, parent, child, delegation_prompt="First")
-    again = await request_attachment(developer, parent, child, delegation_prompt="Second")
-    assert read_error(again) == (409, "conflict")
+    second = await request_attachment(developer, parent, child, delegation_prompt="Second")
+    assert read_error(second) == (409, "conflict")
     assert await list_sub_agents(developer, parent) == [sub_agent]
 
 
-async def test_of_equal_concurrent_attachments_one_succeeds(
+async def test_one_of_equal_concurrent_attachments_succeeds(
     developer: Client, parent: str, child: str
 ) -> None:
     answers = await asyncio.gather(
@@ -170,7 +169,7 @@ async def test_a_direct_sub_agent_of_another_agent_is_not_attached(
     developer: Client, parent: str
 ) -> None:
     other = await create_agent_id(developer, "Other")
-    sub_agent = await create_direct(developer, other)
+    sub_agent = await create_direct_sub_agent(developer, other)
     assert read_error(await request_attachment(developer, parent, sub_agent["id"])) == (
         409,
         "conflict",
@@ -181,7 +180,7 @@ async def test_a_direct_sub_agent_of_another_agent_is_not_attached(
 async def test_a_direct_sub_agent_of_the_same_parent_is_not_attached(
     developer: Client, parent: str
 ) -> None:
-    sub_agent = await create_direct(developer, parent)
+    sub_agent = await create_direct_sub_agent(developer, parent)
     assert read_error(await request_attachment(developer, parent, sub_agent["id"])) == (
         409,
         "conflict",
@@ -194,6 +193,6 @@ async def test_a_direct_sub_agent_of_the_same_parent_is_not_attached(
 async def test_a_direct_sub_agent_has_sub_agents_itself(
     developer: Client, parent: str, child: str
 ) -> None:
-    sub_agent = await create_direct(developer, parent)
+    sub_agent = await create_direct_sub_agent(developer, parent)
     await attach_sub_agent(developer, sub_agent["id"], child)
     assert [item["id"] for item in await list_sub_agents(developer, sub_agent["id"])] == [child]

@@ -6,12 +6,12 @@ import itertools
 import pytest
 
 from app.services import Services
+from tests.agents.database import count_rows
+from tests.agents.factories import PATH
 from tests.agents.sub_agent_requests import (
-    PATH,
     attach_sub_agent,
-    count_links,
     create_agent_id,
-    create_direct,
+    create_direct_sub_agent,
     read_error,
     request_attachment,
 )
@@ -31,7 +31,7 @@ async def test_a_cycle_is_refused(developer: Client, services: Services, length:
     ids = await _create_chain(developer, length)
     answer = await request_attachment(developer, ids[-1], ids[0])
     assert read_error(answer) == (409, "sub_agent_cycle")
-    assert await count_links(services, developer.tenant_id) == length - 1
+    assert await count_rows(services, "sub_agents", "tenant_id", developer.tenant_id) == length - 1
 
 
 async def test_a_cycle_through_a_disabled_link_is_refused(developer: Client) -> None:
@@ -48,7 +48,7 @@ async def test_a_cycle_through_a_disabled_link_is_refused(developer: Client) -> 
 async def test_a_cycle_through_a_direct_sub_agent_is_refused(
     developer: Client, parent: str
 ) -> None:
-    sub_agent = await create_direct(developer, parent)
+    sub_agent = await create_direct_sub_agent(developer, parent)
     assert read_error(await request_attachment(developer, sub_agent["id"], parent)) == (
         409,
         "sub_agent_cycle",
@@ -69,19 +69,22 @@ async def test_a_reverse_link_is_allowed_once_the_link_is_removed(developer: Cli
 
 
 @pytest.mark.parametrize("length", [2, 3, 4])
-async def test_of_concurrent_attachments_that_close_a_cycle_one_fails(
+async def test_one_of_concurrent_attachments_that_close_a_cycle_fails(
     developer: Client, services: Services, length: int
 ) -> None:
     for _ in range(5):
         ids = [await create_agent_id(developer, f"Agent {number}") for number in range(length)]
-        before = await count_links(services, developer.tenant_id)
+        before = await count_rows(services, "sub_agents", "tenant_id", developer.tenant_id)
         pairs = [(ids[number], ids[(number + 1) % length]) for number in range(length)]
         answers = await asyncio.gather(*(request_attachment(developer, *pair) for pair in pairs))
         codes = sorted(answer.status_code for answer in answers)
         assert codes == [201] * (length - 1) + [409]
         (refused,) = (answer for answer in answers if answer.status_code == 409)
         assert refused.json()["error"]["code"] == "sub_agent_cycle"
-        assert await count_links(services, developer.tenant_id) == before + length - 1
+        assert (
+            await count_rows(services, "sub_agents", "tenant_id", developer.tenant_id)
+            == before + length - 1
+        )
 
 
 async def test_an_agent_is_not_its_own_sub_agent(developer: Client, parent: str) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.agents.api_calls import list_events
+from tests.agents.factories import PATH
 from tests.agents.sub_agent_requests import (
-    PATH,
     attach_sub_agent,
     create_agent_id,
-    create_direct,
+    create_direct_sub_agent,
     list_sub_agents,
     read_error,
 )
@@ -76,13 +76,15 @@ async def test_a_patch_changes_nothing_of_the_agent_itself(
     assert (await developer.get(f"{PATH}/{sub_agent['id']}")).json() == before
 
 
+async def _attach_to_two_parents(caller: Client, child: str) -> list[str]:
+    parents = [await create_agent_id(caller, name) for name in ("First", "Second")]
+    for parent in parents:
+        await attach_sub_agent(caller, parent, child)
+    return parents
+
+
 async def test_a_patch_applies_to_one_parent_only(developer: Client, child: str) -> None:
-    first, second = (
-        await create_agent_id(developer, "First"),
-        await create_agent_id(developer, "Second"),
-    )
-    for parent in (first, second):
-        await attach_sub_agent(developer, parent, child)
+    first, second = await _attach_to_two_parents(developer, child)
     await developer("PATCH", f"{PATH}/{first}/sub-agents/{child}", json={"is_enabled": False})
     assert [item["is_enabled"] for item in await list_sub_agents(developer, second)] == [True]
 
@@ -99,7 +101,7 @@ async def test_an_attached_agent_is_only_detached(
 
 
 async def test_a_direct_sub_agent_is_deleted(developer: Client, parent: str) -> None:
-    sub_agent = await create_direct(developer, parent)
+    sub_agent = await create_direct_sub_agent(developer, parent)
     answer = await developer.delete(f"{PATH}/{parent}/sub-agents/{sub_agent['id']}")
     assert (answer.status_code, answer.content) == (204, b"")
     assert await list_sub_agents(developer, parent) == []
@@ -113,7 +115,7 @@ async def test_a_direct_sub_agent_is_deleted(developer: Client, parent: str) -> 
 async def test_a_direct_sub_agent_that_is_deleted_as_an_agent_leaves_its_parent(
     developer: Client, parent: str
 ) -> None:
-    sub_agent = await create_direct(developer, parent)
+    sub_agent = await create_direct_sub_agent(developer, parent)
     assert (await developer.delete(f"{PATH}/{sub_agent['id']}")).status_code == 204
     assert await list_sub_agents(developer, parent) == []
 
@@ -121,17 +123,12 @@ async def test_a_direct_sub_agent_that_is_deleted_as_an_agent_leaves_its_parent(
 async def test_removing_a_sub_agent_does_not_affect_other_parents(
     developer: Client, child: str
 ) -> None:
-    first, second = (
-        await create_agent_id(developer, "First"),
-        await create_agent_id(developer, "Second"),
-    )
-    for parent in (first, second):
-        await attach_sub_agent(developer, parent, child)
+    first, second = await _attach_to_two_parents(developer, child)
     await developer.delete(f"{PATH}/{first}/sub-agents/{child}")
     assert [item["id"] for item in await list_sub_agents(developer, second)] == [child]
 
 
-async def test_of_two_removals_at_once_one_finds_nothing(
+async def test_concurrent_removals_remove_a_sub_agent_once(
     developer: Client, parent: str, sub_agent: dict[str, Any]
 ) -> None:
     path = f"{PATH}/{parent}/sub-agents/{sub_agent['id']}"

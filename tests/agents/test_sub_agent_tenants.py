@@ -3,12 +3,12 @@
 import pytest
 
 from app.services import Services
+from tests.agents.database import count_rows
+from tests.agents.factories import PATH
 from tests.agents.sub_agent_requests import (
-    PATH,
     attach_sub_agent,
-    count_links,
     create_agent_id,
-    create_direct,
+    create_direct_sub_agent,
     list_sub_agents,
     read_error,
     request_attachment,
@@ -47,8 +47,8 @@ async def test_not_even_super_admin_attaches_across_tenants(
     path = f"{PATH}/{parent}/sub-agents/attach"
     answer = await super_admin.post(path, {"agent_id": child}, headers=headers)
     assert read_error(answer) == (404, "agent_not_found")
-    assert await count_links(services, developer.tenant_id) == 0
-    assert await count_links(services, other.tenant_id) == 0
+    assert await count_rows(services, "sub_agents", "tenant_id", developer.tenant_id) == 0
+    assert await count_rows(services, "sub_agents", "tenant_id", other.tenant_id) == 0
 
 
 async def test_super_admin_attaches_within_a_tenant(
@@ -61,7 +61,7 @@ async def test_super_admin_attaches_within_a_tenant(
 async def test_a_direct_sub_agent_created_by_super_admin_is_in_the_parents_tenant(
     super_admin: Client, developer: Client, parent: str
 ) -> None:
-    sub_agent = await create_direct(super_admin, parent)
+    sub_agent = await create_direct_sub_agent(super_admin, parent)
     assert (await developer.get(f"{PATH}/{sub_agent['id']}")).status_code == 200
     assert (await developer.get(f"{PATH}/{sub_agent['id']}/versions")).json()["pagination"][
         "total"
@@ -76,7 +76,7 @@ async def test_another_tenants_sub_agents_are_not_found(
 ) -> None:
     owner = await world.user()
     parent = await create_agent_id(owner)
-    sub_agent = await create_direct(owner, parent)
+    sub_agent = await create_direct_sub_agent(owner, parent)
     content = {"json": {"is_enabled": False}} if method in {"PATCH", "PUT"} else {}
     path = f"{PATH}/{parent}/sub-agents{tail.format(sub_agent['id'])}"
     assert read_error(await developer(method, path, **content)) == (404, "agent_not_found")

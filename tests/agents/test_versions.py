@@ -1,4 +1,4 @@
-"""Versions of agents: kept at every change of behaviour, listed, restored."""
+"""Versions of agents: created at every change of behaviour, listed, restored."""
 
 import asyncio
 from typing import Any
@@ -6,27 +6,19 @@ from typing import Any
 import pytest
 
 from app.services import Services
-from db.session import ALL_TENANTS
+from tests.agents.api_calls import list_event_data
+from tests.agents.database import fetch_agent
+from tests.agents.factories import BODY, PATH, create_agent
 from tests.talk import Talker
 from tests.world import Client, World
 
-PATH = "/api/v1/agents"
-BODY = {
-    "name": "Shop",
-    "primary_model": "gpt-4o",
-    "system_prompt": "You help.",
-    "temperature": 0.5,
-    "max_tokens": 100,
-}
+SETTINGS = {"temperature": 0.5, "max_tokens": 100}
 BEHAVIOUR = ("primary_model", "system_prompt", "temperature", "max_tokens")
 KEYS = {"version", *BEHAVIOUR, "created_by", "created_at"}
 
 
-async def _create_agent(caller: Client, **fields: Any) -> dict[str, Any]:
-    answer = await caller.post(PATH, {**BODY, **fields})
-    assert answer.status_code == 201, answer.text
-    agent: dict[str, Any] = answer.json()
-    return agent
+async def _create_agent(caller: Client) -> dict[str, Any]:
+    return await create_agent(caller, **SETTINGS)
 
 
 async def _change_agent(caller: Client, agent_id: str, **fields: Any) -> dict[str, Any]:
@@ -43,12 +35,6 @@ async def _list_versions(caller: Client, agent_id: str, **params: Any) -> list[d
     return versions
 
 
-async def _list_update_events(caller: Client, kind: str) -> list[dict[str, Any]]:
-    answer = await caller.get("/api/v1/event-log", params={"per_page": 100})
-    entries = reversed(answer.json()["data"])
-    return [entry["data"] for entry in entries if entry["type"] == kind]
-
-
 # List
 
 
@@ -61,7 +47,7 @@ async def test_a_new_agent_has_one_version(developer: Client) -> None:
     assert version["version"] == 1
     assert version["created_by"] == developer.user_id
     assert version["created_at"].endswith("Z")
-    assert {name: version[name] for name in BEHAVIOUR} == {name: BODY[name] for name in BEHAVIOUR}
+    assert {name: version[name] for name in BEHAVIOUR} == {name: agent[name] for name in BEHAVIOUR}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +74,13 @@ async def test_a_change_of_behaviour_is_a_new_version(
 
 @pytest.mark.parametrize(
     "change",
-    [{"name": "New"}, {"description": "Told"}, {"status": "published"}, {"temperature": 0.5}, {}],
+    [
+        {"name": "New"},
+        {"description": "New text"},
+        {"status": "published"},
+        {"temperature": 0.5},
+        {},
+    ],
 )
 async def test_other_changes_are_no_new_version(developer: Client, change: dict[str, Any]) -> None:
     agent = await _create_agent(developer)
@@ -106,18 +98,18 @@ async def test_a_version_has_the_user_that_created_it(world: World, developer: C
     colleague = await world.user("agent_developer", developer.tenant_id)
     agent = await _create_agent(developer)
     await _change_agent(colleague, agent["id"], temperature=0.1)
-    makers = [item["created_by"] for item in await _list_versions(developer, agent["id"])]
-    assert makers == [colleague.user_id, developer.user_id]
+    creators = [item["created_by"] for item in await _list_versions(developer, agent["id"])]
+    assert creators == [colleague.user_id, developer.user_id]
 
 
 async def test_versions_come_in_pages_the_newest_first(developer: Client) -> None:
     agent = await _create_agent(developer)
     for number in range(1, 12):
         await _change_agent(developer, agent["id"], max_tokens=number)
-    numbers = []
+    versions = []
     for page in (1, 2, 3):
-        numbers += await _list_versions(developer, agent["id"], page=page, per_page=5)
-    assert [item["version"] for item in numbers] == list(range(12, 0, -1))
+        versions += await _list_versions(developer, agent["id"], page=page, per_page=5)
+    assert [item["version"] for item in versions] == list(range(12, 0, -1))
 
 
 @pytest.mark.parametrize(("name", "value"), [("page", 0), ("per_page", 0), ("per_page", 101)])
@@ -211,12 +203,12 @@ async def test_a_restore_can_be_undone(developer: Client) -> None:
 async def test_restoring_changes_only_the_behaviour(developer: Client) -> None:
     agent = await _create_agent(developer)
     await _change_agent(developer, agent["id"], temperature=0.9)
-    now = {"name": "New", "description": "Told", "status": "archived"}
-    await _change_agent(developer, agent["id"], **now)
+    fields = {"name": "New", "description": "New text", "status": "archived"}
+    await _change_agent(developer, agent["id"], **fields)
     settings = {"log_messages": False, "retention_days": 3}
     await developer.put(f"{PATH}/{agent['id']}/log-settings", settings)
     updated = (await _restore_version(developer, agent["id"], 1)).json()
-    assert {name: updated[name] for name in now} == now
+    assert {name: updated[name] for name in fields} == fields
     stored = (await developer.get(f"{PATH}/{agent['id']}/log-settings")).json()
     assert {name: stored[name] for name in settings} == settings
 
@@ -225,7 +217,7 @@ async def test_the_event_of_a_restore_has_the_changed_fields(developer: Client) 
     agent = await _create_agent(developer)
     await _change_agent(developer, agent["id"], temperature=0.9, max_tokens=7)
     await _restore_version(developer, agent["id"], 1)
-    assert (await _list_update_events(developer, "agent.updated"))[-1] == {
+    assert (await list_event_data(developer, "agent.updated"))[-1] == {
         "agent_id": agent["id"],
         "name": "Shop",
         "status": "draft",
@@ -239,7 +231,7 @@ async def test_restoring_the_current_version_changes_nothing(developer: Client) 
     answer = await _restore_version(developer, agent["id"], 1)
     assert (answer.status_code, answer.json()) == (200, agent)
     assert len(await _list_versions(developer, agent["id"])) == 1
-    assert await _list_update_events(developer, "agent.updated") == []
+    assert await list_event_data(developer, "agent.updated") == []
 
 
 async def test_restoring_a_model_restores_its_provider(
@@ -248,9 +240,7 @@ async def test_restoring_a_model_restores_its_provider(
     agent = await _create_agent(developer)
     await _change_agent(developer, agent["id"], primary_model="claude-x")
     await _restore_version(developer, agent["id"], 1)
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        sql = "SELECT provider FROM agents WHERE id = $1"
-        assert await (await tx.raw()).fetchval(sql, agent["id"]) == "openai"
+    assert (await fetch_agent(services, agent["id"]))["provider"] == "openai"
 
 
 async def test_a_restored_prompt_applies_to_the_next_turn(talk: Talker) -> None:

@@ -1,4 +1,4 @@
-"""Requests and rows that the tests of asynchronous chat share."""
+"""Asynchronous turns, run in this process instead of by a worker."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,35 +7,26 @@ from typing import Any
 
 from app.domain.events.service import emit_dead
 from app.services import Services
-from db.session import ALL_TENANTS
 from tests.asking import until
+from tests.chat.conversation_helpers import list_messages
+from tests.chat.database import execute, fetch_value
 from tests.model_server import Reply
 from tests.talk import Talker
 from workers.main import JOBS, ON_DEAD
 from workers.runner import Runner
 
-SOON_SECONDS = 1.0
-
-
-AT_ONCE = {"Retry-After": "0"}
-
-
-async def run_sql(services: Services, sql: str, *args: object) -> None:
-    async with services.db.tx(ALL_TENANTS) as tx:
-        await (await tx.raw()).execute(sql, *args)
-
-
-async def read_row(services: Services, sql: str, *args: object) -> Any:
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        return await (await tx.raw()).fetchrow(sql, *args)
+# `work.wait` reads the row every two seconds; a shorter wait ended by a message over Redis.
+SOON_SECONDS = 1.5
+RETRY_AT_ONCE = {"Retry-After": "0"}
+EXPIRE_LEASE = "UPDATE work SET lease_until = now() - interval '1 second' WHERE ref_id = $1"
 
 
 async def accept_job(talk: Talker, message: str = "Hi", **more: Any) -> dict[str, Any]:
-    who = more.pop("who", talk.client)
-    answer = await who.post(f"{talk.path}/chat/async", {"message": message, **more})
+    caller = more.pop("caller", talk.client)
+    answer = await caller.post(f"{talk.path}/chat/async", {"message": message, **more})
     assert answer.status_code == 202, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    job: dict[str, Any] = answer.json()
+    return job
 
 
 def job_path(talk: Talker, job: dict[str, Any]) -> str:
@@ -45,83 +36,80 @@ def job_path(talk: Talker, job: dict[str, Any]) -> str:
 async def get_job(talk: Talker, job: dict[str, Any], **params: Any) -> dict[str, Any]:
     answer = await talk.client.get(job_path(talk, job), params=params)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    view: dict[str, Any] = answer.json()
+    return view
 
 
 async def find_work_id(services: Services, job: dict[str, Any]) -> str:
-    row = await read_row(services, "SELECT work_id FROM chat_jobs WHERE id = $1", job["job_id"])
-    found: str = row["work_id"]
-    return found
+    sql = "SELECT work_id FROM chat_jobs WHERE id = $1"
+    work_id: str = await fetch_value(services, sql, job["job_id"])
+    return work_id
+
+
+def create_runner(services: Services, **options: Any) -> Runner:
+    return Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead, **options)
 
 
 async def run_job(services: Services, job: dict[str, Any]) -> None:
-    """One attempt, as a worker makes it."""
-    await Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(
-        await find_work_id(services, job)
-    )
+    """Runs one attempt of the job, like a worker."""
+    work_id = await find_work_id(services, job)
+    # In its own task, since a runner sets the trace of its context.
+    await asyncio.create_task(create_runner(services).run(work_id))
 
 
-async def run_job_now(services: Services, job: dict[str, Any]) -> None:
-    """The next attempt, without the pause before it."""
-    await run_sql(services, "UPDATE work SET run_at = now() WHERE ref_id = $1", job["job_id"])
+async def run_next_attempt(services: Services, job: dict[str, Any]) -> None:
+    """Runs the next attempt without the delay before it."""
+    await execute(services, "UPDATE work SET run_at = now() WHERE ref_id = $1", job["job_id"])
     await run_job(services, job)
 
 
-async def run_to_end(
+async def run_new_job(
     talk: Talker, services: Services, message: str = "Hi", **more: Any
 ) -> dict[str, Any]:
+    """Accepts a job, runs one attempt of it and returns its view."""
     job = await accept_job(talk, message, **more)
     await run_job(services, job)
     return await get_job(talk, job)
 
 
-async def list_messages(talk: Talker, job: dict[str, Any]) -> list[tuple[str, str]]:
-    path = f"/api/v1/conversations/{job['conversation_id']}/messages"
-    answer = await talk.client.get(path)
-    assert answer.status_code == 200, answer.text
-    return [(item["role"], item["content"]) for item in answer.json()["data"]]
-
-
-async def list_events(talk: Talker, kind: str) -> list[dict[str, Any]]:
-    params: dict[str, Any] = {"event_type": kind, "per_page": 100}
-    answer = await talk.client.get("/api/v1/event-log", params=params)
-    found = [entry["data"] for entry in reversed(answer.json()["data"])]
-    return [data for data in found if data["agent_id"] == talk.agent_id]
+async def list_job_messages(talk: Talker, job: dict[str, Any]) -> list[tuple[str, str]]:
+    """Returns role and content of the messages of the job's conversation."""
+    messages = await list_messages(talk, job["conversation_id"])
+    return [(item["role"], item["content"]) for item in messages]
 
 
 @asynccontextmanager
-async def while_running(
-    talk: Talker, services: Services, job: dict[str, Any], *then: Reply
+async def pause_job(
+    talk: Talker, services: Services, job: dict[str, Any], *next_replies: Reply
 ) -> AsyncIterator[None]:
-    """While a worker has the job and its model has not answered."""
-    before, hold = len(talk.asked), asyncio.Event()
-    talk.script(Reply(hold=hold), *(then or (Reply(),)))
-    running = asyncio.create_task(run_job(services, job))
+    """Runs the job, and pauses it at the request to its model while the block runs."""
+    requests_before, hold = len(talk.asked), asyncio.Event()
+    talk.script(Reply(hold=hold), *(next_replies or (Reply(),)))
+    run = asyncio.create_task(run_job(services, job))
     try:
-        await until(lambda: len(talk.asked) > before)
+        await until(lambda: len(talk.asked) > requests_before)
         yield
     finally:
         hold.set()
-        await running
+        await run
 
 
-class ListeningClients:
-    """How many wait on Redis for the end of some work, more than did before."""
+class RedisWaiters:
+    """Counts the clients that block on Redis, in addition to those at the start."""
 
-    def __init__(self, services: Services, before: int) -> None:
+    def __init__(self, services: Services, at_start: int) -> None:
         self._services = services
-        self._before = before
+        self._at_start = at_start
 
     @classmethod
-    async def counted(cls, services: Services) -> "ListeningClients":
-        return cls(services, await cls(services, 0).open())
+    async def create(cls, services: Services) -> "RedisWaiters":
+        return cls(services, await cls(services, 0).count())
 
-    async def open(self) -> int:
+    async def count(self) -> int:
         info = await self._services.redis.info("clients")
-        return int(info["blocked_clients"]) - self._before
+        return int(info["blocked_clients"]) - self._at_start
 
-    async def are_open(self, number: int) -> None:
+    async def wait_for(self, number: int) -> None:
         async with asyncio.timeout(10):
-            while await self.open() != number:  # noqa: ASYNC110  # Redis counts them
+            while await self.count() != number:  # noqa: ASYNC110  # Redis counts them
                 await asyncio.sleep(0.01)

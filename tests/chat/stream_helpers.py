@@ -1,4 +1,4 @@
-"""Requests that the tests of streamed chat share."""
+"""Streamed chat over a socket, and a model that falls silent."""
 
 import asyncio
 import json
@@ -14,67 +14,68 @@ from tests.world import Client
 
 
 @asynccontextmanager
-async def remote_client(server: Server, who: Client) -> AsyncIterator[httpx.AsyncClient]:
-    headers = {"authorization": f"Bearer {who.token}"} if who.token else {}
+async def connect(server: Server, caller: Client) -> AsyncIterator[httpx.AsyncClient]:
+    headers = {"authorization": f"Bearer {caller.token}"} if caller.token else {}
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(
         base_url=server.url, headers=headers, timeout=30, limits=limits
-    ) as made:
-        yield made
+    ) as client:
+        yield client
+
+
+async def post_stream(
+    server: Server, talk: Talker, body: Any, caller: Client | None = None
+) -> httpx.Response:
+    """Sends a request for a stream and returns the response with its whole body."""
+    async with connect(server, caller or talk.client) as client:
+        return await client.post(f"{talk.path}/chat/stream", json=body)
 
 
 async def stream_chat(
     server: Server, talk: Talker, message: str = "Hi", **more: Any
 ) -> list[tuple[str, Any]]:
-    async with remote_client(server, talk.client) as remote:
-        body = {"message": message, **more}
-        answer = await remote.post(f"{talk.path}/chat/stream", json=body)
+    answer = await post_stream(server, talk, {"message": message, **more})
     assert answer.status_code == 200, answer.text
     return events_in(answer.text)
 
 
 @asynccontextmanager
-async def while_reading(
+async def open_stream(
     server: Server, talk: Talker, **more: Any
 ) -> AsyncIterator[AsyncIterator[tuple[str, Any]]]:
-    """The events of a stream one by one. Leaving closes the connection."""
+    """Yields the events of a stream one by one, and disconnects at the end of the block."""
     async with (
-        remote_client(server, talk.client) as remote,
-        remote.stream("POST", f"{talk.path}/chat/stream", json={"message": "Hi", **more}) as answer,
+        connect(server, talk.client) as client,
+        client.stream("POST", f"{talk.path}/chat/stream", json={"message": "Hi", **more}) as answer,
     ):
         assert answer.status_code == 200
-        yield read_events(answer)
+        yield _read_events(answer)
 
 
-async def read_events(answer: httpx.Response) -> AsyncIterator[tuple[str, Any]]:
+async def _read_events(answer: httpx.Response) -> AsyncIterator[tuple[str, Any]]:
     rest = ""
     async for text in answer.aiter_text():
-        *whole, rest = (rest + text).split("\n\n")
-        for block in whole:
-            for found in events_in(block + "\n\n"):
-                yield found
+        *blocks, rest = (rest + text).split("\n\n")
+        for block in blocks:
+            for event in events_in(block + "\n\n"):
+                yield event
 
 
-async def list_messages(talk: Talker, conversation_id: str) -> list[dict[str, Any]]:
-    answer = await talk.client.get(f"/api/v1/conversations/{conversation_id}/messages")
-    assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()["data"]
-    return found
-
-
-def first_message_id(events: list[tuple[str, Any]]) -> str:
-    assert events[0][0] == "message_start"
-    conversation_id: str = events[0][1]["conversation_id"]
+def conversation_of(events: list[tuple[str, Any]]) -> str:
+    """Returns the conversation id of a stream's first event."""
+    name, data = events[0]
+    assert name == "message_start"
+    conversation_id: str = data["conversation_id"]
     return conversation_id
 
 
 class SilentModel:
-    """Takes questions, says some bytes or none, and notes when the asker hangs up."""
+    """Reads requests, sends `response` and then nothing, until the client disconnects."""
 
-    def __init__(self, said: bytes = b"") -> None:
-        self.said = said
-        self.open = 0
-        self.asked = 0
+    def __init__(self) -> None:
+        self.response = b""
+        self.connections = 0
+        self.requests = 0
         self.url = ""
         self._server: asyncio.Server | None = None
         self._writers: list[asyncio.StreamWriter] = []
@@ -89,17 +90,16 @@ class SilentModel:
             head = await reader.readuntil(b"\r\n\r\n")
             length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
             await reader.readexactly(length)
-            self.asked += 1
-            self.open += 1
+            self.requests += 1
+            self.connections += 1
             try:
-                if self.said:
-                    writer.write(
-                        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + self.said
-                    )
+                if self.response:
+                    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+                    writer.write(head + self.response)
                     await writer.drain()
                 await reader.read()
             finally:
-                self.open -= 1
+                self.connections -= 1
         writer.close()
 
     async def close(self) -> None:
@@ -110,14 +110,14 @@ class SilentModel:
             await self._server.wait_closed()
 
 
-def delta(text: str) -> bytes:
+def encode_delta(text: str) -> bytes:
     chunk = {"choices": [{"delta": {"content": text}, "finish_reason": None}]}
     return b"data: " + json.dumps(chunk).encode() + b"\n\n"
 
 
-async def on_silent(talk: Talker, silent: SilentModel, **fields: Any) -> Talker:
-    """An agent of the same user whose model is the silent one."""
-    key = {"provider": "silent", "name": "S", "api_key": "sk-silent-1", "base_url": silent.url}
+async def create_silent_agent(talk: Talker, model: SilentModel, **fields: Any) -> Talker:
+    """Creates an agent of the same user that uses the silent model."""
+    key = {"provider": "silent", "name": "S", "api_key": "sk-silent-1", "base_url": model.url}
     answer = await talk.client.post("/api/v1/api-keys", key)
     assert answer.status_code == 201, answer.text
     return await talk.agent(primary_model="silent/model", **fields)

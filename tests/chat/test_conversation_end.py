@@ -3,42 +3,38 @@
 import asyncio
 from typing import Any
 
-import pytest
-
 from app.areas import AREAS
 from app.domain.chat import conversations
 from app.services import Services
-from tests.asking import refused
+from tests.asking import refused, until
 from tests.chat.conversation_helpers import (
-    begin_conversation,
     conversation_path,
     get_conversation,
+    list_event_data,
     list_ids,
-    run_sql,
+    start_conversation,
 )
+from tests.chat.database import execute
 from tests.model_server import ModelServer, Reply
 from tests.talk import Talker, talker
 from tests.world import World
 
-
-async def list_completed_events(talk: Talker) -> list[dict[str, Any]]:
-    params: dict[str, Any] = {"event_type": "agent.chat.completed", "per_page": 100}
-    answer = await talk.client.get("/api/v1/event-log", params=params)
-    found = [entry["data"] for entry in reversed(answer.json()["data"])]
-    return [data for data in found if data["agent_id"] == talk.agent_id]
+COMPLETED = "agent.chat.completed"
 
 
-async def test_ending_is_told_once_however_often_it_is_asked_for(talk: Talker) -> None:
-    conversation_id = await begin_conversation(talk)
+async def test_repeated_requests_end_a_conversation_once(talk: Talker) -> None:
+    conversation_id = await start_conversation(talk)
     answers = await asyncio.gather(
         *(talk.client.post(f"{conversation_path(conversation_id)}/end") for _ in range(4))
     )
     assert {answer.status_code for answer in answers} == {200}
-    shown = await get_conversation(talk, conversation_id)
-    assert shown["status"] == "ended"
-    assert shown["ended_at"]
-    assert (await talk.client.post(f"{conversation_path(conversation_id)}/end")).json() == shown
-    assert await list_completed_events(talk) == [
+    conversation = await get_conversation(talk, conversation_id)
+    assert conversation["status"] == "ended"
+    assert conversation["ended_at"]
+    assert (
+        await talk.client.post(f"{conversation_path(conversation_id)}/end")
+    ).json() == conversation
+    assert await list_event_data(talk, COMPLETED) == [
         {
             "agent_id": talk.agent_id,
             "conversation_id": conversation_id,
@@ -51,49 +47,18 @@ async def test_ending_is_told_once_however_often_it_is_asked_for(talk: Talker) -
     ]
 
 
-async def test_writing_in_an_ended_conversation_opens_it_again(talk: Talker) -> None:
-    conversation_id = await begin_conversation(talk)
+async def test_a_message_reopens_an_ended_conversation(talk: Talker) -> None:
+    conversation_id = await start_conversation(talk)
     await talk.client.post(f"{conversation_path(conversation_id)}/end")
     await talk.say("One more thing", conversation_id=conversation_id)
-    shown = await get_conversation(talk, conversation_id)
-    assert (shown["status"], shown["ended_at"]) == ("active", None)
+    conversation = await get_conversation(talk, conversation_id)
+    assert (conversation["status"], conversation["ended_at"]) == ("active", None)
     await talk.client.post(f"{conversation_path(conversation_id)}/end")
-    assert [data["reason"] for data in await list_completed_events(talk)] == ["ended", "ended"]
-
-
-async def test_an_ended_conversation_counts_as_active_no_more(talk: Talker) -> None:
-    conversation_id = await begin_conversation(talk)
-    await begin_conversation(talk)
-    status = (await talk.client.get(f"{talk.path}/status")).json()
-    assert status["active_conversations"] == 2
-    await talk.client.post(f"{conversation_path(conversation_id)}/end")
-    status = (await talk.client.get(f"{talk.path}/status")).json()
-    assert status["active_conversations"] == 1
-
-
-@pytest.mark.parametrize(
-    ("change", "online"), [({}, True), ({"status": "draft"}, True), ({"status": "archived"}, False)]
-)
-async def test_an_agent_is_online_unless_it_is_archived(
-    talk: Talker, change: dict[str, str], *, online: bool
-) -> None:
-    await talk.client.put(talk.path, change)
-    assert (await talk.client.get(f"{talk.path}/status")).json() == {
-        "agent_id": talk.agent_id,
-        "status": change.get("status", "published"),
-        "is_online": online,
-        "active_conversations": 0,
-        "training": {"status": "idle", "documents_total": 0, "documents_done": 0},
-    }
-
-
-async def test_an_agent_without_a_way_to_its_model_is_not_online(talk: Talker) -> None:
-    other = await talk.agent(primary_model="nobody/has-a-key")
-    assert (await talk.client.get(f"{other.path}/status")).json()["is_online"] is False
+    assert [data["reason"] for data in await list_event_data(talk, COMPLETED)] == ["ended", "ended"]
 
 
 async def age_conversation(services: Services, conversation_id: str, minutes: int) -> None:
-    await run_sql(
+    await execute(
         services,
         "UPDATE conversations SET last_message_at = now() - $2 * interval '1 minute' WHERE id = $1",
         conversation_id,
@@ -101,30 +66,30 @@ async def age_conversation(services: Services, conversation_id: str, minutes: in
     )
 
 
-async def test_half_an_hour_of_silence_ends_a_conversation(
+async def test_a_conversation_ends_after_half_an_hour_without_messages(
     talk: Talker, services: Services
 ) -> None:
-    idle, fresh = await begin_conversation(talk), await begin_conversation(talk)
+    idle, fresh = await start_conversation(talk), await start_conversation(talk)
     await age_conversation(services, idle, 31)
     await age_conversation(services, fresh, 29)
     await conversations.end_idle(services)
     assert (await get_conversation(talk, idle))["status"] == "ended"
     assert (await get_conversation(talk, fresh))["status"] == "active"
-    [event] = await list_completed_events(talk)
+    [event] = await list_event_data(talk, COMPLETED)
     assert (event["conversation_id"], event["reason"]) == (idle, "idle")
     assert (event["job_id"], event["status"], event["message"]) == (None, None, None)
 
 
-async def test_silence_is_told_once_even_by_two_workers_at_once(
+async def test_concurrent_workers_end_an_idle_conversation_once(
     talk: Talker, services: Services
 ) -> None:
-    conversation_ids = [await begin_conversation(talk) for _ in range(5)]
+    conversation_ids = [await start_conversation(talk) for _ in range(5)]
     for conversation_id in conversation_ids:
         await age_conversation(services, conversation_id, 60)
     await asyncio.gather(*(conversations.end_idle(services) for _ in range(4)))
     await conversations.end_idle(services)
-    told = [data["conversation_id"] for data in await list_completed_events(talk)]
-    assert sorted(told) == sorted(conversation_ids)
+    ended_ids = [data["conversation_id"] for data in await list_event_data(talk, COMPLETED)]
+    assert sorted(ended_ids) == sorted(conversation_ids)
 
 
 async def test_an_idle_conversation_that_is_being_answered_does_not_end(
@@ -135,13 +100,13 @@ async def test_an_idle_conversation_that_is_being_answered_does_not_end(
     await age_conversation(services, job["conversation_id"], 600)
     await conversations.end_idle(services)
     assert (await get_conversation(talk, job["conversation_id"]))["status"] == "active"
-    assert await list_completed_events(talk) == []
+    assert await list_event_data(talk, COMPLETED) == []
 
 
-async def test_writing_after_an_idle_end_opens_the_conversation_again(
+async def test_a_message_reopens_a_conversation_that_ended_idle(
     talk: Talker, services: Services
 ) -> None:
-    conversation_id = await begin_conversation(talk)
+    conversation_id = await start_conversation(talk)
     await age_conversation(services, conversation_id, 31)
     await conversations.end_idle(services)
     await talk.say("I am back", conversation_id=conversation_id)
@@ -150,26 +115,26 @@ async def test_writing_after_an_idle_end_opens_the_conversation_again(
     assert (await get_conversation(talk, conversation_id))["status"] == "active"
 
 
-async def test_the_idle_are_ended_across_tenants(
+async def test_idle_conversations_of_every_tenant_end(
     talk: Talker, world: World, models: ModelServer, services: Services
 ) -> None:
     other = await talker(world, models)
-    for one in (talk, other):
-        await age_conversation(services, await begin_conversation(one), 31)
+    for agent in (talk, other):
+        await age_conversation(services, await start_conversation(agent), 31)
     await conversations.end_idle(services)
-    for one in (talk, other):
-        assert [data["reason"] for data in await list_completed_events(one)] == ["idle"]
+    for agent in (talk, other):
+        assert [data["reason"] for data in await list_event_data(agent, COMPLETED)] == ["idle"]
 
 
-def test_workers_look_for_the_idle_by_themselves() -> None:
+def test_ending_idle_conversations_is_a_periodic_task() -> None:
     assert conversations.end_idle in [task.run for task in AREAS.periodic_tasks]
     assert conversations.IDLE_SECONDS == 1800
 
 
-async def test_a_deleted_conversation_takes_its_messages_and_its_log_along(talk: Talker) -> None:
+async def test_deleting_a_conversation_deletes_its_messages_and_log_entries(talk: Talker) -> None:
     conversation_id, other = (
-        await begin_conversation(talk, "Forget me"),
-        await begin_conversation(talk, "Keep me"),
+        await start_conversation(talk, "Forget me"),
+        await start_conversation(talk, "Keep me"),
     )
     answer = await talk.client.delete(conversation_path(conversation_id))
     assert answer.status_code == 204
@@ -190,20 +155,18 @@ async def test_a_deleted_conversation_takes_its_messages_and_its_log_along(talk:
 
 
 async def test_a_conversation_that_is_being_answered_cannot_be_deleted(talk: Talker) -> None:
-    conversation_id, hold = await begin_conversation(talk), asyncio.Event()
+    conversation_id, hold = await start_conversation(talk), asyncio.Event()
     talk.script(Reply(hold=hold))
-    before = len(talk.asked)
-    answering = asyncio.create_task(talk.say("Slowly", conversation_id=conversation_id))
+    requests_before = len(talk.asked)
+    turn = asyncio.create_task(talk.say("Slowly", conversation_id=conversation_id))
     try:
-        async with asyncio.timeout(10):
-            while len(talk.asked) == before:  # noqa: ASYNC110  # the model is a server of its own
-                await asyncio.sleep(0.005)
+        await until(lambda: len(talk.asked) > requests_before)
         refused(
             await talk.client.delete(conversation_path(conversation_id)), 409, "conversation_busy"
         )
     finally:
         hold.set()
-        await answering
+        await turn
     assert (await talk.client.delete(conversation_path(conversation_id))).status_code == 204
 
 
@@ -217,19 +180,21 @@ async def test_a_conversation_with_a_pending_job_cannot_be_deleted_until_it_is_c
     assert (await talk.client.delete(path)).status_code == 204
 
 
-async def test_a_deleted_agent_takes_its_conversations_along(talk: Talker) -> None:
-    conversation_id = await begin_conversation(talk)
+async def test_deleting_an_agent_deletes_its_conversations(talk: Talker) -> None:
+    conversation_id = await start_conversation(talk)
     assert (await talk.client.delete(talk.path)).status_code == 204
     refused(
         await talk.client.get(conversation_path(conversation_id)), 404, "conversation_not_found"
     )
 
 
-async def test_what_was_said_in_a_deleted_conversation_leaves_the_event_log(talk: Talker) -> None:
-    gone = (await talk.say("My secret is 12345"))["conversation_id"]
-    kept = (await talk.say("Hello"))["conversation_id"]
-    assert (await talk.client.delete(conversation_path(gone))).status_code == 204
+async def test_deleting_a_conversation_deletes_its_messages_from_the_event_log(
+    talk: Talker,
+) -> None:
+    deleted_id = (await talk.say("My secret is 12345"))["conversation_id"]
+    other_id = (await talk.say("Hello"))["conversation_id"]
+    assert (await talk.client.delete(conversation_path(deleted_id))).status_code == 204
     params: dict[str, Any] = {"event_type": "agent.chat.message", "per_page": 100}
     answer = await talk.client.get("/api/v1/event-log", params=params)
     assert "12345" not in answer.text
-    assert {entry["data"]["conversation_id"] for entry in answer.json()["data"]} == {kept}
+    assert {entry["data"]["conversation_id"] for entry in answer.json()["data"]} == {other_id}

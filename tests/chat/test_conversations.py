@@ -1,4 +1,4 @@
-"""Conversations: listing them and their messages, and who may read them."""
+"""Conversations and their messages: lists, and access to them."""
 
 from datetime import datetime
 from typing import Any
@@ -9,18 +9,20 @@ from app.areas import AREAS
 from app.services import Services
 from tests.asking import refused
 from tests.chat.conversation_helpers import (
-    begin_conversation,
     conversation_path,
     get_conversation,
     list_conversations,
     list_ids,
-    run_sql,
+    list_messages,
+    start_conversation,
 )
+from tests.chat.database import execute
+from tests.chat.delegation_scripts import CALL_KEYS
 from tests.model_server import Reply
 from tests.talk import Talker
 from tests.world import Client, World
 
-KEYS = {
+CONVERSATION_KEYS = {
     "id",
     "agent_id",
     "user_id",
@@ -34,12 +36,12 @@ KEYS = {
 }
 
 
-async def test_a_conversation_shows_what_it_is(talk: Talker) -> None:
-    conversation_id = await begin_conversation(talk, "  When does\n\nthe shop   open? ")
-    listed = await list_conversations(talk)
-    assert listed["pagination"] == {"page": 1, "per_page": 20, "total": 1, "total_pages": 1}
-    [item] = listed["data"]
-    assert set(item) == KEYS
+async def test_a_conversation_has_every_field(talk: Talker) -> None:
+    conversation_id = await start_conversation(talk, "  When does\n\nthe shop   open? ")
+    page = await list_conversations(talk)
+    assert page["pagination"] == {"page": 1, "per_page": 20, "total": 1, "total_pages": 1}
+    [item] = page["data"]
+    assert set(item) == CONVERSATION_KEYS
     assert item["id"] == conversation_id
     assert item["agent_id"] == talk.agent_id
     assert item["user_id"] == talk.client.user_id
@@ -55,17 +57,17 @@ async def test_a_conversation_shows_what_it_is(talk: Talker) -> None:
 
 
 async def test_a_title_is_the_beginning_of_the_first_message(talk: Talker) -> None:
-    conversation_id = await begin_conversation(talk, "ä" * 200)
+    conversation_id = await start_conversation(talk, "ä" * 200)
     await talk.say("Another", conversation_id=conversation_id)
-    shown = await get_conversation(talk, conversation_id)
-    assert shown["title"] == "ä" * 80
-    assert shown["message_count"] == 4
+    conversation = await get_conversation(talk, conversation_id)
+    assert conversation["title"] == "ä" * 80
+    assert conversation["message_count"] == 4
 
 
 async def test_pages_follow_each_other_without_overlap(talk: Talker, services: Services) -> None:
-    conversation_ids = [await begin_conversation(talk, str(number)) for number in range(5)]
-    # All at the very same moment: ties are broken by id.
-    await run_sql(
+    conversation_ids = [await start_conversation(talk, str(number)) for number in range(5)]
+    # With equal times, conversations are sorted by id.
+    await execute(
         services,
         "UPDATE conversations SET last_message_at = now(), created_at = now() WHERE agent_id = $1",
         talk.agent_id,
@@ -73,14 +75,14 @@ async def test_pages_follow_each_other_without_overlap(talk: Talker, services: S
     for sort in ("last_message_at", "-last_message_at", "created_at", "message_count"):
         pages = [await list_ids(talk, page=page, per_page=2, sort=sort) for page in (1, 2, 3, 4)]
         assert [len(page) for page in pages] == [2, 2, 1, 0]
-        assert sorted(found for page in pages for found in page) == sorted(conversation_ids)
-    listed = await list_conversations(talk, page=2, per_page=2)
-    assert listed["pagination"] == {"page": 2, "per_page": 2, "total": 5, "total_pages": 3}
+        assert sorted(item for page in pages for item in page) == sorted(conversation_ids)
+    page = await list_conversations(talk, page=2, per_page=2)
+    assert page["pagination"] == {"page": 2, "per_page": 2, "total": 5, "total_pages": 3}
 
 
-async def test_the_latest_comes_first_unless_told_otherwise(talk: Talker) -> None:
+async def test_conversations_are_sorted_newest_first_by_default(talk: Talker) -> None:
     first, second, third = [
-        await begin_conversation(talk, word) for word in ("one", "two", "three")
+        await start_conversation(talk, word) for word in ("one", "two", "three")
     ]
     await talk.say("Again", conversation_id=first)
     assert await list_ids(talk) == [first, third, second]
@@ -111,8 +113,8 @@ async def test_a_wrong_parameter_is_named(talk: Talker, params: dict[str, Any], 
     assert list(refused(answer, 422, "validation_error")["details"]) == [field]
 
 
-async def test_a_list_is_narrowed_to_a_status(talk: Talker) -> None:
-    ended, active = await begin_conversation(talk), await begin_conversation(talk)
+async def test_a_list_is_filtered_by_status(talk: Talker) -> None:
+    ended, active = await start_conversation(talk), await start_conversation(talk)
     await talk.client.post(f"{conversation_path(ended)}/end")
     assert await list_ids(talk, status="ended") == [ended]
     assert await list_ids(talk, status="active") == [active]
@@ -120,7 +122,7 @@ async def test_a_list_is_narrowed_to_a_status(talk: Talker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("search", "found"),
+    ("search", "expected"),
     [
         ("SHOP", ["The shop"]),
         ("50%", ["50% off"]),
@@ -132,30 +134,32 @@ async def test_a_list_is_narrowed_to_a_status(talk: Talker) -> None:
         ("", ["The shop", "50% off", "snake_case", "back\\slash", "über äpfel"]),
     ],
 )
-async def test_search_looks_in_titles_as_they_are(
-    talk: Talker, search: str, found: list[str]
+async def test_search_matches_titles_literally(
+    talk: Talker, search: str, expected: list[str]
 ) -> None:
     for title in ("The shop", "50% off", "snake_case", "back\\slash", "über äpfel"):
-        await begin_conversation(talk, title)
-    listed = await list_conversations(talk, search=search, sort="created_at")
-    assert [item["title"] for item in listed["data"]] == found
-    assert listed["pagination"]["total"] == len(found)
+        await start_conversation(talk, title)
+    page = await list_conversations(talk, search=search, sort="created_at")
+    assert [item["title"] for item in page["data"]] == expected
+    assert page["pagination"]["total"] == len(expected)
 
 
-async def test_a_list_holds_this_agents_conversations_only(talk: Talker) -> None:
+async def test_a_list_has_only_the_agents_own_conversations(talk: Talker) -> None:
     other = await talk.agent()
-    mine, theirs = await begin_conversation(talk), await begin_conversation(other)
-    assert await list_ids(talk) == [mine]
-    assert await list_ids(other) == [theirs]
+    first_id, second_id = await start_conversation(talk), await start_conversation(other)
+    assert await list_ids(talk) == [first_id]
+    assert await list_ids(other) == [second_id]
 
 
-async def test_an_unknown_or_foreign_agent_has_no_list(talk: Talker, admin: Client) -> None:
+async def test_conversations_of_an_unknown_or_foreign_agent_are_not_found(
+    talk: Talker, admin: Client
+) -> None:
     for path in (talk.path, "/api/v1/agents/agt_none"):
         refused(await admin.get(f"{path}/conversations"), 404, "agent_not_found")
 
 
 @pytest.mark.parametrize(
-    ("role", "sees"),
+    ("role", "visible"),
     [
         ("agent_user", "own"),
         ("viewer", "none"),
@@ -164,23 +168,25 @@ async def test_an_unknown_or_foreign_agent_has_no_list(talk: Talker, admin: Clie
         ("super_admin", "all"),
     ],
 )
-async def test_everybody_sees_their_own_and_readers_see_all(
-    talk: Talker, world: World, role: str, sees: str
+async def test_users_see_their_own_conversations_and_readers_see_all(
+    talk: Talker, world: World, role: str, visible: str
 ) -> None:
-    theirs = await begin_conversation(talk)
-    who = await world.user(role, None if role == "super_admin" else talk.client.tenant_id)
-    own = [] if role == "viewer" else [await begin_conversation(talk, who=who)]
-    expected = {"own": own, "none": [], "all": [*own, theirs]}[sees]
-    assert await list_ids(talk, who) == expected
-    for path in (conversation_path(theirs), f"{conversation_path(theirs)}/messages"):
-        answer = await who.get(path)
-        if sees == "all":
+    other_id = await start_conversation(talk)
+    caller = await world.user(role, None if role == "super_admin" else talk.client.tenant_id)
+    own = [] if role == "viewer" else [await start_conversation(talk, caller=caller)]
+    expected = {"own": own, "none": [], "all": [*own, other_id]}[visible]
+    assert await list_ids(talk, caller) == expected
+    for path in (conversation_path(other_id), f"{conversation_path(other_id)}/messages"):
+        answer = await caller.get(path)
+        if visible == "all":
             assert answer.status_code == 200
         else:
             refused(answer, 404, "conversation_not_found")
     for conversation_id in own:
-        assert (await who.get(conversation_path(conversation_id))).status_code == 200
-        assert (await who.get(f"{conversation_path(conversation_id)}/messages")).status_code == 200
+        assert (await caller.get(conversation_path(conversation_id))).status_code == 200
+        assert (
+            await caller.get(f"{conversation_path(conversation_id)}/messages")
+        ).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -189,7 +195,7 @@ async def test_everybody_sees_their_own_and_readers_see_all(
 async def test_another_tenants_conversation_is_not_found(
     talk: Talker, admin: Client, anonymous: Client, method: str, tail: str
 ) -> None:
-    conversation_id = await begin_conversation(talk)
+    conversation_id = await start_conversation(talk)
     refused(
         await admin(method, conversation_path(conversation_id) + tail),
         404,
@@ -204,33 +210,37 @@ async def test_another_tenants_conversation_is_not_found(
 
 @pytest.mark.parametrize(("method", "tail"), [("POST", "/end"), ("DELETE", "")])
 @pytest.mark.parametrize("role", ["agent_user", "viewer"])
-async def test_who_cannot_read_a_conversation_cannot_change_it(
+async def test_a_user_who_cannot_read_a_conversation_cannot_change_it(
     talk: Talker, world: World, role: str, method: str, tail: str
 ) -> None:
-    conversation_id = await begin_conversation(talk)
-    who = await world.user(role, talk.client.tenant_id)
+    conversation_id = await start_conversation(talk)
+    caller = await world.user(role, talk.client.tenant_id)
     refused(
-        await who(method, conversation_path(conversation_id) + tail), 404, "conversation_not_found"
+        await caller(method, conversation_path(conversation_id) + tail),
+        404,
+        "conversation_not_found",
     )
     assert (await get_conversation(talk, conversation_id))["status"] == "active"
 
 
 @pytest.mark.parametrize("role", ["agent_developer", "tenant_admin", "super_admin"])
-async def test_who_may_write_conversations_ends_and_deletes_other_peoples(
+async def test_roles_that_write_conversations_end_and_delete_those_of_others(
     talk: Talker, world: World, role: str
 ) -> None:
-    conversation_id = await begin_conversation(talk)
-    who = await world.user(role, None if role == "super_admin" else talk.client.tenant_id)
-    assert (await who.post(f"{conversation_path(conversation_id)}/end")).json()["status"] == "ended"
-    assert (await who.delete(conversation_path(conversation_id))).status_code == 204
+    conversation_id = await start_conversation(talk)
+    caller = await world.user(role, None if role == "super_admin" else talk.client.tenant_id)
+    assert (await caller.post(f"{conversation_path(conversation_id)}/end")).json()[
+        "status"
+    ] == "ended"
+    assert (await caller.delete(conversation_path(conversation_id))).status_code == 204
     refused(
         await talk.client.get(conversation_path(conversation_id)), 404, "conversation_not_found"
     )
 
 
-async def test_everybody_ends_and_deletes_their_own(talk: Talker, world: World) -> None:
+async def test_users_end_and_delete_their_own_conversations(talk: Talker, world: World) -> None:
     user = await world.user("agent_user", talk.client.tenant_id)
-    conversation_id = await begin_conversation(talk, who=user)
+    conversation_id = await start_conversation(talk, caller=user)
     assert (await user.post(f"{conversation_path(conversation_id)}/end")).json()[
         "status"
     ] == "ended"
@@ -239,10 +249,10 @@ async def test_everybody_ends_and_deletes_their_own(talk: Talker, world: World) 
 
 
 @pytest.mark.parametrize(("method", "tail"), [("POST", "/end"), ("DELETE", "")])
-async def test_who_may_only_read_a_conversation_is_told_what_is_missing(
+async def test_a_reader_who_changes_a_conversation_learns_the_missing_permission(
     talk: Talker, world: World, super_admin: Client, method: str, tail: str
 ) -> None:
-    conversation_id = await begin_conversation(talk)
+    conversation_id = await start_conversation(talk)
     reader = await world.user("agent_user", talk.client.tenant_id)
     path, before = "/roles/agent_user/permissions", sorted(AREAS.default_grants["agent_user"])
     changed = await super_admin.put(path, {"permissions": [*before, "conversations:read"]})
@@ -258,7 +268,7 @@ async def test_who_may_only_read_a_conversation_is_told_what_is_missing(
 
 async def test_messages_come_oldest_first(talk: Talker) -> None:
     talk.script(Reply(texts=["a"]), Reply(texts=["b"]), Reply(texts=["c"]))
-    conversation_id = await begin_conversation(talk, "1")
+    conversation_id = await start_conversation(talk, "1")
     await talk.say("2", conversation_id=conversation_id)
     await talk.say("3", conversation_id=conversation_id)
     answer = (await talk.client.get(f"{conversation_path(conversation_id)}/messages")).json()
@@ -281,10 +291,10 @@ async def test_messages_come_oldest_first(talk: Talker) -> None:
 
 
 async def test_messages_come_in_pages(talk: Talker) -> None:
-    conversation_id = await begin_conversation(talk, "1")
+    conversation_id = await start_conversation(talk, "1")
     for word in ("2", "3"):
         await talk.say(word, conversation_id=conversation_id)
-    seen = []
+    ids = []
     for page, size in ((1, 4), (2, 2), (3, 0)):
         params: dict[str, Any] = {"page": page, "per_page": 4}
         answer = await talk.client.get(
@@ -292,20 +302,19 @@ async def test_messages_come_in_pages(talk: Talker) -> None:
         )
         assert len(answer.json()["data"]) == size
         assert answer.json()["pagination"]["total_pages"] == 2
-        seen += [item["id"] for item in answer.json()["data"]]
-    assert len(set(seen)) == 6
+        ids += [item["id"] for item in answer.json()["data"]]
+    assert len(set(ids)) == 6
 
 
 @pytest.mark.parametrize("params", [{"page": 0}, {"per_page": 101}, {"per_page": 0}])
 async def test_a_wrong_page_of_messages_is_refused(talk: Talker, params: dict[str, Any]) -> None:
-    conversation_id = await begin_conversation(talk)
+    conversation_id = await start_conversation(talk)
     answer = await talk.client.get(f"{conversation_path(conversation_id)}/messages", params=params)
     assert list(refused(answer, 422, "validation_error")["details"]) == list(params)
 
 
-async def test_a_reply_shows_the_calls_that_led_to_it_and_no_others(talk: Talker) -> None:
-    helper = await talk.agent("Helper")
-    await talk.client.post(f"{talk.path}/sub-agents/attach", {"agent_id": helper.agent_id})
+async def test_a_reply_has_only_the_calls_of_its_own_turn(talk: Talker) -> None:
+    await talk.with_helper()
     one, two = [("delegate_to_helper", {"task": word}) for word in ("one", "two")]
     talk.script(
         Reply(texts=[], calls=[one]),
@@ -315,21 +324,10 @@ async def test_a_reply_shows_the_calls_that_led_to_it_and_no_others(talk: Talker
         Reply(texts=["Third"]),
     )
     first = await talk.say("1")
-    again = {"conversation_id": first["conversation_id"]}
-    second = await talk.say("2", **again)
-    await talk.say("3", **again)
-    kept = (
-        await talk.client.get(f"{conversation_path(again['conversation_id'])}/messages")
-    ).json()["data"]
-    calls = [item["tool_calls"] for item in kept]
+    conversation = {"conversation_id": first["conversation_id"]}
+    second = await talk.say("2", **conversation)
+    await talk.say("3", **conversation)
+    messages = await list_messages(talk, first["conversation_id"])
+    calls = [item["tool_calls"] for item in messages]
     assert calls == [[], first["tool_calls"], [], second["tool_calls"], [], []]
-    assert set(calls[1][0]) == {
-        "id",
-        "tool",
-        "tool_id",
-        "input",
-        "output",
-        "status",
-        "execution_time_ms",
-        "parent_id",
-    }
+    assert set(calls[1][0]) == CALL_KEYS

@@ -1,6 +1,5 @@
-"""What of a conversation the model is shown: the newest part that fits."""
+"""The selection of the newest messages that fit a budget of tokens: pure, no server."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -9,56 +8,50 @@ from hypothesis import strategies as st
 
 from app.domain.chat import history
 from app.domain.chat.history import PastMessage, budget_for, select_history, system_message
-from app.domain.chat.start_turn import read_history
-from app.domain.models.protocol import Message, estimate_tokens, upper_bound_tokens
-from app.kit.ids import new_id
-from app.services import Services
-from db.session import ALL_TENANTS
-from tests.model_server import Reply
-from tests.talk import Talker
+from app.domain.models.protocol import Message, upper_bound_tokens
 
-PLENTY = 1_000_000
+UNLIMITED = 1_000_000
 
 
-def _talk(*contents: str) -> list[PastMessage]:
-    """User and assistant in turns."""
+def _build_messages(*contents: str) -> list[PastMessage]:
+    """Builds messages of user and assistant alternately."""
     return [
         PastMessage("assistant" if number % 2 else "user", content)
         for number, content in enumerate(contents)
     ]
 
 
-def _call(number: int = 1, **more: Any) -> dict[str, Any]:
-    made = {
+def _build_call(number: int = 1, **more: Any) -> dict[str, Any]:
+    call = {
         "id": f"call_{number}",
         "function": "delegate_to_helper",
         "input": {"task": "x"},
         "output": "done",
     }
-    return made | more
+    return call | more
 
 
-def _shown(past: list[PastMessage], budget: int = PLENTY) -> list[str]:
+def _select_contents(past: list[PastMessage], budget: int = UNLIMITED) -> list[str]:
     return [message.content for message in select_history(past, budget, with_calls=True)]
 
 
-def _cost(*contents: str) -> int:
+def _count_tokens(*contents: str) -> int:
     return sum(4 + upper_bound_tokens(content) for content in contents)
 
 
-def _room(messages: list[Message]) -> int:
-    """What messages take, with the calls in them."""
+def _count_all_tokens(messages: list[Message]) -> int:
+    """Counts the tokens of messages and of the calls in them."""
     arguments = [call.arguments for message in messages for call in message.tool_calls]
-    return _cost(*(message.content for message in messages)) + sum(
+    return _count_tokens(*(message.content for message in messages)) + sum(
         map(upper_bound_tokens, arguments)
     )
 
 
-# What fits
+# Selection
 
 
-def test_all_of_it_is_shown_in_order_where_there_is_room() -> None:
-    messages = select_history(_talk("a", "b", "c", "d"), PLENTY, with_calls=True)
+def test_all_messages_are_selected_in_order_when_they_fit() -> None:
+    messages = select_history(_build_messages("a", "b", "c", "d"), UNLIMITED, with_calls=True)
     assert messages == [
         Message("user", "a"),
         Message("assistant", "b"),
@@ -67,38 +60,41 @@ def test_all_of_it_is_shown_in_order_where_there_is_room() -> None:
     ]
 
 
-def test_nothing_is_shown_where_there_is_no_room() -> None:
-    assert select_history(_talk("a", "b"), 0, with_calls=True) == []
-    assert select_history([], PLENTY, with_calls=True) == []
+def test_nothing_is_selected_without_a_budget() -> None:
+    assert select_history(_build_messages("a", "b"), 0, with_calls=True) == []
+    assert select_history([], UNLIMITED, with_calls=True) == []
 
 
-def test_the_newest_are_shown_up_to_the_very_last_token() -> None:
-    past = _talk("a" * 70, "b" * 70, "c" * 70, "d" * 70)
-    needed = _cost("c" * 70, "d" * 70)
-    assert _shown(past, needed) == ["c" * 70, "d" * 70]
-    assert _shown(past, needed - 1) == []
+def test_the_newest_messages_may_use_the_whole_budget() -> None:
+    past = _build_messages("a" * 70, "b" * 70, "c" * 70, "d" * 70)
+    needed = _count_tokens("c" * 70, "d" * 70)
+    assert _select_contents(past, needed) == ["c" * 70, "d" * 70]
+    assert _select_contents(past, needed - 1) == []
 
 
-def test_what_is_shown_starts_with_something_that_the_user_said() -> None:
-    past = _talk("a", "b", "c", "d")
-    assert _shown(past, _cost("b", "c", "d")) == ["c", "d"]
-    assert _shown([PastMessage("assistant", "an answer alone")]) == []
-    assert _shown([PastMessage("assistant", "x"), *_talk("a", "b")]) == ["a", "b"]
+def test_the_selection_starts_with_a_user_message() -> None:
+    past = _build_messages("a", "b", "c", "d")
+    assert _select_contents(past, _count_tokens("b", "c", "d")) == ["c", "d"]
+    assert _select_contents([PastMessage("assistant", "an answer alone")]) == []
+    assert _select_contents([PastMessage("assistant", "x"), *_build_messages("a", "b")]) == [
+        "a",
+        "b",
+    ]
 
 
-def test_a_long_message_in_between_leaves_no_gap() -> None:
-    """What is older than something that did not fit is not shown either."""
-    past = _talk("a", "b", "c" * 10_000, "d", "e", "f")
-    assert _shown(past, 500) == ["e", "f"]
+def test_a_message_that_does_not_fit_ends_the_selection() -> None:
+    """Older messages are not selected either."""
+    past = _build_messages("a", "b", "c" * 10_000, "d", "e", "f")
+    assert _select_contents(past, 500) == ["e", "f"]
 
 
-def test_questions_without_an_answer_are_shown() -> None:
+def test_questions_without_an_answer_are_selected() -> None:
     past = [
         PastMessage("user", "lost"),
         PastMessage("user", "again"),
         PastMessage("assistant", "yes"),
     ]
-    assert _shown(past) == ["lost", "again", "yes"]
+    assert _select_contents(past) == ["lost", "again", "yes"]
 
 
 @given(
@@ -107,40 +103,39 @@ def test_questions_without_an_answer_are_shown() -> None:
             PastMessage,
             st.sampled_from(["user", "assistant"]),
             st.text(max_size=60),
-            st.lists(st.builds(_call, st.integers(1, 9)), max_size=2),
+            st.lists(st.builds(_build_call, st.integers(1, 9)), max_size=2),
         ),
         max_size=12,
     ),
     budget=st.integers(0, 400),
     with_calls=st.booleans(),
 )
-def test_whatever_was_said_the_newest_part_that_fits_is_shown(
+def test_the_selection_is_the_longest_suffix_that_fits(
     past: list[PastMessage], budget: int, *, with_calls: bool
 ) -> None:
-    shown = select_history(past, budget, with_calls=with_calls)
-    everything = [history._messages(item, with_calls=with_calls) for item in past]
+    selection = select_history(past, budget, with_calls=with_calls)
+    messages = [history._messages(item, with_calls=with_calls) for item in past]
     suffixes = [
-        [message for item in everything[start:] for message in item]
-        for start in range(len(past) + 1)
+        [message for item in messages[start:] for message in item] for start in range(len(past) + 1)
     ]
-    assert shown in suffixes
-    assert not shown or shown[0].role == "user"
-    assert _room(shown) <= budget
-    # A longer one that starts with the user does not fit.
-    longer = [suffix for suffix in suffixes if len(suffix) > len(shown)]
+    assert selection in suffixes
+    assert not selection or selection[0].role == "user"
+    assert _count_all_tokens(selection) <= budget
+    # A longer suffix that starts with a user message does not fit.
+    longer = [suffix for suffix in suffixes if len(suffix) > len(selection)]
     for suffix in longer:
-        assert suffix[0].role != "user" or _room(suffix) > budget
+        assert suffix[0].role != "user" or _count_all_tokens(suffix) > budget
 
 
-# Calls of the past
+# Calls of earlier turns
 
 
-def test_calls_of_the_past_are_shown_as_they_were() -> None:
+def test_calls_are_selected_with_their_results() -> None:
     past = [
         PastMessage("user", "q"),
-        PastMessage("assistant", "a", [_call(1), _call(2, output={"n": 1})]),
+        PastMessage("assistant", "a", [_build_call(1), _build_call(2, output={"n": 1})]),
     ]
-    question, calling, first, second, answer = select_history(past, PLENTY, with_calls=True)
+    question, calling, first, second, answer = select_history(past, UNLIMITED, with_calls=True)
     assert question == Message("user", "q")
     assert (calling.role, calling.content) == ("assistant", "")
     assert [(call.id, call.name, call.arguments) for call in calling.tool_calls] == [
@@ -152,70 +147,73 @@ def test_calls_of_the_past_are_shown_as_they_were() -> None:
     assert answer == Message("assistant", "a")
 
 
-def test_a_model_that_can_call_nothing_now_sees_no_calls() -> None:
-    past = [PastMessage("user", "q"), PastMessage("assistant", "a", [_call()])]
-    messages = select_history(past, PLENTY, with_calls=False)
+def test_without_tools_no_calls_are_selected() -> None:
+    past = [PastMessage("user", "q"), PastMessage("assistant", "a", [_build_call()])]
+    messages = select_history(past, UNLIMITED, with_calls=False)
     assert messages == [Message("user", "q"), Message("assistant", "a")]
 
 
-def test_calls_that_a_sub_agent_made_are_not_the_agents_own() -> None:
+def test_calls_of_a_sub_agent_are_left_out() -> None:
     past = [
         PastMessage("user", "q"),
-        PastMessage("assistant", "a", [_call(1), _call(2, function="")]),
+        PastMessage("assistant", "a", [_build_call(1), _build_call(2, function="")]),
     ]
-    calling = select_history(past, PLENTY, with_calls=True)[1]
+    calling = select_history(past, UNLIMITED, with_calls=True)[1]
     assert [call.id for call in calling.tool_calls] == ["call_1"]
 
 
-def test_a_reply_and_its_calls_are_shown_together_or_not_at_all() -> None:
+def test_a_reply_and_its_calls_are_selected_together_or_not_at_all() -> None:
     past = [
         PastMessage("user", "q"),
-        PastMessage("assistant", "a", [_call(output="x" * 7000)]),
+        PastMessage("assistant", "a", [_build_call(output="x" * 7000)]),
         PastMessage("user", "?"),
     ]
-    assert _shown(past, 100) == ["?"]
+    assert _select_contents(past, 100) == ["?"]
 
 
 def test_a_long_output_is_cut() -> None:
-    past = [PastMessage("user", "q"), PastMessage("assistant", "a", [_call(output="x" * 60_000)])]
-    result = select_history(past, PLENTY, with_calls=True)[2]
+    past = [
+        PastMessage("user", "q"),
+        PastMessage("assistant", "a", [_build_call(output="x" * 60_000)]),
+    ]
+    result = select_history(past, UNLIMITED, with_calls=True)[2]
     assert len(result.content) < 51_000
     assert result.content.endswith("… (cut)")
 
 
-def test_what_a_call_was_made_with_takes_room_as_well() -> None:
-    long = _call(input={"task": "x" * 100_000})
+def test_arguments_of_calls_count_against_the_budget() -> None:
+    long = _build_call(input={"task": "x" * 100_000})
     past = [
         PastMessage("user", "q"),
         PastMessage("assistant", "a", [long]),
         PastMessage("user", "?"),
     ]
-    assert _shown(past, 1000) == ["?"]
+    assert _select_contents(past, 1000) == ["?"]
 
 
-# Room for it
+# Budget
 
 
 @pytest.mark.parametrize(
-    ("window", "max_tokens", "spoken", "room"),
+    ("window", "max_tokens", "texts", "budget"),
     [
         (16_384, 2048, (), 16_384 - 2048),
-        (16_384, 2048, ("prompt", "question"), 16_384 - 2048 - _cost("prompt", "question")),
-        # A model whose window is smaller than the longest reply still sees the question.
+        (16_384, 2048, ("prompt", "question"), 16_384 - 2048 - _count_tokens("prompt", "question")),
+        # A model whose window is smaller than the longest reply still receives the question.
         (4096, 1_000_000, (), 2048),
         (4096, 2048, ("x" * 100_000,), 0),
         (1_000_000, 2048, (), 32_000),
         (0, 1, (), 0),
     ],
 )
-def test_the_past_gets_what_the_rest_leaves(
-    window: int, max_tokens: int, spoken: tuple[str, ...], room: int
+def test_the_budget_is_the_window_without_the_reply_and_the_other_texts(
+    window: int, max_tokens: int, texts: tuple[str, ...], budget: int
 ) -> None:
-    assert budget_for(window, max_tokens, *spoken) == room
+    assert budget_for(window, max_tokens, *texts) == budget
 
 
 @pytest.mark.parametrize("context", [None, {}])
-def test_without_context_the_prompt_stands_alone(context: dict[str, Any] | None) -> None:
+def test_without_context_the_system_message_is_the_prompt(context: dict[str, Any] | None) -> None:
     assert system_message("You help.", context) == Message("system", "You help.")
 
 
@@ -224,146 +222,6 @@ def test_context_follows_the_prompt_as_json() -> None:
     assert message.role == "system"
     assert message.content.startswith("You help.\n")
     assert message.content.endswith('\n{"plan":"gold","ä":[1,null,true]}')
-
-
-# Through the door
-
-
-async def _fill(
-    services: Services, talk: Talker, conversation_id: str, contents: list[str]
-) -> None:
-    """Messages the short way, user and assistant in turns."""
-    rows = [
-        (
-            talk.client.tenant_id,
-            new_id("msg"),
-            talk.agent_id,
-            conversation_id,
-            "assistant" if number % 2 else "user",
-            content,
-        )
-        for number, content in enumerate(contents)
-    ]
-    async with services.db.tx(ALL_TENANTS) as tx:
-        await (await tx.raw()).executemany(
-            "INSERT INTO conversation_entries"
-            " (tenant_id, id, agent_id, conversation_id, type, role, content)"
-            " VALUES ($1, $2, $3, $4, 'message', $5, $6)",
-            rows,
-        )
-
-
-async def _told(talk: Talker, conversation_id: str) -> list[dict[str, Any]]:
-    """What the model is shown between the prompt and the question."""
-    await talk.say("And now?", conversation_id=conversation_id)
-    told: list[dict[str, Any]] = talk.asked[-1]["messages"]
-    first, *past, last = told
-    assert first["role"] == "system"
-    assert last["role"] == "user"
-    assert last["content"].endswith("And now?")
-    return past
-
-
-async def test_at_most_two_hundred_entries_are_shown(talk: Talker, services: Services) -> None:
-    conversation_id = (await talk.say("Hi"))["conversation_id"]
-    await _fill(services, talk, conversation_id, [str(number) for number in range(300)])
-    past = await _told(talk, conversation_id)
-    assert [message["content"] for message in past] == [str(number) for number in range(100, 300)]
-    assert past[0]["role"] == "user"
-
-
-async def test_a_cut_in_the_middle_of_a_turn_starts_with_the_next_question(
-    talk: Talker, services: Services
-) -> None:
-    conversation_id = (await talk.say("Hi"))["conversation_id"]
-    await _fill(services, talk, conversation_id, [str(number) for number in range(301)])
-    past = await _told(talk, conversation_id)
-    assert past[0] == {"role": "user", "content": "102"}
-    assert len(past) == 198
-    # The last of them had no answer: it is asked together with the question.
-    assert talk.asked[-1]["messages"][-1]["content"] == "300\n\nAnd now?"
-
-
-async def test_a_long_conversation_fits_the_models_window(talk: Talker, services: Services) -> None:
-    conversation_id = (await talk.say("Hi"))["conversation_id"]
-    await _fill(
-        services, talk, conversation_id, [f"{number} " + "x" * 7000 for number in range(20)]
-    )
-    past = await _told(talk, conversation_id)
-    numbers = [int(message["content"].split()[0]) for message in past]
-    assert numbers == list(range(20 - len(past), 20))
-    assert past[0]["role"] == "user"
-    assert 2 <= len(past) < 20
-    # The window of a model that nobody knows, less the longest reply.
-    spent = sum(estimate_tokens(message["content"]) for message in talk.asked[-1]["messages"])
-    assert spent <= 16_384 - 2048
-    # Nor is room given away: two more would not have fitted.
-    assert spent + 2 * estimate_tokens("x" * 7000) > 16_384 - 2048
-
-
-async def test_a_question_that_fills_the_window_is_asked_without_the_past(talk: Talker) -> None:
-    first = await talk.say("Hi")
-    await talk.say("x" * 150_000, conversation_id=first["conversation_id"])
-    assert [message["role"] for message in talk.asked[-1]["messages"]] == ["system", "user"]
-
-
-async def _with_call(talk: Talker, helper: Talker) -> str:
-    helper.script(Reply(texts=["At 9."]))
-    call = ("delegate_to_helper", {"task": "hours"})
-    talk.script(Reply(texts=[], calls=[call]), Reply(texts=["It opens at 9."]), Reply())
-    reply = await talk.say("When?")
-    conversation_id: str = reply["conversation_id"]
-    return conversation_id
-
-
-async def test_calls_of_earlier_turns_are_shown_again(talk: Talker) -> None:
-    helper = await talk.with_helper()
-    past = await _told(talk, await _with_call(talk, helper))
-    assert [message["role"] for message in past] == ["user", "assistant", "tool", "assistant"]
-    [call] = past[1]["tool_calls"]
-    assert call["type"] == "function"
-    assert call["function"] == {"name": "delegate_to_helper", "arguments": '{"task":"hours"}'}
-    assert past[2] == {"role": "tool", "content": "At 9.", "tool_call_id": call["id"]}
-    assert past[3] == {"role": "assistant", "content": "It opens at 9."}
-
-
-async def test_calls_of_earlier_turns_are_left_out_once_nothing_can_be_called(
-    talk: Talker,
-) -> None:
-    helper = await talk.with_helper()
-    conversation_id = await _with_call(talk, helper)
-    await talk.client.delete(f"{talk.path}/sub-agents/{helper.agent_id}")
-    past = await _told(talk, conversation_id)
-    assert [message["content"] for message in past] == ["When?", "It opens at 9."]
-    assert "tools" not in talk.asked[-1]
-
-
-async def test_a_sub_agent_sees_its_task_and_nothing_of_the_conversation(talk: Talker) -> None:
-    helper = await talk.with_helper()
-    first = await talk.say("My secret")
-    call = ("delegate_to_helper", {"task": "hours"})
-    talk.script(Reply(texts=[], calls=[call]), Reply())
-    again = {"conversation_id": first["conversation_id"], "context": {"plan": "gold"}}
-    await talk.say("When?", **again)
-    assert helper.asked[0]["messages"] == [
-        {"role": "system", "content": "You are a test."},
-        {"role": "user", "content": "hours"},
-    ]
-
-
-async def test_a_turn_that_follows_another_at_once_sees_all_of_it(talk: Talker) -> None:
-    """Many want the conversation; whoever gets it next knows what was said until then."""
-    conversation_id = (await talk.say("First"))["conversation_id"]
-
-    async def one(name: str) -> None:
-        body = {"message": name, "conversation_id": conversation_id}
-        async with asyncio.timeout(30):
-            while (await talk.client.post(f"{talk.path}/chat", body)).status_code != 200:
-                pass
-
-    await asyncio.gather(*(one(f"Number {number}") for number in range(12)))
-    lengths = [len(request["messages"]) for request in talk.asked]
-    assert lengths == [2 + 2 * number for number in range(13)]
 
 
 @pytest.mark.parametrize(
@@ -376,22 +234,6 @@ async def test_a_turn_that_follows_another_at_once_sees_all_of_it(talk: Talker) 
         ("plain words " * 30, 60),
     ],
 )
-def test_what_must_fit_is_never_counted_too_low(text: str, real: int) -> None:
-    """Models count digits one by one, and what is not English dearer still."""
+def test_the_upper_bound_of_tokens_is_never_too_low(text: str, real: int) -> None:
+    """Models count each digit as a token, and other scripts than Latin as more than one."""
     assert real <= upper_bound_tokens(text) <= len(text.encode()) + 1
-
-
-async def test_huge_messages_are_not_even_read(talk: Talker, services: Services) -> None:
-    conversation_id = (await talk.say("Start"))["conversation_id"]
-    async with services.db.tx(ALL_TENANTS) as tx:
-        await (await tx.raw()).execute(
-            "UPDATE conversation_entries SET content = repeat('x', 200000) "
-            "WHERE conversation_id = $1 AND role = 'user'",
-            conversation_id,
-        )
-    for number in range(3):
-        await talk.say(f"More {number}", conversation_id=conversation_id)
-    async with services.db.tx(talk.client.tenant_id, autocommit=True) as tx:
-        found = await read_history(tx, talk.client.tenant_id, conversation_id)
-    assert [item.content[:10] for item in found][-2:] == ["More 2", "Hello ther"]
-    assert sum(len(item.content) for item in found) < 250_000

@@ -3,35 +3,33 @@
 import asyncio
 from typing import Any
 
-from app.domain.events.service import emit_dead
 from app.services import Services
 from tests.asking import refused, until
+from tests.chat.conversation_helpers import list_event_data
+from tests.chat.database import execute, fetch_row, fetch_value
 from tests.chat.job_helpers import (
-    AT_ONCE,
+    EXPIRE_LEASE,
+    RETRY_AT_ONCE,
     accept_job,
+    create_runner,
     find_work_id,
     get_job,
     job_path,
-    list_events,
-    list_messages,
-    read_row,
+    list_job_messages,
+    pause_job,
     run_job,
-    run_job_now,
-    run_sql,
-    run_to_end,
-    while_running,
+    run_new_job,
+    run_next_attempt,
 )
 from tests.model_server import Reply
 from tests.talk import Talker
-from workers.main import JOBS, ON_DEAD
-from workers.runner import Runner
 
 
 async def test_a_refusal_of_the_model_fails_the_job_at_once(
     talk: Talker, services: Services
 ) -> None:
     talk.script(Reply(status=400, message="not today"), Reply())
-    job = await run_to_end(talk, services)
+    job = await run_new_job(talk, services)
     assert job["status"] == "failed"
     assert "reply" not in job
     assert job["finished_at"]
@@ -39,9 +37,9 @@ async def test_a_refusal_of_the_model_fails_the_job_at_once(
     assert "not today" in job["error"]["message"]
     assert job["error"]["details"]["reason"] == "refused"
     assert len(talk.asked) == 1
-    event = (await list_events(talk, "agent.chat.completed"))[0]
+    event = (await list_event_data(talk, "agent.chat.completed"))[0]
     assert (event["status"], event["job_id"]) == ("failed", job["job_id"])
-    # The provider's own words are on the job, for its owner.
+    # The provider's message is in the job, for its owner.
     assert (event["message"], event["error"]) == (None, "provider_error")
 
 
@@ -49,61 +47,59 @@ async def test_a_failed_job_leaves_its_question_and_a_free_conversation(
     talk: Talker, services: Services
 ) -> None:
     talk.script(Reply(status=400), Reply())
-    job = await run_to_end(talk, services, "Lost")
-    assert await list_messages(talk, job) == [("user", "Lost")]
+    job = await run_new_job(talk, services, "Lost")
+    assert await list_job_messages(talk, job) == [("user", "Lost")]
     await talk.say("Again", conversation_id=job["conversation_id"])
-    # Two questions in a row are one, because some providers refuse them otherwise.
-    told = talk.asked[1]["messages"][1:]
-    assert told == [{"role": "user", "content": "Lost\n\nAgain"}]
+    # Consecutive questions are joined, because some providers refuse them.
+    messages = talk.asked[1]["messages"][1:]
+    assert messages == [{"role": "user", "content": "Lost\n\nAgain"}]
 
 
 async def test_a_conversation_whose_first_job_failed_counts_once_it_has_a_reply(
     talk: Talker, services: Services
 ) -> None:
     talk.script(Reply(status=400), Reply())
-    job = await run_to_end(talk, services, "Lost")
+    job = await run_new_job(talk, services, "Lost")
     await talk.say("Again", conversation_id=job["conversation_id"])
     stats = (await talk.client.get(f"{talk.path}/stats")).json()
     assert stats["total_conversations"] == 1
 
 
-async def test_a_passing_failure_is_tried_again_later(talk: Talker, services: Services) -> None:
-    away = Reply(status=503, headers=AT_ONCE)
-    talk.script(away, away, away, Reply())
-    job = await run_to_end(talk, services)
+async def test_a_transient_failure_is_retried_later(talk: Talker, services: Services) -> None:
+    unavailable = Reply(status=503, headers=RETRY_AT_ONCE)
+    talk.script(unavailable, unavailable, unavailable, Reply())
+    job = await run_new_job(talk, services)
     assert job["status"] in {"pending", "running"}
     assert "error" not in job
-    row = await read_row(
+    row = await fetch_row(
         services, "SELECT state, run_at > now() AS later FROM work WHERE ref_id = $1", job["job_id"]
     )
     assert tuple(row) == ("pending", True)
-    await run_job_now(services, job)
+    await run_next_attempt(services, job)
     view = await get_job(talk, job)
     assert view["status"] == "completed"
-    assert await list_messages(talk, job) == [("user", "Hi"), ("assistant", "Hello there")]
-    assert len(await list_events(talk, "agent.chat.completed")) == 1
+    assert await list_job_messages(talk, job) == [("user", "Hi"), ("assistant", "Hello there")]
+    assert len(await list_event_data(talk, "agent.chat.completed")) == 1
     assert len(talk.asked) == 4
 
 
-async def test_a_failure_that_does_not_pass_fails_the_job_in_the_end(
-    talk: Talker, services: Services
-) -> None:
-    talk.script(Reply(status=429, message="slow down", headers=AT_ONCE))
-    job = await run_to_end(talk, services)
+async def test_a_job_fails_after_its_last_attempt(talk: Talker, services: Services) -> None:
+    talk.script(Reply(status=429, message="slow down", headers=RETRY_AT_ONCE))
+    job = await run_new_job(talk, services)
     for _ in range(2):
-        await run_job_now(services, job)
+        await run_next_attempt(services, job)
         assert "error" not in await get_job(talk, job)
-    await run_job_now(services, job)
+    await run_next_attempt(services, job)
     view = await get_job(talk, job)
     assert view["status"] == "failed"
     assert view["error"]["code"] == "provider_error"
     assert view["error"]["details"]["reason"] == "rate_limited"
-    assert len(await list_events(talk, "agent.chat.completed")) == 1
+    assert len(await list_event_data(talk, "agent.chat.completed")) == 1
     talk.script(Reply())
     await talk.say("Free", conversation_id=job["conversation_id"])
 
 
-async def test_an_agent_archived_meanwhile_fails_the_job(talk: Talker, services: Services) -> None:
+async def test_archiving_the_agent_fails_a_pending_job(talk: Talker, services: Services) -> None:
     job = await accept_job(talk)
     await talk.client.put(talk.path, {"status": "archived"})
     await run_job(services, job)
@@ -112,38 +108,36 @@ async def test_an_agent_archived_meanwhile_fails_the_job(talk: Talker, services:
     assert talk.asked == []
 
 
-async def test_a_model_without_its_key_meanwhile_fails_the_job(
+async def test_deleting_the_provider_key_fails_a_pending_job(
     talk: Talker, services: Services
 ) -> None:
     job = await accept_job(talk)
-    listed = await talk.client.get("/api/v1/api-keys")
-    await talk.client.delete(f"/api/v1/api-keys/{listed.json()['data'][0]['id']}")
+    keys = await talk.client.get("/api/v1/api-keys")
+    await talk.client.delete(f"/api/v1/api-keys/{keys.json()['data'][0]['id']}")
     await run_job(services, job)
     view = await get_job(talk, job)
     assert (view["status"], view["error"]["code"]) == ("failed", "model_not_configured")
 
 
-async def test_an_agent_deleted_meanwhile_takes_its_jobs_along(
-    talk: Talker, services: Services
-) -> None:
+async def test_deleting_an_agent_deletes_its_pending_jobs(talk: Talker, services: Services) -> None:
     job = await accept_job(talk)
     work_id = await find_work_id(services, job)
     assert (await talk.client.delete(talk.path)).status_code == 204
-    await Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
+    await create_runner(services).run(work_id)
     assert talk.asked == []
     refused(await talk.client.get(job_path(talk, job)), 404, "job_not_found")
-    row = await read_row(services, "SELECT state FROM work WHERE id = $1", work_id)
+    row = await fetch_row(services, "SELECT state FROM work WHERE id = $1", work_id)
     assert row["state"] in {"done", "cancelled"}
 
 
-async def test_an_agent_deleted_while_it_answers_ends_quietly(
+async def test_deleting_an_agent_ends_its_running_job_without_an_error(
     talk: Talker, services: Services
 ) -> None:
     job = await accept_job(talk)
     work_id = await find_work_id(services, job)
-    async with while_running(talk, services, job):
+    async with pause_job(talk, services, job):
         assert (await talk.client.delete(talk.path)).status_code == 204
-    row = await read_row(services, "SELECT state, last_error FROM work WHERE id = $1", work_id)
+    row = await fetch_row(services, "SELECT state, last_error FROM work WHERE id = $1", work_id)
     assert row["state"] in {"done", "cancelled"}, row["last_error"]
 
 
@@ -151,14 +145,14 @@ async def test_a_job_whose_workers_all_died_fails_and_frees_its_conversation(
     talk: Talker, services: Services
 ) -> None:
     job = await accept_job(talk)
-    await run_sql(
+    await execute(
         services, "UPDATE work SET attempt = max_attempts WHERE ref_id = $1", job["job_id"]
     )
     await run_job(services, job)
     view = await get_job(talk, job)
     assert (view["status"], view["error"]["code"]) == ("failed", "internal_error")
     assert talk.asked == []
-    assert [data["status"] for data in await list_events(talk, "agent.chat.completed")] == [
+    assert [data["status"] for data in await list_event_data(talk, "agent.chat.completed")] == [
         "failed"
     ]
     await talk.say("Free", conversation_id=job["conversation_id"])
@@ -168,28 +162,27 @@ async def test_a_call_with_a_nul_does_not_fail_a_job(talk: Talker, services: Ser
     await talk.with_helper()
     call = ("delegate_to_helper", r'{"task": "a\u0000b"}')
     talk.script(Reply(texts=[], calls=[call]), Reply(texts=["Done"]))
-    assert (await run_to_end(talk, services))["status"] == "completed"
+    assert (await run_new_job(talk, services))["status"] == "completed"
 
 
 async def test_a_worker_that_lost_its_lease_writes_nothing(
     talk: Talker, services: Services
 ) -> None:
     job = await accept_job(talk)
-    async with while_running(talk, services, job, Reply(texts=["From the second"])):
-        expire = "UPDATE work SET lease_until = now() - interval '1 second' WHERE ref_id = $1"
-        await run_sql(services, expire, job["job_id"])
+    async with pause_job(talk, services, job, Reply(texts=["From the second"])):
+        await execute(services, EXPIRE_LEASE, job["job_id"])
         await run_job(services, job)
         view = await get_job(talk, job)
         assert view["reply"]["message"]["content"] == "From the second"
     assert await get_job(talk, job) == view
-    assert await list_messages(talk, job) == [("user", "Hi"), ("assistant", "From the second")]
-    assert len(await list_events(talk, "agent.chat.completed")) == 1
-    counted = "SELECT count(*) AS n FROM usage WHERE agent_id = $1"
-    assert (await read_row(services, counted, talk.agent_id))["n"] == 1
+    assert await list_job_messages(talk, job) == [("user", "Hi"), ("assistant", "From the second")]
+    assert len(await list_event_data(talk, "agent.chat.completed")) == 1
+    sql = "SELECT count(*) FROM usage WHERE agent_id = $1"
+    assert await fetch_value(services, sql, talk.agent_id) == 1
 
 
-async def resume_after_crash(talk: Talker, helper: Talker, services: Services) -> dict[str, Any]:
-    """A job whose worker was lost after its helper had answered; another one finished it."""
+async def _resume_job(talk: Talker, helper: Talker, services: Services) -> dict[str, Any]:
+    """Runs a job whose worker loses its lease after the sub-agent answered; another one ends it."""
     hold = asyncio.Event()
     helper.script(Reply(texts=["At 9."], usage=(100, 10)))
     talk.script(
@@ -198,36 +191,35 @@ async def resume_after_crash(talk: Talker, helper: Talker, services: Services) -
         Reply(texts=["At 9, I hear."], usage=(7, 2)),
     )
     job = await accept_job(talk)
-    lost = asyncio.create_task(run_job(services, job))
+    first_run = asyncio.create_task(run_job(services, job))
     await until(lambda: len(talk.asked) == 2)
-    expire = "UPDATE work SET lease_until = now() - interval '1 second' WHERE ref_id = $1"
-    await run_sql(services, expire, job["job_id"])
+    await execute(services, EXPIRE_LEASE, job["job_id"])
     await run_job(services, job)
     hold.set()
-    await lost
+    await first_run
     return await get_job(talk, job)
 
 
-async def test_what_was_called_and_answered_is_not_called_again(
+async def test_a_resumed_job_does_not_repeat_answered_calls(
     talk: Talker, services: Services
 ) -> None:
     helper = await talk.with_helper()
-    job = await resume_after_crash(talk, helper, services)
+    job = await _resume_job(talk, helper, services)
     assert job["status"] == "completed"
     assert job["reply"]["message"]["content"] == "Asking.\n\nAt 9, I hear."
     calls = [(call["tool"], call["output"]) for call in job["reply"]["tool_calls"]]
     assert calls == [("Helper", "At 9.")]
     assert len(helper.asked) == 1
-    # The first round is not asked for again either; both see the same result.
+    # The first round is not requested again; both workers send the same messages.
     assert len(talk.asked) == 3
     assert talk.asked[1]["messages"] == talk.asked[2]["messages"]
 
 
-async def test_a_resumed_job_still_pays_for_what_its_helpers_used(
+async def test_a_resumed_job_counts_the_tokens_of_its_sub_agents(
     talk: Talker, services: Services
 ) -> None:
     helper = await talk.with_helper()
-    job = await resume_after_crash(talk, helper, services)
+    job = await _resume_job(talk, helper, services)
     assert job["reply"]["usage"] == {
         "prompt_tokens": 112,
         "completion_tokens": 13,

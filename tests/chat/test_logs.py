@@ -1,4 +1,4 @@
-"""An agent's log."""
+"""GET /api/v1/agents/:id/logs: filters, pages and access."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,24 +8,25 @@ import pytest
 from app.domain.models import prices
 from app.services import Services
 from tests.asking import refused
-from tests.chat.log_helpers import get_stats, run_sql, talk_with_sub_agent
+from tests.chat.conversation_helpers import conversation_path, list_messages
+from tests.chat.database import execute
+from tests.chat.log_helpers import (
+    ENTRY_KEYS,
+    get_stats,
+    list_log_entries,
+    script_delegation,
+    set_log_settings,
+)
 from tests.model_server import Reply
 from tests.talk import Talker
 from tests.world import Client, World
 from workers.sweep import clean_up
 
 
-async def list_log(talk: Talker, **params: Any) -> list[dict[str, Any]]:
-    answer = await talk.client.get(f"{talk.path}/logs", params={"per_page": 100, **params})
-    assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()["data"]
-    return found
-
-
 async def test_a_turn_is_logged_newest_first(talk: Talker) -> None:
-    helper = await talk_with_sub_agent(talk)
+    helper = await script_delegation(talk)
     reply = await talk.say("When?")
-    entries = await list_log(talk)
+    entries = await list_log_entries(talk)
     assert [(entry["type"], entry["role"]) for entry in entries] == [
         ("token_usage", None),
         ("token_usage", None),
@@ -34,22 +35,14 @@ async def test_a_turn_is_logged_newest_first(talk: Talker) -> None:
         ("message", "user"),
     ]
     for entry in entries:
-        assert set(entry) == {
-            "id",
-            "conversation_id",
-            "type",
-            "role",
-            "content",
-            "data",
-            "created_at",
-        }
+        assert set(entry) == ENTRY_KEYS
         assert entry["conversation_id"] == reply["conversation_id"]
         assert entry["created_at"].endswith("Z")
-    *used, answer, call, question = entries
+    *usage, answer, call, question = entries
     assert (question["content"], answer["content"]) == ("When?", "It opens at 9.")
     assert answer["id"] == reply["message"]["id"]
     assert {key: call["data"][key] for key in reply["tool_calls"][0]} == reply["tool_calls"][0]
-    by_model = {entry["data"]["model"]: entry["data"] for entry in used}
+    by_model = {entry["data"]["model"]: entry["data"] for entry in usage}
     own = by_model[f"scripted/{talk.model}"]
     assert (own["prompt_tokens"], own["completion_tokens"]) == (12, 3)
     other = by_model[f"scripted/{helper.model}"]
@@ -57,7 +50,7 @@ async def test_a_turn_is_logged_newest_first(talk: Talker) -> None:
     assert own["message_id"] == other["message_id"] == reply["message"]["id"]
 
 
-async def test_an_agent_that_said_nothing_has_an_empty_log(talk: Talker) -> None:
+async def test_an_agent_without_turns_has_an_empty_log(talk: Talker) -> None:
     answer = (await talk.client.get(f"{talk.path}/logs")).json()
     assert answer == {
         "data": [],
@@ -68,63 +61,63 @@ async def test_an_agent_that_said_nothing_has_an_empty_log(talk: Talker) -> None
 @pytest.mark.parametrize(
     ("kind", "count"), [("message", 2), ("tool_call", 1), ("token_usage", 2), ("training", 0)]
 )
-async def test_the_log_is_narrowed_to_a_type(talk: Talker, kind: str, count: int) -> None:
-    await talk_with_sub_agent(talk)
+async def test_the_log_is_filtered_by_type(talk: Talker, kind: str, count: int) -> None:
+    await script_delegation(talk)
     await talk.say("When?")
-    entries = await list_log(talk, type=kind)
+    entries = await list_log_entries(talk, type=kind)
     assert [entry["type"] for entry in entries] == [kind] * count
 
 
-async def test_the_log_is_narrowed_to_a_conversation(talk: Talker) -> None:
+async def test_the_log_is_filtered_by_conversation(talk: Talker) -> None:
     first, second = await talk.say("One"), await talk.say("Two")
     for reply in (first, second):
-        entries = await list_log(talk, conversation_id=reply["conversation_id"])
+        entries = await list_log_entries(talk, conversation_id=reply["conversation_id"])
         assert len(entries) == 3
         assert {entry["conversation_id"] for entry in entries} == {reply["conversation_id"]}
-    assert await list_log(talk, conversation_id="cnv_none") == []
-    both = await list_log(talk, conversation_id=first["conversation_id"], type="message")
+    assert await list_log_entries(talk, conversation_id="cnv_none") == []
+    both = await list_log_entries(talk, conversation_id=first["conversation_id"], type="message")
     assert [entry["content"] for entry in both] == ["Hello there", "One"]
 
 
-async def test_the_log_is_narrowed_to_a_time(talk: Talker, services: Services) -> None:
+async def test_the_log_is_filtered_by_time(talk: Talker, services: Services) -> None:
     for days, word in ((3, "old"), (2, "middle"), (1, "new")):
         reply = await talk.say(word)
-        await run_sql(
+        await execute(
             services,
             "UPDATE conversation_entries SET created_at = $2 WHERE conversation_id = $1",
             reply["conversation_id"],
             datetime(2026, 1, 10, 12, tzinfo=UTC) - timedelta(days=days),
         )
 
-    async def words(**params: str) -> list[str]:
-        found = await list_log(talk, type="message", **params)
-        return [entry["content"] for entry in found if entry["role"] == "user"]
+    async def list_questions(**params: str) -> list[str]:
+        entries = await list_log_entries(talk, type="message", **params)
+        return [entry["content"] for entry in entries if entry["role"] == "user"]
 
-    assert await words() == ["new", "middle", "old"]
-    assert await words(**{"from": "2026-01-08T12:00:00Z"}) == ["new", "middle"]
-    assert await words(**{"from": "2026-01-08T12:00:00.000001Z"}) == ["new"]
-    assert await words(to="2026-01-08T12:00:00Z") == ["middle", "old"]
-    assert await words(to="2026-01-08T11:59:59Z") == ["old"]
+    assert await list_questions() == ["new", "middle", "old"]
+    assert await list_questions(**{"from": "2026-01-08T12:00:00Z"}) == ["new", "middle"]
+    assert await list_questions(**{"from": "2026-01-08T12:00:00.000001Z"}) == ["new"]
+    assert await list_questions(to="2026-01-08T12:00:00Z") == ["middle", "old"]
+    assert await list_questions(to="2026-01-08T11:59:59Z") == ["old"]
     bounds = {"from": "2026-01-08", "to": "2026-01-09"}
-    assert await words(**bounds) == ["middle"]
-    # Another zone means another moment.
-    assert await words(to="2026-01-08T12:00:00+02:00") == ["old"]
-    assert await words(**{"from": "2026-01-09", "to": "2026-01-08"}) == []
+    assert await list_questions(**bounds) == ["middle"]
+    # The time zone counts.
+    assert await list_questions(to="2026-01-08T12:00:00+02:00") == ["old"]
+    assert await list_questions(**{"from": "2026-01-09", "to": "2026-01-08"}) == []
 
 
 async def test_pages_of_the_log_follow_each_other(talk: Talker) -> None:
     for word in ("One", "Two", "Three"):
         await talk.say(word)
-    everything = [entry["id"] for entry in await list_log(talk)]
-    assert len(set(everything)) == 9
-    seen = []
+    all_ids = [entry["id"] for entry in await list_log_entries(talk)]
+    assert len(set(all_ids)) == 9
+    ids = []
     for page, size in ((1, 4), (2, 4), (3, 1), (4, 0)):
         params: dict[str, Any] = {"page": page, "per_page": 4}
         answer = (await talk.client.get(f"{talk.path}/logs", params=params)).json()
         assert len(answer["data"]) == size
         assert answer["pagination"] == {"page": page, "per_page": 4, "total": 9, "total_pages": 3}
-        seen += [entry["id"] for entry in answer["data"]]
-    assert seen == everything
+        ids += [entry["id"] for entry in answer["data"]]
+    assert ids == all_ids
 
 
 @pytest.mark.parametrize(
@@ -151,11 +144,11 @@ async def test_a_wrong_parameter_of_the_log_is_named(
 
 
 @pytest.mark.parametrize("role", ["agent_user", "viewer"])
-async def test_the_log_is_for_those_who_may_read_conversations(
+async def test_the_log_needs_the_permission_to_read_conversations(
     talk: Talker, world: World, role: str
 ) -> None:
-    who = await world.user(role, talk.client.tenant_id)
-    error = refused(await who.get(f"{talk.path}/logs"), 403, "forbidden")
+    caller = await world.user(role, talk.client.tenant_id)
+    error = refused(await caller.get(f"{talk.path}/logs"), 403, "forbidden")
     assert error["details"] == {"required": "conversations:read", "your_role": role}
 
 
@@ -164,11 +157,11 @@ async def test_developers_and_super_admin_read_the_log(
 ) -> None:
     await talk.say("Hi")
     developer = await world.user("agent_developer", talk.client.tenant_id)
-    for who in (developer, super_admin):
-        assert len((await who.get(f"{talk.path}/logs")).json()["data"]) == 3
+    for caller in (developer, super_admin):
+        assert len((await caller.get(f"{talk.path}/logs")).json()["data"]) == 3
 
 
-async def test_the_log_and_figures_of_a_foreign_or_unknown_agent_are_not_found(
+async def test_the_log_and_statistics_of_a_foreign_or_unknown_agent_are_not_found(
     talk: Talker, admin: Client, anonymous: Client
 ) -> None:
     await talk.say("Hi")
@@ -178,12 +171,12 @@ async def test_the_log_and_figures_of_a_foreign_or_unknown_agent_are_not_found(
         refused(await anonymous.get(f"{talk.path}/{tail}"), 401, "unauthorized")
 
 
-async def test_the_log_holds_this_agents_entries_only(talk: Talker) -> None:
+async def test_the_log_has_only_the_agents_own_entries(talk: Talker) -> None:
     other = await talk.agent()
     await talk.say("Mine")
     await other.say("Theirs")
-    assert "Theirs" not in str(await list_log(talk))
-    assert "Mine" not in str(await list_log(other))
+    assert "Theirs" not in str(await list_log_entries(talk))
+    assert "Mine" not in str(await list_log_entries(other))
 
 
 @pytest.mark.parametrize(
@@ -194,55 +187,41 @@ async def test_the_log_holds_this_agents_entries_only(talk: Talker) -> None:
         ("log_token_usage", "token_usage"),
     ],
 )
-async def test_what_may_not_be_logged_is_not_in_the_log(
+async def test_a_disabled_entry_type_is_missing_only_from_the_log(
     talk: Talker, setting: str, kind: str
 ) -> None:
-    await talk.client.put(f"{talk.path}/log-settings", {setting: False})
-    await talk_with_sub_agent(talk)
+    await set_log_settings(talk, **{setting: False})
+    await script_delegation(talk)
     reply = await talk.say("When?")
-    kinds = {entry["type"] for entry in await list_log(talk)}
+    kinds = {entry["type"] for entry in await list_log_entries(talk)}
     assert kinds == {"message", "tool_call", "token_usage"} - {kind}
-    assert await list_log(talk, type=kind) == []
-    # The conversation is whole, and so are the figures.
-    path = f"/api/v1/conversations/{reply['conversation_id']}/messages"
-    kept = (await talk.client.get(path)).json()["data"]
-    assert [item["content"] for item in kept] == ["When?", "It opens at 9."]
-    assert len(kept[1]["tool_calls"]) == 1
+    assert await list_log_entries(talk, type=kind) == []
+    # The conversation and the statistics are complete.
+    messages = await list_messages(talk, reply["conversation_id"])
+    assert [item["content"] for item in messages] == ["When?", "It opens at 9."]
+    assert len(messages[1]["tool_calls"]) == 1
     assert (await get_stats(talk))["total_tokens_used"] == 125
 
 
-async def test_a_changed_setting_holds_for_what_is_said_from_then_on(talk: Talker) -> None:
-    await talk.say("Before")
-    await talk.client.put(f"{talk.path}/log-settings", {"log_messages": False})
-    await talk.say("Meanwhile")
-    await talk.client.put(f"{talk.path}/log-settings", {"log_messages": True})
-    await talk.say("After")
-    entries = await list_log(talk, type="message")
-    said = [entry["content"] for entry in entries if entry["role"] == "user"]
-    assert said == ["After", "Before"]
-
-
-async def test_the_question_of_an_asynchronous_chat_obeys_the_settings(talk: Talker) -> None:
-    await talk.client.put(f"{talk.path}/log-settings", {"log_messages": False})
+async def test_settings_apply_to_the_question_of_an_asynchronous_chat(talk: Talker) -> None:
+    await set_log_settings(talk, log_messages=False)
     answer = await talk.client.post(f"{talk.path}/chat/async", {"message": "My secret"})
     assert answer.status_code == 202
-    assert await list_log(talk) == []
+    assert await list_log_entries(talk) == []
 
 
-async def test_what_is_older_than_its_agent_keeps_is_forgotten(
-    talk: Talker, services: Services
-) -> None:
-    await talk.client.put(f"{talk.path}/log-settings", {"retention_days": 10})
+async def test_the_clean_up_deletes_expired_conversations(talk: Talker, services: Services) -> None:
+    await set_log_settings(talk, retention_days=10)
     old, young = await talk.say("Old"), await talk.say("Young")
     for reply, days in ((old, 11), (young, 9)):
-        await run_sql(
+        await execute(
             services,
             "UPDATE conversation_entries SET created_at = now() - $2 * interval '1 day'"
             " WHERE conversation_id = $1",
             reply["conversation_id"],
             days,
         )
-        await run_sql(
+        await execute(
             services,
             "UPDATE conversations SET last_message_at = now() - $2 * interval '1 day'"
             " WHERE id = $1",
@@ -250,20 +229,20 @@ async def test_what_is_older_than_its_agent_keeps_is_forgotten(
             days,
         )
     await clean_up(services)
-    assert {entry["conversation_id"] for entry in await list_log(talk)} == {
+    assert {entry["conversation_id"] for entry in await list_log_entries(talk)} == {
         young["conversation_id"]
     }
-    gone = await talk.client.get(f"/api/v1/conversations/{old['conversation_id']}")
-    refused(gone, 404, "conversation_not_found")
-    # What was used is still known.
+    answer = await talk.client.get(conversation_path(old["conversation_id"]))
+    refused(answer, 404, "conversation_not_found")
+    # Usage is not deleted.
     assert (await get_stats(talk))["total_messages"] == 4
 
 
-async def test_what_a_turn_cost_is_logged(talk: Talker) -> None:
-    known = await talk.agent(primary_model="scripted/gpt-4o")
-    known.models.script("gpt-4o", Reply(usage=(1000, 100)))
-    await known.say("Hi")
-    [entry] = await list_log(known, type="token_usage")
+async def test_the_cost_of_a_turn_is_logged(talk: Talker) -> None:
+    agent = await talk.agent(primary_model="scripted/gpt-4o")
+    agent.models.script("gpt-4o", Reply(usage=(1000, 100)))
+    await agent.say("Hi")
+    [entry] = await list_log_entries(agent, type="token_usage")
     price = prices.find(await prices.table(), "gpt-4o")
     assert price is not None
     expected = 1000 * price.input_cost_per_token + 100 * price.output_cost_per_token
@@ -274,5 +253,5 @@ async def test_what_a_turn_cost_is_logged(talk: Talker) -> None:
 
 async def test_a_model_of_unknown_price_costs_nothing(talk: Talker) -> None:
     await talk.say("Hi")
-    [entry] = await list_log(talk, type="token_usage")
+    [entry] = await list_log_entries(talk, type="token_usage")
     assert entry["data"]["cost_usd"] == 0

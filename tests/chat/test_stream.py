@@ -1,4 +1,4 @@
-"""Streamed chat: its events, and what is refused before it begins."""
+"""Streamed chat: its events, and refusals before it starts."""
 
 import asyncio
 import json
@@ -7,25 +7,33 @@ from typing import Any
 
 import pytest
 
+from tests.chat.conversation_helpers import list_messages
+from tests.chat.delegation_scripts import add_sub_agent
 from tests.chat.stream_helpers import (
     SilentModel,
-    delta,
-    first_message_id,
-    list_messages,
-    on_silent,
-    remote_client,
+    connect,
+    conversation_of,
+    create_silent_agent,
+    encode_delta,
+    open_stream,
+    post_stream,
     stream_chat,
-    while_reading,
 )
 from tests.model_server import Reply
+from tests.models.answers import StepHold
 from tests.server import Server
 from tests.talk import Talker, events_in, names_of, texts_of
 from tests.world import Client, World
 
 
-async def test_a_stream_says_start_deltas_and_stop_in_order(talk: Talker, server: Server) -> None:
-    talk.script(Reply(texts=["The shop ", "opens", " at 9."], delay=0.05, usage=(40, 8)))
-    events = await stream_chat(server, talk, "When does the shop open?")
+async def test_a_stream_has_start_deltas_and_stop_in_order(talk: Talker, server: Server) -> None:
+    hold = StepHold()
+    talk.script(Reply(texts=["The shop ", "opens", " at 9."], hold=hold, usage=(40, 8)))
+    events = []
+    async with open_stream(server, talk) as stream:
+        async for event in stream:
+            events.append(event)
+            hold.release()
     start, *deltas, stop = events
     assert start[0] == "message_start"
     assert set(start[1]) == {"conversation_id", "message_id"}
@@ -42,33 +50,32 @@ async def test_a_stream_says_start_deltas_and_stop_in_order(talk: Talker, server
     assert stop[1]["sources"] == []
 
 
-async def test_a_stream_is_kept_like_any_other_turn(talk: Talker, server: Server) -> None:
+async def test_a_streamed_turn_is_stored(talk: Talker, server: Server) -> None:
     events = await stream_chat(server, talk)
-    kept = await list_messages(talk, first_message_id(events))
-    assert [(item["role"], item["content"], item["status"]) for item in kept] == [
+    messages = await list_messages(talk, conversation_of(events))
+    assert [(item["role"], item["content"], item["status"]) for item in messages] == [
         ("user", "Hi", "complete"),
         ("assistant", "Hello there", "complete"),
     ]
-    assert kept[1]["id"] == events[0][1]["message_id"]
+    assert messages[1]["id"] == events[0][1]["message_id"]
 
 
-async def test_a_stream_goes_on_with_a_conversation(talk: Talker, server: Server) -> None:
+async def test_a_stream_continues_a_conversation(talk: Talker, server: Server) -> None:
     first = await talk.say("One")
     events = await stream_chat(
         server, talk, "Two", conversation_id=first["conversation_id"], context={"plan": "gold"}
     )
-    assert first_message_id(events) == first["conversation_id"]
-    told = talk.asked[1]["messages"]
-    assert '{"plan":"gold"}' in told[0]["content"]
-    assert [item["content"] for item in told[1:]] == ["One", "Hello there", "Two"]
+    assert conversation_of(events) == first["conversation_id"]
+    messages = talk.asked[1]["messages"]
+    assert '{"plan":"gold"}' in messages[0]["content"]
+    assert [item["content"] for item in messages[1:]] == ["One", "Hello there", "Two"]
     assert talk.asked[1]["stream"] is True
 
 
-async def test_the_answer_is_an_event_stream_that_no_proxy_keeps(
+async def test_the_answer_is_an_event_stream_that_no_proxy_buffers(
     talk: Talker, server: Server
 ) -> None:
-    async with remote_client(server, talk.client) as remote:
-        answer = await remote.post(f"{talk.path}/chat/stream", json={"message": "Hi"})
+    answer = await post_stream(server, talk, {"message": "Hi"})
     assert answer.headers["content-type"].split(";")[0] == "text/event-stream"
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["x-accel-buffering"] == "no"
@@ -79,10 +86,9 @@ async def test_the_answer_is_an_event_stream_that_no_proxy_keeps(
 
 
 async def test_each_event_is_one_name_and_one_line_of_json(talk: Talker, server: Server) -> None:
-    said = ["two\nlines", "\r\n", "data: no\n\nevent: forged\ndata: {}\n\n", "ä🦜", "\t"]
-    talk.script(Reply(texts=said))
-    async with remote_client(server, talk.client) as remote:
-        answer = await remote.post(f"{talk.path}/chat/stream", json={"message": "Hi"})
+    texts = ["two\nlines", "\r\n", "data: no\n\nevent: forged\ndata: {}\n\n", "ä🦜", "\t"]
+    talk.script(Reply(texts=texts))
+    answer = await post_stream(server, talk, {"message": "Hi"})
     blocks = answer.content.decode().split("\n\n")
     assert blocks.pop() == ""
     for block in blocks:
@@ -91,30 +97,22 @@ async def test_each_event_is_one_name_and_one_line_of_json(talk: Talker, server:
         assert json.loads(data.removeprefix("data: "))
     events = events_in(answer.text)
     assert names_of(events) == ["message_start", "content_delta", "message_stop"]
-    assert texts_of(events) == "".join(said)
+    assert texts_of(events) == "".join(texts)
 
 
-async def test_deltas_go_out_as_they_come(talk: Talker, server: Server) -> None:
-    """Each is read while the model still waits to say the next."""
-    steps = [asyncio.Event() for _ in range(3)]
-
-    class Turns:
-        def __init__(self) -> None:
-            self._left = list(steps)
-
-        async def wait(self) -> None:
-            await self._left.pop(0).wait()
-
-    talk.script(Reply(texts=["one", "two", "three"], hold=Turns()))
-    async with asyncio.timeout(10), while_reading(server, talk) as events:
+async def test_deltas_are_sent_as_they_arrive(talk: Talker, server: Server) -> None:
+    """Each delta is read before the model sends the next one."""
+    hold = StepHold()
+    talk.script(Reply(texts=["one", "two", "three"], hold=hold))
+    async with asyncio.timeout(10), open_stream(server, talk) as events:
         assert (await anext(events))[0] == "message_start"
-        for step, word in zip(steps, ["one", "two", "three"], strict=True):
-            step.set()
+        for word in ("one", "two", "three"):
+            hold.release()
             assert await anext(events) == ("content_delta", {"delta": word})
         assert (await anext(events))[0] == "message_stop"
 
 
-async def test_tool_calls_are_told_as_they_happen(talk: Talker, server: Server) -> None:
+async def test_a_stream_has_tool_calls_and_their_results(talk: Talker, server: Server) -> None:
     helper = await talk.with_helper()
     helper.script(Reply(texts=["It opens at 9."], usage=(100, 10)))
     call = ("delegate_to_helper", {"task": "Find the hours"})
@@ -131,9 +129,9 @@ async def test_tool_calls_are_told_as_they_happen(talk: Talker, server: Server) 
         "content_delta",
         "message_stop",
     ]
-    used, result = (data for name, data in events if name.startswith("tool_"))
-    common = {"id": used["id"], "tool": "Helper", "tool_id": helper.agent_id, "parent_id": None}
-    assert used == {**common, "input": {"task": "Find the hours"}}
+    use, result = (data for name, data in events if name.startswith("tool_"))
+    common = {"id": use["id"], "tool": "Helper", "tool_id": helper.agent_id, "parent_id": None}
+    assert use == {**common, "input": {"task": "Find the hours"}}
     assert result.pop("execution_time_ms") >= 0
     assert result == {**common, "output": "It opens at 9.", "status": "completed"}
     assert texts_of(events) == "Let me ask.\n\nAt 9."
@@ -142,12 +140,12 @@ async def test_tool_calls_are_told_as_they_happen(talk: Talker, server: Server) 
         "completion_tokens": 13,
         "total_tokens": 125,
     }
-    kept = (await list_messages(talk, first_message_id(events)))[1]
-    assert kept["content"] == texts_of(events)
-    assert [item["id"] for item in kept["tool_calls"]] == [used["id"]]
+    message = (await list_messages(talk, conversation_of(events)))[1]
+    assert message["content"] == texts_of(events)
+    assert [item["id"] for item in message["tool_calls"]] == [use["id"]]
 
 
-async def test_a_call_that_fails_is_told_as_its_result(talk: Talker, server: Server) -> None:
+async def test_a_failed_call_has_a_tool_result(talk: Talker, server: Server) -> None:
     await talk.with_helper()
     talk.script(Reply(texts=[], calls=[("no_such", {"a": 1})]), Reply(texts=["Sorry"]))
     events = await stream_chat(server, talk)
@@ -158,9 +156,7 @@ async def test_a_call_that_fails_is_told_as_its_result(talk: Talker, server: Ser
     assert events[2][1]["output"] == {"error": "there is no tool no_such"}
 
 
-async def test_calls_side_by_side_each_have_a_use_and_a_result(
-    talk: Talker, server: Server
-) -> None:
+async def test_parallel_calls_have_a_use_and_a_result_each(talk: Talker, server: Server) -> None:
     await talk.with_helper()
     calls = [("delegate_to_helper", {"task": str(number)}) for number in range(4)]
     talk.script(Reply(texts=[], calls=calls), Reply(texts=["Done"]))
@@ -171,12 +167,11 @@ async def test_calls_side_by_side_each_have_a_use_and_a_result(
     assert sorted(data["id"] for data in results) == sorted(data["id"] for data in used)
 
 
-async def test_steps_within_a_sub_agent_name_the_call_that_they_belong_to(
+async def test_calls_of_a_sub_agent_have_the_id_of_their_parent_call(
     talk: Talker, server: Server
 ) -> None:
     helper = await talk.with_helper()
-    deep = await helper.agent("Deep")
-    await talk.client.post(f"{helper.path}/sub-agents/attach", {"agent_id": deep.agent_id})
+    await add_sub_agent(helper, "Deep")
     helper.script(Reply(texts=[], calls=[("delegate_to_deep", {"task": "dig"})]), Reply())
     talk.script(Reply(texts=[], calls=[("delegate_to_helper", {"task": "x"})]), Reply())
     events = await stream_chat(server, talk)
@@ -192,21 +187,19 @@ async def test_steps_within_a_sub_agent_name_the_call_that_they_belong_to(
     ]
 
 
-async def test_many_deltas_in_one_packet_are_all_told(
-    talk: Talker, server: Server, silent: SilentModel
+async def test_many_deltas_in_one_packet_are_all_sent(
+    talk: Talker, server: Server, silent_model: SilentModel
 ) -> None:
-    said = b"".join(delta(f"{number} ") for number in range(500))
+    deltas = b"".join(encode_delta(f"{number} ") for number in range(500))
     end = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
-    silent.said = said + end
-    mine = await on_silent(talk, silent)
-    events = await stream_chat(server, mine)
+    silent_model.response = deltas + end
+    agent = await create_silent_agent(talk, silent_model)
+    events = await stream_chat(server, agent)
     assert texts_of(events) == "".join(f"{number} " for number in range(500))
     assert names_of(events) == ["message_start", "content_delta", "message_stop"]
 
 
-async def test_a_model_that_answers_whole_is_streamed_all_the_same(
-    talk: Talker, server: Server
-) -> None:
+async def test_a_whole_answer_of_the_model_is_streamed(talk: Talker, server: Server) -> None:
     raw = b'{"choices": [{"message": {"content": "All at once"}, "finish_reason": "stop"}]}'
     talk.script(Reply(raw=raw))
     events = await stream_chat(server, talk)
@@ -222,11 +215,10 @@ async def test_a_model_that_answers_whole_is_streamed_all_the_same(
         ({"message": "Hi", "conversation_id": "cnv_none"}, 404, "conversation_not_found"),
     ],
 )
-async def test_what_is_refused_before_the_stream_is_a_plain_answer(
+async def test_a_refusal_before_the_stream_is_a_json_answer(
     talk: Talker, server: Server, body: Any, status: int, code: str
 ) -> None:
-    async with remote_client(server, talk.client) as remote:
-        answer = await remote.post(f"{talk.path}/chat/stream", json=body)
+    answer = await post_stream(server, talk, body)
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/json"
     assert answer.json()["error"]["code"] == code
@@ -235,8 +227,7 @@ async def test_what_is_refused_before_the_stream_is_a_plain_answer(
 
 async def test_an_archived_agent_is_refused_before_the_stream(talk: Talker, server: Server) -> None:
     await talk.client.put(talk.path, {"status": "archived"})
-    async with remote_client(server, talk.client) as remote:
-        answer = await remote.post(f"{talk.path}/chat/stream", json={"message": "Hi"})
+    answer = await post_stream(server, talk, {"message": "Hi"})
     assert answer.status_code == 409
     assert answer.json()["error"]["code"] == "agent_archived"
 
@@ -246,14 +237,12 @@ async def test_streaming_needs_the_permission_to_chat(
     talk: Talker, server: Server, world: World, role: str, status: int
 ) -> None:
     user = await world.user(role, talk.client.tenant_id)
-    async with remote_client(server, user) as remote:
-        answer = await remote.post(f"{talk.path}/chat/stream", json={"message": "Hi"})
+    answer = await post_stream(server, talk, {"message": "Hi"}, user)
     assert answer.status_code == status
 
 
 async def test_a_stream_needs_a_sign_in(talk: Talker, server: Server, anonymous: Client) -> None:
-    async with remote_client(server, anonymous) as remote:
-        answer = await remote.post(f"{talk.path}/chat/stream", json={"message": "Hi"})
+    answer = await post_stream(server, talk, {"message": "Hi"}, anonymous)
     assert answer.status_code == 401
 
 
@@ -262,7 +251,7 @@ async def test_a_second_stream_of_the_conversation_is_refused_until_the_first_en
 ) -> None:
     hold = asyncio.Event()
     talk.script(Reply(hold=hold))
-    async with remote_client(server, talk.client) as remote, while_reading(server, talk) as events:
+    async with connect(server, talk.client) as remote, open_stream(server, talk) as events:
         conversation_id = (await anext(events))[1]["conversation_id"]
         body = {"message": "Me too", "conversation_id": conversation_id}
         answer = await remote.post(f"{talk.path}/chat/stream", json=body)

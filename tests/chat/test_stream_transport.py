@@ -1,4 +1,4 @@
-"""Streamed chat: many streams at once, and slow clients."""
+"""Streamed chat: concurrent streams, keep-alive comments and clients that leave."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -8,48 +8,49 @@ import pytest
 
 from app.http import sse
 from tests.asking import until
-from tests.chat.stream_helpers import first_message_id, list_messages, stream_chat
+from tests.chat.conversation_helpers import list_messages
+from tests.chat.stream_helpers import conversation_of, stream_chat
 from tests.model_server import Reply
 from tests.server import Server
 from tests.talk import Talker, events_in, texts_of
 
 
-async def test_fifty_streams_at_once_are_each_whole_and_their_own(
+async def test_fifty_concurrent_streams_are_complete_and_separate(
     talk: Talker, server: Server
 ) -> None:
     talk.script(Reply(texts=[f"{number} " for number in range(40)], delay=0.01))
     all_events = await asyncio.gather(
         *(stream_chat(server, talk, f"Question {number}") for number in range(50))
     )
-    said = "".join(f"{number} " for number in range(40))
+    text = "".join(f"{number} " for number in range(40))
     for events in all_events:
         first, *deltas, last = (name for name, _ in events)
         assert (first, set(deltas), last) == ("message_start", {"content_delta"}, "message_stop")
-        # What arrived in one piece, as it may on a busy machine, is passed on in one.
+        # Texts that arrive in one packet, as they may on a busy machine, are one delta.
         assert len(deltas) <= 40
-        assert texts_of(events) == said
-    conversations = [first_message_id(events) for events in all_events]
+        assert texts_of(events) == text
+    conversations = [conversation_of(events) for events in all_events]
     assert len(set(conversations)) == 50
     for number, conversation_id in enumerate(conversations):
-        kept = await list_messages(talk, conversation_id)
-        assert [item["content"] for item in kept] == [f"Question {number}", said]
+        messages = await list_messages(talk, conversation_id)
+        assert [item["content"] for item in messages] == [f"Question {number}", text]
 
 
-class SlowClient:
-    """Both ends of an ASGI connection: what was sent, and a reader that may go."""
+class RecordingConnection:
+    """Both ends of an ASGI connection: records what is sent, until the client has left."""
 
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
-        self.gone = asyncio.Event()
+        self.left = asyncio.Event()
 
     async def send(self, message: Any) -> None:
         self.sent.append(dict(message))
         if not message["more_body"]:
-            # A server tells the end of the response like the end of the connection.
-            self.gone.set()
+            # A server reports the end of the response like the end of the connection.
+            self.left.set()
 
     async def receive(self) -> Any:
-        await self.gone.wait()
+        await self.left.wait()
         return {"type": "http.disconnect"}
 
     @property
@@ -57,37 +58,37 @@ class SlowClient:
         return b"".join(message["body"] for message in self.sent)
 
 
-async def test_a_silent_stream_says_a_comment_now_and_then(
+async def test_a_silent_stream_sends_keep_alive_comments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.02)
-    go_on, connection = asyncio.Event(), SlowClient()
+    go_on, connection = asyncio.Event(), RecordingConnection()
 
     async def source() -> AsyncGenerator[bytes, None]:
         yield sse.event("one", b"1")
         await go_on.wait()
         yield sse.event("two", b"2")
 
-    sending = asyncio.create_task(
+    response = asyncio.create_task(
         sse._Stream(source()).send_body(connection.send, connection.receive)
     )
     comment = b": still here\n\n"
     await until(lambda: connection.body.count(comment) >= 3)
     go_on.set()
-    await asyncio.wait_for(sending, 5)
+    await asyncio.wait_for(response, 5)
     assert connection.body.startswith(b"event: one\ndata: 1\n\n" + comment)
     assert connection.body.endswith(b"event: two\ndata: 2\n\n")
     assert [message["more_body"] for message in connection.sent[:-1]] == [True] * (
         len(connection.sent) - 1
     )
     assert connection.sent[-1]["more_body"] is False
-    # Comments are nothing to whoever reads events.
+    # Readers of events ignore comments.
     assert [name for name, _ in events_in(connection.body.decode())] == ["one", "two"]
 
 
-async def test_a_stream_that_speaks_says_no_comments(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_active_stream_sends_no_comments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 5.0)
-    connection = SlowClient()
+    connection = RecordingConnection()
 
     async def source() -> AsyncGenerator[bytes, None]:
         for number in range(10):
@@ -103,35 +104,36 @@ def test_comments_come_every_ten_seconds() -> None:
     assert sse.KEEP_ALIVE_SECONDS == 10
 
 
-async def test_a_source_is_begun_and_ended_although_the_reader_has_gone_already() -> None:
-    """What was never begun would not free its conversation at its end."""
-    connection, ended = SlowClient(), asyncio.Event()
-    connection.gone.set()
+async def _wait_after_one_event(ended: asyncio.Event) -> AsyncGenerator[bytes, None]:
+    try:
+        yield sse.event("one", b"1")
+        await asyncio.Event().wait()
+    finally:
+        ended.set()
 
-    async def source() -> AsyncGenerator[bytes, None]:
-        try:
-            yield sse.event("one", b"1")
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
 
-    stream = sse._Stream(source())
-    await asyncio.wait_for(stream.send_body(connection.send, connection.receive), 1)
+async def test_a_source_starts_and_ends_although_the_client_has_left() -> None:
+    """A source that never starts would not free its conversation."""
+    connection, ended = RecordingConnection(), asyncio.Event()
+    connection.left.set()
+
+    stream = sse._Stream(_wait_after_one_event(ended))
+    await asyncio.wait_for(stream.send_body(connection.send, connection.receive), 5)
     assert ended.is_set()
 
 
-@pytest.mark.parametrize("how", ["the source is cancelled", "sending fails"])
-async def test_a_response_whose_source_broke_off_is_over(how: str) -> None:
-    connection = SlowClient()
+@pytest.mark.parametrize("failure", ["the source is cancelled", "sending fails"])
+async def test_a_response_ends_when_its_source_or_its_connection_breaks(failure: str) -> None:
+    connection = RecordingConnection()
 
     async def source() -> AsyncGenerator[bytes, None]:
         yield sse.event("one", b"1")
-        if how == "the source is cancelled":
+        if failure == "the source is cancelled":
             raise asyncio.CancelledError
         yield sse.event("two", b"2")
 
     async def send(message: Any) -> None:
-        if how == "sending fails" and connection.sent:
+        if failure == "sending fails" and connection.sent:
             raise OSError("broken pipe")
         await connection.send(message)
 
@@ -139,32 +141,55 @@ async def test_a_response_whose_source_broke_off_is_over(how: str) -> None:
     assert connection.body == b"event: one\ndata: 1\n\n"
 
 
-async def test_a_source_is_ended_where_it_stands_when_the_reader_goes() -> None:
-    connection, ended = SlowClient(), asyncio.Event()
+async def test_a_waiting_source_ends_when_the_client_leaves() -> None:
+    connection, ended = RecordingConnection(), asyncio.Event()
 
-    async def source() -> AsyncGenerator[bytes, None]:
-        try:
-            yield sse.event("one", b"1")
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-
-    sending = asyncio.create_task(
-        sse._Stream(source()).send_body(connection.send, connection.receive)
+    response = asyncio.create_task(
+        sse._Stream(_wait_after_one_event(ended)).send_body(connection.send, connection.receive)
     )
-    await until(lambda: bool(connection.sent))
-    connection.gone.set()
-    await asyncio.wait_for(sending, 1)
+    await until(lambda: connection.sent)
+    connection.left.set()
+    await asyncio.wait_for(response, 5)
     assert ended.is_set()
 
 
 async def test_a_source_that_raises_ends_the_stream() -> None:
-    connection = SlowClient()
+    connection = RecordingConnection()
 
     async def source() -> AsyncGenerator[bytes, None]:
         yield sse.event("one", b"1")
         raise RuntimeError("broken")
 
-    await asyncio.wait_for(sse._Stream(source()).send_body(connection.send, connection.receive), 1)
+    await asyncio.wait_for(sse._Stream(source()).send_body(connection.send, connection.receive), 5)
     assert events_in(connection.body.decode()) == [("one", 1)]
     assert connection.sent[-1]["more_body"] is False
+
+
+async def test_a_client_that_reads_nothing_stops_the_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.1)
+    monkeypatch.setattr(sse, "STALLED_SECONDS", 0.3)
+    events = 0
+    closed = asyncio.Event()
+
+    async def source() -> AsyncGenerator[bytes, None]:
+        nonlocal events
+        try:
+            while True:
+                events += 1
+                yield b"x" * 100
+        finally:
+            closed.set()
+
+    async def block_body(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            await asyncio.Event().wait()
+
+    async def receive_nothing() -> Any:
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(5):
+        await sse._Stream(source())({}, receive_nothing, block_body)  # type: ignore[arg-type]
+    assert closed.is_set()
+    assert events < 50

@@ -1,7 +1,6 @@
-"""Synchronous chat: turns at the same time, repeated requests, and round trips."""
+"""Synchronous chat: concurrent turns, idempotency keys and statements."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -14,137 +13,123 @@ from sqlalchemy import event
 
 from app.domain.chat import turn
 from app.services import Services
-from db.session import ALL_TENANTS
 from tests.asking import refused, until
-from tests.chat.sync_helpers import count_conversations, list_messages, read_value, send_chat
+from tests.chat.conversation_helpers import count_conversations, list_messages, send_chat
+from tests.chat.database import execute, fetch_value
+from tests.chat.stream_helpers import connect
 from tests.model_server import Reply
 from tests.server import Server
 from tests.talk import Talker
-from tests.world import Client, World
+from tests.world import World
 
 
 @asynccontextmanager
-async def while_speaking(talk: Talker, first: Awaitable[httpx.Response]) -> AsyncIterator[None]:
-    """While the model is being asked on behalf of `first`, which must succeed in the end."""
-    before, hold = len(talk.asked), asyncio.Event()
+async def _pause_turn(talk: Talker, request: Awaitable[httpx.Response]) -> AsyncIterator[None]:
+    """Sends a chat request, and pauses its model while the block runs; the turn must succeed."""
+    requests_before, hold = len(talk.asked), asyncio.Event()
     talk.script(Reply(hold=hold), Reply())
-    asking = asyncio.ensure_future(first)
+    turn = asyncio.ensure_future(request)
     try:
-        await until(lambda: len(talk.asked) > before)
+        await until(lambda: len(talk.asked) > requests_before)
         yield
     finally:
         hold.set()
-        answer = await asking
+        answer = await turn
     assert answer.status_code == 200, answer.text
-
-
-def remote_client(server: Server, who: Client) -> httpx.AsyncClient:
-    headers = {"authorization": f"Bearer {who.token}"}
-    return httpx.AsyncClient(base_url=server.url, headers=headers, timeout=30)
 
 
 async def test_a_second_turn_is_refused_while_another_process_answers(
     talk: Talker, server: Server
 ) -> None:
-    again = {"conversation_id": (await talk.say("One"))["conversation_id"]}
-    path, body = f"{talk.path}/chat", {"message": "Two", **again}
-    async with remote_client(server, talk.client) as remote:
-        async with while_speaking(talk, remote.post(path, json=body)):
-            for way in ("chat", "chat/stream", "chat/async"):
-                answer = await talk.client.post(f"{talk.path}/{way}", body)
+    conversation = {"conversation_id": (await talk.say("One"))["conversation_id"]}
+    path, body = f"{talk.path}/chat", {"message": "Two", **conversation}
+    async with connect(server, talk.client) as remote:
+        async with _pause_turn(talk, remote.post(path, json=body)):
+            for route in ("chat", "chat/stream", "chat/async"):
+                answer = await talk.client.post(f"{talk.path}/{route}", body)
                 refused(answer, 409, "conversation_busy")
-        async with while_speaking(talk, talk.client.post(path, body)):
+        async with _pause_turn(talk, talk.client.post(path, body)):
             refused(await remote.post(path, json=body), 409, "conversation_busy")
-    assert len(await list_messages(talk, again["conversation_id"])) == 6
+    assert len(await list_messages(talk, conversation["conversation_id"])) == 6
 
 
-async def test_of_many_turns_at_once_exactly_one_is_answered(talk: Talker, server: Server) -> None:
-    again = {"conversation_id": (await talk.say("One"))["conversation_id"]}
-    body, hold = {"message": "Two", **again}, asyncio.Event()
+async def test_one_of_many_concurrent_turns_is_answered(talk: Talker, server: Server) -> None:
+    conversation = {"conversation_id": (await talk.say("One"))["conversation_id"]}
+    body, hold = {"message": "Two", **conversation}, asyncio.Event()
     talk.script(Reply(hold=hold))
-    async with remote_client(server, talk.client) as remote:
+    async with connect(server, talk.client) as remote:
         path = f"{talk.path}/chat"
-        asking = [
-            asyncio.ensure_future(sent)
+        turns = [
+            asyncio.ensure_future(request)
             for _ in range(5)
-            for sent in (remote.post(path, json=body), talk.client.post(path, body))
+            for request in (remote.post(path, json=body), talk.client.post(path, body))
         ]
-        await until(lambda: sum(task.done() for task in asking) == 9)
+        await until(lambda: sum(turn.done() for turn in turns) == 9)
         hold.set()
-        answers = await asyncio.gather(*asking)
+        answers = await asyncio.gather(*turns)
     assert Counter(answer.status_code for answer in answers) == {200: 1, 409: 9}
     assert len(talk.asked) == 2
-    assert len(await list_messages(talk, again["conversation_id"])) == 4
+    assert len(await list_messages(talk, conversation["conversation_id"])) == 4
 
 
-async def test_other_conversations_of_the_agent_are_not_held_up(talk: Talker) -> None:
-    again = {"conversation_id": (await talk.say("One"))["conversation_id"]}
-    async with while_speaking(talk, send_chat(talk.client, talk, "Two", **again)):
+async def test_a_busy_conversation_does_not_block_others(talk: Talker) -> None:
+    conversation = {"conversation_id": (await talk.say("One"))["conversation_id"]}
+    async with _pause_turn(talk, send_chat(talk.client, talk, "Two", **conversation)):
         assert (await send_chat(talk.client, talk, "Another")).status_code == 200
 
 
 async def test_a_conversation_whose_process_died_is_free_once_its_lease_is_over(
     talk: Talker, services: Services
 ) -> None:
-    again = {"conversation_id": (await talk.say("One"))["conversation_id"]}
-    hold = "UPDATE conversations SET turn_holder = 'gone', turn_until = now() + $2 WHERE id = $1"
-    async with services.db.tx(ALL_TENANTS) as tx:
-        await (await tx.raw()).execute(
-            hold.replace("$2", "interval '1 minute'"), again["conversation_id"]
-        )
-    refused(await send_chat(talk.client, talk, **again), 409, "conversation_busy")
-    async with services.db.tx(ALL_TENANTS) as tx:
-        await (await tx.raw()).execute(
-            hold.replace("$2", "interval '-1 second'"), again["conversation_id"]
-        )
-    assert (await send_chat(talk.client, talk, **again)).status_code == 200
+    conversation = {"conversation_id": (await talk.say("One"))["conversation_id"]}
+    lease = (
+        "UPDATE conversations SET turn_holder = 'gone',"
+        " turn_until = now() + $2 * interval '1 second' WHERE id = $1"
+    )
+    await execute(services, lease, conversation["conversation_id"], 60)
+    refused(await send_chat(talk.client, talk, **conversation), 409, "conversation_busy")
+    await execute(services, lease, conversation["conversation_id"], -1)
+    assert (await send_chat(talk.client, talk, **conversation)).status_code == 200
 
 
-async def test_an_answer_that_takes_long_keeps_its_conversation(
-    talk: Talker, monkeypatch: pytest.MonkeyPatch
+async def test_the_lease_of_a_conversation_is_renewed_while_the_model_answers(
+    talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turn, "LEASE_SECONDS", 0.4)
-    monkeypatch.setattr(turn, "_RENEW_SECONDS", 0.1)
-    again = {"conversation_id": (await talk.say("One"))["conversation_id"]}
-    async with while_speaking(talk, send_chat(talk.client, talk, "Two", **again)):
-        until = time.monotonic() + 1.2
-        while time.monotonic() < until:
-            refused(await send_chat(talk.client, talk, "Three", **again), 409, "conversation_busy")
-            await asyncio.sleep(0.05)
-    await talk.say("Three", **again)
+    monkeypatch.setattr(turn, "_RENEW_SECONDS", 0.05)
+    conversation = {"conversation_id": (await talk.say("One"))["conversation_id"]}
+    query = ("SELECT turn_until FROM conversations WHERE id = $1", conversation["conversation_id"])
+    async with _pause_turn(talk, send_chat(talk.client, talk, "Two", **conversation)):
+        lease_end = await fetch_value(services, *query)
+        async with asyncio.timeout(10):
+            while await fetch_value(services, *query) == lease_end:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        refused(
+            await send_chat(talk.client, talk, "Three", **conversation), 409, "conversation_busy"
+        )
+    await talk.say("Three", **conversation)
 
 
-async def test_an_answer_whose_conversation_was_taken_over_is_not_written_into_it(
+async def test_a_turn_that_lost_its_conversation_stores_no_reply(
     talk: Talker, services: Services
 ) -> None:
     first = await talk.say("One")
-    again, hold = {"conversation_id": first["conversation_id"]}, asyncio.Event()
-    talk.script(Reply(texts=["From the frozen"], hold=hold), Reply(texts=["From the next"]))
-    frozen = asyncio.create_task(send_chat(talk.client, talk, "Two", **again))
+    conversation, hold = {"conversation_id": first["conversation_id"]}, asyncio.Event()
+    talk.script(Reply(texts=["Late"], hold=hold), Reply(texts=["In time"]))
+    late_turn = asyncio.create_task(send_chat(talk.client, talk, "Two", **conversation))
     await until(lambda: len(talk.asked) == 2)
-    async with services.db.tx(ALL_TENANTS) as tx:
-        await (await tx.raw()).execute(
-            "UPDATE conversations SET turn_until = now() - interval '1 second' WHERE id = $1",
-            first["conversation_id"],
-        )
-    await talk.say("Three", **again)
+    await execute(
+        services,
+        "UPDATE conversations SET turn_until = now() - interval '1 second' WHERE id = $1",
+        first["conversation_id"],
+    )
+    await talk.say("Three", **conversation)
     hold.set()
-    assert 400 <= (await frozen).status_code < 500
-    kept = await list_messages(talk, first["conversation_id"])
-    assert [item["content"] for item in kept[2:]] == ["Three", "From the next"]
+    refused(await late_turn, 404, "conversation_not_found")
+    messages = await list_messages(talk, first["conversation_id"])
+    assert [item["content"] for item in messages[2:]] == ["Three", "In time"]
 
 
-async def test_an_agent_deleted_while_it_answers_is_told_as_not_found(talk: Talker) -> None:
-    hold = asyncio.Event()
-    talk.script(Reply(hold=hold))
-    asking = asyncio.create_task(send_chat(talk.client, talk))
-    await until(lambda: len(talk.asked) == 1)
-    assert (await talk.client.delete(talk.path)).status_code == 204
-    hold.set()
-    refused(await asking, 404, "conversation_not_found")
-
-
-async def test_the_same_key_gives_the_same_reply_for_one_question(talk: Talker) -> None:
+async def test_the_same_idempotency_key_gives_the_same_reply(talk: Talker) -> None:
     headers, body = {"idempotency-key": "a"}, {"message": "Hi"}
     first = await talk.client.post(f"{talk.path}/chat", body, headers=headers)
     second = await talk.client.post(f"{talk.path}/chat", body, headers=headers)
@@ -157,7 +142,7 @@ async def test_the_same_key_gives_the_same_reply_for_one_question(talk: Talker) 
     assert await count_conversations(talk) == 1
 
 
-async def test_the_same_key_with_another_body_is_refused(talk: Talker) -> None:
+async def test_the_same_idempotency_key_with_another_body_is_refused(talk: Talker) -> None:
     headers = {"idempotency-key": "a"}
     await talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=headers)
     answer = await talk.client.post(f"{talk.path}/chat", {"message": "Ho"}, headers=headers)
@@ -165,7 +150,7 @@ async def test_the_same_key_with_another_body_is_refused(talk: Talker) -> None:
     assert len(talk.asked) == 1
 
 
-async def test_a_failed_answer_is_not_given_again(talk: Talker) -> None:
+async def test_a_failed_answer_is_not_replayed(talk: Talker) -> None:
     headers, body = {"idempotency-key": "a"}, {"message": "Hi"}
     talk.script(Reply(status=400), Reply())
     answer = await talk.client.post(f"{talk.path}/chat", body, headers=headers)
@@ -176,30 +161,30 @@ async def test_a_failed_answer_is_not_given_again(talk: Talker) -> None:
 
 
 @pytest.mark.parametrize("conversation_id", ["cnv_none", 5])
-async def test_a_refusal_is_not_given_again(talk: Talker, conversation_id: Any) -> None:
+async def test_a_refusal_is_not_replayed(talk: Talker, conversation_id: Any) -> None:
     headers = {"idempotency-key": "a"}
     body = {"message": "Hi", "conversation_id": conversation_id}
     answer = await talk.client.post(f"{talk.path}/chat", body, headers=headers)
     assert answer.status_code in {404, 422}
     async with asyncio.timeout(5):
-        # The key is forgotten a moment after the answer.
+        # The key is deleted a moment after the answer.
         answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=headers)
         while answer.status_code == 422:
             answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=headers)
     assert answer.status_code == 200
 
 
-async def test_the_same_key_at_the_same_time_waits_for_the_first(
+async def test_a_concurrent_request_with_the_same_key_waits_for_the_first(
     talk: Talker, server: Server
 ) -> None:
     headers, body, hold = {"idempotency-key": "a"}, {"message": "Hi"}, asyncio.Event()
     talk.script(Reply(hold=hold))
-    async with remote_client(server, talk.client) as remote:
+    async with connect(server, talk.client) as remote:
         path = f"{talk.path}/chat"
         first = asyncio.create_task(remote.post(path, json=body, headers=headers))
         await until(lambda: len(talk.asked) == 1)
         second = asyncio.create_task(talk.client.post(path, body, headers=headers))
-        # Another body need not wait to be refused.
+        # Another body is refused without a wait.
         other = await talk.client.post(path, {"message": "Ho"}, headers=headers)
         refused(other, 422, "idempotency_mismatch")
         assert not second.done()
@@ -210,43 +195,43 @@ async def test_the_same_key_at_the_same_time_waits_for_the_first(
     assert len(talk.asked) == 1
 
 
-async def test_who_lost_the_connection_gets_the_reply_by_asking_again_with_the_key(
+async def test_a_client_that_lost_its_connection_gets_the_reply_with_the_same_key(
     talk: Talker, server: Server
 ) -> None:
     headers, body, hold = {"idempotency-key": "a"}, {"message": "Hi"}, asyncio.Event()
     talk.script(Reply(texts=["Once"], hold=hold), Reply(texts=["Twice"]))
     path = f"{talk.path}/chat"
-    async with remote_client(server, talk.client) as lost:
-        asking = asyncio.create_task(lost.post(path, json=body, headers=headers))
+    async with connect(server, talk.client) as lost_client:
+        first = asyncio.create_task(lost_client.post(path, json=body, headers=headers))
         await until(lambda: len(talk.asked) == 1)
-        asking.cancel()
-        await asyncio.wait([asking])
-    again = asyncio.create_task(talk.client.post(path, body, headers=headers))
+        first.cancel()
+        await asyncio.wait([first])
+    second = asyncio.create_task(talk.client.post(path, body, headers=headers))
     hold.set()
-    answer = await again
+    answer = await second
     assert answer.status_code == 200
     assert answer.json()["message"]["content"] == "Once"
     assert len(talk.asked) == 1
 
 
 async def test_no_connection_is_held_while_a_request_waits_for_its_key(talk: Talker) -> None:
-    """More requests with one key than the pool has connections, and others still get through."""
+    """Forty requests wait for one key, the pool has twenty connections; another one succeeds."""
     headers, body, hold = {"idempotency-key": "a"}, {"message": "Hi"}, asyncio.Event()
     talk.script(Reply(hold=hold))
     path = f"{talk.path}/chat"
-    waiting = [
+    requests = [
         asyncio.create_task(talk.client.post(path, body, headers=headers)) for _ in range(40)
     ]
     await until(lambda: len(talk.asked) == 1)
     async with asyncio.timeout(5):
         assert (await talk.client.get(talk.path)).status_code == 200
     hold.set()
-    answers = await asyncio.gather(*waiting)
+    answers = await asyncio.gather(*requests)
     assert len({answer.content for answer in answers}) == 1
     assert len(talk.asked) == 1
 
 
-async def test_a_key_is_its_users_own(talk: Talker, world: World) -> None:
+async def test_an_idempotency_key_belongs_to_its_user(talk: Talker, world: World) -> None:
     other = await world.user("agent_user", talk.client.tenant_id)
     headers, body = {"idempotency-key": "a"}, {"message": "Hi"}
     first = await talk.client.post(f"{talk.path}/chat", body, headers=headers)
@@ -256,7 +241,7 @@ async def test_a_key_is_its_users_own(talk: Talker, world: World) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256])
-async def test_a_key_of_no_or_too_many_characters_is_refused(talk: Talker, key: str) -> None:
+async def test_an_empty_or_too_long_idempotency_key_is_refused(talk: Talker, key: str) -> None:
     headers = {"idempotency-key": key}
     answer = await talk.client.post(f"{talk.path}/chat", {"message": "Hi"}, headers=headers)
     error = refused(answer, 422, "validation_error")
@@ -265,11 +250,11 @@ async def test_a_key_of_no_or_too_many_characters_is_refused(talk: Talker, key: 
 
 
 @contextmanager
-def count_statements(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Every statement that goes to Postgres from this process, BEGIN and COMMIT included."""
+def _record_statements(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Yields the statements that this process sends to Postgres, with BEGIN and COMMIT."""
     statements: list[str] = []
 
-    def counting(name: str) -> Any:
+    def record_method(name: str) -> Any:
         original = getattr(asyncpg.Connection, name)
 
         async def call(self: Any, query: str, *args: Any, **more: Any) -> Any:
@@ -278,82 +263,88 @@ def count_statements(services: Services, monkeypatch: pytest.MonkeyPatch) -> Ite
 
         return call
 
-    def by_orm(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+    def record_orm(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         statements.append(statement)
 
     engine = services.db.engine.sync_engine
-    event.listen(engine, "before_cursor_execute", by_orm)
+    event.listen(engine, "before_cursor_execute", record_orm)
     try:
         with monkeypatch.context() as patch:
             for name in ("fetch", "fetchrow", "fetchval", "execute", "executemany"):
-                patch.setattr(asyncpg.Connection, name, counting(name))
+                patch.setattr(asyncpg.Connection, name, record_method(name))
             yield statements
     finally:
-        event.remove(engine, "before_cursor_execute", by_orm)
+        event.remove(engine, "before_cursor_execute", record_orm)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 5])
-async def test_a_turn_asks_the_database_thrice_before_the_model_and_at_most_twice_after(
+async def test_a_turn_runs_three_statements_before_the_model_and_two_after_at_most(
     talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch, turns: int
 ) -> None:
-    await talk.say("Warm up: the session is looked up and statements are prepared")
-    again: dict[str, Any] = {}
+    # The first turn looks up the session and prepares statements.
+    await talk.say("Hello")
+    conversation: dict[str, Any] = {}
     for number in range(turns):
-        again["conversation_id"] = (await talk.say(f"{number}", **again))["conversation_id"]
-    before, hold = len(talk.asked), asyncio.Event()
+        conversation["conversation_id"] = (await talk.say(f"{number}", **conversation))[
+            "conversation_id"
+        ]
+    requests_before, hold = len(talk.asked), asyncio.Event()
     talk.script(Reply(hold=hold))
-    with count_statements(services, monkeypatch) as statements:
-        asking = asyncio.create_task(talk.say("Counted", **again))
-        await until(lambda: len(talk.asked) > before)
-        until_asked = list(statements)
+    with _record_statements(services, monkeypatch) as statements:
+        task = asyncio.create_task(talk.say("Counted", **conversation))
+        await until(lambda: len(talk.asked) > requests_before)
+        before = list(statements)
         hold.set()
-        await asking
-    assert 1 <= len(until_asked) <= 3, until_asked
-    after = statements[len(until_asked) :]
+        await task
+    assert 1 <= len(before) <= 3, before
+    after = statements[len(before) :]
     assert 1 <= len(after) <= 2, after
 
 
-async def test_a_list_of_messages_costs_the_same_however_long_it_is(
+async def test_a_longer_list_of_messages_needs_no_more_statements(
     talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    again: dict[str, Any] = {}
+    conversation: dict[str, Any] = {}
     counts = []
     for turns in (1, 6):
         for _ in range(turns):
-            again["conversation_id"] = (await talk.say("Hi", **again))["conversation_id"]
-        with count_statements(services, monkeypatch) as statements:
-            await list_messages(talk, again["conversation_id"])
+            conversation["conversation_id"] = (await talk.say("Hi", **conversation))[
+                "conversation_id"
+            ]
+        with _record_statements(services, monkeypatch) as statements:
+            await list_messages(talk, conversation["conversation_id"])
         counts.append(len(statements))
     assert 1 <= counts[0] == counts[1]
 
 
-async def test_no_transaction_is_open_while_the_model_speaks(
+async def test_no_transaction_is_open_while_the_model_answers(
     talk: Talker, services: Services
 ) -> None:
     first = await talk.say("One")
     body = {"message": "Two", "conversation_id": first["conversation_id"]}
-    asking = talk.client.post(f"{talk.path}/chat", body, headers={"idempotency-key": "a"})
+    request = talk.client.post(f"{talk.path}/chat", body, headers={"idempotency-key": "a"})
     open_now = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
         " AND state LIKE 'idle in transaction%'"
     )
-    async with while_speaking(talk, asking):
-        assert await read_value(services, open_now) == 0
+    async with _pause_turn(talk, request):
+        assert await fetch_value(services, open_now) == 0
 
 
-async def test_an_empty_conversation_id_is_nobodys(talk: Talker) -> None:
+async def test_an_empty_conversation_id_is_not_found(talk: Talker) -> None:
     answer = await send_chat(talk.client, talk, conversation_id="")
     refused(answer, 404, "conversation_not_found")
     assert "cnv_" not in answer.text
 
 
-async def test_a_model_that_calls_without_end_is_stopped(talk: Talker, services: Services) -> None:
-    """Each call costs a row, whether it is run or not."""
+async def test_an_answer_with_too_many_tool_calls_is_refused(
+    talk: Talker, services: Services
+) -> None:
+    """Each call is stored as a row, whether it runs or not."""
     many = b",".join([b"{}"] * 20_000)
     raw = b'{"choices":[{"message":{"tool_calls":[' + many + b']},"finish_reason":"stop"}]}'
     talk.script(Reply(raw=raw))
     error = refused(await send_chat(talk.client, talk), 502, "provider_error")
     assert "at once" in error["message"]
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        count = "SELECT count(*) FROM conversation_entries WHERE agent_id = $1"
-        assert await (await tx.raw()).fetchval(count, talk.agent_id) == 0
+    sql = "SELECT count(*) FROM conversation_entries WHERE agent_id = $1"
+    assert await fetch_value(services, sql, talk.agent_id) == 0

@@ -7,23 +7,24 @@ import pytest
 
 from app.domain.models import gateway, openai_adapter
 from app.services import Services
-from db.session import ALL_TENANTS
 from tests.asking import refused
-from tests.chat.sync_helpers import (
+from tests.chat.conversation_helpers import (
     count_conversations,
-    list_events,
+    list_event_data,
+    list_ids,
     list_messages,
-    read_value,
     send_chat,
 )
+from tests.chat.database import execute, fetch_value
+from tests.chat.delegation_scripts import list_offered
+from tests.chat.job_helpers import RETRY_AT_ONCE
+from tests.chat.log_helpers import set_log_settings
 from tests.model_server import Reply
 from tests.talk import Talker
 
-AT_ONCE = {"Retry-After": "0"}
-
 
 @pytest.mark.parametrize(
-    ("status", "reason", "asked"),
+    ("status", "reason", "requests"),
     [
         (400, "refused", 1),
         (401, "refused", 1),
@@ -36,10 +37,10 @@ AT_ONCE = {"Retry-After": "0"}
         (504, "timeout", 1),
     ],
 )
-async def test_a_models_refusal_is_told_with_its_reason(
-    talk: Talker, status: int, reason: str, asked: int
+async def test_a_models_refusal_is_reported_with_its_reason(
+    talk: Talker, status: int, reason: str, requests: int
 ) -> None:
-    talk.script(Reply(status=status, message="not today", headers=AT_ONCE))
+    talk.script(Reply(status=status, message="not today", headers=RETRY_AT_ONCE))
     error = refused(await send_chat(talk.client, talk), 502, "provider_error")
     assert error["details"] == {
         "model": f"scripted/{talk.model}",
@@ -47,11 +48,11 @@ async def test_a_models_refusal_is_told_with_its_reason(
         "provider_status": status,
     }
     assert "not today" in error["message"]
-    # What may pass is asked again. What is refused is not, nor what somebody may still work on.
-    assert len(talk.asked) == asked
+    # Transient failures are retried; refusals and timeouts are not.
+    assert len(talk.asked) == requests
 
 
-async def test_a_model_that_says_nothing_in_time_is_a_timeout(
+async def test_a_model_that_does_not_answer_in_time_is_a_timeout(
     talk: Talker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(openai_adapter, "TOTAL_SECONDS", 0.1)
@@ -61,7 +62,7 @@ async def test_a_model_that_says_nothing_in_time_is_a_timeout(
     assert len(talk.asked) == 1
 
 
-async def test_a_model_that_nobody_serves_is_unreachable(
+async def test_a_model_that_drops_the_connection_is_unreachable(
     talk: Talker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway, "RETRY_SECONDS", (0.01,))
@@ -83,7 +84,7 @@ async def test_a_model_that_nobody_serves_is_unreachable(
         b'{"choices": []}',
     ],
 )
-async def test_an_answer_that_is_none_is_broken(
+async def test_a_malformed_answer_is_broken(
     talk: Talker, raw: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway, "RETRY_SECONDS", ())
@@ -92,42 +93,42 @@ async def test_an_answer_that_is_none_is_broken(
     assert error["details"]["reason"] == "broken"
 
 
-async def test_a_passing_failure_is_asked_again_behind_the_scenes(talk: Talker) -> None:
-    talk.script(Reply(status=429, headers=AT_ONCE), Reply(status=500, headers=AT_ONCE), Reply())
+async def test_a_transient_failure_is_retried(talk: Talker) -> None:
+    talk.script(
+        Reply(status=429, headers=RETRY_AT_ONCE), Reply(status=500, headers=RETRY_AT_ONCE), Reply()
+    )
     reply = await talk.say("Hi")
     assert reply["message"]["content"] == "Hello there"
     assert reply["usage"]["total_tokens"] == 18
     assert len(talk.asked) == 3
 
 
-async def test_a_model_that_asks_for_a_long_pause_is_not_waited_for(talk: Talker) -> None:
+async def test_a_long_retry_after_is_not_waited_for(talk: Talker) -> None:
     talk.script(Reply(status=429, headers={"Retry-After": "3600"}))
     error = refused(await send_chat(talk.client, talk), 502, "provider_error")
     assert error["details"]["reason"] == "rate_limited"
     assert len(talk.asked) == 1
 
 
-async def test_a_failure_never_tells_the_providers_key(talk: Talker) -> None:
+async def test_a_failure_does_not_contain_the_provider_key(talk: Talker) -> None:
     talk.script(Reply(status=401, message="wrong key sk-scripted-0123456789 given"))
     answer = await send_chat(talk.client, talk)
     assert answer.status_code == 502
     assert "sk-scripted" not in answer.text
 
 
-async def test_nothing_that_was_said_is_kept_after_a_failure(
-    talk: Talker, services: Services
-) -> None:
+async def test_a_failed_turn_stores_nothing(talk: Talker, services: Services) -> None:
     first = await talk.say("One")
-    kept = await list_messages(talk, first["conversation_id"])
+    messages = await list_messages(talk, first["conversation_id"])
     talk.script(Reply(status=400), Reply(texts=["Back"]))
-    again = {"conversation_id": first["conversation_id"]}
-    refused(await send_chat(talk.client, talk, "Lost", **again), 502, "provider_error")
-    assert await list_messages(talk, first["conversation_id"]) == kept
-    assert len(await list_events(talk, "agent.chat.message")) == 2
+    conversation = {"conversation_id": first["conversation_id"]}
+    refused(await send_chat(talk.client, talk, "Lost", **conversation), 502, "provider_error")
+    assert await list_messages(talk, first["conversation_id"]) == messages
+    assert len(await list_event_data(talk, "agent.chat.message")) == 2
     rows = "SELECT count(*) FROM usage WHERE agent_id = $1"
-    assert await read_value(services, rows, talk.agent_id) == 1
-    # And the conversation is free at once.
-    assert (await talk.say("Two", **again))["message"]["content"] == "Back"
+    assert await fetch_value(services, rows, talk.agent_id) == 1
+    # The conversation is free.
+    assert (await talk.say("Two", **conversation))["message"]["content"] == "Back"
     assert "Lost" not in str(talk.asked[-1])
 
 
@@ -138,8 +139,8 @@ async def test_a_first_turn_that_failed_leaves_no_empty_conversation(talk: Talke
 
 
 @asynccontextmanager
-async def without_free_connections(services: Services, agent_id: str) -> AsyncIterator[None]:
-    """Postgres refuses what the agent's turns used."""
+async def _refuse_usage_rows(services: Services, agent_id: str) -> AsyncIterator[None]:
+    """Postgres refuses the usage of the agent's turns, while the block runs."""
     refuse = f"""
         CREATE FUNCTION refuse_usage() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
@@ -149,37 +150,35 @@ async def without_free_connections(services: Services, agent_id: str) -> AsyncIt
         CREATE TRIGGER refuse_usage BEFORE INSERT ON usage
             FOR EACH ROW EXECUTE FUNCTION refuse_usage();
     """
-    async with services.db.tx(ALL_TENANTS) as tx:
-        await (await tx.raw()).execute(refuse)
+    await execute(services, refuse)
     try:
         yield
     finally:
-        async with services.db.tx(ALL_TENANTS) as tx:
-            await (await tx.raw()).execute("DROP FUNCTION refuse_usage() CASCADE")
+        await execute(services, "DROP FUNCTION refuse_usage() CASCADE")
 
 
-async def test_a_reply_that_cannot_be_kept_is_not_told(talk: Talker, services: Services) -> None:
+async def test_a_reply_that_cannot_be_stored_is_not_sent(talk: Talker, services: Services) -> None:
     first = await talk.say("One")
-    again = {"conversation_id": first["conversation_id"]}
-    async with without_free_connections(services, talk.agent_id):
-        answer = await send_chat(talk.client, talk, "Two", **again)
+    conversation = {"conversation_id": first["conversation_id"]}
+    async with _refuse_usage_rows(services, talk.agent_id):
+        answer = await send_chat(talk.client, talk, "Two", **conversation)
     refused(answer, 500, "internal_error")
     assert "no room" not in answer.text
     assert len(await list_messages(talk, first["conversation_id"])) == 2
 
 
-async def test_a_reply_that_cannot_be_kept_leaves_the_conversation_free(
+async def test_a_reply_that_cannot_be_stored_leaves_the_conversation_free(
     talk: Talker, services: Services
 ) -> None:
     first = await talk.say("One")
-    again = {"conversation_id": first["conversation_id"]}
-    async with without_free_connections(services, talk.agent_id):
-        await send_chat(talk.client, talk, "Two", **again)
-    assert (await send_chat(talk.client, talk, "Three", **again)).status_code == 200
+    conversation = {"conversation_id": first["conversation_id"]}
+    async with _refuse_usage_rows(services, talk.agent_id):
+        await send_chat(talk.client, talk, "Two", **conversation)
+    assert (await send_chat(talk.client, talk, "Three", **conversation)).status_code == 200
 
 
 @pytest.mark.parametrize("usage", [(0, 0), (-5, -5), (3_000_000_000, 1), (10**30, 10**30)])
-async def test_whatever_a_provider_counts_the_reply_comes(
+async def test_implausible_usage_does_not_lose_the_reply(
     talk: Talker, usage: tuple[int, int]
 ) -> None:
     talk.script(Reply(usage=usage))
@@ -188,7 +187,7 @@ async def test_whatever_a_provider_counts_the_reply_comes(
     assert min(reply["usage"].values()) >= 0
 
 
-async def test_a_provider_that_counts_nothing_is_estimated(talk: Talker) -> None:
+async def test_usage_that_the_provider_does_not_report_is_estimated(talk: Talker) -> None:
     talk.script(Reply(usage=None))
     usage = (await talk.say("Hi"))["usage"]
     assert usage["prompt_tokens"] > 0
@@ -197,7 +196,7 @@ async def test_a_provider_that_counts_nothing_is_estimated(talk: Talker) -> None
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("text", "stored"),
     [
         ("a\0b", "ab"),
         ("", ""),
@@ -206,11 +205,11 @@ async def test_a_provider_that_counts_nothing_is_estimated(talk: Talker) -> None
         ("x" * 300_000, "x" * 300_000),
     ],
 )
-async def test_whatever_a_model_says_is_told_and_kept(talk: Talker, said: str, kept: str) -> None:
-    talk.script(Reply(texts=[said]))
+async def test_any_text_of_a_model_is_sent_and_stored(talk: Talker, text: str, stored: str) -> None:
+    talk.script(Reply(texts=[text]))
     reply = await talk.say("Hi")
-    assert reply["message"]["content"] == kept
-    assert (await list_messages(talk, reply["conversation_id"]))[1]["content"] == kept
+    assert reply["message"]["content"] == stored
+    assert (await list_messages(talk, reply["conversation_id"]))[1]["content"] == stored
 
 
 @pytest.mark.parametrize(
@@ -228,19 +227,21 @@ async def test_whatever_a_model_says_is_told_and_kept(talk: Talker, said: str, k
         pytest.param('{"other": "x"}', id="wrong name"),
     ],
 )
-async def test_whatever_a_model_calls_with_the_turn_goes_on(talk: Talker, arguments: str) -> None:
+async def test_invalid_arguments_of_a_call_do_not_end_the_turn(
+    talk: Talker, arguments: str
+) -> None:
     await talk.with_helper()
     talk.script(Reply(texts=[], calls=[("delegate_to_helper", arguments)]), Reply(texts=["Done"]))
     answer = await send_chat(talk.client, talk)
     assert answer.status_code == 200, answer.text
     assert answer.json()["message"]["content"] == "Done"
     assert [call["tool"] for call in answer.json()["tool_calls"]] == ["Helper"]
-    kept = await list_messages(talk, answer.json()["conversation_id"])
-    assert kept[1]["tool_calls"] == answer.json()["tool_calls"]
+    messages = await list_messages(talk, answer.json()["conversation_id"])
+    assert messages[1]["tool_calls"] == answer.json()["tool_calls"]
 
 
 @pytest.mark.parametrize("depth", [200, 900, 930, 950, 960, 970, 980, 990, 3000])
-async def test_arguments_however_deep_do_not_break_a_turn(talk: Talker, depth: int) -> None:
+async def test_deeply_nested_arguments_do_not_end_the_turn(talk: Talker, depth: int) -> None:
     await talk.with_helper()
     nested = "[" * depth + "]" * depth
     call = ("delegate_to_helper", f'{{"task": {nested}}}')
@@ -251,9 +252,7 @@ async def test_arguments_however_deep_do_not_break_a_turn(talk: Talker, depth: i
 
 
 @pytest.mark.parametrize("name", ["no_such_tool", "", "a\0b", "x" * 5000, "ä"])
-async def test_a_call_of_something_that_is_not_there_is_told_to_the_model(
-    talk: Talker, name: str
-) -> None:
+async def test_the_model_learns_that_a_tool_does_not_exist(talk: Talker, name: str) -> None:
     await talk.with_helper()
     talk.script(Reply(texts=[], calls=[(name, {"task": "x"})]), Reply(texts=["Done"]))
     answer = await send_chat(talk.client, talk)
@@ -264,7 +263,7 @@ async def test_a_call_of_something_that_is_not_there_is_told_to_the_model(
     assert "there is no tool" in talk.asked[1]["messages"][-1]["content"]
 
 
-async def test_a_failing_helper_is_told_to_the_model_and_not_to_the_caller(talk: Talker) -> None:
+async def test_a_failing_sub_agent_does_not_fail_the_turn(talk: Talker) -> None:
     helper = await talk.with_helper()
     helper.script(Reply(status=400, message="helper is ill"))
     call = ("delegate_to_helper", {"task": "x"})
@@ -275,15 +274,15 @@ async def test_a_failing_helper_is_told_to_the_model_and_not_to_the_caller(talk:
     assert reply["tool_calls"][0]["output"]["code"] == "provider_error"
 
 
-async def test_a_model_that_only_calls_is_stopped_after_ten_rounds(talk: Talker) -> None:
+async def test_a_turn_has_ten_rounds_of_calls_at_most(talk: Talker) -> None:
     helper = await talk.with_helper()
     talk.script(Reply(texts=[], calls=[("delegate_to_helper", {"task": "again"})]))
     reply = await talk.say("Hi")
     assert len(reply["tool_calls"]) == 10
     assert len(helper.asked) == 10
-    # The eleventh question lets nothing be called.
+    # The eleventh request offers no tools.
     assert len(talk.asked) == 11
-    assert talk.asked[-1].get("tool_choice") == "none" or "tools" not in talk.asked[-1]
+    assert list_offered(talk.asked[-1]) == []
 
 
 async def test_usage_sums_every_model_call_of_the_turn(talk: Talker) -> None:
@@ -295,22 +294,21 @@ async def test_usage_sums_every_model_call_of_the_turn(talk: Talker) -> None:
     assert usage == {"prompt_tokens": 212, "completion_tokens": 23, "total_tokens": 235}
 
 
-async def test_a_question_answered_half_before_a_failure_keeps_its_half(talk: Talker) -> None:
-    """The first round was said and done; only the second failed."""
+async def test_rounds_before_a_failure_are_stored(talk: Talker) -> None:
     await talk.with_helper()
     call = ("delegate_to_helper", {"task": "x"})
     talk.script(Reply(texts=["Let me ask."], calls=[call]), Reply(status=400), Reply())
     refused(await send_chat(talk.client, talk, "Hi"), 502, "provider_error")
-    listed = (await talk.client.get(f"{talk.path}/conversations")).json()["data"]
-    kept = await list_messages(talk, listed[0]["id"])
-    assert [(item["content"], item["status"]) for item in kept] == [
+    [conversation_id] = await list_ids(talk)
+    messages = await list_messages(talk, conversation_id)
+    assert [(item["content"], item["status"]) for item in messages] == [
         ("Hi", "complete"),
         ("Let me ask.", "interrupted"),
     ]
-    await talk.say("And now?", conversation_id=listed[0]["id"])
+    await talk.say("And now?", conversation_id=conversation_id)
 
 
-async def test_a_turn_leaves_its_events_in_order(talk: Talker) -> None:
+async def test_a_turn_emits_its_events_in_order(talk: Talker) -> None:
     headers = {"x-correlation-id": f"cor_{talk.agent_id}"}
     body = {"message": "Hi"}
     reply = (await talk.client.post(f"{talk.path}/chat", body, headers=headers)).json()
@@ -322,12 +320,11 @@ async def test_a_turn_leaves_its_events_in_order(talk: Talker) -> None:
         "agent.chat.message",
     ]
     common = {"agent_id": talk.agent_id, "conversation_id": reply["conversation_id"]}
-    started, asked, answered = (entry["data"] for entry in entries)
+    started, question, answer = (entry["data"] for entry in entries)
     assert started == {**common, "user_id": talk.client.user_id, "source": "console"}
-    question_id = asked.pop("message_id")
-    assert question_id.startswith("msg_")
-    assert asked == {**common, "role": "user", "status": "complete", "content": "Hi"}
-    assert answered == {
+    assert question.pop("message_id").startswith("msg_")
+    assert question == {**common, "role": "user", "status": "complete", "content": "Hi"}
+    assert answer == {
         **common,
         "message_id": reply["message"]["id"],
         "role": "assistant",
@@ -336,18 +333,18 @@ async def test_a_turn_leaves_its_events_in_order(talk: Talker) -> None:
     }
 
 
-async def test_a_conversation_starts_once(talk: Talker) -> None:
+async def test_the_start_of_a_conversation_is_emitted_once(talk: Talker) -> None:
     first = await talk.say("One")
     await talk.say("Two", conversation_id=first["conversation_id"])
-    assert len(await list_events(talk, "agent.chat.started")) == 1
-    assert len(await list_events(talk, "agent.chat.message")) == 4
+    assert len(await list_event_data(talk, "agent.chat.started")) == 1
+    assert len(await list_event_data(talk, "agent.chat.message")) == 4
 
 
-async def test_events_hold_no_words_where_messages_may_not_be_logged(talk: Talker) -> None:
-    await talk.client.put(f"{talk.path}/log-settings", {"log_messages": False})
+async def test_events_contain_no_messages_if_messages_are_not_logged(talk: Talker) -> None:
+    await set_log_settings(talk, log_messages=False)
     reply = await talk.say("My secret")
-    told = await list_events(talk, "agent.chat.message")
-    assert [entry["data"]["content"] for entry in told] == [None, None]
-    # The conversation itself still has them.
-    kept = await list_messages(talk, reply["conversation_id"])
-    assert [item["content"] for item in kept] == ["My secret", "Hello there"]
+    events = await list_event_data(talk, "agent.chat.message")
+    assert [data["content"] for data in events] == [None, None]
+    # The conversation has the messages.
+    messages = await list_messages(talk, reply["conversation_id"])
+    assert [item["content"] for item in messages] == ["My secret", "Hello there"]

@@ -1,17 +1,22 @@
-"""Synchronous chat: permissions, validation and whose conversation it is."""
+"""Synchronous chat: permissions, validation and access to conversations."""
 
 from typing import Any
 
 import pytest
 
 from tests.asking import refused
-from tests.chat.sync_helpers import count_conversations, list_events, send_chat
+from tests.chat.conversation_helpers import (
+    count_conversations,
+    get_conversation,
+    list_event_data,
+    send_chat,
+)
 from tests.model_server import ModelServer
 from tests.talk import Talker, talker
 from tests.world import Client, World
 
 
-async def test_nobody_chats_without_signing_in(talk: Talker, anonymous: Client) -> None:
+async def test_chat_needs_a_sign_in(talk: Talker, anonymous: Client) -> None:
     refused(await send_chat(anonymous, talk), 401, "unauthorized")
     assert talk.asked == []
 
@@ -24,7 +29,9 @@ async def test_a_viewer_may_not_chat(talk: Talker, world: World) -> None:
 
 
 @pytest.mark.parametrize("role", ["agent_user", "agent_developer", "tenant_admin"])
-async def test_everybody_else_of_the_tenant_chats(talk: Talker, world: World, role: str) -> None:
+async def test_every_other_role_of_the_tenant_may_chat(
+    talk: Talker, world: World, role: str
+) -> None:
     user = await world.user(role, talk.client.tenant_id)
     answer = await send_chat(user, talk)
     assert answer.status_code == 200
@@ -34,11 +41,11 @@ async def test_everybody_else_of_the_tenant_chats(talk: Talker, world: World, ro
 async def test_super_admin_chats_with_any_tenants_agent(talk: Talker, super_admin: Client) -> None:
     answer = await send_chat(super_admin, talk)
     assert answer.status_code == 200
-    told = await talk.client.get(f"/api/v1/conversations/{answer.json()['conversation_id']}")
-    assert told.json()["user_id"] == super_admin.user_id
+    conversation = await get_conversation(talk, answer.json()["conversation_id"])
+    assert conversation["user_id"] == super_admin.user_id
 
 
-async def test_an_embed_key_does_not_open_the_consoles_chat(talk: Talker, world: World) -> None:
+async def test_an_embed_key_is_refused_by_the_consoles_chat(talk: Talker, world: World) -> None:
     body = {"agent_id": talk.agent_id, "name": "Site"}
     key = (await talk.client.post("/api/v1/embed/api-keys", body)).json()["api_key"]
     answer = await world.anonymous().post(
@@ -64,13 +71,15 @@ async def test_an_archived_agent_cannot_chat(talk: Talker) -> None:
     assert await count_conversations(talk) == 0
 
 
-async def test_an_agent_back_from_the_archive_goes_on_with_its_conversations(talk: Talker) -> None:
+async def test_an_agent_that_is_no_longer_archived_continues_its_conversations(
+    talk: Talker,
+) -> None:
     first = await talk.say("One")
     await talk.client.put(talk.path, {"status": "archived"})
-    again = {"conversation_id": first["conversation_id"]}
-    refused(await send_chat(talk.client, talk, **again), 409, "agent_archived")
+    conversation = {"conversation_id": first["conversation_id"]}
+    refused(await send_chat(talk.client, talk, **conversation), 409, "agent_archived")
     await talk.client.put(talk.path, {"status": "draft"})
-    await talk.say("Two", **again)
+    await talk.say("Two", **conversation)
     assert [item["content"] for item in talk.asked[-1]["messages"][1:]] == [
         "One",
         "Hello there",
@@ -83,14 +92,14 @@ async def test_a_draft_chats_in_the_console(talk: Talker) -> None:
     assert (await draft.say("Hi"))["message"]["content"] == "Hello there"
 
 
-async def test_an_agents_change_counts_from_the_next_turn_on(talk: Talker) -> None:
+async def test_a_changed_agent_is_used_by_the_next_turn(talk: Talker) -> None:
     first = await talk.say("One")
     change = {"system_prompt": "You are new.", "temperature": 0.1, "max_tokens": 77}
     await talk.client.put(talk.path, change)
     await talk.say("Two", conversation_id=first["conversation_id"])
-    asked = talk.asked[-1]
-    assert asked["messages"][0] == {"role": "system", "content": "You are new."}
-    assert (asked["temperature"], asked["max_tokens"]) == (0.1, 77)
+    request = talk.asked[-1]
+    assert request["messages"][0] == {"role": "system", "content": "You are new."}
+    assert (request["temperature"], request["max_tokens"]) == (0.1, 77)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +125,9 @@ async def test_an_agents_change_counts_from_the_next_turn_on(talk: Talker) -> No
         ("Hi", "body"),
     ],
 )
-@pytest.mark.parametrize("way", ["chat", "chat/stream", "chat/async"])
-async def test_a_wrong_field_is_named(developer: Client, body: Any, field: str, way: str) -> None:
-    answer = await developer.post(f"/api/v1/agents/agt_none/{way}", body)
+@pytest.mark.parametrize("route", ["chat", "chat/stream", "chat/async"])
+async def test_a_wrong_field_is_named(developer: Client, body: Any, field: str, route: str) -> None:
+    answer = await developer.post(f"/api/v1/agents/agt_none/{route}", body)
     error = refused(answer, 422, "validation_error")
     assert list(error["details"]) == [field]
 
@@ -142,14 +151,14 @@ async def test_every_wrong_field_is_named_at_once(developer: Client) -> None:
         b'{"message": "Hi", "context": ' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}",
     ],
 )
-async def test_what_is_no_json_is_refused(talk: Talker, body: bytes) -> None:
+async def test_a_body_that_is_not_json_is_refused(talk: Talker, body: bytes) -> None:
     headers = {"content-type": "application/json"}
     answer = await talk.client("POST", f"{talk.path}/chat", content=body, headers=headers)
     refused(answer, 422, "validation_error")
     assert talk.asked == []
 
 
-async def test_the_longest_message_is_taken_whole(talk: Talker) -> None:
+async def test_the_longest_message_is_sent_whole(talk: Talker) -> None:
     longest = "ä" * 200_000
     await talk.say(longest)
     assert talk.asked[0]["messages"][-1] == {"role": "user", "content": longest}
@@ -160,10 +169,10 @@ async def test_a_body_past_the_limit_is_too_large(talk: Talker) -> None:
     refused(answer, 413, "payload_too_large")
 
 
-async def test_fields_that_nobody_knows_are_ignored(talk: Talker) -> None:
+async def test_unknown_fields_are_ignored(talk: Talker) -> None:
     reply = await talk.say("Hi", role="system", user_id="usr_other", model="gpt-4o")
-    told = await talk.client.get(f"/api/v1/conversations/{reply['conversation_id']}")
-    assert told.json()["user_id"] == talk.client.user_id
+    conversation = await get_conversation(talk, reply["conversation_id"])
+    assert conversation["user_id"] == talk.client.user_id
     assert [item["role"] for item in talk.asked[0]["messages"]] == ["system", "user"]
 
 
@@ -177,18 +186,18 @@ async def test_fields_that_nobody_knows_are_ignored(talk: Talker) -> None:
         None,
     ],
 )
-async def test_any_json_object_is_context(talk: Talker, context: Any) -> None:
+async def test_any_json_object_is_accepted_as_context(talk: Talker, context: Any) -> None:
     assert (await talk.say("Hi", context=context))["message"]["content"] == "Hello there"
 
 
-async def test_context_is_for_one_turn_alone(talk: Talker) -> None:
+async def test_context_applies_to_one_turn(talk: Talker) -> None:
     first = await talk.say("One", context={"plan": "gold"})
     await talk.say("Two", conversation_id=first["conversation_id"])
     assert "gold" in str(talk.asked[0])
     assert "gold" not in str(talk.asked[1])
 
 
-async def test_a_null_conversation_id_begins_a_new_conversation(talk: Talker) -> None:
+async def test_a_null_conversation_id_starts_a_new_conversation(talk: Talker) -> None:
     first = await talk.say("One", conversation_id=None)
     second = await talk.say("Two", conversation_id=None)
     assert first["conversation_id"] != second["conversation_id"]
@@ -196,58 +205,58 @@ async def test_a_null_conversation_id_begins_a_new_conversation(talk: Talker) ->
 
 
 @pytest.mark.parametrize("model", ["nobody/has-a-key", "gpt-4o", "local/smollm2", "local/other"])
-@pytest.mark.parametrize("way", ["chat", "chat/stream", "chat/async"])
-async def test_a_model_without_a_way_to_it_begins_no_conversation(
-    talk: Talker, model: str, way: str
+@pytest.mark.parametrize("route", ["chat", "chat/stream", "chat/async"])
+async def test_a_model_without_a_key_starts_no_conversation(
+    talk: Talker, model: str, route: str
 ) -> None:
     other = await talk.agent(primary_model=model)
-    answer = await other.client.post(f"{other.path}/{way}", {"message": "Hi"})
+    answer = await other.client.post(f"{other.path}/{route}", {"message": "Hi"})
     refused(answer, 409, "model_not_configured")
     assert await count_conversations(other) == 0
-    assert await list_events(other, "agent.chat.started") == []
+    assert await list_event_data(other, "agent.chat.started") == []
 
 
-async def test_a_model_that_loses_its_key_leaves_the_conversation_free(
+async def test_deleting_the_provider_key_leaves_the_conversation_free(
     world: World, models: ModelServer
 ) -> None:
     talk = await talker(world, models)
     first = await talk.say("One")
-    again = {"conversation_id": first["conversation_id"]}
-    listed = await talk.client.get("/api/v1/api-keys")
-    await talk.client.delete(f"/api/v1/api-keys/{listed.json()['data'][0]['id']}")
-    refused(await send_chat(talk.client, talk, **again), 409, "model_not_configured")
+    conversation = {"conversation_id": first["conversation_id"]}
+    keys = await talk.client.get("/api/v1/api-keys")
+    await talk.client.delete(f"/api/v1/api-keys/{keys.json()['data'][0]['id']}")
+    refused(await send_chat(talk.client, talk, **conversation), 409, "model_not_configured")
     await talker(world, models, client=talk.client)
-    await talk.say("Two", **again)
+    await talk.say("Two", **conversation)
 
 
 @pytest.mark.parametrize("conversation_id", ["cnv_none", "", "x" * 5000, "'; --", "ä"])
-@pytest.mark.parametrize("way", ["chat", "chat/stream", "chat/async"])
+@pytest.mark.parametrize("route", ["chat", "chat/stream", "chat/async"])
 async def test_an_unknown_conversation_is_not_found(
-    talk: Talker, conversation_id: str, way: str
+    talk: Talker, conversation_id: str, route: str
 ) -> None:
     body = {"message": "Hi", "conversation_id": conversation_id}
-    refused(await talk.client.post(f"{talk.path}/{way}", body), 404, "conversation_not_found")
+    refused(await talk.client.post(f"{talk.path}/{route}", body), 404, "conversation_not_found")
     assert await count_conversations(talk) == 0
     assert talk.asked == []
 
 
 @pytest.mark.parametrize("role", ["agent_user", "agent_developer", "tenant_admin"])
-@pytest.mark.parametrize("way", ["chat", "chat/stream", "chat/async"])
+@pytest.mark.parametrize("route", ["chat", "chat/stream", "chat/async"])
 async def test_another_users_conversation_is_not_found_when_chatting(
-    talk: Talker, world: World, role: str, way: str
+    talk: Talker, world: World, role: str, route: str
 ) -> None:
-    mine = (await talk.say("My secret"))["conversation_id"]
+    conversation_id = (await talk.say("My secret"))["conversation_id"]
     other = await world.user(role, talk.client.tenant_id)
-    body = {"message": "Hi", "conversation_id": mine}
-    refused(await other.post(f"{talk.path}/{way}", body), 404, "conversation_not_found")
+    body = {"message": "Hi", "conversation_id": conversation_id}
+    refused(await other.post(f"{talk.path}/{route}", body), 404, "conversation_not_found")
     assert len(talk.asked) == 1
-    await talk.say("Still mine, and free", conversation_id=mine)
+    await talk.say("The conversation is free", conversation_id=conversation_id)
 
 
 async def test_another_agents_conversation_is_not_found(talk: Talker) -> None:
-    mine = (await talk.say("Hi"))["conversation_id"]
+    conversation_id = (await talk.say("Hi"))["conversation_id"]
     other = await talk.agent()
-    answer = await send_chat(other.client, other, conversation_id=mine)
+    answer = await send_chat(other.client, other, conversation_id=conversation_id)
     refused(answer, 404, "conversation_not_found")
     assert other.asked == []
 
@@ -255,14 +264,16 @@ async def test_another_agents_conversation_is_not_found(talk: Talker) -> None:
 async def test_another_tenants_conversation_is_not_found(
     talk: Talker, world: World, models: ModelServer
 ) -> None:
-    mine = (await talk.say("Hi"))["conversation_id"]
+    conversation_id = (await talk.say("Hi"))["conversation_id"]
     foreign = await talker(world, models)
-    answer = await send_chat(foreign.client, foreign, conversation_id=mine)
+    answer = await send_chat(foreign.client, foreign, conversation_id=conversation_id)
     refused(answer, 404, "conversation_not_found")
     assert await count_conversations(foreign) == 0
 
 
-async def test_super_admin_cannot_write_in_anothers_name(talk: Talker, super_admin: Client) -> None:
-    mine = (await talk.say("Hi"))["conversation_id"]
-    answer = await send_chat(super_admin, talk, conversation_id=mine)
+async def test_super_admin_cannot_continue_another_users_conversation(
+    talk: Talker, super_admin: Client
+) -> None:
+    conversation_id = (await talk.say("Hi"))["conversation_id"]
+    answer = await send_chat(super_admin, talk, conversation_id=conversation_id)
     refused(answer, 404, "conversation_not_found")

@@ -1,10 +1,10 @@
-"""One turn, asked and answered whole."""
+"""The reply of one turn, and the request to its model."""
 
 from tests.model_server import Reply
 from tests.talk import Talker
 
 
-async def test_a_reply_has_everything_that_a_client_is_promised(talk: Talker) -> None:
+async def test_a_reply_has_every_documented_field(talk: Talker) -> None:
     talk.script(Reply(texts=["The shop ", "opens at 9."], usage=(40, 8)))
     reply = await talk.say("When does the shop open?")
     assert reply["conversation_id"].startswith("cnv_")
@@ -21,8 +21,8 @@ async def test_the_model_sees_prompt_history_context_and_question(talk: Talker) 
     talk.script(Reply(texts=["One."]), Reply(texts=["Two."]))
     first = await talk.say("First?")
     await talk.say("Second?", conversation_id=first["conversation_id"], context={"plan": "gold"})
-    told = talk.asked[1]["messages"]
-    assert [message["role"] for message in told] == ["system", "user", "assistant", "user"]
-    assert "You are a test." in told[0]["content"]
-    assert '{"plan":"gold"}' in told[0]["content"]
-    assert [message["content"] for message in told[1:]] == ["First?", "One.", "Second?"]
+    messages = talk.asked[1]["messages"]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
+    assert "You are a test." in messages[0]["content"]
+    assert '{"plan":"gold"}' in messages[0]["content"]
+    assert [message["content"] for message in messages[1:]] == ["First?", "One.", "Second?"]

@@ -59,12 +59,12 @@ async def test_a_returned_connection_is_in_no_transaction(database: Database) ->
 
 
 async def test_more_transactions_than_connections_wait_for_a_connection(database: Database) -> None:
-    async def hold() -> int:
+    async def read_pid() -> int:
         async with database.tx(ALL_TENANTS) as tx:
             pid: int = await (await tx.raw()).fetchval("SELECT pg_backend_pid() FROM pg_sleep(0)")
             return pid
 
-    pids = await asyncio.gather(*(hold() for _ in range(12)))
+    pids = await asyncio.gather(*(read_pid() for _ in range(12)))
     assert len(set(pids)) <= get_pool(database).size()
 
 
@@ -145,11 +145,11 @@ async def test_a_connection_past_its_age_is_replaced_without_an_error(database: 
         assert await tx.raw() not in old
 
 
-@pytest.mark.parametrize("harm", ["lost", "old"])
+@pytest.mark.parametrize("state", ["lost", "expired"])
 async def test_replaced_connections_do_not_shrink_the_pool(
-    services: Services, database: Database, harm: str
+    services: Services, database: Database, state: str
 ) -> None:
-    if harm == "lost":
+    if state == "lost":
         await _terminate_connections(services, await _fill_pool(database))
     else:
         await _expire_connections(database)
@@ -159,9 +159,9 @@ async def test_replaced_connections_do_not_shrink_the_pool(
     assert get_pool(database).checkedout() == 0
 
 
-@pytest.mark.parametrize("turns", range(12))
+@pytest.mark.parametrize("steps", range(12))
 async def test_a_transaction_cancelled_at_any_point_leaves_a_clean_connection(
-    stores: Stores, world: World, turns: int
+    stores: Stores, world: World, steps: int
 ) -> None:
     """The pool has one connection, so the next transaction gets the same one."""
     tenant_id = await world.tenant()
@@ -176,7 +176,7 @@ async def test_a_transaction_cancelled_at_any_point_leaves_a_clean_connection(
         async with db.tx(ALL_TENANTS, autocommit=True) as tx:
             await (await tx.raw()).fetchval("SELECT 1")
         task = asyncio.create_task(write())
-        for _ in range(turns):
+        for _ in range(steps):
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

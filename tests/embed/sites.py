@@ -142,7 +142,7 @@ async def attach_sub_agent(parent: Talker, child: Talker, prompt: str = "Knows t
         f"{parent.path}/sub-agents/attach",
         {"agent_id": child.agent_id, "delegation_prompt": prompt},
     )
-    assert answer.status_code in {200, 201}, answer.text
+    assert answer.status_code == 201, answer.text
 
 
 def offered_tools(request: dict[str, Any]) -> list[str]:

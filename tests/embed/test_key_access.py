@@ -1,7 +1,5 @@
 """Permissions and tenant isolation of embed keys."""
 
-from typing import Any
-
 import pytest
 
 from tests.embed.factories import (
@@ -13,6 +11,7 @@ from tests.embed.factories import (
     revoke_key,
     use_key,
 )
+from tests.embed.sites import key_options
 from tests.world import Client, World
 
 # Tenants
@@ -26,7 +25,7 @@ async def test_an_agent_of_another_tenant_is_not_found(world: World, developer: 
 
 
 @pytest.mark.parametrize("agent", ["agt_none", "", "x" * 500])
-async def test_an_agent_that_is_not_there_is_not_found(developer: Client, agent: str) -> None:
+async def test_an_unknown_agent_is_not_found(developer: Client, agent: str) -> None:
     answer = await developer.post(KEYS_PATH, {"agent_id": agent, "name": "x"})
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "agent_not_found"
@@ -67,10 +66,10 @@ async def test_a_super_admin_with_another_tenant_selected_does_not_find_a_key(
     super_admin: Client, developer: Client, agent_id: str
 ) -> None:
     key = await create_embed_key(developer, agent_id)
-    narrowed = {"x-tenant-id": super_admin.tenant_id}
-    answer = await super_admin.delete(KEYS_PATH, params={"id": key["id"]}, headers=narrowed)
+    headers = {"x-tenant-id": super_admin.tenant_id}
+    answer = await super_admin.delete(KEYS_PATH, params={"id": key["id"]}, headers=headers)
     assert answer.status_code == 404
-    assert (await super_admin.get(KEYS_PATH, headers=narrowed)).json() == {"data": []}
+    assert (await super_admin.get(KEYS_PATH, headers=headers)).json() == {"data": []}
 
 
 # Permissions
@@ -149,11 +148,7 @@ async def test_an_embed_key_does_not_authenticate_in_the_console(
     world: World, developer: Client, agent_id: str, method: str, path: str, transport: str
 ) -> None:
     key = (await create_embed_key(developer, agent_id))["api_key"]
-    options: dict[str, Any] = {
-        "bearer": {"headers": {"authorization": f"Bearer {key}"}},
-        "header": {"headers": {"x-api-key": key}},
-        "query": {"params": {"api_key": key}},
-    }[transport]
+    options = key_options(transport, key)
     answer = await world.anonymous()(method, path.format(agent=agent_id), **options)
     assert answer.status_code == 401
     assert answer.json()["error"]["code"] == "unauthorized"

@@ -31,7 +31,7 @@ async def test_a_key_is_revoked_by_its_id_in_a_body(developer: Client, agent_id:
     assert await list_embed_keys(developer) == []
 
 
-async def test_the_query_counts_when_both_are_given(developer: Client, agent_id: str) -> None:
+async def test_the_query_precedes_the_body(developer: Client, agent_id: str) -> None:
     first, second = (
         await create_embed_key(developer, agent_id),
         await create_embed_key(developer, agent_id),
@@ -78,7 +78,7 @@ async def test_a_body_that_names_no_key_is_refused(
 
 
 @pytest.mark.parametrize("key_id", ["emk_none", "", "'; DROP TABLE embed_keys; --"])
-async def test_a_key_that_is_not_there_is_not_found(developer: Client, key_id: str) -> None:
+async def test_an_unknown_key_is_not_found(developer: Client, key_id: str) -> None:
     answer = await revoke_key(developer, key_id)
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "embed_key_not_found"

@@ -16,7 +16,7 @@ from tests.talk import Talker
 from tests.world import Client, World
 
 
-async def _tables_containing(services: Services, value: str) -> list[str]:
+async def _find_tables_with(services: Services, value: str) -> list[str]:
     """Returns the names of the tables that contain the value."""
     names = []
     async with services.db.tx(ALL_TENANTS) as tx:
@@ -25,8 +25,8 @@ async def _tables_containing(services: Services, value: str) -> list[str]:
             text("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
         )
         for table in tables.all():
-            question = text(f'SELECT count(*) FROM "{table}" t WHERE strpos(t::text, :words) > 0')
-            if await session.scalar(question, {"words": value}):
+            query = text(f'SELECT count(*) FROM "{table}" t WHERE strpos(t::text, :value) > 0')
+            if await session.scalar(query, {"value": value}):
                 names.append(table)
     return names
 
@@ -44,10 +44,10 @@ async def test_only_a_hash_of_the_key_is_in_the_database(
     assert row.key_prefix == key["key_prefix"]
     assert row.tenant_id == developer.tenant_id
     # Neither the key nor its secret part is in any table.
-    assert await _tables_containing(services, key["api_key"]) == []
-    assert await _tables_containing(services, key["api_key"].removeprefix(key["key_prefix"])) == []
+    assert await _find_tables_with(services, key["api_key"]) == []
+    assert await _find_tables_with(services, key["api_key"].removeprefix(key["key_prefix"])) == []
     # The search finds values that are stored.
-    assert "embed_keys" in await _tables_containing(services, key["id"])
+    assert "embed_keys" in await _find_tables_with(services, key["id"])
 
 
 async def test_a_used_key_is_nowhere_in_the_database(talk: Talker, services: Services) -> None:
@@ -57,7 +57,7 @@ async def test_a_used_key_is_nowhere_in_the_database(talk: Talker, services: Ser
         path, {"session_id": "s", "message": "Hi"}, params={"api_key": key["api_key"]}
     )
     assert answer.status_code == 200, answer.text
-    assert await _tables_containing(services, key["api_key"]) == []
+    assert await _find_tables_with(services, key["api_key"]) == []
 
 
 async def test_the_hash_does_not_authenticate(
@@ -92,7 +92,7 @@ async def _send_chat(talk: Talker, api_key: str, session: str = "s") -> None:
     assert answer.status_code == 200, answer.text
 
 
-async def _last_used_at(talk: Talker, key_id: str) -> datetime | None:
+async def _read_last_use(talk: Talker, key_id: str) -> datetime | None:
     times = {key["id"]: key["last_used_at"] for key in await list_embed_keys(talk.client)}
     return datetime.fromisoformat(times[key_id]) if times[key_id] else None
 
@@ -105,10 +105,10 @@ async def test_a_key_shows_its_last_use(talk: Talker) -> None:
     unused_key = await create_embed_key(talk.client, talk.agent_id)
     before = datetime.now(UTC)
     await _send_chat(talk, used_key["api_key"])
-    at = await _last_used_at(talk, used_key["id"])
+    at = await _read_last_use(talk, used_key["id"])
     assert at is not None
     assert before - timedelta(seconds=5) <= at <= datetime.now(UTC) + timedelta(seconds=5)
-    assert await _last_used_at(talk, unused_key["id"]) is None
+    assert await _read_last_use(talk, unused_key["id"]) is None
 
 
 async def test_a_later_use_is_stored(talk: Talker, services: Services) -> None:
@@ -118,7 +118,7 @@ async def test_a_later_use_is_stored(talk: Talker, services: Services) -> None:
     async with services.db.tx(ALL_TENANTS) as tx:
         (await (await tx.session()).get_one(EmbedKey, key["id"])).last_used_at = long_ago
     await _send_chat(talk, key["api_key"])
-    at = await _last_used_at(talk, key["id"])
+    at = await _read_last_use(talk, key["id"])
     assert at is not None
     assert at > long_ago + timedelta(hours=1)
 
@@ -129,4 +129,4 @@ async def test_a_refused_request_is_not_a_use(talk: Talker) -> None:
     body = {"session_id": "s", "message": "Hi"}
     answer = await talk.world.anonymous().post(path, body, headers={"x-api-key": key["api_key"]})
     assert answer.status_code == 403
-    assert await _last_used_at(talk, key["id"]) is None
+    assert await _read_last_use(talk, key["id"]) is None

@@ -163,9 +163,9 @@ async def test_a_key_can_be_created_before_the_agent_is_published(
 
 async def test_a_repeated_request_creates_one_key(developer: Client, agent_id: str) -> None:
     body = {"agent_id": agent_id, "name": "Once"}
-    once = {"idempotency-key": new_id("idk")}
-    first = await developer.post(KEYS_PATH, body, headers=once)
-    second = await developer.post(KEYS_PATH, body, headers=once)
+    headers = {"idempotency-key": new_id("idk")}
+    first = await developer.post(KEYS_PATH, body, headers=headers)
+    second = await developer.post(KEYS_PATH, body, headers=headers)
     assert second.json() == first.json()
     assert len(await list_embed_keys(developer)) == 1
 

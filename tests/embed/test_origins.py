@@ -10,7 +10,7 @@ from app.domain.embed.origins import is_allowed, matching_entries, normalize
 from tests.embed.origin_entries import HOSTS, LABELS, PORTS, SCHEMES, format_entry
 
 _HOST_CASES = [
-    # entry, origin, let in
+    # entry, origin, expected
     ("example.com", "https://example.com", True),
     ("example.com", "http://example.com", True),
     ("example.com", "https://example.com:443", True),

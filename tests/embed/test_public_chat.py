@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.kit.ids import new_id
+from tests.asking import until
 from tests.embed.factories import create_embed_key
 from tests.embed.sites import ORIGIN, Latch, Site, error_of
 from tests.model_server import Reply
@@ -195,7 +196,7 @@ async def test_a_visitors_conversation_is_not_continued_in_the_console(site: Sit
 async def test_a_session_answers_one_question_at_a_time(shop: Site) -> None:
     latch = Latch()
     shop.talk.script(Reply(hold=latch), Reply(texts=["Second."]))
-    running = asyncio.create_task(shop.say("First?", origin=ORIGIN))
+    turn = asyncio.create_task(shop.say("First?", origin=ORIGIN))
     try:
         await asyncio.wait_for(latch.reached.wait(), 10)
         busy = await shop.ask("Second?", origin=ORIGIN)
@@ -206,29 +207,20 @@ async def test_a_session_answers_one_question_at_a_time(shop: Site) -> None:
     assert error_of(busy) == (409, "conversation_busy")
     assert busy.headers["access-control-allow-origin"] == ORIGIN
     assert free.status_code == 200
-    first = await running
-    again = await shop.say("Second?", origin=ORIGIN)
-    assert again["conversation_id"] == first["conversation_id"]
+    first = await turn
+    second = await shop.say("Second?", origin=ORIGIN)
+    assert second["conversation_id"] == first["conversation_id"]
 
 
 async def test_one_of_many_concurrent_first_questions_is_answered(site: Site) -> None:
     latch = Latch()
     site.talk.script(Reply(hold=latch))
-    running = [asyncio.create_task(site.ask(f"{number}?")) for number in range(5)]
+    turns = [asyncio.create_task(site.ask(f"{number}?")) for number in range(5)]
     try:
-        finished, _ = await asyncio.wait(running, timeout=10, return_when=asyncio.FIRST_COMPLETED)
-        while len(finished) < 4:
-            assert not latch._open.is_set()
-            newly_finished, _ = await asyncio.wait(
-                [task for task in running if task not in finished],
-                timeout=10,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            assert newly_finished
-            finished |= newly_finished
+        await until(lambda: sum(turn.done() for turn in turns) == 4)
     finally:
         latch.open()
-    answers = await asyncio.gather(*running)
+    answers = await asyncio.gather(*turns)
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409, 409]
     assert len(site.talk.asked) == 1
 
@@ -247,8 +239,8 @@ async def test_an_ended_session_becomes_active_again(site: Site) -> None:
     path = f"/api/v1/conversations/{reply['conversation_id']}"
     response = await site.talk.client.post(f"{path}/end")
     assert response.json()["status"] == "ended"
-    again = await site.say("Second?")
-    assert again["conversation_id"] == reply["conversation_id"]
+    second = await site.say("Second?")
+    assert second["conversation_id"] == reply["conversation_id"]
     assert (await site.talk.client.get(path)).json()["status"] == "active"
 
 

@@ -1,6 +1,7 @@
 """Origins of web sites, and the CORS headers of their answers."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import httpx
 import msgspec
@@ -174,13 +175,31 @@ async def test_a_wrong_key_is_refused_before_the_body_is_validated(site: Site) -
     assert error_of(answer) == (401, "unauthorized")
 
 
-@pytest.fixture
-async def rate_limited_caller(stores: Stores, world: World) -> AsyncIterator[Client]:
-    """A caller of an instance that allows one request per minute and address."""
-    settings = msgspec.structs.replace(stores.settings, anonymous_per_minute=1)
+@asynccontextmanager
+async def _limit_addresses(stores: Stores, units: int) -> AsyncIterator[Client]:
+    """Yields a caller of an instance that allows so many units per minute and address."""
+    settings = msgspec.structs.replace(stores.settings, anonymous_per_minute=units)
     app = create_app(settings)
     yield Client(app)
     await app.state.services.close()
+
+
+@pytest.fixture
+async def rate_limited_caller(stores: Stores, world: World) -> AsyncIterator[Client]:
+    """A caller of an instance that allows one request per minute and address."""
+    async with _limit_addresses(stores, 1) as caller:
+        yield caller
+
+
+async def test_a_chat_costs_its_address_one_unit(stores: Stores, site: Site) -> None:
+    """A customer's server sends the requests of all its visitors from one address; the tenant of
+    the key pays the ten units of a chat.
+    """
+    async with _limit_addresses(stores, 30) as caller:
+        for number in range(20):
+            body = {**site.body(), "session_id": f"visitor-{number}"}
+            answer = await caller.post(f"{site.path}/chat", body, headers=site.headers())
+            assert answer.status_code == 200, answer.text
 
 
 async def test_too_many_requests_of_a_visitor_are_refused(

@@ -1,7 +1,6 @@
 """Chat from a web site over a real socket."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from tests.embed.sites import (
     NO_CORS,
@@ -18,13 +17,6 @@ from tests.embed.sites import (
 from tests.model_server import Reply
 from tests.server import Server
 from tests.talk import events_in, names_of, texts_of
-
-
-async def _wait_until(condition: Callable[[], Awaitable[bool]], seconds: float = 10) -> None:
-    deadline = asyncio.get_running_loop().time() + seconds
-    while not await condition():
-        assert asyncio.get_running_loop().time() < deadline, "it did not come to hold in time"
-        await asyncio.sleep(0.02)
 
 
 async def test_a_preflight_and_its_request_work_over_a_socket(server: Server, shop: Site) -> None:
@@ -105,14 +97,14 @@ async def test_a_stream_of_a_busy_session_is_refused_with_a_json_answer(
 ) -> None:
     latch = Latch()
     site.talk.script(Reply(hold=latch))
-    running = asyncio.create_task(site.say("First?"))
+    turn = asyncio.create_task(site.say("First?"))
     try:
         await asyncio.wait_for(latch.reached.wait(), 10)
         answer, _ = await stream_chat(server, site, "Second?")
     finally:
         latch.open()
     assert error_of(answer) == (409, "conversation_busy")
-    await running
+    await turn
 
 
 async def test_a_failure_before_the_first_text_is_the_only_event_after_the_start(
@@ -162,14 +154,13 @@ async def test_a_disconnect_ends_the_turn_and_stores_the_partial_answer(
         conversation = events_in(received)[0][1]["conversation_id"]
         path = f"/api/v1/conversations/{conversation}/messages"
 
-        async def is_stored() -> bool:
-            messages = (await site.talk.client.get(path)).json()["data"]
-            return [(entry["content"], entry["status"]) for entry in messages] == [
-                ("First?", "complete"),
-                ("Half", "interrupted"),
-            ]
-
-        await _wait_until(is_stored, 5)
+        async with asyncio.timeout(10):
+            while not (messages := (await site.talk.client.get(path)).json()["data"]):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        assert [(entry["content"], entry["status"]) for entry in messages] == [
+            ("First?", "complete"),
+            ("Half", "interrupted"),
+        ]
     finally:
         latch.open()
     # The session is free, and the model receives its partial answer.

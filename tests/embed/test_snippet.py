@@ -11,7 +11,7 @@ from litestar import Litestar
 from app.main import create_app
 from app.services import Services
 from tests.embed.factories import KEYS_PATH, create_embed_key
-from tests.embed.sites import ORIGIN, error_of
+from tests.embed.sites import ORIGIN, error_of, key_options
 from tests.http.routes import ROUTES
 from tests.stores import Stores
 from tests.talk import Talker
@@ -105,13 +105,13 @@ async def test_an_agent_of_another_tenant_is_not_found(talk: Talker, admin: Clie
 
 async def test_a_super_admin_reaches_every_tenants_agent(talk: Talker, super_admin: Client) -> None:
     assert (await _get_snippet(super_admin, talk.agent_id))["agent_name"] == "Talker"
-    narrowed = {"x-tenant-id": super_admin.tenant_id}
-    answer = await super_admin.get(_snippet_path(talk.agent_id), headers=narrowed)
+    headers = {"x-tenant-id": super_admin.tenant_id}
+    answer = await super_admin.get(_snippet_path(talk.agent_id), headers=headers)
     assert error_of(answer) == (404, "agent_not_found")
 
 
 @pytest.mark.parametrize("agent", ["agt_none", "%22%3E%3Cscript%3E", "x" * 300])
-async def test_an_agent_that_is_not_there_is_not_found(talk: Talker, agent: str) -> None:
+async def test_an_unknown_agent_is_not_found(talk: Talker, agent: str) -> None:
     answer = await talk.client.get(_snippet_path(agent))
     assert error_of(answer) == (404, "agent_not_found")
     assert answer.headers["content-type"].startswith("application/json")
@@ -124,7 +124,7 @@ async def test_an_anonymous_caller_gets_no_snippet(talk: Talker, anonymous: Clie
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
-async def test_a_sign_in_that_has_ended_is_refused(talk: Talker) -> None:
+async def test_a_signed_out_caller_gets_no_snippet(talk: Talker) -> None:
     await talk.client.post("/auth/logout")
     assert error_of(await talk.client.get(_snippet_path(talk.agent_id))) == (401, "unauthorized")
 
@@ -143,12 +143,7 @@ async def test_a_key_gives_a_snippet_that_is_ready_to_use(
     talk: Talker, anonymous: Client, transport: str
 ) -> None:
     key = (await create_embed_key(talk.client, talk.agent_id))["api_key"]
-    options: dict[str, Any] = {
-        "bearer": {"headers": {"authorization": f"Bearer {key}"}},
-        "header": {"headers": {"x-api-key": key}},
-        "query": {"params": {"api_key": key}},
-    }[transport]
-    snippet = await _get_snippet(anonymous, talk.agent_id, **options)
+    snippet = await _get_snippet(anonymous, talk.agent_id, **key_options(transport, key))
     assert set(snippet) == {"embed_code", "agent_id", "agent_name"}
     tag = _parse_script_tag(snippet["embed_code"])
     assert (tag["data-agent-id"], tag["data-api-key"]) == (talk.agent_id, key)
@@ -249,7 +244,7 @@ async def test_an_agents_name_stays_text(talk: Talker, name: str) -> None:
 
 
 @pytest.fixture
-async def elsewhere(stores: Stores, app: Litestar) -> AsyncIterator[Litestar]:
+async def app_with_unsafe_address(stores: Stores, app: Litestar) -> AsyncIterator[Litestar]:
     """The same instance with an address that must be escaped."""
     address = "https://parley.example.com/a&copy=1'\"<b>/"
     settings = msgspec.structs.replace(stores.settings, base_url=address)
@@ -258,8 +253,10 @@ async def elsewhere(stores: Stores, app: Litestar) -> AsyncIterator[Litestar]:
     await other_app.state.services.close()
 
 
-async def test_the_address_of_the_instance_is_escaped(talk: Talker, elsewhere: Litestar) -> None:
-    caller = Client(elsewhere, talk.client.token)
+async def test_the_address_of_the_instance_is_escaped(
+    talk: Talker, app_with_unsafe_address: Litestar
+) -> None:
+    caller = Client(app_with_unsafe_address, talk.client.token)
     snippet = await _get_snippet(caller, talk.agent_id)
     tag = _parse_script_tag(snippet["embed_code"])
     assert set(tag) == {"async", "src", "data-agent-id", "data-api-key"}

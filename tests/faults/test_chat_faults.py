@@ -40,6 +40,9 @@ sys.argv = ["parley", "serve"]
 cli.main()
 """
 
+# The time in which a worker process starts and sends its first request, on a busy machine.
+START_SECONDS = 60
+
 pytestmark = pytest.mark.timeout(120)
 
 
@@ -128,7 +131,7 @@ async def test_a_job_whose_worker_is_killed_has_one_reply(
     talk.script(Reply(texts=["From the dead"], hold=hold), Reply(texts=["From the living"]))
     first = workers.start()
     job = await _start_job(talk)
-    await until(lambda: len(talk.asked) == 1)
+    await until(lambda: len(talk.asked) == 1, START_SECONDS)
     workers.kill(first)
     workers.start()
     view = await _wait_for_end(talk, job)
@@ -180,7 +183,7 @@ async def test_a_worker_that_is_stopped_finishes_a_job_within_its_grace_time(
     talk.script(Reply(hold=hold))
     worker = workers.start(grace_seconds=20)
     job = await _start_job(talk)
-    await until(lambda: len(talk.asked) == 1)
+    await until(lambda: len(talk.asked) == 1, START_SECONDS)
     worker.send_signal(signal.SIGTERM)
     hold.set()
     assert (await _wait_for_end(talk, job))["status"] == "completed"
@@ -196,7 +199,7 @@ async def test_a_worker_that_is_stopped_hands_a_longer_job_over(
     talk.script(Reply(texts=["Too late"], hold=hold), Reply(texts=["Handed over"]))
     worker = workers.start(grace_seconds=0.2)
     job = await _start_job(talk)
-    await until(lambda: len(talk.asked) == 1)
+    await until(lambda: len(talk.asked) == 1, START_SECONDS)
     worker.send_signal(signal.SIGTERM)
     assert await asyncio.to_thread(worker.wait, 30) == 0
     work = await _fetch_row(
@@ -227,7 +230,7 @@ async def test_a_job_killed_while_it_delegates_resumes_from_its_stored_round(
     )
     first = workers.start()
     job = await _start_job(talk)
-    await until(lambda: len(helper.asked) == 1)
+    await until(lambda: len(helper.asked) == 1, START_SECONDS)
     workers.kill(first)
     workers.start()
     view = await _wait_for_end(talk, job)
@@ -250,7 +253,7 @@ async def test_a_job_completes_although_postgres_restarts_meanwhile(
     talk.script(Reply(hold=hold), Reply())
     workers.start()
     job = await _start_job(talk)
-    await until(lambda: len(talk.asked) == 1)
+    await until(lambda: len(talk.asked) == 1, START_SECONDS)
     own_stores.stop_postgres()
     hold.set()
     own_stores.start_postgres()
@@ -259,6 +262,15 @@ async def test_a_job_completes_although_postgres_restarts_meanwhile(
             await asyncio.sleep(0.05)
     assert (await _wait_for_end(talk, job))["status"] == "completed"
     assert await _count_effects(own_services, talk, job) == ONCE
+
+
+def _count_requests(talkers: list[Talker]) -> Counter[tuple[str, str]]:
+    """Counts the requests to the models by agent and question."""
+    return Counter(
+        (talk.agent_id, request["messages"][-1]["content"])
+        for talk in talkers
+        for request in talk.asked
+    )
 
 
 async def test_each_of_many_jobs_of_a_killed_worker_has_one_reply(
@@ -276,7 +288,7 @@ async def test_each_of_many_jobs_of_a_killed_worker_has_one_reply(
         for tenant in talkers
         for number in range(20)
     ]
-    await until(lambda: sum(len(tenant.asked) for tenant in talkers) == 40)
+    await until(lambda: len(_count_requests(talkers)) == 40, START_SECONDS)
     workers.kill(first)
     for tenant in talkers:
         tenant.script(Reply())
@@ -284,13 +296,7 @@ async def test_each_of_many_jobs_of_a_killed_worker_has_one_reply(
     for tenant, job in jobs:
         assert (await _wait_for_end(tenant, job))["status"] == "completed"
         assert await _count_effects(own_services, tenant, job) == ONCE
-    calls = Counter(
-        (tenant.agent_id, request["messages"][-1]["content"])
-        for tenant in talkers
-        for request in tenant.asked
-    )
-    assert len(calls) == 40
-    assert set(calls.values()) == {1, 2}
+    assert set(_count_requests(talkers).values()) == {1, 2}
 
 
 async def _is_live(client: httpx.AsyncClient) -> bool:
@@ -321,14 +327,14 @@ async def test_a_web_process_that_is_stopped_stores_partial_replies(
     async with httpx.AsyncClient(
         base_url=url, headers=headers, timeout=30, limits=limits
     ) as client:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(START_SECONDS):
             while not await _is_live(client):  # noqa: ASYNC110  # it starts
                 await asyncio.sleep(0.05)
         starts = [asyncio.Event() for _ in range(streams)]
-        reading = [asyncio.create_task(_read_stream(client, talk, start)) for start in starts]
+        readers = [asyncio.create_task(_read_stream(client, talk, start)) for start in starts]
         await asyncio.gather(*(start.wait() for start in starts))
         web.send_signal(signal.SIGTERM)
-        await asyncio.gather(*reading)
+        await asyncio.gather(*readers)
     await asyncio.to_thread(web.wait, 30)
     row = await _fetch_row(
         own_services,

@@ -106,7 +106,7 @@ async def test_two_thousand_deliveries_survive_killed_workers_and_a_flushed_redi
     event_ids: list[str] = []
     processes.python(*WORKER)
     second = processes.python(*WORKER)
-    emitting = asyncio.create_task(_emit_events(own_services, owner, EVENTS, event_ids))
+    emitter = asyncio.create_task(_emit_events(own_services, owner, EVENTS, event_ids))
 
     await _wait_for_deliveries(own_services, 200)
     processes.kill(second)
@@ -115,7 +115,7 @@ async def test_two_thousand_deliveries_survive_killed_workers_and_a_flushed_redi
     await _wait_for_deliveries(own_services, 800)
     processes.kill(third)
     processes.python(*WORKER)
-    await emitting
+    await emitter
     await own_services.redis.flushall()
     await _wait_for_deliveries(own_services, ENDPOINTS * EVENTS)
 
@@ -132,12 +132,12 @@ async def test_each_attempt_is_stored_once_even_when_workers_are_killed(
     await _add_endpoints(owner, endpoints, 5)
     worker = processes.python(*WORKER)
     event_ids: list[str] = []
-    emitting = asyncio.create_task(_emit_events(own_services, owner, 60, event_ids))
+    emitter = asyncio.create_task(_emit_events(own_services, owner, 60, event_ids))
     for count in (50, 150):
         await _wait_for_deliveries(own_services, count)
         processes.kill(worker)
         worker = processes.python(*WORKER)
-    await emitting
+    await emitter
     await _wait_for_deliveries(own_services, 5 * 60)
     wrong = """
     SELECT count(*) FROM deliveries d
@@ -155,13 +155,13 @@ async def test_a_worker_that_is_stopped_sends_nothing_twice(
     await _add_endpoints(owner, endpoints, ENDPOINTS)
     worker = processes.python(*WORKER)
     event_ids: list[str] = []
-    emitting = asyncio.create_task(_emit_events(own_services, owner, 40, event_ids))
+    emitter = asyncio.create_task(_emit_events(own_services, owner, 40, event_ids))
     await _wait_for_deliveries(own_services, 100)
     worker.send_signal(signal.SIGTERM)
     assert await asyncio.to_thread(worker.wait, 40) == 0
     leased = "SELECT count(*) FROM work WHERE state = 'leased'"
     assert await fetch_value(own_services, leased) == 0
-    await emitting
+    await emitter
     processes.python(*WORKER)
     await _wait_for_deliveries(own_services, ENDPOINTS * 40)
     assert set(endpoints.received.values()) == {1}

@@ -69,7 +69,7 @@ async def test_accepted_jobs_run_once_while_workers_and_redis_are_killed(
     first = processes.python(*WORKER)
     second = processes.python(*WORKER)
     accepted: list[str] = []
-    accepting = asyncio.create_task(_accept_jobs(own_services, tenant, JOBS, accepted))
+    producer = asyncio.create_task(_accept_jobs(own_services, tenant, JOBS, accepted))
     await wait_for_count(own_services, DONE, 20)
     processes.kill(first)
     await own_services.redis.flushall()
@@ -82,7 +82,7 @@ async def test_accepted_jobs_run_once_while_workers_and_redis_are_killed(
     await wait_for_count(own_services, DONE, 120)
     processes.kill(third)
     processes.python(*WORKER)
-    await accepting
+    await producer
     await wait_for_count(own_services, DONE, JOBS)
     effects = await _fetch(
         own_services, "SELECT data->>'work' AS work FROM event_log WHERE type = 'test.effect'"
@@ -149,12 +149,12 @@ async def test_invitations_have_one_effect_each_while_the_web_tier_is_killed(
     processes.python(*WORKER)
     web = processes.python(*WEB)
     inviter = _Inviter(f"http://127.0.0.1:{own_stores.settings.port}", admin.token)
-    sending = asyncio.create_task(inviter.send_all(INVITATIONS))
+    sender = asyncio.create_task(inviter.send_all(INVITATIONS))
     for count in (15, 35):
         await until(partial(inviter.has_sent, count), 60)
         processes.kill(web)
         web = processes.python(*WEB)
-    await sending
+    await sender
     rows = await _fetch(own_services, "SELECT id, email FROM invitations")
     assert {row["email"]: row["id"] for row in rows} == inviter.acknowledged
     assert len(rows) == INVITATIONS

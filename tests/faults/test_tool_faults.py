@@ -5,6 +5,7 @@ import subprocess
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import psutil
@@ -14,7 +15,7 @@ from litestar import Litestar
 
 from app.services import Services
 from tests.asking import until
-from tests.faults.instance import start_stores
+from tests.faults.instance import fetch_value, start_stores
 from tests.peer import answering
 from tests.processes import Processes
 from tests.stores import Stores
@@ -76,28 +77,34 @@ async def _execute_tool(client: Client, tool_id: str, **values: Any) -> dict[str
     return execution
 
 
+def _are_done(executions: list[asyncio.Task[Any]], count: int) -> bool:
+    return sum(execution.done() for execution in executions) >= count
+
+
 async def test_functions_return_their_result_although_workers_are_killed(
-    own_stores: Stores, own_app: Litestar, workers: Workers, client: Client
+    own_app: Litestar, workers: Workers, client: Client
 ) -> None:
     """A function has no effect but its result, so it is run again until there is one."""
     tool_id = await _create_tool(client, "function", {"runtime": "python", "code": SLOW})
-    running = [workers.start(), workers.start()]
+    processes = [workers.start(), workers.start()]
     executions = [
         asyncio.create_task(_execute_tool(client, tool_id, number=number))
         for number in range(EXECUTIONS)
     ]
     services: Services = own_app.state.services
-    for _ in range(4):
-        await asyncio.sleep(0.5)
-        workers.kill(running.pop(0))
+    for count in (5, 10, 15, 20):
+        await until(partial(_are_done, executions, count), 60)
+        workers.kill(processes.pop(0))
         await services.redis.flushall()
-        running.append(workers.start())
-    results = [await task for task in executions]
+        processes.append(workers.start())
+    results = [await execution for execution in executions]
     outputs = [result["output"] for result in results]
     assert outputs == [number * 2 for number in range(EXECUTIONS)]
-    listed = await client.get(f"/v1/tools/{tool_id}/executions", params={"per_page": 100})
-    ids = Counter(row["id"] for row in listed.json()["data"])
+    answer = await client.get(f"/v1/tools/{tool_id}/executions", params={"per_page": 100})
+    ids = Counter(row["id"] for row in answer.json()["data"])
     assert ids == Counter(result["execution_id"] for result in results)
+    retried = f"SELECT count(*) FROM work WHERE tenant_id = '{client.tenant_id}' AND attempt > 1"
+    assert await fetch_value(services, retried) > 0
 
 
 async def test_a_webhook_is_never_sent_twice_because_a_worker_died(
@@ -106,12 +113,12 @@ async def test_a_webhook_is_never_sent_twice_because_a_worker_died(
     received: list[str] = []
     killed = asyncio.Event()
 
-    async def wait_for_the_kill(request: web.Request) -> web.Response:
+    async def wait_for_kill(request: web.Request) -> web.Response:
         received.append((await request.json())["number"])
         await killed.wait()
         return web.json_response({})
 
-    async with answering(wait_for_the_kill) as url:
+    async with answering(wait_for_kill) as url:
         tool_id = await _create_tool(client, "webhook", {"url": url, "timeout_ms": 20000})
         first = workers.start()
         execution = asyncio.create_task(_execute_tool(client, tool_id, number="one"))
@@ -133,8 +140,8 @@ async def test_processes_in_the_sandbox_end_when_their_worker_is_killed(
     worker = workers.start()
     execution = asyncio.create_task(_execute_tool(client, tool_id))
     parent = psutil.Process(worker.pid)
-    await until(lambda: any(child.name() == "python3" for child in _children(parent)), 30)
-    children = _children(parent)
+    await until(lambda: any(child.name() == "python3" for child in _list_children(parent)), 30)
+    children = _list_children(parent)
     workers.kill(worker)
     await until(lambda: not any(map(_is_running, children)))
     execution.cancel()
@@ -144,7 +151,7 @@ def _is_running(process: psutil.Process) -> bool:
     return bool(process.is_running() and process.status() != "zombie")
 
 
-def _children(process: psutil.Process) -> list[psutil.Process]:
+def _list_children(process: psutil.Process) -> list[psutil.Process]:
     try:
         return list(process.children(recursive=True))
     except psutil.NoSuchProcess:

@@ -1,5 +1,6 @@
 """Requests to a model through an adapter or the gateway, and the parts of its answer."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Protocol
@@ -11,7 +12,36 @@ from app.domain.models.protocol import AnswerPart, Message, ModelRequest, Target
 from tests.model_server import ModelServer
 
 KEY = "sk-live-0123456789abcdef"
+# Statuses of a provider, and the reason of the failure that they become.
+STATUS_REASONS = [
+    (400, "refused"),
+    (401, "refused"),
+    (402, "refused"),
+    (403, "refused"),
+    (404, "refused"),
+    (422, "refused"),
+    (408, "timeout"),
+    (504, "timeout"),
+    (429, "rate_limited"),
+    (500, "unavailable"),
+    (502, "unavailable"),
+    (503, "unavailable"),
+    (529, "unavailable"),
+]
 STREAMED_AND_WHOLE = pytest.mark.parametrize("is_streamed", [True, False], ids=["stream", "whole"])
+
+
+class StepHold:
+    """Lets the scripted model send one text for each `release`."""
+
+    def __init__(self, steps: int = 0) -> None:
+        self._steps = asyncio.Semaphore(steps)
+
+    async def wait(self) -> None:
+        await self._steps.acquire()
+
+    def release(self) -> None:
+        self._steps.release()
 
 
 class AnswerSource(Protocol):

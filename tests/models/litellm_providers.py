@@ -14,10 +14,7 @@ from aiohttp import web
 from app.domain.models import litellm_adapter
 from app.domain.models.errors import ModelFailed
 from app.domain.models.litellm_adapter import LiteLLMAdapter
-from app.domain.models.protocol import (
-    AnswerPart,
-    Target,
-)
+from app.domain.models.protocol import AnswerPart, Target
 from tests.models.answers import KEY, make_request, read_failure, read_parts
 from tests.peer import Handler, Peer
 

@@ -8,11 +8,7 @@ from typing import Any
 
 from app.domain.models.errors import ModelFailed
 from app.domain.models.openai_adapter import OpenAIAdapter
-from app.domain.models.protocol import (
-    AnswerPart,
-    Target,
-    Text,
-)
+from app.domain.models.protocol import AnswerPart, Target, Text
 from tests.models.answers import KEY, make_request, read_failure, read_parts
 
 MIB = 1024 * 1024

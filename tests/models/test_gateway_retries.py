@@ -7,20 +7,22 @@ import pytest
 
 from app.domain.models import gateway
 from app.domain.models.gateway import Models
-from app.domain.models.protocol import Message, ModelRequest, Target, Text, UsedTokens
+from app.domain.models.protocol import ModelRequest, Target, Text, UsedTokens
 from app.kit.egress import Guard
 from app.services import Services
+from tests.asking import until
 from tests.model_server import ModelServer, Reply
 from tests.models.answers import (
     KEY,
     STREAMED_REQUEST,
+    make_request,
     read_failure,
     read_parts,
     scripted_target,
 )
 from tests.ports import free_port
 
-WHOLE_REQUEST = ModelRequest(messages=[Message("user", "Hello")], is_streamed=False)
+WHOLE_REQUEST = make_request(is_streamed=False)
 
 BROKEN_REPLY = Reply(raw=b"{nope")
 
@@ -75,26 +77,21 @@ async def test_the_last_failure_is_reported(model_gateway: Models, models: Model
     assert error.message == "scripted/last: three"
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
-async def test_a_refusal_is_not_retried(
-    model_gateway: Models, models: ModelServer, status: int
-) -> None:
-    name = f"refused-{status}"
-    models.script(name, Reply(status=status), Reply())
-    error, _ = await read_failure(model_gateway, scripted_target(models, name))
-    assert error.reason == "refused"
-    assert len(models.asked(name)) == 1
-
-
-@pytest.mark.parametrize("status", [408, 504])
-async def test_a_timeout_is_not_retried(
-    model_gateway: Models, models: ModelServer, status: int
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        *[(status, "refused") for status in (400, 401, 403, 404, 413, 422)],
+        *[(status, "timeout") for status in (408, 504)],
+    ],
+)
+async def test_a_refusal_or_a_timeout_is_not_retried(
+    model_gateway: Models, models: ModelServer, status: int, reason: str
 ) -> None:
     """The provider charges for an answer that arrives too late."""
-    name = f"late-{status}"
+    name = f"{reason}-{status}"
     models.script(name, Reply(status=status), Reply())
     error, _ = await read_failure(model_gateway, scripted_target(models, name))
-    assert error.reason == "timeout"
+    assert error.reason == reason
     assert len(models.asked(name)) == 1
 
 
@@ -198,13 +195,10 @@ async def test_a_cancelled_request_is_not_retried(
     model_gateway: Models, models: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway, "RETRY_SECONDS", (9.0, 9.0))
-    models.script("given-up", Reply(status=500), Reply())
-    task = asyncio.create_task(read_parts(model_gateway, scripted_target(models, "given-up")))
-    deadline = time.monotonic() + 5
-    while not models.asked("given-up") or models.open:
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.005)
+    models.script("cancelled", Reply(status=500), Reply())
+    task = asyncio.create_task(read_parts(model_gateway, scripted_target(models, "cancelled")))
+    await until(lambda: models.asked("cancelled") and not models.open)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert len(models.asked("given-up")) == 1
+    assert len(models.asked("cancelled")) == 1

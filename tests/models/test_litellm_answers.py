@@ -3,7 +3,6 @@
 import asyncio
 import json
 import socket
-import time
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,8 +20,16 @@ from app.domain.models.protocol import (
     UsedTokens,
 )
 from app.domain.models.providers import PROVIDERS
+from tests.asking import until
 from tests.model_server import ModelServer, Reply
-from tests.models.answers import KEY, STREAMED_AND_WHOLE, calls_of, make_request, text_of
+from tests.models.answers import (
+    KEY,
+    STREAMED_AND_WHOLE,
+    StepHold,
+    calls_of,
+    make_request,
+    text_of,
+)
 from tests.models.litellm_providers import (
     Anthropic,
     Google,
@@ -126,21 +133,17 @@ async def test_a_whole_answer_is_one_text(ai21: LiteLLMAdapter, models: ModelSer
 async def test_a_part_is_passed_on_before_the_next_one_exists(
     ai21: LiteLLMAdapter, models: ModelServer
 ) -> None:
-    gate = asyncio.Semaphore(1)
-
-    class Gate:
-        wait = gate.acquire
-
-    models.script("held", Reply(texts=["first", "second"], hold=Gate()))
+    hold = StepHold(steps=1)
+    models.script("held", Reply(texts=["first", "second"], hold=hold))
     async with aclosing(ai21.answer(make_target("ai21/held"), make_request())) as parts:
         async with asyncio.timeout(5):
             assert await anext(parts) == Text("first")
-        gate.release()
+        hold.release()
         assert text_of([part async for part in parts]) == "second"
 
 
 @STREAMED_AND_WHOLE
-async def test_calls_side_by_side_stay_apart_and_in_order(
+async def test_parallel_calls_are_separate_and_in_order(
     ai21: LiteLLMAdapter, models: ModelServer, *, is_streamed: bool
 ) -> None:
     calls = [("weather", {"at": town}) for town in ("Ulm", "Bonn", "Kiel")]
@@ -214,7 +217,7 @@ async def test_closing_the_answer_closes_the_provider_s_connection(
     ) as parts:
         async with asyncio.timeout(5):
             assert await anext(parts) == Text("Let me")
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(10):
         await anthropic_server.client_left.wait()
 
 
@@ -222,14 +225,11 @@ async def test_closing_the_answer_closes_an_openai_compatible_connection(
     ai21: LiteLLMAdapter, models: ModelServer
 ) -> None:
     models.script("talkative", Reply(texts=["word"] * 100, delay=0.05))
-    early = models.closed_early
+    closed_before = models.closed_early
     async with aclosing(ai21.answer(make_target("ai21/talkative"), make_request())) as parts:
         async with asyncio.timeout(5):
             assert await anext(parts) == Text("word")
-    deadline = time.monotonic() + 2
-    while models.closed_early == early:
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
+    await until(lambda: models.closed_early > closed_before)
 
 
 async def test_closing_the_answer_closes_gemini_s_connection(
@@ -238,7 +238,7 @@ async def test_closing_the_answer_closes_gemini_s_connection(
     async with aclosing(litellm.answer(make_target("gemini/wait"), make_request())) as parts:
         async with asyncio.timeout(5):
             assert await anext(parts) == Text("Let me")
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(10):
         await google_server.client_left.wait()
 
 
@@ -247,20 +247,17 @@ async def test_cancelling_a_waiting_reader_closes_the_provider_s_connection(
 ) -> None:
     parts_read: list[AnswerPart] = []
 
-    async def listen() -> None:
+    async def read_all() -> None:
         async with aclosing(
             anthropic.answer(make_target("anthropic/wait-at-4"), make_request())
         ) as parts:
             async for part in parts:
                 parts_read.append(part)  # noqa: PERF401  # the test reads it meanwhile
 
-    task = asyncio.create_task(listen())
-    deadline = time.monotonic() + 5
-    while text_of(parts_read) != "Let me see.":
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.005)
+    task = asyncio.create_task(read_all())
+    await until(lambda: text_of(parts_read) == "Let me see.")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(10):
         await anthropic_server.client_left.wait()

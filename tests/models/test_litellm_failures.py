@@ -7,11 +7,9 @@ import pytest
 
 from app.domain.models import litellm_adapter
 from app.domain.models.litellm_adapter import LiteLLMAdapter
-from app.domain.models.protocol import (
-    Text,
-)
+from app.domain.models.protocol import Text
 from tests.model_server import ModelServer, Reply
-from tests.models.answers import KEY, STREAMED_AND_WHOLE, calls_of
+from tests.models.answers import KEY, STATUS_REASONS, STREAMED_AND_WHOLE, calls_of
 from tests.models.litellm_providers import Anthropic, move_provider, request_failure
 from tests.ports import free_port
 
@@ -20,23 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @STREAMED_AND_WHOLE
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [
-        (400, "refused"),
-        (401, "refused"),
-        (403, "refused"),
-        (404, "refused"),
-        (422, "refused"),
-        (408, "timeout"),
-        (504, "timeout"),
-        (429, "rate_limited"),
-        (500, "unavailable"),
-        (502, "unavailable"),
-        (503, "unavailable"),
-        (529, "unavailable"),
-    ],
-)
+@pytest.mark.parametrize(("status", "reason"), STATUS_REASONS)
 async def test_a_refusal_has_a_reason_and_is_not_retried(
     ai21: LiteLLMAdapter, models: ModelServer, status: int, reason: str, *, is_streamed: bool
 ) -> None:
@@ -55,19 +37,7 @@ async def test_a_refusal_has_a_reason_and_is_not_retried(
     assert len(models.asked("refusing")) == requests_before + 1
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [
-        (400, "refused"),
-        (401, "refused"),
-        (403, "refused"),
-        (404, "refused"),
-        (429, "rate_limited"),
-        (500, "unavailable"),
-        (503, "unavailable"),
-        (529, "unavailable"),
-    ],
-)
+@pytest.mark.parametrize(("status", "reason"), STATUS_REASONS)
 async def test_a_refusal_in_another_format_has_a_reason_as_well(
     anthropic: LiteLLMAdapter, anthropic_server: Anthropic, status: int, reason: str
 ) -> None:

@@ -5,13 +5,9 @@ import json
 from contextlib import aclosing
 
 from app.domain.models.openai_adapter import OpenAIAdapter
-from app.domain.models.protocol import (
-    Text,
-    ToolCall,
-    UsedTokens,
-)
+from app.domain.models.protocol import Text, ToolCall, UsedTokens
 from tests.model_server import ModelServer, Reply
-from tests.models.answers import STREAMED_AND_WHOLE, calls_of, make_request, text_of
+from tests.models.answers import STREAMED_AND_WHOLE, StepHold, calls_of, make_request, text_of
 from tests.models.openai_provider import (
     DONE,
     JSON,
@@ -28,10 +24,14 @@ from tests.models.openai_provider import (
 async def test_a_stream_is_passed_on_in_the_provider_s_parts(
     adapter: OpenAIAdapter, models: ModelServer
 ) -> None:
-    models.script("pieces", Reply(texts=["One", ", ", "two"], delay=0.05, usage=(40, 8)))
+    hold = StepHold(steps=1)
+    models.script("pieces", Reply(texts=["One", ", ", "two"], hold=hold, usage=(40, 8)))
     target = make_target(models.url, "scripted/pieces")
+    parts = []
     async with aclosing(adapter.answer(target, make_request())) as answer:
-        parts = [part async for part in answer]
+        async for part in answer:
+            parts.append(part)
+            hold.release()
     assert parts == [Text("One"), Text(", "), Text("two"), UsedTokens(40, 8)]
 
 
@@ -48,19 +48,14 @@ async def test_a_whole_answer_is_one_text_and_its_usage(
 async def test_a_part_is_passed_on_before_the_next_one_exists(
     adapter: OpenAIAdapter, models: ModelServer
 ) -> None:
-    gate = asyncio.Semaphore(0)
-
-    class Gate:
-        wait = gate.acquire
-
-    models.script("held", Reply(texts=["first", "second"], hold=Gate()))
+    hold = StepHold(steps=1)
+    models.script("held", Reply(texts=["first", "second"], hold=hold))
     async with aclosing(
         adapter.answer(make_target(models.url, "scripted/held"), make_request())
     ) as parts:
-        gate.release()
         async with asyncio.timeout(5):
             assert await anext(parts) == Text("first")
-        gate.release()
+        hold.release()
         assert [part async for part in parts] == [Text("second"), UsedTokens(11, 7)]
 
 
@@ -89,7 +84,7 @@ async def test_a_tool_call_arrives_whole(
 
 
 @STREAMED_AND_WHOLE
-async def test_calls_side_by_side_stay_apart_and_in_order(
+async def test_parallel_calls_are_separate_and_in_order(
     adapter: OpenAIAdapter, models: ModelServer, *, is_streamed: bool
 ) -> None:
     calls = [("weather", {"at": town}) for town in ("Ulm", "Bonn", "Kiel")]

@@ -8,9 +8,7 @@ import pytest
 
 from app.domain.models.errors import ModelFailed
 from app.domain.models.openai_adapter import OpenAIAdapter
-from app.domain.models.protocol import (
-    Target,
-)
+from app.domain.models.protocol import Target
 from tests.model_server import ModelServer
 from tests.models.openai_provider import (
     JSON,

@@ -5,11 +5,9 @@ from typing import Any
 import pytest
 
 from app.domain.models.openai_adapter import OpenAIAdapter
-from app.domain.models.protocol import (
-    Text,
-)
+from app.domain.models.protocol import Text
 from tests.model_server import ModelServer, Reply
-from tests.models.answers import KEY, STREAMED_AND_WHOLE
+from tests.models.answers import KEY, STATUS_REASONS, STREAMED_AND_WHOLE
 from tests.models.openai_provider import (
     DONE,
     JSON,
@@ -26,24 +24,7 @@ from tests.ports import free_port
 
 
 @STREAMED_AND_WHOLE
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [
-        (400, "refused"),
-        (401, "refused"),
-        (402, "refused"),
-        (403, "refused"),
-        (404, "refused"),
-        (422, "refused"),
-        (408, "timeout"),
-        (504, "timeout"),
-        (429, "rate_limited"),
-        (500, "unavailable"),
-        (502, "unavailable"),
-        (503, "unavailable"),
-        (529, "unavailable"),
-    ],
-)
+@pytest.mark.parametrize(("status", "reason"), STATUS_REASONS)
 async def test_a_refusal_has_a_reason_a_status_and_the_provider_s_message(
     adapter: OpenAIAdapter, models: ModelServer, status: int, reason: str, *, is_streamed: bool
 ) -> None:

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from app.domain.models.openai_adapter import OpenAIAdapter
-from app.domain.models.protocol import (
-    UsedTokens,
-)
+from app.domain.models.protocol import UsedTokens
 from app.domain.models.provider_failures import MAX_TOOL_CALLS
 from app.kit.egress import Egress, Guard
 from tests.model_server import ModelServer, Reply
@@ -107,14 +105,10 @@ async def test_implausible_usage_is_limited(adapter: OpenAIAdapter, usage: dict[
     async with serve_packets(
         SSE, encode_delta(content="Hi"), STOP, encode_event(usage=usage), DONE
     ) as url:
-        usages = [
-            part
-            for part in await request_parts(adapter, make_target(url))
-            if isinstance(part, UsedTokens)
-        ]
-    for tokens in usages:
-        assert 0 <= tokens.prompt_tokens < 2**31
-        assert 0 <= tokens.completion_tokens < 2**31
+        parts = await request_parts(adapter, make_target(url))
+    (tokens,) = [part for part in parts if isinstance(part, UsedTokens)]
+    assert 0 <= tokens.prompt_tokens < 2**31
+    assert 0 <= tokens.completion_tokens < 2**31
 
 
 # Size limits

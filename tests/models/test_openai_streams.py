@@ -4,8 +4,6 @@ import asyncio
 import gzip
 import json
 import random
-import time
-from collections.abc import Callable
 from contextlib import aclosing
 
 import pytest
@@ -17,8 +15,9 @@ from app.domain.models.protocol import (
     ToolCall,
     UsedTokens,
 )
+from tests.asking import until
 from tests.model_server import ModelServer, Reply
-from tests.models.answers import make_request
+from tests.models.answers import StepHold, make_request
 from tests.models.openai_provider import (
     DONE,
     SSE,
@@ -34,14 +33,7 @@ from tests.models.openai_provider import (
 )
 
 
-async def wait_until(condition: Callable[[], bool], seconds: float = 5) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.01)
-
-
-def _long_answer() -> tuple[list[bytes], list[AnswerPart]]:
+def _build_long_answer() -> tuple[list[bytes], list[AnswerPart]]:
     texts = ["Grüße", " aus ", "München 🥨", " — ", "bis bald"]
     fragment = {"index": 0, "id": "call_9", "function": {"name": "f", "arguments": '{"ü": "ß"}'}}
     chunk = {"choices": [{"delta": {"content": texts[2]}, "finish_reason": None}]}
@@ -65,7 +57,7 @@ def _long_answer() -> tuple[list[bytes], list[AnswerPart]]:
 
 
 async def test_many_events_in_one_packet_are_all_read(adapter: OpenAIAdapter) -> None:
-    events, parts = _long_answer()
+    events, parts = _build_long_answer()
     async with serve_packets(SSE + b"".join(events)) as url:
         assert await request_parts(adapter, make_target(url)) == parts
 
@@ -121,14 +113,14 @@ async def test_a_connection_is_used_again_after_its_stream_ended(adapter: OpenAI
 
 
 async def test_events_may_come_a_byte_at_a_time(adapter: OpenAIAdapter) -> None:
-    events, parts = _long_answer()
+    events, parts = _build_long_answer()
     async with serve_packets(SSE, *(bytes([byte]) for byte in b"".join(events))) as url:
         assert await request_parts(adapter, make_target(url)) == parts
 
 
 @pytest.mark.parametrize("seed", range(8))
 async def test_events_may_be_cut_anywhere(adapter: OpenAIAdapter, seed: int) -> None:
-    events, parts = _long_answer()
+    events, parts = _build_long_answer()
     whole = b"".join(events)
     cuts = sorted(random.Random(seed).sample(range(1, len(whole)), 12))
     packets = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
@@ -137,7 +129,7 @@ async def test_events_may_be_cut_anywhere(adapter: OpenAIAdapter, seed: int) -> 
 
 
 async def test_lines_may_end_in_cr_and_lf(adapter: OpenAIAdapter) -> None:
-    events, parts = _long_answer()
+    events, parts = _build_long_answer()
     whole = b"".join(events).replace(b"\n", b"\r\n")
     # One cut is between CR and LF.
     cut = whole.index(b"\r\n", 200) + 1
@@ -146,7 +138,7 @@ async def test_lines_may_end_in_cr_and_lf(adapter: OpenAIAdapter) -> None:
 
 
 async def test_the_space_after_data_may_be_missing(adapter: OpenAIAdapter) -> None:
-    events, parts = _long_answer()
+    events, parts = _build_long_answer()
     async with serve_packets(SSE, b"".join(events).replace(b"data: ", b"data:")) as url:
         assert await request_parts(adapter, make_target(url)) == parts
 
@@ -160,7 +152,7 @@ async def test_other_lines_of_an_event_are_ignored(adapter: OpenAIAdapter) -> No
 
 
 async def test_chunked_and_compressed_streams_are_read(adapter: OpenAIAdapter) -> None:
-    events, parts = _long_answer()
+    events, parts = _build_long_answer()
     compressed = gzip.compress(b"".join(events))
     head = SSE[:-2] + b"Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
     halves = [compressed[:90], compressed[90:]]
@@ -195,24 +187,15 @@ async def test_nothing_after_the_last_event_counts(adapter: OpenAIAdapter) -> No
 async def test_closing_the_answer_closes_the_provider_s_connection(
     adapter: OpenAIAdapter, models: ModelServer
 ) -> None:
-    never = asyncio.Event()
-    gate = asyncio.Semaphore(1)
-
-    class Gate:
-        async def wait(self) -> None:
-            if gate.locked():
-                await never.wait()
-            else:
-                await gate.acquire()
-
-    models.script("left", Reply(texts=["one", "two"], hold=Gate()))
-    before = models.closed_early
+    hold = StepHold(steps=1)
+    models.script("left", Reply(texts=["one", "two"], hold=hold))
+    closed_before = models.closed_early
     async with aclosing(
         adapter.answer(make_target(models.url, "scripted/left"), make_request())
     ) as parts:
         assert await anext(parts) == Text("one")
-    never.set()
-    await wait_until(lambda: models.closed_early == before + 1)
+    hold.release()
+    await until(lambda: models.closed_early == closed_before + 1)
 
 
 @pytest.mark.parametrize("ending", ["closed", "reset", "nonsense", "too short"])

@@ -8,9 +8,7 @@ import pytest
 
 from app.domain.models import openai_adapter
 from app.domain.models.openai_adapter import OpenAIAdapter
-from app.domain.models.protocol import (
-    Text,
-)
+from app.domain.models.protocol import Text
 from app.kit.egress import Egress, EgressTimeout, Guard
 from tests.model_server import ModelServer, Reply
 from tests.models.answers import STREAMED_AND_WHOLE, text_of
@@ -131,21 +129,19 @@ async def test_idle_seconds_limit_the_pause_between_packets() -> None:
     assert 1.2 < seconds < 8
 
 
-async def test_timeout_seconds_limit_a_response_without_pauses() -> None:
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param({"idle_seconds": 0.3}, "0.4 s, or 0.3 s of silence", id="with idle_seconds"),
+        pytest.param({}, "0.4 s", id="without idle_seconds"),
+    ],
+)
+async def test_timeout_seconds_limit_a_response_without_pauses(
+    options: dict[str, float], message: str
+) -> None:
     egress = Egress(Guard(("127.0.0.1",)))
     async with serve_connections(_drip) as url:
-        message, seconds = await _read_until_timeout(
-            egress, url, timeout_seconds=0.4, idle_seconds=0.3
-        )
+        error, seconds = await _read_until_timeout(egress, url, timeout_seconds=0.4, **options)
     await egress.close()
-    assert message == "no answer within 0.4 s, or 0.3 s of silence"
+    assert error == f"no answer within {message}"
     assert 0.35 < seconds < 5
-
-
-async def test_without_idle_seconds_only_timeout_seconds_apply() -> None:
-    egress = Egress(Guard(("127.0.0.1",)))
-    async with serve_connections(_drip) as url:
-        message, seconds = await _read_until_timeout(egress, url, timeout_seconds=0.3)
-    await egress.close()
-    assert message == "no answer within 0.3 s"
-    assert 0.25 < seconds < 5

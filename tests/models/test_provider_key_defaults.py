@@ -71,12 +71,12 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('provider_keys:' || $1, 0
 
 
 async def _wait_for_lock_waiters(services: Services, count: int = 1) -> None:
-    waiting = """SELECT count(*) FROM pg_stat_activity
+    waiters = """SELECT count(*) FROM pg_stat_activity
                  WHERE wait_event_type = 'Lock' AND query ILIKE '%provider_keys%'"""
     deadline = time.monotonic() + 10
     while True:
         async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            if await (await tx.raw()).fetchval(waiting) >= count:
+            if await (await tx.raw()).fetchval(waiters) >= count:
                 return
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
@@ -88,9 +88,9 @@ async def _run_concurrently(
     """Starts all requests while the lock is taken, so that none has written before the others."""
     async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(_LOCK, tenant_id)
-        asking = [asyncio.create_task(request) for request in requests]
-        await _wait_for_lock_waiters(services, len(asking))
-    return [answer.status_code for answer in await asyncio.gather(*asking)]
+        tasks = [asyncio.create_task(request) for request in requests]
+        await _wait_for_lock_waiters(services, len(tasks))
+    return [answer.status_code for answer in await asyncio.gather(*tasks)]
 
 
 # Concurrent requests
@@ -137,13 +137,13 @@ async def test_a_successor_that_is_deleted_at_the_same_moment_is_skipped(
     first, next_one, successor = [await create_key(admin) for _ in range(3)]
     async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute("DELETE FROM provider_keys WHERE id = $1", successor["id"])
-        deleting = asyncio.create_task(admin.delete(f"{PATH}/{first['id']}"))
+        request = asyncio.create_task(admin.delete(f"{PATH}/{first['id']}"))
         await _wait_for_lock_waiters(services)
-    assert (await deleting).status_code == 204
+    assert (await request).status_code == 204
     assert await find_default(admin) == next_one["id"]
 
 
-async def _authorization_of_next_request(talk: Talker) -> str:
+async def _send_and_read_authorization(talk: Talker) -> str:
     await talk.say("Hello")
     return talk.models.headers[-1]["Authorization"]
 
@@ -154,13 +154,13 @@ async def _authorization_of_next_request(talk: Talker) -> str:
 async def test_agents_use_the_tenant_s_default_key(talk: Talker) -> None:
     first = await find_default(talk.client, "scripted")
     fields = {"provider": "scripted", "base_url": talk.models.url}
-    assert await _authorization_of_next_request(talk) == "Bearer sk-scripted-0123456789"
+    assert await _send_and_read_authorization(talk) == "Bearer sk-scripted-0123456789"
     await create_key(talk.client, api_key="second-key", **fields)
-    assert await _authorization_of_next_request(talk) == "Bearer sk-scripted-0123456789"
+    assert await _send_and_read_authorization(talk) == "Bearer sk-scripted-0123456789"
     third = await create_key(talk.client, api_key="third-key", is_default=True, **fields)
-    assert await _authorization_of_next_request(talk) == "Bearer third-key"
+    assert await _send_and_read_authorization(talk) == "Bearer third-key"
     await talk.client.delete(f"{PATH}/{third['id']}")
-    assert await _authorization_of_next_request(talk) == "Bearer second-key"
+    assert await _send_and_read_authorization(talk) == "Bearer second-key"
     await talk.client.delete(f"{PATH}/{await find_default(talk.client, 'scripted')}")
     assert await find_default(talk.client, "scripted") == first
     await talk.client.delete(f"{PATH}/{first}")

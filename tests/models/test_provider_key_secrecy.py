@@ -159,5 +159,7 @@ async def test_a_rotation_rewraps_provider_keys(admin: Client, services: Service
     (column,) = [c for c in rotation.sealed_columns() if c.table == "provider_keys"]
     context = column.context({"id": row.id, "tenant_id": row.tenant_id})
     newer = Keyring.parse(f"{Keyring.generate('newer')},{services.settings.master_keys}")
-    again = newer.rewrap(row.api_key, context)
-    assert newer.open(again, keys.seal_context(admin.tenant_id, key["id"])) == SECRET.encode()
+    rewrapped_key = newer.rewrap(row.api_key, context)
+    assert (
+        newer.open(rewrapped_key, keys.seal_context(admin.tenant_id, key["id"])) == SECRET.encode()
+    )

@@ -7,6 +7,7 @@ import pytest
 
 from app.kit import clock
 from app.kit.ids import new_id
+from tests.model_server import ModelServer
 from tests.models.provider_keys import PATH, SECRET, create_key, invalid_fields, key_body, list_keys
 from tests.world import Client, World
 
@@ -153,12 +154,20 @@ async def test_a_body_that_is_not_an_object_is_refused(admin: Client, content: b
 async def test_the_same_idempotency_key_adds_one_key(admin: Client) -> None:
     headers = {"idempotency-key": new_id("idem")}
     first = await admin.post(PATH, key_body(), headers=headers)
-    again = await admin.post(PATH, key_body(), headers=headers)
+    second = await admin.post(PATH, key_body(), headers=headers)
     other = await admin.post(PATH, key_body(name="Other"), headers=headers)
-    assert (first.status_code, again.status_code, other.status_code) == (201, 201, 422)
-    assert again.json() == first.json()
+    assert (first.status_code, second.status_code, other.status_code) == (201, 201, 422)
+    assert second.json() == first.json()
     assert other.json()["error"]["code"] == "idempotency_mismatch"
     assert len(await list_keys(admin)) == 1
+
+
+async def test_a_tenant_has_fifty_keys_at_most(admin: Client, models: ModelServer) -> None:
+    """A list of models sends a request with each default key."""
+    for _ in range(50):
+        await create_key(admin, provider="scripted", base_url=models.url)
+    answer = await admin.post(PATH, key_body(provider="scripted", base_url=models.url))
+    assert answer.status_code == 409
 
 
 # List

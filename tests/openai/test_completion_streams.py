@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import time
-from typing import Any
 
 import openai
 import pytest
@@ -11,6 +9,7 @@ from openai import AsyncOpenAI
 
 from tests.embed.sites import Latch
 from tests.model_server import Reply
+from tests.models.answers import StepHold
 from tests.openai.completions import HI, code_of, post_completion, read_chunks, text_of
 from tests.talk import Talker
 
@@ -18,9 +17,13 @@ from tests.talk import Talker
 
 
 async def test_a_stream_sends_the_answer_in_chunks(talk: Talker, any_client: AsyncOpenAI) -> None:
-    talk.script(Reply(texts=["The ", "shop ", "opens."], delay=0.05))
+    hold = StepHold()
+    talk.script(Reply(texts=["The ", "shop ", "opens."], hold=hold))
     stream = await any_client.chat.completions.create(model=talk.agent_id, messages=HI, stream=True)
-    chunks = await read_chunks(stream)
+    chunks = []
+    async for chunk in stream:
+        chunks.append(chunk)
+        hold.release()
     assert text_of(chunks) == "The shop opens."
     assert chunks[0].choices[0].delta.role == "assistant"
     assert [chunk.choices[0].finish_reason for chunk in chunks] == [None] * 4 + ["stop"]
@@ -93,6 +96,14 @@ async def test_text_arrives_before_the_answer_is_complete(
     assert "".join(texts) == "Early late"
 
 
+async def _list_messages(talk: Talker) -> list[tuple[str, str]]:
+    """Returns content and status of the messages of the agent's only conversation."""
+    [conversation] = (await talk.client.get(f"{talk.path}/conversations")).json()["data"]
+    path = f"/api/v1/conversations/{conversation['id']}/messages"
+    messages = (await talk.client.get(path)).json()["data"]
+    return [(message["content"], message["status"]) for message in messages]
+
+
 async def test_closing_the_stream_ends_the_turn_and_stores_the_partial_answer(
     talk: Talker, any_client: AsyncOpenAI
 ) -> None:
@@ -106,19 +117,12 @@ async def test_closing_the_stream_ends_the_turn_and_stores_the_partial_answer(
             if chunk.choices[0].delta.content == "Half":
                 break
         await stream.close()
-        [conversation] = (await talk.client.get(f"{talk.path}/conversations")).json()["data"]
-        path = f"/api/v1/conversations/{conversation['id']}/messages"
-        deadline = time.monotonic() + 5
-        messages: list[Any] = []
-        while not messages and time.monotonic() < deadline:
-            messages = (await talk.client.get(path)).json()["data"]
-            await asyncio.sleep(0.02)
+        async with asyncio.timeout(10):
+            while not (messages := await _list_messages(talk)):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
     finally:
         latch.open()
-    assert [(entry["content"], entry["status"]) for entry in messages] == [
-        ("Hi", "complete"),
-        ("Half", "interrupted"),
-    ]
+    assert messages == [("Hi", "complete"), ("Half", "interrupted")]
 
 
 # Failures
@@ -156,13 +160,7 @@ async def test_a_stream_that_fails_in_the_middle_raises_after_the_text_before_it
         await read()
     assert "".join(texts) == "Half"
     assert code_of(failure.value) == "provider_error"
-    [conversation] = (await talk.client.get(f"{talk.path}/conversations")).json()["data"]
-    path = f"/api/v1/conversations/{conversation['id']}/messages"
-    messages = (await talk.client.get(path)).json()["data"]
-    assert [(entry["content"], entry["status"]) for entry in messages] == [
-        ("Hi", "complete"),
-        ("Half", "interrupted"),
-    ]
+    assert await _list_messages(talk) == [("Hi", "complete"), ("Half", "interrupted")]
 
 
 async def test_a_failed_stream_has_no_done_event(talk: Talker) -> None:

@@ -19,5 +19,7 @@ def _work_kinds() -> Iterator[None]:
 
 @pytest.fixture
 async def tenant(world: World, services: Services) -> AsyncIterator[str]:
+    """A tenant, while the ledger has no other work."""
+    await execute(services, "DELETE FROM work")
     yield await world.tenant()
     await execute(services, "DELETE FROM work")

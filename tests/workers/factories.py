@@ -51,9 +51,9 @@ class WaitingJob:
     async def start(self, tenant: str) -> tuple[str, asyncio.Task[None]]:
         """Returns the id of its work, and the task of the runner."""
         work_id = await accept(self._services, tenant)
-        running = asyncio.create_task(self.runner.run(work_id))
+        run = asyncio.create_task(self.runner.run(work_id))
         await self._started.wait()
-        return work_id, running
+        return work_id, run
 
 
 async def wait_until(condition: Callable[[], Awaitable[bool]], seconds: float = 10) -> None:

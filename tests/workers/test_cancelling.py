@@ -35,11 +35,11 @@ async def test_cancelling_running_work_interrupts_it_and_it_writes_nothing(
     services: Services, tenant: str
 ) -> None:
     job = WaitingJob(services)
-    work_id, running = await job.start(tenant)
+    work_id, run = await job.start(tenant)
     async with services.db.tx(tenant) as tx:
         assert await work.cancel(tx, services.doorbell, tenant, work_id)
     job.runner.cancel(work_id)
-    await running
+    await run
     row = await read_row(services, work_id)
     assert (row["state"], row["last_error"]) == ("cancelled", None)
 
@@ -48,9 +48,9 @@ async def test_draining_releases_unfinished_work_without_counting_the_attempt(
     services: Services, tenant: str
 ) -> None:
     job = WaitingJob(services)
-    work_id, running = await job.start(tenant)
+    work_id, run = await job.start(tenant)
     await job.runner.drain(0.05)
-    await running
+    await run
     row = await read_row(services, work_id)
     assert (row["state"], row["attempt"]) == ("pending", 0)
 
@@ -68,11 +68,11 @@ async def test_draining_waits_for_a_claim_in_progress(services: Services, tenant
     async with services.db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
         await raw.execute("SELECT 1 FROM work WHERE id = $1 FOR UPDATE", work_id)
-        running = asyncio.create_task(runner.run(work_id))
+        run = asyncio.create_task(runner.run(work_id))
         await wait_until(is_claiming)
-        draining = asyncio.create_task(runner.drain(10))
-        _, still_draining = await asyncio.wait([draining], timeout=0.1)
-        assert still_draining
-    await draining
-    await running
+        drain = asyncio.create_task(runner.drain(10))
+        _, unfinished = await asyncio.wait([drain], timeout=0.1)
+        assert unfinished
+    await drain
+    await run
     assert (await read_row(services, work_id))["state"] == "done"

@@ -29,7 +29,8 @@ async def test_the_same_dedupe_key_is_accepted_once(services: Services, tenant: 
     await accept(services, tenant, dedupe_key="a")
     await accept(services, tenant, dedupe_key="a")
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        assert await (await tx.raw()).fetchval("SELECT count(*) FROM work") == 1
+        sql = "SELECT count(*) FROM work WHERE tenant_id = $1"
+        assert await (await tx.raw()).fetchval(sql, tenant) == 1
 
 
 async def test_twenty_claims_of_one_row_run_it_once(services: Services, tenant: str) -> None:
@@ -114,8 +115,8 @@ async def test_leases_are_renewed_while_a_job_runs(services: Services, tenant: s
     )
     runner = create_runner(short_lease, wait)
     work_id = await accept(services, tenant)
-    running = asyncio.create_task(runner.run(work_id))
-    renewing = asyncio.create_task(runner.renew_forever())
+    run = asyncio.create_task(runner.run(work_id))
+    renewal = asyncio.create_task(runner.renew_forever())
 
     async def is_leased() -> bool:
         return (await read_row(services, work_id))["lease_until"] is not None
@@ -128,8 +129,8 @@ async def test_leases_are_renewed_while_a_job_runs(services: Services, tenant: s
 
     await wait_until(is_renewed)
     proceed.set()
-    await running
-    renewing.cancel()
+    await run
+    renewal.cancel()
     assert (await read_row(services, work_id))["state"] == "done"
 
 
@@ -138,9 +139,9 @@ async def test_waiting_returns_as_soon_as_the_work_is_done(services: Services, t
         return
 
     work_id = await accept(services, tenant)
-    waiting = asyncio.create_task(work.wait(services.db, services.doorbell, tenant, work_id, 20))
+    wait = asyncio.create_task(work.wait(services.db, services.doorbell, tenant, work_id, 20))
     await create_runner(services, quick).run(work_id)
-    assert await asyncio.wait_for(waiting, 5) == "done"
+    assert await asyncio.wait_for(wait, 5) == "done"
 
 
 async def test_waiting_returns_the_current_state_after_its_time_limit(

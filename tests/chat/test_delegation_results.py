@@ -2,7 +2,8 @@
 
 import json
 
-from tests.agents.delegation_scripts import CALL_KEYS, add_sub_agent, build_call, reply_with_calls
+from tests.chat.conversation_helpers import count_conversations, list_messages
+from tests.chat.delegation_scripts import CALL_KEYS, add_sub_agent, build_call, reply_with_calls
 from tests.model_server import Reply
 from tests.talk import Talker
 
@@ -28,10 +29,10 @@ async def test_the_answer_of_a_child_is_the_tool_result_of_its_parent(talk: Talk
     talk.script(reply_with_calls(build_call("kid", "Count")), Reply(texts=["It counted."]))
     reply = await talk.say("Hello")
     assert reply["message"]["content"] == "It counted."
-    *before, called, result = talk.asked[1]["messages"]
+    *before, call_message, result = talk.asked[1]["messages"]
     assert [message["role"] for message in before] == ["system", "user"]
-    (call,) = called["tool_calls"]
-    assert (called["role"], call["type"]) == ("assistant", "function")
+    (call,) = call_message["tool_calls"]
+    assert (call_message["role"], call["type"]) == ("assistant", "function")
     assert call["function"]["name"] == "delegate_to_kid"
     assert json.loads(call["function"]["arguments"]) == {"task": "Count"}
     assert result == {"role": "tool", "content": "One, two.", "tool_call_id": call["id"]}
@@ -82,8 +83,7 @@ async def test_the_stored_message_has_the_same_calls_as_the_reply(talk: Talker) 
     child.script(reply_with_calls(build_call("grandkid")), Reply(texts=["Done."]))
     talk.script(reply_with_calls(build_call("kid")), Reply())
     reply = await talk.say("Hello")
-    path = f"/api/v1/conversations/{reply['conversation_id']}/messages"
-    user_message, reply_message = (await talk.client.get(path)).json()["data"]
+    user_message, reply_message = await list_messages(talk, reply["conversation_id"])
     assert user_message["tool_calls"] == []
     assert reply_message["tool_calls"] == reply["tool_calls"]
     assert len(reply["tool_calls"]) == 2
@@ -93,8 +93,7 @@ async def test_children_have_no_conversations_of_their_own(talk: Talker) -> None
     child = await add_sub_agent(talk, "Kid")
     talk.script(reply_with_calls(build_call("kid")), Reply())
     await talk.say("Hello")
-    conversations = (await talk.client.get(f"{child.path}/conversations")).json()
-    assert conversations["pagination"]["total"] == 0
+    assert await count_conversations(child) == 0
 
 
 async def test_the_next_turn_contains_the_parents_own_calls(talk: Talker) -> None:

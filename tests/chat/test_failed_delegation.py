@@ -5,20 +5,16 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
 
 from app.kit.ids import new_id
 from app.services import Services
-from db.session import ALL_TENANTS
-from tests.agents.delegation_scripts import add_sub_agent, build_call, reply_with_calls
 from tests.asking import until
+from tests.chat.conversation_helpers import list_ids, list_messages, send_chat
+from tests.chat.database import execute
+from tests.chat.delegation_scripts import add_sub_agent, build_call, reply_with_calls
 from tests.model_server import Reply
 from tests.talk import Talker
-
-
-async def _send_message(talk: Talker, message: str = "Hello") -> httpx.Response:
-    return await talk.client.post(f"{talk.path}/chat", {"message": message})
 
 
 async def _run_single_call(talk: Talker, call: tuple[str, Any]) -> dict[str, Any]:
@@ -87,50 +83,38 @@ async def test_additional_arguments_are_ignored(talk: Talker) -> None:
     assert child.asked[0]["messages"][1]["content"] == "Do it"
 
 
-async def test_an_escaped_nul_in_the_arguments_does_not_lose_the_turn(talk: Talker) -> None:
+async def test_an_escaped_nul_in_the_arguments_does_not_end_the_turn(talk: Talker) -> None:
     await add_sub_agent(talk, "Kid")
     talk.script(
         reply_with_calls(("delegate_to_kid", '{"task": "a\\u0000b"}')), Reply(texts=["Fine."])
     )
-    answer = await _send_message(talk)
+    answer = await send_chat(talk.client, talk)
     assert answer.status_code == 200, answer.text
     assert answer.json()["message"]["content"] == "Fine."
 
 
-async def test_a_nul_in_the_name_of_a_tool_does_not_lose_the_turn(talk: Talker) -> None:
+async def test_a_nul_in_the_name_of_a_tool_does_not_end_the_turn(talk: Talker) -> None:
     await add_sub_agent(talk, "Kid")
     talk.script(reply_with_calls(("delegate\x00", {})), Reply(texts=["Fine."]))
-    answer = await _send_message(talk)
+    answer = await send_chat(talk.client, talk)
     assert answer.status_code == 200, answer.text
-
-
-async def _execute(services: Services, *statements: str) -> None:
-    async with services.db.tx(ALL_TENANTS) as tx:
-        for statement in statements:
-            await (await tx.raw()).execute(statement)
 
 
 @pytest.fixture
 async def refused_text(services: Services) -> AsyncIterator[str]:
     """A text that a database trigger refuses to store."""
     text = new_id("refused")
-    await _execute(
+    await execute(
         services,
-        """
-        CREATE FUNCTION refuse_text() RETURNS trigger LANGUAGE plpgsql
-        AS $$ BEGIN RAISE EXCEPTION 'refused by the test'; END $$
-        """,
         f"""
+        CREATE FUNCTION refuse_text() RETURNS trigger LANGUAGE plpgsql
+        AS $$ BEGIN RAISE EXCEPTION 'refused by the test'; END $$;
         CREATE TRIGGER refuse_text BEFORE INSERT ON conversation_entries
-        FOR EACH ROW WHEN (NEW.content = '{text}') EXECUTE FUNCTION refuse_text()
+        FOR EACH ROW WHEN (NEW.content = '{text}') EXECUTE FUNCTION refuse_text();
         """,
     )
     yield text
-    await _execute(
-        services,
-        "DROP TRIGGER refuse_text ON conversation_entries",
-        "DROP FUNCTION refuse_text",
-    )
+    await execute(services, "DROP FUNCTION refuse_text() CASCADE")
 
 
 async def test_a_turn_that_cannot_be_stored_releases_its_conversation(
@@ -205,7 +189,7 @@ async def test_a_call_of_a_child_that_is_archived_or_deleted_during_the_turn_fai
     assert child.asked == []
 
 
-async def test_a_child_that_says_nothing_gives_an_empty_output(talk: Talker) -> None:
+async def test_a_child_without_an_answer_gives_an_empty_output(talk: Talker) -> None:
     child = await add_sub_agent(talk, "Kid")
     child.script(Reply(texts=[]))
     call = await _run_single_call(talk, build_call("kid"))
@@ -216,12 +200,11 @@ async def test_calls_before_a_failure_of_the_parents_model_are_stored(talk: Talk
     child = await add_sub_agent(talk, "Kid")
     child.script(Reply(texts=["Done."], usage=(30, 3)))
     talk.script(reply_with_calls(build_call("kid"), usage=(10, 1)), Reply(status=400))
-    answer = await _send_message(talk)
+    answer = await send_chat(talk.client, talk)
     assert answer.status_code == 502
     assert answer.json()["error"]["code"] == "provider_error"
-    (conversation,) = (await talk.client.get(f"{talk.path}/conversations")).json()["data"]
-    path = f"/api/v1/conversations/{conversation['id']}/messages"
-    _, reply = (await talk.client.get(path)).json()["data"]
+    (conversation_id,) = await list_ids(talk)
+    _, reply = await list_messages(talk, conversation_id)
     assert reply["status"] == "interrupted"
     assert [call["output"] for call in reply["tool_calls"]] == ["Done."]
     stats = (await talk.client.get(f"{talk.path}/stats")).json()

@@ -1,6 +1,6 @@
 """Sub-agents of sub-agents: depth, parent calls and usage."""
 
-from tests.agents.delegation_scripts import (
+from tests.chat.delegation_scripts import (
     CALL_KEYS,
     add_sub_agent,
     build_call,

@@ -5,8 +5,8 @@ import pytest
 from app.domain.chat.stream_events import ToolResult, ToolUse
 from app.domain.chat.tool_calls import Call, Round, fail_unknown_calls
 from app.domain.tools.service import CallOutcome
-from tests.agents.agent_loop import LoopRunner, RecordingJournal, StubToolbox, join_text
-from tests.agents.delegation_scripts import list_offered, reply_with_calls
+from tests.chat.agent_loop import LoopRunner, RecordingJournal, StubToolbox, join_text
+from tests.chat.delegation_scripts import list_offered, reply_with_calls
 from tests.model_server import Reply
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from tests.agents.delegation_scripts import add_sub_agent, build_call, reply_with_calls
 from tests.asking import until
+from tests.chat.delegation_scripts import add_sub_agent, build_call, reply_with_calls
 from tests.model_server import Reply
 from tests.talk import Talker
 
@@ -35,9 +35,9 @@ async def test_results_go_back_in_the_order_of_the_calls(talk: Talker) -> None:
     await until(lambda: slow.asked and quick.asked)
     hold.set()
     await turn
-    *_, called, first, second = talk.asked[1]["messages"]
+    *_, call_message, first, second = talk.asked[1]["messages"]
     assert [first["content"], second["content"]] == ["slow", "quick"]
-    ids = [call["id"] for call in called["tool_calls"]]
+    ids = [call["id"] for call in call_message["tool_calls"]]
     assert [first["tool_call_id"], second["tool_call_id"]] == ids
 
 
@@ -54,7 +54,7 @@ async def test_one_child_does_several_tasks_at_once(talk: Talker) -> None:
     assert {call["output"] for call in calls} == {"Done."}
 
 
-async def test_sixteen_calls_run_at_a_time_and_no_more(talk: Talker) -> None:
+async def test_at_most_sixteen_calls_run_in_one_round(talk: Talker) -> None:
     child = await add_sub_agent(talk, "Kid")
     talk.script(
         reply_with_calls(*(build_call("kid", str(number)) for number in range(18))), Reply()

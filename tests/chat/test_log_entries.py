@@ -2,17 +2,16 @@
 
 import pytest
 
-from tests.agents.conversation_logs import (
-    AsyncTurns,
+from app.services import Services
+from tests.chat.conversation_helpers import (
+    create_visitor_headers,
     list_event_data,
-    list_log_entries,
     list_messages,
-    set_log_settings,
 )
+from tests.chat.job_helpers import run_new_job
+from tests.chat.log_helpers import ENTRY_KEYS, list_log_entries, set_log_settings
 from tests.model_server import Reply
 from tests.talk import Talker, events_in
-
-ENTRY_KEYS = {"id", "conversation_id", "type", "role", "content", "data", "created_at"}
 
 
 async def _list_entry_types(talk: Talker) -> list[str]:
@@ -35,11 +34,11 @@ async def test_a_turn_is_logged_completely_by_default(delegating_agent: Talker) 
     ]
     (call,) = reply["tool_calls"]
     assert {name: entries[1]["data"][name] for name in call} == call
-    used = [
+    tokens = [
         (entry["data"]["prompt_tokens"], entry["data"]["completion_tokens"])
         for entry in entries[3:]
     ]
-    assert sorted(used) == [(30, 3), (300, 30)]
+    assert sorted(tokens) == [(30, 3), (300, 30)]
 
 
 @pytest.mark.parametrize(
@@ -130,23 +129,21 @@ async def test_settings_apply_to_streamed_turns(talk: Talker) -> None:
 
 async def test_settings_apply_to_turns_of_visitors(talk: Talker) -> None:
     await set_log_settings(talk, log_messages=False, log_token_usage=False)
-    key = {"agent_id": talk.agent_id, "name": "Site"}
-    embed_key = (await talk.client.post("/api/v1/embed/api-keys", key)).json()
     answer = await talk.world.anonymous().post(
         f"/api/v1/public/agents/{talk.agent_id}/chat",
         {"session_id": "s", "message": "Hello"},
-        headers={"x-api-key": embed_key["api_key"]},
+        headers=await create_visitor_headers(talk),
     )
     assert answer.status_code == 200
     assert await list_log_entries(talk) == []
-    events = await list_event_data(talk.client, "agent.chat.message")
+    events = await list_event_data(talk, "agent.chat.message")
     assert [data["content"] for data in events] == [None, None]
 
 
 async def test_events_contain_the_messages(talk: Talker) -> None:
     talk.script(Reply(texts=["Fine."]))
     await talk.say("Hello")
-    events = await list_event_data(talk.client, "agent.chat.message")
+    events = await list_event_data(talk, "agent.chat.message")
     assert [(data["role"], data["content"]) for data in events] == [
         ("user", "Hello"),
         ("assistant", "Fine."),
@@ -157,7 +154,7 @@ async def test_events_contain_no_messages_if_messages_are_not_logged(talk: Talke
     await set_log_settings(talk, log_messages=False)
     talk.script(Reply(texts=["Fine secret."]))
     reply = await talk.say("Hello secret")
-    events = await list_event_data(talk.client, "agent.chat.message")
+    events = await list_event_data(talk, "agent.chat.message")
     assert [(data["role"], data["content"]) for data in events] == [
         ("user", None),
         ("assistant", None),
@@ -174,27 +171,25 @@ async def test_other_settings_do_not_affect_the_messages_in_events(
 ) -> None:
     await set_log_settings(talk, **settings)
     await talk.say("Hello")
-    events = await list_event_data(talk.client, "agent.chat.message")
+    events = await list_event_data(talk, "agent.chat.message")
     assert [data["content"] for data in events] == ["Hello", "Hello there"]
 
 
-async def test_settings_apply_to_asynchronous_turns(async_turns: AsyncTurns) -> None:
-    talk = async_turns.talk
+async def test_settings_apply_to_asynchronous_turns(talk: Talker, services: Services) -> None:
     await set_log_settings(talk, log_messages=False, log_token_usage=False)
     talk.script(Reply(texts=["Fine secret."]))
-    job = await async_turns.run("Hello secret")
+    job = await run_new_job(talk, services, "Hello secret")
     assert job["reply"]["message"]["content"] == "Fine secret."
     assert await list_log_entries(talk) == []
     log = await talk.client.get("/api/v1/event-log", params={"per_page": 100})
     assert "secret" not in log.text
-    (completed,) = await list_event_data(talk.client, "agent.chat.completed")
+    (completed,) = await list_event_data(talk, "agent.chat.completed")
     assert (completed["status"], completed["message"]) == ("completed", None)
 
 
-async def test_an_asynchronous_turn_is_logged_by_default(async_turns: AsyncTurns) -> None:
-    talk = async_turns.talk
+async def test_an_asynchronous_turn_is_logged_by_default(talk: Talker, services: Services) -> None:
     talk.script(Reply(texts=["Fine."]))
-    await async_turns.run("Hello")
+    await run_new_job(talk, services, "Hello")
     assert await _list_entry_types(talk) == ["message", "message", "token_usage"]
-    (completed,) = await list_event_data(talk.client, "agent.chat.completed")
+    (completed,) = await list_event_data(talk, "agent.chat.completed")
     assert completed["message"] == "Fine."

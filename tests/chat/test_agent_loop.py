@@ -12,9 +12,9 @@ from app.domain.chat.toolbox import Report
 from app.domain.models.errors import ModelFailed
 from app.domain.models.protocol import Message
 from app.domain.tools.service import CallOutcome, ToolOffer
-from tests.agents.agent_loop import LoopRunner, StubToolbox, join_text
-from tests.agents.delegation_scripts import list_offered, reply_with_calls
 from tests.asking import until
+from tests.chat.agent_loop import LoopRunner, StubToolbox, join_text
+from tests.chat.delegation_scripts import list_offered, reply_with_calls
 from tests.model_server import Reply
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from app.domain.agents.runtime import SubAgentInfo
 from app.domain.chat import delegation
-from tests.agents.delegation_scripts import (
+from tests.chat.delegation_scripts import (
     add_sub_agent,
     build_call,
     list_offered,

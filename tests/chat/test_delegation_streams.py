@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tests.agents.delegation_scripts import (
+from tests.chat.conversation_helpers import create_visitor_headers
+from tests.chat.delegation_scripts import (
     CALL_KEYS,
     add_sub_agent,
     build_call,
@@ -68,12 +69,6 @@ async def test_texts_of_children_are_not_streamed(talk: Talker) -> None:
     assert deltas == ["Public."]
 
 
-async def _create_visitor_headers(talk: Talker) -> dict[str, str]:
-    body = {"agent_id": talk.agent_id, "name": "Site"}
-    answer = await talk.client.post("/api/v1/embed/api-keys", body)
-    return {"x-api-key": answer.json()["api_key"]}
-
-
 async def test_visitors_reach_no_draft_at_any_depth(talk: Talker) -> None:
     child = await add_sub_agent(talk, "Kid")
     await add_sub_agent(talk, "Draft", status="draft")
@@ -81,7 +76,7 @@ async def test_visitors_reach_no_draft_at_any_depth(talk: Talker) -> None:
     await add_sub_agent(child, "Grandkid")
     child.script(reply_with_calls(build_call("draft")), Reply(texts=["Done."]))
     talk.script(reply_with_calls(build_call("kid"), build_call("draft")), Reply(texts=["Fine."]))
-    headers, visitor = await _create_visitor_headers(talk), talk.world.anonymous()
+    headers, visitor = await create_visitor_headers(talk), talk.world.anonymous()
     path = f"/api/v1/public/agents/{talk.agent_id}/chat"
     body = {"session_id": "s", "message": "Hello"}
     answer = await visitor.post(path, body, headers=headers)
@@ -97,7 +92,7 @@ async def test_visitors_do_not_see_inputs_and_outputs_of_calls(talk: Talker) -> 
         reply_with_calls(build_call("grandkid", "inner secret")), Reply(texts=["output secret"])
     )
     talk.script(reply_with_calls(build_call("kid", "outer secret")), Reply(texts=["Fine."]))
-    headers, visitor = await _create_visitor_headers(talk), talk.world.anonymous()
+    headers, visitor = await create_visitor_headers(talk), talk.world.anonymous()
     path = f"/api/v1/public/agents/{talk.agent_id}/chat/stream"
     body = {"session_id": "s", "message": "Hello"}
     answer = await visitor.post(path, body, headers=headers)

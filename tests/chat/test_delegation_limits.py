@@ -5,7 +5,7 @@ from app.domain.chat import delegation
 from app.domain.chat.agent_loop import TokenBudget
 from app.domain.chat.stream_events import ToolResult, ToolUse
 from app.services import Services
-from tests.agents.delegation_scripts import (
+from tests.chat.delegation_scripts import (
     add_sub_agent,
     build_call,
     list_offered,

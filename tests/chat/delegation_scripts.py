@@ -17,7 +17,7 @@ CALL_KEYS = {
 }
 
 
-async def _attach_sub_agent(parent: Talker, child: Talker, **more: Any) -> None:
+async def attach_sub_agent(parent: Talker, child: Talker, **more: Any) -> None:
     body = {"agent_id": child.agent_id, **more}
     answer = await parent.client.post(f"{parent.path}/sub-agents/attach", body)
     assert answer.status_code == 201, answer.text
@@ -26,7 +26,7 @@ async def _attach_sub_agent(parent: Talker, child: Talker, **more: Any) -> None:
 async def add_sub_agent(parent: Talker, name: str, *, link: Any = None, **fields: Any) -> Talker:
     """Creates and attaches a sub-agent with its own scripted model."""
     child = await parent.agent(name, **fields)
-    await _attach_sub_agent(parent, child, **(link or {}))
+    await attach_sub_agent(parent, child, **(link or {}))
     return child
 
 

@@ -8,14 +8,11 @@ from app.areas import AREAS
 from app.services import Services
 from db import retention
 from db.session import ALL_TENANTS
-from tests.agents.conversation_logs import (
-    AsyncTurns,
-    execute,
-    list_event_data,
-    list_log_entries,
-    list_messages,
-    set_log_settings,
-)
+from tests.asking import until
+from tests.chat.conversation_helpers import list_event_data, list_messages
+from tests.chat.database import execute, fetch_value
+from tests.chat.job_helpers import run_new_job
+from tests.chat.log_helpers import list_log_entries, set_log_settings
 from tests.model_server import Reply
 from tests.talk import Talker
 
@@ -44,9 +41,15 @@ async def _make_older(services: Services, agent_id: str, days: float) -> None:
 
 
 async def _count_rows(services: Services, table: str, agent_id: str) -> int:
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        sql = f"SELECT count(*) FROM {table} WHERE agent_id = $1"
-        return int(await (await tx.raw()).fetchval(sql, agent_id))
+    sql = f"SELECT count(*) FROM {table} WHERE agent_id = $1"
+    return int(await fetch_value(services, sql, agent_id))
+
+
+async def _expire(talk: Talker, services: Services, days: int, age: float) -> None:
+    """Sets the retention, makes the agent's rows `age` days older and deletes what has expired."""
+    await set_log_settings(talk, retention_days=days)
+    await _make_older(services, talk.agent_id, age)
+    await _delete_expired(services)
 
 
 @pytest.mark.parametrize(("days", "age"), [(1, 1.01), (30, 31), (3650, 3651)])
@@ -54,15 +57,13 @@ async def test_conversations_older_than_the_retention_are_deleted(
     delegating_agent: Talker, services: Services, days: int, age: float
 ) -> None:
     reply = await delegating_agent.say("Hello")
-    await set_log_settings(delegating_agent, retention_days=days)
-    await _make_older(services, delegating_agent.agent_id, age)
-    await _delete_expired(services)
+    await _expire(delegating_agent, services, days, age)
     assert await list_log_entries(delegating_agent) == []
     path = f"/api/v1/conversations/{reply['conversation_id']}"
     assert (await delegating_agent.client.get(path)).status_code == 404
     assert await _count_rows(services, "conversations", delegating_agent.agent_id) == 0
     assert await _count_rows(services, "conversation_entries", delegating_agent.agent_id) == 0
-    assert await list_event_data(delegating_agent.client, "agent.chat.message") == []
+    assert await list_event_data(delegating_agent, "agent.chat.message") == []
 
 
 @pytest.mark.parametrize(("days", "age"), [(1, 0.99), (30, 29), (3650, 3649)])
@@ -70,12 +71,10 @@ async def test_conversations_within_the_retention_are_kept(
     delegating_agent: Talker, services: Services, days: int, age: float
 ) -> None:
     reply = await delegating_agent.say("Hello")
-    await set_log_settings(delegating_agent, retention_days=days)
-    await _make_older(services, delegating_agent.agent_id, age)
-    await _delete_expired(services)
+    await _expire(delegating_agent, services, days, age)
     assert len(await list_log_entries(delegating_agent)) == 5
     assert len(await list_messages(delegating_agent, reply["conversation_id"])) == 2
-    assert len(await list_event_data(delegating_agent.client, "agent.chat.message")) == 2
+    assert len(await list_event_data(delegating_agent, "agent.chat.message")) == 2
 
 
 async def test_messages_that_are_not_logged_are_deleted_as_well(
@@ -99,7 +98,7 @@ async def test_only_old_messages_of_an_active_conversation_are_deleted(
     await _delete_expired(services)
     contents = [item["content"] for item in await list_messages(talk, first["conversation_id"])]
     assert contents == ["Now", "New."]
-    events = await list_event_data(talk.client, "agent.chat.message")
+    events = await list_event_data(talk, "agent.chat.message")
     assert [data["content"] for data in events] == ["Now", "New."]
     await talk.say("Later", conversation_id=first["conversation_id"])
     model_contents = [message["content"] for message in talk.asked[-1]["messages"]]
@@ -123,18 +122,14 @@ async def test_statistics_are_kept_after_messages_are_deleted(
 ) -> None:
     talk.script(Reply(usage=(10, 5)))
     await talk.say("Hello")
-    await set_log_settings(talk, retention_days=1)
-    await _make_older(services, talk.agent_id, 2)
-    await _delete_expired(services)
+    await _expire(talk, services, days=1, age=2)
     stats = (await talk.client.get(f"{talk.path}/stats")).json()
     assert (stats["total_conversations"], stats["total_tokens_used"]) == (1, 15)
 
 
 async def test_events_of_the_agent_itself_are_not_deleted(talk: Talker, services: Services) -> None:
-    await set_log_settings(talk, retention_days=1)
-    await _make_older(services, talk.agent_id, 2)
-    await _delete_expired(services)
-    assert len(await list_event_data(talk.client, "agent.created")) == 1
+    await _expire(talk, services, days=1, age=2)
+    assert len(await list_event_data(talk, "agent.created")) == 1
 
 
 async def test_a_conversation_that_is_being_answered_is_not_deleted(
@@ -146,36 +141,30 @@ async def test_a_conversation_that_is_being_answered_is_not_deleted(
     await set_log_settings(talk, retention_days=1)
     await _make_older(services, talk.agent_id, 2)
     body = {"message": "Now", "conversation_id": first["conversation_id"]}
-    asking = asyncio.create_task(talk.client.post(f"{talk.path}/chat", body))
-    async with asyncio.timeout(10):
-        while len(talk.asked) < 2:  # noqa: ASYNC110  # the model server has no signal for it
-            await asyncio.sleep(0.01)
+    turn = asyncio.create_task(talk.client.post(f"{talk.path}/chat", body))
+    await until(lambda: len(talk.asked) == 2)
     await _delete_expired(services)
     hold.set()
-    answer = await asking
+    answer = await turn
     assert answer.status_code == 200, answer.text
     contents = [item["content"] for item in await list_messages(talk, first["conversation_id"])]
     assert contents == ["Now", "Fine."]
 
 
 async def test_the_job_of_an_asynchronous_turn_is_deleted_with_its_conversation(
-    async_turns: AsyncTurns,
+    talk: Talker, services: Services
 ) -> None:
-    talk, services = async_turns.talk, async_turns.services
-    await async_turns.run("Hello")
-    await set_log_settings(talk, retention_days=1)
-    await _make_older(services, talk.agent_id, 2)
-    await _delete_expired(services)
+    await run_new_job(talk, services, "Hello")
+    await _expire(talk, services, days=1, age=2)
     assert await _count_rows(services, "chat_jobs", talk.agent_id) == 0
-    assert await list_event_data(talk.client, "agent.chat.completed") == []
+    assert await list_event_data(talk, "agent.chat.completed") == []
 
 
 async def test_the_reply_of_an_old_job_is_deleted_with_its_message(
-    async_turns: AsyncTurns,
+    talk: Talker, services: Services
 ) -> None:
-    talk, services = async_turns.talk, async_turns.services
     talk.script(Reply(texts=["Old secret."]), Reply(texts=["New."]))
-    job = await async_turns.run("Hello")
+    job = await run_new_job(talk, services, "Hello")
     await set_log_settings(talk, retention_days=1)
     await _make_older(services, talk.agent_id, 2)
     await talk.say("Now", conversation_id=job["conversation_id"])
