@@ -1,10 +1,12 @@
 """Assertions on responses, and waiting for conditions."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import httpx
+
+T = TypeVar("T")
 
 
 def refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
@@ -21,3 +23,11 @@ async def until(condition: Callable[[], object], seconds: float = 10) -> None:
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
+
+
+async def wait_until(condition: Callable[[], Awaitable[T]], seconds: float = 30) -> T:
+    """Like `until`, for a condition that must be awaited; returns its first true result."""
+    async with asyncio.timeout(seconds):
+        while not (result := await condition()):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    return result

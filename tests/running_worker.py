@@ -13,8 +13,10 @@ from workers.main import WorkerProcess
 async def run_worker(settings: Settings, *queues: str) -> AsyncIterator[WorkerProcess]:
     services = container.build(settings)
     process = WorkerProcess(services, list(queues))
-    running = asyncio.create_task(process.run())
-    yield process
-    process.stopped.set()
-    await running
-    await services.close()
+    task = asyncio.create_task(process.run())
+    try:
+        yield process
+    finally:
+        process.stopped.set()
+        await task
+        await services.close()

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import asyncpg
+import msgspec
 import redis as redis_client
 
 from app.kit.crypto import Keyring
+from app.kit.ids import new_id
 from app.local.postgres import Postgres
 from app.local.redis import Redis
 from app.settings import Settings
@@ -67,6 +69,16 @@ class Stores:
         await connection.execute("CREATE DATABASE parley")
         await connection.close()
         await migrate.upgrade(self.settings.sqlalchemy_url)
+
+    async def create_database(self) -> Settings:
+        """Creates another migrated database; returns settings that differ in its URL."""
+        name = new_id("test")
+        connection = await self._connect()
+        await connection.execute(f'CREATE DATABASE "{name}"')
+        await connection.close()
+        settings = msgspec.structs.replace(self.settings, database_url=self.postgres.url(name))
+        await migrate.upgrade(settings.sqlalchemy_url)
+        return settings
 
     async def _connect(self) -> asyncpg.Connection:
         for _ in range(600):

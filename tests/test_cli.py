@@ -1,14 +1,8 @@
 """The command line, run as processes."""
 
 import asyncio
-import os
-import subprocess
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-import asyncpg
 import httpx
 import msgspec
 import pytest
@@ -18,33 +12,14 @@ from sqlalchemy import select
 from app import bootstrap
 from app import settings as configuration
 from app.cli import main
-from app.kit.ids import new_id
 from app.main import create_app
 from app.services import Services
-from app.settings import Settings
-from db import migrate
 from db.models import User
 from db.session import ALL_TENANTS, Database
+from tests.processes import run_parley
 from tests.server import Server
 from tests.stores import Stores
 from tests.world import World
-
-ROOT = Path(__file__).parent.parent
-
-
-def _run_parley(
-    settings: Settings, *command: str, stdin: str = ""
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "app.cli", *command],
-        env={**os.environ, **configuration.as_env(settings)},
-        cwd=ROOT,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize(
@@ -58,20 +33,20 @@ def test_every_command_has_help(command: str) -> None:
 
 
 def test_migrating_again_changes_nothing(services: Services, stores: Stores) -> None:
-    result = _run_parley(stores.settings, "migrate")
+    result = run_parley(stores.settings, "migrate")
     assert result.returncode == 0, result.stderr
     assert "up to date" in result.stdout
 
 
 async def test_an_admin_can_be_created(services: Services, stores: Stores) -> None:
-    result = _run_parley(
+    result = run_parley(
         stores.settings, "admin", "create", "--email", "root@example.com", stdin="Good7Password\n"
     )
     assert result.returncode == 0, result.stderr
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         statement = select(User.role).where(User.email == "root@example.com")
         assert await (await tx.session()).scalar(statement) == "super_admin"
-    again = _run_parley(
+    again = run_parley(
         stores.settings, "admin", "create", "--email", "root@example.com", stdin="Good7Password\n"
     )
     assert again.returncode == 1
@@ -79,7 +54,7 @@ async def test_an_admin_can_be_created(services: Services, stores: Stores) -> No
 
 
 def test_a_weak_admin_password_is_refused(services: Services, stores: Stores) -> None:
-    result = _run_parley(
+    result = run_parley(
         stores.settings, "admin", "create", "--email", "a@example.com", stdin="short\n"
     )
     assert result.returncode == 1
@@ -87,7 +62,7 @@ def test_a_weak_admin_password_is_refused(services: Services, stores: Stores) ->
 
 
 def test_an_admin_without_an_address_is_refused(services: Services, stores: Stores) -> None:
-    result = _run_parley(
+    result = run_parley(
         stores.settings, "admin", "create", "--email", "root", stdin="Good7Password\n"
     )
     assert result.returncode == 1
@@ -96,11 +71,11 @@ def test_an_admin_without_an_address_is_refused(services: Services, stores: Stor
 
 async def test_tenants_are_listed(world: World, stores: Stores) -> None:
     tenant = await world.tenant("pro")
-    assert tenant in _run_parley(stores.settings, "tenants").stdout
+    assert tenant in run_parley(stores.settings, "tenants").stdout
 
 
 def test_an_unknown_queue_is_one_clear_line(stores: Stores) -> None:
-    result = _run_parley(stores.settings, "worker", "--queues", "chat,nope")
+    result = run_parley(stores.settings, "worker", "--queues", "chat,nope")
     assert result.returncode == 1
     assert result.stderr.count("\n") == 1
     assert "nope" in result.stderr
@@ -109,7 +84,7 @@ def test_an_unknown_queue_is_one_clear_line(stores: Stores) -> None:
 def test_the_doctor_names_what_is_wrong_and_what_to_do(services: Services, stores: Stores) -> None:
     # A Redis database without heartbeats of other tests' workers.
     redis_url = f"{stores.settings.redis_url}?db=5"
-    result = _run_parley(msgspec.structs.replace(stores.settings, redis_url=redis_url), "doctor")
+    result = run_parley(msgspec.structs.replace(stores.settings, redis_url=redis_url), "doctor")
     assert result.returncode == 1
     lines = result.stdout.splitlines()
     assert any(line.startswith("ok   postgres") for line in lines)
@@ -129,7 +104,7 @@ async def test_keys_can_be_verified() -> None:
         body = {"name": "One", "type": "bearer_token", "secrets": {"token": "tkn-0123456789"}}
         assert (await admin.post("/v1/credentials", body)).status_code == 201
         await app.state.services.close()
-        result = await asyncio.to_thread(_run_parley, own.settings, "keys", "rotate", "--verify")
+        result = await asyncio.to_thread(run_parley, own.settings, "keys", "rotate", "--verify")
     finally:
         own.close()
     assert result.returncode == 0, result.stderr
@@ -144,7 +119,7 @@ def test_an_unreachable_database_is_one_clear_line(stores: Stores, tmp_path: Pat
             "PARLEY_DATABASE_URL": f"postgresql://parley@/parley?host={tmp_path}",
         }
     )
-    result = _run_parley(unreachable, "tenants")
+    result = run_parley(unreachable, "tenants")
     assert result.returncode == 1
     assert "parley doctor" in result.stderr
     assert "Traceback" not in result.stderr
@@ -166,12 +141,7 @@ def test_several_web_processes_share_a_port_and_their_metrics(
 
 
 async def test_several_processes_create_one_first_admin(stores: Stores) -> None:
-    name = f"first_{new_id('x')}"
-    async with _connect(stores) as connection:
-        await connection.execute(f'CREATE DATABASE "{name}"')
-    url = stores.postgres.url(name)
-    settings = msgspec.structs.replace(stores.settings, database_url=url)
-    await migrate.upgrade(settings.sqlalchemy_url)
+    settings = await stores.create_database()
     db = Database(settings.sqlalchemy_url)
     admins = await asyncio.gather(
         *(
@@ -181,12 +151,3 @@ async def test_several_processes_create_one_first_admin(stores: Stores) -> None:
     )
     await db.close()
     assert len([admin for admin in admins if admin is not None]) == 1
-
-
-@asynccontextmanager
-async def _connect(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(stores.postgres.url("postgres"))
-    try:
-        yield connection
-    finally:
-        await connection.close()

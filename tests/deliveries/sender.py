@@ -6,7 +6,8 @@ from app.domain.events import service as events
 from app.domain.events.events import SystemTest
 from app.services import Services
 from db.session import ALL_TENANTS
-from tests.events.database import run_sql, wait_until
+from tests.asking import wait_until
+from tests.database import run_sql
 from tests.webhooks import factories
 from tests.world import Client
 from workers.main import WorkerProcess

@@ -8,10 +8,9 @@ import pytest
 
 from app.domain.events import service as events
 from app.domain.events.events import SystemTest
-from tests.asking import refused
+from tests.asking import refused, wait_until
 from tests.deliveries.receiver import Receiver
 from tests.deliveries.sender import EVENT, Sender
-from tests.events.database import wait_until
 from tests.webhooks.factories import PATH
 from tests.world import World
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.asking import until
+from tests.asking import until, wait_until
 from tests.deliveries.raw_server import encode_response, run_raw_server
 from tests.deliveries.receiver import Receiver
 from tests.deliveries.sender import EVENT, Sender
-from tests.events.database import wait_until
 from tests.webhooks.factories import PATH
 from tests.world import Client, World
 from workers.main import WorkerProcess

@@ -10,8 +10,8 @@ from aiohttp import web
 
 from app.domain.deliveries.sending import BODY_BYTES
 from app.services import Services
+from tests.database import run_sql
 from tests.deliveries.receiver import Receiver
-from tests.events.database import run_sql
 from tests.peer import answering
 from tests.webhooks.factories import create_webhook, read_delivery, rotate_secret, send_test_event
 from tests.world import Client

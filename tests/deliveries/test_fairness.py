@@ -13,10 +13,9 @@ from app.services import Services
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import ALL_TENANTS
-from tests.asking import until
+from tests.asking import until, wait_until
 from tests.deliveries.receiver import Receiver
 from tests.deliveries.sender import EVENT, Sender
-from tests.events.database import wait_until
 from tests.webhooks.factories import PATH
 from tests.world import Client, World
 from workers import courier as couriers

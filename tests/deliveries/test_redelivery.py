@@ -5,10 +5,9 @@ import asyncio
 import pytest
 
 from app.domain.deliveries import sending
-from tests.asking import refused
+from tests.asking import refused, wait_until
 from tests.deliveries.receiver import Receiver
 from tests.deliveries.sender import EVENT, Sender
-from tests.events.database import wait_until
 from tests.webhooks.factories import PATH
 
 

@@ -1,16 +1,10 @@
-"""Reads and changes the event log and the ledger, and waits for workers."""
-
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+"""Reads the event log and the ledger, and waits for the work that events cause."""
 
 import msgspec
 
 from app.services import Services
-from db.session import ALL_TENANTS
-
-T = TypeVar("T")
-Row = dict[str, Any]
+from tests.asking import wait_until
+from tests.database import Row, fetch_rows
 
 _EVENTS = """
 SELECT id, type, correlation_id, parent_id, depth, test, data::text AS data FROM event_log
@@ -28,17 +22,6 @@ WHERE tenant_id = $1 AND kind IN ('events.fan_out', 'events.act', 'webhooks.deli
 """
 
 
-async def fetch_rows(services: Services, sql: str, *args: object) -> list[Row]:
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        return [dict(row) for row in await (await tx.raw()).fetch(sql, *args)]
-
-
-async def run_sql(services: Services, sql: str, *args: object) -> list[Row]:
-    """Runs a statement in a transaction; returns the rows that it returns."""
-    async with services.db.tx(ALL_TENANTS) as tx:
-        return [dict(row) for row in await (await tx.raw()).fetch(sql, *args)]
-
-
 async def load_events(
     services: Services, tenant_id: str, event_type: str | None = None
 ) -> list[Row]:
@@ -49,14 +32,6 @@ async def load_events(
 
 async def load_work(services: Services, tenant_id: str, kind: str | None = None) -> list[Row]:
     return await fetch_rows(services, _WORK, tenant_id, kind)
-
-
-async def wait_until(condition: Callable[[], Awaitable[T]], seconds: float = 30) -> T:
-    """Returns the first result of `condition` that is true."""
-    async with asyncio.timeout(seconds):
-        while not (result := await condition()):  # noqa: ASYNC110  # workers give no signal
-            await asyncio.sleep(0.02)
-    return result
 
 
 async def wait_until_idle(services: Services, tenant_id: str) -> None:

@@ -6,8 +6,10 @@ from aiohttp import web
 
 from app.domain.chat import conversations
 from app.domain.events.service import emit_dead
+from tests.asking import wait_until
+from tests.database import run_sql
 from tests.events import user_emitters
-from tests.events.database import load_events, run_sql, wait_until, wait_until_idle
+from tests.events.database import load_events, wait_until_idle
 from tests.events.emitter_context import EmitterContext
 from tests.events.responses import post_json, read_json
 from tests.events.user_emitters import Emitter
@@ -62,13 +64,13 @@ async def emit_agent_chat_message(context: EmitterContext) -> None:
 
 
 async def emit_agent_chat_completed(context: EmitterContext) -> None:
-    """For each reason: ended by hand, idle, and an asynchronous job that succeeds or fails."""
+    """For each reason: ended by a request, idle, and a job that succeeds or fails."""
     talker = await context.create_talker()
-    ended = (await talker.say("Hello"))["conversation_id"]
-    await post_json(context.admin, f"/api/v1/conversations/{ended}/end", {}, 200)
-    idle = (await talker.say("Hello"))["conversation_id"]
+    ended_id = (await talker.say("Hello"))["conversation_id"]
+    await post_json(context.admin, f"/api/v1/conversations/{ended_id}/end", {}, 200)
+    idle_id = (await talker.say("Hello"))["conversation_id"]
     make_idle = "UPDATE conversations SET last_message_at = now() - interval '1 hour' WHERE id = $1"
-    await run_sql(context.services, make_idle, idle)
+    await run_sql(context.services, make_idle, idle_id)
     await conversations.end_idle(context.services)
     talker.script(Reply(), Reply(status=401))
     for _ in range(2):
@@ -146,18 +148,18 @@ async def emit_credential_invalid(context: EmitterContext) -> None:
         return web.Response(status=401)
 
     async with answering(refuse) as url:
-        refused = await create_credential(context.admin, metadata={"test_url": url})
-        assert not (await run_connection_test(context.admin, refused["id"]))["success"]
-    tokens = TokenServer()
-    tokens.respond = lambda _request: error_response(400, "invalid_grant")
-    await tokens.start()
+        bearer = await create_credential(context.admin, metadata={"test_url": url})
+        assert not (await run_connection_test(context.admin, bearer["id"]))["success"]
+    token_server = TokenServer()
+    token_server.respond = lambda _request: error_response(400, "invalid_grant")
+    await token_server.start()
     try:
-        other = await create_credential(context.admin, "oauth2", tokens.secrets())
-        assert not (await run_connection_test(context.admin, other["id"]))["success"]
+        oauth2 = await create_credential(context.admin, "oauth2", token_server.secrets())
+        assert not (await run_connection_test(context.admin, oauth2["id"]))["success"]
     finally:
-        await tokens.close()
+        await token_server.close()
     events = await load_events(context.services, context.tenant_id, "system.credential.invalid")
-    assert {row["data"]["credential_id"] for row in events} == {refused["id"], other["id"]}
+    assert {row["data"]["credential_id"] for row in events} == {bearer["id"], oauth2["id"]}
 
 
 async def _create_tool(context: EmitterContext) -> str:
@@ -240,9 +242,9 @@ async def emit_incoming_webhook_received(context: EmitterContext) -> None:
     incoming, caller = await _create_incoming(context), context.world.anonymous()
     path = f"/webhooks/in/{incoming['slug']}"
     for payload in ({"order": 4711}, [1, "two"], "text", 7, {"long": "x" * 40_000}):
-        received = await post_json(caller, path, payload, 202)  # type: ignore[arg-type]  # any JSON
-    replay = f"/api/v1/incoming-webhooks/{incoming['id']}/events/{received['event_id']}/replay"
-    await post_json(context.admin, replay, {}, 202)
+        payload_event = await post_json(caller, path, payload, 202)  # type: ignore[arg-type]  # any JSON
+    events_path = f"/api/v1/incoming-webhooks/{incoming['id']}/events"
+    await post_json(context.admin, f"{events_path}/{payload_event['event_id']}/replay", {}, 202)
 
 
 # Subscriptions and the rest

@@ -25,6 +25,19 @@ SPECIFIED_TYPES = {
 # The areas of the other categories do not exist yet.
 TYPES_PER_CATEGORY = {"agent": 7, "workflow": 0, "form": 0, "approval": 0, "data_table": 0}
 
+ID_PREFIXES = {
+    "agent_id": "agt_",
+    "user_id": "usr_",
+    "tool_id": "tool_",
+    "webhook_id": "whk_",
+    "incoming_webhook_id": "inh_",
+    "subscription_id": "sub_",
+    "event_id": "evt_",
+    "credential_id": "crd_",
+    "conversation_id": "cnv_",
+    "message_id": "msg_",
+}
+
 each_type = pytest.mark.parametrize(
     "event", AREAS.event_types.values(), ids=list(AREAS.event_types)
 )
@@ -116,23 +129,20 @@ def test_a_schema_refuses_other_data(event: type[Event]) -> None:
     assert not validator.is_valid("text")
     for name in schema_of(event).get("required", []):
         assert not validator.is_valid({**event.example, name: {"no": ["such"]}}) or (
-            _takes_anything(schema_of(event)["properties"][name])
+            _accepts_any_data(schema_of(event)["properties"][name])
         )
 
 
-def _takes_anything(schema: dict[str, Any]) -> bool:
-    """True for fields that hold any data, such as an incoming payload."""
+def _accepts_any_data(schema: dict[str, Any]) -> bool:
+    """True for fields without a fixed type, such as an incoming payload."""
     return jsonschema_rs.is_valid(schema, {"no": ["such"]})
 
 
 @each_type
 def test_an_example_holds_ids_of_the_right_kind(event: type[Event]) -> None:
-    prefixes = {"agent_id": "agt_", "user_id": "usr_", "tool_id": "tool_", "webhook_id": "whk_"}
-    prefixes |= {"incoming_webhook_id": "inh_", "subscription_id": "sub_", "event_id": "evt_"}
-    prefixes |= {"credential_id": "crd_", "conversation_id": "cnv_", "message_id": "msg_"}
     example = event.example
-    for name in prefixes.keys() & example.keys():
-        assert example[name] is None or str(example[name]).startswith(prefixes[name])
+    for name in ID_PREFIXES.keys() & example.keys():
+        assert example[name] is None or str(example[name]).startswith(ID_PREFIXES[name])
 
 
 # Over HTTP
@@ -211,14 +221,14 @@ async def test_a_type_that_does_not_exist_is_404(developer: Client, name: str) -
 
 @pytest.mark.parametrize("path", ["", "/categories", "/agent.created", "/no.such"])
 @pytest.mark.parametrize("role", ["agent_user", "viewer"])
-async def test_who_may_not_read_events_gets_403(world: World, role: str, path: str) -> None:
+async def test_a_role_without_permission_gets_403(world: World, role: str, path: str) -> None:
     error = refused(await (await world.user(role)).get(PATH + path), 403, "forbidden")
     assert error["details"] == {"required": "events:read", "your_role": role}
 
 
 @pytest.mark.parametrize("path", ["", "/categories", "/agent.created"])
 @pytest.mark.parametrize("role", ["super_admin", "tenant_admin", "agent_developer"])
-async def test_who_may_read_events_sees_the_types(world: World, role: str, path: str) -> None:
+async def test_a_role_with_permission_sees_the_types(world: World, role: str, path: str) -> None:
     assert (await (await world.user(role)).get(PATH + path)).status_code == 200
 
 

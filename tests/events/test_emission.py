@@ -8,19 +8,20 @@ import pytest
 from app.areas import AREAS
 from app.domain.events.catalogue import schema_of
 from app.services import Services
+from tests.database import Row
 from tests.deliveries.receiver import Receiver
-from tests.events.database import Row, load_events
+from tests.events.database import load_events
 from tests.events.emitter_context import EmitterContext
 from tests.events.emitters import EMITTERS
+from tests.events.log_entries import ENTRY_KEYS
 from tests.events.user_emitters import Emitter
 from tests.model_server import ModelServer
 from tests.world import PASSWORD, World
 from workers.main import WorkerProcess
 
 SECRETS = [PASSWORD, "Battery9Staple", "planted", "whsec_", "sk-0123456789abcdef", "emb_"]
-ENTRY_KEYS = {"id", "type", "correlation_id", "parent_id", "data", "created_at"}
 
-each = pytest.mark.parametrize(("event_type", "emit"), EMITTERS.items(), ids=list(EMITTERS))
+each_emitter = pytest.mark.parametrize(("event_type", "emit"), EMITTERS.items(), ids=list(EMITTERS))
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def _collect_texts(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-@each
+@each_emitter
 async def test_an_emitted_event_matches_its_schema(
     context: EmitterContext,
     courier: WorkerProcess,

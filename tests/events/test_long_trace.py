@@ -5,7 +5,7 @@ from typing import Any
 from app.kit import ids
 from app.kit.ids import new_id
 from app.services import Services
-from tests.events.database import run_sql
+from tests.database import run_sql
 from tests.world import Client
 
 _INSERT = """

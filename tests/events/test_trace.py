@@ -10,19 +10,20 @@ import pytest
 from app.domain.subscriptions import actions
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused
+from tests.asking import refused, wait_until
+from tests.database import run_sql
 from tests.deliveries.receiver import Receiver, run_receiver
-from tests.events.database import load_events, load_work, run_sql, wait_until, wait_until_idle
+from tests.events.api import PATH, read_trace
+from tests.events.database import load_events, load_work, wait_until_idle
 from tests.events.factories import create_agent
 from tests.events.log_entries import ENTRY_KEYS, SPAN_KEYS
 from tests.events.responses import post_json, read_json
 from tests.model_server import ModelServer, Reply
-from tests.subscriptions.factories import create_subscription, subscribe_url
+from tests.subscriptions.factories import create_subscription, create_webhook_for, subscribe_url
 from tests.talk import Talker, talker
+from tests.webhooks.factories import list_deliveries, redeliver
 from tests.world import Client, World
 from workers.main import WorkerProcess
-
-PATH = "/api/v1/event-log"
 
 
 class TracedChat(msgspec.Struct):
@@ -59,14 +60,9 @@ async def _attach_tool(talker: Talker, url: str) -> None:
     await post_json(talker.client, f"/v1/agents/{talker.agent_id}/tools", {"tool_id": tool_id})
 
 
-async def _read_trace(client: Client, correlation_id: str) -> dict[str, Any]:
-    trace: dict[str, Any] = read_json(await client.get(f"{PATH}/trace/{correlation_id}"))
-    return trace
-
-
 async def _send_message(talker: Talker, receiver: Receiver, services: Services) -> TracedChat:
-    body = {"url": f"{receiver.url}/200/hook", "events": ["agent.chat.started", "system.work.dead"]}
-    await post_json(talker.client, "/api/v1/webhooks", body)
+    event_types = ("agent.chat.started", "system.work.dead")
+    await create_webhook_for(talker.client, f"{receiver.url}/200/hook", *event_types)
     with pytest.MonkeyPatch.context() as patch:
         # No area runs workflows yet, so the action ends dead.
         patch.setattr(actions, "is_handled", lambda _action: True)
@@ -79,8 +75,16 @@ async def _send_message(talker: Talker, receiver: Receiver, services: Services) 
     assert answer.headers["X-Correlation-ID"] == ids["X-Correlation-ID"]
     read_json(answer)
     await wait_until_idle(services, talker.client.tenant_id)
-    trace = await _read_trace(talker.client, ids["X-Correlation-ID"])
+    trace = await read_trace(talker.client, ids["X-Correlation-ID"])
     return TracedChat(talker, receiver, ids["X-Correlation-ID"], ids["X-Request-ID"], trace)
+
+
+async def _emit_event(client: Client, services: Services) -> str:
+    """Emits an event in a new chain and waits for its work; returns the correlation id."""
+    correlation_id = new_id("cor")
+    await create_agent(client, **{"X-Correlation-ID": correlation_id})
+    await wait_until_idle(services, client.tenant_id)
+    return correlation_id
 
 
 @pytest.fixture(scope="module")
@@ -125,10 +129,10 @@ def test_events_of_a_request_have_no_parent_and_later_ones_name_their_cause(
 
 
 def test_a_cause_is_before_its_effects(chat: TracedChat) -> None:
-    place = {entry["id"]: index for index, entry in enumerate(chat.entries)}
+    positions = {entry["id"]: index for index, entry in enumerate(chat.entries)}
     for entry in chat.entries:
         if entry["parent_id"] is not None:
-            assert place[entry["parent_id"]] < place[entry["id"]]
+            assert positions[entry["parent_id"]] < positions[entry["id"]]
 
 
 def test_events_are_in_the_order_in_which_they_happened(chat: TracedChat) -> None:
@@ -265,17 +269,9 @@ async def test_the_jobs_equal_the_work_with_the_correlation_id(
 async def test_the_span_of_a_delivery_has_no_path_query_or_fragment(
     admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services, end: str
 ) -> None:
-    await post_json(
-        admin, "/api/v1/webhooks", {"url": f"{receiver.url}{end}", "events": ["agent.created"]}
-    )
-    correlation_id = new_id("cor")
-    await create_agent(admin, **{"X-Correlation-ID": correlation_id})
-    await wait_until_idle(services, admin.tenant_id)
-    (span,) = [
-        span
-        for span in (await _read_trace(admin, correlation_id))["spans"]
-        if span["kind"] == "delivery"
-    ]
+    await create_webhook_for(admin, f"{receiver.url}{end}", "agent.created")
+    trace = await read_trace(admin, await _emit_event(admin, services))
+    (span,) = [span for span in trace["spans"] if span["kind"] == "delivery"]
     assert span["name"] == f"agent.created to {receiver.url.removeprefix('http://')}"
 
 
@@ -289,7 +285,7 @@ async def test_another_tenant_finds_no_such_trace(chat: TracedChat, admin: Clien
 
 async def test_a_colleague_sees_the_same_trace(world: World, chat: TracedChat) -> None:
     colleague = await world.user("agent_developer", chat.talker.client.tenant_id)
-    assert (await _read_trace(colleague, chat.correlation_id))["data"] == chat.entries
+    assert (await read_trace(colleague, chat.correlation_id))["data"] == chat.entries
 
 
 @pytest.mark.parametrize("role", ["viewer", "agent_user"])
@@ -303,7 +299,7 @@ async def test_a_colleague_without_permission_gets_403(
 async def test_super_admin_sees_the_trace_of_any_tenant(
     super_admin: Client, chat: TracedChat
 ) -> None:
-    trace = await _read_trace(super_admin, chat.correlation_id)
+    trace = await read_trace(super_admin, chat.correlation_id)
     assert trace["data"] == chat.entries
     assert {span["id"] for span in trace["spans"]} == {span["id"] for span in chat.spans()}
 
@@ -311,13 +307,11 @@ async def test_super_admin_sees_the_trace_of_any_tenant(
 async def test_another_tenant_with_the_same_correlation_id_sees_only_its_own_part(
     chat: TracedChat, admin: Client
 ) -> None:
-    correlation_id = {"X-Correlation-ID": chat.correlation_id}
-    body = {"name": "Agent", "primary_model": "x/y", "system_prompt": "Be."}
-    read_json(await admin.post("/api/v1/agents", body, headers=correlation_id), 201)
-    other_trace = await _read_trace(admin, chat.correlation_id)
+    await create_agent(admin, **{"X-Correlation-ID": chat.correlation_id})
+    other_trace = await read_trace(admin, chat.correlation_id)
     assert [entry["type"] for entry in other_trace["data"]] == ["agent.created"]
     assert [span["kind"] for span in other_trace["spans"]] == ["request"]
-    assert (await _read_trace(chat.talker.client, chat.correlation_id))["data"] == chat.entries
+    assert (await read_trace(chat.talker.client, chat.correlation_id))["data"] == chat.entries
 
 
 # Other chains
@@ -326,14 +320,8 @@ async def test_another_tenant_with_the_same_correlation_id_sees_only_its_own_par
 async def test_a_pending_delivery_is_a_pending_span(
     admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services
 ) -> None:
-    await post_json(
-        admin, "/api/v1/webhooks", {"url": f"{receiver.url}/500", "events": ["agent.created"]}
-    )
-    correlation_id = new_id("cor")
-    await create_agent(admin, **{"X-Correlation-ID": correlation_id})
-    await receiver.wait_for(1)
-    await wait_until_idle(services, admin.tenant_id)
-    spans = (await _read_trace(admin, correlation_id))["spans"]
+    await create_webhook_for(admin, f"{receiver.url}/500", "agent.created")
+    spans = (await read_trace(admin, await _emit_event(admin, services)))["spans"]
     states = {(span["kind"], span["name"].split(" ")[0]): span["status"] for span in spans}
     assert states["delivery", "agent.created"] == "pending"
     assert states["job", "webhooks.deliver"] == "pending"
@@ -342,18 +330,13 @@ async def test_a_pending_delivery_is_a_pending_span(
 async def test_a_redelivered_delivery_stays_one_span(
     admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services
 ) -> None:
-    webhook = {"url": f"{receiver.url}/200", "events": ["agent.created"]}
-    path = (
-        f"/api/v1/webhooks/{(await post_json(admin, '/api/v1/webhooks', webhook))['id']}/executions"
-    )
-    correlation_id = new_id("cor")
-    await create_agent(admin, **{"X-Correlation-ID": correlation_id})
-    await wait_until_idle(services, admin.tenant_id)
-    (delivery,) = (read_json(await admin.get(path)))["data"]
-    await post_json(admin, f"{path}/{delivery['id']}/redeliver", {}, 202)
+    webhook_id = await create_webhook_for(admin, f"{receiver.url}/200", "agent.created")
+    correlation_id = await _emit_event(admin, services)
+    (delivery,) = await list_deliveries(admin, webhook_id)
+    await redeliver(admin, webhook_id, delivery["id"])
     await receiver.wait_for(2)
     await wait_until_idle(services, admin.tenant_id)
-    trace = await _read_trace(admin, correlation_id)
+    trace = await read_trace(admin, correlation_id)
     (span,) = [span for span in trace["spans"] if span["kind"] == "delivery"]
     jobs = [span for span in trace["spans"] if span["name"] == "webhooks.deliver"]
     assert span["id"] == delivery["id"]
@@ -371,11 +354,8 @@ async def test_events_caused_by_an_incoming_payload_are_in_its_trace(
     )
     event_id = (read_json(answer, 202))["event_id"]
 
-    async def find_dead() -> object:
-        return await load_events(services, admin.tenant_id, "system.work.dead")
-
-    await wait_until(find_dead)
-    trace = await _read_trace(admin, correlation_id)
+    await wait_until(lambda: load_events(services, admin.tenant_id, "system.work.dead"))
+    trace = await read_trace(admin, correlation_id)
     assert [(entry["type"], entry["parent_id"]) for entry in trace["data"]] == [
         ("system.incoming_webhook.received", None),
         ("system.work.dead", event_id),
@@ -386,14 +366,10 @@ async def test_a_trace_remains_after_its_work_is_deleted(
     admin: Client, courier: WorkerProcess, receiver: Receiver, services: Services
 ) -> None:
     """Finished work is stored for a week, events and deliveries for longer."""
-    await post_json(
-        admin, "/api/v1/webhooks", {"url": f"{receiver.url}/200", "events": ["agent.created"]}
-    )
-    correlation_id = new_id("cor")
-    await create_agent(admin, **{"X-Correlation-ID": correlation_id})
-    await wait_until_idle(services, admin.tenant_id)
+    await create_webhook_for(admin, f"{receiver.url}/200", "agent.created")
+    correlation_id = await _emit_event(admin, services)
     await run_sql(services, "DELETE FROM work WHERE tenant_id = $1", admin.tenant_id)
-    trace = await _read_trace(admin, correlation_id)
+    trace = await read_trace(admin, correlation_id)
     assert [entry["type"] for entry in trace["data"]] == ["agent.created"]
     shown_ids = {span["id"] for span in [*trace["data"], *trace["spans"]]} | {None}
     assert [span["kind"] for span in trace["spans"]] == ["request", "delivery"]

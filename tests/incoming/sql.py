@@ -1,10 +1,10 @@
-"""Direct access to the database, for states that the API cannot produce or show."""
+"""Reads payloads and locks in the database."""
 
-import asyncio
 from typing import Any
 
 from app.services import Services
-from db.session import ALL_TENANTS
+from tests.asking import wait_until
+from tests.database import Row, fetch_rows
 
 # The connections that wait for a lock in a statement like $1.
 LOCK_WAITERS = """
@@ -12,17 +12,9 @@ SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $
 """
 
 
-async def fetch_rows(services: Services, sql: str, *args: object) -> list[Any]:
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        return list(await (await tx.raw()).fetch(sql, *args))
-
-
-async def wait_for_rows(services: Services, sql: str, *args: object) -> list[Any]:
+async def wait_for_rows(services: Services, sql: str, *args: object) -> list[Row]:
     """Repeats the query until it returns rows."""
-    async with asyncio.timeout(20):
-        while not (rows := await fetch_rows(services, sql, *args)):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-    return rows
+    return await wait_until(lambda: fetch_rows(services, sql, *args))
 
 
 async def list_bodies(services: Services, webhook: dict[str, Any]) -> list[bytes]:

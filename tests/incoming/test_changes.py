@@ -8,6 +8,7 @@ from app.kit.ids import new_id
 from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import refused
+from tests.database import fetch_rows
 from tests.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.incoming.factories import (
     GITHUB,
@@ -18,7 +19,7 @@ from tests.incoming.factories import (
     send_payload,
     submit_payload,
 )
-from tests.incoming.sql import LOCK_WAITERS, fetch_rows, wait_for_rows
+from tests.incoming.sql import LOCK_WAITERS, wait_for_rows
 from tests.world import Client
 
 # Update and delete

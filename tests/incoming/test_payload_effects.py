@@ -10,10 +10,11 @@ from app.main import create_app
 from app.services import Services
 from db.session import ALL_TENANTS
 from tests.asking import refused
+from tests.database import fetch_rows
 from tests.deliveries.receiver import Receiver
 from tests.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.incoming.factories import FORM, create_webhook, send_payload, submit_payload
-from tests.incoming.sql import LOCK_WAITERS, fetch_rows, list_bodies, wait_for_rows
+from tests.incoming.sql import LOCK_WAITERS, list_bodies, wait_for_rows
 from tests.stores import Stores
 from tests.world import Client, World
 from workers.main import WorkerProcess

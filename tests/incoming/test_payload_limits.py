@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from app.services import Services
-from tests.asking import refused
-from tests.events.database import load_events, wait_until
+from tests.asking import refused, wait_until
+from tests.events.database import load_events
 from tests.incoming import signers
 from tests.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.incoming.factories import GITHUB, SECRET, create_webhook, send_payload, submit_payload

@@ -7,9 +7,10 @@ import pytest
 
 from app.services import Services
 from tests.asking import refused
+from tests.database import fetch_rows
 from tests.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.incoming.factories import FORM, create_webhook, send_payload, submit_payload
-from tests.incoming.sql import fetch_rows, list_bodies
+from tests.incoming.sql import list_bodies
 from tests.world import Client, World
 
 MIB = 1024 * 1024

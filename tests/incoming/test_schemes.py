@@ -11,6 +11,7 @@ from app.domain.incoming.verification import RawRequest
 from app.kit import clock
 from app.services import Services
 from tests.asking import refused
+from tests.database import fetch_rows
 from tests.deliveries.receiver import Receiver
 from tests.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.incoming.factories import create_webhook, submit_payload
@@ -21,7 +22,7 @@ from tests.incoming.signed_requests import (
     send_signed_payload,
 )
 from tests.incoming.signers import NOW, OTHER, SECRET, SIGNERS, Headers, standard
-from tests.incoming.sql import fetch_rows, list_bodies
+from tests.incoming.sql import list_bodies
 from tests.world import Client
 from workers.main import WorkerProcess
 

@@ -6,10 +6,10 @@ import pytest
 
 from app.services import Services
 from tests.asking import refused
+from tests.database import fetch_rows
 from tests.incoming import signers
 from tests.incoming.api import PATH, read_field_error
 from tests.incoming.factories import GITHUB, MASKED_GITHUB, SECRET, create_webhook, send_payload
-from tests.incoming.sql import fetch_rows
 from tests.world import Client
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.services import Services
-from tests.events.database import Row, fetch_rows
+from tests.database import Row, fetch_rows
 from tests.events.responses import post_json, read_json
 from tests.webhooks.factories import create_webhook
 from tests.world import Client

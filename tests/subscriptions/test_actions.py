@@ -9,8 +9,9 @@ import pytest
 from app.domain.events.service import emit_dead
 from app.kit import clock
 from app.services import Services
+from tests.database import Row, run_sql
 from tests.deliveries.receiver import Receiver
-from tests.events.database import Row, load_events, load_work, run_sql, wait_until_idle
+from tests.events.database import load_events, load_work, wait_until_idle
 from tests.events.factories import create_agent, create_agent_and_wait
 from tests.subscriptions.factories import (
     create_subscription,

@@ -11,9 +11,10 @@ import pytest
 from app.domain.deliveries import service
 from app.domain.subscriptions import queries
 from app.services import Services
-from tests.asking import refused
+from tests.asking import refused, wait_until
+from tests.database import fetch_rows
 from tests.deliveries.receiver import Receiver
-from tests.events.database import fetch_rows, load_events, load_work, wait_until, wait_until_idle
+from tests.events.database import load_events, load_work, wait_until_idle
 from tests.events.factories import create_agent, create_agent_and_wait
 from tests.subscriptions.factories import (
     PATH,

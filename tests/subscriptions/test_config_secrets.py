@@ -1,7 +1,8 @@
 """Secrets of a subscription's own address: shown once, masked and sealed."""
 
 from app.services import Services
-from tests.events.database import fetch_rows, load_events
+from tests.database import fetch_rows
+from tests.events.database import load_events
 from tests.subscriptions.factories import (
     PATH,
     read_subscription,

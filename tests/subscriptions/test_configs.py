@@ -6,7 +6,8 @@ import pytest
 
 from app.services import Services
 from tests.asking import refused
-from tests.events.database import fetch_rows, load_events
+from tests.database import fetch_rows
+from tests.events.database import load_events
 from tests.events.responses import read_field_errors
 from tests.subscriptions.factories import (
     PATH,

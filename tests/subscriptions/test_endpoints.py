@@ -5,17 +5,11 @@ from typing import Any
 import pytest
 
 from app.services import Services
-from tests.asking import refused
+from tests.asking import refused, wait_until
+from tests.database import fetch_rows, run_sql
 from tests.deliveries.receiver import Receiver
 from tests.deliveries.signatures import compute_signature
-from tests.events.database import (
-    fetch_rows,
-    load_events,
-    load_work,
-    run_sql,
-    wait_until,
-    wait_until_idle,
-)
+from tests.events.database import load_events, load_work, wait_until_idle
 from tests.events.factories import create_agent, create_agent_and_wait
 from tests.events.responses import read_json
 from tests.subscriptions.factories import (

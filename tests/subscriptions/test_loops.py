@@ -10,8 +10,10 @@ from app.domain.events.service import MAX_DEPTH
 from app.domain.subscriptions import fan_out
 from app.kit.ids import new_id
 from app.services import Services
+from tests.asking import wait_until
+from tests.database import Row
 from tests.deliveries.receiver import Receiver
-from tests.events.database import Row, load_events, load_work, wait_until, wait_until_idle
+from tests.events.database import load_events, load_work, wait_until_idle
 from tests.events.factories import create_agent, create_agent_and_wait
 from tests.peer import answering
 from tests.server import Server

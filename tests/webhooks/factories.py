@@ -5,7 +5,8 @@ from typing import Any
 from app.domain.deliveries import endpoint_keys
 from app.domain.deliveries.endpoint_keys import EndpointKeys
 from app.services import Services
-from tests.events.database import run_sql, wait_until
+from tests.asking import wait_until
+from tests.database import run_sql
 from tests.events.responses import post_json, read_json
 from tests.world import Client
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
-import asyncpg
 import msgspec
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
@@ -18,11 +17,10 @@ from app.kit.ids import new_id
 from app.main import create_app
 from app.services import Services
 from app.settings import Settings
-from db import migrate
 from tests.asking import refused
+from tests.database import run_sql
 from tests.deliveries.receiver import ReceivedRequest, Receiver
 from tests.deliveries.signatures import compute_signature
-from tests.events.database import run_sql
 from tests.events.factories import create_agent
 from tests.running_worker import run_worker
 from tests.stores import Stores
@@ -259,14 +257,7 @@ NEW_KEYRING = Keyring.parse(NEW_KEY)
 
 @pytest.fixture(scope="module")
 async def own_settings(stores: Stores) -> Settings:
-    connection = await asyncpg.connect(stores.postgres.url("postgres"))
-    await connection.execute("CREATE DATABASE webhook_keys")
-    await connection.close()
-    settings = msgspec.structs.replace(
-        stores.settings, database_url=stores.postgres.url("webhook_keys")
-    )
-    await migrate.upgrade(settings.sqlalchemy_url)
-    return settings
+    return await stores.create_database()
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from app.domain.deliveries.endpoint_keys import EndpointKeys
 from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import refused
+from tests.database import run_sql
 from tests.deliveries.receiver import Receiver
-from tests.events.database import run_sql
 from tests.events.factories import create_agent
 from tests.ports import free_port
 from tests.subscriptions.factories import read_subscription, subscribe_url

@@ -6,8 +6,8 @@ import pytest
 
 from app.services import Services
 from tests.asking import refused
+from tests.database import run_sql
 from tests.deliveries.receiver import Receiver
-from tests.events.database import run_sql
 from tests.events.factories import create_agent
 from tests.webhooks.factories import (
     PATH,

@@ -10,8 +10,8 @@ import pytest
 from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import refused
+from tests.database import run_sql
 from tests.deliveries.receiver import Receiver
-from tests.events.database import run_sql
 from tests.subscriptions.factories import subscribe_url
 from tests.webhooks.factories import (
     BODY,
