@@ -31,6 +31,7 @@ def read_invalid_fields(answer: httpx.Response) -> dict[str, str]:
     error = answer.json()["error"]
     assert error["code"] == "validation_error"
     details: dict[str, str] = error["details"]
+    assert details
     return details
 
 

@@ -3,7 +3,7 @@
 from app.domain.vault import audit
 from app.domain.vault.audit import Actor, ChainBreak
 from app.services import Services
-from tests.vault.sql import fetch_rows
+from tests.database import fetch_rows
 
 ACTOR = Actor("system", None)
 

@@ -1,15 +1,13 @@
 from collections.abc import AsyncIterator
 
-import asyncpg
 import msgspec
 import pytest
 
 from app import bootstrap, container
 from app.kit.crypto import Keyring
-from app.kit.ids import new_id
 from app.main import create_app
 from app.services import Services
-from db import migrate
+from tests.database import run_sql
 from tests.stores import Stores
 from tests.vault.servers import (
     DatabaseServer,
@@ -19,7 +17,6 @@ from tests.vault.servers import (
     run_mail_server,
     run_ssh_server,
 )
-from tests.vault.sql import run_sql
 from tests.world import Client, World
 
 
@@ -66,16 +63,9 @@ async def other_processes(stores: Stores, services: Services) -> AsyncIterator[l
 @pytest.fixture(scope="module")
 async def chain_world(stores: Stores) -> AsyncIterator[World]:
     """A World with a database of its own: other tests must not see its broken chains."""
-    name = f"chain_{new_id('x')}"
-    connection = await asyncpg.connect(stores.postgres.url("postgres"))
-    await connection.execute(f'CREATE DATABASE "{name}"')
-    await connection.close()
     settings = msgspec.structs.replace(
-        stores.settings,
-        database_url=stores.postgres.url(name),
-        master_keys=Keyring.generate("old"),
+        await stores.create_database(), master_keys=Keyring.generate("old")
     )
-    await migrate.upgrade(settings.sqlalchemy_url)
     world = World(create_app(settings))
     await bootstrap.prepare(world.services.db, world.services.keyring, "enterprise")
     yield world

@@ -4,9 +4,10 @@ from typing import Any
 
 from app.domain.vault.decrypted import CredentialUser, DecryptedCredential
 from app.services import Services
+from tests.database import run_sql
 from tests.vault.api import PATH, WORKFLOW, unseal_credential
 from tests.vault.servers import TokenServer
-from tests.vault.sql import EXPIRE_TOKEN, run_sql
+from tests.vault.sql import EXPIRE_TOKEN
 from tests.world import Client
 
 TYPES = [

@@ -1,4 +1,4 @@
-"""Direct access to the database, for states that the API cannot produce."""
+"""Reads and changes credentials in the database."""
 
 from typing import Any
 
@@ -6,23 +6,13 @@ import msgspec
 
 from app.domain.vault.decrypted import seal_context
 from app.services import Services
-from db.session import ALL_TENANTS
+from tests.database import Row, fetch_rows, run_sql
 from tests.world import Client
 
 EXPIRE_TOKEN = "UPDATE credentials SET token_expires_at = now() - interval '1 second' WHERE id = $1"
 
 
-async def run_sql(services: Services, statement: str, *args: object) -> None:
-    async with services.db.tx(ALL_TENANTS) as tx:
-        await (await tx.raw()).execute(statement, *args)
-
-
-async def fetch_rows(services: Services, statement: str, *args: object) -> list[Any]:
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        return list(await (await tx.raw()).fetch(statement, *args))
-
-
-async def fetch_credential(services: Services, credential_id: str) -> Any:
+async def fetch_credential(services: Services, credential_id: str) -> Row:
     (row,) = await fetch_rows(services, "SELECT * FROM credentials WHERE id = $1", credential_id)
     return row
 

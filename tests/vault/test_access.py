@@ -11,6 +11,7 @@ from app.domain.vault.types import BearerTokenSecrets
 from app.kit.crypto import Keyring
 from app.services import Services
 from tests.asking import refused
+from tests.database import run_sql
 from tests.vault.api import (
     PATH,
     WORKFLOW,
@@ -22,7 +23,6 @@ from tests.vault.api import (
     unseal_credential,
 )
 from tests.vault.factories import create_agent, create_credential, create_tool, grant_access
-from tests.vault.sql import run_sql
 from tests.world import Client, World
 
 # Rules

@@ -4,12 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from app.domain.vault.decrypted import CredentialUser
 from app.domain.vault.errors import AccessDenied
 from app.services import Services
-from tests.peer import answering
 from tests.vault.api import (
     PATH,
     list_actions,
@@ -19,6 +17,7 @@ from tests.vault.api import (
     unseal_credential,
 )
 from tests.vault.factories import create_credential, grant_access
+from tests.vault.servers import serve_response
 from tests.world import Client, World
 
 FIELDS = {
@@ -123,10 +122,7 @@ async def test_an_update_of_fields_and_secrets_is_two_audit_rows(admin: Client) 
 async def test_a_test_is_in_the_audit_log_with_its_result(
     admin: Client, status: int, *, success: bool
 ) -> None:
-    async def respond(_request: web.Request) -> web.Response:
-        return web.Response(status=status)
-
-    async with answering(respond) as url:
+    async with serve_response(status) as url:
         credential = await create_credential(admin, metadata={"test_url": url})
         await run_connection_test(admin, credential["id"])
     latest = (await list_audit(admin, credential["id"]))[0]

@@ -1,32 +1,23 @@
 """The audit chain: concurrent writers, a new root key and `parley vault verify`."""
 
 import asyncio
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import msgspec
 import pytest
 
 from app import container
-from app import settings as configuration
 from app.domain.vault import audit
 from app.domain.vault.decrypted import seal_context
 from app.kit.crypto import Keyring
 from app.services import Services
-from app.settings import Settings
+from tests.database import fetch_rows, run_sql
+from tests.processes import run_parley
 from tests.vault.api import PATH, list_audit, reveal_secrets
 from tests.vault.chain import ACTOR, append_rows, find_row_id, verify_chains
 from tests.vault.factories import VALID_SECRETS, create_credential
-from tests.vault.sql import fetch_rows, run_sql
 from tests.world import Client, World
 
-PROJECT_FOLDER = Path(__file__).parent.parent.parent
-
-
 NEW_KEY = Keyring.generate("new")
-
 
 # Intact chains
 
@@ -109,25 +100,13 @@ async def test_rows_written_during_a_verification_are_no_break(
 # The command line
 
 
-def _run_parley(settings: Settings, *command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "app.cli", *command],
-        env={**os.environ, **configuration.as_env(settings)},
-        cwd=PROJECT_FOLDER,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 async def test_the_command_counts_intact_rows_and_names_broken_ones(
     chain_services: Services, chain_world: World
 ) -> None:
     first_tenant, second_tenant = await chain_world.tenant(), await chain_world.tenant()
     for tenant in (first_tenant, second_tenant):
         await asyncio.gather(*(append_rows(chain_services, tenant, 1) for _ in range(25)))
-    intact = await asyncio.to_thread(_run_parley, chain_services.settings, "vault", "verify")
+    intact = await asyncio.to_thread(run_parley, chain_services.settings, "vault", "verify")
     assert (intact.returncode, intact.stdout) == (0, "50 audit rows hold\n"), intact.stderr
     row = await find_row_id(chain_services, first_tenant, 7)
     await run_sql(chain_services, "UPDATE credential_audit SET success = false WHERE id = $1", row)
@@ -136,7 +115,7 @@ async def test_the_command_counts_intact_rows_and_names_broken_ones(
         "DELETE FROM credential_audit WHERE tenant_id = $1 AND seq > 20",
         second_tenant,
     )
-    broken = await asyncio.to_thread(_run_parley, chain_services.settings, "vault", "verify")
+    broken = await asyncio.to_thread(run_parley, chain_services.settings, "vault", "verify")
     assert broken.returncode == 1, broken.stderr
     assert sorted(broken.stdout.splitlines()) == sorted(
         [
@@ -147,7 +126,7 @@ async def test_the_command_counts_intact_rows_and_names_broken_ones(
     )
 
 
-async def test_chain_and_secrets_outlive_the_root_key(
+async def test_chain_and_secrets_survive_a_new_root_key(
     chain_services: Services, chain_writer: Client
 ) -> None:
     credential = await create_credential(chain_writer)
@@ -155,9 +134,9 @@ async def test_chain_and_secrets_outlive_the_root_key(
         chain_services.settings, master_keys=f"{NEW_KEY},{chain_services.settings.master_keys}"
     )
     new_only = msgspec.structs.replace(chain_services.settings, master_keys=NEW_KEY)
-    rotated = await asyncio.to_thread(_run_parley, old_and_new, "keys", "rotate")
+    rotated = await asyncio.to_thread(run_parley, old_and_new, "keys", "rotate")
     assert rotated.returncode == 0, rotated.stderr
-    verified = await asyncio.to_thread(_run_parley, new_only, "vault", "verify")
+    verified = await asyncio.to_thread(run_parley, new_only, "vault", "verify")
     assert (verified.returncode, verified.stdout) == (0, "1 audit rows hold\n"), verified.stderr
     new_services = container.build(new_only)
     try:

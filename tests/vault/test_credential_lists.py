@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from app.services import Services
+from tests.database import run_sql
 from tests.vault.api import LIST_FIELDS, PATH, get_credential, list_credentials, read_invalid_fields
 from tests.vault.factories import create_credential
-from tests.vault.sql import run_sql
 from tests.world import Client
 
 

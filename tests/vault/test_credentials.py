@@ -9,6 +9,7 @@ from app.kit import clock
 from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import refused
+from tests.database import run_sql
 from tests.vault.api import (
     LIST_FIELDS,
     PATH,
@@ -19,7 +20,6 @@ from tests.vault.api import (
     reveal_secrets,
 )
 from tests.vault.factories import TYPES, VALID_SECRETS, build_body, create_credential
-from tests.vault.sql import run_sql
 from tests.world import Client, World
 
 FIELDS = LIST_FIELDS | {"metadata", "secret_keys"}

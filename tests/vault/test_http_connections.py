@@ -11,6 +11,8 @@ from aiohttp import web
 
 from app.domain.vault import connection_tests
 from app.services import Services
+from tests.asking import wait_until
+from tests.database import fetch_rows, run_sql
 from tests.peer import answering
 from tests.ports import free_port
 from tests.vault.api import (
@@ -23,7 +25,8 @@ from tests.vault.api import (
     run_connection_test,
 )
 from tests.vault.factories import VALID_SECRETS, create_credential
-from tests.vault.sql import fetch_rows, run_sql, store_secrets
+from tests.vault.servers import serve_response
+from tests.vault.sql import store_secrets
 from tests.world import Client
 
 HTTP_TYPES = ["api_key", "basic_auth", "bearer_token", "custom"]
@@ -105,14 +108,24 @@ async def test_an_api_key_goes_into_the_header_that_metadata_names(admin: Client
     assert "X-API-Key" not in server.requests[0].headers
 
 
-@pytest.mark.parametrize("header", ["Host", "not a header", "X-Service-Event", "Ü", ""])
+async def test_an_api_key_goes_into_the_default_header_if_metadata_names_an_empty_one(
+    admin: Client,
+) -> None:
+    async with _run_header_server(EXPECTED_HEADERS["api_key"]) as server:
+        metadata = {"test_url": server.url, "header": ""}
+        credential = await create_credential(admin, "api_key", metadata=metadata)
+        assert (await run_connection_test(admin, credential["id"]))["success"] is True
+
+
+@pytest.mark.parametrize("header", ["Host", "not a header", "X-Service-Event", "Ü"])
 async def test_a_key_that_cannot_be_sent_fails_the_test(admin: Client, header: str) -> None:
     async with _run_header_server({}) as server:
         metadata = {"test_url": server.url, "header": header}
         credential = await create_credential(admin, "api_key", metadata=metadata)
         result = await run_connection_test(admin, credential["id"])
-    sent_keys = [request.headers.get("X-API-Key") for request in server.requests]
-    assert result["success"] is (sent_keys == ["planted-api-key"])
+    assert result["success"] is False
+    assert "cannot be sent as a header" in result["message"]
+    assert server.requests == []
     assert "planted" not in str(result)
 
 
@@ -155,10 +168,7 @@ async def test_secrets_may_contain_other_than_ascii(admin: Client) -> None:
 async def test_only_a_response_of_2xx_is_a_success(
     admin: Client, status: int, *, success: bool
 ) -> None:
-    async def respond(_request: web.Request) -> web.Response:
-        return web.Response(status=status)
-
-    async with answering(respond) as url:
+    async with serve_response(status) as url:
         credential = await create_credential(admin, metadata={"test_url": url})
         assert (await run_connection_test(admin, credential["id"]))["success"] is success
 
@@ -179,10 +189,7 @@ async def test_a_redirect_is_neither_followed_nor_a_success(admin: Client, statu
 
 
 async def test_a_large_response_is_a_success(admin: Client) -> None:
-    async def respond(_request: web.Request) -> web.Response:
-        return web.Response(body=b"x" * 1_000_000)
-
-    async with answering(respond) as url:
+    async with serve_response(body=b"x" * 1_000_000) as url:
         credential = await create_credential(admin, metadata={"test_url": url})
         assert (await run_connection_test(admin, credential["id"]))["success"] is True
 
@@ -257,65 +264,56 @@ async def test_a_credential_that_works_again_is_valid_again(admin: Client) -> No
     assert len(await list_events(admin, "invalid")) == 2
 
 
+@asynccontextmanager
+async def _hold_test(
+    admin: Client, status: int = 200
+) -> AsyncIterator[tuple[str, asyncio.Task[dict[str, Any]]]]:
+    """Yields a credential's id and its test, which gets its response after the block."""
+    request_received, response_allowed = asyncio.Event(), asyncio.Event()
+
+    async def respond(_request: web.Request) -> web.Response:
+        request_received.set()
+        await response_allowed.wait()
+        return web.Response(status=status)
+
+    async with answering(respond) as url:
+        credential = await create_credential(admin, metadata={"test_url": url})
+        task = asyncio.create_task(run_connection_test(admin, credential["id"]))
+        await request_received.wait()
+        try:
+            yield credential["id"], task
+        finally:
+            response_allowed.set()
+            await task
+
+
 @pytest.mark.parametrize("works", [True, False])
 async def test_a_test_does_not_affect_secrets_replaced_meanwhile(
     admin: Client, services: Services, *, works: bool
 ) -> None:
-    request_received, response_allowed = asyncio.Event(), asyncio.Event()
-
-    async def respond(_request: web.Request) -> web.Response:
-        request_received.set()
-        await response_allowed.wait()
-        return web.Response(status=200 if works else 401)
-
-    async with answering(respond) as url:
-        credential = await create_credential(admin, metadata={"test_url": url})
-        test_task = asyncio.create_task(run_connection_test(admin, credential["id"]))
-        await request_received.wait()
-        await admin.put(f"{PATH}/{credential['id']}/secrets", {"secrets": {"token": "new"}})
+    async with _hold_test(admin, 200 if works else 401) as (credential_id, _):
+        await admin.put(f"{PATH}/{credential_id}/secrets", {"secrets": {"token": "new"}})
         set_validity = "UPDATE credentials SET is_valid = $2 WHERE id = $1"
-        await run_sql(services, set_validity, credential["id"], not works)
-        response_allowed.set()
-        await test_task
-    assert (await get_credential(admin, credential["id"]))["is_valid"] is not works
+        await run_sql(services, set_validity, credential_id, not works)
+    assert (await get_credential(admin, credential_id))["is_valid"] is not works
     assert await list_events(admin, "invalid") == []
 
 
 async def test_no_transaction_is_open_during_a_test(admin: Client, services: Services) -> None:
-    request_received, response_allowed = asyncio.Event(), asyncio.Event()
+    idle = "SELECT pid FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
 
-    async def respond(_request: web.Request) -> web.Response:
-        request_received.set()
-        await response_allowed.wait()
-        return web.Response()
+    async def has_none_open() -> bool:
+        return await fetch_rows(services, idle) == []
 
-    async with answering(respond) as url:
-        credential = await create_credential(admin, metadata={"test_url": url})
-        test_task = asyncio.create_task(run_connection_test(admin, credential["id"]))
-        await request_received.wait()
-        idle_connections = (
-            "SELECT pid FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
-        )
-        assert await fetch_rows(services, idle_connections) == []
-        response_allowed.set()
-        await test_task
+    async with _hold_test(admin):
+        # Background tasks of other tests may have one open for a moment.
+        await wait_until(has_none_open, 10)
 
 
 async def test_deleting_a_credential_during_its_test_is_no_failure(admin: Client) -> None:
-    request_received, response_allowed = asyncio.Event(), asyncio.Event()
-
-    async def respond(_request: web.Request) -> web.Response:
-        request_received.set()
-        await response_allowed.wait()
-        return web.Response()
-
-    async with answering(respond) as url:
-        credential = await create_credential(admin, metadata={"test_url": url})
-        test_task = asyncio.create_task(run_connection_test(admin, credential["id"]))
-        await request_received.wait()
-        await admin.delete(f"{PATH}/{credential['id']}")
-        response_allowed.set()
-        assert (await test_task)["success"] is True
+    async with _hold_test(admin) as (credential_id, task):
+        await admin.delete(f"{PATH}/{credential_id}")
+    assert task.result()["success"] is True
     assert await list_actions(admin) == ["deleted", "created"]
 
 

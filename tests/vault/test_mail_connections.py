@@ -4,14 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.certificates import create_server_context, write_certificate
 from tests.ports import free_port
 from tests.vault.connections import check_connection
-from tests.vault.servers import (
-    MailServer,
-    create_server_context,
-    run_mail_server,
-    write_certificate,
-)
+from tests.vault.servers import MailServer, run_mail_server
 from tests.world import Client
 
 
@@ -80,7 +76,10 @@ async def test_a_mail_server_with_an_untrusted_certificate_gets_no_password(
 async def test_a_mail_login_may_contain_other_than_ascii(
     admin: Client, mail_server: MailServer, login: dict[str, str]
 ) -> None:
-    assert (await check_connection(admin, "smtp", mail_server.secrets(**login)))["success"] is False
+    secrets = mail_server.secrets(**login)
+    result = await check_connection(admin, "smtp", secrets)
+    assert (result["success"], result["message"]) == (False, "the mail server answered 535")
+    assert set(mail_server.logins) == {secrets["username"].encode()}
 
 
 async def test_an_unreachable_mail_server_fails_the_test(admin: Client) -> None:

@@ -1,8 +1,7 @@
 """A secret is in no response, no table, no value of Redis and no line of the log."""
 
 import base64
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
@@ -13,13 +12,16 @@ from app.domain.vault.decrypted import seal_context
 from app.kit.ids import new_id
 from app.services import Services
 from db.session import ALL_TENANTS
+from tests.database import fetch_rows, run_sql
 from tests.server import Server
 from tests.stores import Stores
 from tests.vault.api import PATH, unseal_credential
 from tests.vault.factories import TYPES, VALID_SECRETS, create_credential, grant_access
 from tests.vault.servers import TokenServer, error_response
-from tests.vault.sql import fetch_rows
 from tests.world import Client, World
+
+# Sends a request, in process or over a socket.
+Request = Callable[..., Awaitable[httpx.Response]]
 
 
 def _build_secrets(type_: str, secret: str, token_server: TokenServer) -> dict[str, Any]:
@@ -40,20 +42,17 @@ def _build_secrets(type_: str, secret: str, token_server: TokenServer) -> dict[s
     return secrets
 
 
-Caller = Any  # an HTTP client, in process or over a socket
-
-
-async def _call_everything(caller: Caller, secret: str, token_server: TokenServer) -> list[str]:
+async def _call_everything(request: Request, secret: str, token_server: TokenServer) -> list[str]:
     """Calls every route with a credential of each type; returns all responses except `reveal`."""
     texts: list[str] = []
 
     async def call(method: str, url: str, body: object = None, **more: Any) -> httpx.Response:
-        answer: httpx.Response = await caller(method, url, json=body, **more)
+        answer = await request(method, url, json=body, **more)
         assert answer.status_code < 500, answer.text
         texts.append(answer.text)
         return answer
 
-    token_server.respond = lambda request: error_response(400, f"bad {request.form}")
+    token_server.respond = lambda token_request: error_response(400, f"bad {token_request.form}")
     for type_ in TYPES:
         secrets = _build_secrets(type_, secret, token_server)
         metadata = {"test_url": f"{token_server.url}/nothing"}
@@ -70,22 +69,22 @@ async def _call_everything(caller: Caller, secret: str, token_server: TokenServe
         await call("POST", f"{path}/test")
         for url in (path, PATH, f"{path}/audit", f"{PATH}/audit", f"{path}/access"):
             await call("GET", url)
-        assert secret in (await caller("GET", f"{path}/reveal")).text
+        assert secret in (await request("GET", f"{path}/reveal")).text
     await call("GET", "/api/v1/event-log", params={"per_page": 100})
     return texts
 
 
-@asynccontextmanager
 async def _use_credentials(
     world: World, services: Services, token_server: TokenServer
-) -> AsyncIterator[tuple[str, list[str]]]:
+) -> tuple[str, list[str]]:
+    """Uses credentials of every type; returns their secret and the responses."""
     secret = new_id("planted")
     admin = await world.user("tenant_admin")
     texts = await _call_everything(admin, secret, token_server)
     credential = await create_credential(admin, secrets={"token": secret})
     await grant_access(admin, credential["id"])
     await unseal_credential(services, admin, credential["id"])
-    yield secret, texts
+    return secret, texts
 
 
 def _list_encodings(secret: str) -> list[str]:
@@ -96,57 +95,56 @@ def _list_encodings(secret: str) -> list[str]:
 async def test_a_secret_is_in_no_answer(
     world: World, services: Services, token_server: TokenServer
 ) -> None:
-    async with _use_credentials(world, services, token_server) as (secret, texts):
-        assert [
-            text for text in texts if any(encoding in text for encoding in _list_encodings(secret))
-        ] == []
+    secret, texts = await _use_credentials(world, services, token_server)
+    encodings = _list_encodings(secret)
+    assert [text for text in texts if any(encoding in text for encoding in encodings)] == []
 
 
 async def test_a_secret_is_in_no_column_of_any_table(
     world: World, services: Services, token_server: TokenServer
 ) -> None:
-    async with _use_credentials(world, services, token_server) as (secret, _texts):
-        tables = await fetch_rows(
-            services, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
-        )
-        names = [row["tablename"] for row in tables]
-        assert {"credentials", "credential_audit", "idempotency_keys"} <= set(names)
-        async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            raw = await tx.raw()
-            for name in names:
-                for encoding in _list_encodings(secret):
-                    query = f'SELECT count(*) FROM "{name}" t WHERE position($1 in t::text) > 0'
-                    assert await raw.fetchval(query, encoding) == 0, name
+    secret, _ = await _use_credentials(world, services, token_server)
+    tables = await fetch_rows(
+        services, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+    )
+    names = [row["tablename"] for row in tables]
+    assert {"credentials", "credential_audit", "idempotency_keys"} <= set(names)
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        raw = await tx.raw()
+        for name in names:
+            for encoding in _list_encodings(secret):
+                query = f'SELECT count(*) FROM "{name}" t WHERE position($1 in t::text) > 0'
+                assert await raw.fetchval(query, encoding) == 0, name
 
 
 async def test_a_secret_is_nowhere_in_redis(
     world: World, services: Services, token_server: TokenServer
 ) -> None:
-    async with _use_credentials(world, services, token_server) as (secret, _texts):
-        key_count = 0
-        redis: Any = services.redis
-        async for key in redis.scan_iter(count=1000):
-            type_name = await redis.type(key)
-            match type_name if isinstance(type_name, str) else type_name.decode():
-                case "string":
-                    value = await redis.get(key)
-                case "hash":
-                    value = await redis.hgetall(key)
-                case "list":
-                    value = await redis.lrange(key, 0, -1)
-                case "set":
-                    value = await redis.smembers(key)
-                case "zset":
-                    value = await redis.zrange(key, 0, -1)
-                case "stream":
-                    value = await redis.xrange(key)
-                case "none":
-                    continue
-                case other:
-                    raise AssertionError(f"cannot look into {other!r}")
-            key_count += 1
-            assert all(encoding not in repr((key, value)) for encoding in _list_encodings(secret))
-        assert key_count
+    secret, _ = await _use_credentials(world, services, token_server)
+    key_count = 0
+    redis: Any = services.redis
+    async for key in redis.scan_iter(count=1000):
+        type_name = await redis.type(key)
+        match type_name if isinstance(type_name, str) else type_name.decode():
+            case "string":
+                value = await redis.get(key)
+            case "hash":
+                value = await redis.hgetall(key)
+            case "list":
+                value = await redis.lrange(key, 0, -1)
+            case "set":
+                value = await redis.smembers(key)
+            case "zset":
+                value = await redis.zrange(key, 0, -1)
+            case "stream":
+                value = await redis.xrange(key)
+            case "none":
+                continue
+            case other:
+                raise AssertionError(f"cannot look into {other!r}")
+        key_count += 1
+        assert all(encoding not in repr((key, value)) for encoding in _list_encodings(secret))
+    assert key_count
 
 
 async def test_a_secret_is_in_no_line_of_the_log(
@@ -163,8 +161,7 @@ async def test_a_secret_is_in_no_line_of_the_log(
             await _call_everything(client.request, secret, token_server)
             credential = await create_credential(admin)
             corrupt = "UPDATE credentials SET secrets = 'x' WHERE id = $1"
-            async with world.services.db.tx(ALL_TENANTS) as tx:
-                await (await tx.raw()).execute(corrupt, credential["id"])
+            await run_sql(world.services, corrupt, credential["id"])
             answer = await client.get(f"{PATH}/{credential['id']}/reveal")
             assert answer.status_code == 500
     finally:

@@ -4,9 +4,9 @@ import pytest
 
 from app.services import Services
 from tests.asking import refused
+from tests.database import run_sql
 from tests.vault.api import PATH, list_events, reveal_secrets
 from tests.vault.factories import TYPES, VALID_SECRETS, create_credential, grant_access
-from tests.vault.sql import run_sql
 from tests.world import Client, World
 
 # Secrets

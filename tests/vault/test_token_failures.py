@@ -8,10 +8,10 @@ import pytest
 from app.domain.vault.errors import TokenRefused
 from app.domain.vault.service import TokenRefresher
 from app.services import Services
-from tests.asking import until
 from tests.ports import free_port
 from tests.vault.api import PATH, get_credential, list_actions, list_events
 from tests.vault.factories import create_expired_credential
+from tests.vault.renewals import hold_renewal
 from tests.vault.servers import TokenServer, error_response, token_response
 from tests.vault.sql import fetch_credential
 from tests.world import Client
@@ -108,12 +108,9 @@ async def test_a_credential_deleted_while_it_is_renewed_stays_deleted(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     credential = await create_expired_credential(admin, services, token_server)
-    token_server.may_respond.clear()
-    task = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
-    await until(lambda: token_server.requests)
-    await admin.delete(f"{PATH}/{credential.id}")
-    token_server.may_respond.set()
-    await task
+    async with hold_renewal(services, token_server, credential) as renewal:
+        await admin.delete(f"{PATH}/{credential.id}")
+    await renewal
     assert (await admin.get(f"{PATH}/{credential.id}")).status_code == 404
 
 

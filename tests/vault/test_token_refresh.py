@@ -9,10 +9,12 @@ from app.domain.vault.errors import TokenRefused
 from app.domain.vault.service import TokenRefresher
 from app.services import Services
 from tests.asking import until
+from tests.database import run_sql
 from tests.vault.api import PATH, get_credential, list_events, reveal_secrets, unseal_credential
 from tests.vault.factories import create_expired_credential, create_oauth2_credential
+from tests.vault.renewals import hold_renewal
 from tests.vault.servers import TokenServer, error_response, token_response
-from tests.vault.sql import EXPIRE_TOKEN, fetch_credential, run_sql
+from tests.vault.sql import EXPIRE_TOKEN, fetch_credential
 from tests.world import Client
 
 
@@ -112,7 +114,7 @@ async def test_a_rejected_token_is_renewed_once(
     renewals = [
         process.get(TokenRefresher).get_fresh_secrets(credential, rejected_token="refused")
         for process in (services, *other_processes)
-        for _ in "123"
+        for _ in range(3)
     ]
     secrets_list = await asyncio.gather(*renewals)
     assert {secrets.access_token for secrets in secrets_list} == {"token-1"}
@@ -147,13 +149,10 @@ async def test_secrets_that_were_replaced_meanwhile_are_not_overwritten(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     credential = await create_expired_credential(admin, services, token_server)
-    token_server.may_respond.clear()
-    task = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
-    await until(lambda: token_server.requests)
     new_secrets = token_server.secrets(client_id="new-client", access_token="new-token")
-    await admin.put(f"{PATH}/{credential.id}/secrets", {"secrets": new_secrets})
-    token_server.may_respond.set()
-    await task
+    async with hold_renewal(services, token_server, credential) as renewal:
+        await admin.put(f"{PATH}/{credential.id}/secrets", {"secrets": new_secrets})
+    await renewal
     assert await reveal_secrets(admin, credential.id) == new_secrets
     row = await fetch_credential(services, credential.id)
     assert (row["token_expires_at"], row["refresh_holder"], row["is_valid"]) == (None, None, True)
@@ -164,13 +163,10 @@ async def test_a_refusal_of_replaced_secrets_does_not_invalidate_the_new_ones(
 ) -> None:
     token_server.respond = lambda _request: error_response(400, "invalid_grant")
     credential = await create_expired_credential(admin, services, token_server)
-    token_server.may_respond.clear()
-    task = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
-    await until(lambda: token_server.requests)
-    await admin.put(f"{PATH}/{credential.id}/secrets", {"secrets": token_server.secrets()})
-    token_server.may_respond.set()
+    async with hold_renewal(services, token_server, credential) as renewal:
+        await admin.put(f"{PATH}/{credential.id}/secrets", {"secrets": token_server.secrets()})
     with pytest.raises(TokenRefused):
-        await task
+        await renewal
     assert (await get_credential(admin, credential.id))["is_valid"] is True
     assert await list_events(admin, "invalid") == []
 
@@ -179,12 +175,9 @@ async def test_a_refresh_and_a_concurrent_update_are_both_stored(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     credential = await create_expired_credential(admin, services, token_server)
-    token_server.may_respond.clear()
-    task = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
-    await until(lambda: token_server.requests)
-    await admin.put(f"{PATH}/{credential.id}", {"name": "New", "metadata": {"a": 1}})
-    token_server.may_respond.set()
-    await task
+    async with hold_renewal(services, token_server, credential) as renewal:
+        await admin.put(f"{PATH}/{credential.id}", {"name": "New", "metadata": {"a": 1}})
+    await renewal
     updated = await get_credential(admin, credential.id)
     assert (updated["name"], updated["metadata"]) == ("New", {"a": 1})
     assert (await reveal_secrets(admin, credential.id))["access_token"] == "token-1"
@@ -212,20 +205,13 @@ async def test_a_holder_whose_lease_ended_writes_nothing(
 ) -> None:
     """Another holder has renewed the token since."""
     credential = await create_expired_credential(admin, services, token_server)
-    token_server.may_respond.clear()
-    late = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
-    await until(lambda: token_server.requests)
-    await run_sql(
-        services,
-        "UPDATE credentials SET refresh_until = now() - interval '1 second' WHERE id = $1",
-        credential.id,
-    )
-    second = asyncio.create_task(
-        other_processes[0].get(TokenRefresher).get_fresh_secrets(credential)
-    )
-    await until(lambda: len(token_server.requests) == 2)
-    token_server.may_respond.set()
-    await asyncio.gather(late, second)
+    end_lease = "UPDATE credentials SET refresh_until = now() - interval '1 second' WHERE id = $1"
+    other_refresher = other_processes[0].get(TokenRefresher)
+    async with hold_renewal(services, token_server, credential) as late_renewal:
+        await run_sql(services, end_lease, credential.id)
+        renewal = asyncio.create_task(other_refresher.get_fresh_secrets(credential))
+        await until(lambda: len(token_server.requests) == 2)
+    await asyncio.gather(late_renewal, renewal)
     row = await fetch_credential(services, credential.id)
     assert (row["refresh_holder"], row["secrets_version"]) == (None, 2)
     assert (await reveal_secrets(admin, credential.id))["access_token"] == "token-2"
@@ -252,12 +238,9 @@ async def test_a_cancelled_caller_does_not_cancel_the_renewal_of_others(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:
     credential = await create_expired_credential(admin, services, token_server)
-    token_server.may_respond.clear()
-    first = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
-    await until(lambda: token_server.requests)
-    second = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
-    await asyncio.sleep(0)
-    first.cancel()
-    token_server.may_respond.set()
+    async with hold_renewal(services, token_server, credential) as first:
+        second = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
+        await asyncio.sleep(0)
+        first.cancel()
     assert (await second).access_token == "token-1"
     assert first.cancelled()

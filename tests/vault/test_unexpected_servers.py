@@ -3,12 +3,12 @@
 import asyncio
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.domain.vault import connection_tests
+from tests.processes import ROOT
 from tests.vault.connections import check_connection
 from tests.vault.servers import SshServer, serve_tcp
 from tests.world import Client
@@ -26,8 +26,6 @@ def _build_secrets(type_: str, engine: str, port: int, ssh_server: SshServer) ->
 
 
 SERVER_TYPES = [("database", "postgresql"), ("database", "mysql"), ("smtp", ""), ("ssh", "")]
-
-
 UNEXPECTED_REPLIES = {
     "nothing": b"",
     "zeros": b"\0" * 4096,
@@ -42,8 +40,6 @@ UNEXPECTED_REPLIES = {
     "mysql cut short": b"\x05\0\0\0\x0a8\0\0\0",
     "mysql without a number": b"\x05\0\0\0\x0ax\0\0\0",
 }
-
-
 CASES = [
     pytest.param(type_, engine, reply, id=f"{engine or type_}: {name}")
     for type_, engine in SERVER_TYPES
@@ -81,12 +77,12 @@ from app.kit import databases
 from app.kit.egress import Guard
 
 async def main():
-    async def talk(reader, writer):
+    async def send_zeros(reader, writer):
         writer.write(bytes(64))
         await reader.read(65536)
         writer.close()
 
-    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    server = await asyncio.start_server(send_zeros, "127.0.0.1", 0)
     login = databases.Login(
         engine="postgresql",
         host="127.0.0.1",
@@ -106,9 +102,8 @@ asyncio.run(main())
 
 
 def test_a_server_that_sends_zeros_does_not_block_the_process() -> None:
-    root = Path(__file__).parent.parent.parent
     process = subprocess.run(
-        [sys.executable, "-c", _ZEROS_SCRIPT], cwd=root, capture_output=True, timeout=60, check=True
+        [sys.executable, "-c", _ZEROS_SCRIPT], cwd=ROOT, capture_output=True, timeout=60, check=True
     )
     assert process.stdout == b"refused\n"
 
@@ -122,15 +117,15 @@ async def test_a_server_that_does_not_answer_ends_in_a_timeout(
     engine: str,
 ) -> None:
     monkeypatch.setattr(connection_tests, "_TIMEOUT_SECONDS", 0.3)
-    released = asyncio.Event()
+    may_close = asyncio.Event()
 
     async def handle(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
-        await released.wait()
+        await may_close.wait()
 
     async with serve_tcp(handle) as port:
         result = await check_connection(
             admin, type_, _build_secrets(type_, engine, port, ssh_server)
         )
-        released.set()
+        may_close.set()
     assert result["success"] is False
     assert 250 <= result["latency_ms"] < 3_000
