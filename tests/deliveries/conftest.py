@@ -19,7 +19,7 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield receiver
 
 
-# Of the package's scope: other folders test mails and work that no worker has taken yet.
+# Package scope, because other folders have tests that need mails and work to stay pending.
 @pytest.fixture(scope="package")
 async def courier(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """Runs a worker that fans out events and delivers them, within this process."""

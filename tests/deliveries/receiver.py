@@ -25,8 +25,8 @@ class ReceivedRequest(msgspec.Struct, frozen=True):
 
 class Receiver(Peer):
     """The path selects the response: `/200`, `/500`, `/410`; `/hang`, `/reset`, `/drip`;
-    `/redirect`; `/429?after=7`. `/script/<name>` answers with the codes in `scripts`, of which
-    the last one repeats. `/slow/<name>` and `/hang` answer once `released` is set.
+    `/redirect`; `/echo`; `/429?after=7`. `/script/<name>` answers with the codes in `scripts`, of
+    which the last one repeats. `/slow/<name>` and `/hang` answer once `may_respond` is set.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Receiver(Peer):
         self.scripts: dict[str, list[int]] = {}
         self.concurrent: dict[str, int] = {}
         self.max_concurrent: dict[str, int] = {}
-        self.released = asyncio.Event()
+        self.may_respond = asyncio.Event()
 
     def routes(self) -> dict[str, Handler]:
         return {
@@ -51,7 +51,7 @@ class Receiver(Peer):
         }
 
     async def close(self) -> None:
-        self.released.set()
+        self.may_respond.set()
         await super().close()
 
     def requests_to(self, path: str) -> list[ReceivedRequest]:
@@ -93,7 +93,7 @@ class Receiver(Peer):
 
     async def _hang(self, request: web.Request) -> web.Response:
         await self._store(request)
-        await self.released.wait()
+        await self.may_respond.wait()
         return web.Response()
 
     async def _slow(self, request: web.Request) -> web.Response:
@@ -102,7 +102,7 @@ class Receiver(Peer):
         self.concurrent[name] = self.concurrent.get(name, 0) + 1
         self.max_concurrent[name] = max(self.max_concurrent.get(name, 0), self.concurrent[name])
         await self._store(request)
-        await self.released.wait()
+        await self.may_respond.wait()
         self.concurrent[name] -= 1
         return web.Response()
 
@@ -116,7 +116,7 @@ class Receiver(Peer):
         await self._store(request)
         response = web.StreamResponse()
         await response.prepare(request)
-        while not self.released.is_set():
+        while not self.may_respond.is_set():
             await response.write(b".")
             await asyncio.sleep(0.05)
         return response

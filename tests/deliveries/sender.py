@@ -109,8 +109,8 @@ class Sender:
         if self.process.courier is not None:
             self.process.courier.wake()
 
-    async def count_mails(self) -> int:
-        """Counts the mails to the user who creates the webhooks."""
+    async def count_mails(self, recipient: str | None = None) -> int:
+        """Counts the mails to a recipient, by default the user who creates the webhooks."""
         sql = "SELECT count(*) FROM mail_messages WHERE recipient = $1"
-        count: int = await self.fetch_value(sql, self.client.email)
+        count: int = await self.fetch_value(sql, recipient or self.client.email)
         return count

@@ -1,7 +1,6 @@
 """Webhooks that are disabled or deactivated, and their pending deliveries."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,6 @@ from tests.deliveries.receiver import Receiver
 from tests.deliveries.sender import EVENT, Sender
 from tests.webhooks.factories import PATH
 from tests.world import Client, World
-from workers.main import WorkerProcess
 
 DISABLED = "system.webhook.disabled"
 DAY = 24 * 3600
@@ -95,23 +93,18 @@ async def test_an_inactive_owner_gets_no_mail(sender: Sender, receiver: Receiver
 async def test_a_super_admin_who_created_the_webhook_gets_the_mail(
     sender: Sender, receiver: Receiver, super_admin: Client
 ) -> None:
-    body = {"url": f"{receiver.url}/410", "events": ["system.test"]}
+    body = {"url": f"{receiver.url}/410", "events": [EVENT]}
     headers = {"X-Tenant-ID": sender.client.tenant_id}
-    await super_admin.post("/api/v1/webhooks", body, headers=headers)
+    assert (await super_admin.post(PATH, body, headers=headers)).status_code == 201
     await sender.emit_events()
-    sql = "SELECT count(*) FROM mail_messages WHERE recipient = $1"
-
-    async def has_mail() -> bool:
-        return bool(await sender.fetch_value(sql, super_admin.email))
-
-    await wait_until(has_mail)
+    await wait_until(lambda: sender.count_mails(super_admin.email))
 
 
 async def test_the_mail_about_a_subscription_names_the_subscription(
     sender: Sender, receiver: Receiver
 ) -> None:
     body = {
-        "event_type": "system.test",
+        "event_type": EVENT,
         "action_type": "webhook",
         "action_config": {"url": f"{receiver.url}/410?key=hidden"},
     }
@@ -158,9 +151,9 @@ async def test_a_410_to_a_retry_disables_as_well(sender: Sender, receiver: Recei
 
 
 async def test_a_410_disables_no_other_webhook(
-    sender: Sender, receiver: Receiver, world: World, courier: WorkerProcess
+    sender: Sender, receiver: Receiver, world: World
 ) -> None:
-    other = Sender(await world.user(), sender.services, courier)
+    other = Sender(await world.user(), sender.services, sender.process)
     other_webhook_id = await other.create_webhook(f"{receiver.url}/410")
     active_id = await sender.create_webhook(f"{receiver.url}/200")
     await _disable_by_410(sender, receiver)
@@ -224,13 +217,13 @@ async def test_a_success_resets_failing_since(sender: Sender, receiver: Receiver
 
 
 @pytest.mark.parametrize(
-    ("failing", "reason"), [(5 * DAY - 60, None), (5 * DAY + 1, "failing"), (50 * DAY, "failing")]
+    ("seconds", "reason"), [(5 * DAY - 60, None), (5 * DAY + 1, "failing"), (50 * DAY, "failing")]
 )
 async def test_five_days_of_failures_disable_a_webhook(
-    sender: Sender, receiver: Receiver, failing: float, reason: str | None
+    sender: Sender, receiver: Receiver, seconds: float, reason: str | None
 ) -> None:
     webhook_id = await _fail_once(sender, f"{receiver.url}/500")
-    await _set_failing_for(sender, webhook_id, failing)
+    await _set_failing_for(sender, webhook_id, seconds)
     await sender.advance_schedule(webhook_id, 100)
     await sender.wait_for_attempt(webhook_id, 2)
     stored = await sender.read_webhook(webhook_id)
@@ -273,13 +266,19 @@ async def _create_pending_retry(sender: Sender, receiver: Receiver) -> str:
     return await _fail_once(sender, f"{receiver.url}/500")
 
 
-async def test_a_pending_delivery_to_an_inactive_webhook_fails(
-    sender: Sender, receiver: Receiver
-) -> None:
+async def _fail_retry_by_inactivity(sender: Sender, receiver: Receiver) -> str:
+    """Creates a webhook whose only delivery failed because it was inactive."""
     webhook_id = await _create_pending_retry(sender, receiver)
     await sender.update_webhook(webhook_id, active=False)
     await sender.advance_schedule(webhook_id, 100)
     await sender.wait_until_finished(webhook_id)
+    return webhook_id
+
+
+async def test_a_pending_delivery_to_an_inactive_webhook_fails(
+    sender: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await _fail_retry_by_inactivity(sender, receiver)
     delivery = await sender.wait_for_attempt(webhook_id)
     assert (delivery["status"], delivery["attempt"]) == ("failed", 1)
     assert delivery["error"] == "the webhook was not active when its turn came"
@@ -288,13 +287,10 @@ async def test_a_pending_delivery_to_an_inactive_webhook_fails(
     assert len(receiver.requests) == 1
 
 
-async def test_it_can_be_redelivered_once_the_webhook_is_active(
+async def test_a_delivery_that_failed_by_inactivity_can_be_redelivered(
     sender: Sender, receiver: Receiver
 ) -> None:
-    webhook_id = await _create_pending_retry(sender, receiver)
-    await sender.update_webhook(webhook_id, active=False)
-    await sender.advance_schedule(webhook_id, 100)
-    await sender.wait_until_finished(webhook_id)
+    webhook_id = await _fail_retry_by_inactivity(sender, receiver)
     await sender.update_webhook(webhook_id, active=True, url=f"{receiver.url}/200")
     delivery_id = (await sender.list_deliveries(webhook_id))[0]["id"]
     await sender.redeliver(webhook_id, delivery_id)
@@ -313,12 +309,12 @@ async def test_a_webhook_reactivated_before_the_retry_gets_it(
 
 
 async def test_an_inactive_webhook_gets_no_new_events(sender: Sender, receiver: Receiver) -> None:
-    resting = await sender.create_webhook(f"{receiver.url}/200/resting", active=False)
-    awake = await sender.create_webhook(f"{receiver.url}/200/awake")
+    inactive_id = await sender.create_webhook(f"{receiver.url}/200/inactive", active=False)
+    active_id = await sender.create_webhook(f"{receiver.url}/200/active")
     await sender.emit_events(3)
-    await sender.wait_until_finished(awake, 3)
-    assert await sender.list_deliveries(resting) == []
-    assert receiver.requests_to("/200/resting") == []
+    await sender.wait_until_finished(active_id, 3)
+    assert await sender.list_deliveries(inactive_id) == []
+    assert receiver.requests_to("/200/inactive") == []
 
 
 @pytest.mark.parametrize("reason", ["gone", "failing"])
@@ -366,14 +362,8 @@ async def test_deleting_a_webhook_during_requests_cancels_their_work(
     await sender.emit_events(3)
     await receiver.wait_for(3)
     assert (await sender.client.delete(f"{PATH}/{webhook_id}")).status_code == 204
-    receiver.released.set()
-    states: list[Any] = await _load_work_states(sender, webhook_id)
-    assert states == ["cancelled"] * 3
+    receiver.may_respond.set()
+    await until(lambda: sender.process.runner.busy == 0)
+    sql = "SELECT array_agg(state) FROM work WHERE lane = $1"
+    assert await sender.fetch_value(sql, webhook_id) == ["cancelled"] * 3
     assert await sender.list_events("system.work.dead") == []
-
-
-async def _load_work_states(sender: Sender, webhook_id: str) -> list[Any]:
-    states = await sender.fetch_value(
-        "SELECT array_agg(state) FROM work WHERE lane = $1", webhook_id
-    )
-    return list(states)

@@ -17,7 +17,7 @@ from tests.asking import until, wait_until
 from tests.deliveries.receiver import Receiver
 from tests.deliveries.sender import EVENT, Sender
 from tests.webhooks.factories import PATH
-from tests.world import Client, World
+from tests.world import World
 from workers import courier as couriers
 from workers.courier import MAX_DELIVERIES, MAX_PER_ENDPOINT, MAX_PER_TENANT, Courier
 from workers.main import JOBS, ON_DEAD, WorkerProcess
@@ -46,36 +46,36 @@ async def _create_hanging_webhook(
 async def test_an_endpoint_that_hangs_does_not_hold_up_another(
     sender: Sender, receiver: Receiver
 ) -> None:
-    hanging = await sender.create_webhook(f"{receiver.url}/slow/one")
-    other = await sender.create_webhook(f"{receiver.url}/200")
+    hanging_id = await sender.create_webhook(f"{receiver.url}/slow/one")
+    other_id = await sender.create_webhook(f"{receiver.url}/200")
     await sender.emit_events(40)
-    await sender.wait_until_finished(other, 40)
-    assert await sender.count_deliveries(hanging, "status = 'pending'") == 40
+    await sender.wait_until_finished(other_id, 40)
+    assert await sender.count_deliveries(hanging_id, "status = 'pending'") == 40
 
 
 async def test_an_endpoint_that_hangs_does_not_hold_up_another_tenant(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
-    hanging = await _create_hanging_webhook(sender, receiver, "two", 60)
-    other = await neighbour.create_webhook(f"{receiver.url}/200")
+    hanging_id = await _create_hanging_webhook(sender, receiver, "two", 60)
+    other_id = await neighbour.create_webhook(f"{receiver.url}/200")
     await neighbour.emit_events(40)
-    await neighbour.wait_until_finished(other, 40)
-    assert await sender.count_deliveries(hanging, "status = 'pending'") == 60
+    await neighbour.wait_until_finished(other_id, 40)
+    assert await sender.count_deliveries(hanging_id, "status = 'pending'") == 60
 
 
 async def test_a_long_backlog_does_not_hold_up_a_retry(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
     receiver.scripts["retried"] = [500, 200]
-    other = await neighbour.create_webhook(f"{receiver.url}/script/retried")
+    other_id = await neighbour.create_webhook(f"{receiver.url}/script/retried")
     await neighbour.emit_events()
-    await neighbour.wait_for_attempt(other)
-    hanging = await _create_hanging_webhook(sender, receiver, "backlog", 300)
+    await neighbour.wait_for_attempt(other_id)
+    hanging_id = await _create_hanging_webhook(sender, receiver, "backlog", 300)
     await sender.run_sql(
-        "UPDATE work SET run_at = run_at - interval '1 day' WHERE lane = $1", hanging
+        "UPDATE work SET run_at = run_at - interval '1 day' WHERE lane = $1", hanging_id
     )
-    await neighbour.advance_schedule(other, 61)
-    assert (await neighbour.wait_for_attempt(other, 2))["status"] == "delivered"
+    await neighbour.advance_schedule(other_id, 61)
+    assert (await neighbour.wait_for_attempt(other_id, 2))["status"] == "delivered"
 
 
 async def test_many_hanging_endpoints_of_a_tenant_leave_capacity_for_others(
@@ -84,11 +84,11 @@ async def test_many_hanging_endpoints_of_a_tenant_leave_capacity_for_others(
     webhook_ids = [await sender.create_webhook(f"{receiver.url}/slow/many-{n}") for n in range(50)]
     await sender.emit_events(10)
     await receiver.wait_for(MAX_PER_TENANT)
-    other = await neighbour.create_webhook(f"{receiver.url}/200")
+    other_id = await neighbour.create_webhook(f"{receiver.url}/200")
     await neighbour.emit_events(40)
-    await neighbour.wait_until_finished(other, 40)
+    await neighbour.wait_until_finished(other_id, 40)
     assert sum(receiver.max_concurrent.values()) == MAX_PER_TENANT
-    receiver.released.set()
+    receiver.may_respond.set()
     for webhook_id in webhook_ids:
         await sender.wait_until_finished(webhook_id, 10)
 
@@ -97,22 +97,21 @@ _LOCK_WORK = "SELECT 1 FROM work WHERE lane = $1 FOR UPDATE"
 
 
 async def test_an_outcome_that_waits_for_a_lock_delays_no_other(
-    sender: Sender, receiver: Receiver, world: World, services: Services, courier: WorkerProcess
+    sender: Sender, neighbour: Sender, receiver: Receiver, services: Services
 ) -> None:
-    webhook_id = await sender.create_webhook(f"{receiver.url}/slow/held")
+    webhook_id = await sender.create_webhook(f"{receiver.url}/slow/locked")
     await sender.emit_events()
-    await receiver.wait_for(1, "/slow/held")
-    other = Sender(await world.user(), services, courier)
+    await receiver.wait_for(1, "/slow/locked")
     async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(_LOCK_WORK, webhook_id)
-        receiver.released.set()
-        other_webhook_id = await other.create_webhook(f"{receiver.url}/200")
-        await other.emit_events()
-        await other.wait_until_finished(other_webhook_id)
+        receiver.may_respond.set()
+        other_id = await neighbour.create_webhook(f"{receiver.url}/200")
+        await neighbour.emit_events()
+        await neighbour.wait_until_finished(other_id)
         assert await sender.count_deliveries(webhook_id, "status = 'pending'") == 1
     await sender.wait_until_finished(webhook_id)
     assert await sender.count_deliveries(webhook_id, "status = 'delivered'") == 1
-    assert len(receiver.requests_to("/slow/held")) == 1
+    assert len(receiver.requests_to("/slow/locked")) == 1
 
 
 # One endpoint
@@ -123,11 +122,11 @@ async def test_concurrent_requests_to_an_endpoint_are_limited(
 ) -> None:
     webhook_id = await _create_hanging_webhook(sender, receiver, "few", 50)
     sender.wake_courier()
-    other = await sender.create_webhook(f"{receiver.url}/200")
+    other_id = await sender.create_webhook(f"{receiver.url}/200")
     await sender.emit_events(5)
-    await sender.wait_until_finished(other, 5)
+    await sender.wait_until_finished(other_id, 5)
     assert receiver.max_concurrent["few"] == MAX_PER_ENDPOINT
-    receiver.released.set()
+    receiver.may_respond.set()
     await sender.wait_until_finished(webhook_id, 55)
     assert receiver.max_concurrent["few"] == MAX_PER_ENDPOINT
     assert await sender.count_deliveries(webhook_id, "status = 'delivered' AND attempt = 1") == 55
@@ -137,7 +136,7 @@ async def test_an_endpoint_that_recovers_gets_each_event_once(
     sender: Sender, receiver: Receiver
 ) -> None:
     webhook_id = await _create_hanging_webhook(sender, receiver, "woken", 45)
-    receiver.released.set()
+    receiver.may_respond.set()
     await sender.wait_until_finished(webhook_id, 45)
     counts = Counter(request.json["id"] for request in receiver.requests_to("/slow/woken"))
     assert set(counts.values()) == {1}
@@ -178,12 +177,12 @@ async def test_redeliveries_have_the_same_limit(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
     webhook_id = await _redeliver_all_to(sender, receiver, "/slow/redelivered", 50)
-    other = await neighbour.create_webhook(f"{receiver.url}/200/other")
+    other_id = await neighbour.create_webhook(f"{receiver.url}/200/other")
     await neighbour.emit_events(5)
-    await neighbour.wait_until_finished(other, 5)
+    await neighbour.wait_until_finished(other_id, 5)
     await receiver.wait_for(MAX_PER_ENDPOINT, "/slow/redelivered")
     assert receiver.max_concurrent["redelivered"] == MAX_PER_ENDPOINT
-    receiver.released.set()
+    receiver.may_respond.set()
     await sender.wait_until_finished(webhook_id, 50)
 
 
@@ -192,14 +191,14 @@ async def test_test_events_to_a_hanging_endpoint_do_not_hold_up_others(
 ) -> None:
     webhook_id = await sender.create_webhook(f"{receiver.url}/slow/tried")
     path, body = f"{PATH}/{webhook_id}/test", {"event_type": EVENT}
-    tests = [asyncio.create_task(sender.client.post(path, body)) for _ in range(40)]
+    tasks = [asyncio.create_task(sender.client.post(path, body)) for _ in range(40)]
     await receiver.wait_for(MAX_PER_ENDPOINT, "/slow/tried")
-    other = await neighbour.create_webhook(f"{receiver.url}/200")
+    other_id = await neighbour.create_webhook(f"{receiver.url}/200")
     await neighbour.emit_events(5)
-    await neighbour.wait_until_finished(other, 5)
+    await neighbour.wait_until_finished(other_id, 5)
     assert receiver.max_concurrent["tried"] == MAX_PER_ENDPOINT
-    receiver.released.set()
-    answers = await asyncio.gather(*tests)
+    receiver.may_respond.set()
+    answers = await asyncio.gather(*tasks)
     assert {answer.json()["status"] for answer in answers} == {"delivered"}
 
 
@@ -207,7 +206,7 @@ async def test_test_events_to_a_hanging_endpoint_do_not_hold_up_others(
 
 
 async def test_a_body_is_encoded_once_for_all_endpoints(
-    developer: Client, receiver: Receiver, sender: Sender, monkeypatch: pytest.MonkeyPatch
+    sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: Counter[str] = Counter()
     encode_body = requests.encode_body
@@ -227,20 +226,18 @@ async def test_a_body_is_encoded_once_for_all_endpoints(
     assert len({request.body for request in receiver.requests}) == 1
 
 
-async def test_requests_of_one_event_share_one_body(
-    sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_requests_of_one_event_share_one_body(sender: Sender, receiver: Receiver) -> None:
     tenant_id = sender.client.tenant_id
     webhook_ids = [await sender.create_webhook(f"{receiver.url}/200/{n}") for n in range(50)]
     tx = sender.services.db.begin(tenant_id)
     try:
         event = await events.emit_test(tx, EVENT, {}, tenant_id=tenant_id, is_routed=False)
-        delivering = await service.create(tx, tenant_id, event, webhook_ids, max_attempts=7)
-        loaded = await requests.load(tx, [delivery.delivery_id for delivery in delivering])
+        deliveries = await service.create(tx, tenant_id, event, webhook_ids, max_attempts=7)
+        by_id = await requests.load(tx, [delivery.delivery_id for delivery in deliveries])
     finally:
         await tx.rollback()
-    assert len(loaded) == 50
-    assert len({id(request.body) for request in loaded.values()}) == 1
+    assert len(by_id) == 50
+    assert len({id(request.body) for request in by_id.values()}) == 1
 
 
 # Stopping the courier
@@ -255,7 +252,7 @@ RETURNING id, tenant_id, kind, ref_id, attempt, max_attempts, lease_token, corre
 
 
 async def _lease_deliveries(sender: Sender, webhook_id: str, count: int) -> list[WorkRow]:
-    """Creates deliveries whose leases this test has."""
+    """Creates deliveries and returns their leases, which no worker has."""
     tenant_id = sender.client.tenant_id
     async with sender.services.db.tx(tenant_id) as tx:
         for _ in range(count):
@@ -270,12 +267,12 @@ async def test_a_stopping_courier_returns_its_leases_without_an_attempt(
     webhook_id = await sender.create_webhook(f"{receiver.url}/slow/stopped")
     rows = await _lease_deliveries(sender, webhook_id, 25)
     runner = Runner(sender.services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead)
-    stopping = Courier(sender.services, runner)
-    await stopping._start_rows(rows[:10], {})
+    stopping_courier = Courier(sender.services, runner)
+    await stopping_courier._start_rows(rows[:10], {})
     await receiver.wait_for(10)
     stop = asyncio.create_task(runner.drain(0.1))
     await until(lambda: not runner.accepting)
-    await stopping._start_rows(rows[10:], {})
+    await stopping_courier._start_rows(rows[10:], {})
     await stop
 
     async def are_returned() -> bool:
@@ -283,7 +280,7 @@ async def test_a_stopping_courier_returns_its_leases_without_an_attempt(
         return bool(await sender.fetch_value(sql, webhook_id) == 0)
 
     await wait_until(are_returned)
-    receiver.released.set()
+    receiver.may_respond.set()
     await sender.wait_until_finished(webhook_id, 25)
     assert await sender.count_deliveries(webhook_id, "status = 'delivered' AND attempt = 1") == 25
     sql = "SELECT array_agg(DISTINCT attempt) FROM work WHERE lane = $1"

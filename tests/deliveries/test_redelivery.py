@@ -1,4 +1,4 @@
-"""Redelivering: the same record counts all attempts."""
+"""Redeliveries: the record of the delivery counts all attempts."""
 
 import asyncio
 
@@ -71,7 +71,7 @@ async def test_redelivering_during_an_attempt_sends_no_second_request(
     await receiver.wait_for(1)
     (entry,) = await sender.list_deliveries(webhook_id)
     await sender.redeliver(webhook_id, entry["id"])
-    receiver.released.set()
+    receiver.may_respond.set()
     await sender.wait_until_finished(webhook_id)
     assert (await sender.wait_for_attempt(webhook_id))["attempt"] == 1
     assert len(receiver.requests) == 1

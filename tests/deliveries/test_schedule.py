@@ -18,7 +18,7 @@ DELAYS = (0, 60, 300, 1800, 7200, 28800, 86400)
 NOW = datetime(2030, 5, 1, 12, 0, tzinfo=UTC)
 
 
-def _make_attempt(code: int | None, retry_after: float | None = None) -> Attempt:
+def _build_attempt(code: int | None, retry_after: float | None = None) -> Attempt:
     failed = code is None or not 200 <= code < 300
     return Attempt(NOW, code, 1, "failed" if failed else None, None, retry_after)
 
@@ -31,7 +31,7 @@ def _make_attempt(code: int | None, retry_after: float | None = None) -> Attempt
     ("attempt", "wait"), [(1, 60), (2, 300), (3, 1800), (4, 7200), (5, 28800), (6, 86400)]
 )
 def test_a_failure_waits_as_scheduled(code: int | None, attempt: int, wait: int) -> None:
-    assert next_step(_make_attempt(code), attempt, DELAYS, max_attempts=7) == NextStep(
+    assert next_step(_build_attempt(code), attempt, DELAYS, max_attempts=7) == NextStep(
         "pending", wait
     )
 
@@ -39,20 +39,20 @@ def test_a_failure_waits_as_scheduled(code: int | None, attempt: int, wait: int)
 @pytest.mark.parametrize("code", [None, 302, 404, 429, 500])
 @pytest.mark.parametrize("attempt", [7, 8, 100])
 def test_the_seventh_failure_is_the_last(code: int | None, attempt: int) -> None:
-    assert next_step(_make_attempt(code, 5), attempt, DELAYS, max_attempts=7) == NextStep("failed")
+    assert next_step(_build_attempt(code, 5), attempt, DELAYS, max_attempts=7) == NextStep("failed")
 
 
 @pytest.mark.parametrize("attempt", [1, 3, 7, 8])
 @pytest.mark.parametrize("code", [200, 204, 299])
 def test_a_success_ends_the_delivery_at_any_attempt(code: int, attempt: int) -> None:
-    assert next_step(_make_attempt(code, 60), attempt, DELAYS, max_attempts=7) == NextStep(
+    assert next_step(_build_attempt(code, 60), attempt, DELAYS, max_attempts=7) == NextStep(
         "delivered"
     )
 
 
 @pytest.mark.parametrize("attempt", [1, 3, 7])
 def test_a_410_ends_the_delivery_at_any_attempt(attempt: int) -> None:
-    assert next_step(_make_attempt(410, 60), attempt, DELAYS, max_attempts=7) == NextStep("failed")
+    assert next_step(_build_attempt(410, 60), attempt, DELAYS, max_attempts=7) == NextStep("failed")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_410_ends_the_delivery_at_any_attempt(attempt: int) -> None:
 def test_retry_after_is_limited_by_the_schedule(
     attempt: int, retry_after: float, wait: float
 ) -> None:
-    assert next_step(_make_attempt(503, retry_after), attempt, DELAYS, max_attempts=7) == NextStep(
+    assert next_step(_build_attempt(503, retry_after), attempt, DELAYS, max_attempts=7) == NextStep(
         "pending", wait
     )
 
@@ -85,12 +85,12 @@ def test_attempts_end_at_the_shorter_of_schedule_and_limit(
     delays: tuple[int, ...], max_attempts: int
 ) -> None:
     last = min(len(delays), max_attempts)
-    assert next_step(_make_attempt(500), last, delays, max_attempts=max_attempts) == NextStep(
+    assert next_step(_build_attempt(500), last, delays, max_attempts=max_attempts) == NextStep(
         "failed"
     )
     if last > 1:
         assert (
-            next_step(_make_attempt(500), last - 1, delays, max_attempts=max_attempts).status
+            next_step(_build_attempt(500), last - 1, delays, max_attempts=max_attempts).status
             == "pending"
         )
 
@@ -113,8 +113,8 @@ async def _read_wait(sender: Sender, delivery: dict[str, Any], webhook_id: str) 
     assert row["state"] == "pending"
     assert datetime.fromisoformat(delivery["next_attempt_at"]) == row["run_at"]
     attempted_at = datetime.fromisoformat(delivery["attempts"][0]["created_at"])
-    waited: float = (row["run_at"] - attempted_at).total_seconds()
-    return waited
+    wait: float = (row["run_at"] - attempted_at).total_seconds()
+    return wait
 
 
 async def test_seven_attempts_are_made_as_scheduled(sender: Sender, receiver: Receiver) -> None:
@@ -123,9 +123,9 @@ async def test_seven_attempts_are_made_as_scheduled(sender: Sender, receiver: Re
     for number in range(1, 7):
         delivery = await sender.wait_for_attempt(webhook_id, number)
         assert delivery["status"] == "pending"
-        waits = await _read_wait(sender, delivery, webhook_id)
-        assert DELAYS[number] <= waits < DELAYS[number] + 30
-        await sender.advance_schedule(webhook_id, waits + 1)
+        wait = await _read_wait(sender, delivery, webhook_id)
+        assert DELAYS[number] <= wait < DELAYS[number] + 30
+        await sender.advance_schedule(webhook_id, wait + 1)
     delivery = await sender.wait_for_attempt(webhook_id, 7)
     assert (delivery["status"], delivery["next_attempt_at"]) == ("failed", None)
     assert delivery["finished_at"] is not None
@@ -233,14 +233,14 @@ async def test_a_secret_rotated_between_attempts_signs_the_next(
     webhook_id = await sender.create_webhook(f"{receiver.url}/500")
     await sender.emit_events()
     await sender.wait_for_attempt(webhook_id)
-    old = sender.secrets[webhook_id]
+    old_secret = sender.secrets[webhook_id]
     answer = await sender.client.post(f"{PATH}/{webhook_id}/rotate-secret")
     sender.secrets[webhook_id] = answer.json()["secret"]
     await sender.advance_schedule(webhook_id, 100)
     await sender.wait_for_attempt(webhook_id, 2)
     timestamp = _verify_signature(sender, webhook_id, receiver.requests[1])
-    before = signing.sign(old, timestamp, receiver.requests[1].body)
-    assert receiver.requests[1].headers["X-Service-Signature-Previous"] == before
+    expected = signing.sign(old_secret, timestamp, receiver.requests[1].body)
+    assert receiver.requests[1].headers["X-Service-Signature-Previous"] == expected
 
 
 async def test_a_new_address_gets_the_next_attempt(sender: Sender, receiver: Receiver) -> None:
@@ -268,7 +268,7 @@ async def _read_wait_after(
 
 @pytest.mark.parametrize("code", [429, 503])
 @pytest.mark.parametrize(
-    ("retry_after", "wait"),
+    ("retry_after", "expected"),
     [
         ("3600", 3600),
         (" 120 ", 120),
@@ -287,11 +287,11 @@ async def _read_wait_after(
         ("Mon, 01 Jan 2001 00:00:00 GMT", 60),
     ],
 )
-async def test_retry_after_in_seconds_or_invalid_uses_the_longer_wait(
-    sender: Sender, receiver: Receiver, code: int, retry_after: str, wait: float
+async def test_the_longer_of_retry_after_and_schedule_applies(
+    sender: Sender, receiver: Receiver, code: int, retry_after: str, expected: float
 ) -> None:
-    waited = await _read_wait_after(sender, receiver, code, retry_after)
-    assert wait <= waited < wait + 30
+    wait = await _read_wait_after(sender, receiver, code, retry_after)
+    assert expected <= wait < expected + 30
 
 
 @pytest.mark.parametrize("zone", ["GMT", "+0000", "-0000", "", "UTC"])
@@ -299,10 +299,10 @@ async def test_retry_after_with_a_date_is_respected(
     sender: Sender, receiver: Receiver, tokyo_time: None, zone: str
 ) -> None:
     """Dates of HTTP are in GMT, whatever the server's zone."""
-    until = clock.now() + timedelta(hours=5)
-    retry_after = format_datetime(until, usegmt=True).removesuffix("GMT") + zone
-    waited = await _read_wait_after(sender, receiver, 503, retry_after.strip())
-    assert 5 * 3600 - 30 <= waited < 5 * 3600 + 30
+    moment = clock.now() + timedelta(hours=5)
+    retry_after = format_datetime(moment, usegmt=True).removesuffix("GMT") + zone
+    wait = await _read_wait_after(sender, receiver, 503, retry_after.strip())
+    assert 5 * 3600 - 30 <= wait < 5 * 3600 + 30
 
 
 def test_no_retry_after_value_raises() -> None:

@@ -187,8 +187,7 @@ async def test_the_value_of_a_refused_header_is_not_repeated(developer: Client) 
 
 async def test_the_total_size_of_headers_is_limited(developer: Client) -> None:
     headers = {f"X-{number}": "a" * 1000 for number in range(9)}
-    body = {"url": "https://example.com", "events": ["system.test"], "headers": headers}
-    answer = await developer.post("/api/v1/webhooks", body)
+    answer = await developer.post(PATH, {**BODY, "headers": headers})
     assert set(refused(answer, 422, "validation_error")["details"]) == {"headers"}
 
 

@@ -43,6 +43,7 @@ _EXPIRE_PREVIOUS = "UPDATE webhooks SET previous_until = now() - interval '1 sec
 
 
 def _verifies(secret: str, request: ReceivedRequest) -> bool:
+    """True if a receiver with this secret accepts the request."""
     try:
         Webhook(secret).verify(request.body, dict(request.headers))
     except WebhookVerificationError:
@@ -214,15 +215,10 @@ async def test_a_deleted_webhook_cannot_be_rotated(developer: Client) -> None:
 # Secrets whose root key is lost
 
 
-LOST_KEYRING = Keyring.parse(Keyring.generate("lost"))
-
-
 async def _seal_with_lost_key(services: Services, client: Client, webhook_id: str) -> None:
-    sealed = endpoint_keys.seal(
-        LOST_KEYRING, client.tenant_id, webhook_id, EndpointKeys("whsec_AAAA")
-    )
-    sql = "UPDATE webhooks SET keys = $2 WHERE id = $1"
-    await run_sql(services, sql, webhook_id, sealed)
+    keyring = Keyring.parse(Keyring.generate("lost"))
+    sealed = endpoint_keys.seal(keyring, client.tenant_id, webhook_id, EndpointKeys("whsec_AAAA"))
+    await run_sql(services, "UPDATE webhooks SET keys = $2 WHERE id = $1", webhook_id, sealed)
 
 
 async def test_a_delivery_whose_secret_cannot_be_unsealed_fails(
@@ -257,6 +253,7 @@ NEW_KEYRING = Keyring.parse(NEW_KEY)
 
 @pytest.fixture(scope="module")
 async def own_settings(stores: Stores) -> Settings:
+    """Settings with a database of their own: a rotation changes every row."""
     return await stores.create_database()
 
 
@@ -283,7 +280,7 @@ async def test_secrets_and_headers_survive_a_new_root_key(
 ) -> None:
     developer = await old_key_world.user()
     webhook = await create_webhook(
-        developer, url=f"{receiver.url}/200", headers={"Authorization": "Bearer kept"}
+        developer, url=f"{receiver.url}/200", headers={"Authorization": "Bearer stored"}
     )
     renewed = await rotate_secret(developer, webhook["id"])
     sql = "SELECT keys FROM webhooks WHERE id = $1"
@@ -295,7 +292,7 @@ async def test_secrets_and_headers_survive_a_new_root_key(
     assert counts["webhooks.keys"] == {"new": 1}
     caller = await new_key_world.user(tenant_id=developer.tenant_id)
     request = await _send_test(caller, webhook["id"], receiver)
-    assert request.headers["Authorization"] == "Bearer kept"
+    assert request.headers["Authorization"] == "Bearer stored"
     assert request.headers["X-Service-Signature"] == compute_signature(renewed["secret"], request)
     assert request.headers["X-Service-Signature-Previous"] == compute_signature(
         webhook["secret"], request

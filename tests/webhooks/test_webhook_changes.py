@@ -19,6 +19,7 @@ from tests.webhooks.factories import (
     send_test_event,
     unseal_keys,
     update_webhook,
+    wait_for_attempt,
 )
 from tests.world import Client
 from workers.main import WorkerProcess
@@ -197,7 +198,7 @@ async def test_deleting_a_webhook_cancels_its_pending_deliveries(
 ) -> None:
     webhook = await create_webhook(developer, url=f"{receiver.url}/500")
     await create_agent(developer)
-    await receiver.wait_for(1)
+    assert (await wait_for_attempt(developer, webhook["id"]))["status"] == "pending"
     await developer.delete(f"{PATH}/{webhook['id']}")
     sql = "SELECT state FROM work WHERE lane = $1"
     assert [row["state"] for row in await run_sql(services, sql, webhook["id"])] == ["cancelled"]
@@ -230,8 +231,8 @@ async def test_the_created_event_has_no_path_query_or_headers(developer: Client)
 
 async def test_the_updated_event_names_changed_fields_without_values(developer: Client) -> None:
     webhook = await _create_full_webhook(developer)
-    headers = {**CHANGES, "url": URL + "2", "headers": {"Authorization": "Bearer planted"}}
-    await update_webhook(developer, webhook["id"], **headers)
+    changes = {**CHANGES, "url": URL + "2", "headers": {"Authorization": "Bearer planted"}}
+    await update_webhook(developer, webhook["id"], **changes)
     (event,) = await list_events(developer, "system.webhook.updated")
     assert set(event["data"].pop("changed")) == set(CHANGES)
     assert event["data"] == {"webhook_id": webhook["id"], "url": ORIGIN}

@@ -15,7 +15,7 @@ from tests.webhooks.factories import (
 )
 from tests.world import Client
 
-WRONG: list[tuple[str, Any, str]] = [
+INVALID: list[tuple[str, Any, str]] = [
     # The field, its value, and the key of the error.
     ("url", None, "url"),
     ("url", "", "url"),
@@ -78,10 +78,10 @@ WRONG: list[tuple[str, Any, str]] = [
     ("headers", {"x" * 101: "a"}, "headers." + "x" * 100),
     ("headers", {"X-Team": "a", "x-team": "b"}, "headers.x-team"),
 ]
-_WRONG_IDS = [f"{field}-{number}" for number, (field, _, _) in enumerate(WRONG)]
+_INVALID_IDS = [f"{field}-{number}" for number, (field, _, _) in enumerate(INVALID)]
 
 
-@pytest.mark.parametrize(("field", "value", "error_field"), WRONG, ids=_WRONG_IDS)
+@pytest.mark.parametrize(("field", "value", "error_field"), INVALID, ids=_INVALID_IDS)
 async def test_creating_with_a_wrong_field_names_it(
     developer: Client, field: str, value: Any, error_field: str
 ) -> None:
@@ -90,7 +90,7 @@ async def test_creating_with_a_wrong_field_names_it(
     assert (await developer.get(PATH)).json()["data"] == []
 
 
-@pytest.mark.parametrize(("field", "value", "error_field"), WRONG, ids=_WRONG_IDS)
+@pytest.mark.parametrize(("field", "value", "error_field"), INVALID, ids=_INVALID_IDS)
 async def test_updating_with_a_wrong_field_names_it_and_changes_nothing(
     developer: Client, field: str, value: Any, error_field: str
 ) -> None:
@@ -141,10 +141,10 @@ async def test_a_body_that_is_too_large_is_refused(developer: Client) -> None:
     refused(answer, 413, "payload_too_large")
 
 
-RIGHT: list[tuple[str, Any]] = [
+VALID: list[tuple[str, Any]] = [
     ("url", "https://example.com/" + "x" * 1980),
-    ("url", "http://127.0.0.1:8080/admitted"),
-    ("url", "http://localhost/admitted"),
+    ("url", "http://127.0.0.1:8080/allowed"),
+    ("url", "http://localhost/allowed"),
     ("url", "https://bücher.example/straße?q=ü"),
     ("url", "https://[2606:4700::1111]:8443/"),
     ("description", "x" * 1000),
@@ -155,10 +155,10 @@ RIGHT: list[tuple[str, Any]] = [
     ("headers", {"x" * 100: ""}),
     ("headers", {"X-Name": "Zoë"}),
 ]
-_RIGHT_IDS = [f"{field}-{number}" for number, (field, _) in enumerate(RIGHT)]
+_VALID_IDS = [f"{field}-{number}" for number, (field, _) in enumerate(VALID)]
 
 
-@pytest.mark.parametrize(("field", "value"), RIGHT, ids=_RIGHT_IDS)
+@pytest.mark.parametrize(("field", "value"), VALID, ids=_VALID_IDS)
 async def test_a_webhook_can_be_created_at_the_limits(
     developer: Client, field: str, value: Any
 ) -> None:
@@ -167,7 +167,7 @@ async def test_a_webhook_can_be_created_at_the_limits(
     assert (await read_webhook(developer, webhook["id"]))[field] == value
 
 
-@pytest.mark.parametrize(("field", "value"), RIGHT, ids=_RIGHT_IDS)
+@pytest.mark.parametrize(("field", "value"), VALID, ids=_VALID_IDS)
 async def test_a_webhook_can_be_updated_to_the_limits(
     developer: Client, field: str, value: Any
 ) -> None:
@@ -180,6 +180,6 @@ async def test_a_webhook_can_be_updated_to_the_limits(
 async def test_an_optional_field_may_be_null(developer: Client, field: str, default: Any) -> None:
     webhook = await create_webhook(developer, **{field: None})
     assert webhook[field] == default
-    headers = {"description": "Ours", "headers": {"X-Team": "a"}}
-    await update_webhook(developer, webhook["id"], **headers)
+    fields = {"description": "Ours", "headers": {"X-Team": "a"}}
+    await update_webhook(developer, webhook["id"], **fields)
     assert (await update_webhook(developer, webhook["id"], **{field: None}))[field] == default

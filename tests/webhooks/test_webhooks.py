@@ -193,11 +193,11 @@ async def test_the_newest_come_first_and_pages_hold_each_once(developer: Client)
 
 
 async def test_a_list_can_be_filtered_by_active(developer: Client) -> None:
-    on = (await create_webhook(developer))["id"]
-    off = (await create_webhook(developer, active=False))["id"]
-    assert await _list_ids(developer, active="true") == [on]
-    assert await _list_ids(developer, active="false") == [off]
-    assert await _list_ids(developer) == [off, on]
+    active_id = (await create_webhook(developer))["id"]
+    inactive_id = (await create_webhook(developer, active=False))["id"]
+    assert await _list_ids(developer, active="true") == [active_id]
+    assert await _list_ids(developer, active="false") == [inactive_id]
+    assert await _list_ids(developer) == [inactive_id, active_id]
 
 
 @pytest.mark.parametrize(
@@ -286,9 +286,9 @@ async def test_a_403_names_the_required_permission(
     caller = await world.user(role, developer.tenant_id)
     path = PATH if rest is None else f"{PATH}/{webhook['id']}{rest}"
     answer = await caller(method, path, json=_body_for(method))
-    needed = "webhooks:read" if method == "GET" else "webhooks:write"
+    permission = "webhooks:read" if method == "GET" else "webhooks:write"
     error = refused(answer, 403, "forbidden")
-    assert error["details"] == {"required": needed, "your_role": role}
+    assert error["details"] == {"required": permission, "your_role": role}
 
 
 @pytest.mark.parametrize(("method", "rest"), [("GET", ""), ("POST", ""), ("GET", "/whk_1")])
@@ -312,7 +312,7 @@ async def test_super_admin_reaches_the_webhook_of_any_tenant(
     super_admin: Client, developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     webhook = await create_webhook(developer, url=f"{receiver.url}/200")
-    await update_webhook(super_admin, webhook["id"], description="Seen to")
+    await update_webhook(super_admin, webhook["id"], description="Changed")
     renewed = await rotate_secret(super_admin, webhook["id"])
     assert (await send_test_event(super_admin, webhook["id"]))["status"] == "delivered"
     stored = await read_webhook(developer, webhook["id"])
