@@ -62,6 +62,13 @@ async def read_subscription(client: Client, subscription_id: str) -> dict[str, A
     return subscription
 
 
+async def read_trigger_counts(client: Client, subscriptions: list[dict[str, Any]]) -> list[int]:
+    return [
+        (await read_subscription(client, subscription["id"]))["trigger_count"]
+        for subscription in subscriptions
+    ]
+
+
 async def update_subscription(
     client: Client, subscription_id: str, **fields: Any
 ) -> dict[str, Any]:
@@ -72,6 +79,14 @@ async def update_subscription(
 async def list_ids(client: Client, **params: Any) -> list[str]:
     response = await client.get(PATH, params=params)
     return [subscription["id"] for subscription in read_json(response)["data"]]
+
+
+def build_nested(levels: int) -> dict[str, Any]:
+    """Returns objects nested so many levels deep."""
+    value: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
 
 
 async def load_deliveries(services: Services, client: Client) -> list[Row]:

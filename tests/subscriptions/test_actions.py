@@ -18,11 +18,12 @@ from tests.subscriptions.factories import (
     create_webhook_for,
     load_deliveries,
     read_subscription,
+    read_trigger_counts,
     subscribe_url,
     subscribe_webhook,
     update_subscription,
 )
-from tests.world import Client, World
+from tests.world import Client
 from workers.main import JOBS, ON_DEAD
 from workers.runner import Runner
 
@@ -136,15 +137,14 @@ async def test_a_dead_action_does_not_affect_other_actions(
     await create_webhook_for(developer, f"{receiver.url}/200", "agent.created")
     await create_agent_and_wait(services, developer)
     assert len(receiver.requests) == 2
-    assert [row["status"] for row in await load_deliveries(services, developer)] == [
-        "delivered"
-    ] * 2
+    statuses = [row["status"] for row in await load_deliveries(services, developer)]
+    assert statuses == ["delivered"] * 2
 
 
 # Matching events
 
 
-async def test_only_events_of_the_type_trigger_it(
+async def test_only_events_of_its_type_trigger_a_subscription(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     subscription = await subscribe_url(developer, f"{receiver.url}/200", event_type="agent.deleted")
@@ -153,7 +153,7 @@ async def test_only_events_of_the_type_trigger_it(
     await developer.delete(f"/api/v1/agents/{agent_id}")
     await wait_until_idle(services, developer.tenant_id)
     assert [request.json["type"] for request in receiver.requests] == ["agent.deleted"]
-    assert (await _read_counters(developer, subscription))[0] == 1
+    assert await read_trigger_counts(developer, [subscription]) == [1]
 
 
 async def test_an_inactive_subscription_does_nothing(
@@ -166,9 +166,8 @@ async def test_an_inactive_subscription_does_nothing(
     await create_agent_and_wait(services, developer)
     assert await load_work(services, developer.tenant_id) == []
     assert receiver.requests == []
-    assert [await _read_counters(developer, subscription) for subscription in subscriptions] == [
-        (0, None)
-    ] * 2
+    for subscription in subscriptions:
+        assert await _read_counters(developer, subscription) == (0, None)
 
 
 async def test_an_event_that_does_not_match_the_filters_does_nothing(
@@ -180,26 +179,19 @@ async def test_an_event_that_does_not_match_the_filters_does_nothing(
         await create_subscription(developer, filters=filters),
     ]
     await create_agent_and_wait(services, developer, "Bob")
-    assert {row["kind"] for row in await load_work(services, developer.tenant_id)} == {
-        "events.fan_out"
-    }
-    assert [await _read_counters(developer, subscription) for subscription in subscriptions] == [
-        (0, None)
-    ] * 2
+    kinds = {row["kind"] for row in await load_work(services, developer.tenant_id)}
+    assert kinds == {"events.fan_out"}
+    for subscription in subscriptions:
+        assert await _read_counters(developer, subscription) == (0, None)
     await create_agent_and_wait(services, developer, "Eve")
     assert [request.json["data"]["name"] for request in receiver.requests] == ["Eve"]
-    assert [
-        (await _read_counters(developer, subscription))[0] for subscription in subscriptions
-    ] == [
-        1,
-        1,
-    ]
+    assert await read_trigger_counts(developer, subscriptions) == [1, 1]
 
 
 async def test_filters_compare_with_the_stored_data(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    name = 'Ünïcode 🙂 "quoted" \\ and\ttabbed'.replace("\t", " ")
+    name = 'Ünïcode 🙂 "quoted" \\ and more'
     await subscribe_url(developer, f"{receiver.url}/200", filters={"name": name})
     await create_agent_and_wait(services, developer, name)
     assert [request.json["data"]["name"] for request in receiver.requests] == [name]
@@ -250,9 +242,8 @@ async def test_being_triggered_does_not_update_the_subscription(
 ) -> None:
     subscription = await create_subscription(developer)
     await create_agent_and_wait(services, developer)
-    assert (await read_subscription(developer, subscription["id"]))["updated_at"] == subscription[
-        "updated_at"
-    ]
+    stored = await read_subscription(developer, subscription["id"])
+    assert stored["updated_at"] == subscription["updated_at"]
     assert await load_events(services, developer.tenant_id, "system.subscription.updated") == []
 
 
@@ -265,12 +256,7 @@ async def test_fifty_events_at_once_count_fifty(
     ]
     await asyncio.gather(*(create_agent(developer, f"Agent {number}") for number in range(50)))
     await wait_until_idle(services, developer.tenant_id)
-    assert [
-        (await _read_counters(developer, subscription))[0] for subscription in subscriptions
-    ] == [
-        50,
-        50,
-    ]
+    assert await read_trigger_counts(developer, subscriptions) == [50, 50]
     assert len({request.json["id"] for request in receiver.requests}) == 50
     assert len(receiver.requests) == 50
     assert [row["state"] for row in await _load_actions(services, developer)] == ["dead"] * 50
@@ -279,15 +265,15 @@ async def test_fifty_events_at_once_count_fifty(
 async def test_updates_during_events_lose_no_count(developer: Client, services: Services) -> None:
     subscription = await create_subscription(developer)
 
-    async def edit() -> None:
+    async def update_repeatedly() -> None:
         for number in range(10):
             await update_subscription(
                 developer, subscription["id"], action_config={"workflow_id": f"wfl_{number}"}
             )
 
-    await asyncio.gather(edit(), *(create_agent(developer) for _ in range(20)))
+    await asyncio.gather(update_repeatedly(), *(create_agent(developer) for _ in range(20)))
     await wait_until_idle(services, developer.tenant_id)
-    assert (await _read_counters(developer, subscription))[0] == 20
+    assert await read_trigger_counts(developer, [subscription]) == [20]
 
 
 # Work that runs twice
@@ -338,7 +324,7 @@ async def test_a_job_that_several_workers_run_counts_once(
             for _ in range(5)
         )
     )
-    assert (await _read_counters(developer, subscription))[0] == 1
+    assert await read_trigger_counts(developer, [subscription]) == [1]
 
 
 async def test_a_deleted_event_is_not_fanned_out(
@@ -352,11 +338,11 @@ async def test_a_deleted_event_is_not_fanned_out(
     await run_sql(services, "DELETE FROM event_log WHERE tenant_id = $1", developer.tenant_id)
     await _run_again(services, job["id"])
     assert await load_deliveries(services, developer) == []
-    assert (await _read_counters(developer, subscription))[0] == 1
+    assert await read_trigger_counts(developer, [subscription]) == [1]
 
 
 async def test_three_hundred_subscriptions_are_all_triggered(
-    world: World, developer: Client, services: Services
+    developer: Client, services: Services
 ) -> None:
     subscriptions = [await create_subscription(developer) for _ in range(3)]
     await run_sql(
@@ -370,10 +356,4 @@ async def test_three_hundred_subscriptions_are_all_triggered(
     )
     await create_agent_and_wait(services, developer)
     assert len(await _load_actions(services, developer)) == 303
-    assert [
-        (await _read_counters(developer, subscription))[0] for subscription in subscriptions
-    ] == [
-        1,
-        1,
-        1,
-    ]
+    assert await read_trigger_counts(developer, subscriptions) == [1, 1, 1]

@@ -24,6 +24,7 @@ from tests.subscriptions.factories import (
     subscribe_url,
 )
 from tests.world import Client
+from workers.main import WorkerProcess
 
 URL = "https://example.com/hook"
 CHANGES: dict[str, dict[str, Any] | None] = {
@@ -52,25 +53,22 @@ async def test_an_update_waits_for_a_fan_out_in_progress(
 ) -> None:
     """Fan-out locks the address first and the subscription last; neither deadlocks."""
     subscription = await subscribe_url(developer, URL)
-    own = "SELECT id FROM webhooks WHERE subscription_id = $1"
-    ids = [row["id"] for row in await fetch_rows(services, own, subscription["id"])]
+    sql = "SELECT id FROM webhooks WHERE subscription_id = $1"
+    ids = [row["id"] for row in await fetch_rows(services, sql, subscription["id"])]
     async with services.db.tx(developer.tenant_id) as tx:
         await service.endpoints_for(tx, developer.tenant_id, "system.test", ids)
         task = asyncio.create_task(_send_change(developer, subscription, change))
-        await wait_until(lambda: _is_waiting(services, task))
+        await wait_until(lambda: fetch_rows(services, _WAITING_FOR_LOCK))
+        assert not task.done()
         await queries.count_triggers(tx, developer.tenant_id, [subscription["id"]])
     assert (await task).status_code == (204 if change == "deleted" else 200)
     if change != "deleted":
         assert (await read_subscription(developer, subscription["id"]))["trigger_count"] == 1
 
 
-async def _is_waiting(services: Services, task: asyncio.Task[httpx.Response]) -> bool:
-    return task.done() or bool(await fetch_rows(services, _WAITING_FOR_LOCK))
-
-
 @each_change
 async def test_updates_during_fan_out_all_succeed(
-    developer: Client, receiver: Receiver, services: Services, courier: object, change: str
+    developer: Client, receiver: Receiver, services: Services, courier: WorkerProcess, change: str
 ) -> None:
     for _ in range(5):
         subscriptions = [await subscribe_url(developer, f"{receiver.url}/200") for _ in range(3)]
@@ -84,7 +82,7 @@ async def test_updates_during_fan_out_all_succeed(
         for subscription in subscriptions:
             await developer.delete(f"{PATH}/{subscription['id']}")
     fan_outs = await load_work(services, developer.tenant_id, "events.fan_out")
-    assert {row["state"] for row in fan_outs} <= {"done"}
+    assert {row["state"] for row in fan_outs} == {"done"}
 
 
 async def test_only_one_of_several_concurrent_deletes_succeeds(
@@ -118,7 +116,7 @@ async def test_two_concurrent_updates_are_both_stored(developer: Client) -> None
 
 
 async def test_a_refused_update_cancels_no_delivery(
-    developer: Client, receiver: Receiver, services: Services, courier: object
+    developer: Client, receiver: Receiver, services: Services, courier: WorkerProcess
 ) -> None:
     subscription = await subscribe_url(developer, f"{receiver.url}/500")
     await create_agent_and_wait(services, developer)

@@ -6,11 +6,11 @@ import pytest
 
 from app.services import Services
 from tests.asking import refused, wait_until
-from tests.database import fetch_rows, run_sql
+from tests.database import run_sql
 from tests.deliveries.receiver import Receiver
 from tests.deliveries.signatures import compute_signature
 from tests.events.database import load_events, load_work, wait_until_idle
-from tests.events.factories import create_agent, create_agent_and_wait
+from tests.events.factories import create_agent_and_wait
 from tests.events.responses import read_json
 from tests.subscriptions.factories import (
     PATH,
@@ -18,13 +18,13 @@ from tests.subscriptions.factories import (
     create_webhook_for,
     load_deliveries,
     read_subscription,
+    read_trigger_counts,
     subscribe_url,
     subscribe_webhook,
     update_subscription,
 )
 from tests.webhooks.factories import DELIVERY_KEYS
 from tests.world import Client
-from workers.main import WorkerProcess
 
 pytestmark = pytest.mark.usefixtures("courier")
 
@@ -81,7 +81,7 @@ async def test_the_secret_stays_after_the_address_changed(
 
 
 async def test_the_secret_of_an_own_address_can_be_rotated(
-    developer: Client, courier: WorkerProcess, receiver: Receiver
+    developer: Client, receiver: Receiver
 ) -> None:
     subscription = await subscribe_url(developer, f"{receiver.url}/200", event_type="system.test")
     path = f"{PATH}/{subscription['id']}/rotate-secret"
@@ -100,11 +100,11 @@ async def test_without_an_own_address_there_is_no_secret_to_rotate(developer: Cl
     refused(answer, 404, "webhook_not_found")
 
 
-async def test_its_deliveries_are_listed_and_shown_in_full(
+async def test_deliveries_of_an_own_address_are_listed_and_shown_in_full(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
-    secret = {"headers": {"Authorization": "planted"}}
-    subscription = await subscribe_url(developer, f"{receiver.url}/200", config=secret)
+    config = {"headers": {"Authorization": "planted"}}
+    subscription = await subscribe_url(developer, f"{receiver.url}/200", config=config)
     await create_agent_and_wait(services, developer)
     (delivery,) = await _list_deliveries(developer, subscription)
     assert set(delivery) == DELIVERY_KEYS
@@ -122,7 +122,7 @@ async def test_its_deliveries_are_listed_and_shown_in_full(
     assert [attempt["response_body"] for attempt in full["attempts"]] == ["noted"]
 
 
-async def test_its_deliveries_can_be_filtered_by_status(
+async def test_deliveries_of_an_own_address_can_be_filtered_by_status(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     receiver.scripts["some"] = [200, 500]
@@ -217,13 +217,7 @@ async def test_a_named_webhook_that_has_the_event_type_gets_the_event_once(
     await create_agent_and_wait(services, developer)
     assert [row["webhook_id"] for row in await load_deliveries(services, developer)] == [webhook_id]
     assert len(receiver.requests) == 1
-    assert [
-        (await read_subscription(developer, subscription["id"]))["trigger_count"]
-        for subscription in subscriptions
-    ] == [
-        1,
-        1,
-    ]
+    assert await read_trigger_counts(developer, subscriptions) == [1, 1]
 
 
 async def test_a_named_webhook_gets_events_of_other_types(
@@ -303,13 +297,13 @@ async def test_a_pending_delivery_fails_once_the_subscription_is_inactive(
     assert len(receiver.requests) == 1
 
 
-@pytest.mark.parametrize("way", ["delete", "another action"])
+@pytest.mark.parametrize("change", ["delete", "another action"])
 async def test_removing_the_address_cancels_its_pending_delivery(
-    developer: Client, receiver: Receiver, services: Services, way: str
+    developer: Client, receiver: Receiver, services: Services, change: str
 ) -> None:
     subscription = await subscribe_url(developer, f"{receiver.url}/500")
     await create_agent_and_wait(services, developer)
-    if way == "delete":
+    if change == "delete":
         assert (await developer.delete(f"{PATH}/{subscription['id']}")).status_code == 204
     else:
         config = {"workflow_id": "wfl_1"}
@@ -323,7 +317,7 @@ async def test_removing_the_address_cancels_its_pending_delivery(
 
 
 async def test_a_subscription_deleted_before_the_event_does_nothing(
-    developer: Client, receiver: Receiver, services: Services, courier: WorkerProcess
+    developer: Client, receiver: Receiver, services: Services
 ) -> None:
     subscriptions = [
         await subscribe_url(developer, f"{receiver.url}/200"),
@@ -331,10 +325,6 @@ async def test_a_subscription_deleted_before_the_event_does_nothing(
     ]
     for subscription in subscriptions:
         await developer.delete(f"{PATH}/{subscription['id']}")
-    await create_agent(developer)
-    await wait_until_idle(services, developer.tenant_id)
-    assert (
-        await fetch_rows(services, "SELECT 1 FROM work WHERE tenant_id = $1", developer.tenant_id)
-        == []
-    )
+    await create_agent_and_wait(services, developer)
+    assert await load_work(services, developer.tenant_id) == []
     assert receiver.requests == []

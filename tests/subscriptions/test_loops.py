@@ -88,11 +88,11 @@ async def test_events_after_the_limit_are_not_fanned_out(
     developer: Client, receiver: Receiver, services: Services, correlation_id: str
 ) -> None:
     log = await _load_chain(services, developer, correlation_id)
-    handled = {row["id"] for row in log[1:9]}
-    assert {request.json["id"] for request in receiver.requests} == handled
+    delivered_ids = {row["id"] for row in log[1:9]}
+    assert {request.json["id"] for request in receiver.requests} == delivered_ids
     assert len(receiver.requests) == 8
-    acts = await load_work(services, developer.tenant_id, "events.act")
-    assert [row["cause_event_id"] for row in acts] == [row["id"] for row in log[:9]]
+    actions = await load_work(services, developer.tenant_id, "events.act")
+    assert [row["cause_event_id"] for row in actions] == [row["id"] for row in log[:9]]
     fan_outs = await load_work(services, developer.tenant_id, "events.fan_out")
     assert {row["cause_event_id"] for row in fan_outs} == {row["id"] for row in log[:10]}
     assert {row["state"] for row in fan_outs} == {"done"}
@@ -133,9 +133,9 @@ async def test_a_chain_that_begins_with_a_test_stops_as_well(
 ) -> None:
     await create_subscription(developer, event_type="system.work.dead")
     body = {"event_type": "system.work.dead"}
-    emitted = (await developer.post("/api/v1/events/test", body)).json()
+    result = (await developer.post("/api/v1/events/test", body)).json()
     await wait_until_idle(services, developer.tenant_id)
-    log = await _load_chain(services, developer, emitted["correlation_id"])
+    log = await _load_chain(services, developer, result["correlation_id"])
     assert [row["type"] for row in log] == ["system.work.dead"] * 10 + [STOPPED]
     assert [row["test"] for row in log] == [True] + [False] * 10
 
@@ -155,8 +155,8 @@ async def test_a_chain_with_too_much_work_stops_with_one_event(
         await create_subscription(developer, event_type="system.work.dead")
     await create_subscription(developer)
     await create_agent_and_wait(services, developer)
-    acts = await load_work(services, developer.tenant_id, "events.act")
-    assert 30 <= len(acts) < 200
+    actions = await load_work(services, developer.tenant_id, "events.act")
+    assert 30 <= len(actions) < 200
     stopped = await load_events(services, developer.tenant_id, STOPPED)
     assert [row["data"]["reason"] for row in stopped] == ["too_wide"]
     await create_agent_and_wait(services, developer)
@@ -197,13 +197,13 @@ async def _send_payload(
     return await _load_chain(services, client, chain)
 
 
-@pytest.mark.parametrize("way", ["webhook", "subscription"])
+@pytest.mark.parametrize("target", ["webhook", "subscription"])
 async def test_a_forwarded_delivery_continues_its_chain_and_stops(
-    world: World, developer: Client, anonymous: Client, services: Services, way: str
+    world: World, developer: Client, anonymous: Client, services: Services, target: str
 ) -> None:
     path = await _create_incoming(developer)
     async with _run_forwarder(world, path) as url:
-        if way == "webhook":
+        if target == "webhook":
             await create_webhook_for(developer, f"{url}/", RECEIVED)
         else:
             await subscribe_url(developer, f"{url}/", event_type=RECEIVED)
@@ -231,10 +231,13 @@ async def test_two_addresses_that_send_to_each_other_stop(
 ) -> None:
     first, second = await _create_incoming(developer), await _create_incoming(developer)
     slugs = [path.rpartition("/")[2] for path in (first, second)]
-    async with _run_forwarder(world, first) as to_first, _run_forwarder(world, second) as to_second:
+    async with (
+        _run_forwarder(world, first) as first_url,
+        _run_forwarder(world, second) as second_url,
+    ):
         incoming = (await developer.get("/api/v1/incoming-webhooks")).json()["data"]
         ids = {row["slug"]: row["id"] for row in incoming}
-        for slug, url in zip(slugs, (to_second, to_first), strict=True):
+        for slug, url in zip(slugs, (second_url, first_url), strict=True):
             filters = {"incoming_webhook_id": ids[slug]}
             await subscribe_url(developer, f"{url}/", event_type=RECEIVED, filters=filters)
         log = await _send_payload(developer, anonymous, services, first)
@@ -250,11 +253,11 @@ async def test_a_loop_through_another_tenant_stops_and_each_sees_only_its_own(
 ) -> None:
     own_path, other_path = await _create_incoming(developer), await _create_incoming(admin)
     async with (
-        _run_forwarder(world, own_path) as to_me,
-        _run_forwarder(world, other_path) as to_them,
+        _run_forwarder(world, own_path) as own_url,
+        _run_forwarder(world, other_path) as other_url,
     ):
-        await create_webhook_for(developer, f"{to_them}/", RECEIVED)
-        await create_webhook_for(admin, f"{to_me}/", RECEIVED)
+        await create_webhook_for(developer, f"{other_url}/", RECEIVED)
+        await create_webhook_for(admin, f"{own_url}/", RECEIVED)
         assert (await anonymous.post(own_path, {"n": 1})).status_code == 202
         await wait_until(lambda: load_events(services, admin.tenant_id, STOPPED))
         await wait_until_idle(services, developer.tenant_id)

@@ -9,6 +9,7 @@ from app.domain.subscriptions import queries
 from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import refused
+from tests.database import run_sql
 from tests.events.database import load_events
 from tests.events.responses import read_field_errors
 from tests.subscriptions.factories import (
@@ -64,9 +65,9 @@ async def test_a_subscription_is_read_as_it_was_created(developer: Client) -> No
 
 
 async def test_other_fields_are_ignored(developer: Client) -> None:
-    planted = {"id": "sub_mine", "tenant_id": "ten_x", "trigger_count": 9, "secret": "whsec_x"}
+    fields = {"id": "sub_mine", "tenant_id": "ten_x", "trigger_count": 9, "secret": "whsec_x"}
     subscription = await create_subscription(
-        developer, **planted, last_triggered_at="2026-01-01T00:00:00Z"
+        developer, **fields, last_triggered_at="2026-01-01T00:00:00Z"
     )
     assert subscription["id"] != "sub_mine"
     assert (subscription["trigger_count"], subscription["last_triggered_at"]) == (0, None)
@@ -154,41 +155,53 @@ async def test_a_list_has_pages_with_the_newest_first(developer: Client) -> None
 
 
 async def test_a_list_can_be_filtered(developer: Client) -> None:
-    first = (await create_subscription(developer))["id"]
-    off = (await create_subscription(developer, active=False, event_type="agent.deleted"))["id"]
-    note = (await create_subscription(developer, **NOTIFICATION))["id"]
-    assert await list_ids(developer, event_type="agent.created") == [note, first]
+    workflow = (await create_subscription(developer))["id"]
+    inactive = (await create_subscription(developer, active=False, event_type="agent.deleted"))[
+        "id"
+    ]
+    notification = (await create_subscription(developer, **NOTIFICATION))["id"]
+    assert await list_ids(developer, event_type="agent.created") == [notification, workflow]
     assert await list_ids(developer, event_type="agent.nothing") == []
-    assert await list_ids(developer, action_type="notification") == [note]
-    assert await list_ids(developer, active="true") == [note, first]
-    assert await list_ids(developer, active="false") == [off]
+    assert await list_ids(developer, action_type="notification") == [notification]
+    assert await list_ids(developer, active="true") == [notification, workflow]
+    assert await list_ids(developer, active="false") == [inactive]
     assert await list_ids(developer, active="false", action_type="notification") == []
-    narrow = {"event_type": "agent.created", "action_type": "workflow", "active": "true"}
-    assert await list_ids(developer, **narrow) == [first]
+    filters = {"event_type": "agent.created", "action_type": "workflow", "active": "true"}
+    assert await list_ids(developer, **filters) == [workflow]
+
+
+_SET_TRIGGERED = """
+UPDATE event_subscriptions SET trigger_count = $2, last_triggered_at = now() - $3 * interval '1 day'
+WHERE id = $1
+"""
 
 
 @pytest.mark.parametrize(
-    "sort",
+    ("sort", "order"),
     [
-        "event_type",
-        "action_type",
-        "trigger_count",
-        "last_triggered_at",
-        "created_at",
-        "updated_at",
+        ("event_type", [1, 2, 0]),
+        ("action_type", [2, 0, 1]),
+        ("trigger_count", [2, 1, 0]),
+        ("last_triggered_at", [1, 0, 2]),
+        ("created_at", [0, 1, 2]),
+        ("updated_at", [0, 2, 1]),
     ],
 )
-async def test_a_list_can_be_sorted_by_each_of_its_fields(developer: Client, sort: str) -> None:
-    subscription_ids = {(await create_subscription(developer))["id"] for _ in range(3)}
-    up, down = await list_ids(developer, sort=sort), await list_ids(developer, sort=f"-{sort}")
-    assert set(up) == set(down) == subscription_ids
-
-
-async def test_a_list_is_sorted_by_event_type(developer: Client) -> None:
-    last = (await create_subscription(developer, event_type="agent.updated"))["id"]
-    first = (await create_subscription(developer, event_type="agent.created"))["id"]
-    assert await list_ids(developer, sort="event_type") == [first, last]
-    assert await list_ids(developer, sort="-event_type") == [last, first]
+async def test_a_list_can_be_sorted_by_each_of_its_fields(
+    developer: Client, services: Services, sort: str, order: list[int]
+) -> None:
+    bodies: list[dict[str, Any]] = [
+        {"event_type": "agent.updated", **OWN_ADDRESS},
+        {"event_type": "agent.created"},
+        {"event_type": "agent.deleted", **NOTIFICATION},
+    ]
+    ids = [(await create_subscription(developer, **body))["id"] for body in bodies]
+    for subscription_id, count, days in zip(ids, (3, 2, 1), (2, 3, 1), strict=True):
+        await run_sql(services, _SET_TRIGGERED, subscription_id, count, days)
+    await update_subscription(developer, ids[1], active=False)
+    expected = [ids[index] for index in order]
+    assert await list_ids(developer, sort=sort) == expected
+    assert await list_ids(developer, sort=f"-{sort}") == expected[::-1]
 
 
 @pytest.mark.parametrize(
@@ -251,9 +264,8 @@ async def test_an_update_without_a_change_emits_nothing(
 @pytest.mark.parametrize("filters", [None, {}])
 async def test_filters_can_be_removed(developer: Client, filters: Any) -> None:
     subscription = await create_subscription(developer, filters={"name": "Ada"})
-    assert (await update_subscription(developer, subscription["id"], filters=filters))[
-        "filters"
-    ] is None
+    after = await update_subscription(developer, subscription["id"], filters=filters)
+    assert after["filters"] is None
 
 
 async def test_filters_are_replaced_as_a_whole(developer: Client) -> None:
@@ -282,9 +294,8 @@ async def test_a_wrong_update_names_the_field_and_changes_nothing(
     developer: Client, fields: dict[str, Any], names: set[str]
 ) -> None:
     subscription = await create_subscription(developer)
-    assert names <= set(
-        read_field_errors(await developer.put(f"{PATH}/{subscription['id']}", fields))
-    )
+    answer = await developer.put(f"{PATH}/{subscription['id']}", fields)
+    assert names <= set(read_field_errors(answer))
     assert await read_subscription(developer, subscription["id"]) == subscription
 
 
@@ -310,7 +321,7 @@ async def test_deleting_a_subscription_emits_an_event(
 
 @pytest.mark.parametrize("role", OTHER_ROLES)
 @pytest.mark.parametrize(
-    ("method", "path", "needed"),
+    ("method", "path", "permission"),
     [
         ("GET", "", "events:read"),
         ("POST", "", "events:write"),
@@ -323,10 +334,10 @@ async def test_deleting_a_subscription_emits_an_event(
     ],
 )
 async def test_a_role_without_permission_gets_403(
-    world: World, role: str, method: str, path: str, needed: str
+    world: World, role: str, method: str, path: str, permission: str
 ) -> None:
     error = refused(await (await world.user(role))(method, PATH + path, json={}), 403, "forbidden")
-    assert error["details"] == {"required": needed, "your_role": role}
+    assert error["details"] == {"required": permission, "your_role": role}
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -353,8 +364,8 @@ async def test_super_admin_reads_any_tenant_and_creates_in_the_one_of_the_header
 ) -> None:
     subscription = await create_subscription(developer)
     assert (await read_subscription(super_admin, subscription["id"]))["id"] == subscription["id"]
-    there = {"X-Tenant-ID": developer.tenant_id}
-    answer = await super_admin.post(PATH, WORKFLOW, headers=there)
+    headers = {"X-Tenant-ID": developer.tenant_id}
+    answer = await super_admin.post(PATH, WORKFLOW, headers=headers)
     assert answer.status_code == 201
     assert await list_ids(developer) == [answer.json()["id"], subscription["id"]]
     own = await create_subscription(super_admin)

@@ -12,10 +12,11 @@ from tests.deliveries.receiver import Receiver
 from tests.events.database import load_events, load_work, wait_until_idle
 from tests.events.responses import read_field_errors
 from tests.subscriptions.factories import (
+    build_nested,
     create_subscription,
     create_webhook_for,
     load_deliveries,
-    read_subscription,
+    read_trigger_counts,
     subscribe_url,
     subscribe_webhook,
 )
@@ -30,19 +31,19 @@ KIB_64 = 64 * 1024
 async def _emit(client: Client, event_type: str = "agent.created", **fields: Any) -> dict[str, Any]:
     answer = await client.post(PATH, {"event_type": event_type, **fields})
     assert answer.status_code == 202, answer.text
-    emitted: dict[str, Any] = answer.json()
-    assert set(emitted) == {"event_id", "correlation_id", "matched"}
-    return emitted
+    result: dict[str, Any] = answer.json()
+    assert set(result) == {"event_id", "correlation_id", "matched"}
+    return result
 
 
 async def test_a_test_event_is_marked_in_the_log(developer: Client, services: Services) -> None:
-    emitted = await _emit(developer, data={"name": "Ada", "n": [1, None, {"ü": "🙂"}]})
-    entry = (await developer.get(f"/api/v1/event-log/{emitted['event_id']}")).json()
+    result = await _emit(developer, data={"name": "Ada", "n": [1, None, {"ü": "🙂"}]})
+    entry = (await developer.get(f"/api/v1/event-log/{result['event_id']}")).json()
     assert entry.pop("created_at")
     assert entry == {
-        "id": emitted["event_id"],
+        "id": result["event_id"],
         "type": "agent.created",
-        "correlation_id": emitted["correlation_id"],
+        "correlation_id": result["correlation_id"],
         "parent_id": None,
         "data": {"name": "Ada", "n": [1, None, {"ü": "🙂"}]},
         "test": True,
@@ -59,9 +60,9 @@ async def test_other_events_are_not_marked(developer: Client) -> None:
 async def test_the_default_data_is_the_types_example(
     developer: Client, services: Services, event_type: str
 ) -> None:
-    emitted = await _emit(developer, event_type)
+    result = await _emit(developer, event_type)
     (row,) = await load_events(services, developer.tenant_id, event_type)
-    assert (row["id"], row["test"]) == (emitted["event_id"], True)
+    assert (row["id"], row["test"]) == (result["event_id"], True)
     assert row["data"] == AREAS.event_types[event_type].example
 
 
@@ -74,7 +75,7 @@ async def test_data_may_be_empty_and_null_is_the_example(
     assert [row["data"] for row in events] == [{}, AREAS.event_types["agent.created"].example]
 
 
-async def test_it_carries_the_correlation_id_of_the_request(developer: Client) -> None:
+async def test_a_test_event_has_the_correlation_id_of_its_request(developer: Client) -> None:
     chain = new_id("cor")
     answer = await developer.post(
         PATH, {"event_type": "system.test"}, headers={"X-Correlation-ID": chain}
@@ -84,7 +85,7 @@ async def test_it_carries_the_correlation_id_of_the_request(developer: Client) -
     assert [entry["type"] for entry in trace.json()["data"]] == ["system.test"]
 
 
-async def test_matched_counts_the_subscriptions_that_it_triggers(
+async def test_matched_counts_active_subscriptions_whose_filters_match(
     developer: Client, admin: Client, receiver: Receiver
 ) -> None:
     await create_subscription(developer, filters={"name": "Ada"})
@@ -105,23 +106,20 @@ async def test_matched_equals_the_triggered_subscriptions(
     subscriptions = [
         await create_subscription(developer, filters={"name": name}) for name in ("Ada", "Eve")
     ]
-    emitted = await _emit(developer, data={"name": "Ada"})
+    result = await _emit(developer, data={"name": "Ada"})
     await wait_until_idle(services, developer.tenant_id)
-    counts = [
-        (await read_subscription(developer, subscription["id"]))["trigger_count"]
-        for subscription in subscriptions
-    ]
-    assert (emitted["matched"], counts) == (1, [1, 0])
+    counts = await read_trigger_counts(developer, subscriptions)
+    assert (result["matched"], counts) == (1, [1, 0])
 
 
-async def test_subscriptions_and_webhooks_get_it_marked_as_a_test(
+async def test_subscriptions_and_webhooks_get_a_request_marked_as_a_test(
     developer: Client, receiver: Receiver, services: Services
 ) -> None:
     await subscribe_url(developer, f"{receiver.url}/200/own")
     await create_webhook_for(developer, f"{receiver.url}/200/hook", "agent.created")
     webhook_id = await create_webhook_for(developer, f"{receiver.url}/200/named", "system.test")
     await subscribe_webhook(developer, webhook_id)
-    emitted = await _emit(developer, data={"name": "Ada"})
+    result = await _emit(developer, data={"name": "Ada"})
     await wait_until_idle(services, developer.tenant_id)
     assert {request.path for request in receiver.requests} == {
         "/200/own",
@@ -129,19 +127,19 @@ async def test_subscriptions_and_webhooks_get_it_marked_as_a_test(
         "/200/named",
     }
     for request in receiver.requests:
-        assert (request.json["id"], request.json["data"]) == (emitted["event_id"], {"name": "Ada"})
-        assert request.json["correlation_id"] == emitted["correlation_id"]
+        assert (request.json["id"], request.json["data"]) == (result["event_id"], {"name": "Ada"})
+        assert request.json["correlation_id"] == result["correlation_id"]
         assert request.headers["X-Service-Test"] == "true"
 
 
 async def test_a_test_event_triggers_actions(developer: Client, services: Services) -> None:
     subscription = await create_subscription(developer)
-    emitted = await _emit(developer)
+    result = await _emit(developer)
     await wait_until_idle(services, developer.tenant_id)
     (action,) = await load_work(services, developer.tenant_id, "events.act")
-    assert (action["ref_id"], action["cause_event_id"]) == (subscription["id"], emitted["event_id"])
+    assert (action["ref_id"], action["cause_event_id"]) == (subscription["id"], result["event_id"])
     (dead,) = await load_events(services, developer.tenant_id, "system.work.dead")
-    assert (dead["parent_id"], dead["test"]) == (emitted["event_id"], False)
+    assert (dead["parent_id"], dead["test"]) == (result["event_id"], False)
 
 
 async def test_a_test_that_could_not_be_delivered_waits_for_its_next_attempt(
@@ -171,18 +169,18 @@ async def test_another_tenant_does_not_get_the_test_event(
     developer: Client, admin: Client, receiver: Receiver, services: Services
 ) -> None:
     await subscribe_url(admin, f"{receiver.url}/200")
-    emitted = await _emit(developer)
+    result = await _emit(developer)
     await wait_until_idle(services, developer.tenant_id)
     assert receiver.requests == []
-    path = f"/api/v1/event-log/{emitted['event_id']}"
+    path = f"/api/v1/event-log/{result['event_id']}"
     refused(await admin.get(path), 404, "event_not_found")
 
 
 async def test_super_admin_emits_in_the_tenant_that_is_named(
     super_admin: Client, developer: Client, services: Services
 ) -> None:
-    there = {"X-Tenant-ID": developer.tenant_id}
-    answer = await super_admin.post(PATH, {"event_type": "system.test"}, headers=there)
+    headers = {"X-Tenant-ID": developer.tenant_id}
+    answer = await super_admin.post(PATH, {"event_type": "system.test"}, headers=headers)
     assert answer.status_code == 202
     (row,) = await load_events(services, developer.tenant_id)
     assert row["id"] == answer.json()["event_id"]
@@ -224,18 +222,11 @@ async def test_a_wrong_field_is_named_and_nothing_is_emitted(
     assert await load_events(services, developer.tenant_id) == []
 
 
-def _nest(levels: int) -> dict[str, Any]:
-    value: dict[str, Any] = {}
-    for _ in range(levels - 1):
-        value = {"a": value}
-    return value
-
-
 @pytest.mark.parametrize(("levels", "status"), [(31, 202), (33, 422), (500, 422)])
 async def test_data_may_be_nested_thirty_two_deep(
     developer: Client, levels: int, status: int
 ) -> None:
-    body = {"event_type": "system.test", "data": _nest(levels)}
+    body = {"event_type": "system.test", "data": build_nested(levels)}
     answer = await developer.post(PATH, body)
     assert answer.status_code == status
     if status == 422:
@@ -249,10 +240,10 @@ async def test_data_nested_too_deeply_to_decode_is_refused(developer: Client) ->
 
 
 async def test_data_may_be_sixty_four_kibibytes(developer: Client) -> None:
-    room = KIB_64 - len('{"a":""}')
-    fits = {"event_type": "system.test", "data": {"a": "x" * room}}
-    assert (await developer.post(PATH, fits)).status_code == 202
-    too_large = {"event_type": "system.test", "data": {"a": "x" * (room + 1)}}
+    length = KIB_64 - len('{"a":""}')
+    largest = {"event_type": "system.test", "data": {"a": "x" * length}}
+    assert (await developer.post(PATH, largest)).status_code == 202
+    too_large = {"event_type": "system.test", "data": {"a": "x" * (length + 1)}}
     assert set(read_field_errors(await developer.post(PATH, too_large))) == {"data"}
 
 
@@ -287,7 +278,7 @@ async def test_a_large_number_is_delivered_unchanged(
     assert (await _emit(developer, data={"n": 1e22}))["matched"] == 1
     await wait_until_idle(services, developer.tenant_id)
     assert [float(request.json["data"]["n"]) for request in receiver.requests] == [1e22]
-    assert (await read_subscription(developer, subscription["id"]))["trigger_count"] == 1
+    assert await read_trigger_counts(developer, [subscription]) == [1]
 
 
 @pytest.mark.parametrize("role", ["agent_user", "viewer"])

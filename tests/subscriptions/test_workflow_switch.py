@@ -1,5 +1,7 @@
 """Activates or deactivates all subscriptions of one workflow."""
 
+from typing import Any
+
 import pytest
 
 from app.services import Services
@@ -24,22 +26,23 @@ async def _switch(client: Client, workflow_id: str, switch: str) -> object:
     return answer.json()
 
 
+async def _read_active(client: Client, subscriptions: list[dict[str, Any]]) -> list[bool]:
+    return [
+        (await read_subscription(client, subscription["id"]))["active"]
+        for subscription in subscriptions
+    ]
+
+
 async def test_all_subscriptions_of_a_workflow_are_switched_and_counted(developer: Client) -> None:
     subscriptions = [await create_subscription(developer, active=on) for on in (True, True, False)]
     other = await create_subscription(developer, action_config={"workflow_id": "wfl_2"})
     result = await _switch(developer, "wfl_1", "deactivate")
     assert result == {"workflow_id": "wfl_1", "updated": 2}
-    assert [
-        (await read_subscription(developer, subscription["id"]))["active"]
-        for subscription in subscriptions
-    ] == [False] * 3
+    assert await _read_active(developer, subscriptions) == [False] * 3
     assert (await read_subscription(developer, other["id"]))["active"] is True
     result = await _switch(developer, "wfl_1", "activate")
     assert result == {"workflow_id": "wfl_1", "updated": 3}
-    assert [
-        (await read_subscription(developer, subscription["id"]))["active"]
-        for subscription in subscriptions
-    ] == [True] * 3
+    assert await _read_active(developer, subscriptions) == [True] * 3
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
@@ -70,9 +73,8 @@ async def test_each_switched_subscription_emits_an_event(
         }
         for subscription in subscriptions
     ]
-    assert (await read_subscription(developer, subscriptions[0]["id"]))[
-        "updated_at"
-    ] > subscriptions[0]["updated_at"]
+    stored = await read_subscription(developer, subscriptions[0]["id"])
+    assert stored["updated_at"] > subscriptions[0]["updated_at"]
 
 
 async def test_a_deactivated_subscription_does_nothing_until_activated(
@@ -95,8 +97,7 @@ async def test_other_actions_that_mention_the_workflow_are_not_switched(develope
         action_config={"role": "viewer", "title": "wfl_1", "message": "wfl_1"},
     )
     refused(await developer.post(_path("wfl_1", "deactivate")), 404, "workflow_not_found")
-    for subscription in (other, notification):
-        assert (await read_subscription(developer, subscription["id"]))["active"] is True
+    assert await _read_active(developer, [other, notification]) == [True, True]
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
