@@ -57,13 +57,11 @@ async def test_a_changed_slug_replaces_the_old_address(
 
 
 async def test_a_slug_of_another_tenant_cannot_be_used(developer: Client, admin: Client) -> None:
-    foreign, own = (
-        await create_webhook(admin, slug=build_slug(admin)),
-        await create_webhook(developer),
-    )
-    answer = await developer.put(f"{PATH}/{own['id']}", {"slug": foreign["slug"]})
+    webhook = await create_webhook(developer)
+    other = await create_webhook(admin, slug=build_slug(admin))
+    answer = await developer.put(f"{PATH}/{webhook['id']}", {"slug": other["slug"]})
     refused(answer, 409, "conflict")
-    assert (await developer.get(f"{PATH}/{own['id']}")).json() == own
+    assert (await developer.get(f"{PATH}/{webhook['id']}")).json() == webhook
 
 
 async def test_an_unchanged_slug_may_be_sent_back(developer: Client) -> None:
@@ -130,8 +128,8 @@ async def test_deleting_deletes_the_events_with_its_payloads(
     assert len(await list_events(developer, "system.incoming_webhook.deleted")) == 1
 
 
-_PAYLOAD = """
-WITH told AS (
+_INSERT_PAYLOAD = """
+WITH event AS (
     INSERT INTO event_log (tenant_id, id, type, correlation_id, data)
     VALUES ($1, $2, 'system.incoming_webhook.received', 'cor_late', '{}'))
 INSERT INTO incoming_payloads (tenant_id, id, webhook_id, body, headers, source_ip)
@@ -144,8 +142,10 @@ async def test_a_payload_received_during_a_delete_is_deleted(
 ) -> None:
     webhook, event_id = await create_webhook(developer), new_id("evt")
     async with services.db.tx(ALL_TENANTS) as tx:
-        await (await tx.raw()).execute(_PAYLOAD, developer.tenant_id, event_id, webhook["id"])
-        deleting = asyncio.create_task(developer.delete(f"{PATH}/{webhook['id']}"))
+        await (await tx.raw()).execute(
+            _INSERT_PAYLOAD, developer.tenant_id, event_id, webhook["id"]
+        )
+        deletion = asyncio.create_task(developer.delete(f"{PATH}/{webhook['id']}"))
         await wait_for_rows(services, LOCK_WAITERS, "%incoming_webhooks%")
-    assert (await deleting).status_code == 204
+    assert (await deletion).status_code == 204
     refused(await developer.get(f"/api/v1/event-log/{event_id}"), 404, "event_not_found")

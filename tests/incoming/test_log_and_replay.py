@@ -8,11 +8,12 @@ import pytest
 
 from app.services import Services
 from tests.asking import refused
-from tests.database import fetch_rows
+from tests.database import fetch_rows, run_sql
 from tests.deliveries.receiver import Receiver
 from tests.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.incoming.factories import FORM, GITHUB, create_webhook, send_payload, submit_payload
 from tests.incoming.sql import list_bodies
+from tests.subscriptions.factories import create_webhook_for
 from tests.world import Client
 from workers.main import WorkerProcess
 
@@ -63,8 +64,8 @@ async def test_payloads_of_the_same_time_are_ordered_by_id(
 ) -> None:
     webhook = await create_webhook(developer)
     ids = [await submit_payload(anonymous, webhook, b"%d" % number) for number in range(4)]
-    sql = "UPDATE incoming_payloads SET created_at = '2030-01-01' WHERE webhook_id = $1 RETURNING 1"
-    await fetch_rows(services, sql, webhook["id"])
+    sql = "UPDATE incoming_payloads SET created_at = '2030-01-01' WHERE webhook_id = $1"
+    await run_sql(services, sql, webhook["id"])
     assert [item["id"] for item in await list_payloads(developer, webhook)] == sorted(
         ids, reverse=True
     )
@@ -104,12 +105,15 @@ async def test_a_single_payload_can_be_read(developer: Client, anonymous: Client
 async def test_a_payload_is_found_only_at_its_own_webhook(
     developer: Client, admin: Client, anonymous: Client
 ) -> None:
-    own, other, foreign = [await create_webhook(caller) for caller in (developer, developer, admin)]
-    event_id = await submit_payload(anonymous, foreign)
-    for webhook, payload_id in ((own, event_id), (other, "evt_nothing"), (own, "%20")):
+    webhook, other, foreign = [
+        await create_webhook(caller) for caller in (developer, developer, admin)
+    ]
+    other_id = await submit_payload(anonymous, other)
+    foreign_id = await submit_payload(anonymous, foreign)
+    for payload_id in (other_id, foreign_id, "evt_nothing", "%20"):
         answer = await developer.get(f"{PATH}/{webhook['id']}/events/{payload_id}")
         refused(answer, 404, "payload_not_found")
-    answer = await developer.get(f"{PATH}/{foreign['id']}/events/{event_id}")
+    answer = await developer.get(f"{PATH}/{foreign['id']}/events/{foreign_id}")
     refused(answer, 404, "incoming_webhook_not_found")
 
 
@@ -133,19 +137,15 @@ async def test_the_total_of_very_many_payloads_is_marked_as_estimated(
 ) -> None:
     webhooks = [(caller, await create_webhook(caller)) for caller in (developer, admin)]
     for owner, webhook in webhooks:
-        await fetch_rows(
-            services, f"{_INSERT_MANY} RETURNING 1", owner.tenant_id, webhook["id"], 8_000
-        )
-    await fetch_rows(services, "ANALYZE incoming_payloads")
+        await run_sql(services, _INSERT_MANY, owner.tenant_id, webhook["id"], 8_000)
+    await run_sql(services, "ANALYZE incoming_payloads")
     owner, webhook = webhooks[0]
     answer = await owner.get(f"{PATH}/{webhook['id']}/events", params={"per_page": 1})
     pagination = answer.json()["pagination"]
     assert pagination["estimated"] is True
     assert 6_400 < pagination["total"] == pagination["total_pages"] < 10_000
-    for _, caller in webhooks:
-        await fetch_rows(
-            services, "DELETE FROM incoming_webhooks WHERE id = $1 RETURNING 1", caller["id"]
-        )
+    for owner, webhook in webhooks:
+        assert (await owner.delete(f"{PATH}/{webhook['id']}")).status_code == 204
 
 
 # Replay
@@ -211,8 +211,7 @@ async def test_a_replay_delivers_and_starts_the_workflow_again(
     receiver: Receiver,
     courier: WorkerProcess,
 ) -> None:
-    hook = {"url": f"{receiver.url}/200", "events": [RECEIVED]}
-    assert (await developer.post("/api/v1/webhooks", hook)).status_code == 201
+    await create_webhook_for(developer, f"{receiver.url}/200", RECEIVED)
     webhook = await create_webhook(developer, workflow_id="wfl_1")
     first = await submit_payload(anonymous, webhook, {"order": 1})
     replay_id = await _replay_payload(developer, webhook, first)
@@ -236,18 +235,18 @@ async def test_the_same_idempotency_key_replays_once(
     assert len(await list_bodies(services, webhook)) == 2
 
 
-async def test_an_unknown_payload_is_404(developer: Client) -> None:
+async def test_an_unknown_payload_cannot_be_replayed(developer: Client) -> None:
     webhook = await create_webhook(developer)
     refused(await _request_replay(developer, webhook, "evt_nothing"), 404, "payload_not_found")
 
 
-async def test_replaying_another_event_is_404(developer: Client) -> None:
+async def test_an_event_that_is_no_payload_cannot_be_replayed(developer: Client) -> None:
     webhook = await create_webhook(developer)
-    (created,) = await list_events(developer, "system.incoming_webhook.created")
-    refused(await _request_replay(developer, webhook, created["id"]), 404, "payload_not_found")
+    (event,) = await list_events(developer, "system.incoming_webhook.created")
+    refused(await _request_replay(developer, webhook, event["id"]), 404, "payload_not_found")
 
 
-async def test_a_payload_of_another_webhook_is_404(
+async def test_a_payload_of_another_webhook_cannot_be_replayed(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
     webhook, other = await create_webhook(developer), await create_webhook(developer)

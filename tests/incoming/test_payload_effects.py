@@ -1,8 +1,9 @@
 """Received payloads: headers, deliveries, workflows, rate limits and failures."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
+import httpx
 import msgspec
 import pytest
 
@@ -12,10 +13,12 @@ from db.session import ALL_TENANTS
 from tests.asking import refused
 from tests.database import fetch_rows
 from tests.deliveries.receiver import Receiver
+from tests.events.database import wait_until_idle
 from tests.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.incoming.factories import FORM, create_webhook, send_payload, submit_payload
 from tests.incoming.sql import LOCK_WAITERS, list_bodies, wait_for_rows
 from tests.stores import Stores
+from tests.subscriptions.factories import create_webhook_for, subscribe_url
 from tests.world import Client, World
 from workers.main import WorkerProcess
 
@@ -49,12 +52,12 @@ async def test_a_header_with_a_secret_is_not_stored(
     await anonymous.http.post(
         f"/webhooks/in/{webhook['slug']}",
         content=b"{}",
-        headers={name: "Hunter2!", "x-kept": "yes"},
+        headers={name: "Hunter2!", "x-shop": "Kiel"},
     )
     sql = "SELECT headers::text FROM incoming_payloads WHERE webhook_id = $1"
     (row,) = await fetch_rows(services, sql, webhook["id"])
     assert "Hunter2!" not in row["headers"]
-    assert (await list_payloads(developer, webhook))[0]["headers"]["x-kept"] == "yes"
+    assert (await list_payloads(developer, webhook))[0]["headers"]["x-shop"] == "Kiel"
 
 
 async def test_headers_of_any_bytes_are_stored_as_text(
@@ -102,14 +105,24 @@ async def test_a_forwarded_address_is_used_from_a_trusted_proxy_only(
         await app.state.services.close()
 
 
+async def test_the_source_ip_is_stored_exactly(developer: Client, world: World) -> None:
+    webhook = await create_webhook(developer)
+    transport = httpx.ASGITransport(
+        cast("Any", world.app), raise_app_exceptions=False, client=("2001:db8:1:2:3:4:5:6", 4000)
+    )
+    async with httpx.AsyncClient(transport=transport, base_url="http://parley.test") as http:
+        await http.post(f"/webhooks/in/{webhook['slug']}", json={})
+    (payload,) = await list_payloads(developer, webhook)
+    assert payload["source_ip"] == "2001:db8:1:2:3:4:5:6"
+
+
 # Deliveries, subscriptions and workflows
 
 
 async def test_a_webhook_for_the_event_gets_a_delivery(
     developer: Client, anonymous: Client, receiver: Receiver, courier: WorkerProcess
 ) -> None:
-    body = {"url": f"{receiver.url}/200", "events": [RECEIVED]}
-    assert (await developer.post("/api/v1/webhooks", body)).status_code == 201
+    await create_webhook_for(developer, f"{receiver.url}/200", RECEIVED)
     event_id = await submit_payload(anonymous, await create_webhook(developer), {"order": 4711})
     (delivery,) = await receiver.wait_for(1)
     assert (delivery.json["id"], delivery.json["type"]) == (event_id, RECEIVED)
@@ -117,20 +130,20 @@ async def test_a_webhook_for_the_event_gets_a_delivery(
 
 
 async def test_a_subscription_filters_by_the_payload(
-    developer: Client, anonymous: Client, receiver: Receiver, courier: WorkerProcess
+    developer: Client,
+    anonymous: Client,
+    services: Services,
+    receiver: Receiver,
+    courier: WorkerProcess,
 ) -> None:
-    body = {
-        "event_type": RECEIVED,
-        "action_type": "webhook",
-        "action_config": {"url": f"{receiver.url}/200"},
-        "filters": {"payload.kind": "paid"},
-    }
-    assert (await developer.post("/api/v1/event-subscriptions", body)).status_code == 201
+    filters = {"payload.kind": "paid"}
+    url = f"{receiver.url}/200"
+    await subscribe_url(developer, url, event_type=RECEIVED, filters=filters)
     webhook = await create_webhook(developer)
     await submit_payload(anonymous, webhook, {"kind": "open"})
     event_id = await submit_payload(anonymous, webhook, {"kind": "paid"})
-    (delivery,) = await receiver.wait_for(1)
-    assert delivery.json["id"] == event_id
+    await wait_until_idle(services, developer.tenant_id)
+    assert [request.json["id"] for request in receiver.requests] == [event_id]
 
 
 _WORK = "SELECT * FROM work WHERE kind = 'events.act' AND cause_event_id = $1"
@@ -155,10 +168,8 @@ async def test_a_linked_workflow_becomes_work_that_ends_dead_with_a_reason(
 async def test_without_a_workflow_there_is_no_work(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    assert (
-        await _list_work(services, await submit_payload(anonymous, await create_webhook(developer)))
-        == []
-    )
+    event_id = await submit_payload(anonymous, await create_webhook(developer))
+    assert await _list_work(services, event_id) == []
 
 
 async def test_a_correlation_id_of_the_sender_is_stored(

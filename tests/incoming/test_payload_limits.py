@@ -1,9 +1,5 @@
-"""Limits of payloads: long bodies, rate limits and source addresses."""
+"""Limits of payloads: long bodies and rate limits."""
 
-from datetime import UTC, datetime
-from typing import Any, cast
-
-import httpx
 import pytest
 
 from app.services import Services
@@ -52,15 +48,6 @@ async def test_a_long_payload_must_be_valid_json(
     assert await list_payloads(developer, webhook) == []
 
 
-async def test_a_payload_of_another_webhook_is_not_found(
-    developer: Client, anonymous: Client
-) -> None:
-    webhook, other = await create_webhook(developer), await create_webhook(developer)
-    event_id = await submit_payload(anonymous, webhook)
-    answer = await developer.get(f"{PATH}/{other['id']}/events/{event_id}")
-    refused(answer, 404, "payload_not_found")
-
-
 async def test_unsigned_payloads_do_not_use_the_tenant_s_limit(world: World) -> None:
     owner = await world.user("tenant_admin", await world.tenant("free"))
     webhook = await create_webhook(owner, verification=GITHUB)
@@ -77,30 +64,7 @@ async def test_a_rate_limit_of_senders_emits_an_event(world: World, services: Se
     codes = [(await send_payload(world.anonymous(), webhook)).status_code for _ in range(80)]
     assert 429 in codes
 
-    async def find_events() -> Any:
-        return await load_events(services, owner.tenant_id, "system.rate_limit.exceeded")
-
-    (event,) = await wait_until(find_events)
-    assert event["data"]["user_id"] is None
-
-
-async def test_the_source_ip_is_stored_exactly(developer: Client, world: World) -> None:
-    webhook = await create_webhook(developer)
-    transport = httpx.ASGITransport(
-        cast("Any", world.app), raise_app_exceptions=False, client=("2001:db8:1:2:3:4:5:6", 4000)
+    (event,) = await wait_until(
+        lambda: load_events(services, owner.tenant_id, "system.rate_limit.exceeded")
     )
-    async with httpx.AsyncClient(transport=transport, base_url="http://parley.test") as http:
-        await http.post(f"/webhooks/in/{webhook['slug']}", json={})
-    (payload,) = await list_payloads(developer, webhook)
-    assert payload["source_ip"] == "2001:db8:1:2:3:4:5:6"
-
-
-async def test_svix_headers_are_accepted(developer: Client, anonymous: Client) -> None:
-    verification = {"scheme": "standard_webhooks", "secret": signers.SECRET}
-    webhook = await create_webhook(developer, verification=verification)
-    signed = signers.standard(signers.SECRET, b"{}", datetime.now(UTC))
-    old_headers = {
-        name.lower().replace("webhook-", "svix-"): value for name, value in signed.items()
-    }
-    answer = await send_payload(anonymous, webhook, b"{}", **old_headers)
-    assert answer.status_code == 202, answer.text
+    assert event["data"]["user_id"] is None

@@ -11,7 +11,7 @@ from app.domain.incoming.verification import RawRequest
 from app.kit import clock
 from app.services import Services
 from tests.asking import refused
-from tests.database import fetch_rows
+from tests.database import run_sql
 from tests.deliveries.receiver import Receiver
 from tests.incoming.api import PATH, RECEIVED, list_events, list_payloads
 from tests.incoming.factories import create_webhook, submit_payload
@@ -49,6 +49,18 @@ async def test_a_signature_of_the_svix_library_is_accepted(
     signature = svix.webhooks.Webhook(SECRET).sign("msg_1", NOW, BODY.decode())
     headers = {**standard(SECRET, BODY, NOW), "webhook-signature": signature}
     assert (await send_signed_payload(anonymous, webhook, headers)).status_code == 202
+
+
+async def test_the_older_svix_header_names_are_accepted(
+    developer: Client, anonymous: Client
+) -> None:
+    webhook = await create_signed_webhook(developer, "standard_webhooks")
+    headers = {
+        name.replace("webhook-", "svix-"): value
+        for name, value in standard(SECRET, BODY, NOW).items()
+    }
+    answer = await send_signed_payload(anonymous, webhook, headers)
+    assert answer.status_code == 202, answer.text
 
 
 async def test_one_of_several_standard_signatures_is_enough(
@@ -192,13 +204,10 @@ async def test_an_incomplete_challenge_is_a_payload(
 async def test_a_secret_that_cannot_be_decrypted_rejects_every_payload(
     developer: Client, anonymous: Client, services: Services
 ) -> None:
-    webhook, other = (
-        await create_signed_webhook(developer, "github"),
-        await create_signed_webhook(developer, "github"),
-    )
+    webhook, other = [await create_signed_webhook(developer, "github") for _ in range(2)]
     sql = """UPDATE incoming_webhooks SET secret = (
-                SELECT secret FROM incoming_webhooks WHERE id = $2) WHERE id = $1 RETURNING 1"""
-    await fetch_rows(services, sql, webhook["id"], other["id"])
+                SELECT secret FROM incoming_webhooks WHERE id = $2) WHERE id = $1"""
+    await run_sql(services, sql, webhook["id"], other["id"])
     signed = SIGNERS["github"](SECRET, BODY, NOW)
     await assert_rejected(developer, anonymous, services, webhook, signed, BODY)
 

@@ -23,11 +23,10 @@ from tests.world import Client
 
 COMPACT_BODY = b'{"order":4711,"note":"\xc3\xbc"}'
 
+each_scheme = pytest.mark.parametrize("scheme", list(SIGNERS))
 
-schemes = pytest.mark.parametrize("scheme", list(SIGNERS))
 
-
-@schemes
+@each_scheme
 async def test_a_signed_payload_is_accepted(
     developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
@@ -37,7 +36,7 @@ async def test_a_signed_payload_is_accepted(
     assert await list_bodies(services, webhook) == [BODY]
 
 
-@schemes
+@each_scheme
 @pytest.mark.parametrize(
     "body", [b"null", b" [1, 2]\r\n", b'"\\u0000"', b'"' + b"x" * 200_000 + b'"']
 )
@@ -49,7 +48,7 @@ async def test_any_signed_json_is_accepted(
     assert answer.status_code == 202, answer.text
 
 
-@schemes
+@each_scheme
 @pytest.mark.parametrize("body", [COMPACT_BODY, BODY + b"\n", BODY + b" ", b" " + BODY, b"{}"])
 async def test_other_bytes_of_the_same_json_are_rejected(
     developer: Client, anonymous: Client, services: Services, scheme: str, body: bytes
@@ -59,7 +58,7 @@ async def test_other_bytes_of_the_same_json_are_rejected(
     await assert_rejected(developer, anonymous, services, webhook, headers, body)
 
 
-@schemes
+@each_scheme
 async def test_a_wrong_secret_is_rejected(
     developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
@@ -68,7 +67,7 @@ async def test_a_wrong_secret_is_rejected(
     await assert_rejected(developer, anonymous, services, webhook, headers, BODY)
 
 
-@schemes
+@each_scheme
 async def test_each_missing_or_empty_header_is_rejected(
     developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
@@ -80,7 +79,7 @@ async def test_each_missing_or_empty_header_is_rejected(
             await assert_rejected(developer, anonymous, services, webhook, headers, BODY)
 
 
-@schemes
+@each_scheme
 async def test_a_signature_of_another_scheme_is_rejected(
     developer: Client, anonymous: Client, services: Services, scheme: str
 ) -> None:
@@ -137,7 +136,7 @@ INVALID_VALUES = [
 ]
 
 
-@schemes
+@each_scheme
 @pytest.mark.parametrize("value", INVALID_VALUES)
 async def test_an_invalid_header_value_is_rejected(
     developer: Client, anonymous: Client, services: Services, scheme: str, value: bytes
@@ -166,7 +165,7 @@ def test_random_headers_are_never_genuine(headers: Headers, body: bytes, scheme:
     assert verification.is_genuine(scheme, SECRET, None, RawRequest(headers, body)) is False
 
 
-@schemes
+@each_scheme
 async def test_signatures_are_compared_in_constant_time(
     developer: Client, anonymous: Client, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
