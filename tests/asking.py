@@ -19,7 +19,7 @@ def refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
 
 
 async def until(condition: Callable[[], object], seconds: float = 10) -> None:
-    """Polls a condition that another task, process or server brings about."""
+    """Waits for a condition that another task, process or server brings about."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)

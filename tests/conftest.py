@@ -60,6 +60,7 @@ def services(app: Litestar) -> Services:
 
 @pytest.fixture(scope="session")
 def world(app: Litestar) -> World:
+    """Creates tenants and users of `app`."""
     return World(app)
 
 
@@ -79,6 +80,7 @@ async def worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
 
 @pytest.fixture
 async def talk(world: World, models: ModelServer) -> Talker:
+    """A new agent with a scripted model, and its owner."""
     return await talker(world, models)
 
 

@@ -17,8 +17,11 @@ from tests.peer import Handler, Peer
 
 
 class Reply(msgspec.Struct, kw_only=True):
-    """One answer. `drop_after` is the number of deltas before the connection breaks; the server
-    awaits `hold.wait()` before every delta; a `status` other than 200 refuses with `message`.
+    """One answer of a model.
+
+    A `status` other than 200 refuses with `message`; `raw` replaces the whole body. Before every
+    delta the server awaits `hold.wait()` and `delay` seconds. `drop_after` and `error_after` are
+    the numbers of deltas before the connection breaks or the stream contains an error.
     """
 
     texts: list[str] = msgspec.field(default_factory=lambda: ["Hello", " there"])
@@ -36,6 +39,8 @@ class Reply(msgspec.Struct, kw_only=True):
 
 
 class ModelServer(Peer):
+    """`open` counts the requests in progress, `closed_early` those that the caller broke off."""
+
     def __init__(self) -> None:
         super().__init__()
         self.requests: list[dict[str, Any]] = []
@@ -48,6 +53,7 @@ class ModelServer(Peer):
         self._scripts[model] = list(replies)
 
     def asked(self, model: str) -> list[dict[str, Any]]:
+        """Returns the requests for a model."""
         return [request for request in self.requests if request["model"] == model]
 
     def routes(self) -> dict[str, Handler]:
@@ -181,6 +187,7 @@ def _usage_body(reply: Reply) -> dict[str, int]:
 
 @contextlib.asynccontextmanager
 async def serving() -> AsyncIterator[ModelServer]:
+    """Runs a server."""
     server = ModelServer()
     await server.start()
     try:

@@ -11,6 +11,7 @@ from workers.main import WorkerProcess
 
 @asynccontextmanager
 async def run_worker(settings: Settings, *queues: str) -> AsyncIterator[WorkerProcess]:
+    """Runs a worker for these queues, with services of its own."""
     services = container.build(settings)
     process = WorkerProcess(services, list(queues))
     task = asyncio.create_task(process.run())

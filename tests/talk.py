@@ -32,9 +32,11 @@ class Talker(msgspec.Struct):
 
     @property
     def asked(self) -> list[dict[str, Any]]:
+        """The requests that the model has received."""
         return self.models.asked(self.model)
 
     async def say(self, message: str, **more: Any) -> dict[str, Any]:
+        """Sends a message to the agent and returns its reply."""
         answer = await self.client.post(f"{self.path}/chat", {"message": message, **more})
         assert answer.status_code == 200, answer.text
         reply: dict[str, Any] = answer.json()
@@ -56,12 +58,14 @@ class Talker(msgspec.Struct):
 async def talker(
     world: World, models: ModelServer, *, client: Client | None = None, **fields: Any
 ) -> Talker:
+    """Creates an agent with a scripted model, for `client` or a new tenant_admin."""
     client = client or await world.user("tenant_admin")
     await give_key(client, models)
     return await _create_agent(client, models, world, **fields)
 
 
 async def give_key(client: Client, models: ModelServer, provider: str = PROVIDER) -> str:
+    """Adds a provider key for the scripted models; returns its id."""
     key = {
         "provider": provider,
         "name": "Scripted",
@@ -104,6 +108,7 @@ def _split_line(line: str) -> tuple[str, str]:
 
 
 def texts_of(events: Iterable[tuple[str, Any]]) -> str:
+    """Returns the text of all deltas."""
     return "".join(data["delta"] for name, data in events if name == "content_delta")
 
 
