@@ -36,6 +36,17 @@ async def _read_stored_body(client: Client, url: str) -> str:
     return body
 
 
+async def _read_stored_answer(client: Client, build_text: Callable[[str], str]) -> str:
+    """Returns the stored body of an endpoint whose answer depends on the Authorization header."""
+
+    async def answer(request: web.Request) -> web.Response:
+        await request.read()
+        return web.Response(text=build_text(request.headers["Authorization"]))
+
+    async with answering(answer) as url:
+        return await _read_stored_body(client, url)
+
+
 async def test_an_echo_is_stored_without_masked_values(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
@@ -76,57 +87,40 @@ async def test_an_echo_in_another_encoding_is_not_stored(
     developer: Client, courier: WorkerProcess, encoding: str
 ) -> None:
     encode = ENCODINGS[encoding]
-
-    async def answer(request: web.Request) -> web.Response:
-        await request.read()
-        return web.Response(text="you sent " + encode(request.headers["Authorization"]))
-
-    async with answering(answer) as url:
-        body = await _read_stored_body(developer, url)
+    body = await _read_stored_answer(developer, lambda header: "you sent " + encode(header))
     assert body.startswith("you sent ")
     assert encode(SECRET_HEADERS["Authorization"]) not in body
 
 
 async def test_the_token_alone_is_not_stored(developer: Client, courier: WorkerProcess) -> None:
-    async def answer(request: web.Request) -> web.Response:
-        await request.read()
-        return web.Response(text="unknown token " + request.headers["Authorization"].split()[1])
-
-    async with answering(answer) as url:
-        body = await _read_stored_body(developer, url)
+    body = await _read_stored_answer(
+        developer, lambda header: "unknown token " + header.removeprefix("Bearer ")
+    )
     assert body.startswith("unknown token ")
     assert TOKEN not in body
 
 
-@pytest.mark.parametrize("fits", [3, 10, len(SECRET_HEADERS["Authorization"]) - 1])
-@pytest.mark.parametrize("repeated", [0, 50])
+@pytest.mark.parametrize("length", [3, 10, len(SECRET_HEADERS["Authorization"]) - 1])
+@pytest.mark.parametrize("repetitions", [0, 50])
 async def test_a_secret_at_the_cut_is_not_stored_in_part(
-    developer: Client, courier: WorkerProcess, fits: int, repeated: int
+    developer: Client, courier: WorkerProcess, length: int, repetitions: int
 ) -> None:
     """A response body is stored up to 16 KiB; the echo is across that limit."""
 
-    async def answer(request: web.Request) -> web.Response:
-        await request.read()
-        value = request.headers["Authorization"]
-        before = (value + " ") * repeated
-        filler = "." * (BODY_BYTES - len(before) - fits)
-        return web.Response(text=before + filler + value + "." * 50_000)
+    def build_text(header: str) -> str:
+        start = (header + " ") * repetitions
+        filler = "." * (BODY_BYTES - len(start) - length)
+        return start + filler + header + "." * 50_000
 
-    async with answering(answer) as url:
-        body = await _read_stored_body(developer, url)
+    body = await _read_stored_answer(developer, build_text)
     assert len(body.encode()) <= BODY_BYTES
-    assert SECRET_HEADERS["Authorization"][:fits] not in body
+    assert SECRET_HEADERS["Authorization"][:length] not in body
 
 
 @pytest.mark.parametrize("letter", [".", "ü", "☕"])
 async def test_a_long_response_is_stored_up_to_16_kib(
     developer: Client, courier: WorkerProcess, letter: str
 ) -> None:
-    async def answer(request: web.Request) -> web.Response:
-        await request.read()
-        return web.Response(text=letter * 40_000)
-
-    async with answering(answer) as url:
-        body = await _read_stored_body(developer, url)
+    body = await _read_stored_answer(developer, lambda _header: letter * 40_000)
     assert set(body) == {letter}
     assert BODY_BYTES - 1024 < len(body.encode()) <= BODY_BYTES

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from aiohttp import web
-
 from app.domain.chat import conversations
 from app.domain.events.service import emit_dead
 from tests.asking import wait_until
@@ -14,11 +12,10 @@ from tests.events.emitter_context import EmitterContext
 from tests.events.responses import post_json, read_json
 from tests.events.user_emitters import Emitter
 from tests.model_server import Reply
-from tests.peer import answering
 from tests.subscriptions.factories import create_subscription, subscribe_url
 from tests.vault.api import run_connection_test
 from tests.vault.factories import create_credential
-from tests.vault.servers import TokenServer, error_response
+from tests.vault.servers import TokenServer, error_response, serve_response
 from workers.main import JOBS, ON_DEAD
 from workers.runner import Runner
 
@@ -143,11 +140,7 @@ async def emit_credential_deleted(context: EmitterContext) -> None:
 
 async def emit_credential_invalid(context: EmitterContext) -> None:
     """A test that is refused, and a token server that issues no token."""
-
-    async def refuse(_: web.Request) -> web.Response:
-        return web.Response(status=401)
-
-    async with answering(refuse) as url:
+    async with serve_response(401) as url:
         bearer = await create_credential(context.admin, metadata={"test_url": url})
         assert not (await run_connection_test(context.admin, bearer["id"]))["success"]
     token_server = TokenServer()
