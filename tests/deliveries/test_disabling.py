@@ -328,9 +328,9 @@ async def test_reactivating_clears_the_disabled_reason(
         webhook_id,
         reason,
     )
-    changed = await sender.update_webhook(webhook_id, active=True)
-    assert (changed["active"], changed["disabled_reason"]) == (True, None)
-    assert changed["failing_since"] is None
+    updated = await sender.update_webhook(webhook_id, active=True)
+    assert (updated["active"], updated["disabled_reason"]) == (True, None)
+    assert updated["failing_since"] is None
     await sender.emit_events()
     assert (await sender.wait_for_attempt(webhook_id))["status"] == "delivered"
 

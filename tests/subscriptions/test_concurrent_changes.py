@@ -111,8 +111,8 @@ async def test_two_concurrent_updates_are_both_stored(developer: Client) -> None
     first, second = {"filters": {"name": "Ada"}}, {"active": False}
     path = f"{PATH}/{subscription['id']}"
     await asyncio.gather(developer.put(path, first), developer.put(path, second))
-    after = await read_subscription(developer, subscription["id"])
-    assert (after["filters"], after["active"]) == ({"name": "Ada"}, False)
+    stored = await read_subscription(developer, subscription["id"])
+    assert (stored["filters"], stored["active"]) == ({"name": "Ada"}, False)
 
 
 async def test_a_refused_update_cancels_no_delivery(

@@ -227,32 +227,32 @@ async def test_headers_are_refused_with_a_named_webhook(developer: Client) -> No
 
 async def test_changing_the_address_keeps_the_secret(developer: Client) -> None:
     subscription = await subscribe_url(developer, URL)
-    after = await update_subscription(
+    updated = await update_subscription(
         developer, subscription["id"], action_config={"url": f"{URL}/elsewhere"}
     )
-    assert after["action_config"] == {"url": f"{URL}/elsewhere"}
-    assert "secret" not in after
+    assert updated["action_config"] == {"url": f"{URL}/elsewhere"}
+    assert "secret" not in updated
 
 
 async def test_a_new_address_for_another_action_has_a_new_secret(developer: Client) -> None:
     subscription = await create_subscription(developer)
     config = {"url": URL, "headers": {"Authorization": "planted"}}
-    after = await update_subscription(
+    first = await update_subscription(
         developer, subscription["id"], action_type="webhook", action_config=config
     )
-    assert after["secret"].startswith("whsec_")
-    assert after["action_config"]["headers"] == {"Authorization": MASK}
-    changed = await update_subscription(
+    assert first["secret"].startswith("whsec_")
+    assert first["action_config"]["headers"] == {"Authorization": MASK}
+    workflow = await update_subscription(
         developer,
         subscription["id"],
         action_type="workflow",
         action_config={"workflow_id": "wfl_1"},
     )
-    assert changed["action_config"] == {"workflow_id": "wfl_1"}
-    again = await update_subscription(
+    assert workflow["action_config"] == {"workflow_id": "wfl_1"}
+    second = await update_subscription(
         developer, subscription["id"], action_type="webhook", action_config={"url": URL}
     )
-    assert again["secret"] not in {None, after["secret"]}
+    assert second["secret"] not in {None, first["secret"]}
 
 
 async def test_removing_the_address_deletes_its_endpoint(
@@ -262,10 +262,10 @@ async def test_removing_the_address_deletes_its_endpoint(
         await subscribe_url(developer, URL),
         await create_webhook_for(developer, URL),
     )
-    after = await update_subscription(
+    updated = await update_subscription(
         developer, subscription["id"], action_config={"webhook_id": webhook_id}
     )
-    assert after["action_config"] == {"webhook_id": webhook_id}
+    assert updated["action_config"] == {"webhook_id": webhook_id}
     sql = "SELECT 1 FROM webhooks WHERE subscription_id = $1"
     assert await fetch_rows(services, sql, subscription["id"]) == []
     other = await subscribe_url(developer, URL)
@@ -277,12 +277,12 @@ async def test_a_masked_header_keeps_its_value(developer: Client, services: Serv
     subscription = await subscribe_url(
         developer, URL, config={"headers": {"Authorization": "planted"}}
     )
-    after = await update_subscription(
+    updated = await update_subscription(
         developer,
         subscription["id"],
         action_config={"url": URL, "headers": {"Authorization": MASK, "X-New": "1"}},
     )
-    assert after["action_config"]["headers"] == {"Authorization": MASK, "X-New": "1"}
+    assert updated["action_config"]["headers"] == {"Authorization": MASK, "X-New": "1"}
     sql = "SELECT id FROM webhooks WHERE subscription_id = $1"
     (endpoint,) = await fetch_rows(services, sql, subscription["id"])
     keys = await unseal_keys(services, developer, endpoint["id"])
@@ -312,16 +312,18 @@ async def test_a_masked_header_does_not_move_to_another_host(developer: Client) 
     assert set(read_field_errors(answer)) == {"action_config.headers.Authorization"}
     assert (await read_subscription(developer, subscription["id"]))["action_config"]["url"] == URL
     without_headers = {"url": "https://elsewhere.example.org/"}
-    after = await update_subscription(developer, subscription["id"], action_config=without_headers)
-    assert after["action_config"] == without_headers
+    updated = await update_subscription(
+        developer, subscription["id"], action_config=without_headers
+    )
+    assert updated["action_config"] == without_headers
 
 
 async def test_active_can_be_changed_without_the_action(developer: Client) -> None:
     subscription = await subscribe_url(
         developer, URL, config={"headers": {"Authorization": "planted"}}
     )
-    after = await update_subscription(developer, subscription["id"], active=False)
-    assert (after["active"], after["action_config"]) == (False, subscription["action_config"])
+    updated = await update_subscription(developer, subscription["id"], active=False)
+    assert (updated["active"], updated["action_config"]) == (False, subscription["action_config"])
 
 
 # Actions that no area runs, without the fixture `accept_unhandled_actions`

@@ -264,16 +264,16 @@ async def test_an_update_without_a_change_emits_nothing(
 @pytest.mark.parametrize("filters", [None, {}])
 async def test_filters_can_be_removed(developer: Client, filters: Any) -> None:
     subscription = await create_subscription(developer, filters={"name": "Ada"})
-    after = await update_subscription(developer, subscription["id"], filters=filters)
-    assert after["filters"] is None
+    updated = await update_subscription(developer, subscription["id"], filters=filters)
+    assert updated["filters"] is None
 
 
 async def test_filters_are_replaced_as_a_whole(developer: Client) -> None:
     subscription = await create_subscription(developer, filters={"name": "Ada", "status": "draft"})
-    after = await update_subscription(
+    updated = await update_subscription(
         developer, subscription["id"], filters={"status": "published"}
     )
-    assert after["filters"] == {"status": "published"}
+    assert updated["filters"] == {"status": "published"}
 
 
 @pytest.mark.parametrize(

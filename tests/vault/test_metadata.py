@@ -24,23 +24,21 @@ def _build_nested(levels: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "metadata",
+    ("metadata", "field"),
     [
-        {"text": "x" * 16_400},
-        {"x" * 16_400: 1},
-        _build_nested(17),
-        _build_nested(200),
-        {"text": "nul\0"},
+        ({"text": "x" * 16_400}, "metadata"),
+        ({"x" * 16_400: 1}, "metadata"),
+        (_build_nested(17), "metadata"),
+        (_build_nested(200), "metadata"),
+        ({"text": "nul\0"}, "body"),
     ],
 )
-async def test_metadata_has_limits(admin: Client, metadata: dict[str, Any]) -> None:
-    assert set(read_invalid_fields(await admin.post(PATH, build_body(metadata=metadata)))) <= {
-        "metadata",
-        "body",
-    }
+async def test_metadata_has_limits(admin: Client, metadata: dict[str, Any], field: str) -> None:
+    answer = await admin.post(PATH, build_body(metadata=metadata))
+    assert set(read_invalid_fields(answer)) == {field}
     credential = await create_credential(admin)
     answer = await admin.put(f"{PATH}/{credential['id']}", {"metadata": metadata})
-    assert set(read_invalid_fields(answer)) <= {"metadata", "body"}
+    assert set(read_invalid_fields(answer)) == {field}
 
 
 @pytest.mark.parametrize("metadata", [{"x": "x" * (16_384 - 8)}, _build_nested(16)])
@@ -63,12 +61,12 @@ async def test_metadata_that_cannot_be_decoded_is_refused(admin: Client, content
     body = b'{"name": "A", "type": "bearer_token", "secrets": {"token": "t"}, "metadata": '
     headers = {"content-type": "application/json"}
     answer = await admin("POST", PATH, content=body + content + b"}", headers=headers)
-    assert all(field.startswith(("metadata", "body")) for field in read_invalid_fields(answer))
+    assert set(read_invalid_fields(answer)) == {"body"}
 
 
-async def test_a_very_large_number_in_metadata_causes_no_server_error(admin: Client) -> None:
-    answer = await admin.post(PATH, build_body(metadata={"n": 10**400}))
-    assert answer.status_code in {201, 422}, answer.text
+async def test_a_very_large_number_in_metadata_is_returned_unchanged(admin: Client) -> None:
+    credential = await create_credential(admin, metadata={"n": 10**400})
+    assert (await get_credential(admin, credential["id"]))["metadata"] == {"n": 10**400}
 
 
 @pytest.mark.parametrize(

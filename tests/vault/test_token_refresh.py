@@ -4,10 +4,12 @@ import asyncio
 
 import pytest
 
-from app.domain.vault import oauth
+from app.domain.vault import oauth, queries
 from app.domain.vault.errors import TokenRefused
 from app.domain.vault.service import TokenRefresher
 from app.services import Services
+from db.fast import Row
+from db.session import Tx
 from tests.asking import until
 from tests.database import run_sql
 from tests.vault.api import PATH, get_credential, list_events, reveal_secrets, unseal_credential
@@ -16,6 +18,20 @@ from tests.vault.renewals import hold_renewal
 from tests.vault.servers import TokenServer, error_response, token_response
 from tests.vault.sql import EXPIRE_TOKEN, fetch_credential
 from tests.world import Client
+
+
+@pytest.fixture
+def polls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Records the credentials that a renewal polls while another one has the lease."""
+    credential_ids: list[str] = []
+    find_secrets = queries.find_secrets
+
+    async def record_poll(tx: Tx, tenant_id: str, credential_id: str) -> Row | None:
+        credential_ids.append(credential_id)
+        return await find_secrets(tx, tenant_id, credential_id)
+
+    monkeypatch.setattr(queries, "find_secrets", record_poll)
+    return credential_ids
 
 
 async def test_a_valid_token_is_used_without_a_request(
@@ -59,7 +75,11 @@ async def test_the_first_use_requests_the_first_token(
 
 
 async def test_twenty_users_in_three_processes_make_one_request(
-    admin: Client, services: Services, other_processes: list[Services], token_server: TokenServer
+    admin: Client,
+    services: Services,
+    other_processes: list[Services],
+    token_server: TokenServer,
+    polls: list[str],
 ) -> None:
     credential = await create_expired_credential(admin, services, token_server)
     token_server.may_respond.clear()
@@ -69,8 +89,8 @@ async def test_twenty_users_in_three_processes_make_one_request(
         for number in range(20)
     ]
     await until(lambda: token_server.requests)
-    # By now each of the other processes has polled at least once without a token.
-    await asyncio.sleep(3 * oauth._POLL_SECONDS)
+    # Two of the processes wait for the third, and each polls more than once.
+    await until(lambda: len(polls) >= 6)
     token_server.may_respond.set()
     secrets_list = await asyncio.gather(*tasks)
     assert {secrets.access_token for secrets in secrets_list} == {"token-1"}
@@ -184,7 +204,7 @@ async def test_a_refresh_and_a_concurrent_update_are_both_stored(
 
 
 async def test_a_dead_holder_is_replaced_when_its_lease_ends(
-    admin: Client, services: Services, token_server: TokenServer
+    admin: Client, services: Services, token_server: TokenServer, polls: list[str]
 ) -> None:
     credential = await create_expired_credential(admin, services, token_server)
     set_lease = (
@@ -193,7 +213,7 @@ async def test_a_dead_holder_is_replaced_when_its_lease_ends(
     )
     await run_sql(services, set_lease, credential.id, 25)
     task = asyncio.create_task(services.get(TokenRefresher).get_fresh_secrets(credential))
-    await asyncio.sleep(4 * oauth._POLL_SECONDS)
+    await until(lambda: len(polls) >= 3)
     assert token_server.requests == []
     await run_sql(services, set_lease, credential.id, -1)
     assert (await task).access_token == "token-1"

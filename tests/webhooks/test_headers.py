@@ -239,11 +239,11 @@ async def test_secret_headers_are_masked_in_every_response(
     headers = {name: value, "X-Team": "a"}
     masked = {name: MASK, "X-Team": "a"}
     webhook = await create_webhook(developer, url=f"{receiver.url}/200", headers=headers)
-    changed = await update_webhook(developer, webhook["id"], description="Other")
-    renewed = await rotate_secret(developer, webhook["id"])
+    updated = await update_webhook(developer, webhook["id"], description="Other")
+    rotated = await rotate_secret(developer, webhook["id"])
     stored = await read_webhook(developer, webhook["id"])
     (listed_webhook,) = (await developer.get(PATH)).json()["data"]
-    for view in (webhook, changed, renewed, stored, listed_webhook):
+    for view in (webhook, updated, rotated, stored, listed_webhook):
         assert view["headers"] == masked
     delivery = await send_test_event(developer, webhook["id"])
     detail = await read_delivery(developer, webhook["id"], delivery["id"])
@@ -251,7 +251,7 @@ async def test_secret_headers_are_masked_in_every_response(
     log = (await developer.get("/api/v1/event-log")).text
     assert (
         value
-        not in str([webhook, changed, renewed, stored, listed_webhook, delivery, detail]) + log
+        not in str([webhook, updated, rotated, stored, listed_webhook, delivery, detail]) + log
     )
     assert receiver.requests[0].headers[name] == value
 
@@ -267,11 +267,11 @@ async def test_a_mask_keeps_the_stored_value(
 ) -> None:
     headers = {"Authorization": "Bearer stored", "X-Team": "a"}
     webhook = await create_webhook(developer, url=f"{receiver.url}/200", headers=headers)
-    changed = await update_webhook(
+    updated = await update_webhook(
         developer, webhook["id"], headers={**webhook["headers"], "X-Team": "b", "X-More": "c"}
     )
     expected = {"Authorization": "Bearer stored", "X-Team": "b", "X-More": "c"}
-    assert changed["headers"] == {**expected, "Authorization": MASK}
+    assert updated["headers"] == {**expected, "Authorization": MASK}
     assert (await unseal_keys(services, developer, webhook["id"])).headers == expected
     await send_test_event(developer, webhook["id"])
     assert receiver.requests[0].headers["Authorization"] == "Bearer stored"
@@ -292,10 +292,10 @@ async def test_a_mask_matches_the_name_in_any_case(developer: Client, services: 
 
 async def test_a_new_value_replaces_a_masked_one(developer: Client, services: Services) -> None:
     webhook = await create_webhook(developer, headers={"Authorization": "Bearer old"})
-    changed = await update_webhook(
+    updated = await update_webhook(
         developer, webhook["id"], headers={"Authorization": "Bearer new"}
     )
-    assert changed["headers"] == {"Authorization": MASK}
+    assert updated["headers"] == {"Authorization": MASK}
     stored = (await unseal_keys(services, developer, webhook["id"])).headers
     assert stored == {"Authorization": "Bearer new"}
 

@@ -85,31 +85,31 @@ async def test_rotating_returns_a_new_secret_and_when_the_previous_one_expires(
 ) -> None:
     webhook = await create_webhook(developer, headers={"X-Team": "a"})
     with clock.frozen(clock.now()):
-        renewed = await rotate_secret(developer, webhook["id"])
+        rotated = await rotate_secret(developer, webhook["id"])
         until = clock.now() + timedelta(hours=24)
-    assert set(renewed) == VIEW_KEYS | {"secret"}
-    assert renewed["secret"].startswith("whsec_")
-    assert renewed["secret"] != webhook["secret"]
-    assert datetime.fromisoformat(renewed["previous_secret_expires_at"]) == until
+    assert set(rotated) == VIEW_KEYS | {"secret"}
+    assert rotated["secret"].startswith("whsec_")
+    assert rotated["secret"] != webhook["secret"]
+    assert datetime.fromisoformat(rotated["previous_secret_expires_at"]) == until
     same = VIEW_KEYS - {"previous_secret_expires_at", "updated_at"}
-    assert {name: renewed[name] for name in same} == {name: webhook[name] for name in same}
+    assert {name: rotated[name] for name in same} == {name: webhook[name] for name in same}
     stored = await read_webhook(developer, webhook["id"])
-    assert stored["previous_secret_expires_at"] == renewed["previous_secret_expires_at"]
+    assert stored["previous_secret_expires_at"] == rotated["previous_secret_expires_at"]
 
 
 async def test_both_secrets_sign_for_a_day(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     webhook = await create_webhook(developer, url=f"{receiver.url}/200")
-    renewed = await rotate_secret(developer, webhook["id"])
+    rotated = await rotate_secret(developer, webhook["id"])
     await create_agent(developer)
     (request,) = await receiver.wait_for(1)
-    assert request.headers["X-Service-Signature"] == compute_signature(renewed["secret"], request)
+    assert request.headers["X-Service-Signature"] == compute_signature(rotated["secret"], request)
     assert request.headers["X-Service-Signature-Previous"] == compute_signature(
         webhook["secret"], request
     )
     first, second = request.headers["webhook-signature"].split(" ")
-    for secret, alone in ((renewed["secret"], first), (webhook["secret"], second)):
+    for secret, alone in ((rotated["secret"], first), (webhook["secret"], second)):
         assert _verifies(secret, request)
         request.headers["webhook-signature"] = alone
         assert _verifies(secret, request)
@@ -120,12 +120,12 @@ async def test_after_a_day_the_previous_secret_does_not_sign(
     developer: Client, services: Services, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     webhook = await create_webhook(developer, url=f"{receiver.url}/200")
-    renewed = await rotate_secret(developer, webhook["id"])
+    rotated = await rotate_secret(developer, webhook["id"])
     await run_sql(services, _EXPIRE_PREVIOUS, webhook["id"])
     request = await _send_test(developer, webhook["id"], receiver)
     assert "X-Service-Signature-Previous" not in request.headers
     assert " " not in request.headers["webhook-signature"]
-    assert (_verifies(renewed["secret"], request), _verifies(webhook["secret"], request)) == (
+    assert (_verifies(rotated["secret"], request), _verifies(webhook["secret"], request)) == (
         True,
         False,
     )
@@ -173,11 +173,11 @@ async def test_an_attempt_after_the_rotation_is_signed_with_both(
     webhook = await create_webhook(developer, url=f"{receiver.url}/script/rotated")
     await create_agent(developer)
     delivery = await wait_for_attempt(developer, webhook["id"])
-    renewed = await rotate_secret(developer, webhook["id"])
+    rotated = await rotate_secret(developer, webhook["id"])
     await developer.post(f"{PATH}/{webhook['id']}/executions/{delivery['id']}/redeliver")
     first, second = await receiver.wait_for(2)
     assert "X-Service-Signature-Previous" not in first.headers
-    assert second.headers["X-Service-Signature"] == compute_signature(renewed["secret"], second)
+    assert second.headers["X-Service-Signature"] == compute_signature(rotated["secret"], second)
     assert second.headers["X-Service-Signature-Previous"] == compute_signature(
         webhook["secret"], second
     )
@@ -238,10 +238,10 @@ async def test_rotating_replaces_a_secret_that_cannot_be_unsealed(
 ) -> None:
     webhook = await create_webhook(developer, url=f"{receiver.url}/200")
     await _seal_with_lost_key(services, developer, webhook["id"])
-    renewed = await rotate_secret(developer, webhook["id"])
+    rotated = await rotate_secret(developer, webhook["id"])
     request = await _send_test(developer, webhook["id"], receiver)
-    assert request.headers["X-Service-Signature"] == compute_signature(renewed["secret"], request)
-    assert _verifies(renewed["secret"], request)
+    assert request.headers["X-Service-Signature"] == compute_signature(rotated["secret"], request)
+    assert _verifies(rotated["secret"], request)
 
 
 # A new root key, as after `parley keys rotate`, in a separate database
@@ -282,7 +282,7 @@ async def test_secrets_and_headers_survive_a_new_root_key(
     webhook = await create_webhook(
         developer, url=f"{receiver.url}/200", headers={"Authorization": "Bearer stored"}
     )
-    renewed = await rotate_secret(developer, webhook["id"])
+    rotated = await rotate_secret(developer, webhook["id"])
     sql = "SELECT keys FROM webhooks WHERE id = $1"
     (row,) = await run_sql(old_key_world.services, sql, webhook["id"])
     with pytest.raises(CannotOpen):
@@ -293,7 +293,7 @@ async def test_secrets_and_headers_survive_a_new_root_key(
     caller = await new_key_world.user(tenant_id=developer.tenant_id)
     request = await _send_test(caller, webhook["id"], receiver)
     assert request.headers["Authorization"] == "Bearer stored"
-    assert request.headers["X-Service-Signature"] == compute_signature(renewed["secret"], request)
+    assert request.headers["X-Service-Signature"] == compute_signature(rotated["secret"], request)
     assert request.headers["X-Service-Signature-Previous"] == compute_signature(
         webhook["secret"], request
     )

@@ -49,21 +49,21 @@ async def _create_full_webhook(client: Client) -> dict[str, Any]:
 @pytest.mark.parametrize("field", CHANGES)
 async def test_updating_one_field_keeps_the_others(developer: Client, field: str) -> None:
     webhook = await _create_full_webhook(developer)
-    changed = await update_webhook(developer, webhook["id"], **{field: CHANGES[field]})
-    assert changed == await read_webhook(developer, webhook["id"])
-    assert changed["updated_at"] > webhook["updated_at"]
-    assert changed == {
+    updated = await update_webhook(developer, webhook["id"], **{field: CHANGES[field]})
+    assert updated == await read_webhook(developer, webhook["id"])
+    assert updated["updated_at"] > webhook["updated_at"]
+    assert updated == {
         **webhook,
         field: CHANGES[field],
-        "updated_at": changed["updated_at"],
+        "updated_at": updated["updated_at"],
     }
 
 
 async def test_all_fields_are_changed_together(developer: Client) -> None:
     webhook = await _create_full_webhook(developer)
-    changed = await update_webhook(developer, webhook["id"], **CHANGES)
-    assert {name: changed[name] for name in CHANGES} == CHANGES
-    assert set(changed) == VIEW_KEYS
+    updated = await update_webhook(developer, webhook["id"], **CHANGES)
+    assert {name: updated[name] for name in CHANGES} == CHANGES
+    assert set(updated) == VIEW_KEYS
 
 
 @pytest.mark.parametrize("body", [{}, {"unknown": 1}, {"url": URL, "headers": {"X-Team": "a"}}])
@@ -71,8 +71,8 @@ async def test_an_update_without_a_change_emits_no_event(
     developer: Client, body: dict[str, Any]
 ) -> None:
     webhook = await create_webhook(developer, url=URL, headers={"X-Team": "a"})
-    changed = await update_webhook(developer, webhook["id"], **body)
-    assert changed == {name: value for name, value in webhook.items() if name != "secret"}
+    updated = await update_webhook(developer, webhook["id"], **body)
+    assert updated == {name: value for name, value in webhook.items() if name != "secret"}
     assert await list_events(developer, "system.webhook.updated") == []
 
 
@@ -92,17 +92,17 @@ async def test_an_update_ignores_other_fields(developer: Client, services: Servi
         "disabled_reason": "gone",
         "created_by": "x",
     }
-    changed = await update_webhook(developer, webhook["id"], **extra_fields, description="Other")
-    assert (changed["id"], changed["disabled_reason"]) == (webhook["id"], None)
+    updated = await update_webhook(developer, webhook["id"], **extra_fields, description="Other")
+    assert (updated["id"], updated["disabled_reason"]) == (webhook["id"], None)
     assert (await unseal_keys(services, developer, webhook["id"])).secret == webhook["secret"]
 
 
 async def test_a_change_of_headers_keeps_the_secrets(developer: Client, services: Services) -> None:
     webhook = await create_webhook(developer)
-    renewed = await rotate_secret(developer, webhook["id"])
+    rotated = await rotate_secret(developer, webhook["id"])
     await update_webhook(developer, webhook["id"], headers={"X-Team": "a"})
     keys = await unseal_keys(services, developer, webhook["id"])
-    assert (keys.secret, keys.previous) == (renewed["secret"], webhook["secret"])
+    assert (keys.secret, keys.previous) == (rotated["secret"], webhook["secret"])
 
 
 _DISABLE = """
@@ -117,9 +117,9 @@ async def test_activating_clears_the_disabled_reason(developer: Client, services
     stored = await read_webhook(developer, webhook["id"])
     assert (stored["active"], stored["disabled_reason"]) == (False, "failing")
     assert stored["failing_since"] is not None
-    changed = await update_webhook(developer, webhook["id"], active=True)
-    assert (changed["active"], changed["disabled_reason"]) == (True, None)
-    assert changed["failing_since"] is None
+    updated = await update_webhook(developer, webhook["id"], active=True)
+    assert (updated["active"], updated["disabled_reason"]) == (True, None)
+    assert updated["failing_since"] is None
 
 
 async def test_another_change_keeps_the_disabled_reason(
@@ -127,9 +127,9 @@ async def test_another_change_keeps_the_disabled_reason(
 ) -> None:
     webhook = await create_webhook(developer)
     await run_sql(services, _DISABLE, webhook["id"])
-    changed = await update_webhook(developer, webhook["id"], description="Other", active=False)
-    assert (changed["active"], changed["disabled_reason"]) == (False, "failing")
-    assert changed["failing_since"] is not None
+    updated = await update_webhook(developer, webhook["id"], description="Other", active=False)
+    assert (updated["active"], updated["disabled_reason"]) == (False, "failing")
+    assert updated["failing_since"] is not None
 
 
 async def test_an_updated_webhook_gets_its_new_event_types(

@@ -148,7 +148,7 @@ async def test_the_secret_is_in_no_other_response(
     developer: Client, courier: WorkerProcess, receiver: Receiver
 ) -> None:
     webhook = await create_webhook(developer, url=f"{receiver.url}/echo")
-    changed = await update_webhook(developer, webhook["id"], description="Other")
+    updated = await update_webhook(developer, webhook["id"], description="Other")
     await rotate_secret(developer, webhook["id"])
     delivery = await send_test_event(developer, webhook["id"])
     path = f"{PATH}/{webhook['id']}"
@@ -161,8 +161,8 @@ async def test_the_secret_is_in_no_other_response(
         f"/api/v1/event-log/trace/{delivery['correlation_id']}",
     ]
     texts = [(await developer.get(url)).text for url in paths]
-    assert set(changed) == VIEW_KEYS
-    for text in [str(changed), str(delivery), *texts]:
+    assert set(updated) == VIEW_KEYS
+    for text in [str(updated), str(delivery), *texts]:
         assert webhook["id"] in text or webhook["url"] in text or delivery["id"] in text
         assert "whsec_" not in text
         assert webhook["secret"].removeprefix("whsec_") not in text
@@ -313,10 +313,10 @@ async def test_super_admin_reaches_the_webhook_of_any_tenant(
 ) -> None:
     webhook = await create_webhook(developer, url=f"{receiver.url}/200")
     await update_webhook(super_admin, webhook["id"], description="Changed")
-    renewed = await rotate_secret(super_admin, webhook["id"])
+    rotated = await rotate_secret(super_admin, webhook["id"])
     assert (await send_test_event(super_admin, webhook["id"]))["status"] == "delivered"
     stored = await read_webhook(developer, webhook["id"])
-    assert stored == {name: value for name, value in renewed.items() if name != "secret"}
+    assert stored == {name: value for name, value in rotated.items() if name != "secret"}
     assert len(await list_events(developer, "system.webhook.updated")) == 2
     assert (await super_admin.delete(f"{PATH}/{webhook['id']}")).status_code == 204
     assert len(await list_events(developer, "system.webhook.deleted")) == 1
