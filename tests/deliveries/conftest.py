@@ -28,8 +28,12 @@ async def courier(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]
 
 
 @pytest.fixture
-def sender(developer: Client, services: Services, courier: WorkerProcess) -> Sender:
-    return Sender(developer, services, courier)
+async def sender(
+    developer: Client, services: Services, courier: WorkerProcess
+) -> AsyncIterator[Sender]:
+    sender = Sender(developer, services, courier)
+    yield sender
+    await sender.cancel_pending_work()
 
 
 @pytest.fixture

@@ -104,6 +104,14 @@ class Sender:
         )
         self.wake_courier()
 
+    async def cancel_pending_work(self) -> None:
+        """Cancels deliveries to endpoints that are closed, so that they delay no later test."""
+        await self.run_sql(
+            "UPDATE work SET state = 'cancelled', finished_at = now() "
+            "WHERE tenant_id = $1 AND state = 'pending'",
+            self.client.tenant_id,
+        )
+
     def wake_courier(self) -> None:
         """Makes the courier scan for work now instead of within a second."""
         if self.process.courier is not None:
