@@ -165,10 +165,11 @@ class Courier:
     async def _start_rows(self, rows: list[WorkRow], loaded: Mapping[str, object]) -> None:
         excess = []
         for row in rows:
-            if self._lanes[row.lane or ""] < MAX_PER_ENDPOINT:
+            has_lane_slot = self._lanes[row.lane or ""] < MAX_PER_ENDPOINT
+            if has_lane_slot and self._tenants[row.tenant_id or ""] < MAX_PER_TENANT:
                 self._start(row, loaded.get(row.ref_id or ""))
             else:
-                # Another delivery took the slot while these rows were claimed.
+                # Other deliveries took the slots while these rows were claimed.
                 excess.append(row)
         for row in excess:
             await self._put_back(row)

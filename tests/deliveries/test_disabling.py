@@ -363,7 +363,7 @@ async def test_deleting_a_webhook_during_requests_cancels_their_work(
     await receiver.wait_for(3)
     assert (await sender.client.delete(f"{PATH}/{webhook_id}")).status_code == 204
     receiver.may_respond.set()
-    await until(lambda: sender.process.runner.busy == 0)
+    await until(lambda: sender.process.runner.running_count == 0)
     sql = "SELECT array_agg(state) FROM work WHERE lane = $1"
     assert await sender.fetch_value(sql, webhook_id) == ["cancelled"] * 3
     assert await sender.list_events("system.work.dead") == []

@@ -287,6 +287,25 @@ async def test_a_stopping_courier_returns_its_leases_without_an_attempt(
     assert await sender.fetch_value(sql, webhook_id) == [1]
 
 
+async def test_claimed_rows_do_not_exceed_the_limit_of_their_tenant(
+    sender: Sender, receiver: Receiver
+) -> None:
+    """A fan-out may reserve the tenant's slots while a scan waits for Postgres."""
+    webhook_ids = [await sender.create_webhook(f"{receiver.url}/200/{n}") for n in range(3)]
+    rows = [
+        row for webhook_id in webhook_ids for row in await _lease_deliveries(sender, webhook_id, 1)
+    ]
+    runner = Runner(sender.services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead)
+    courier, tenant_id = Courier(sender.services, runner), sender.client.tenant_id
+    lanes = [f"lane-{number}" for number in range(MAX_PER_TENANT - 1)]
+    assert len(courier.reserve(tenant_id, lanes)) == MAX_PER_TENANT - 1
+    await courier._start_rows(rows, {})
+    assert courier._tenants[tenant_id] == MAX_PER_TENANT
+    courier.release(tenant_id, lanes)
+    for webhook_id in webhook_ids:
+        await sender.wait_until_finished(webhook_id, 1)
+
+
 def test_the_limits_leave_capacity_for_others() -> None:
     assert MAX_PER_ENDPOINT * 2 <= MAX_PER_TENANT
     assert MAX_PER_TENANT * 2 <= MAX_DELIVERIES
