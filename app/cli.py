@@ -278,7 +278,7 @@ def vault_verify() -> None:
     for broken in breaks:
         row = f" ({broken.row_id})" if broken.row_id else ""
         click.echo(f"BAD  {broken.tenant_id}  row {broken.seq}{row}: {broken.problem}")
-    click.echo(f"{valid} audit rows hold")
+    click.echo(f"{valid} audit rows are intact")
     sys.exit(1 if breaks else 0)
 
 

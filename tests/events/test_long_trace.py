@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from app.kit import ids
 from app.kit.ids import new_id
 from app.services import Services
 from tests.database import run_sql
@@ -30,16 +29,3 @@ async def test_data_beyond_four_mebibytes_is_omitted(developer: Client, services
     entry = await developer.get(f"/api/v1/event-log/{entries[-1]['id']}")
     assert len(entry.json()["data"]["note"]) == 60_000
     assert "omitted" not in entry.json()
-
-
-def test_an_id_contains_its_time_of_creation() -> None:
-    before = ids.moment_of(new_id("evt"))
-    after = ids.moment_of(new_id("evt"))
-    assert before is not None
-    assert after is not None
-    assert before <= after
-
-
-def test_an_invalid_id_has_no_time() -> None:
-    assert ids.moment_of("evt_short") is None
-    assert ids.moment_of("evt_" + "u" * 26) is None

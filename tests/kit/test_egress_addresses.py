@@ -1,16 +1,12 @@
 """The egress client connects only to checked addresses, and TLS verifies the host name."""
 
 import asyncio
-import ssl
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from app.kit.egress import Answer, BlockedAddress, Egress, EgressError
+from tests.certificates import create_server_context, write_certificate
 from tests.kit.egress_servers import (
     LOOPBACK,
     METADATA,
@@ -141,40 +137,13 @@ async def test_a_cookie_is_not_carried_into_the_next_request(loopback: Egress, s
 # TLS
 
 
-def _self_signed_context(folder: Path, name: str) -> ssl.SSLContext:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = folder / "server.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    pem.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem)
-    return context
-
-
 async def _send_ok(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
     await writer.drain()
 
 
 async def test_a_self_signed_certificate_is_refused(tmp_path: Path) -> None:
-    tls = _self_signed_context(tmp_path, "shop.test")
+    tls = create_server_context(write_certificate(tmp_path, "shop.test"))
     resolver = FakeResolver({"shop.test": [["127.0.0.1"]]})
     async with (
         run_raw_server(_send_ok, tls) as port,
@@ -186,7 +155,7 @@ async def test_a_self_signed_certificate_is_refused(tmp_path: Path) -> None:
 
 async def test_tls_sends_the_host_name_and_not_the_address(tmp_path: Path) -> None:
     server_names: list[str | None] = []
-    tls = _self_signed_context(tmp_path, "shop.test")
+    tls = create_server_context(write_certificate(tmp_path, "shop.test"))
     tls.sni_callback = lambda _socket, name, _context: server_names.append(name)
     resolver = FakeResolver({"shop.test": [["127.0.0.1"]]})
     async with (

@@ -51,3 +51,16 @@ def test_a_uuid_starts_with_the_time() -> None:
     millis = ids.uuid7() >> 80
     # The counter below the milliseconds may have run a little ahead of the clock.
     assert before * 1000 - 1 <= millis <= clock.epoch() * 1000 + 1_000
+
+
+def test_an_id_contains_its_time_of_creation() -> None:
+    before = ids.moment_of(ids.new_id("evt"))
+    after = ids.moment_of(ids.new_id("evt"))
+    assert before is not None
+    assert after is not None
+    assert before <= after
+
+
+def test_an_invalid_id_has_no_time() -> None:
+    assert ids.moment_of("evt_short") is None
+    assert ids.moment_of("evt_" + "u" * 26) is None

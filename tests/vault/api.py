@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 
 from app.domain.vault import unseal
-from app.domain.vault.decrypted import CredentialUser, DecryptedCredential
+from app.domain.vault.decrypted import DecryptedCredential, IntegrationRef
 from app.services import Services
 from tests.world import Client
 
@@ -22,7 +22,7 @@ LIST_FIELDS = {
     "created_at",
     "updated_at",
 }
-WORKFLOW = CredentialUser("workflow", "wfl_1")
+WORKFLOW = IntegrationRef("workflow", "wfl_1")
 
 
 def read_invalid_fields(answer: httpx.Response) -> dict[str, str]:
@@ -95,6 +95,6 @@ async def list_rules(caller: Client, credential_id: str) -> list[dict[str, Any]]
 
 
 async def unseal_credential(
-    services: Services, caller: Client, credential_id: str, user: CredentialUser = WORKFLOW
+    services: Services, caller: Client, credential_id: str, user: IntegrationRef = WORKFLOW
 ) -> DecryptedCredential:
     return await unseal.unseal_for(services, caller.tenant_id, credential_id, user)

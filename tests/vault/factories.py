@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.domain.vault.decrypted import CredentialUser, DecryptedCredential
+from app.domain.vault.decrypted import DecryptedCredential, IntegrationRef
 from app.services import Services
 from tests.database import run_sql
 from tests.vault.api import PATH, WORKFLOW, unseal_credential
@@ -95,7 +95,7 @@ async def create_expired_credential(
 
 
 async def grant_access(
-    caller: Client, credential_id: str, user: CredentialUser = WORKFLOW
+    caller: Client, credential_id: str, user: IntegrationRef = WORKFLOW
 ) -> dict[str, Any]:
     body = {"integration_type": user.type, "integration_id": user.id}
     answer = await caller.post(f"{PATH}/{credential_id}/access", body)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.vault.decrypted import CredentialUser, seal_context
+from app.domain.vault.decrypted import IntegrationRef, seal_context
 from app.domain.vault.errors import AccessDenied
 from app.domain.vault.types import BearerTokenSecrets
 from app.kit.crypto import Keyring
@@ -31,7 +31,7 @@ from tests.world import Client, World
 async def test_a_rule_is_granted_and_listed(admin: Client) -> None:
     credential = await create_credential(admin)
     tool = await create_tool(admin)
-    rule = await grant_access(admin, credential["id"], CredentialUser("tool", tool))
+    rule = await grant_access(admin, credential["id"], IntegrationRef("tool", tool))
     assert set(rule) == {"id", "integration_type", "integration_id", "created_by", "created_at"}
     assert rule["id"].startswith("acr_")
     assert (rule["integration_type"], rule["integration_id"]) == ("tool", tool)
@@ -43,10 +43,10 @@ async def test_a_rule_is_granted_and_listed(admin: Client) -> None:
 async def test_each_kind_of_integration_may_have_a_rule(admin: Client) -> None:
     credential = await create_credential(admin)
     users = [
-        CredentialUser("agent", await create_agent(admin)),
-        CredentialUser("tool", await create_tool(admin)),
-        CredentialUser("workflow", "wfl_1"),
-        CredentialUser("channel", "chn_1"),
+        IntegrationRef("agent", await create_agent(admin)),
+        IntegrationRef("tool", await create_tool(admin)),
+        IntegrationRef("workflow", "wfl_1"),
+        IntegrationRef("channel", "chn_1"),
     ]
     rules = [await grant_access(admin, credential["id"], user) for user in users]
     assert await list_rules(admin, credential["id"]) == rules
@@ -129,18 +129,18 @@ async def test_a_rule_is_revoked_only_at_its_own_credential(admin: Client) -> No
 async def test_a_rule_is_deleted_with_its_tool(admin: Client, services: Services) -> None:
     credential = await create_credential(admin)
     tool = await create_tool(admin)
-    await grant_access(admin, credential["id"], CredentialUser("tool", tool))
+    await grant_access(admin, credential["id"], IntegrationRef("tool", tool))
     remaining = await grant_access(admin, credential["id"])
     assert (await admin.delete(f"/v1/tools/{tool}")).status_code == 204
     assert await list_rules(admin, credential["id"]) == [remaining]
     with pytest.raises(AccessDenied):
-        await unseal_credential(services, admin, credential["id"], CredentialUser("tool", tool))
+        await unseal_credential(services, admin, credential["id"], IntegrationRef("tool", tool))
 
 
 async def test_a_rule_is_deleted_with_its_agent(admin: Client) -> None:
     credential = await create_credential(admin)
     agent = await create_agent(admin)
-    await grant_access(admin, credential["id"], CredentialUser("agent", agent))
+    await grant_access(admin, credential["id"], IntegrationRef("agent", agent))
     remaining = await grant_access(admin, credential["id"])
     assert (await admin.delete(f"/api/v1/agents/{agent}")).status_code == 204
     assert await list_rules(admin, credential["id"]) == [remaining]
@@ -189,15 +189,15 @@ async def test_a_use_sets_last_used_at_and_not_updated_at(
 @pytest.mark.parametrize(
     "user",
     [
-        CredentialUser("workflow", "wfl_2"),
-        CredentialUser("channel", "wfl_1"),
-        CredentialUser("tool", "wfl_1"),
-        CredentialUser("workflow", "WFL_1"),
-        CredentialUser("workflow", "wfl_1 "),
+        IntegrationRef("workflow", "wfl_2"),
+        IntegrationRef("channel", "wfl_1"),
+        IntegrationRef("tool", "wfl_1"),
+        IntegrationRef("workflow", "WFL_1"),
+        IntegrationRef("workflow", "wfl_1 "),
     ],
 )
 async def test_an_integration_without_its_own_rule_is_denied(
-    admin: Client, services: Services, user: CredentialUser
+    admin: Client, services: Services, user: IntegrationRef
 ) -> None:
     credential = await create_credential(admin)
     await grant_access(admin, credential["id"])

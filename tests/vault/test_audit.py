@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.vault.decrypted import CredentialUser
+from app.domain.vault.decrypted import IntegrationRef
 from app.domain.vault.errors import AccessDenied
 from app.services import Services
 from tests.vault.api import (
@@ -63,7 +63,7 @@ async def _reveal(admin: Client, path: str, _rule: str) -> None:
 
 
 async def _grant(admin: Client, path: str, _rule: str) -> None:
-    await grant_access(admin, path.rpartition("/")[2], CredentialUser("channel", "chn_1"))
+    await grant_access(admin, path.rpartition("/")[2], IntegrationRef("channel", "chn_1"))
 
 
 async def _revoke(admin: Client, path: str, rule: str) -> None:

@@ -107,7 +107,7 @@ async def test_the_command_counts_intact_rows_and_names_broken_ones(
     for tenant in (first_tenant, second_tenant):
         await asyncio.gather(*(append_rows(chain_services, tenant, 1) for _ in range(25)))
     intact = await asyncio.to_thread(run_parley, chain_services.settings, "vault", "verify")
-    assert (intact.returncode, intact.stdout) == (0, "50 audit rows hold\n"), intact.stderr
+    assert (intact.returncode, intact.stdout) == (0, "50 audit rows are intact\n"), intact.stderr
     row = await find_row_id(chain_services, first_tenant, 7)
     await run_sql(chain_services, "UPDATE credential_audit SET success = false WHERE id = $1", row)
     await run_sql(
@@ -121,7 +121,7 @@ async def test_the_command_counts_intact_rows_and_names_broken_ones(
         [
             f"BAD  {first_tenant}  row 7 ({row}): the row was edited",
             f"BAD  {second_tenant}  row 21: the row is missing",
-            "26 audit rows hold",
+            "26 audit rows are intact",
         ]
     )
 
@@ -137,7 +137,9 @@ async def test_chain_and_secrets_survive_a_new_root_key(
     rotated = await asyncio.to_thread(run_parley, old_and_new, "keys", "rotate")
     assert rotated.returncode == 0, rotated.stderr
     verified = await asyncio.to_thread(run_parley, new_only, "vault", "verify")
-    assert (verified.returncode, verified.stdout) == (0, "1 audit rows hold\n"), verified.stderr
+    assert (verified.returncode, verified.stdout) == (0, "1 audit rows are intact\n"), (
+        verified.stderr
+    )
     new_services = container.build(new_only)
     try:
         await append_rows(new_services, chain_writer.tenant_id, 1)

@@ -46,7 +46,9 @@ async def resolve_auth(services: Services, tenant_id: str, plan: RunPlan) -> Aut
         raise ToolFailed("auth_failed", "the tool has no auth_config; set it with PUT")
     try:
         if isinstance(config, CredentialAuth):
-            credential = await unseal_for(services, tenant_id, config.credential_id, plan.user)
+            credential = await unseal_for(
+                services, tenant_id, config.credential_id, plan.integration
+            )
             _check_host(credential, host)
             return await _credential_auth(services, plan.auth_type, config, credential)
         return await _own_auth(services, config)

@@ -7,7 +7,7 @@ import msgspec
 from app.domain.tools import auth_configs, configs, registry
 from app.domain.tools.auth_configs import AuthConfig
 from app.domain.tools.configs import Config
-from app.domain.vault.service import CredentialUser
+from app.domain.vault.service import IntegrationRef
 from app.kit.crypto import Keyring, SealContext
 from app.kit.egress import Guard
 from db.fast import Row
@@ -15,7 +15,7 @@ from db.models import AgentTool
 
 
 class RunPlan(msgspec.Struct, frozen=True):
-    """`user` is the tool or agent that an access rule of the credential must name."""
+    """`integration` is the tool or agent that an access rule of the credential must name."""
 
     tool_id: str
     tool_type: str
@@ -23,7 +23,7 @@ class RunPlan(msgspec.Struct, frozen=True):
     auth_type: str
     sealed_auth: bytes | None
     seal_context: SealContext
-    user: CredentialUser
+    integration: IntegrationRef
 
     def open_auth_config(self, keyring: Keyring, guard: Guard) -> AuthConfig | None:
         """Raises AuthDestinationMismatch when it was stored for another destination."""
@@ -51,7 +51,7 @@ def build_plan(row: Row, agent_id: str | None, guard: Guard) -> RunPlan:
         row["auth_type"],
         row["auth_config"],
         registry.seal_context(tenant_id, tool_id),
-        CredentialUser("tool", tool_id),
+        IntegrationRef("tool", tool_id),
     )
     if agent_id is None or row["attachment_id"] is None or row["config_override"] is None:
         return plan
@@ -63,7 +63,7 @@ def build_plan(row: Row, agent_id: str | None, guard: Guard) -> RunPlan:
             config=config,
             sealed_auth=row["override_auth"],
             seal_context=override_seal_context(tenant_id, row["attachment_id"]),
-            user=CredentialUser("agent", agent_id),
+            integration=IntegrationRef("agent", agent_id),
         )
     if configs.destination(config, guard) != configs.destination(plan.config, guard):
         # The tool's auth is for its own host only.

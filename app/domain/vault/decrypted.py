@@ -23,7 +23,7 @@ class DecryptedCredential(msgspec.Struct, frozen=True):
     metadata: dict[str, Any]
 
 
-class CredentialUser(msgspec.Struct, frozen=True):
+class IntegrationRef(msgspec.Struct, frozen=True):
     """The integration that uses a credential; an access rule must name its type and id."""
 
     type: Integration

@@ -10,8 +10,8 @@ from app.domain.events import service as events
 from app.domain.vault import audit, queries, types
 from app.domain.vault.audit import Actor
 from app.domain.vault.decrypted import (
-    CredentialUser,
     DecryptedCredential,
+    IntegrationRef,
     decrypt_secrets,
     seal_context,
 )
@@ -60,9 +60,9 @@ __all__ = [
     "ApiKeySecrets",
     "BasicAuthSecrets",
     "BearerTokenSecrets",
-    "CredentialUser",
     "DatabaseSecrets",
     "DecryptedCredential",
+    "IntegrationRef",
     "OAuth2Secrets",
     "TokenGrant",
     "TokenRefresher",

@@ -4,7 +4,7 @@ import msgspec
 
 from app.domain.vault import audit, queries
 from app.domain.vault.audit import Actor
-from app.domain.vault.decrypted import CredentialUser, DecryptedCredential, decrypt_secrets
+from app.domain.vault.decrypted import DecryptedCredential, IntegrationRef, decrypt_secrets
 from app.domain.vault.errors import AccessDenied
 from app.domain.vault.schemas import Action
 from app.kit.crypto import CannotOpen, Keyring
@@ -13,7 +13,7 @@ from db.session import Tx
 
 
 async def unseal_for(
-    services: Services, tenant_id: str, credential_id: str, user: CredentialUser
+    services: Services, tenant_id: str, credential_id: str, integration: IntegrationRef
 ) -> DecryptedCredential:
     """Returns the credential with its secrets.
 
@@ -21,16 +21,18 @@ async def unseal_for(
     AccessDenied.
     """
     async with services.db.tx(tenant_id) as tx:
-        row = await queries.find_for_use(tx, tenant_id, credential_id, user.type, user.id)
+        row = await queries.find_for_use(
+            tx, tenant_id, credential_id, integration.type, integration.id
+        )
         is_allowed = row is not None and row["allowed"]
         if row is not None:
             await _record_use(
-                tx, services.keyring, tenant_id, credential_id, user, is_allowed=is_allowed
+                tx, services.keyring, tenant_id, credential_id, integration, is_allowed=is_allowed
             )
     if row is None:
         raise AccessDenied("the credential does not exist any more")
     if not is_allowed:
-        raise AccessDenied(f"this {user.type} has no access rule for the credential")
+        raise AccessDenied(f"this {integration.type} has no access rule for the credential")
     try:
         secrets = decrypt_secrets(
             services.keyring, tenant_id, row["id"], row["type"], row["secrets"]
@@ -54,7 +56,7 @@ async def _record_use(
     keyring: Keyring,
     tenant_id: str,
     credential_id: str,
-    user: CredentialUser,
+    integration: IntegrationRef,
     *,
     is_allowed: bool,
 ) -> None:
@@ -62,7 +64,7 @@ async def _record_use(
         # Locks the credential before the audit chain, as every writer does: no deadlock.
         await queries.mark_used(tx, tenant_id, credential_id)
     action: Action = "used" if is_allowed else "denied"
-    actor = Actor(user.type, user.id, None, user.text)
+    actor = Actor(integration.type, integration.id, None, integration.text)
     await audit.append_entry(
         tx, keyring, tenant_id, credential_id, action, actor, success=is_allowed
     )
