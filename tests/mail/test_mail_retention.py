@@ -1,10 +1,10 @@
 import pytest
 
 from app.areas import AREAS
-from app.domain.mail import service as mail
 from app.services import Services
 from db import retention
 from db.session import ALL_TENANTS
+from tests.mail.factories import queue_mail
 from tests.world import World
 
 
@@ -16,14 +16,7 @@ async def test_an_old_mail_is_kept_only_while_it_is_still_to_be_sent(
 ) -> None:
     tenant = await world.tenant()
     async with services.db.tx(tenant) as tx:
-        mail_id = await mail.queue(
-            tx,
-            services.keyring,
-            tenant_id=tenant,
-            recipient="ada@example.com",
-            subject="Hello",
-            text="token=hunter2",
-        )
+        mail_id = await queue_mail(tx, services, tenant)
         raw = await tx.raw()
         # Due tomorrow, so that no worker takes it.
         await raw.execute(

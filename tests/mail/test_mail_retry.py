@@ -2,9 +2,9 @@
 
 import msgspec
 
-from app.domain.mail import service as mail
 from app.services import Services
 from db.session import ALL_TENANTS
+from tests.mail.factories import queue_mail
 from tests.ports import free_port
 from tests.world import World
 from workers.mail import send_mail
@@ -16,14 +16,7 @@ async def test_mail_is_retried_and_stays_sealed_while_the_mail_server_is_unreach
 ) -> None:
     tenant = await world.tenant()
     async with services.db.tx(tenant) as tx:
-        mail_id = await mail.queue(
-            tx,
-            services.keyring,
-            tenant_id=tenant,
-            recipient="ada@example.com",
-            subject="Hello",
-            text="token=hunter2",
-        )
+        mail_id = await queue_mail(tx, services, tenant)
     settings = msgspec.structs.replace(
         services.settings, smtp_url=f"smtp://user:hunter2@127.0.0.1:{free_port()}"
     )

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 import msgspec
 import pyotp
 
+from app.domain.accounts import service as accounts
 from app.domain.events import service as events
 from app.domain.mfa import queries
 from app.domain.mfa.events import RecoveryCodeUsed
 from app.kit import clock
 from app.kit.crypto import Keyring, SealContext
 from app.security import passwords, throttle
-from app.security.throttle import Subject
+from app.security.throttle import AttemptResult, Subject
+from db.fast import Row
 from db.models import MfaDevice
 from db.session import Tx
 
@@ -90,7 +92,22 @@ def _match_totp(device_secrets: Sequence[Secret], code: str) -> CodeMatch | None
     return None
 
 
-async def use_code(tx: Tx, owner: Owner, code_match: CodeMatch) -> bool:
+async def record_attempt(
+    tx: Tx, user: Row, owner: Owner, code_match: CodeMatch | None, address: str
+) -> AttemptResult:
+    """Uses the code and counts the attempt. Raises RateLimited while the user must wait."""
+    is_correct = code_match is not None and await _use_code(tx, owner, code_match)
+    subjects = list_throttle_subjects(owner, address)
+    attempt = await throttle.record_attempt(tx, subjects, succeeded=is_correct)
+    if attempt.problem is not None:
+        # Rolls back, so that the code can be used after the wait.
+        raise attempt.problem
+    if attempt.starts_block:
+        await accounts.emit_sign_in_blocked(tx, user, address, "code")
+    return attempt
+
+
+async def _use_code(tx: Tx, owner: Owner, code_match: CodeMatch) -> bool:
     """Marks the code as used. True only for its first use."""
     tenant_id, user_id, now = owner.tenant_id, owner.user_id, clock.now()
     if code_match.device_id:

@@ -147,13 +147,7 @@ async def _check_code(
         code_match = None
     async with services.db.tx(owner.tenant_id) as tx:
         user = await accounts.lock_own_user(tx, principal)
-        is_correct = code_match is not None and await codes.use_code(tx, owner, code_match)
-        attempt = await throttle.record_attempt(tx, subjects, succeeded=is_correct)
-        if attempt.problem is not None:
-            # Rolls back, so that the code can be used after the wait.
-            raise attempt.problem
-        if attempt.starts_block:
-            await accounts.emit_sign_in_blocked(tx, user, address, "code")
+        attempt = await codes.record_attempt(tx, user, owner, code_match, address)
         if attempt.passed and code_match is not None:
             await on_accepted(tx, user, code_match)
     return attempt.passed

@@ -31,13 +31,7 @@ async def verify_mfa(services: Services, data: MfaVerify, address: str) -> Token
     async with services.db.tx(owner.tenant_id) as tx:
         user = await _lock_user(tx, owner, data.mfa_token)
         if user is not None:
-            is_correct = code_match is not None and await codes.use_code(tx, owner, code_match)
-            attempt = await throttle.record_attempt(tx, subjects, succeeded=is_correct)
-            if attempt.problem is not None:
-                # Rolls back, so that the code can be used after the wait.
-                raise attempt.problem
-            if attempt.starts_block:
-                await accounts.emit_sign_in_blocked(tx, user, address, "code")
+            attempt = await codes.record_attempt(tx, user, owner, code_match, address)
             if attempt.passed:
                 pair = await _begin_session(tx, services, user, data, address)
     if pair is None:
