@@ -160,8 +160,9 @@ def test_the_runner_imports_no_area() -> None:
 
 
 @pytest.mark.parametrize("area", sorted({area for name in _files() if (area := _area(name))}))
-def test_every_area_has_a_service(area: str) -> None:
+def test_every_area_has_a_service_and_a_folder_of_tests(area: str) -> None:
     assert f"app.domain.{area}.service" in _files()
+    assert list((ROOT / "tests" / area).glob("test_*.py"))
 
 
 def _tables() -> dict[str, str]:
