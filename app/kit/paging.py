@@ -1,17 +1,19 @@
-"""Lists: pages in the API's two shapes, stable sorting, searching."""
+"""Lists: pages in the API's two shapes, and the sort orders that a list has."""
 
-from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
-from sqlalchemy import ColumnElement, Select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.kit.errors import Invalid
-from db.counting import Total, count_statement
+from db import lists
+from db.fast import Row
+from db.lists import Total, Where
 from db.session import Tx
+from db.views import View
 
 T = TypeVar("T")
+Item = TypeVar("Item", bound=msgspec.Struct)
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -62,39 +64,81 @@ def flat(data: list[T], total: Total, page: Page) -> Flat[T]:
     return Flat(data, total.count, page.page, page.per_page, not total.is_exact)
 
 
-Columns = Mapping[str, InstrumentedAttribute[Any]]
+class SortOrders:
+    """The values of a `sort` parameter, with or without a leading -, as ORDER BY clauses. The id
+    breaks ties, so pages never overlap.
+    """
+
+    def __init__(
+        self,
+        default: str,
+        tie: InstrumentedAttribute[Any],
+        **columns: InstrumentedAttribute[Any],
+    ) -> None:
+        self._default = default
+        self._names = ", ".join(sorted(columns))
+        self._clauses = {}
+        for name, column in columns.items():
+            self._clauses[name] = _order_by(column, tie, "ASC")
+            self._clauses[f"-{name}"] = _order_by(column, tie, "DESC")
+
+    def sql(self, sort: str | None) -> str:
+        clause = self._clauses.get(sort or self._default)
+        if clause is None:
+            raise Invalid.field("sort", f"must be one of {self._names}, with or without -")
+        return clause
 
 
-def order(
-    sort: str | None, columns: Columns, default: str, tie: InstrumentedAttribute[str]
-) -> list[ColumnElement[Any]]:
-    """Returns the ORDER BY of a `sort` parameter. The id breaks ties, so pages never overlap."""
-    sort = sort or default
-    name = sort.removeprefix("-")
-    if name not in columns:
-        raise Invalid.field(
-            "sort", f"must be one of {', '.join(sorted(columns))}, with or without -"
-        )
-    column = columns[name]
-    is_descending = sort.startswith("-")
-    first = column.desc() if is_descending else column.asc()
-    if column.property.columns[0].nullable:
-        # NULLs come last in both directions; other columns keep the form that an index serves.
-        first = first.nulls_last()
-    return [first, tie.desc() if is_descending else tie.asc()]
+def _order_by(
+    column: InstrumentedAttribute[Any], tie: InstrumentedAttribute[Any], direction: str
+) -> str:
+    # NULLs come last in both directions; other columns keep the form that an index serves.
+    nulls = " NULLS LAST" if column.property.columns[0].nullable else ""
+    return f"{_name(column)} {direction}{nulls}, {_name(tie)} {direction}"
 
 
-def contains(column: InstrumentedAttribute[str], text: str) -> ColumnElement[bool]:
-    """Returns a case-insensitive condition; % and _ in the text are no wildcards."""
-    return column.icontains(text, autoescape=True)
+def _name(column: InstrumentedAttribute[Any]) -> str:
+    """Returns the name in SQL, with the table."""
+    return str(column.property.columns[0])
 
 
 async def fetch(
-    tx: Tx, statement: Select[T], page: Page, ordering: list[ColumnElement[Any]]
-) -> tuple[list[T], Total]:
-    """Returns the rows of one page and the total, with two statements."""
-    total = await count_statement(tx, statement)
-    rows = await (await tx.session()).scalars(
-        statement.order_by(*ordering).limit(page.per_page).offset(page.offset)
+    tx: Tx,
+    view: View[Item],
+    table: str,
+    where: Where,
+    order: str,
+    page: Page,
+    *,
+    of_one_thing: bool = False,
+) -> tuple[list[Item], Total]:
+    """Returns one page of views and the total, with one statement."""
+    rows, total = await fetch_rows(
+        tx, view.columns, table, where, order, page, of_one_thing=of_one_thing
     )
-    return list(rows), total
+    return [view.build(row) for row in rows], total
+
+
+async def fetch_rows(
+    tx: Tx,
+    columns: str,
+    table: str,
+    where: Where,
+    order: str,
+    page: Page,
+    *,
+    of_one_thing: bool = False,
+) -> tuple[list[Row], Total]:
+    """Returns one page of rows and the total. With `of_one_thing`, a condition besides the tenant's
+    determines the tenant.
+    """
+    counted = f"FROM {table} WHERE {where.sql}"
+    return await lists.fetch_page(
+        tx,
+        where,
+        f"{columns} {counted} ORDER BY {order} LIMIT $limit OFFSET $offset",
+        page.per_page,
+        page.offset,
+        counted=counted,
+        estimated=f"FROM {table} WHERE {where.sql_of_all}" if of_one_thing else None,
+    )

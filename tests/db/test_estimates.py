@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.services import Services
-from db.counting import BOUND
+from db.lists import BOUND
 from db.session import ALL_TENANTS
 from tests.world import Client, World
 

@@ -26,6 +26,12 @@ class Plan(msgspec.Struct, frozen=True):
 
     nodes: list[dict[str, Any]]
 
+    def split_count(self) -> "tuple[Plan, Plan]":
+        """Returns the plan of a page without the count of all rows, and the plan of that count."""
+        count = next(node for node in self.nodes if _is_count(node))
+        counted = list(_walk(count))
+        return Plan([node for node in self.nodes if node not in counted]), Plan(counted)
+
     def rows_read(self, table: str) -> int:
         """Counts the rows of a table that were read, also those that a filter removed."""
         return sum(_rows_read(node) for node in self.nodes if node.get("Relation Name") == table)
@@ -41,6 +47,10 @@ class Plan(msgspec.Struct, frozen=True):
         """Returns the largest number of rows that one step sorted."""
         sorts = (node for node in self.nodes if node["Node Type"] == "Sort")
         return max((_rows_returned(node["Plans"][0]) for node in sorts), default=0)
+
+
+def _is_count(node: dict[str, Any]) -> bool:
+    return node.get("Parent Relationship") == "InitPlan" and node["Node Type"] == "Aggregate"
 
 
 def _rows_returned(node: dict[str, Any]) -> int:

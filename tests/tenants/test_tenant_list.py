@@ -9,7 +9,6 @@ from app.kit.ids import new_id
 from app.services import Services
 from db.models import Tenant
 from db.session import ALL_TENANTS
-from tests.accounts.statements import record_statements
 from tests.tenants.factories import KEYS, PATH, create_tenant
 from tests.world import Client
 
@@ -201,15 +200,3 @@ async def test_an_unknown_plan_is_refused(super_admin: Client) -> None:
     answer = await super_admin.get(PATH, params={"plan": "gold"})
     assert answer.status_code == 422
     assert set(answer.json()["error"]["details"]) == {"plan"}
-
-
-async def test_a_page_of_fifty_takes_as_many_statements_as_one_of_five(
-    super_admin: Client, services: Services, marker: str
-) -> None:
-    await _insert_tenants(services, *[marker] * 50)
-    counts = []
-    for per_page in (5, 50):
-        with record_statements(services) as statements:
-            assert len(await _list_names(super_admin, search=marker, per_page=per_page)) == per_page
-        counts.append(len(statements))
-    assert counts == [2, 2]

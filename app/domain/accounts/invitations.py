@@ -19,6 +19,7 @@ from app.security import tokens
 from app.security.principal import Principal
 from app.security.sessions import require_active_session
 from app.services import Services
+from db.fast import Row
 from db.models import Invitation
 from db.session import Tx
 
@@ -92,15 +93,7 @@ async def revoke(tx: Tx, principal: Principal, invitation_id: str) -> None:
     await events.emit(tx, revoked, tenant_id=invitation.tenant_id)
 
 
-def _build_entry(row: Invitation) -> InvitationEntry:
-    status = "used" if row.used_at else "pending" if row.expires_at > clock.now() else "expired"
-    return InvitationEntry(
-        row.id,
-        row.email,
-        row.role,  # type: ignore[arg-type]
-        row.tenant_id,
-        row.invited_by,
-        status,  # type: ignore[arg-type]
-        row.created_at,
-        row.expires_at,
-    )
+def _build_entry(row: Row) -> InvitationEntry:
+    is_pending = row["expires_at"] > clock.now()
+    status = "used" if row["used_at"] else "pending" if is_pending else "expired"
+    return user_queries.build_invitation(row, status=status)

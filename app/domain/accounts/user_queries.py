@@ -1,29 +1,41 @@
 """SQL of the administration of users and invitations."""
 
 import msgspec
-from sqlalchemy import or_, select
+from sqlalchemy import select
 
-from app.domain.accounts.schemas import Role, Status
+from app.domain.accounts.schemas import InvitationEntry, Role, Status, UserView
 from app.kit import paging
-from app.kit.paging import Page
-from db.counting import Total
+from app.kit.paging import Page, SortOrders
+from db.fast import Row, tenant_of
+from db.lists import Total, Where
 from db.models import Invitation, User
 from db.session import Tx
+from db.views import View
 
-_USERS_SORTABLE = {
-    "email": User.email,
-    "first_name": User.first_name,
-    "last_name": User.last_name,
-    "role": User.role,
-    "status": User.status,
-    "last_login_at": User.last_login_at,
-    "created_at": User.created_at,
-}
-_INVITATIONS_SORTABLE = {
-    "email": Invitation.email,
-    "expires_at": Invitation.expires_at,
-    "created_at": Invitation.created_at,
-}
+_USER_SORT_ORDERS = SortOrders(
+    "-created_at",
+    User.id,
+    email=User.email,
+    first_name=User.first_name,
+    last_name=User.last_name,
+    role=User.role,
+    status=User.status,
+    last_login_at=User.last_login_at,
+    created_at=User.created_at,
+)
+_INVITATION_SORT_ORDERS = SortOrders(
+    "-created_at",
+    Invitation.id,
+    email=Invitation.email,
+    expires_at=Invitation.expires_at,
+    created_at=Invitation.created_at,
+)
+_USER = View(UserView)
+_INVITATION = View(InvitationEntry, computed=("status",))
+build_invitation = _INVITATION.build
+_FIND_USER = f"""
+SELECT {_USER.columns} FROM users WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2
+"""
 
 
 class UserFilter(msgspec.Struct, frozen=True):
@@ -34,32 +46,34 @@ class UserFilter(msgspec.Struct, frozen=True):
 
 async def list_users(
     tx: Tx, page: Page, filters: UserFilter, sort: str | None
-) -> tuple[list[User], Total]:
-    statement = select(User)
-    if filters.search:
-        columns = (User.email, User.first_name, User.last_name)
-        statement = statement.where(
-            or_(*(paging.contains(column, filters.search) for column in columns))
-        )
-    if filters.role:
-        statement = statement.where(User.role == filters.role)
-    if filters.status:
-        statement = statement.where(User.status == filters.status)
-    ordering = paging.order(sort, _USERS_SORTABLE, "-created_at", User.id)
-    return await paging.fetch(tx, statement, page, ordering)
+) -> tuple[list[UserView], Total]:
+    where = Where(tenant_of(tx))
+    where.contain(filters.search, "email", "first_name", "last_name")
+    where.equal("role", filters.role)
+    where.equal("status", filters.status)
+    return await paging.fetch(tx, _USER, "users", where, _USER_SORT_ORDERS.sql(sort), page)
 
 
-async def find_user(tx: Tx, user_id: str, *, for_update: bool = False) -> User | None:
-    statement = select(User).where(User.id == user_id)
-    if for_update:
-        statement = statement.with_for_update()
+async def find_view(tx: Tx, user_id: str) -> UserView | None:
+    return await _USER.find(tx, tenant_of(tx), _FIND_USER, user_id)
+
+
+async def lock_user(tx: Tx, user_id: str) -> User | None:
+    statement = select(User).where(User.id == user_id).with_for_update()
     user: User | None = await (await tx.session()).scalar(statement)
     return user
 
 
-async def list_invitations(tx: Tx, page: Page, sort: str | None) -> tuple[list[Invitation], Total]:
-    ordering = paging.order(sort, _INVITATIONS_SORTABLE, "-created_at", Invitation.id)
-    return await paging.fetch(tx, select(Invitation), page, ordering)
+async def list_invitations(tx: Tx, page: Page, sort: str | None) -> tuple[list[Row], Total]:
+    """Returns rows for `build_invitation`, with `used_at` besides."""
+    return await paging.fetch_rows(
+        tx,
+        f"{_INVITATION.columns}, used_at",
+        "invitations",
+        Where(tenant_of(tx)),
+        _INVITATION_SORT_ORDERS.sql(sort),
+        page,
+    )
 
 
 async def lock_invitation(tx: Tx, invitation_id: str) -> Invitation | None:

@@ -2,8 +2,6 @@
 remove the last administrator.
 """
 
-import msgspec
-
 from app.domain.accounts import one_time_tokens, queries, sessions, user_queries
 from app.domain.accounts.errors import LastAdmin, UserNotFound
 from app.domain.accounts.events import (
@@ -30,16 +28,15 @@ from db.session import Tx
 
 
 async def list_page(tx: Tx, page: Page, filters: UserFilter, sort: str | None) -> Users:
-    rows, total = await user_queries.list_users(tx, page, filters, sort)
-    views = [_build_view(row) for row in rows]
+    views, total = await user_queries.list_users(tx, page, filters, sort)
     return Users(views, total.count, page.page, page.per_page, not total.is_exact)
 
 
 async def get(tx: Tx, user_id: str) -> UserView:
-    user = await user_queries.find_user(tx, user_id)
-    if user is None:
+    view = await user_queries.find_view(tx, user_id)
+    if view is None:
         raise UserNotFound(f"There is no user {user_id[:64]}")
-    return _build_view(user)
+    return view
 
 
 async def change_role(
@@ -99,7 +96,7 @@ async def lock_user_to_change(tx: Tx, principal: Principal, user_id: str) -> Use
     """
     await queries.lock_admins(tx)
     await require_active_session(tx, principal)
-    user = await user_queries.find_user(tx, user_id, for_update=True)
+    user = await user_queries.lock_user(tx, user_id)
     if user is None:
         raise UserNotFound(f"There is no user {user_id[:64]}")
     refuse_higher_role(principal, user.role)
@@ -151,7 +148,3 @@ async def _end_access(tx: Tx, services: Services, user: User) -> None:
 
 async def _emit(tx: Tx, user: User, event: Event) -> None:
     await events.emit(tx, event, tenant_id=user.tenant_id)
-
-
-def _build_view(row: User) -> UserView:
-    return msgspec.convert(row, UserView, from_attributes=True)

@@ -1,23 +1,74 @@
 """SQL of agents, their versions and their sub-agents."""
 
-from sqlalchemy import Row as OrmRow
 from sqlalchemy import select
 
+from app.domain.agents.schemas import (
+    AgentSummary,
+    FullAgent,
+    LogSettings,
+    SubAgentView,
+    VersionView,
+)
 from app.kit import paging
-from app.kit.paging import Page
+from app.kit.paging import Page, SortOrders
 from db import fast
-from db.counting import Total
-from db.fast import Row
-from db.models import Agent, AgentTool, AgentVersion, SubAgent, Tool
+from db.fast import Row, tenant_of
+from db.lists import Total, Where
+from db.models import Agent, AgentVersion, SubAgent
 from db.session import Tx
+from db.views import View
 
 _MAX_USABLE = 1000
-_SORTABLE = {
-    "name": Agent.name,
-    "status": Agent.status,
-    "created_at": Agent.created_at,
-    "updated_at": Agent.updated_at,
-}
+_SORT_ORDERS = SortOrders(
+    "-created_at",
+    Agent.id,
+    name=Agent.name,
+    status=Agent.status,
+    created_at=Agent.created_at,
+    updated_at=Agent.updated_at,
+)
+
+_SUMMARY = View(AgentSummary)
+_FULL = View(
+    FullAgent,
+    "a",
+    tools="""
+    (SELECT coalesce(json_agg(json_build_object('id', t.id, 'name', t.name,
+                                                'tool_type', t.tool_type,
+                                                'is_enabled', x.is_enabled)
+                              ORDER BY x.display_order, x.attached_at, x.id), '[]')
+     FROM agent_tools x JOIN tools t ON t.id = x.tool_id AND t.tenant_id = x.tenant_id
+     WHERE x.agent_id = a.id AND x.tenant_id = a.tenant_id)""",
+    knowledge_base="'{}'::json",
+    sub_agents="""
+    (SELECT coalesce(json_agg(json_build_object('id', c.id, 'name', c.name,
+                                                'relationship_type', s.relationship_type)
+                              ORDER BY s.created_at, s.id), '[]')
+     FROM sub_agents s JOIN agents c ON c.id = s.child_id AND c.tenant_id = s.tenant_id
+     WHERE s.agent_id = a.id AND s.tenant_id = a.tenant_id)""",
+)
+_VERSION = View(VersionView)
+_LOG_SETTINGS = View(LogSettings)
+_SUB_AGENT = View(SubAgentView, "s", id="c.id", name="c.name")
+
+_FIND = f"""
+SELECT {_FULL.columns} FROM agents a WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.id = $2
+"""
+_FIND_LOG_SETTINGS = f"""
+SELECT {_LOG_SETTINGS.columns} FROM agents WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2
+"""
+_FIND_NAME = "SELECT name FROM agents WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
+_LIST_SUB_AGENTS = f"""
+SELECT {_SUB_AGENT.columns}
+FROM sub_agents s JOIN agents c ON c.id = s.child_id AND c.tenant_id = s.tenant_id
+WHERE ($1::text IS NULL OR s.tenant_id = $1) AND s.agent_id = $2
+ORDER BY s.created_at, s.id
+"""
+_LIST_USABLE = f"""
+SELECT id, name, created_at FROM agents
+WHERE ($1::text IS NULL OR tenant_id = $1) AND parent_id IS NULL AND status <> 'archived'
+ORDER BY created_at DESC, id DESC LIMIT {_MAX_USABLE}
+"""
 
 # Includes the provider's key, so that a turn needs only one query.
 _SELECT_RUNTIME = """
@@ -103,49 +154,36 @@ async def can_reach(tx: Tx, tenant: str, start: str, goal: str) -> bool:
     return bool(await fast.value(tx, tenant, _CAN_REACH, start, goal))
 
 
+async def find_name(tx: Tx, agent_id: str) -> str | None:
+    name: str | None = await fast.value(tx, tenant_of(tx), _FIND_NAME, agent_id)
+    return name
+
+
 async def list_page(
     tx: Tx, page: Page, *, search: str | None, status: str | None, sort: str | None
-) -> tuple[list[Agent], Total]:
-    statement = select(Agent).where(Agent.parent_id.is_(None))
-    if search:
-        statement = statement.where(paging.contains(Agent.name, search))
-    if status:
-        statement = statement.where(Agent.status == status)
-    ordering = paging.order(sort, _SORTABLE, "-created_at", Agent.id)
-    return await paging.fetch(tx, statement, page, ordering)
+) -> tuple[list[AgentSummary], Total]:
+    where = Where(tenant_of(tx), "parent_id IS NULL")
+    where.contain(search, "name")
+    where.equal("status", status)
+    return await paging.fetch(tx, _SUMMARY, "agents", where, _SORT_ORDERS.sql(sort), page)
 
 
-async def list_usable(tx: Tx) -> list[Agent]:
+async def find_full(tx: Tx, agent_id: str) -> FullAgent | None:
+    return await _FULL.find(tx, tenant_of(tx), _FIND, agent_id)
+
+
+async def find_log_settings(tx: Tx, agent_id: str) -> LogSettings | None:
+    return await _LOG_SETTINGS.find(tx, tenant_of(tx), _FIND_LOG_SETTINGS, agent_id)
+
+
+async def list_usable(tx: Tx) -> list[Row]:
     """Returns agents that can be chatted with, the newest first. The list has no pages."""
-    statement = (
-        select(Agent)
-        .where(Agent.parent_id.is_(None), Agent.status != "archived")
-        .order_by(Agent.created_at.desc(), Agent.id.desc())
-        .limit(_MAX_USABLE)
-    )
-    return list(await (await tx.session()).scalars(statement))
+    return await fast.rows(tx, tenant_of(tx), _LIST_USABLE)
 
 
-async def list_tools(tx: Tx, agent_id: str) -> list[OrmRow[str, str, str, bool]]:
-    """Returns id, name, type and is_enabled of each tool, in display order."""
-    statement = (
-        select(Tool.id, Tool.name, Tool.tool_type, AgentTool.is_enabled)
-        .join(AgentTool, AgentTool.tool_id == Tool.id)
-        .where(AgentTool.agent_id == agent_id)
-        .order_by(AgentTool.display_order, AgentTool.attached_at, AgentTool.id)
-    )
-    return list(await (await tx.session()).execute(statement))
-
-
-async def list_sub_agents(tx: Tx, agent_id: str) -> list[OrmRow[str, str, str]]:
-    """Returns id, name and relationship of each sub-agent, the oldest first."""
-    statement = (
-        select(Agent.id, Agent.name, SubAgent.relationship_type)
-        .join(SubAgent, SubAgent.child_id == Agent.id)
-        .where(SubAgent.agent_id == agent_id)
-        .order_by(SubAgent.created_at, SubAgent.id)
-    )
-    return list(await (await tx.session()).execute(statement))
+async def list_sub_agents(tx: Tx, agent_id: str) -> list[SubAgentView]:
+    """Returns an agent's sub-agents, the oldest first."""
+    return await _SUB_AGENT.list(tx, tenant_of(tx), _LIST_SUB_AGENTS, agent_id)
 
 
 async def list_parents(tx: Tx, agent_ids: list[str]) -> list[Agent]:
@@ -155,9 +193,12 @@ async def list_parents(tx: Tx, agent_ids: list[str]) -> list[Agent]:
     return list(await (await tx.session()).scalars(statement))
 
 
-async def list_versions(tx: Tx, agent_id: str, page: Page) -> tuple[list[AgentVersion], Total]:
-    statement = select(AgentVersion).where(AgentVersion.agent_id == agent_id)
-    return await paging.fetch(tx, statement, page, [AgentVersion.version.desc()])
+async def list_versions(tx: Tx, agent_id: str, page: Page) -> tuple[list[VersionView], Total]:
+    where = Where(tenant_of(tx))
+    where.add("agent_id = $n", agent_id)
+    return await paging.fetch(
+        tx, _VERSION, "agent_versions", where, "version DESC", page, of_one_thing=True
+    )
 
 
 async def find_version(tx: Tx, agent_id: str, version: int) -> AgentVersion | None:
@@ -166,16 +207,6 @@ async def find_version(tx: Tx, agent_id: str, version: int) -> AgentVersion | No
     )
     row: AgentVersion | None = await (await tx.session()).scalar(statement)
     return row
-
-
-async def list_links(tx: Tx, agent_id: str) -> list[OrmRow[SubAgent, Agent]]:
-    statement = (
-        select(SubAgent, Agent)
-        .join(Agent, Agent.id == SubAgent.child_id)
-        .where(SubAgent.agent_id == agent_id)
-        .order_by(SubAgent.created_at, SubAgent.id)
-    )
-    return list(await (await tx.session()).execute(statement))
 
 
 async def lock_link(tx: Tx, agent_id: str, child_id: str) -> SubAgent | None:

@@ -20,12 +20,9 @@ from app.domain.agents.runtime import (
 from app.domain.agents.schemas import (
     AgentSummary,
     AgentView,
-    AttachedTool,
     CreateAgent,
     FullAgent,
-    KnowledgeBase,
     LogSettings,
-    SubAgentBrief,
     UpdateAgent,
     UpdateLogSettings,
     VersionView,
@@ -53,8 +50,10 @@ __all__ = [
     "find",
     "find_by_embed_key",
     "find_runtime",
+    "get_name",
     "list_usable",
     "load_runtime",
+    "require",
 ]
 
 _VERSION_PATTERN = re.compile(r"[1-9][0-9]{0,8}")
@@ -67,8 +66,8 @@ async def list_page(
     tx: Tx, page: Page, *, search: str | None, status: str | None, sort: str | None
 ) -> Paged[AgentSummary]:
     """Returns agents except direct sub-agents."""
-    rows, total = await queries.list_page(tx, page, search=search, status=status, sort=sort)
-    return paging.paged([build_view(AgentSummary, row) for row in rows], total, page)
+    summaries, total = await queries.list_page(tx, page, search=search, status=status, sort=sort)
+    return paging.paged(summaries, total, page)
 
 
 list_usable = queries.list_usable
@@ -77,23 +76,33 @@ list_usable = queries.list_usable
 async def find(tx: Tx, agent_id: str, *, for_update: bool = False) -> Agent:
     agent = await (await tx.session()).get(Agent, agent_id, with_for_update=for_update)
     if agent is None:
-        raise AgentNotFound(f"There is no agent {agent_id[:64]}")
+        raise _not_found(agent_id)
     return agent
 
 
+async def require(tx: Tx, agent_id: str) -> None:
+    """Raises AgentNotFound unless the agent exists. An empty list of an agent's things calls it, so
+    that a list needs one statement.
+    """
+    await get_name(tx, agent_id)
+
+
+async def get_name(tx: Tx, agent_id: str) -> str:
+    name = await queries.find_name(tx, agent_id)
+    if name is None:
+        raise _not_found(agent_id)
+    return name
+
+
+def _not_found(agent_id: str) -> AgentNotFound:
+    return AgentNotFound(f"There is no agent {agent_id[:64]}")
+
+
 async def get(tx: Tx, agent_id: str) -> FullAgent:
-    agent = await find(tx, agent_id)
-    tools, sub_agents = (
-        await queries.list_tools(tx, agent_id),
-        await queries.list_sub_agents(tx, agent_id),
-    )
-    return build_view(
-        FullAgent,
-        agent,
-        tools=[AttachedTool(*row) for row in tools],
-        knowledge_base=KnowledgeBase(),
-        sub_agents=[SubAgentBrief(row[0], row[1], row[2]) for row in sub_agents],  # type: ignore[arg-type]
-    )
+    agent = await queries.find_full(tx, agent_id)
+    if agent is None:
+        raise _not_found(agent_id)
+    return agent
 
 
 async def create(
@@ -198,9 +207,10 @@ async def _store_version(tx: Tx, agent: Agent, principal: Principal) -> None:
 
 
 async def list_versions(tx: Tx, agent_id: str, page: Page) -> Paged[VersionView]:
-    await find(tx, agent_id)
-    rows, total = await queries.list_versions(tx, agent_id, page)
-    return paging.paged([build_view(VersionView, row) for row in rows], total, page)
+    versions, total = await queries.list_versions(tx, agent_id, page)
+    if not versions:
+        await require(tx, agent_id)
+    return paging.paged(versions, total, page)
 
 
 async def restore_version(tx: Tx, principal: Principal, agent_id: str, version: str) -> AgentView:
@@ -219,7 +229,10 @@ async def restore_version(tx: Tx, principal: Principal, agent_id: str, version: 
 
 
 async def get_log_settings(tx: Tx, agent_id: str) -> LogSettings:
-    return build_view(LogSettings, await find(tx, agent_id))
+    settings = await queries.find_log_settings(tx, agent_id)
+    if settings is None:
+        raise _not_found(agent_id)
+    return settings
 
 
 async def update_log_settings(

@@ -25,8 +25,10 @@ _LINK_FIELDS = ("delegation_prompt", "is_enabled")
 
 
 async def list_all(tx: Tx, agent_id: str) -> list[SubAgentView]:
-    await service.find(tx, agent_id)
-    return [_build_view(link, child) for link, child in await queries.list_links(tx, agent_id)]
+    views = await queries.list_sub_agents(tx, agent_id)
+    if not views:
+        await service.require(tx, agent_id)
+    return views
 
 
 async def attach(tx: Tx, agent_id: str, data: AttachSubAgent) -> SubAgentView:

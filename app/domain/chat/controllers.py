@@ -4,7 +4,7 @@ from litestar import Controller, Response, delete, get, post
 from litestar.params import JSONBody, QueryParameter
 
 from app.domain.chat import conversations, jobs, service
-from app.domain.chat.queries import ConversationFilter
+from app.domain.chat.queries import ConversationFilter, LogFilter
 from app.domain.chat.schemas import (
     AgentStatus,
     ChatReply,
@@ -132,7 +132,7 @@ class ChatController(Controller):
         """The newest first: messages, tool calls and token usage of all conversations, as far as
         the agent's log settings let them be logged.
         """
-        filters = (kind, conversation_id, moment("from", since), moment("to", until))
+        filters = LogFilter(kind, conversation_id, moment("from", since), moment("to", until))
         return await conversations.list_log(tx, agent_id, page_in, filters)
 
     @get("/conversations", summary="List an agent's conversations")

@@ -2,19 +2,16 @@
 
 from typing import Any
 
-import msgspec
-
 from app.domain.agents import service as agents
 from app.domain.chat import queries
 from app.domain.chat.errors import ConversationBusy, ConversationNotFound
 from app.domain.chat.events import ChatCompleted
-from app.domain.chat.queries import ConversationFilter
+from app.domain.chat.queries import ConversationFilter, LogFilter
 from app.domain.chat.schemas import (
     AgentStatus,
     ConversationView,
     LogEntry,
     MessageView,
-    ToolCallView,
     Training,
 )
 from app.domain.events import service as events
@@ -25,7 +22,7 @@ from app.kit.paging import Page, Paged
 from app.security.principal import Principal
 from app.services import Services
 from db.fast import tenant_of
-from db.models import Conversation, ConversationEntry
+from db.models import Conversation
 from db.session import ALL_TENANTS, Tx
 
 IDLE_SECONDS = 30 * 60
@@ -36,34 +33,26 @@ async def list_page(
     tx: Tx, principal: Principal, agent_id: str, page: Page, filters: ConversationFilter
 ) -> Paged[ConversationView]:
     """All of the agent's for those who may read them, otherwise one's own."""
-    await agents.find(tx, agent_id)
-    rows, total = await queries.list_page(tx, principal, agent_id, page, filters)
-    return paging.paged([_view(row) for row in rows], total, page)
+    views, total = await queries.list_page(tx, principal, agent_id, page, filters)
+    if not views:
+        await agents.require(tx, agent_id)
+    return paging.paged(views, total, page)
 
 
 async def get(tx: Tx, principal: Principal, conversation_id: str) -> ConversationView:
-    return _view(await _find(tx, principal, conversation_id, "conversations:read"))
+    view = await queries.find_view(tx, principal, conversation_id)
+    if view is None:
+        raise _not_found(conversation_id)
+    return view
 
 
 async def list_messages(
     tx: Tx, principal: Principal, conversation_id: str, page: Page
 ) -> Paged[MessageView]:
-    conversation = await _find(tx, principal, conversation_id, "conversations:read")
-    rows, total = await queries.list_messages(tx, conversation.id, page)
-    calls = await _calls(tx, conversation.id, [row.id for row in rows if row.role == "assistant"])
-    return paging.paged([_message(row, calls.get(row.id, [])) for row in rows], total, page)
-
-
-async def _calls(
-    tx: Tx, conversation_id: str, message_ids: list[str]
-) -> dict[str, list[ToolCallView]]:
-    calls: dict[str, list[ToolCallView]] = {}
-    if message_ids:
-        for row in await queries.list_calls(tx, tenant_of(tx), conversation_id, message_ids):
-            data = msgspec.json.decode(row["data"])
-            view = msgspec.convert(data, ToolCallView)
-            calls.setdefault(data["message_id"], []).append(view)
-    return calls
+    views, total = await queries.list_messages(tx, principal, conversation_id, page)
+    if not views:
+        await get(tx, principal, conversation_id)
+    return paging.paged(views, total, page)
 
 
 async def end(tx: Tx, principal: Principal, conversation_id: str) -> ConversationView:
@@ -104,10 +93,14 @@ async def _find(
     """The conversation of another user needs the permission."""
     conversation = await queries.find(tx, principal, conversation_id, for_update=for_update)
     if conversation is None:
-        raise ConversationNotFound(f"There is no conversation {conversation_id[:64]}")
+        raise _not_found(conversation_id)
     if conversation.user_id != principal.user_id:
         principal.require(permission)
     return conversation
+
+
+def _not_found(conversation_id: str) -> ConversationNotFound:
+    return ConversationNotFound(f"There is no conversation {conversation_id[:64]}")
 
 
 def _view(row: Conversation) -> ConversationView:
@@ -125,12 +118,6 @@ def _view(row: Conversation) -> ConversationView:
     )
 
 
-def _message(row: ConversationEntry, calls: list[ToolCallView]) -> MessageView:
-    role: Any = row.role
-    status: Any = row.status
-    return MessageView(row.id, role, row.content or "", status, calls, [], row.created_at)
-
-
 # The agent's status and log
 
 
@@ -143,23 +130,10 @@ async def get_agent_status(services: Services, principal: Principal, agent_id: s
     return AgentStatus(agent_id, status, is_online, active, Training())
 
 
-async def list_log(
-    tx: Tx, agent_id: str, page: Page, filters: tuple[object, ...]
-) -> Paged[LogEntry]:
-    await agents.find(tx, agent_id)
-    rows, total = await queries.list_log(tx, tenant_of(tx), agent_id, filters, page)
-    entries = [
-        LogEntry(
-            row["id"],
-            row["conversation_id"],
-            row["type"],
-            row["role"],
-            row["content"],
-            msgspec.json.decode(row["data"]),
-            row["created_at"],
-        )
-        for row in rows
-    ]
+async def list_log(tx: Tx, agent_id: str, page: Page, filters: LogFilter) -> Paged[LogEntry]:
+    entries, total = await queries.list_log(tx, agent_id, filters, page)
+    if not entries:
+        await agents.require(tx, agent_id)
     return paging.paged(entries, total, page)
 
 

@@ -1,23 +1,40 @@
 """The SQL of asynchronous chat, conversations and the agents' logs."""
 
+from datetime import datetime
+
 import msgspec
 from sqlalchemy import Select, select
 
+from app.domain.chat.schemas import ConversationView, LogEntry, MessageView
 from app.domain.events import service as events
 from app.kit import paging
-from app.kit.paging import Page
+from app.kit.paging import Page, SortOrders
 from app.security.principal import Principal
-from db import counting, fast
-from db.counting import Total
-from db.fast import Row
-from db.models import Conversation, ConversationEntry
+from db import fast, lists
+from db.fast import Row, tenant_of
+from db.lists import Total, Where
+from db.models import Conversation
 from db.session import Tx
+from db.views import View
 
-_SORTABLE = {
-    "created_at": Conversation.created_at,
-    "last_message_at": Conversation.last_message_at,
-    "message_count": Conversation.message_count,
-}
+_SORT_ORDERS = SortOrders(
+    "-last_message_at",
+    Conversation.id,
+    created_at=Conversation.created_at,
+    last_message_at=Conversation.last_message_at,
+    message_count=Conversation.message_count,
+)
+_CONVERSATION = View(
+    ConversationView, status="CASE WHEN ended_at IS NULL THEN 'active' ELSE 'ended' END"
+)
+_LOG_ENTRY = View(LogEntry)
+_MESSAGE = View(
+    MessageView,
+    "m",
+    content="coalesce(m.content, '')",
+    tool_calls="coalesce(c.calls, '[]')",
+    sources="'[]'::json",
+)
 
 # Asynchronous chat
 
@@ -121,28 +138,17 @@ async def end_job(
 
 # Conversations and logs
 
-_OF_AGENT = """
-agent_id = $2 AND logged
-  AND ($3::text IS NULL OR type = $3)
-  AND ($4::text IS NULL OR conversation_id = $4)
-  AND ($5::timestamptz IS NULL OR created_at >= $5)
-  AND ($6::timestamptz IS NULL OR created_at <= $6)
-"""
-_LOG = f"FROM conversation_entries WHERE ($1::text IS NULL OR tenant_id = $1) AND {_OF_AGENT}"
-# An agent has one tenant. With both conditions the planner estimates too low.
-_ESTIMATED_LOG = f"""
-FROM conversation_entries WHERE ($1::text IS NULL OR $1 IS NOT NULL) AND {_OF_AGENT}
-"""
-_LOG_PAGE = f"""
-SELECT id, conversation_id, type, role, content, data::text AS data, created_at {_LOG}
-ORDER BY created_at DESC, seq DESC LIMIT $7 OFFSET $8
-"""
-
-_CALLS = """
-SELECT data::text AS data FROM conversation_entries
-WHERE ($1::text IS NULL OR tenant_id = $1) AND conversation_id = $2 AND type = 'tool_call'
-  AND data->>'message_id' = ANY($3)
-ORDER BY seq
+# A message with the calls of tools that its turn made.
+_LISTED = "FROM conversation_entries WHERE $where ORDER BY seq LIMIT $limit OFFSET $offset"
+_MESSAGE_PAGE = f"""
+{_MESSAGE.columns} FROM (SELECT * {_LISTED}) m LEFT JOIN (
+    SELECT data->>'message_id' AS message_id, json_agg(data ORDER BY seq) AS calls
+    FROM conversation_entries
+    WHERE conversation_id = $2 AND type = 'tool_call'
+      AND data->>'message_id' IN (SELECT id {_LISTED})
+    GROUP BY data->>'message_id'
+) c ON c.message_id = m.id
+ORDER BY m.seq
 """
 
 _ACTIVE = """
@@ -171,20 +177,25 @@ FOR UPDATE SKIP LOCKED
 """
 
 
+class LogFilter(msgspec.Struct, frozen=True):
+    type: str | None = None
+    conversation_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
 async def list_log(
-    tx: Tx, tenant: str | None, agent_id: str, filters: tuple[object, ...], page: Page
-) -> tuple[list[Row], Total]:
-    total = await counting.count_rows(
-        tx, tenant, _LOG, agent_id, *filters, estimated_from=_ESTIMATED_LOG
+    tx: Tx, agent_id: str, filters: LogFilter, page: Page
+) -> tuple[list[LogEntry], Total]:
+    where = Where(tenant_of(tx), "logged")
+    where.add("agent_id = $n", agent_id)
+    where.equal("type", filters.type)
+    where.equal("conversation_id", filters.conversation_id)
+    where.between("created_at", filters.since, filters.until)
+    order = "created_at DESC, seq DESC"
+    return await paging.fetch(
+        tx, _LOG_ENTRY, "conversation_entries", where, order, page, of_one_thing=True
     )
-    args = (agent_id, *filters, page.per_page, page.offset)
-    return await fast.rows(tx, tenant, _LOG_PAGE, *args), total
-
-
-async def list_calls(
-    tx: Tx, tenant: str | None, conversation_id: str, message_ids: list[str]
-) -> list[Row]:
-    return await fast.rows(tx, tenant, _CALLS, conversation_id, message_ids)
 
 
 async def count_active(tx: Tx, tenant: str | None, agent_id: str, seconds: float) -> int:
@@ -216,9 +227,9 @@ async def list_call_ids(tx: Tx, tenant: str, conversation_id: str) -> list[str]:
 
 
 def _visible(principal: Principal) -> Select[Conversation]:
-    statement = select(Conversation)
-    if not principal.may("conversations:read"):
-        statement = statement.where(Conversation.user_id == principal.user_id)
+    statement, only_user = select(Conversation), _only_user(principal)
+    if only_user is not None:
+        statement = statement.where(Conversation.user_id == only_user)
     return statement
 
 
@@ -230,15 +241,33 @@ class ConversationFilter(msgspec.Struct, frozen=True):
 
 async def list_page(
     tx: Tx, principal: Principal, agent_id: str, page: Page, filters: ConversationFilter
-) -> tuple[list[Conversation], Total]:
-    statement = _visible(principal).where(Conversation.agent_id == agent_id)
+) -> tuple[list[ConversationView], Total]:
+    where = Where(tenant_of(tx))
+    where.add("agent_id = $n", agent_id)
+    where.equal("user_id", _only_user(principal))
     if filters.status:
-        is_ended = Conversation.ended_at.is_not(None)
-        statement = statement.where(is_ended if filters.status == "ended" else ~is_ended)
-    if filters.search:
-        statement = statement.where(paging.contains(Conversation.title, filters.search))
-    ordering = paging.order(filters.sort, _SORTABLE, "-last_message_at", Conversation.id)
-    return await paging.fetch(tx, statement, page, ordering)
+        where.require("ended_at IS NOT NULL" if filters.status == "ended" else "ended_at IS NULL")
+    where.contain(filters.search, "title")
+    order = _SORT_ORDERS.sql(filters.sort)
+    return await paging.fetch(
+        tx, _CONVERSATION, "conversations", where, order, page, of_one_thing=True
+    )
+
+
+_FIND = f"""
+SELECT {_CONVERSATION.columns} FROM conversations
+WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND ($3::text IS NULL OR user_id = $3)
+"""
+
+
+async def find_view(tx: Tx, principal: Principal, conversation_id: str) -> ConversationView | None:
+    only_user = _only_user(principal)
+    return await _CONVERSATION.find(tx, tenant_of(tx), _FIND, conversation_id, only_user)
+
+
+def _only_user(principal: Principal) -> str | None:
+    """Returns whose conversations the principal may read; None means everybody's."""
+    return None if principal.may("conversations:read") else principal.user_id
 
 
 async def find(
@@ -252,9 +281,21 @@ async def find(
 
 
 async def list_messages(
-    tx: Tx, conversation_id: str, page: Page
-) -> tuple[list[ConversationEntry], Total]:
-    statement = select(ConversationEntry).where(
-        ConversationEntry.conversation_id == conversation_id, ConversationEntry.type == "message"
+    tx: Tx, principal: Principal, conversation_id: str, page: Page
+) -> tuple[list[MessageView], Total]:
+    where = Where(tenant_of(tx), "type = 'message'")
+    where.add("conversation_id = $n", conversation_id)
+    only_user = _only_user(principal)
+    if only_user is not None:
+        own = "SELECT id FROM conversations WHERE id = conversation_id AND user_id = $n"
+        where.add(f"conversation_id = ({own})", only_user)
+    rows, total = await lists.fetch_page(
+        tx,
+        where,
+        _MESSAGE_PAGE.replace("$where", where.sql),
+        page.per_page,
+        page.offset,
+        counted=f"FROM conversation_entries WHERE {where.sql}",
+        estimated=f"FROM conversation_entries WHERE {where.sql_of_all}",
     )
-    return await paging.fetch(tx, statement, page, [ConversationEntry.seq.asc()])
+    return [_MESSAGE.build(row) for row in rows], total

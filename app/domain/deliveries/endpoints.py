@@ -79,7 +79,8 @@ def change_headers(
 
 async def renew_secret(context: RequestContext, endpoint: Webhook) -> str:
     """Returns a new secret. The old one also signs for a day, until receivers have changed."""
-    stored, secret = open_keys(context.keyring, endpoint), signing.new_secret()
+    stored = _open_keys(context.keyring, endpoint.tenant_id, endpoint.id, endpoint.keys)
+    secret = signing.new_secret()
     renewed = EndpointKeys(secret)
     if stored is not None:
         renewed = EndpointKeys(secret, stored.secret, stored.headers)
@@ -94,16 +95,26 @@ def reset_health(endpoint: Webhook) -> None:
     endpoint.failing_since = endpoint.disabled_reason = None
 
 
-def open_keys(keyring: Keyring, endpoint: Webhook) -> EndpointKeys | None:
+def _open_keys(
+    keyring: Keyring, tenant_id: str, webhook_id: str, sealed: bytes
+) -> EndpointKeys | None:
     """Returns None where the root key that sealed them is lost; only a new secret helps then."""
     try:
-        return endpoint_keys.unseal(keyring, endpoint.tenant_id, endpoint.id, endpoint.keys)
+        return endpoint_keys.unseal(keyring, tenant_id, webhook_id, sealed)
     except CannotOpen:
         return None
 
 
+def masked_headers(
+    keyring: Keyring, tenant_id: str, webhook_id: str, sealed: bytes
+) -> dict[str, str]:
+    """Returns the custom headers as the API shows them."""
+    keys = _open_keys(keyring, tenant_id, webhook_id, sealed)
+    return headers.mask(keys.headers) if keys is not None else {}
+
+
 def _keys_to_change(keyring: Keyring, endpoint: Webhook) -> EndpointKeys:
-    keys = open_keys(keyring, endpoint)
+    keys = _open_keys(keyring, endpoint.tenant_id, endpoint.id, endpoint.keys)
     if keys is None:
         raise Conflict("Its secret cannot be opened with this instance's keys; rotate it first")
     return keys

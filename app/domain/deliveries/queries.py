@@ -4,13 +4,16 @@ from datetime import datetime
 from typing import Final
 
 import asyncpg
+import msgspec
 
+from app.domain.deliveries.schemas import DeliveryView, FullDelivery, Status
 from app.kit.paging import Page
 from app.kit.work import WorkKind
-from db import counting, fast, ledger
-from db.counting import BOUND, Total
-from db.fast import Row
+from db import fast, ledger, lists
+from db.fast import Row, tenant_of
+from db.lists import BOUND, Total, Where
 from db.session import Tx
+from db.views import View
 
 # The retry schedule is a setting; the timeout is longer than that of one request.
 DELIVER: Final = WorkKind("webhooks.deliver", "deliveries", timeout_seconds=45, in_bulk=True)
@@ -153,26 +156,38 @@ UPDATE deliveries SET status = 'failed', error = $3, finished_at = now(), next_a
 WHERE tenant_id = $1 AND id = $2 AND status = 'pending'
 """
 
-_COLUMNS = """
-id, tenant_id, webhook_id, event_id, event_type, status, attempt, response_code, response_time_ms,
-error, work_id, correlation_id, created_at, next_attempt_at, finished_at
+_VIEW = View(DeliveryView)
+_FULL = View(
+    FullDelivery,
+    "d",
+    computed=("request",),
+    attempts="""
+    (SELECT coalesce(json_agg(json_build_object(
+        'attempt', a.number, 'url', a.url, 'response_code', a.response_code,
+        'status', CASE WHEN a.error IS NULL THEN 'delivered' ELSE 'failed' END,
+        'response_time_ms', a.response_time_ms, 'response_body', a.response_body,
+        'error', a.error, 'created_at', a.created_at) ORDER BY a.number DESC), '[]')
+     FROM (SELECT * FROM delivery_attempts WHERE tenant_id = d.tenant_id AND delivery_id = d.id
+           ORDER BY number DESC LIMIT 100) a)""",
+)
+_FIND_FULL = f"""
+SELECT {_FULL.columns}, d.tenant_id, d.webhook_id, w.url, w.keys, e.created_at AS emitted_at,
+       e.data::text AS data
+FROM deliveries d
+JOIN webhooks w ON w.id = d.webhook_id AND w.tenant_id = d.tenant_id
+LEFT JOIN event_log e ON e.id = d.event_id AND e.tenant_id = d.tenant_id
+WHERE ($1::text IS NULL OR d.tenant_id = $1) AND d.webhook_id = $2 AND d.id = $4
+  AND w.subscription_id IS NOT DISTINCT FROM $3
 """
+build_view, build_full = _VIEW.build, _FULL.build
 # Also where rows are only counted: without it, a plan may read the whole table for a few.
 _ORDER = "ORDER BY created_at DESC, id DESC"
 _STATUSES = ("pending", "delivered", "failed")
-_OF_WEBHOOK = "FROM deliveries WHERE webhook_id = $2 AND tenant_id IS NOT DISTINCT FROM $1"
-# A webhook has one tenant. With both conditions the planner estimates too low.
-_ESTIMATED_FROM = "FROM deliveries WHERE webhook_id = $2 AND $1::text IS NOT NULL"
 _ONE = f"""
-SELECT {_COLUMNS} FROM deliveries
+SELECT {_VIEW.columns}, work_id FROM deliveries
 WHERE tenant_id = $1 AND webhook_id = $2 AND id = $3
 """
 _LOCKED = _ONE + " FOR UPDATE"
-_ATTEMPTS = """
-SELECT number, url, response_code, response_time_ms, response_body, error, created_at
-FROM delivery_attempts WHERE tenant_id = $1 AND delivery_id = $2 ORDER BY number DESC LIMIT 100
-"""
-_EVENT = _EVENTS.replace("e.id = ANY($1)", "e.tenant_id = $1 AND e.id = $2")
 
 
 async def load_pending(tx: Tx, delivery_ids: list[str]) -> tuple[list[Row], list[Row]]:
@@ -217,43 +232,53 @@ async def fail(tx: Tx, tenant: str, delivery_id: str, error: str) -> None:
     await fast.execute(tx, tenant, _FAIL, delivery_id, error)
 
 
+class EndpointRef(msgspec.Struct, frozen=True):
+    """A webhook, or the own address of a subscription."""
+
+    webhook_id: str
+    subscription_id: str | None = None
+
+
+class DeliveryFilter(msgspec.Struct, frozen=True):
+    status: Status | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+_OF_SUBSCRIPTION = """
+EXISTS (SELECT 1 FROM webhooks w WHERE w.id = $2 AND w.subscription_id IS NOT DISTINCT FROM $n)
+"""
+
+
 async def list_page(
-    tx: Tx,
-    tenant: str,
-    webhook_id: str,
-    status: str | None,
-    since: datetime | None,
-    until: datetime | None,
-    page: Page,
-) -> tuple[list[Row], Total]:
+    tx: Tx, endpoint: EndpointRef, filters: DeliveryFilter, page: Page
+) -> tuple[list[DeliveryView], Total]:
     """Reads the newest rows of each status and takes the newest of these, so that one index serves
     every combination of filters.
     """
-    args: list[object] = [webhook_id, [status] if status else list(_STATUSES)]
-    times = ""
-    for condition, value in (("created_at >=", since), ("created_at <=", until)):
-        if value is not None:
-            args.append(value)
-            times += f" AND {condition} ${len(args) + 1}"
-    source = f"{_OF_WEBHOOK} AND status = s.status{times}"
-    statuses = "FROM unnest($3::text[]) AS s(status) CROSS JOIN LATERAL"
-    total = await counting.count_rows(
+    where = Where(tenant_of(tx))
+    where.add("webhook_id = $n", endpoint.webhook_id)
+    where.add(_OF_SUBSCRIPTION, endpoint.subscription_id)
+    where.between("created_at", filters.since, filters.until)
+    statuses = where.bind([filters.status] if filters.status else list(_STATUSES))
+    of_status = f"FROM deliveries WHERE {where.sql} AND status = s.status {_ORDER}"
+    each_status = f"FROM unnest({statuses}::text[]) AS s(status) CROSS JOIN LATERAL"
+    rows, total = await lists.fetch_page(
         tx,
-        tenant,
-        f"{statuses} (SELECT 1 {source} {_ORDER} LIMIT {BOUND + 1}) d",
-        *args,
-        estimated_from=f"{_ESTIMATED_FROM} AND status = ANY($3){times}",
+        where,
+        f"""
+        {_VIEW.columns} FROM deliveries JOIN (
+            SELECT d.id AS listed_id {each_status} (
+                SELECT id, created_at {of_status} LIMIT $limit::bigint + $offset::bigint
+            ) d ORDER BY d.created_at DESC, d.id DESC LIMIT $limit OFFSET $offset
+        ) p ON p.listed_id = id {_ORDER}
+        """,
+        page.per_page,
+        page.offset,
+        counted=f"{each_status} (SELECT 1 {of_status} LIMIT {BOUND + 1}) d",
+        estimated=f"FROM deliveries WHERE {where.sql_of_all} AND status = ANY({statuses})",
     )
-    limit, offset = f"${len(args) + 2}", f"${len(args) + 3}"
-    sql = f"""
-    SELECT {_COLUMNS} FROM deliveries JOIN (
-        SELECT d.id AS listed_id {statuses} (
-            SELECT id, created_at {source}
-            {_ORDER} LIMIT {limit}::bigint + {offset}::bigint
-        ) d ORDER BY d.created_at DESC, d.id DESC LIMIT {limit} OFFSET {offset}
-    ) p ON p.listed_id = id {_ORDER}
-    """
-    return await fast.rows(tx, tenant, sql, *args, page.per_page, page.offset), total
+    return [_VIEW.build(row) for row in rows], total
 
 
 async def find(
@@ -262,12 +287,10 @@ async def find(
     return await fast.row(tx, tenant, _LOCKED if for_update else _ONE, webhook_id, delivery_id)
 
 
-async def list_attempts(tx: Tx, tenant: str, delivery_id: str) -> list[Row]:
-    return await fast.rows(tx, tenant, _ATTEMPTS, delivery_id)
-
-
-async def find_event(tx: Tx, tenant: str, event_id: str) -> Row | None:
-    return await fast.row(tx, tenant, _EVENT, event_id)
+async def find_full(tx: Tx, endpoint: EndpointRef, delivery_id: str) -> Row | None:
+    """Returns a delivery with its attempts, its event and the endpoint."""
+    values = (endpoint.webhook_id, endpoint.subscription_id, delivery_id)
+    return await fast.row(tx, tenant_of(tx), _FIND_FULL, *values)
 
 
 _SPANS = """

@@ -4,8 +4,7 @@ Also exports the functions for endpoints that other areas use.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,25 +13,23 @@ from app.domain.deliveries.endpoints import (
     change_headers,
     check_move,
     check_url,
+    masked_headers,
     new_endpoint,
-    open_keys,
     origin_of,
     renew_secret,
     reset_health,
 )
 from app.domain.deliveries.errors import DeliveryNotFound, WebhookInactive
-from app.domain.deliveries.queries import DELIVER
+from app.domain.deliveries.queries import DELIVER, DeliveryFilter, EndpointRef
 from app.domain.deliveries.requests import DeliveryRequest, encode_body, new_request
 from app.domain.deliveries.schemas import (
-    AttemptView,
     DeliveryView,
     FullDelivery,
     RequestView,
-    Status,
 )
 from app.domain.deliveries.sending import BODY_BYTES, TIMEOUT_SECONDS
 from app.domain.events.service import EmittedEvent
-from app.kit import headers, work
+from app.kit import work
 from app.kit.crypto import Keyring
 from app.kit.ids import new_id
 from app.kit.paging import Flat, Page, flat
@@ -47,6 +44,7 @@ __all__ = [
     "DELIVER",
     "DeliveryFilter",
     "DeliveryRequest",
+    "EndpointRef",
     "Leases",
     "NewDelivery",
     "change_headers",
@@ -55,12 +53,13 @@ __all__ = [
     "create",
     "encode_body",
     "endpoints_for",
-    "get",
+    "find",
     "list_page",
+    "masked_headers",
     "new_endpoint",
     "new_request",
+    "not_found",
     "on_dead",
-    "open_keys",
     "origin_of",
     "redeliver",
     "renew_secret",
@@ -70,12 +69,6 @@ __all__ = [
 
 # How long a test delivery may wait for a worker, besides the timeout of its request.
 _QUEUE_SECONDS = 15.0
-
-
-class DeliveryFilter(msgspec.Struct, frozen=True):
-    status: Status | None = None
-    since: datetime | None = None
-    until: datetime | None = None
 
 
 class NewDelivery(NamedTuple):
@@ -124,21 +117,22 @@ async def endpoints_for(
 
 
 async def list_page(
-    tx: Tx, webhook: Webhook, filters: DeliveryFilter, page: Page
+    tx: Tx, endpoint: EndpointRef, filters: DeliveryFilter, page: Page
 ) -> Flat[DeliveryView]:
-    columns = (filters.status, filters.since, filters.until)
-    rows, total = await queries.list_page(tx, webhook.tenant_id, webhook.id, *columns, page)
-    return flat([_view(row) for row in rows], total, page)
+    views, total = await queries.list_page(tx, endpoint, filters, page)
+    return flat(views, total, page)
 
 
-async def get(tx: Tx, keyring: Keyring, webhook: Webhook, delivery_id: str) -> FullDelivery:
-    row = await _find(tx, webhook, delivery_id)
-    event = await queries.find_event(tx, webhook.tenant_id, row["event_id"])
-    attempts = await queries.list_attempts(tx, webhook.tenant_id, delivery_id)
-    body = requests.encode_body(event) if event is not None else b""
+async def find(
+    tx: Tx, keyring: Keyring, endpoint: EndpointRef, delivery_id: str
+) -> FullDelivery | None:
+    row = await queries.find_full(tx, endpoint, delivery_id)
+    if row is None:
+        return None
+    body = requests.encode_body(row) if row["emitted_at"] is not None else b""
     text = body[:BODY_BYTES].decode(errors="ignore")
-    request = RequestView(webhook.url, _headers(keyring, webhook, row), text)
-    return FullDelivery(**_fields(row), request=request, attempts=[_attempt(a) for a in attempts])
+    request = RequestView(row["url"], _build_headers(keyring, row), text)
+    return queries.build_full(row, request=request)
 
 
 async def redeliver(tx: Tx, settings: Settings, webhook: Webhook, delivery_id: str) -> DeliveryView:
@@ -148,7 +142,7 @@ async def redeliver(tx: Tx, settings: Settings, webhook: Webhook, delivery_id: s
     row = await _find(tx, webhook, delivery_id, for_update=True)
     if row["work_id"] != before["work_id"]:
         # A concurrent request has redelivered it.
-        return _view(row)
+        return queries.build_view(row)
     if not webhook.active:
         raise WebhookInactive("This webhook is not active; set `active` to true first")
     work_id = row["work_id"]
@@ -158,7 +152,7 @@ async def redeliver(tx: Tx, settings: Settings, webhook: Webhook, delivery_id: s
         max_attempts = len(settings.webhook_retry_delays)
         await queries.restart(tx, webhook.tenant_id, delivery_id, work_id, max_attempts)
     tx.wake(DELIVER.name, work_id)
-    return _view(await _find(tx, webhook, delivery_id))
+    return queries.build_view(await _find(tx, webhook, delivery_id))
 
 
 async def wait_for(services: Services, webhook: Webhook, delivery: NewDelivery) -> DeliveryView:
@@ -167,7 +161,7 @@ async def wait_for(services: Services, webhook: Webhook, delivery: NewDelivery) 
     tenant_id, work_id = webhook.tenant_id, delivery.work_id
     await work.wait(services.db, services.doorbell, tenant_id, work_id, seconds)
     async with services.db.tx(tenant_id, autocommit=True) as tx:
-        return _view(await _find(tx, webhook, delivery.delivery_id))
+        return queries.build_view(await _find(tx, webhook, delivery.delivery_id))
 
 
 async def on_dead(tx: Tx, tenant_id: str, delivery_id: str, error: str) -> None:
@@ -179,35 +173,17 @@ async def _find(tx: Tx, webhook: Webhook, delivery_id: str, *, for_update: bool 
     ids = (webhook.tenant_id, webhook.id, delivery_id)
     row = await queries.find(tx, *ids, for_update=for_update)
     if row is None:
-        raise DeliveryNotFound(f"This webhook has no delivery {delivery_id[:64]}")
+        raise not_found(delivery_id)
     return row
 
 
-def _fields(row: Row) -> dict[str, Any]:
-    return {name: row[name] for name in DeliveryView.__struct_fields__}
+def not_found(delivery_id: str) -> DeliveryNotFound:
+    return DeliveryNotFound(f"This webhook has no delivery {delivery_id[:64]}")
 
 
-def _view(row: Row) -> DeliveryView:
-    return DeliveryView(**_fields(row))
-
-
-def _attempt(row: Row) -> AttemptView:
-    return AttemptView(
-        row["number"],
-        row["url"],
-        "delivered" if row["error"] is None else "failed",
-        row["response_code"],
-        row["response_time_ms"],
-        row["response_body"],
-        row["error"],
-        row["created_at"],
-    )
-
-
-def _headers(keyring: Keyring, webhook: Webhook, row: Row) -> dict[str, str]:
-    keys = open_keys(keyring, webhook)
+def _build_headers(keyring: Keyring, row: Row) -> dict[str, str]:
     return {
-        **(headers.mask(keys.headers) if keys is not None else {}),
+        **masked_headers(keyring, row["tenant_id"], row["webhook_id"], row["keys"]),
         "Content-Type": "application/json",
         "X-Service-Event-Id": row["event_id"],
         "X-Service-Event-Type": row["event_type"],

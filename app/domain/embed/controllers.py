@@ -85,7 +85,7 @@ class PublicAgentController(Controller):
             name = service.agent_of(request, agent_id).runtime.name
         else:
             tx.enter(principal_of(request).scope)
-            name = (await agents.find(tx, agent_id)).name
+            name = await agents.get_name(tx, agent_id)
         code = (
             f'<script async src="{html.escape(services.settings.public_url)}/embed/widget.js" '
             f'data-agent-id="{html.escape(agent_id)}" '

@@ -7,7 +7,7 @@ from app.domain.agents import service as agents
 from app.domain.embed import origins, queries
 from app.domain.embed.errors import EmbedKeyNotFound
 from app.domain.embed.events import EmbedKeyCreated, EmbedKeyRevoked
-from app.domain.embed.schemas import CreatedEmbedKey, CreateEmbedKey, EmbedKeyView
+from app.domain.embed.schemas import CreatedEmbedKey, CreateEmbedKey
 from app.domain.events import service as events
 from app.kit.errors import Invalid
 from app.kit.ids import new_id
@@ -61,19 +61,7 @@ def _normalize_domains(entries: list[str]) -> list[str]:
     return list(normalized)
 
 
-async def list_all(tx: Tx, agent_id: str | None) -> list[EmbedKeyView]:
-    return [
-        EmbedKeyView(
-            key.id,
-            key.agent_id,
-            key.name,
-            key.key_prefix,
-            key.allowed_domains,
-            key.created_at,
-            key.last_used_at,
-        )
-        for key in await queries.list_all(tx, agent_id)
-    ]
+list_all = queries.list_all
 
 
 async def revoke(tx: Tx, key_id: str) -> None:

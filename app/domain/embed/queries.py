@@ -1,10 +1,17 @@
 """SQL of embed keys."""
 
-from sqlalchemy import select
-
+from app.domain.embed.schemas import EmbedKeyView
 from db import fast
-from db.models import EmbedKey
+from db.fast import tenant_of
 from db.session import Tx
+from db.views import View
+
+_VIEW = View(EmbedKeyView)
+_LIST = f"""
+SELECT {_VIEW.columns} FROM embed_keys
+WHERE ($1::text IS NULL OR tenant_id = $1) AND ($2::text IS NULL OR agent_id = $2)
+ORDER BY created_at DESC, id DESC
+"""
 
 _ALLOWS_ANY = """
 SELECT EXISTS (
@@ -29,8 +36,5 @@ async def mark_used(tx: Tx, tenant: str, key_id: str) -> None:
     await fast.execute(tx, tenant, _MARK_USED, key_id)
 
 
-async def list_all(tx: Tx, agent_id: str | None) -> list[EmbedKey]:
-    statement = select(EmbedKey).order_by(EmbedKey.created_at.desc(), EmbedKey.id.desc())
-    if agent_id:
-        statement = statement.where(EmbedKey.agent_id == agent_id)
-    return list(await (await tx.session()).scalars(statement))
+async def list_all(tx: Tx, agent_id: str | None) -> list[EmbedKeyView]:
+    return await _VIEW.list(tx, tenant_of(tx), _LIST, agent_id or None)

@@ -5,12 +5,14 @@ from typing import Final
 
 import msgspec
 
+from app.domain.events.schemas import Entry
 from app.kit.paging import Page
 from app.kit.work import WorkKind
-from db import counting, fast, ledger
-from db.counting import BOUND, Total
-from db.fast import Row
+from db import fast, ledger, lists
+from db.fast import Row, tenant_of
+from db.lists import BOUND, Total, Where
 from db.session import Tx
+from db.views import View
 
 MAX_DEPTH: Final = 8
 
@@ -48,22 +50,33 @@ RETURNING id""",
     dispatched_at="now()",
 )
 
+
+
+def _parent_sql(event_id: str, tenant_id: str) -> str:
+    """LIMIT prevents a hash join, which would read the whole log."""
+    return f"""
+    SELECT id, depth, root_id FROM event_log WHERE id = {event_id} AND tenant_id = {tenant_id}
+    LIMIT 1"""
+
+
 _RETURNING = "RETURNING tenant_id, id, type, correlation_id, depth"
 
 _INSERT = f"""
 INSERT INTO event_log ({_COLUMNS_IN}, test, depth, root_id)
 SELECT $1::text, $2, $3, $4, $5::text, $6, $7, $8::jsonb, $9, greatest({_DEPTH}, $10::int), {_ROOT}
-FROM (SELECT 1) one LEFT JOIN event_log p ON p.id = $5::text AND p.tenant_id = $1::text
+FROM (SELECT 1) one LEFT JOIN LATERAL ({_parent_sql("$5::text", "$1::text")}) p ON true
 """
 _EMIT = f"WITH emitted AS ({_INSERT} {_RETURNING}) {_ROUTE}"
 
-_COLUMNS = "id, type, correlation_id, parent_id, test, data::text AS data, created_at"
+_ENTRY = View(Entry, computed=("omitted",))
 # Also where rows are only counted: without it, a plan may read the whole table for a few.
 _ORDER = "ORDER BY created_at DESC, id DESC"
 # The newest rows of each tenant through the index, and the newest of these for super_admin: the
 # cost does not grow with the log.
 _TENANTS = "(SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1) t"
-_FIND = f"SELECT {_COLUMNS} FROM event_log WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
+_FIND = f"""
+SELECT {_ENTRY.columns} FROM event_log WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2
+"""
 
 
 def emission_sql(parameter: str, condition: str = "") -> str:
@@ -79,7 +92,7 @@ emitted AS (
     FROM jsonb_to_recordset({parameter}::jsonb)
       AS e(tenant_id text, id text, type text, correlation_id text, parent_id text,
            request_id text, actor_id text, data jsonb)
-    LEFT JOIN event_log p ON p.id = e.parent_id AND p.tenant_id = e.tenant_id
+    LEFT JOIN LATERAL ({_parent_sql("e.parent_id", "e.tenant_id")}) p ON true
     {condition}
     {_RETURNING}
 ), routed AS ({_ROUTE})"""
@@ -137,52 +150,40 @@ async def delete_selected(tx: Tx, tenant: str, ids_sql: str, *args: object) -> N
     await fast.execute(tx, tenant, sql, *args)
 
 
-async def list_page(
-    tx: Tx, tenant: str | None, filters: Filter, page: Page
-) -> tuple[list[Row], Total]:
-    conditions, args = _conditions(filters)
-    source = f"FROM event_log WHERE tenant_id = t.id {conditions}"
-    newest = f"{source} {_ORDER} LIMIT {BOUND + 1}"
-    counted_from = f"FROM {_TENANTS} CROSS JOIN LATERAL (SELECT 1 {newest}) e"
-    tenant_condition = "tenant_id = $1" if tenant is not None else "$1::text IS NULL"
-    estimated_from = f"FROM event_log WHERE {tenant_condition} {conditions}"
-    total = await counting.count_rows(
-        tx, tenant, counted_from, *args, estimated_from=estimated_from
+async def list_page(tx: Tx, filters: Filter, page: Page) -> tuple[list[Entry], Total]:
+    where = _build_where(tenant_of(tx), filters)
+    newest = f"FROM event_log WHERE {where.sql_of_all} AND tenant_id = t.id {_ORDER}"
+    rows, total = await lists.fetch_page(
+        tx,
+        where,
+        f"""
+        {_ENTRY.columns} FROM event_log JOIN (
+            SELECT e.id AS listed_id FROM {_TENANTS} CROSS JOIN LATERAL (
+                SELECT id, created_at {newest} LIMIT $limit::bigint + $offset::bigint
+            ) e ORDER BY e.created_at DESC, e.id DESC LIMIT $limit OFFSET $offset
+        ) p ON p.listed_id = id {_ORDER}
+        """,
+        page.per_page,
+        page.offset,
+        counted=f"FROM {_TENANTS} CROSS JOIN LATERAL (SELECT 1 {newest} LIMIT {BOUND + 1}) e",
+        estimated=f"FROM event_log WHERE {where.sql}",
     )
-    limit, offset = f"${len(args) + 2}", f"${len(args) + 3}"
-    sql = f"""
-    SELECT {_COLUMNS} FROM event_log JOIN (
-        SELECT e.id AS listed_id FROM {_TENANTS} CROSS JOIN LATERAL (
-            SELECT id, created_at {source}
-            {_ORDER} LIMIT {limit}::bigint + {offset}::bigint
-        ) e ORDER BY e.created_at DESC, e.id DESC LIMIT {limit} OFFSET {offset}
-    ) p ON p.listed_id = id {_ORDER}
-    """
-    return await fast.rows(tx, tenant, sql, *args, page.per_page, page.offset), total
+    return [_ENTRY.build(row, omitted=False) for row in rows], total
 
 
-def _conditions(filters: Filter) -> tuple[str, list[object]]:
-    """Returns only the conditions in use: a plan for all of them would be slow. With a correlation
-    id, which few rows have, the condition on the type uses no index.
-    """
+def _build_where(tenant: str | None, filters: Filter) -> Where:
+    where = Where(tenant)
+    # With a correlation id, which few rows have, the condition on the type uses no index.
     has_correlation_id = filters.correlation_id is not None
-    columns = (
-        ("type || '' =" if has_correlation_id else "type =", filters.event_type),
-        ("correlation_id =", filters.correlation_id),
-        ("created_at >=", filters.since),
-        ("created_at <=", filters.until),
-    )
-    sql = ""
-    args: list[object] = []
-    for condition, value in columns:
-        if value is not None:
-            args.append(value)
-            sql += f" AND {condition} ${len(args) + 1}"
-    return sql, args
+    where.equal("type || ''" if has_correlation_id else "type", filters.event_type)
+    where.equal("correlation_id", filters.correlation_id)
+    where.between("created_at", filters.since, filters.until)
+    return where
 
 
-async def find(tx: Tx, tenant: str | None, event_id: str) -> Row | None:
-    return await fast.row(tx, tenant, _FIND, event_id)
+async def find(tx: Tx, event_id: str) -> Entry | None:
+    row = await fast.row(tx, tenant_of(tx), _FIND, event_id)
+    return None if row is None else _ENTRY.build(row, omitted=False)
 
 
 _MAX_BYTES = 4 * 1024 * 1024

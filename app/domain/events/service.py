@@ -17,7 +17,7 @@ from app.kit.changes import apply_changes
 from app.kit.ids import new_id
 from app.kit.paging import Flat, Page, flat
 from app.kit.texts import as_json
-from db.fast import Row, tenant_of
+from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
 
@@ -172,15 +172,15 @@ def wake(tx: Tx, routed: Iterable[str | None] | None) -> None:
 
 
 async def list_page(tx: Tx, filters: queries.Filter, page: Page) -> Flat[Entry]:
-    rows, total = await queries.list_page(tx, tenant_of(tx), filters, page)
-    return flat([to_entry(row) for row in rows], total, page)
+    entries, total = await queries.list_page(tx, filters, page)
+    return flat(entries, total, page)
 
 
 async def get(tx: Tx, event_id: str) -> Entry:
-    row = await queries.find(tx, tenant_of(tx), event_id)
-    if row is None:
+    entry = await queries.find(tx, event_id)
+    if entry is None:
         raise EventNotFound(f"There is no event {event_id[:64]}")
-    return to_entry(row)
+    return entry
 
 
 def to_entry(row: Row) -> Entry:

@@ -9,7 +9,7 @@ from app.domain.incoming import queries
 from app.domain.incoming.errors import PayloadNotFound
 from app.domain.incoming.queries import LISTED_BYTES
 from app.domain.incoming.schemas import PayloadView
-from app.domain.incoming.service import find
+from app.domain.incoming.service import require
 from app.kit import paging
 from app.kit.errors import Invalid
 from app.kit.paging import Page, Paged
@@ -22,32 +22,24 @@ _MAX_DEPTH = 64
 
 
 async def list_page(tx: Tx, webhook_id: str, page: Page) -> Paged[PayloadView]:
-    webhook = await find(tx, webhook_id)
-    rows, total = await queries.list_payloads(tx, webhook.tenant_id, webhook.id, page)
+    rows, total = await queries.list_payloads(tx, webhook_id, page)
+    if not rows:
+        await require(tx, webhook_id)
     return paging.paged([_build_view(row) for row in rows], total, page)
 
 
 async def get(tx: Tx, webhook_id: str, payload_id: str) -> PayloadView:
-    webhook = await find(tx, webhook_id)
-    row = await queries.find_payload(tx, webhook.tenant_id, webhook.id, payload_id)
+    row = await queries.find_payload(tx, webhook_id, payload_id)
     if row is None:
+        await require(tx, webhook_id)
         raise PayloadNotFound(f"This webhook received no payload {payload_id[:64]}")
     return _build_view(row)
 
 
 def _build_view(row: Row) -> PayloadView:
-    headers: dict[str, str] = msgspec.json.decode(row["headers"])
-    body = row["body"]
-    return PayloadView(
-        row["id"],
-        decode_body(body, headers.get("content-type", "")) if body is not None else None,
-        row["size_bytes"],
-        headers,
-        row["source_ip"],
-        row["workflow_execution_id"],
-        row["replay_of"],
-        row["created_at"],
-    )
+    body, media_type = row["body"], row["headers"].get("content-type", "")
+    payload = decode_body(body, media_type) if body is not None else None
+    return queries.build_payload(row, payload=payload)
 
 
 def decode_body(body: bytes, media_type: str) -> Any:

@@ -1,22 +1,30 @@
 """SQL of incoming webhooks and their payloads."""
 
-from sqlalchemy import select
-
+from app.domain.incoming.schemas import IncomingView, PayloadView
 from app.kit import paging, quota
-from app.kit.paging import Page
-from db import counting, fast
-from db.counting import Total
-from db.fast import Row
+from app.kit.paging import Page, SortOrders
+from db import fast
+from db.fast import Row, tenant_of
+from db.lists import Total, Where
 from db.models import IncomingWebhook
 from db.session import Tx
+from db.views import View
 
 MAX_WEBHOOKS = 500
-_SORTABLE = {
-    "name": IncomingWebhook.name,
-    "slug": IncomingWebhook.slug,
-    "created_at": IncomingWebhook.created_at,
-    "updated_at": IncomingWebhook.updated_at,
-}
+_SORT_ORDERS = SortOrders(
+    "-created_at",
+    IncomingWebhook.id,
+    name=IncomingWebhook.name,
+    slug=IncomingWebhook.slug,
+    created_at=IncomingWebhook.created_at,
+    updated_at=IncomingWebhook.updated_at,
+)
+_VIEW = View(IncomingView, computed=("url", "verification"))
+_COLUMNS = f"{_VIEW.columns}, scheme, header"
+_FIND = f"""
+SELECT {_COLUMNS} FROM incoming_webhooks WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2
+"""
+_EXISTS = "SELECT 1 FROM incoming_webhooks WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
 
 _BY_SLUG = """
 SELECT w.id, w.tenant_id, w.name, w.workflow_id, w.scheme, w.header, w.secret, t.plan,
@@ -35,20 +43,14 @@ UPDATE incoming_payloads SET workflow_execution_id = $3 WHERE tenant_id = $1 AND
 # A list and an event contain payloads up to this size; longer ones are read one at a time.
 LISTED_BYTES = 32 * 1024
 
-_COLUMNS = """
-id, octet_length(body) AS size_bytes, headers::text AS headers, source_ip, workflow_execution_id,
-replay_of, created_at
+_PAYLOAD = View(PayloadView, computed=("payload",), size_bytes="octet_length(body)")
+_FIND_PAYLOAD = f"""
+SELECT {_PAYLOAD.columns}, body FROM incoming_payloads
+WHERE ($1::text IS NULL OR tenant_id = $1) AND webhook_id = $2 AND id = $3
 """
-_OF_WEBHOOK = """
-FROM incoming_payloads WHERE webhook_id = $2 AND tenant_id IS NOT DISTINCT FROM $1
+_PAYLOAD_COLUMNS = f"""
+{_PAYLOAD.columns}, CASE WHEN octet_length(body) <= {LISTED_BYTES} THEN body END AS body
 """
-# A webhook has one tenant. With both conditions the planner estimates too low.
-_ESTIMATED_FROM = "FROM incoming_payloads WHERE webhook_id = $2 AND $1::text IS NOT NULL"
-_PAYLOAD_PAGE = f"""
-SELECT {_COLUMNS}, CASE WHEN octet_length(body) <= {LISTED_BYTES} THEN body END AS body
-{_OF_WEBHOOK} ORDER BY created_at DESC, id DESC LIMIT $3 OFFSET $4
-"""
-_PAYLOAD = f"SELECT {_COLUMNS}, body {_OF_WEBHOOK} AND id = $3"
 # A payload has the id of its event.
 PAYLOAD_IDS = "SELECT id FROM incoming_payloads WHERE webhook_id = $2"
 
@@ -72,28 +74,37 @@ async def set_execution(tx: Tx, tenant: str, payload_id: str, execution_id: str)
     await fast.execute(tx, tenant, _SET_EXECUTION, payload_id, execution_id)
 
 
-async def list_payloads(
-    tx: Tx, tenant: str, webhook_id: str, page: Page
-) -> tuple[list[Row], Total]:
-    total = await counting.count_rows(
-        tx, tenant, _OF_WEBHOOK, webhook_id, estimated_from=_ESTIMATED_FROM
+async def list_payloads(tx: Tx, webhook_id: str, page: Page) -> tuple[list[Row], Total]:
+    where = Where(tenant_of(tx))
+    where.add("webhook_id = $n", webhook_id)
+    order = "created_at DESC, id DESC"
+    return await paging.fetch_rows(
+        tx, _PAYLOAD_COLUMNS, "incoming_payloads", where, order, page, of_one_thing=True
     )
-    rows = await fast.rows(tx, tenant, _PAYLOAD_PAGE, webhook_id, page.per_page, page.offset)
-    return rows, total
 
 
-async def find_payload(tx: Tx, tenant: str, webhook_id: str, payload_id: str) -> Row | None:
-    return await fast.row(tx, tenant, _PAYLOAD, webhook_id, payload_id)
+async def find_payload(tx: Tx, webhook_id: str, payload_id: str) -> Row | None:
+    return await fast.row(tx, tenant_of(tx), _FIND_PAYLOAD, webhook_id, payload_id)
+
+
+async def exists(tx: Tx, webhook_id: str) -> bool:
+    return await fast.value(tx, tenant_of(tx), _EXISTS, webhook_id) is not None
+
+
+async def find_view(tx: Tx, webhook_id: str) -> Row | None:
+    return await fast.row(tx, tenant_of(tx), _FIND, webhook_id)
 
 
 async def list_webhooks(
     tx: Tx, page: Page, *, active: bool | None, sort: str | None
-) -> tuple[list[IncomingWebhook], Total]:
-    statement = select(IncomingWebhook)
-    if active is not None:
-        statement = statement.where(IncomingWebhook.active == active)
-    ordering = paging.order(sort, _SORTABLE, "-created_at", IncomingWebhook.id)
-    return await paging.fetch(tx, statement, page, ordering)
+) -> tuple[list[Row], Total]:
+    where = Where(tenant_of(tx))
+    where.equal("active", active)
+    order = _SORT_ORDERS.sql(sort)
+    return await paging.fetch_rows(tx, _COLUMNS, "incoming_webhooks", where, order, page)
+
+
+build_view, build_payload = _VIEW.build, _PAYLOAD.build
 
 
 async def check_quota(tx: Tx, tenant_id: str) -> None:

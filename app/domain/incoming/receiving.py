@@ -73,10 +73,10 @@ async def receive(request: HttpRequest, slug: str) -> tuple[str, Any]:
 async def replay(tx: Tx, webhook_id: str, payload_id: str) -> str:
     """Stores the payload again and returns the new id. Its signature is not verified again."""
     webhook = await find(tx, webhook_id)
-    row = await queries.find_payload(tx, webhook.tenant_id, webhook_id, payload_id)
+    row = await queries.find_payload(tx, webhook_id, payload_id)
     if row is None:
         raise PayloadNotFound(f"This webhook received no payload {payload_id[:64]}")
-    stored_headers: dict[str, str] = msgspec.json.decode(row["headers"])
+    stored_headers: dict[str, str] = row["headers"]
     payload = Payload(row["body"], stored_headers, row["source_ip"], payload_id)
     fields = {name: getattr(webhook, name) for name in ("id", "tenant_id", "name", "workflow_id")}
     content = decode_body(row["body"], stored_headers.get("content-type", ""))

@@ -21,12 +21,14 @@ from app.domain.incoming.schemas import (
     Verification,
 )
 from app.http.context import RequestContext
+from app.http.responses import build_view
 from app.kit import paging, validation
 from app.kit.crypto import Keyring, SealContext
 from app.kit.errors import Conflict, Invalid
 from app.kit.headers import MASK
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
+from db.fast import Row
 from db.models import IncomingWebhook
 from db.session import Tx
 
@@ -40,19 +42,32 @@ async def list_page(
     context: RequestContext, page: Page, *, active: bool | None, sort: str | None
 ) -> Paged[IncomingView]:
     rows, total = await queries.list_webhooks(context.tx, page, active=active, sort=sort)
-    return paging.paged([_build_view(context, row) for row in rows], total, page)
+    return paging.paged([_build_view_of_row(context, row) for row in rows], total, page)
 
 
 async def find(tx: Tx, webhook_id: str, *, for_update: bool = False) -> IncomingWebhook:
     session = await tx.session()
     webhook = await session.get(IncomingWebhook, webhook_id, with_for_update=for_update)
     if webhook is None:
-        raise IncomingWebhookNotFound(f"There is no incoming webhook {webhook_id[:64]}")
+        raise _not_found(webhook_id)
     return webhook
 
 
+async def require(tx: Tx, webhook_id: str) -> None:
+    """Raises IncomingWebhookNotFound unless the webhook exists."""
+    if not await queries.exists(tx, webhook_id):
+        raise _not_found(webhook_id)
+
+
+def _not_found(webhook_id: str) -> IncomingWebhookNotFound:
+    return IncomingWebhookNotFound(f"There is no incoming webhook {webhook_id[:64]}")
+
+
 async def get(context: RequestContext, webhook_id: str) -> IncomingView:
-    return _build_view(context, await find(context.tx, webhook_id))
+    row = await queries.find_view(context.tx, webhook_id)
+    if row is None:
+        raise _not_found(webhook_id)
+    return _build_view_of_row(context, row)
 
 
 async def create(context: RequestContext, data: CreateIncoming) -> IncomingView:
@@ -154,19 +169,28 @@ def _set_verification(
     return previous != (webhook.scheme, webhook.header, webhook.secret)
 
 
-def _build_view(context: RequestContext, webhook: IncomingWebhook) -> IncomingView:
-    masked_verification: Any = None
-    if webhook.scheme is not None:
-        scheme: Any = webhook.scheme
-        masked_verification = Verification(scheme=scheme, secret=MASK, header=webhook.header)
-    return IncomingView(
-        webhook.id,
-        webhook.name,
-        webhook.slug,
-        f"{context.settings.public_url}/webhooks/in/{webhook.slug}",
-        webhook.workflow_id,
-        webhook.active,
-        masked_verification,
-        webhook.created_at,
-        webhook.updated_at,
+def _build_view_of_row(context: RequestContext, row: Row) -> IncomingView:
+    return queries.build_view(
+        row,
+        url=_build_url(context, row["slug"]),
+        verification=_mask_verification(row["scheme"], row["header"]),
     )
+
+
+def _build_view(context: RequestContext, webhook: IncomingWebhook) -> IncomingView:
+    return build_view(
+        IncomingView,
+        webhook,
+        url=_build_url(context, webhook.slug),
+        verification=_mask_verification(webhook.scheme, webhook.header),
+    )
+
+
+def _build_url(context: RequestContext, slug: str) -> str:
+    return f"{context.settings.public_url}/webhooks/in/{slug}"
+
+
+def _mask_verification(scheme: Any, header: str | None) -> Verification | None:
+    if scheme is None:
+        return None
+    return Verification(scheme=scheme, secret=MASK, header=header)

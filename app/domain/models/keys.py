@@ -15,6 +15,7 @@ from app.kit.crypto import Keyring, SealContext
 from app.kit.egress import Guard
 from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
+from db.fast import Row
 from db.models import ProviderKey
 from db.session import Tx
 
@@ -74,8 +75,7 @@ def _validate_base_url(guard: Guard, data: CreateProviderKey) -> str | None:
     return str(url).rstrip("/")
 
 
-async def list_all(tx: Tx) -> list[ProviderKeyView]:
-    return [_view(key) for key in await queries.list_all(tx)]
+list_all = queries.list_all
 
 
 async def delete(tx: Tx, key_id: str) -> None:
@@ -100,19 +100,19 @@ async def delete(tx: Tx, key_id: str) -> None:
 
 async def target_of(tx: Tx, keyring: Keyring, key_id: str) -> Target:
     """Returns a target with this key, whether it is the provider's default or not."""
-    key = await queries.find(tx, key_id)
-    if key is None:
+    row = await queries.find_target(tx, key_id)
+    if row is None:
         raise ProviderKeyNotFound(f"There is no provider key {key_id[:64]}")
-    return _target(keyring, key)
+    return _target(keyring, row)
 
 
 async def list_default_targets(tx: Tx, keyring: Keyring, tenant_id: str) -> list[Target]:
-    return [_target(keyring, key) for key in await queries.list_defaults(tx, tenant_id)]
+    return [_target(keyring, row) for row in await queries.list_default_targets(tx, tenant_id)]
 
 
-def _target(keyring: Keyring, key: ProviderKey) -> Target:
-    api_key = keyring.open(key.api_key, seal_context(key.tenant_id, key.id)).decode()
-    return Target(key.provider, key.provider, api_key, key.base_url)
+def _target(keyring: Keyring, row: Row) -> Target:
+    api_key = keyring.open(row["api_key"], seal_context(row["tenant_id"], row["id"])).decode()
+    return Target(row["provider"], row["provider"], api_key, row["base_url"])
 
 
 async def test(models: Models, target: Target) -> KeyTest:

@@ -2,9 +2,21 @@
 
 from sqlalchemy import func, select, update
 
+from app.domain.models.schemas import ProviderKeyView
 from db import fast
+from db.fast import Row, tenant_of
 from db.models import ProviderKey
 from db.session import Tx
+from db.views import View
+
+_VIEW = View(ProviderKeyView)
+_LIST = f"""
+SELECT {_VIEW.columns} FROM provider_keys WHERE ($1::text IS NULL OR tenant_id = $1)
+ORDER BY provider, created_at, id
+"""
+_TARGET = "SELECT id, tenant_id, provider, api_key, base_url FROM provider_keys"
+_FIND_TARGET = f"{_TARGET} WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
+_DEFAULT_TARGETS = f"{_TARGET} WHERE tenant_id = $1 AND is_default ORDER BY provider"
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('provider_keys:' || $1, 0))"
 
@@ -43,11 +55,8 @@ async def clear_default(tx: Tx, tenant_id: str, provider: str) -> None:
     await (await tx.session()).execute(statement)
 
 
-async def list_all(tx: Tx) -> list[ProviderKey]:
-    statement = select(ProviderKey).order_by(
-        ProviderKey.provider, ProviderKey.created_at, ProviderKey.id
-    )
-    return list(await (await tx.session()).scalars(statement))
+async def list_all(tx: Tx) -> list[ProviderKeyView]:
+    return await _VIEW.list(tx, tenant_of(tx), _LIST)
 
 
 async def find(tx: Tx, key_id: str, *, for_update: bool = False) -> ProviderKey | None:
@@ -70,10 +79,9 @@ async def lock_newest(tx: Tx, tenant_id: str, provider: str) -> ProviderKey | No
     return (await (await tx.session()).scalars(statement)).first()
 
 
-async def list_defaults(tx: Tx, tenant_id: str) -> list[ProviderKey]:
-    statement = (
-        select(ProviderKey)
-        .where(ProviderKey.tenant_id == tenant_id, ProviderKey.is_default)
-        .order_by(ProviderKey.provider)
-    )
-    return list(await (await tx.session()).scalars(statement))
+async def find_target(tx: Tx, key_id: str) -> Row | None:
+    return await fast.row(tx, tenant_of(tx), _FIND_TARGET, key_id)
+
+
+async def list_default_targets(tx: Tx, tenant_id: str) -> list[Row]:
+    return await fast.rows(tx, tenant_id, _DEFAULT_TARGETS)

@@ -56,8 +56,8 @@ class OpenAiController(Controller):
         async with services.db.tx(principal.scope, autocommit=True) as tx:
             rows = await agents.list_usable(tx)
         cards = [
-            ModelCard(agent.id, "model", int(agent.created_at.timestamp()), agent.name)
-            for agent in rows
+            ModelCard(row["id"], "model", int(row["created_at"].timestamp()), row["name"])
+            for row in rows
         ]
         return ModelCards("list", cards)
 

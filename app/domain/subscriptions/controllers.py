@@ -20,7 +20,6 @@ from app.domain.subscriptions.schemas import (
 )
 from app.http.dependencies import Context, Id, Page, Services, Tx
 from app.http.paging import Active, From, Sort, To, moment
-from app.http.responses import build_view
 from app.kit.paging import Flat, Paged
 
 OfType = Annotated[
@@ -63,7 +62,7 @@ class SubscriptionController(Controller):
 
     @get("/{subscription_id:str}", summary="Get a subscription", needs="events:read")
     async def get_subscription(self, tx: Tx, subscription_id: Id) -> SubscriptionView:
-        return build_view(SubscriptionView, await service.find(tx, subscription_id))
+        return await service.get(tx, subscription_id)
 
     @put("/{subscription_id:str}", summary="Change a subscription", needs="events:write")
     async def update_subscription(
@@ -102,7 +101,7 @@ class SubscriptionController(Controller):
         until: To = None,
     ) -> Flat[DeliveryView]:
         """Of a subscription whose action delivers to an address of its own."""
-        endpoint = await service.endpoint_of(tx, subscription_id)
+        endpoint = await service.find_endpoint(tx, subscription_id)
         filters = DeliveryFilter(status, moment("from", since), moment("to", until))
         return await deliveries.list_page(tx, endpoint, filters, page_in)
 
@@ -114,8 +113,11 @@ class SubscriptionController(Controller):
     async def get_delivery(
         self, tx: Tx, services: Services, subscription_id: Id, delivery_id: Id
     ) -> FullDelivery:
-        endpoint = await service.endpoint_of(tx, subscription_id)
-        return await deliveries.get(tx, services.keyring, endpoint, delivery_id)
+        endpoint = await service.find_endpoint(tx, subscription_id)
+        delivery = await deliveries.find(tx, services.keyring, endpoint, delivery_id)
+        if delivery is None:
+            raise deliveries.not_found(delivery_id)
+        return delivery
 
     @post(
         "/{subscription_id:str}/executions/{delivery_id:str}/redeliver",
@@ -126,7 +128,7 @@ class SubscriptionController(Controller):
     async def redeliver(
         self, tx: Tx, services: Services, subscription_id: Id, delivery_id: Id
     ) -> DeliveryView:
-        endpoint = await service.endpoint_of(tx, subscription_id)
+        endpoint = await service.load_endpoint(tx, subscription_id)
         return await deliveries.redeliver(tx, services.settings, endpoint, delivery_id)
 
 

@@ -1,26 +1,41 @@
 """The subscriptions' SQL: which of them an event triggers, and how often each was triggered."""
 
 import msgspec
-from sqlalchemy import Select, select
+from sqlalchemy import select
 
 from app.domain.events import service as events
+from app.domain.subscriptions.schemas import SubscriptionView
 from app.kit import paging, quota
-from app.kit.paging import Page
+from app.kit.paging import Page, SortOrders
 from db import fast, ledger
-from db.counting import Total
-from db.fast import Row
+from db.fast import Row, tenant_of
+from db.lists import Total, Where
 from db.models import EventSubscription, Webhook
 from db.session import Tx
+from db.views import View
 
 MAX_SUBSCRIPTIONS = 500
-_SORTABLE = {
-    "event_type": EventSubscription.event_type,
-    "action_type": EventSubscription.action_type,
-    "trigger_count": EventSubscription.trigger_count,
-    "last_triggered_at": EventSubscription.last_triggered_at,
-    "created_at": EventSubscription.created_at,
-    "updated_at": EventSubscription.updated_at,
-}
+_SORT_ORDERS = SortOrders(
+    "-created_at",
+    EventSubscription.id,
+    event_type=EventSubscription.event_type,
+    action_type=EventSubscription.action_type,
+    trigger_count=EventSubscription.trigger_count,
+    last_triggered_at=EventSubscription.last_triggered_at,
+    created_at=EventSubscription.created_at,
+    updated_at=EventSubscription.updated_at,
+)
+_VIEW = View(SubscriptionView)
+_FIND_ENDPOINT = """
+SELECT w.id AS endpoint_id, s.action_config->>'webhook_id' AS webhook_id
+FROM event_subscriptions s
+LEFT JOIN webhooks w ON w.subscription_id = s.id AND w.tenant_id = s.tenant_id
+WHERE ($1::text IS NULL OR s.tenant_id = $1) AND s.id = $2
+"""
+_FIND = f"""
+SELECT {_VIEW.columns} FROM event_subscriptions
+WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2
+"""
 
 # A subscription to an inactive webhook is not triggered.
 _TRIGGERED_BY = """
@@ -116,17 +131,17 @@ class SubscriptionFilter(msgspec.Struct, frozen=True):
 
 async def list_page(
     tx: Tx, page: Page, filters: SubscriptionFilter
-) -> tuple[list[EventSubscription], Total]:
-    statement: Select[EventSubscription] = select(EventSubscription)
-    for column, value in (
-        (EventSubscription.event_type, filters.event_type),
-        (EventSubscription.action_type, filters.action_type),
-        (EventSubscription.active, filters.active),
-    ):
-        if value is not None:
-            statement = statement.where(column == value)
-    ordering = paging.order(filters.sort, _SORTABLE, "-created_at", EventSubscription.id)
-    return await paging.fetch(tx, statement, page, ordering)
+) -> tuple[list[SubscriptionView], Total]:
+    where = Where(tenant_of(tx))
+    where.equal("event_type", filters.event_type)
+    where.equal("action_type", filters.action_type)
+    where.equal("active", filters.active)
+    order = _SORT_ORDERS.sql(filters.sort)
+    return await paging.fetch(tx, _VIEW, "event_subscriptions", where, order, page)
+
+
+async def find_view(tx: Tx, subscription_id: str) -> SubscriptionView | None:
+    return await _VIEW.find(tx, tenant_of(tx), _FIND, subscription_id)
 
 
 async def find(
@@ -137,6 +152,11 @@ async def find(
         EventSubscription, subscription_id, with_for_update=for_update
     )
     return row
+
+
+async def find_endpoint(tx: Tx, subscription_id: str) -> Row | None:
+    """Returns the ids of its own address and of the webhook that it names, if it has one."""
+    return await fast.row(tx, tenant_of(tx), _FIND_ENDPOINT, subscription_id)
 
 
 async def find_own_endpoint(

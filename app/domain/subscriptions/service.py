@@ -6,6 +6,7 @@ import msgspec
 
 from app.domain.area import Areas
 from app.domain.deliveries import service as deliveries
+from app.domain.deliveries.service import EndpointRef
 from app.domain.events import service as events
 from app.domain.subscriptions import actions, fan_out, filters, queries
 from app.domain.subscriptions.actions import WebhookConfig
@@ -44,25 +45,46 @@ _MAX_TEST_BYTES = 64 * 1024
 
 
 async def list_page(tx: Tx, page: Page, filters: SubscriptionFilter) -> Paged[SubscriptionView]:
-    rows, total = await queries.list_page(tx, page, filters)
-    return paging.paged([build_view(SubscriptionView, row) for row in rows], total, page)
+    views, total = await queries.list_page(tx, page, filters)
+    return paging.paged(views, total, page)
+
+
+async def get(tx: Tx, subscription_id: str) -> SubscriptionView:
+    view = await queries.find_view(tx, subscription_id)
+    if view is None:
+        raise _not_found(subscription_id)
+    return view
 
 
 async def find(tx: Tx, subscription_id: str, *, for_update: bool = False) -> EventSubscription:
     subscription = await queries.find(tx, subscription_id, for_update=for_update)
     if subscription is None:
-        raise SubscriptionNotFound(f"There is no subscription {subscription_id[:64]}")
+        raise _not_found(subscription_id)
     return subscription
 
 
-async def endpoint_of(tx: Tx, subscription_id: str) -> Webhook:
+def _not_found(subscription_id: str) -> SubscriptionNotFound:
+    return SubscriptionNotFound(f"There is no subscription {subscription_id[:64]}")
+
+
+async def find_endpoint(tx: Tx, subscription_id: str) -> EndpointRef:
     """Returns the endpoint of its own address. A webhook that it names has its own deliveries."""
-    subscription = await find(tx, subscription_id)
-    endpoint = await queries.find_own_endpoint(tx, subscription.id)
-    if endpoint is None:
-        webhook_id = subscription.action_config.get("webhook_id")
+    row = await queries.find_endpoint(tx, subscription_id)
+    if row is None:
+        raise _not_found(subscription_id)
+    if row["endpoint_id"] is None:
+        webhook_id = row["webhook_id"]
         hint = f"; see the executions of the webhook {webhook_id}" if webhook_id else ""
         raise WebhookNotFound(f"This subscription delivers to no address of its own{hint}")
+    return EndpointRef(row["endpoint_id"], subscription_id)
+
+
+async def load_endpoint(tx: Tx, subscription_id: str) -> Webhook:
+    """Returns the endpoint of its own address, to change it or to deliver to it."""
+    endpoint = await queries.find_own_endpoint(tx, subscription_id)
+    if endpoint is None:
+        await find_endpoint(tx, subscription_id)
+        raise _not_found(subscription_id)
     return endpoint
 
 
@@ -140,7 +162,7 @@ async def update(
 async def rotate_secret(context: RequestContext, subscription_id: str) -> ChangedSubscription:
     """Rotates the secret of its own address; the old one also signs for a day."""
     subscription = await _lock(context.tx, subscription_id)
-    endpoint = await endpoint_of(context.tx, subscription_id)
+    endpoint = await load_endpoint(context.tx, subscription_id)
     secret = await deliveries.renew_secret(context, endpoint)
     updated = _build_updated_event(subscription, ["secret"])
     await events.emit(context.tx, updated, tenant_id=subscription.tenant_id)

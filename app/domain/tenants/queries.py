@@ -2,18 +2,21 @@
 
 from collections.abc import Iterable
 
-from sqlalchemy import select
-
+from app.domain.tenants.schemas import TenantView
 from app.kit import paging
-from app.kit.paging import Page
-from db.counting import Total
+from app.kit.paging import Page, SortOrders
 from db.fast import Row
+from db.lists import Total, Where
 from db.models import Tenant
 from db.session import Tx
+from db.views import View
 
-_SORTABLE = {"name": Tenant.name, "plan": Tenant.plan, "created_at": Tenant.created_at}
+_SORT_ORDERS = SortOrders(
+    "-created_at", Tenant.id, name=Tenant.name, plan=Tenant.plan, created_at=Tenant.created_at
+)
+_VIEW = View(TenantView)
 
-_FIND = "SELECT id, name, plan, limits::text AS limits, created_at FROM tenants WHERE id = $1"
+_FIND = f"SELECT {_VIEW.columns} FROM tenants WHERE id = $1"
 
 _LIST_WITH_USER_COUNTS = """
 SELECT t.id, t.name, t.plan, count(u.id) AS users
@@ -24,9 +27,8 @@ _HAS_USERS = "SELECT EXISTS (SELECT 1 FROM users WHERE tenant_id = $1)"
 _FIND_DEFAULT = "SELECT value FROM instance_state WHERE key = 'default_tenant'"
 
 
-async def find(tx: Tx, tenant_id: str) -> Row | None:
-    row: Row | None = await (await tx.raw()).fetchrow(_FIND, tenant_id)
-    return row
+async def find(tx: Tx, tenant_id: str) -> TenantView | None:
+    return await _VIEW.find(tx, tenant_id, _FIND)
 
 
 async def has_users(tx: Tx, tenant_id: str) -> bool:
@@ -43,14 +45,11 @@ async def delete_records(tx: Tx, tables: Iterable[str], tenant_id: str) -> None:
 
 async def list_page(
     tx: Tx, page: Page, *, search: str | None, plan: str | None, sort: str | None
-) -> tuple[list[Tenant], Total]:
-    statement = select(Tenant)
-    if search:
-        statement = statement.where(paging.contains(Tenant.name, search))
-    if plan:
-        statement = statement.where(Tenant.plan == plan)
-    ordering = paging.order(sort, _SORTABLE, "-created_at", Tenant.id)
-    return await paging.fetch(tx, statement, page, ordering)
+) -> tuple[list[TenantView], Total]:
+    where = Where(None)
+    where.contain(search, "name")
+    where.equal("plan", plan)
+    return await paging.fetch(tx, _VIEW, "tenants", where, _SORT_ORDERS.sql(sort), page)
 
 
 async def list_with_user_counts(tx: Tx) -> list[Row]:

@@ -28,19 +28,18 @@ __all__ = ["charge_visitors", "get", "get_default_id", "list_with_user_counts"]
 async def list_page(
     tx: Tx, page: Page, *, search: str | None, plan: str | None, sort: str | None
 ) -> Paged[TenantView]:
-    rows, total = await queries.list_page(tx, page, search=search, plan=plan, sort=sort)
-    return paging.paged([_view(row) for row in rows], total, page)
+    views, total = await queries.list_page(tx, page, search=search, plan=plan, sort=sort)
+    return paging.paged(views, total, page)
 
 
 list_with_user_counts = queries.list_with_user_counts
 
 
 async def get(tx: Tx, tenant_id: str) -> TenantView:
-    row = await queries.find(tx, tenant_id)
-    if row is None:
+    view = await queries.find(tx, tenant_id)
+    if view is None:
         raise TenantNotFound(f"There is no tenant {tenant_id[:64]}")
-    limits = msgspec.json.decode(row["limits"], type=Limits)
-    return TenantView(row["id"], row["name"], row["plan"], limits, row["created_at"])
+    return view
 
 
 async def get_default_id(tx: Tx) -> str:

@@ -20,11 +20,10 @@ _MAX_DEPTH = 32
 
 
 async def list_all(tx: Tx, agent_id: str) -> list[Attachment]:
-    await agents.find(tx, agent_id)
-    return [
-        _build_view(attachment, tool)
-        for attachment, tool in await queries.list_attachments(tx, agent_id)
-    ]
+    attachments = await queries.list_attachments(tx, agent_id)
+    if not attachments:
+        await agents.require(tx, agent_id)
+    return attachments
 
 
 async def attach(context: RequestContext, agent_id: str, data: AttachTool) -> NewAttachment:

@@ -15,6 +15,7 @@ from app.domain.tools.execution_schemas import (
     StatsData,
     Status,
 )
+from app.domain.tools.queries import ExecutionFilter
 from app.domain.tools.schemas import (
     AttachedData,
     AttachmentData,
@@ -124,15 +125,8 @@ class ToolController(Controller):
         """Finished executions, the latest first. Input and output of calls by agents are shown to
         callers with `conversations:read`.
         """
-        return await executions.list_page(
-            tx,
-            principal,
-            tool_id,
-            page_in,
-            status=status,
-            after=moment("after", after),
-            before=moment("before", before),
-        )
+        filters = ExecutionFilter(status, moment("after", after), moment("before", before))
+        return await executions.list_page(tx, principal, tool_id, page_in, filters)
 
     @get(
         "/{tool_id:str}/executions/{execution_id:str}",

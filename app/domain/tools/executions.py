@@ -1,6 +1,5 @@
 """Executions of tools: stored together with their work, run by a worker, and waited for here."""
 
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +17,7 @@ from app.domain.tools.execution_schemas import (
     ToolStats,
     TopAgent,
 )
+from app.domain.tools.queries import ExecutionFilter
 from app.domain.tools.run_plan import RunPlan, build_plan, timeout_seconds
 from app.kit import trace, validation, work
 from app.kit.egress import Guard
@@ -184,22 +184,18 @@ async def list_page(
     principal: Principal,
     tool_id: str,
     page: Page,
-    *,
-    status: str | None,
-    after: datetime | None,
-    before: datetime | None,
+    filters: ExecutionFilter,
 ) -> Paged[ExecutionView]:
-    tool = await registry.find(tx, tool_id)
-    rows, total = await queries.list_executions(
-        tx, tool.tenant_id, tool_id, status, after, before, page
-    )
+    rows, total = await queries.list_executions(tx, tool_id, filters, page)
+    if not rows:
+        await registry.require(tx, tool_id)
     return paged([_build_view(row, principal) for row in rows], total, page)
 
 
 async def get(tx: Tx, principal: Principal, tool_id: str, execution_id: str) -> ExecutionView:
-    tool = await registry.find(tx, tool_id)
-    row = await queries.find_execution(tx, tool.tenant_id, execution_id)
+    row = await queries.find_execution(tx, tenant_of(tx), execution_id)
     if row is None or row["tool_id"] != tool_id or row["finished_at"] is None:
+        await registry.require(tx, tool_id)
         raise ExecutionNotFound(f"There is no finished execution {execution_id[:64]} of this tool")
     return _build_view(row, principal)
 
@@ -224,11 +220,12 @@ def _build_view(row: Row, principal: Principal) -> ExecutionView:
 
 
 async def get_stats(tx: Tx, tool_id: str, period: Period) -> ToolStats:
-    tool = await registry.find(tx, tool_id)
-    hours = _PERIOD_HOURS[period]
-    row = await queries.load_stats(tx, tool.tenant_id, tool_id, hours)
-    days = await queries.count_by_day(tx, tool.tenant_id, tool_id, hours)
-    agents = await queries.list_top_agents(tx, tool.tenant_id, tool_id, hours)
+    tenant, hours = tenant_of(tx), _PERIOD_HOURS[period]
+    row = await queries.load_stats(tx, tenant, tool_id, hours)
+    if not row["total"]:
+        await registry.require(tx, tool_id)
+    days = await queries.count_by_day(tx, tenant, tool_id, hours)
+    agents = await queries.list_top_agents(tx, tenant, tool_id, hours)
     return ToolStats(
         tool_id,
         period,

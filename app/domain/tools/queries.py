@@ -3,27 +3,40 @@
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from sqlalchemy import Row as OrmRow
 from sqlalchemy import select
 
+from app.domain.tools.schemas import Attachment, FullTool, ToolSummary
 from app.kit import paging
-from app.kit.paging import Page
-from db import counting, fast
-from db.counting import Total
-from db.fast import Row
+from app.kit.paging import Page, SortOrders
+from db import fast
+from db.fast import Row, tenant_of
+from db.lists import Total, Where
 from db.models import Agent, AgentTool, Tool
 from db.session import Tx
+from db.views import View
 
-_SORTABLE = {
-    "name": Tool.name,
-    "slug": Tool.slug,
-    "category": Tool.category,
-    "tool_type": Tool.tool_type,
-    "usage_count": Tool.usage_count,
-    "last_used_at": Tool.last_used_at,
-    "created_at": Tool.created_at,
-    "updated_at": Tool.updated_at,
-}
+_SORT_ORDERS = SortOrders(
+    "-created_at",
+    Tool.id,
+    name=Tool.name,
+    slug=Tool.slug,
+    category=Tool.category,
+    tool_type=Tool.tool_type,
+    usage_count=Tool.usage_count,
+    last_used_at=Tool.last_used_at,
+    created_at=Tool.created_at,
+    updated_at=Tool.updated_at,
+)
+_SUMMARY = View(ToolSummary)
+_ATTACHMENT = View(
+    Attachment,
+    "a",
+    tool_name="t.name",
+    tool_type="t.tool_type",
+    category="t.category",
+)
 
 _TOOL_COLUMNS = """
 t.id AS tool_id, t.tenant_id, t.name, t.tool_type, t.config::text AS config, t.auth_type,
@@ -81,19 +94,9 @@ _EXECUTION_COLUMNS = """
 id, tenant_id, tool_id, agent_id, call_id, work_id, status, input::text AS input,
 output::text AS output, error_code, error_message, execution_time_ms, executed_at, finished_at
 """
-_FIND_EXECUTION = (
-    f"SELECT {_EXECUTION_COLUMNS} FROM tool_executions WHERE tenant_id = $1 AND id = $2"
-)
-_OF_TOOL = """
-tool_id = $2 AND finished_at IS NOT NULL AND ($3::text IS NULL OR status = $3)
-AND ($4::timestamptz IS NULL OR executed_at > $4) AND ($5::timestamptz IS NULL OR executed_at < $5)
-"""
-_FROM_EXECUTIONS = f"FROM tool_executions WHERE tenant_id = $1 AND {_OF_TOOL}"
-# A tool has one tenant. With both conditions the planner estimates too low.
-_ESTIMATED_FROM = f"FROM tool_executions WHERE $1::text IS NOT NULL AND {_OF_TOOL}"
-_LIST_EXECUTIONS = f"""
-SELECT {_EXECUTION_COLUMNS} {_FROM_EXECUTIONS}
-ORDER BY executed_at DESC, id DESC LIMIT $6 OFFSET $7
+_FIND_EXECUTION = f"""
+SELECT {_EXECUTION_COLUMNS} FROM tool_executions
+WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2
 """
 
 _LOAD_STATS = """
@@ -102,15 +105,27 @@ SELECT count(*) AS total, count(*) FILTER (WHERE status = 'completed') AS succes
        coalesce(percentile_cont(0.95) WITHIN GROUP (ORDER BY execution_time_ms), 0)::float AS p95,
        coalesce(percentile_cont(0.99) WITHIN GROUP (ORDER BY execution_time_ms), 0)::float AS p99
 FROM tool_executions
-WHERE tenant_id = $1 AND tool_id = $2 AND finished_at IS NOT NULL
+WHERE ($1::text IS NULL OR tenant_id = $1) AND tool_id = $2 AND finished_at IS NOT NULL
   AND executed_at > now() - $3 * interval '1 hour'
 """
-_LOAD_TOTALS = """
-SELECT count(*) AS total, count(*) FILTER (WHERE status = 'completed') AS successful,
-       coalesce(avg(execution_time_ms), 0)::float AS average
-FROM tool_executions
-WHERE tenant_id = $1 AND tool_id = $2 AND finished_at IS NOT NULL
-  AND executed_at > now() - $3 * interval '1 hour'
+_FULL = View(FullTool, "t", computed=("usage_stats",))
+# The totals need no sorting, which makes them cheaper than `_LOAD_STATS`.
+_FIND_FULL = f"""
+SELECT {_FULL.columns}, e.* FROM tools t CROSS JOIN LATERAL (
+    SELECT count(*) AS total, count(*) FILTER (WHERE status = 'completed') AS successful,
+           coalesce(avg(execution_time_ms), 0)::float AS average
+    FROM tool_executions
+    WHERE tenant_id = t.tenant_id AND tool_id = t.id AND finished_at IS NOT NULL
+      AND executed_at > now() - $3 * interval '1 hour'
+) e
+WHERE ($1::text IS NULL OR t.tenant_id = $1) AND t.id = $2
+"""
+_EXISTS = "SELECT 1 FROM tools WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
+_LIST_ATTACHMENTS = f"""
+SELECT {_ATTACHMENT.columns}
+FROM agent_tools a JOIN tools t ON t.id = a.tool_id AND t.tenant_id = a.tenant_id
+WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.agent_id = $2
+ORDER BY a.display_order, a.attached_at, a.id
 """
 _COUNT_BY_DAY = """
 SELECT day::date::text AS date, count(e.id) AS executions,
@@ -118,7 +133,7 @@ SELECT day::date::text AS date, count(e.id) AS executions,
 FROM generate_series(date_trunc('day', (now() - $3 * interval '1 hour') AT TIME ZONE 'UTC'),
                      date_trunc('day', now() AT TIME ZONE 'UTC'), interval '1 day') AS day
 LEFT JOIN tool_executions e
-  ON e.tenant_id = $1 AND e.tool_id = $2 AND e.finished_at IS NOT NULL
+  ON ($1::text IS NULL OR e.tenant_id = $1) AND e.tool_id = $2 AND e.finished_at IS NOT NULL
   AND e.executed_at > now() - $3 * interval '1 hour'
   AND e.executed_at >= day AT TIME ZONE 'UTC'
   AND e.executed_at < (day + interval '1 day') AT TIME ZONE 'UTC'
@@ -128,7 +143,8 @@ _LIST_TOP_AGENTS = """
 SELECT e.agent_id, coalesce(a.name, '') AS agent_name, count(*) AS executions
 FROM tool_executions e
 LEFT JOIN agents a ON a.id = e.agent_id AND a.tenant_id = e.tenant_id
-WHERE e.tenant_id = $1 AND e.tool_id = $2 AND e.finished_at IS NOT NULL AND e.agent_id IS NOT NULL
+WHERE ($1::text IS NULL OR e.tenant_id = $1) AND e.tool_id = $2
+  AND e.finished_at IS NOT NULL AND e.agent_id IS NOT NULL
   AND e.executed_at > now() - $3 * interval '1 hour'
 GROUP BY e.agent_id, a.name ORDER BY executions DESC, e.agent_id LIMIT 10
 """
@@ -189,48 +205,60 @@ async def finish_execution(
     )
 
 
-async def find_execution(tx: Tx, tenant: str, execution_id: str) -> Row | None:
+async def find_execution(tx: Tx, tenant: str | None, execution_id: str) -> Row | None:
     return await fast.row(tx, tenant, _FIND_EXECUTION, execution_id)
 
 
+class ExecutionFilter(msgspec.Struct, frozen=True):
+    status: str | None = None
+    after: datetime | None = None
+    before: datetime | None = None
+
+
 async def list_executions(
-    tx: Tx,
-    tenant: str,
-    tool_id: str,
-    status: str | None,
-    after: datetime | None,
-    before: datetime | None,
-    page: Page,
+    tx: Tx, tool_id: str, filters: ExecutionFilter, page: Page
 ) -> tuple[list[Row], Total]:
-    filters = (tool_id, status, after, before)
-    total = await counting.count_rows(
-        tx, tenant, _FROM_EXECUTIONS, *filters, estimated_from=_ESTIMATED_FROM
+    where = Where(tenant_of(tx), "finished_at IS NOT NULL")
+    where.add("tool_id = $n", tool_id)
+    where.equal("status", filters.status)
+    if filters.after is not None:
+        where.add("executed_at > $n", filters.after)
+    if filters.before is not None:
+        where.add("executed_at < $n", filters.before)
+    order = "executed_at DESC, id DESC"
+    return await paging.fetch_rows(
+        tx, _EXECUTION_COLUMNS, "tool_executions", where, order, page, of_one_thing=True
     )
-    rows = await fast.rows(tx, tenant, _LIST_EXECUTIONS, *filters, page.per_page, page.offset)
-    return rows, total
 
 
-async def load_stats(tx: Tx, tenant: str, tool_id: str, hours: int) -> Row:
+async def exists(tx: Tx, tool_id: str) -> bool:
+    return await fast.value(tx, tenant_of(tx), _EXISTS, tool_id) is not None
+
+
+async def find_full(tx: Tx, tool_id: str, hours: int) -> Row | None:
+    """Returns a tool with `total`, `successful` and `average` of its executions."""
+    return await fast.row(tx, tenant_of(tx), _FIND_FULL, tool_id, hours)
+
+
+build_full = _FULL.build
+
+
+async def load_stats(tx: Tx, tenant: str | None, tool_id: str, hours: int) -> Row:
     return await _load_aggregate(tx, tenant, _LOAD_STATS, tool_id, hours)
 
 
-async def load_totals(tx: Tx, tenant: str, tool_id: str, hours: int) -> Row:
-    """Returns the figures of `load_stats` that need no sorting, which is cheaper."""
-    return await _load_aggregate(tx, tenant, _LOAD_TOTALS, tool_id, hours)
-
-
-async def _load_aggregate(tx: Tx, tenant: str, query: str, *values: object) -> Row:
+async def _load_aggregate(tx: Tx, tenant: str | None, query: str, *values: object) -> Row:
     row = await fast.row(tx, tenant, query, *values)
     if row is None:
         raise RuntimeError("an aggregate returned no row")
     return row
 
 
-async def count_by_day(tx: Tx, tenant: str, tool_id: str, hours: int) -> list[Row]:
+async def count_by_day(tx: Tx, tenant: str | None, tool_id: str, hours: int) -> list[Row]:
     return await fast.rows(tx, tenant, _COUNT_BY_DAY, tool_id, hours)
 
 
-async def list_top_agents(tx: Tx, tenant: str, tool_id: str, hours: int) -> list[Row]:
+async def list_top_agents(tx: Tx, tenant: str | None, tool_id: str, hours: int) -> list[Row]:
     return await fast.rows(tx, tenant, _LIST_TOP_AGENTS, tool_id, hours)
 
 
@@ -273,18 +301,12 @@ async def list_tools(
     tool_type: str | None,
     search: str | None,
     sort: str | None,
-) -> tuple[list[Tool], Total]:
-    statement = select(Tool)
-    if category:
-        statement = statement.where(Tool.category == category)
-    if tool_type:
-        statement = statement.where(Tool.tool_type == tool_type)
-    if search:
-        statement = statement.where(
-            paging.contains(Tool.name, search) | paging.contains(Tool.description, search)
-        )
-    ordering = paging.order(sort, _SORTABLE, "-created_at", Tool.id)
-    return await paging.fetch(tx, statement, page, ordering)
+) -> tuple[list[ToolSummary], Total]:
+    where = Where(tenant_of(tx))
+    where.equal("category", category)
+    where.equal("tool_type", tool_type)
+    where.contain(search, "name", "description")
+    return await paging.fetch(tx, _SUMMARY, "tools", where, _SORT_ORDERS.sql(sort), page)
 
 
 async def list_auth_overrides(tx: Tx, tool_id: str) -> list[AgentTool]:
@@ -309,14 +331,8 @@ async def list_attached_ids(tx: Tx, agent_id: str) -> set[str]:
     return set(await (await tx.session()).scalars(statement))
 
 
-async def list_attachments(tx: Tx, agent_id: str) -> list[OrmRow[AgentTool, Tool]]:
-    statement = (
-        select(AgentTool, Tool)
-        .join(Tool, Tool.id == AgentTool.tool_id)
-        .where(AgentTool.agent_id == agent_id)
-        .order_by(AgentTool.display_order, AgentTool.attached_at, AgentTool.id)
-    )
-    return list(await (await tx.session()).execute(statement))
+async def list_attachments(tx: Tx, agent_id: str) -> list[Attachment]:
+    return await _ATTACHMENT.list(tx, tenant_of(tx), _LIST_ATTACHMENTS, agent_id)
 
 
 async def lock_attachment(tx: Tx, agent_id: str, tool_id: str) -> OrmRow[AgentTool, Tool] | None:

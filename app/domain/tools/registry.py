@@ -55,10 +55,10 @@ async def list_page(
     search: str | None,
     sort: str | None,
 ) -> Paged[ToolSummary]:
-    rows, total = await queries.list_tools(
+    summaries, total = await queries.list_tools(
         tx, page, category=category, tool_type=tool_type, search=search, sort=sort
     )
-    return paging.paged([build_view(ToolSummary, row) for row in rows], total, page)
+    return paging.paged(summaries, total, page)
 
 
 async def list_categories(tx: Tx) -> list[CategoryView]:
@@ -78,16 +78,24 @@ async def list_categories(tx: Tx) -> list[CategoryView]:
 async def find(tx: Tx, tool_id: str, *, for_update: bool = False) -> Tool:
     tool = await (await tx.session()).get(Tool, tool_id, with_for_update=for_update)
     if tool is None:
-        raise ToolNotFound(f"There is no tool {tool_id[:64]}")
+        raise _not_found(tool_id)
     return tool
 
 
+async def require(tx: Tx, tool_id: str) -> None:
+    """Raises ToolNotFound unless the tool exists."""
+    if not await queries.exists(tx, tool_id):
+        raise _not_found(tool_id)
+
+
+def _not_found(tool_id: str) -> ToolNotFound:
+    return ToolNotFound(f"There is no tool {tool_id[:64]}")
+
+
 async def get(tx: Tx, tool_id: str) -> FullTool:
-    return await _load_full_view(tx, await find(tx, tool_id))
-
-
-async def _load_full_view(tx: Tx, tool: Tool) -> FullTool:
-    row = await queries.load_totals(tx, tool.tenant_id, tool.id, _STATS_HOURS)
+    row = await queries.find_full(tx, tool_id, _STATS_HOURS)
+    if row is None:
+        raise _not_found(tool_id)
     stats = UsageStats(
         row["total"],
         row["successful"],
@@ -95,7 +103,7 @@ async def _load_full_view(tx: Tx, tool: Tool) -> FullTool:
         percentage(row["successful"], row["total"]),
         round(row["average"], 1),
     )
-    return build_view(FullTool, tool, usage_stats=stats)
+    return queries.build_full(row, usage_stats=stats)
 
 
 def percentage(part: int, whole: int) -> float:
@@ -156,7 +164,7 @@ async def update(context: RequestContext, tool_id: str, data: UpdateTool) -> Ful
         values,
         lambda names: ToolUpdated(tool.id, tool.name, tool.tool_type, names),
     )
-    return await _load_full_view(context.tx, tool)
+    return await get(context.tx, tool.id)
 
 
 async def _change_config(

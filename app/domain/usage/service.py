@@ -25,7 +25,7 @@ _BATCH_SIZE = 5000
 
 
 async def get_agent_stats(tx: Tx, agent_id: str, period: Period) -> AgentStats:
-    await agents.find(tx, agent_id)
+    await agents.require(tx, agent_id)
     since = clock.now() - _PERIODS[period] if period in _PERIODS else None
     row: Any = await queries.sum_by_agent(tx, tenant_of(tx), agent_id, since)
     average = row["response_time_ms"] / row["turns"] if row["turns"] else 0.0

@@ -19,7 +19,7 @@ from app.kit import clock
 from app.kit.crypto import CannotOpen, Keyring, SealContext
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged, paged
-from db.fast import Row, tenant_of
+from db.fast import Row
 from db.models import CredentialAuditChain
 from db.session import ALL_TENANTS, Database, Tx
 
@@ -124,9 +124,8 @@ def _compute_seal(key: bytes, seq: int, mac: bytes) -> bytes:
 
 
 async def list_entries(tx: Tx, page: Page, credential_id: str | None = None) -> Paged[AuditEntry]:
-    rows, total = await queries.list_audit_page(tx, tenant_of(tx), credential_id, page)
-    names = AuditEntry.__struct_fields__
-    return paged([AuditEntry(*(row[name] for name in names)) for row in rows], total, page)
+    entries, total = await queries.list_audit_page(tx, credential_id, page)
+    return paged(entries, total, page)
 
 
 async def verify(db: Database, keyring: Keyring) -> tuple[int, list[ChainBreak]]:

@@ -5,23 +5,44 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
-from app.domain.vault.schemas import Integration
+from app.domain.vault.schemas import (
+    AccessRule,
+    AuditEntry,
+    CredentialSummary,
+    CredentialView,
+    Integration,
+)
 from app.kit import paging
-from app.kit.paging import Page
-from db import counting, fast
-from db.counting import Total
-from db.fast import Row
+from app.kit.paging import Page, SortOrders
+from db import fast
+from db.fast import Row, tenant_of
+from db.lists import Total, Where
 from db.models import Credential, CredentialAccess
 from db.session import Tx
+from db.views import View
 
-_SORTABLE = {
-    "name": Credential.name,
-    "type": Credential.type,
-    "created_at": Credential.created_at,
-    "updated_at": Credential.updated_at,
-    "last_used_at": Credential.last_used_at,
-    "last_tested_at": Credential.last_tested_at,
-}
+_SORT_ORDERS = SortOrders(
+    "-created_at",
+    Credential.id,
+    name=Credential.name,
+    type=Credential.type,
+    created_at=Credential.created_at,
+    updated_at=Credential.updated_at,
+    last_used_at=Credential.last_used_at,
+    last_tested_at=Credential.last_tested_at,
+)
+_SUMMARY = View(CredentialSummary)
+_VIEW = View(CredentialView)
+_RULE = View(AccessRule)
+_ENTRY = View(AuditEntry)
+_FIND = f"""
+SELECT {_VIEW.columns} FROM credentials WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2
+"""
+_LIST_RULES = f"""
+SELECT {_RULE.columns} FROM credential_access
+WHERE ($1::text IS NULL OR tenant_id = $1) AND credential_id = $2
+ORDER BY created_at, id
+"""
 
 _AUDIT_COLUMNS = (
     "id, tenant_id, seq, credential_id, action, actor_id, actor_type, integration, ip_address, "
@@ -71,23 +92,6 @@ _HAS_RULES = """
 SELECT EXISTS (SELECT 1 FROM credential_access
                WHERE tenant_id = $1 AND integration_type = $2 AND integration_id = $3)
 """
-_OF_CREDENTIAL = """
-FROM credential_audit
-WHERE ($1::text IS NULL OR tenant_id = $1) AND ($2::text IS NULL OR credential_id = $2)
-"""
-# A credential has one tenant. With both conditions the planner estimates too low.
-_ESTIMATED_OF_CREDENTIAL = """
-FROM credential_audit WHERE ($1::text IS NULL OR $1 IS NOT NULL) AND credential_id = $2
-"""
-# `seq` counts per tenant; a page over all tenants is ordered by id.
-_AUDIT_PAGES = {
-    order: f"""
-    SELECT {_AUDIT_COLUMNS} {_OF_CREDENTIAL}
-    ORDER BY {order} DESC LIMIT $3 OFFSET $4
-    """
-    for order in ("seq", "id")
-}
-
 _FOR_USE = """
 SELECT c.id, c.name, c.type, c.secrets, c.secrets_version, c.token_expires_at, c.metadata::text,
        EXISTS (SELECT 1 FROM credential_access a
@@ -168,15 +172,22 @@ async def find_row_outside_chain(tx: Tx, tenant: str) -> Row | None:
 
 
 async def list_audit_page(
-    tx: Tx, tenant: str | None, credential_id: str | None, page: Page
-) -> tuple[list[Row], Total]:
-    estimated_from = _OF_CREDENTIAL if credential_id is None else _ESTIMATED_OF_CREDENTIAL
-    total = await counting.count_rows(
-        tx, tenant, _OF_CREDENTIAL, credential_id, estimated_from=estimated_from
+    tx: Tx, credential_id: str | None, page: Page
+) -> tuple[list[AuditEntry], Total]:
+    where = Where(tenant_of(tx))
+    where.equal("credential_id", credential_id)
+    is_of_all = where.tenant is None and credential_id is None
+    # `seq` counts per tenant; a page over all tenants is ordered by id.
+    order = "id DESC" if is_of_all else "seq DESC"
+    return await paging.fetch(
+        tx,
+        _ENTRY,
+        "credential_audit",
+        where,
+        order,
+        page,
+        of_one_thing=credential_id is not None,
     )
-    sql = _AUDIT_PAGES["id" if tenant is None and credential_id is None else "seq"]
-    rows = await fast.rows(tx, tenant, sql, credential_id, page.per_page, page.offset)
-    return rows, total
 
 
 async def find_for_use(
@@ -235,23 +246,19 @@ async def mark_invalid(tx: Tx, tenant: str, credential_id: str, version: int) ->
 
 async def list_page(
     tx: Tx, page: Page, *, type_: str | None, search: str | None, sort: str | None
-) -> tuple[list[Credential], Total]:
-    statement = select(Credential)
-    if type_:
-        statement = statement.where(Credential.type == type_)
-    if search:
-        statement = statement.where(paging.contains(Credential.name, search))
-    ordering = paging.order(sort, _SORTABLE, "-created_at", Credential.id)
-    return await paging.fetch(tx, statement, page, ordering)
+) -> tuple[list[CredentialSummary], Total]:
+    where = Where(tenant_of(tx))
+    where.equal("type", type_)
+    where.contain(search, "name")
+    return await paging.fetch(tx, _SUMMARY, "credentials", where, _SORT_ORDERS.sql(sort), page)
 
 
-async def list_rules(tx: Tx, credential_id: str) -> list[CredentialAccess]:
-    statement = (
-        select(CredentialAccess)
-        .where(CredentialAccess.credential_id == credential_id)
-        .order_by(CredentialAccess.created_at, CredentialAccess.id)
-    )
-    return list(await (await tx.session()).scalars(statement))
+async def find_view(tx: Tx, credential_id: str) -> CredentialView | None:
+    return await _VIEW.find(tx, tenant_of(tx), _FIND, credential_id)
+
+
+async def list_rules(tx: Tx, credential_id: str) -> list[AccessRule]:
+    return await _RULE.list(tx, tenant_of(tx), _LIST_RULES, credential_id)
 
 
 async def has_rules(tx: Tx, tenant: str, integration: Integration, integration_id: str) -> bool:

@@ -100,20 +100,27 @@ def list_types() -> list[TypeView]:
 async def list_page(
     tx: Tx, page: Page, *, type_: str | None, search: str | None, sort: str | None
 ) -> Paged[CredentialSummary]:
-    rows, total = await queries.list_page(tx, page, type_=type_, search=search, sort=sort)
-    return paging.paged([build_view(CredentialSummary, row) for row in rows], total, page)
+    summaries, total = await queries.list_page(tx, page, type_=type_, search=search, sort=sort)
+    return paging.paged(summaries, total, page)
 
 
 async def find(tx: Tx, credential_id: str, *, for_update: bool = False) -> Credential:
     session = await tx.session()
     credential = await session.get(Credential, credential_id, with_for_update=for_update)
     if credential is None:
-        raise CredentialNotFound(f"There is no credential {credential_id[:64]}")
+        raise _not_found(credential_id)
     return credential
 
 
+def _not_found(credential_id: str) -> CredentialNotFound:
+    return CredentialNotFound(f"There is no credential {credential_id[:64]}")
+
+
 async def get(tx: Tx, credential_id: str) -> CredentialView:
-    return _build_view(await find(tx, credential_id))
+    view = await queries.find_view(tx, credential_id)
+    if view is None:
+        raise _not_found(credential_id)
+    return view
 
 
 async def create(context: RequestContext, data: CreateCredential) -> CredentialView:
@@ -236,7 +243,7 @@ async def list_audit(tx: Tx, page: Page, credential_id: str) -> Paged[AuditEntry
     """
     entries = await audit.list_entries(tx, page, credential_id)
     if not entries.pagination.total:
-        await find(tx, credential_id)
+        await get(tx, credential_id)
     return entries
 
 
@@ -244,8 +251,10 @@ async def list_audit(tx: Tx, page: Page, credential_id: str) -> Paged[AuditEntry
 
 
 async def list_rules(tx: Tx, credential_id: str) -> list[AccessRule]:
-    await find(tx, credential_id)
-    return [_build_rule(row) for row in await queries.list_rules(tx, credential_id)]
+    rules = await queries.list_rules(tx, credential_id)
+    if not rules:
+        await get(tx, credential_id)
+    return rules
 
 
 async def grant_access(

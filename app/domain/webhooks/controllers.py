@@ -107,9 +107,8 @@ class WebhookController(Controller):
         until: To = None,
     ) -> Flat[DeliveryView]:
         """The newest first. Beyond 5,000 rows `total` is an estimate, and `estimated` is true."""
-        webhook = await service.find(tx, webhook_id)
         filters = DeliveryFilter(status, moment("from", since), moment("to", until))
-        return await deliveries.list_page(tx, webhook, filters, page_in)
+        return await service.list_deliveries(tx, webhook_id, filters, page_in)
 
     @get(
         "/{webhook_id:str}/executions/{delivery_id:str}",
@@ -120,8 +119,7 @@ class WebhookController(Controller):
         self, tx: Tx, services: Services, webhook_id: Id, delivery_id: Id
     ) -> FullDelivery:
         """With the request and the response to each attempt."""
-        webhook = await service.find(tx, webhook_id)
-        return await deliveries.get(tx, services.keyring, webhook, delivery_id)
+        return await service.get_delivery(tx, services, webhook_id, delivery_id)
 
     @post(
         "/{webhook_id:str}/executions/{delivery_id:str}/redeliver",

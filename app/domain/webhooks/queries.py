@@ -1,33 +1,51 @@
 """The webhooks' SQL. Leaves out subscriptions' own addresses, which are in the same table."""
 
-from sqlalchemy import Select, select
-
+from app.domain.webhooks.schemas import WebhookView
 from app.kit import paging, quota
-from app.kit.paging import Page
-from db.counting import Total
+from app.kit.paging import Page, SortOrders
+from db import fast
+from db.fast import Row, tenant_of
+from db.lists import Total, Where
 from db.models import Webhook
 from db.session import Tx
+from db.views import View
 
 MAX_WEBHOOKS = 500
-_SORTABLE = {
-    "url": Webhook.url,
-    "created_at": Webhook.created_at,
-    "updated_at": Webhook.updated_at,
-}
+_SORT_ORDERS = SortOrders(
+    "-created_at",
+    Webhook.id,
+    url=Webhook.url,
+    created_at=Webhook.created_at,
+    updated_at=Webhook.updated_at,
+)
+_VIEW = View(WebhookView, computed=("headers", "previous_secret_expires_at"))
+_COLUMNS = f"{_VIEW.columns}, tenant_id, keys, previous_until"
+_FIND = f"""
+SELECT {_COLUMNS} FROM webhooks
+WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND subscription_id IS NULL
+"""
+_EXISTS = """
+SELECT 1 FROM webhooks
+WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND subscription_id IS NULL
+"""
 
-
-def _webhooks() -> Select[Webhook]:
-    return select(Webhook).where(Webhook.subscription_id.is_(None))
+build_view = _VIEW.build
 
 
 async def list_page(
     tx: Tx, page: Page, *, active: bool | None, sort: str | None
-) -> tuple[list[Webhook], Total]:
-    statement = _webhooks()
-    if active is not None:
-        statement = statement.where(Webhook.active == active)
-    ordering = paging.order(sort, _SORTABLE, "-created_at", Webhook.id)
-    return await paging.fetch(tx, statement, page, ordering)
+) -> tuple[list[Row], Total]:
+    where = Where(tenant_of(tx), "subscription_id IS NULL")
+    where.equal("active", active)
+    return await paging.fetch_rows(tx, _COLUMNS, "webhooks", where, _SORT_ORDERS.sql(sort), page)
+
+
+async def find_row(tx: Tx, webhook_id: str) -> Row | None:
+    return await fast.row(tx, tenant_of(tx), _FIND, webhook_id)
+
+
+async def exists(tx: Tx, webhook_id: str) -> bool:
+    return await fast.value(tx, tenant_of(tx), _EXISTS, webhook_id) is not None
 
 
 async def find(tx: Tx, webhook_id: str, *, for_update: bool = False) -> Webhook | None:

@@ -1,10 +1,12 @@
 """Outgoing webhooks: which events go to which endpoint."""
 
+from datetime import datetime
 from typing import Any
 
 from app.domain.area import Areas
 from app.domain.deliveries import service as deliveries
-from app.domain.deliveries.schemas import DeliveryView
+from app.domain.deliveries.schemas import DeliveryView, FullDelivery
+from app.domain.deliveries.service import DeliveryFilter, EndpointRef
 from app.domain.events import service as events
 from app.domain.webhooks import queries
 from app.domain.webhooks.errors import WebhookNotFound
@@ -17,12 +19,13 @@ from app.domain.webhooks.schemas import (
 )
 from app.http.context import RequestContext
 from app.http.responses import build_view
-from app.kit import clock, headers, paging, validation
+from app.kit import clock, paging, validation
 from app.kit.errors import Invalid
-from app.kit.paging import Page, Paged
+from app.kit.paging import Flat, Page, Paged
 from app.security.principal import Principal
 from app.services import Services
 from db import ledger
+from db.fast import Row
 from db.models import Webhook
 from db.session import Tx
 
@@ -31,18 +34,25 @@ async def list_page(
     context: RequestContext, page: Page, *, active: bool | None, sort: str | None
 ) -> Paged[WebhookView]:
     rows, total = await queries.list_page(context.tx, page, active=active, sort=sort)
-    return paging.paged([_view(context, row) for row in rows], total, page)
+    return paging.paged([_build_view_of_row(context, row) for row in rows], total, page)
 
 
 async def find(tx: Tx, webhook_id: str, *, for_update: bool = False) -> Webhook:
     webhook = await queries.find(tx, webhook_id, for_update=for_update)
     if webhook is None:
-        raise WebhookNotFound(f"There is no webhook {webhook_id[:64]}")
+        raise _not_found(webhook_id)
     return webhook
 
 
+def _not_found(webhook_id: str) -> WebhookNotFound:
+    return WebhookNotFound(f"There is no webhook {webhook_id[:64]}")
+
+
 async def get(context: RequestContext, webhook_id: str) -> WebhookView:
-    return _view(context, await find(context.tx, webhook_id))
+    row = await queries.find_row(context.tx, webhook_id)
+    if row is None:
+        raise _not_found(webhook_id)
+    return _build_view_of_row(context, row)
 
 
 async def create(context: RequestContext, data: CreateWebhook) -> WebhookWithSecret:
@@ -146,19 +156,63 @@ def _check_events(areas: Areas, names: list[str]) -> None:
         raise Invalid.fields(problems)
 
 
+def _build_view_of_row(context: RequestContext, row: Row) -> WebhookView:
+    ids = (row["tenant_id"], row["id"])
+    computed = _build_computed_fields(context, *ids, row["keys"], row["previous_until"])
+    return queries.build_view(row, **computed)
+
+
 def _view(context: RequestContext, webhook: Webhook) -> WebhookView:
-    return build_view(WebhookView, webhook, **_build_computed_fields(context, webhook))
+    return build_view(WebhookView, webhook, **_build_fields(context, webhook))
 
 
 def _with_secret(context: RequestContext, webhook: Webhook, secret: str) -> WebhookWithSecret:
-    return build_view(
-        WebhookWithSecret, webhook, secret=secret, **_build_computed_fields(context, webhook)
-    )
+    computed = _build_fields(context, webhook)
+    return build_view(WebhookWithSecret, webhook, secret=secret, **computed)
 
 
-def _build_computed_fields(context: RequestContext, webhook: Webhook) -> dict[str, Any]:
-    until, keys = webhook.previous_until, deliveries.open_keys(context.keyring, webhook)
+def _build_fields(context: RequestContext, webhook: Webhook) -> dict[str, Any]:
+    ids = (webhook.tenant_id, webhook.id)
+    return _build_computed_fields(context, *ids, webhook.keys, webhook.previous_until)
+
+
+def _build_computed_fields(
+    context: RequestContext,
+    tenant_id: str,
+    webhook_id: str,
+    sealed_keys: bytes,
+    previous_until: datetime | None,
+) -> dict[str, Any]:
+    is_current = previous_until is not None and previous_until > clock.now()
     return {
-        "headers": headers.mask(keys.headers) if keys is not None else {},
-        "previous_secret_expires_at": until if until and until > clock.now() else None,
+        "headers": deliveries.masked_headers(context.keyring, tenant_id, webhook_id, sealed_keys),
+        "previous_secret_expires_at": previous_until if is_current else None,
     }
+
+
+# Deliveries
+
+
+async def list_deliveries(
+    tx: Tx, webhook_id: str, filters: DeliveryFilter, page: Page
+) -> Flat[DeliveryView]:
+    listed = await deliveries.list_page(tx, EndpointRef(webhook_id), filters, page)
+    if not listed.data:
+        await _require(tx, webhook_id)
+    return listed
+
+
+async def get_delivery(
+    tx: Tx, services: Services, webhook_id: str, delivery_id: str
+) -> FullDelivery:
+    delivery = await deliveries.find(tx, services.keyring, EndpointRef(webhook_id), delivery_id)
+    if delivery is None:
+        await _require(tx, webhook_id)
+        raise deliveries.not_found(delivery_id)
+    return delivery
+
+
+async def _require(tx: Tx, webhook_id: str) -> None:
+    """Raises WebhookNotFound unless the webhook exists."""
+    if not await queries.exists(tx, webhook_id):
+        raise _not_found(webhook_id)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from app.services import Services
-from db.counting import BOUND
+from db.lists import BOUND, Where
 from db.session import ALL_TENANTS
 from tests.world import Client, World
 
@@ -14,6 +14,11 @@ _ADD_AGENTS = """
 INSERT INTO agents (tenant_id, id, name, primary_model, provider, system_prompt)
 SELECT $1::text, 'agt_' || $1::text || number, 'Agent ' || number, 'local/smollm2', 'local', ''
 FROM generate_series(1, $2::int) AS number
+"""
+
+_ADD_AGENT = """
+INSERT INTO agents (tenant_id, id, name, primary_model, provider, system_prompt)
+VALUES ($1::text, 'agt_' || gen_random_uuid(), $2, 'local/smollm2', 'local', '')
 """
 
 
@@ -54,3 +59,28 @@ async def test_the_estimate_follows_the_filter(owner: Client, services: Services
     pagination = (await owner.get(PATH, params={"search": "Agent 777"})).json()["pagination"]
     assert "estimated" not in pagination
     assert pagination["total"] == 11
+
+
+async def test_a_page_beyond_the_last_has_the_total(owner: Client, services: Services) -> None:
+    await _run(services, _ADD_AGENTS, owner.tenant_id, 3)
+    answer = (await owner.get(PATH, params={"page": 9})).json()
+    assert answer["data"] == []
+    assert answer["pagination"]["total"] == 3
+
+
+@pytest.mark.parametrize(
+    ("search", "names"),
+    [("a_b", ["A_b"]), ("%", ["50%"]), ("\\", ["c\\d"]), ("B", ["A_b", "axb"]), ("'", [])],
+)
+async def test_wildcards_in_a_search_are_plain_characters(
+    owner: Client, services: Services, search: str, names: list[str]
+) -> None:
+    for name in ("A_b", "axb", "50%", "c\\d"):
+        await _run(services, _ADD_AGENT, owner.tenant_id, name)
+    answer = await owner.get(PATH, params={"search": search, "sort": "name"})
+    assert sorted(agent["name"] for agent in answer.json()["data"]) == sorted(names)
+
+
+async def test_the_tenant_is_a_condition_of_every_list() -> None:
+    assert Where("ten_1", "active").sql == "tenant_id = $1 AND active"
+    assert Where(None).sql == "$1::text IS NULL"
