@@ -4,7 +4,6 @@ import asyncio
 import os
 import socket
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 from redis.asyncio import Redis
@@ -12,9 +11,23 @@ from redis.exceptions import RedisError
 
 from app.kit.work import WorkKind
 
-_PREFIX = "parley:alive:"
+# The set of the heartbeats' keys, so that no reader searches all keys of Redis.
+_INDEX = "parley:alive"
 _INTERVAL_SECONDS = 10
 _EXPIRY_SECONDS = 30
+# Removes expired heartbeats from the set; as a script, so that none is removed that was just sent.
+_READ = """
+local beats = {}
+for _, key in ipairs(redis.call('smembers', KEYS[1])) do
+  local beat = redis.call('get', key)
+  if beat then
+    beats[#beats + 1] = beat
+  else
+    redis.call('srem', KEYS[1], key)
+  end
+end
+return beats
+"""
 
 
 class Beat(msgspec.Struct):
@@ -40,27 +53,36 @@ def own_name() -> str:
 
 
 async def send_forever(redis: Redis, beat: Beat) -> None:
-    key = f"{_PREFIX}{beat.part}:{beat.name}"
     while True:
         try:
-            await redis.set(key, msgspec.json.encode(beat), ex=_EXPIRY_SECONDS)
+            await send(redis, beat)
             pause = float(_INTERVAL_SECONDS)
         except (RedisError, OSError, TimeoutError):
             pause = 1.0
         await asyncio.sleep(pause)
 
 
+async def send(redis: Redis, beat: Beat) -> None:
+    pipe = redis.pipeline(transaction=True)
+    pipe.sadd(_INDEX, _key(beat))
+    pipe.set(_key(beat), msgspec.json.encode(beat), ex=_EXPIRY_SECONDS)
+    await pipe.execute()
+
+
 async def stop(redis: Redis, beat: Beat) -> None:
     try:
-        await redis.delete(f"{_PREFIX}{beat.part}:{beat.name}")
+        await redis.delete(_key(beat))
     except (RedisError, OSError, TimeoutError):
         return
 
 
 async def read(redis: Redis) -> list[Beat]:
     try:
-        keys: list[Any] = [key async for key in redis.scan_iter(match=f"{_PREFIX}*", count=1000)]
-        values = await redis.mget(keys) if keys else []
+        values: list[bytes] = await redis.eval(_READ, 1, _INDEX)
     except (RedisError, OSError, TimeoutError):
         return []
-    return [msgspec.json.decode(value, type=Beat) for value in values if value]
+    return [msgspec.json.decode(value, type=Beat) for value in values]
+
+
+def _key(beat: Beat) -> str:
+    return f"{_INDEX}:{beat.part}:{beat.name}"

@@ -1,10 +1,12 @@
 """The local model: its address, its key and its place in the list."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
+from redis.asyncio import Redis
 
 from app.domain.models import gateway, service
 from app.domain.models.errors import ModelNotConfigured
@@ -32,12 +34,11 @@ async def _announce_local_model(
 ) -> AsyncIterator[None]:
     """Stores the heartbeat of a local model in Redis, like its own process."""
     beat = Beat("model", name or heartbeat.own_name(), address=address)
-    key = f"parley:alive:model:{beat.name}"
-    await services.redis.set(key, msgspec.json.encode(beat), ex=30)
+    await heartbeat.send(services.redis, beat)
     try:
         yield
     finally:
-        await services.redis.delete(key)
+        await heartbeat.stop(services.redis, beat)
 
 
 async def test_the_local_model_is_called_without_a_key(
@@ -128,3 +129,29 @@ async def test_a_local_model_that_is_switched_off_is_not_listed(
 ) -> None:
     async with _announce_local_model(services, models.url):
         assert await service.list_usable(model_gateway, []) == []
+
+
+async def test_concurrent_calls_share_one_lookup_of_the_local_model(
+    local_gateway: Models, models: ModelServer, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, lookups = heartbeat.read, list[object]()
+
+    async def count(redis: Redis) -> list[Beat]:
+        lookups.append(redis)
+        return await read(redis)
+
+    monkeypatch.setattr(heartbeat, "read", count)
+    async with _announce_local_model(services, models.url):
+        addresses = await asyncio.gather(*(local_gateway.local_address() for _ in range(50)))
+    assert (set(addresses), len(lookups)) == ({models.url}, 1)
+
+
+async def test_a_cancelled_caller_does_not_cancel_the_lookup_of_others(
+    local_gateway: Models, models: ModelServer, services: Services
+) -> None:
+    async with _announce_local_model(services, models.url):
+        first = asyncio.create_task(local_gateway.local_address())
+        second = asyncio.create_task(local_gateway.local_address())
+        await asyncio.sleep(0)
+        first.cancel()
+        assert await second == models.url

@@ -8,14 +8,13 @@ from contextlib import aclosing
 from functools import partial
 from typing import NamedTuple
 
-from app.domain.agents import service as agents
 from app.domain.agents.service import AgentRuntime
 from app.domain.chat import turn as turns
 from app.domain.chat.jobs import accept
 from app.domain.chat.persistence import TurnWriter
 from app.domain.chat.schemas import ChatReply
 from app.domain.chat.sse_encoding import encode_stream, error_body
-from app.domain.chat.start_turn import Question, resume_many, start_turn
+from app.domain.chat.start_turn import Question, load_usable_runtime, resume_many, start_turn
 from app.domain.chat.stream_events import StreamEvent, TextDelta, TurnFinished, TurnStarted
 from app.domain.chat.turn import Speaker, Turn
 from app.domain.models.errors import ModelNotConfigured
@@ -77,18 +76,17 @@ def _run(services: Services, turn: Turn, *, live: bool) -> AsyncGenerator[Stream
 async def _start(
     services: Services, agent: AgentRuntime | AgentReference, question: Question
 ) -> Turn:
-    if isinstance(agent, AgentRuntime):
+    if isinstance(agent, AgentReference):
+        if question.conversation_id is not None:
+            together = partial(resume_many, services, agent.scope, agent.agent_id)
+            turn = await services.batches.join(("resume", *agent), question, together)
+            if turn is not None:
+                return turn
+        runtime = await load_usable_runtime(services, agent.scope, agent.agent_id)
+    else:
         await _check_model(services, agent, question.speaker)
-        async with services.db.tx(agent.tenant_id, autocommit=True) as tx:
-            return await start_turn(tx, agent, question)
-    if question.conversation_id is not None:
-        together = partial(resume_many, services, agent.scope, agent.agent_id)
-        turn = await services.batches.join(("resume", *agent), question, together)
-        if turn is not None:
-            return turn
-    async with services.db.tx(agent.scope, autocommit=True) as tx:
-        runtime = await agents.load_runtime(tx, services.keyring, agent.agent_id)
-        await services.get(Models).check(runtime.target)
+        runtime = agent
+    async with services.db.tx(runtime.tenant_id, autocommit=True) as tx:
         return await start_turn(tx, runtime, question)
 
 

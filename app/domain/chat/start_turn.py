@@ -59,29 +59,38 @@ async def start_turn(
     return await _with_past(tx, turn, rows)
 
 
+async def load_usable_runtime(services: Services, scope: Scope, agent_id: str) -> AgentRuntime:
+    """Returns an agent whose model can be used now. Holds no connection while the model is
+    checked, which may ask Redis.
+    """
+    async with services.db.tx(scope, autocommit=True) as tx:
+        runtime = await agents.load_runtime(tx, services.keyring, agent_id)
+    await services.get(Models).check(runtime.target)
+    return runtime
+
+
 async def resume_many(
     services: Services, scope: Scope, agent_id: str, questions: list[Question]
 ) -> list[Turn | Exception | None]:
     """Starts turns in several conversations with one agent, in two round trips. Those that cannot
     be taken at once are None; ask for each of them alone.
     """
-    async with services.db.tx(scope, autocommit=True) as tx:
-        runtime = await agents.load_runtime(tx, services.keyring, agent_id)
-        await services.get(Models).check(runtime.target)
-        turns = [_new_turn(runtime, question, None) for question in questions]
-        try:
+    runtime = await load_usable_runtime(services, scope, agent_id)
+    turns = [_new_turn(runtime, question, None) for question in questions]
+    try:
+        async with services.db.tx(runtime.tenant_id, autocommit=True) as tx:
             rows = await _take(tx, turns, LEASE_SECONDS, together=True)
             taken = {holder: list(entries) for holder, entries in _by_holder(rows)}
             return [
                 await _with_past(tx, turn, taken[turn.holder]) if turn.holder in taken else None
                 for turn in turns
             ]
-        except BaseException as error:
-            # No turn will run in those that were taken already.
-            await asyncio.shield(background.spawn(_release(services, turns)))
-            if not fast.was_refused(error):
-                raise
-            return [None] * len(turns)
+    except BaseException as error:
+        # No turn will run in those that were taken already.
+        await asyncio.shield(background.spawn(_release(services, turns)))
+        if not fast.was_refused(error):
+            raise
+        return [None] * len(turns)
 
 
 async def _release(services: Services, turns: list[Turn]) -> None:

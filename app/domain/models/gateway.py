@@ -14,7 +14,7 @@ from app.domain.models.litellm_adapter import LiteLLMAdapter
 from app.domain.models.openai_adapter import OpenAIAdapter
 from app.domain.models.protocol import Adapter, AnswerPart, Embeddings, ModelRequest, Target
 from app.domain.models.providers import LOCAL, PROVIDERS
-from app.kit import heartbeat, logs, metrics
+from app.kit import background, heartbeat, logs, metrics
 from app.kit.egress import Egress, Guard
 from app.kit.errors import Unavailable
 
@@ -46,6 +46,7 @@ class Models:
         self._redis = redis
         self._address: str | None = None
         self._address_read_at = -_ADDRESS_SECONDS
+        self._address_reader: asyncio.Task[None] | None = None
         self._last_beat_at = -_EXPIRY_SECONDS
 
     async def answer(
@@ -148,22 +149,28 @@ class Models:
         return self._litellm, target
 
     async def local_address(self) -> str | None:
-        """Returns the address in the local model's heartbeat; reads it again every few seconds."""
+        """Returns the address in the local model's heartbeat; reads it again every few seconds.
+        Concurrent callers share one read.
+        """
         if not self._has_local:
             return None
-        now = time.monotonic()
         cache_seconds = _ADDRESS_SECONDS if self._address else _NO_ADDRESS_SECONDS
-        if now - self._address_read_at >= cache_seconds:
-            beats = [beat for beat in await heartbeat.read(self._redis) if beat.part == "model"]
-            host = heartbeat.own_name().partition(":")[0]
-            beats.sort(key=lambda beat: not beat.name.startswith(f"{host}:"))
-            self._address_read_at = now
-            if beats:
-                self._address, self._last_beat_at = beats[0].address, now
-            elif now - self._last_beat_at > _EXPIRY_SECONDS:
-                # A shorter gap means that Redis lost the heartbeat, not that the model stopped.
-                self._address = None
+        if time.monotonic() - self._address_read_at >= cache_seconds:
+            if self._address_reader is None or self._address_reader.done():
+                self._address_reader = background.spawn(self._read_address())
+            await asyncio.shield(self._address_reader)
         return self._address
+
+    async def _read_address(self) -> None:
+        beats = [beat for beat in await heartbeat.read(self._redis) if beat.part == "model"]
+        host = heartbeat.own_name().partition(":")[0]
+        beats.sort(key=lambda beat: not beat.name.startswith(f"{host}:"))
+        self._address_read_at = now = time.monotonic()
+        if beats:
+            self._address, self._last_beat_at = beats[0].address, now
+        elif now - self._last_beat_at > _EXPIRY_SECONDS:
+            # A shorter gap means that Redis lost the heartbeat, not that the model stopped.
+            self._address = None
 
 
 def _is_model_name(name: str) -> bool:

@@ -1,0 +1,39 @@
+"""The check of the model before a turn: no database connection is held meanwhile."""
+
+import pytest
+
+from app.domain.models.service import Models, Target
+from app.services import Services
+from tests.chat.conversation_helpers import start_conversation
+from tests.db.invitations import get_pool
+from tests.model_server import Reply
+from tests.talk import Talker
+
+
+@pytest.fixture
+def held_connections(services: Services, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of connections that are in use at each check of a model."""
+    pool, counts = get_pool(services.db), list[int]()
+    check = Models.check
+
+    async def count(self: Models, target: Target) -> None:
+        counts.append(pool.checkedout())
+        await check(self, target)
+
+    monkeypatch.setattr(Models, "check", count)
+    return counts
+
+
+@pytest.mark.parametrize("way", ["chat", "chat/stream"])
+@pytest.mark.parametrize("is_new", [True, False], ids=["new", "resumed"])
+async def test_no_connection_is_held_while_the_model_is_checked(
+    talk: Talker, held_connections: list[int], way: str, *, is_new: bool
+) -> None:
+    talk.script(Reply(texts=["Hello"]))
+    body = {"message": "Hi"}
+    if not is_new:
+        body["conversation_id"] = await start_conversation(talk, "Start")
+        held_connections.clear()
+    answer = await talk.client.post(f"{talk.path}/{way}", body)
+    assert answer.status_code == 200, answer.text
+    assert held_connections == [0]
