@@ -3,6 +3,9 @@
 import asyncio
 from typing import Any
 
+import httpx
+import pytest
+
 from app.areas import AREAS
 from app.domain.chat import conversations
 from app.services import Services
@@ -12,9 +15,11 @@ from tests.chat.conversation_helpers import (
     get_conversation,
     list_event_data,
     list_ids,
+    send_chat,
     start_conversation,
 )
-from tests.chat.database import execute
+from tests.chat.database import execute, fetch_value
+from tests.chat.job_helpers import accept_job, job_path, pause_job
 from tests.model_server import ModelServer, Reply
 from tests.talk import Talker, talker
 from tests.world import World
@@ -129,6 +134,80 @@ async def test_idle_conversations_of_every_tenant_end(
 def test_ending_idle_conversations_is_a_periodic_task() -> None:
     assert conversations.end_idle in [task.run for task in AREAS.periodic_tasks]
     assert conversations.IDLE_SECONDS == 1800
+
+
+async def _end(talk: Talker, conversation_id: str) -> httpx.Response:
+    return await talk.client.post(f"{conversation_path(conversation_id)}/end")
+
+
+@pytest.mark.parametrize("way", ["chat", "chat/stream"])
+async def test_a_conversation_that_is_being_answered_cannot_be_ended(
+    talk: Talker, way: str
+) -> None:
+    conversation_id, hold = await start_conversation(talk), asyncio.Event()
+    talk.script(Reply(hold=hold))
+    requests_before = len(talk.asked)
+    body = {"message": "Slowly", "conversation_id": conversation_id}
+    turn = asyncio.create_task(talk.client.post(f"{talk.path}/{way}", body))
+    try:
+        await until(lambda: len(talk.asked) > requests_before)
+        refused(await _end(talk, conversation_id), 409, "conversation_busy")
+        assert (await get_conversation(talk, conversation_id))["status"] == "active"
+    finally:
+        hold.set()
+        await turn
+    assert (await _end(talk, conversation_id)).json()["message_count"] == 4
+    assert [data["reason"] for data in await list_event_data(talk, COMPLETED)] == ["ended"]
+
+
+async def test_a_conversation_with_an_unfinished_job_cannot_be_ended(
+    talk: Talker, services: Services
+) -> None:
+    job = await accept_job(talk)
+    refused(await _end(talk, job["conversation_id"]), 409, "conversation_busy")
+    async with pause_job(talk, services, job):
+        refused(await _end(talk, job["conversation_id"]), 409, "conversation_busy")
+    assert (await _end(talk, job["conversation_id"])).json()["status"] == "ended"
+    assert [data["reason"] for data in await list_event_data(talk, COMPLETED)] == ["job", "ended"]
+
+
+async def test_a_conversation_can_be_ended_after_its_job_was_cancelled(talk: Talker) -> None:
+    job = await accept_job(talk)
+    await talk.client.delete(job_path(talk, job))
+    assert (await _end(talk, job["conversation_id"])).json()["status"] == "ended"
+
+
+async def test_a_turn_that_starts_while_the_conversation_ends_reopens_it(
+    talk: Talker, services: Services
+) -> None:
+    """Of two requests at once, one waits for the other: no reply is in an ended conversation."""
+    conversation_id = await start_conversation(talk)
+    for _ in range(5):
+        ended, said = await asyncio.gather(
+            _end(talk, conversation_id),
+            send_chat(talk.client, talk, conversation_id=conversation_id),
+        )
+        assert (ended.status_code, said.status_code) in {(200, 200), (409, 200)}
+        sql = "SELECT ended_at < last_message_at FROM conversations WHERE id = $1"
+        assert not await fetch_value(services, sql, conversation_id)
+
+
+async def test_a_reply_after_a_lost_lease_reopens_the_conversation(
+    talk: Talker, services: Services
+) -> None:
+    conversation_id, hold = await start_conversation(talk), asyncio.Event()
+    talk.script(Reply(hold=hold))
+    requests_before = len(talk.asked)
+    turn = asyncio.create_task(talk.say("Slowly", conversation_id=conversation_id))
+    try:
+        await until(lambda: len(talk.asked) > requests_before)
+        expire = "UPDATE conversations SET turn_until = now() - interval '1 second' WHERE id = $1"
+        await execute(services, expire, conversation_id)
+        assert (await _end(talk, conversation_id)).status_code == 200
+    finally:
+        hold.set()
+        await turn
+    assert (await get_conversation(talk, conversation_id))["status"] == "active"
 
 
 async def test_deleting_a_conversation_deletes_its_messages_and_log_entries(talk: Talker) -> None:

@@ -191,7 +191,9 @@ class ConversationController(Controller):
     async def end_conversation(
         self, tx: Tx, principal: Principal, conversation_id: Id
     ) -> ConversationView:
-        """Writing in it again opens it again."""
+        """Writing in it again opens it again. While the agent is answering in it, or a job waits
+        to: 409 `conversation_busy`; try again when the answer is there, or cancel the job.
+        """
         return await conversations.end(tx, principal, conversation_id)
 
     @delete(summary="Delete a conversation")

@@ -56,12 +56,18 @@ async def list_messages(
 
 
 async def end(tx: Tx, principal: Principal, conversation_id: str) -> ConversationView:
-    """Does nothing when the conversation is ended already."""
+    """Does nothing when the conversation is ended already. 409 while the agent is answering in it:
+    the reply must not arrive in an ended conversation.
+    """
     conversation = await _find(tx, principal, conversation_id, "conversations:write")
     completed = ChatCompleted(conversation.agent_id, conversation.id, "ended")
     encoded = events.encode_events([completed], tenant_id=conversation.tenant_id)
     await queries.end(tx, conversation.tenant_id, conversation.id, encoded)
     await (await tx.session()).refresh(conversation)
+    if conversation.ended_at is None:
+        raise ConversationBusy(
+            "The agent is still answering in this conversation; end it once it is done"
+        )
     return _view(conversation)
 
 

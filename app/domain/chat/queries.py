@@ -159,10 +159,10 @@ WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND ended_at IS NUL
 
 _END = f"""
 WITH ended AS (
-    UPDATE conversations SET ended_at = now()
+    UPDATE conversations SET ended_at = clock_timestamp()
     WHERE tenant_id = $1 AND id = $2 AND ended_at IS NULL
-      AND ($4::float8 IS NULL OR last_message_at < now() - $4 * interval '1 second'
-           AND (turn_until IS NULL OR turn_until < now()))
+      AND (turn_until IS NULL OR turn_until < now())
+      AND ($4::float8 IS NULL OR last_message_at < now() - $4 * interval '1 second')
     RETURNING id
 ), {events.emission_sql("$3", "WHERE EXISTS (SELECT 1 FROM ended)")}
 SELECT {events.ROUTED}
@@ -205,7 +205,7 @@ async def count_active(tx: Tx, tenant: str | None, agent_id: str, seconds: float
 async def end(
     tx: Tx, tenant: str, conversation_id: str, emitted: str, idle_seconds: float | None = None
 ) -> None:
-    """With `idle_seconds`, only if it is still idle."""
+    """Ends a conversation in which no turn runs. With `idle_seconds`, only if it is still idle."""
     routed = await fast.value(tx, tenant, _END, conversation_id, emitted, idle_seconds)
     events.wake(tx, routed)
 

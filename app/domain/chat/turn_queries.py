@@ -134,13 +134,16 @@ WHERE tenant_id = $1 AND id = $2 AND turn_holder = $3 AND message_count = 0
 
 
 def _store_sql(rows: str) -> str:
-    """Stores finished turns, each of another conversation, and frees the conversations."""
+    """Stores finished turns, each of another conversation, and frees the conversations. One that
+    ended after the turn's lease ran out is open again, as after any message.
+    """
     used = usage.insert_sql("FROM stored c JOIN", "$8", "c.agent_id", "c.correlation_id")
     return f"""
 WITH stored AS (
     UPDATE conversations AS c
-    SET turn_holder = NULL, turn_until = NULL, message_count = c.message_count + g.messages,
-        last_message_at = now(), title = CASE WHEN c.title = '' THEN g.title ELSE c.title END
+    SET turn_holder = NULL, turn_until = NULL, ended_at = NULL,
+        message_count = c.message_count + g.messages, last_message_at = now(),
+        title = CASE WHEN c.title = '' THEN g.title ELSE c.title END
     FROM {rows}
     WHERE c.id = g.id AND {_OF_TENANT} AND c.turn_holder = g.holder
     RETURNING c.id, c.agent_id, g.holder, g.correlation_id
