@@ -47,7 +47,7 @@ from app.http.paging import provide_page
 from app.http.transaction import provide_context, provide_tx
 from app.kit import logs, memory
 from app.kit.redis import LuaScriptClient
-from app.security.principal import Principal
+from app.security.principal import ClientInfo, Principal
 from app.services import Services
 from app.settings import Settings
 from app.web.accounts import account_page
@@ -112,6 +112,10 @@ def provide_address(request: Request[Any, Any, Any]) -> str:
     return caller_of(request).address
 
 
+def provide_client(request: Request[Any, Any, Any]) -> ClientInfo:
+    return ClientInfo(caller_of(request).address, request.headers.get("user-agent"))
+
+
 async def before_handler(request: Request[Any, Any, Any]) -> Response[bytes] | None:
     authorization.authorize(request, request.route_handler)
     if authorization.uses_embed_key(request, request.route_handler):
@@ -159,6 +163,7 @@ def _dependencies() -> dict[str, Provide]:
         "principal": Provide(provide_principal, sync_to_thread=False),
         "context": Provide(provide_context),
         "address": Provide(provide_address, sync_to_thread=False),
+        "client": Provide(provide_client, sync_to_thread=False),
         "page_in": Provide(provide_page, sync_to_thread=False),
     }
 

@@ -13,6 +13,7 @@ from litestar.params import FromPath
 
 from app.http.context import RequestContext
 from app.kit.paging import Page as _Page
+from app.security.principal import ClientInfo as _ClientInfo
 from app.security.principal import Principal as _Principal
 from app.services import Services as _Services
 from db.session import Tx as _Tx
@@ -24,6 +25,7 @@ Context = NamedDependency[RequestContext]
 Page = NamedDependency[_Page]
 # The client's network address.
 Address = NamedDependency[str]
+ClientInfo = NamedDependency[_ClientInfo]
 Id = FromPath[str]
 HttpRequest = Request[Any, Any, Any]
 

@@ -48,6 +48,13 @@ class Principal(msgspec.Struct, frozen=True):
         )
 
 
+class ClientInfo(msgspec.Struct, frozen=True):
+    """Where a sign-in comes from; the User-Agent header is the client's own claim."""
+
+    address: str
+    user_agent: str | None = None
+
+
 class Caller(msgspec.Struct):
     """The gate's information about a request, set before any handler runs."""
 

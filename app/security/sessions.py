@@ -20,6 +20,8 @@ from db.session import ALL_TENANTS, Database, Tx
 log = logs.get("sessions")
 
 CACHE_SECONDS = 60
+# How old the stored time of a session's last use may become.
+SEEN_SECONDS = 300.0
 ENDED = "ended"
 GRANTS_KEY = "parley:grants"
 GRANTS_VERSION = "grants_version"
@@ -49,16 +51,28 @@ class SessionStatus(msgspec.Struct, frozen=True):
 
 _STATUS = """
 SELECT s.ended_at IS NULL AND s.expires_at > now() AND u.status = 'active' AS live,
+       s.last_seen_at < now() - $3 * interval '1 second' AS is_outdated,
        t.plan, t.limits::text AS limits,
        (SELECT number FROM instance_state WHERE key = 'grants_version') AS grants_version
 FROM sessions s JOIN users u ON u.id = s.user_id JOIN tenants t ON t.id = s.tenant_id
 WHERE s.tenant_id = $1 AND s.id = $2
 """
 
+# Does not wait for a transaction that refreshes or ends the session.
+_MARK_SEEN = """
+UPDATE sessions SET last_seen_at = now()
+WHERE id = (SELECT id FROM sessions
+            WHERE tenant_id = $1 AND id = $2 AND last_seen_at < now() - $3 * interval '1 second'
+            FOR UPDATE SKIP LOCKED)
+"""
+
 
 async def read_status(db: Database, tenant_id: str, session_id: str) -> SessionStatus | None:
+    """Also stores that the session is in use, every few minutes at most."""
     async with db.tx(tenant_id, autocommit=True) as tx:
-        row = await fast.row(tx, tenant_id, _STATUS, session_id)
+        row = await fast.row(tx, tenant_id, _STATUS, session_id, SEEN_SECONDS)
+        if row is not None and row["live"] and row["is_outdated"]:
+            await fast.execute(tx, tenant_id, _MARK_SEEN, session_id, SEEN_SECONDS)
     if row is None:
         return None
     plan = limits.plan_of(row["plan"], msgspec.json.decode(row["limits"]))

@@ -48,7 +48,13 @@ class Session(TenantOwned, HasId, Timestamps, Base):
     # Refresh tokens used in the last seconds, each with the token pair that replaced it.
     spent: Mapped[list[dict[str, Any]]] = mapped_column(JSONB, default=list, server_default="[]")
     code_shown_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    # The address and the program that signed in.
     ip_address: Mapped[str | None]
+    user_agent: Mapped[str | None]
+    # Written every few minutes at most.
+    last_seen_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
 
 
 class OneTimeToken(TenantOwned, HasId, Timestamps, Base):

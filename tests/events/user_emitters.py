@@ -60,6 +60,15 @@ async def emit_user_sign_in_blocked(context: EmitterContext) -> None:
     assert 429 in statuses
 
 
+async def emit_user_session_ended(context: EmitterContext) -> None:
+    user = await context.create_colleague()
+    body = {"email": user.email, "password": PASSWORD}
+    await post_json(context.world.anonymous(), "/auth/login", body, 200)
+    sessions = read_json(await user.get("/auth/sessions"))["data"]
+    other = next(item["id"] for item in sessions if not item["is_current"])
+    assert (await user.delete(f"/auth/sessions/{other}")).status_code == 204
+
+
 async def emit_user_signed_out(context: EmitterContext) -> None:
     await post_json(await context.create_colleague(), "/auth/logout", {}, 200)
 
@@ -195,6 +204,7 @@ EMITTERS: dict[str, Emitter] = {
     "system.user.signed_in": emit_user_signed_in,
     "system.user.sign_in_blocked": emit_user_sign_in_blocked,
     "system.user.signed_out": emit_user_signed_out,
+    "system.user.session_ended": emit_user_session_ended,
     "system.user.session_revoked": emit_user_session_revoked,
     "system.user.password_reset_requested": emit_user_password_reset_requested,
     "system.user.password_changed": emit_user_password_changed,

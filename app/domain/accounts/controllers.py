@@ -3,7 +3,7 @@ from typing import Annotated
 from litestar import Controller, delete, get, post, put
 from litestar.params import JSONBody, QueryParameter
 
-from app.domain.accounts import invitations, password, registration, sign_in, users
+from app.domain.accounts import invitations, own_sessions, password, registration, sign_in, users
 from app.domain.accounts.schemas import (
     ChangePassword,
     ChangeRole,
@@ -19,6 +19,7 @@ from app.domain.accounts.schemas import (
     ResetPassword,
     Role,
     RoleChanged,
+    SessionView,
     SignedIn,
     Status,
     StatusChanged,
@@ -28,7 +29,7 @@ from app.domain.accounts.schemas import (
     VerifyEmail,
 )
 from app.domain.accounts.user_queries import UserFilter
-from app.http.dependencies import Address, Id, Page, Principal, Services, Tx
+from app.http.dependencies import Address, ClientInfo, Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
 from app.http.responses import Done
 from app.kit.paging import Paged
@@ -49,12 +50,12 @@ class AuthController(Controller):
         "/login", summary="Sign in", status_code=200, public=True, errors=(401,), idempotent=False
     )
     async def login(
-        self, services: Services, address: Address, data: JSONBody[Login]
+        self, services: Services, client: ClientInfo, data: JSONBody[Login]
     ) -> SignedIn | MfaRequired:
         """Returns both tokens or, with MFA, a token for `POST /auth/mfa/verify`. After five wrong
         passwords for one account, each further attempt must wait, longer each time.
         """
-        return await sign_in.sign_in(services, data, address)
+        return await sign_in.sign_in(services, data, client)
 
     @post(
         "/refresh",
@@ -81,6 +82,20 @@ class AuthController(Controller):
     @get("/me", summary="Who am I")
     async def me(self, tx: Tx, principal: Principal) -> UserView:
         return await sign_in.get_me(tx, principal)
+
+    @get("/sessions", summary="List my sessions", own=True)
+    async def list_sessions(
+        self, tx: Tx, principal: Principal, page_in: Page
+    ) -> Paged[SessionView]:
+        """Those that are signed in now, the last used first. `is_current` marks the caller's."""
+        return await own_sessions.list_page(tx, principal, page_in)
+
+    @delete("/sessions/{session_id:str}", summary="End one of my sessions", own=True)
+    async def end_session(
+        self, tx: Tx, services: Services, principal: Principal, session_id: Id
+    ) -> None:
+        """Both of its tokens stop working at once. Ending the current session signs out."""
+        await own_sessions.end(tx, services.session_cache, principal, session_id)
 
     @post("/change-password", summary="Change my password", status_code=200, idempotent=False)
     async def change_password(

@@ -5,6 +5,10 @@ class UserNotFound(NotFound):
     code = "user_not_found"
 
 
+class SessionNotFound(NotFound):
+    code = "session_not_found"
+
+
 class InvitationNotFound(NotFound):
     code = "invitation_not_found"
 

@@ -105,6 +105,18 @@ class SessionRevoked(Event):
     ip_address: str
 
 
+class SessionEndedByUser(Event):
+    type: ClassVar[str] = "system.user.session_ended"
+    description: ClassVar[str] = "A user ended another session of theirs"
+    example: ClassVar[dict[str, Any]] = {
+        "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "session_id": "ses_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    }
+
+    user_id: str
+    session_id: str
+
+
 class PasswordResetRequested(Event):
     type: ClassVar[str] = "system.user.password_reset_requested"
     description: ClassVar[str] = "A mail to reset a user's password was asked for"

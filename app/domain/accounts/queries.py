@@ -55,7 +55,8 @@ SELECT id, refresh_jti, expires_at, ended_at, spent::text AS spent FROM sessions
 WHERE tenant_id = $1 AND id = $2 AND user_id = $3 FOR UPDATE
 """
 _ROTATE_SESSION = """
-UPDATE sessions SET refresh_jti = $3, expires_at = $4, spent = $5::jsonb, updated_at = $6
+UPDATE sessions SET refresh_jti = $3, expires_at = $4, spent = $5::jsonb, updated_at = $6,
+    last_seen_at = $6
 WHERE tenant_id = $1 AND id = $2
 """
 _END_SESSION = """
@@ -65,6 +66,10 @@ _END_SESSIONS = """
 UPDATE sessions SET ended_at = $3
 WHERE tenant_id = $1 AND user_id = $2 AND ended_at IS NULL AND id IS DISTINCT FROM $4
 RETURNING id
+"""
+_END_OWN_SESSION = """
+UPDATE sessions SET ended_at = $4
+WHERE tenant_id = $1 AND user_id = $2 AND id = $3 AND ended_at IS NULL AND expires_at > $4
 """
 _MARK_CODE_SHOWN = "UPDATE sessions SET code_shown_at = $3 WHERE tenant_id = $1 AND id = $2"
 _FORGET_CODE_SHOWN = """
@@ -197,6 +202,13 @@ async def rotate_session(
 
 async def end_session(tx: Tx, tenant_id: str, session_id: str, at: datetime) -> None:
     await fast.execute(tx, tenant_id, _END_SESSION, session_id, at)
+
+
+async def end_own_session(
+    tx: Tx, tenant_id: str, user_id: str, session_id: str, at: datetime
+) -> bool:
+    """False when the user has no such live session."""
+    return await fast.execute(tx, tenant_id, _END_OWN_SESSION, user_id, session_id, at) == 1
 
 
 async def end_sessions(

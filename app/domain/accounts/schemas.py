@@ -269,3 +269,29 @@ class InvitationEntry(msgspec.Struct):
     status: Literal["pending", "used", "expired"]
     created_at: datetime
     expires_at: datetime
+
+
+class SessionView(msgspec.Struct):
+    """`device` is a summary of `user_agent`, which the client itself claims. `last_seen_at` is a
+    few minutes old at most while the session is in use.
+    """
+
+    example: ClassVar[dict[str, Any]] = {
+        "id": "ses_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "device": "Firefox on Linux",
+        "user_agent": "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0",
+        "ip_address": "192.0.2.7",
+        "created_at": "2026-01-01T12:00:00Z",
+        "last_seen_at": "2026-01-02T09:30:00Z",
+        "expires_at": "2026-01-09T09:00:00Z",
+        "is_current": True,
+    }
+
+    id: str
+    device: str
+    user_agent: str | None
+    ip_address: str | None
+    created_at: datetime
+    last_seen_at: datetime
+    expires_at: datetime
+    is_current: bool

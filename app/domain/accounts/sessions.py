@@ -9,10 +9,11 @@ import msgspec
 from app.domain.accounts import queries
 from app.domain.accounts.errors import MfaCodeRequired
 from app.domain.accounts.schemas import TokenPair
+from app.domain.accounts.user_agents import clean_user_agent
 from app.kit import clock
 from app.kit.ids import new_id
 from app.security import tokens
-from app.security.principal import Principal
+from app.security.principal import ClientInfo, Principal
 from app.security.sessions import SessionCache
 from app.security.tokens import Claims, Tokens
 from app.services import Services
@@ -41,7 +42,7 @@ class SessionEnded(msgspec.Struct, frozen=True):
 
 
 async def begin(
-    tx: Tx, services: Services, user: Row, address: str, *, code_shown: bool
+    tx: Tx, services: Services, user: Row, client: ClientInfo, *, code_shown: bool
 ) -> TokenPair:
     now = clock.now()
     session = Session(
@@ -51,7 +52,9 @@ async def begin(
         refresh_jti=new_id("jti"),
         expires_at=now + timedelta(seconds=tokens.REFRESH_SECONDS),
         code_shown_at=now if code_shown else None,
-        ip_address=address,
+        ip_address=client.address,
+        user_agent=clean_user_agent(client.user_agent),
+        last_seen_at=now,
     )
     (await tx.session()).add(session)
     await queries.set_last_login(tx, user["tenant_id"], user["id"], now)

@@ -23,7 +23,7 @@ from app.kit import trace
 from app.kit.errors import Unauthorized
 from app.security import passwords, throttle
 from app.security.errors import TokenInvalid
-from app.security.principal import Principal
+from app.security.principal import ClientInfo, Principal
 from app.security.throttle import Subject
 from app.security.tokens import Claims
 from app.services import Services
@@ -33,8 +33,9 @@ from db.session import ALL_TENANTS, Tx
 _WRONG_CREDENTIALS = "The e-mail or the password is wrong"
 
 
-async def sign_in(services: Services, data: Login, address: str) -> SignedIn | MfaRequired:
+async def sign_in(services: Services, data: Login, client: ClientInfo) -> SignedIn | MfaRequired:
     """Responds the same, after the same work, to a wrong password and an unknown e-mail."""
+    address = client.address
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         row = await queries.find_user_by_email(tx, data.email, address)
         subjects = [
@@ -51,7 +52,7 @@ async def sign_in(services: Services, data: Login, address: str) -> SignedIn | M
             await emit_sign_in_blocked(tx, row, address, "password")
         response: SignedIn | MfaRequired | None = None
         if attempt.passed and user is not None:
-            response = await _complete_sign_in(tx, services, user, address)
+            response = await _complete_sign_in(tx, services, user, client)
     if response is None:
         raise attempt.problem or Unauthorized(_WRONG_CREDENTIALS)
     return response
@@ -87,7 +88,7 @@ async def _lock_unchanged_user(tx: Tx, row: Row | None) -> Row | None:
 
 
 async def _complete_sign_in(
-    tx: Tx, services: Services, user: Row, address: str
+    tx: Tx, services: Services, user: Row, client: ClientInfo
 ) -> SignedIn | MfaRequired:
     trace.current().actor_id = user["id"]
     if user["mfa_enabled"]:
@@ -98,16 +99,17 @@ async def _complete_sign_in(
             mfa_token=token,
             message="Send this token and a code to POST /auth/mfa/verify within 5 minutes",
         )
-    tokens = await begin_session(tx, services, user, address, mfa=False)
+    tokens = await begin_session(tx, services, user, client, mfa=False)
     signed_in_user = SignedInUser(user["id"], user["email"], user["role"])
     return SignedIn(**msgspec.structs.asdict(tokens), user=signed_in_user)
 
 
 async def begin_session(
-    tx: Tx, services: Services, user: Row, address: str, *, mfa: bool
+    tx: Tx, services: Services, user: Row, client: ClientInfo, *, mfa: bool
 ) -> TokenPair:
-    tokens = await sessions.begin(tx, services, user, address, code_shown=mfa)
-    await events.emit(tx, UserSignedIn(user["id"], address, mfa), tenant_id=user["tenant_id"])
+    tokens = await sessions.begin(tx, services, user, client, code_shown=mfa)
+    signed_in = UserSignedIn(user["id"], client.address, mfa)
+    await events.emit(tx, signed_in, tenant_id=user["tenant_id"])
     return tokens
 
 

@@ -1,9 +1,11 @@
-"""SQL of the administration of users and invitations."""
+"""SQL of the lists of users, invitations and sessions."""
+
+from datetime import datetime
 
 import msgspec
 from sqlalchemy import select
 
-from app.domain.accounts.schemas import InvitationEntry, Role, Status, UserView
+from app.domain.accounts.schemas import InvitationEntry, Role, SessionView, Status, UserView
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db.fast import Row, tenant_of
@@ -32,7 +34,8 @@ _INVITATION_SORT_ORDERS = SortOrders(
 )
 _USER = View(UserView)
 _INVITATION = View(InvitationEntry, computed=("status",))
-build_invitation = _INVITATION.build
+_SESSION = View(SessionView, computed=("device", "is_current"))
+build_invitation, build_session = _INVITATION.build, _SESSION.build
 _FIND_USER = f"""
 SELECT {_USER.columns} FROM users WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2
 """
@@ -80,3 +83,16 @@ async def lock_invitation(tx: Tx, invitation_id: str) -> Invitation | None:
     statement = select(Invitation).where(Invitation.id == invitation_id).with_for_update()
     invitation: Invitation | None = await (await tx.session()).scalar(statement)
     return invitation
+
+
+async def list_live_sessions(
+    tx: Tx, user_id: str, at: datetime, page: Page
+) -> tuple[list[Row], Total]:
+    """Returns rows for `build_session`, the last used first."""
+    where = Where(tenant_of(tx), "ended_at IS NULL")
+    where.add("user_id = $n", user_id)
+    where.add("expires_at > $n", at)
+    order = "last_seen_at DESC, id DESC"
+    return await paging.fetch_rows(
+        tx, _SESSION.columns, "sessions", where, order, page, of_one_thing=True
+    )

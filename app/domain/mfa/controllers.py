@@ -14,7 +14,7 @@ from app.domain.mfa.schemas import (
     RecoveryCodes,
     ShowCode,
 )
-from app.http.dependencies import Address, Id, Principal, Services, Tx
+from app.http.dependencies import Address, ClientInfo, Id, Principal, Services, Tx
 from app.http.responses import Done
 
 
@@ -31,12 +31,12 @@ class MfaSignInController(Controller):
         idempotent=False,
     )
     async def verify_mfa(
-        self, services: Services, address: Address, data: JSONBody[MfaVerify]
+        self, services: Services, client: ClientInfo, data: JSONBody[MfaVerify]
     ) -> TokenPair:
         """A code of an authenticator, or a recovery code. The mfa_token is valid for five minutes
         and five tries.
         """
-        return await sign_in.verify_mfa(services, data, address)
+        return await sign_in.verify_mfa(services, data, client)
 
 
 class MfaController(Controller):

@@ -7,6 +7,7 @@ from app.domain.mfa.codes import Owner
 from app.kit import trace
 from app.kit.errors import Unauthorized
 from app.security import throttle
+from app.security.principal import ClientInfo
 from app.services import Services
 from db.fast import Row
 from db.session import ALL_TENANTS, Tx
@@ -17,13 +18,13 @@ _INVALID_TOKEN = (
 )
 
 
-async def verify_mfa(services: Services, data: MfaVerify, address: str) -> TokenPair:
+async def verify_mfa(services: Services, data: MfaVerify, client: ClientInfo) -> TokenPair:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         token = await accounts.find_token(tx, accounts.MFA, data.mfa_token)
         if token is None:
             raise Unauthorized(_INVALID_TOKEN)
         owner = Owner(token["tenant_id"], token["user_id"])
-        subjects = codes.list_throttle_subjects(owner, address)
+        subjects = codes.list_throttle_subjects(owner, client.address)
         await throttle.refuse_blocked(tx, subjects)
         secrets = await codes.load_secrets(tx, services.keyring, owner)
     code_match = await codes.match_code(secrets, owner, data.code)
@@ -31,9 +32,9 @@ async def verify_mfa(services: Services, data: MfaVerify, address: str) -> Token
     async with services.db.tx(owner.tenant_id) as tx:
         user = await _lock_user(tx, owner, data.mfa_token)
         if user is not None:
-            attempt = await codes.record_attempt(tx, user, owner, code_match, address)
+            attempt = await codes.record_attempt(tx, user, owner, code_match, client.address)
             if attempt.passed:
-                pair = await _begin_session(tx, services, user, data, address)
+                pair = await _begin_session(tx, services, user, data, client)
     if pair is None:
         raise Unauthorized(_INVALID_TOKEN if user is None else _WRONG_CODE)
     return pair
@@ -48,8 +49,8 @@ async def _lock_user(tx: Tx, owner: Owner, token: str) -> Row | None:
 
 
 async def _begin_session(
-    tx: Tx, services: Services, user: Row, data: MfaVerify, address: str
+    tx: Tx, services: Services, user: Row, data: MfaVerify, client: ClientInfo
 ) -> TokenPair:
     trace.current().actor_id = user["id"]
     await accounts.use_token(tx, accounts.MFA, data.mfa_token)
-    return await accounts.begin_session(tx, services, user, address, mfa=True)
+    return await accounts.begin_session(tx, services, user, client, mfa=True)
