@@ -20,6 +20,7 @@ from app.domain.agents.controllers import (
 from app.domain.chat.controllers import ChatController, ConversationController
 from app.domain.embed import service as embed
 from app.domain.embed.controllers import EmbedKeyController, PublicAgentController
+from app.domain.events import tracing
 from app.domain.events.controllers import EventLogController, EventTypeController
 from app.domain.incoming.controllers import IncomingWebhookController, receive_payload
 from app.domain.mfa.controllers import MfaController, MfaResetController, MfaSignInController
@@ -42,7 +43,7 @@ from app.http.authorization import caller_of, principal_of
 from app.http.bodies import MAX_BYTES, StrictRequest
 from app.http.costs import CostTable
 from app.http.dependencies import services_of
-from app.http.gate import SCRIPT, Gate
+from app.http.gate import SCRIPT, Callbacks, Gate
 from app.http.paging import provide_page
 from app.http.transaction import provide_context, provide_tx
 from app.kit import logs, memory
@@ -177,7 +178,10 @@ def _gate(app: Litestar, services: Services, script: LuaScriptClient) -> Gate:
         tokens=services.tokens,
         grants=services.grants,
         costs=_cost_table(app),
-        on_limited=partial(rate_limits.emit_for_caller, services),
+        callbacks=Callbacks(
+            on_limited=partial(rate_limits.emit_for_caller, services),
+            on_finished=partial(tracing.record_request, services),
+        ),
     )
 
 

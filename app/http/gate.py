@@ -8,6 +8,7 @@ line.
 import re
 import time
 from collections.abc import Callable, Coroutine, Iterable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from app.http import cors
 from app.http.client_address import ClientAddresses, rate_limit_address
 from app.http.costs import CostTable, is_uncounted
 from app.http.errors import envelope, to_api_error
-from app.kit import background, limits, logs, metrics, trace
+from app.kit import background, clock, limits, logs, metrics, trace
 from app.kit.error_mapping import HTTP_SERVER_ERROR, report
 from app.kit.errors import Invalid, RateLimited, TenantNotFound
 from app.kit.limits import Verdict
@@ -36,8 +37,15 @@ from db.session import Database
 
 log = logs.get("http")
 
-# Called when a signed-in caller is rate limited.
-OnLimited = Callable[[Principal, Verdict], Coroutine[Any, Any, None]]
+
+class Callbacks(msgspec.Struct, frozen=True):
+    """What areas do about requests."""
+
+    # Called when a signed-in caller is rate limited.
+    on_limited: Callable[[Principal, Verdict], Coroutine[Any, Any, None]]
+    # Called when a request that emitted events is over; receives its start and its seconds.
+    on_finished: Callable[[Trace, datetime, float], None]
+
 
 SCRIPT = Path(__file__).with_suffix(".lua").read_text(encoding="utf-8")
 # After a failure, Redis is not used for this time.
@@ -77,7 +85,7 @@ class Gate:
         tokens: Tokens,
         grants: Grants,
         costs: CostTable,
-        on_limited: OnLimited | None = None,
+        callbacks: Callbacks,
     ) -> None:
         self._app = app
         self._db = db
@@ -85,7 +93,7 @@ class Gate:
         self._tokens = tokens
         self._grants = grants
         self._costs = costs
-        self._on_limited = on_limited
+        self._callbacks = callbacks
         self._anonymous = limits.anonymous_plan(settings.anonymous_per_minute)
         self._addresses = ClientAddresses(settings.trusted_proxies)
         self._headers = list(_COMMON_HEADERS)
@@ -120,7 +128,12 @@ class Gate:
             lease = scope["state"].get("idempotency_lease")
             if lease is not None:
                 lease.end(succeeded=response.status < _FIRST_ERROR_STATUS)
-            _log_request(scope, caller, response.status, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            _log_request(scope, caller, response.status, seconds)
+            if current.event_tenants:
+                self._callbacks.on_finished(
+                    current, clock.now() - timedelta(seconds=seconds), seconds
+                )
 
     async def _handle(
         self,
@@ -142,8 +155,8 @@ class Gate:
             if origin and cors.was_allowed(scope["path"], origin):
                 scope["state"]["allowed_origin"] = origin
             metrics.RATE_LIMITED.inc()
-            if self._on_limited is not None and caller.principal is not None:
-                background.spawn(self._on_limited(caller.principal, verdict))
+            if caller.principal is not None:
+                background.spawn(self._callbacks.on_limited(caller.principal, verdict))
             raise _rate_limited(verdict)
         if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
             raise Invalid.field("path", "must not contain NUL characters")

@@ -17,6 +17,8 @@ class Trace(msgspec.Struct):
     actor_id: str | None = None
     # The length of the chain of events that led here, across tenants.
     depth: int = 0
+    # The tenants in whose event logs this request or job has written.
+    event_tenants: set[str] = set()
 
 
 _current: ContextVar[Trace | None] = ContextVar("trace", default=None)

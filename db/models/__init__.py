@@ -5,7 +5,7 @@ from db.models.agents import Agent, AgentVersion, SubAgent
 from db.models.chat import ChatJob, Conversation, ConversationEntry
 from db.models.deliveries import Delivery, DeliveryAttempt, Webhook
 from db.models.embed import EmbedKey
-from db.models.events import EventLog
+from db.models.events import EventLog, RequestSpan
 from db.models.incoming import IncomingPayload, IncomingWebhook
 from db.models.instance import Attempt, IdempotencyKey, InstanceState
 from db.models.mail import MailMessage
@@ -46,6 +46,7 @@ __all__ = [
     "OneTimeToken",
     "ProviderKey",
     "RecoveryCode",
+    "RequestSpan",
     "RoleGrant",
     "Session",
     "SubAgent",

@@ -9,6 +9,26 @@ from sqlalchemy.orm import Mapped, mapped_column
 from db.base import Base, HasId, TenantOwned
 
 
+class RequestSpan(TenantOwned, HasId, Base):
+    """How long a request lasted that emitted events. Written after its end, so that a request that
+    has none is still running, or its process was killed.
+    """
+
+    __tablename__ = "request_spans"
+    __table_args__ = (
+        Index("ix_request_spans_correlation", "tenant_id", "correlation_id"),
+        Index("ix_request_spans_started_at", "started_at", postgresql_using="brin"),
+    )
+
+    # No foreign key, as in the event log.
+    tenant_id: Mapped[str] = mapped_column()
+    correlation_id: Mapped[str]
+    # The client may choose it, so it is not unique.
+    request_id: Mapped[str]
+    started_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
+    duration_ms: Mapped[float]
+
+
 class EventLog(TenantOwned, HasId, Base):
     """All events in the order of their ids, each written in the transaction that caused it."""
 

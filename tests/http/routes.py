@@ -1,13 +1,18 @@
 """Routes that exist only in tests, for what all routes have in common."""
 
+import asyncio
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import msgspec
-from litestar import get, post
+from litestar import Response, get, post
 from litestar.params import JSONBody
 from sqlalchemy import select, text
 
-from app.http.dependencies import Tx
+from app.domain.events import service as events
+from app.domain.events.events import SystemTest
+from app.http.dependencies import Principal, Services, Tx
+from app.http.sse import EventStream
 from app.kit.ids import new_id
 from db.models import Invitation
 
@@ -74,4 +79,22 @@ async def unscoped(tx: Tx) -> list[str]:
     return list(await (await tx.session()).scalars(select(Invitation.id)))
 
 
-ROUTES = [failing_commit, form, counted, crash, chat, unscoped]
+# The stream below waits for it after its first chunk.
+stream_end = asyncio.Event()
+
+
+@post("/test/stream", include_in_schema=False)
+async def stream(services: Services, principal: Principal) -> Response[bytes]:
+    """Emits an event, then sends a stream that lasts until `stream_end` is set."""
+    async with services.db.tx(principal.tenant_id) as tx:
+        await events.emit(tx, SystemTest("Hi"), tenant_id=principal.tenant_id)
+
+    async def send_chunks() -> AsyncGenerator[bytes, None]:
+        yield b": first\n\n"
+        await stream_end.wait()
+        yield b": last\n\n"
+
+    return EventStream(send_chunks())
+
+
+ROUTES = [failing_commit, form, counted, crash, chat, unscoped, stream]

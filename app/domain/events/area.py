@@ -4,6 +4,7 @@ from app.domain.area import Area
 from app.domain.events.events import ChainStopped, RateLimitExceeded, SystemTest, WorkDead
 from app.domain.events.queries import FAN_OUT, RUN_ACTION
 from app.security.permissions import DEVELOPERS, Permission
+from db.retention import RetentionRule
 
 AREA: Final = Area(
     name="events",
@@ -13,5 +14,6 @@ AREA: Final = Area(
         Permission("events:write", "Manage subscriptions and emit test events", DEVELOPERS),
     ),
     work_kinds=(FAN_OUT, RUN_ACTION),
-    tenant_tables=("event_log",),
+    retention=(RetentionRule("request_spans", "t.started_at < now() - interval '90 days'"),),
+    tenant_tables=("event_log", "request_spans"),
 )

@@ -1,7 +1,7 @@
 """The event log's SQL."""
 
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -205,6 +205,43 @@ async def list_by_correlation(
     tx: Tx, tenant: str | None, correlation_id: str, limit: int
 ) -> list[Row]:
     return await fast.rows(tx, tenant, _LIST_BY_CORRELATION, correlation_id, limit)
+
+
+# Requests. Their ends are of use, but not worth a wait for the disk.
+
+_ADD_REQUESTS = """
+INSERT INTO request_spans (tenant_id, id, correlation_id, request_id, started_at, duration_ms)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[],
+                     $6::float8[])
+RETURNING set_config('synchronous_commit', 'off', true)
+"""
+_LIST_REQUESTS = """
+SELECT request_id, min(started_at) AS started_at,
+       max(started_at + duration_ms * interval '1 millisecond') AS ended_at
+FROM request_spans
+WHERE tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
+  AND correlation_id = $2
+GROUP BY request_id ORDER BY started_at LIMIT $3
+"""
+
+
+class FinishedRequest(NamedTuple):
+    tenant_id: str
+    id: str
+    correlation_id: str
+    request_id: str
+    started_at: datetime
+    duration_ms: float
+
+
+async def add_requests(tx: Tx, requests: list[FinishedRequest]) -> None:
+    """Of any tenants."""
+    await (await tx.raw()).execute(_ADD_REQUESTS, *zip(*requests, strict=True))
+
+
+async def list_requests(tx: Tx, tenant: str | None, correlation_id: str, limit: int) -> list[Row]:
+    """The requests of a trace that are over, each from its first start to its last end."""
+    return await fast.rows(tx, tenant, _LIST_REQUESTS, correlation_id, limit)
 
 
 # The chain that an event belongs to, and how much work the chain has caused.

@@ -70,7 +70,7 @@ async def emit(tx: Tx, event: Event, *, tenant_id: str, event_id: str | None = N
     webhooks and subscriptions. Returns its id.
     """
     event_id = event_id or new_id("evt")
-    columns = _columns(event_id, event.type)
+    columns = _columns(tenant_id, event_id, event.type)
     values = (*columns, as_json(event), _HAPPENED, trace.current().depth)
     work_id = await queries.emit(tx, tenant_id, *values)
     if work_id is not None:
@@ -80,7 +80,7 @@ async def emit(tx: Tx, event: Event, *, tenant_id: str, event_id: str | None = N
 
 async def record(tx: Tx, event: Event, *, tenant_id: str) -> None:
     """Records an event in the log only: webhooks and subscriptions do not get it."""
-    columns = _columns(new_id("evt"), event.type)
+    columns = _columns(tenant_id, new_id("evt"), event.type)
     await queries.insert(tx, tenant_id, *columns, as_json(event), _HAPPENED, trace.current().depth)
 
 
@@ -89,7 +89,12 @@ async def emit_test(
 ) -> EmittedEvent:
     """Records an event that is marked as a test. Without `is_routed` it is not fanned out."""
     event_id = new_id("evt")
-    values = (*_columns(event_id, event_type), as_json(data), _TEST, trace.current().depth)
+    values = (
+        *_columns(tenant_id, event_id, event_type),
+        as_json(data),
+        _TEST,
+        trace.current().depth,
+    )
     if is_routed:
         wake(tx, [await queries.emit(tx, tenant_id, *values)])
     else:
@@ -122,8 +127,9 @@ async def save_changes(
     return changed
 
 
-def _columns(event_id: str, event_type: str) -> tuple[str | None, ...]:
+def _columns(tenant_id: str, event_id: str, event_type: str) -> tuple[str | None, ...]:
     current = trace.current()
+    current.event_tenants.add(tenant_id)
     return (
         event_id,
         event_type,
@@ -148,6 +154,7 @@ class _Record(msgspec.Struct):
 def encode_events(events: list[Event], *, tenant_id: str) -> str:
     """Returns the JSON parameter for a statement with an `emission_sql`."""
     current = trace.current()
+    current.event_tenants.add(tenant_id)
     records = [
         _Record(
             tenant_id,

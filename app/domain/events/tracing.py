@@ -5,12 +5,18 @@ from datetime import datetime, timedelta
 from app.domain.area import Areas, Span
 from app.domain.events import queries
 from app.domain.events.errors import TraceNotFound
+from app.domain.events.queries import FinishedRequest
 from app.domain.events.schemas import TraceView
 from app.domain.events.service import MAX_SPANS, to_entry
-from app.kit import clock, ids
+from app.kit import background, clock, ids, logs
+from app.kit.ids import new_id
+from app.kit.trace import Trace
+from app.services import Services
 from db import ledger
 from db.fast import Row, tenant_of
-from db.session import Tx
+from db.session import ALL_TENANTS, Tx
+
+log = logs.get("events")
 
 
 async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:
@@ -20,7 +26,8 @@ async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:
     work = await ledger.list_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
     if not events and not work:
         raise TraceNotFound(f"Nothing is known of the correlation id {correlation_id[:64]}")
-    outer = [*_request_spans(events), *(_job_span(row) for row in work)]
+    requests = await queries.list_requests(tx, tenant, correlation_id, MAX_SPANS)
+    outer = [*_request_spans(events, requests), *(_job_span(row) for row in work)]
     spans = list(outer)
     for source in areas.span_sources:
         spans += await source(tx, tenant, correlation_id, outer)
@@ -32,26 +39,53 @@ async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:
     return TraceView(correlation_id, entries, spans, clock.milliseconds(min(moments), max(moments)))
 
 
-def _request_spans(events: list[Row]) -> list[Span]:
-    """Returns a span for each request that emitted events, from the start of its first transaction
-    to its last event.
+def record_request(
+    services: Services, current: Trace, started_at: datetime, seconds: float
+) -> None:
+    """Stores how long a request lasted that emitted events, for their traces. Does not wait for
+    the database, and stores many at a time under load.
     """
+    for tenant_id in current.event_tenants:
+        request = FinishedRequest(
+            tenant_id,
+            new_id("rqs"),
+            current.correlation_id,
+            current.request_id or "",
+            started_at,
+            round(seconds * 1000, 3),
+        )
+        background.spawn(_store_request(services, request))
+
+
+async def _store_request(services: Services, request: FinishedRequest) -> None:
+    async def store_all(requests: list[FinishedRequest]) -> list[Exception | None]:
+        async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+            await queries.add_requests(tx, requests)
+        return [None] * len(requests)
+
+    try:
+        await services.batches.join("request_spans", request, store_all)
+    except Exception as error:  # noqa: BLE001  # the trace then has only what its events show
+        log.warning("the span of a request was not stored", reason=str(error)[:200])
+
+
+def _request_spans(events: list[Row], requests: list[Row]) -> list[Span]:
+    """Returns a span for each request that emitted events: from its start to its end or, while it
+    runs, from the start of its first transaction to its last event.
+    """
+    bounds = {row["request_id"]: (row["started_at"], row["ended_at"]) for row in requests}
     by_request: dict[str, list[Row]] = {}
     for row in events:
         if row["request_id"]:
             by_request.setdefault(row["request_id"], []).append(row)
-    return [
-        Span(
-            "request",
-            request_id,
-            rows[0]["parent_id"],
-            rows[0]["type"],
-            "completed",
-            rows[0]["created_at"],
-            clock.milliseconds(rows[0]["created_at"], _emitted_at(rows[-1])),
-        )
-        for request_id, rows in by_request.items()
-    ]
+    spans = []
+    for request_id, rows in by_request.items():
+        from_events = (rows[0]["created_at"], _emitted_at(rows[-1]))
+        started, ended = bounds.get(request_id, from_events)
+        ids = (request_id, rows[0]["parent_id"])
+        duration_ms = clock.milliseconds(started, ended)
+        spans.append(Span("request", *ids, rows[0]["type"], "completed", started, duration_ms))
+    return spans
 
 
 def _emitted_at(row: Row) -> datetime:

@@ -1,4 +1,4 @@
-"""What a user sees of a session: the device that signed in, and when it was last used."""
+"""The device and the last use of each session, and how long requests lasted."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -22,8 +22,25 @@ def upgrade() -> None:
     )
     # The time of the last refresh is the best that is known of older sessions.
     op.execute("UPDATE sessions SET last_seen_at = updated_at")
+    op.create_table(
+        "request_spans",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("correlation_id", sa.String(), nullable=False),
+        sa.Column("request_id", sa.String(), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("duration_ms", sa.Float(), nullable=False),
+        sa.Column("id", sa.String(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_request_spans")),
+    )
+    op.create_index(
+        "ix_request_spans_correlation", "request_spans", ["tenant_id", "correlation_id"]
+    )
+    op.create_index(
+        "ix_request_spans_started_at", "request_spans", ["started_at"], postgresql_using="brin"
+    )
 
 
 def downgrade() -> None:
+    op.drop_table("request_spans")
     op.drop_column("sessions", "last_seen_at")
     op.drop_column("sessions", "user_agent")
