@@ -58,6 +58,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
             if hasattr(shared, "close"):
                 await shared.close()
         await self.egress.close()
+        await self.egress.guard.close()
         await self.doorbell.close()
         with suppress(OSError, asyncio.CancelledError):
             await self.redis.aclose()

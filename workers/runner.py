@@ -192,7 +192,9 @@ class Runner:
 
     def start(self, row: WorkRow, payload: object = None) -> asyncio.Task[None]:
         """Starts a task for claimed work; `payload` is data that was loaded with the claim."""
-        job_trace = Trace(correlation_id=row.correlation_id, cause_event_id=row.cause_event_id)
+        job_trace = Trace(
+            row.correlation_id, cause_event_id=row.cause_event_id, tenant_id=row.tenant_id
+        )
         context = contextvars.copy_context()
         context.run(trace.begin, job_trace)
         kind = self._kinds.get(row.kind) or WorkKind(row.kind)

@@ -226,7 +226,8 @@ class Gate:
     async def _set_principal(self, caller: Caller, claims: Claims, grants_version: int) -> None:
         permissions = await self._grants.load_permissions(claims.role, grants_version)
         caller.principal = Principal(claims.sub, claims.tid, claims.role, claims.sid, permissions)
-        trace.current().actor_id = claims.sub
+        current = trace.current()
+        current.actor_id, current.tenant_id = claims.sub, claims.tid
 
     async def _select_tenant(self, request_headers: dict[bytes, bytes], caller: Caller) -> None:
         """Applies X-Tenant-ID, by which a super_admin acts in one tenant. Others cannot use it."""

@@ -8,16 +8,14 @@ effect.
 import asyncio
 import ipaddress
 import socket
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
 
 from yarl import URL
 
-LOOKUP_SECONDS = 5.0
-_MAX_LOOKUPS_PER_DOMAIN = 8
+from app.kit import trace
+from app.kit.name_resolver import NameNotFound, NameResolver
+
 _SCHEMES = frozenset({"http", "https"})
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -101,70 +99,14 @@ class AllowList:
         return any(address.version == net.version and address in net for net in self._networks)
 
 
-# A lookup blocks its thread until the nameserver answers, so lookups have threads of their own.
-_lookup_threads = ThreadPoolExecutor(max_workers=64, thread_name_prefix="names")
-
-
-class NameResolver:
-    """Resolves host names in threads. Each domain has a few threads at most, so that a nameserver
-    that never answers does not delay the lookups of other domains.
-    """
-
-    def __init__(self) -> None:
-        self._semaphores: dict[str, asyncio.Semaphore] = {}
-        self._lookup_counts: Counter[str] = Counter()
-
-    async def resolve(self, host: str, port: int) -> list[str]:
-        try:
-            async with asyncio.timeout(LOOKUP_SECONDS):
-                entries = await asyncio.shield(await self._start_lookup(host, port))
-        except TimeoutError:
-            raise OSError(f"no nameserver resolved {host} in time") from None
-        return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
-
-    async def _start_lookup(self, host: str, port: int) -> asyncio.Future[list[Any]]:
-        domain = _registered_domain(host)
-        semaphore = self._semaphores.setdefault(domain, asyncio.Semaphore(_MAX_LOOKUPS_PER_DOMAIN))
-        self._lookup_counts[domain] += 1
-        try:
-            await semaphore.acquire()
-        except BaseException:
-            self._forget_lookup(domain)
-            raise
-        lookup = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-        future = asyncio.get_running_loop().run_in_executor(_lookup_threads, lookup)
-        future.add_done_callback(partial(self._finish_lookup, domain))
-        return future
-
-    def _finish_lookup(self, domain: str, future: asyncio.Future[list[Any]]) -> None:
-        if not future.cancelled():
-            # Marks the error as retrieved: the caller may have timed out.
-            future.exception()
-        self._semaphores[domain].release()
-        self._forget_lookup(domain)
-
-    def _forget_lookup(self, domain: str) -> None:
-        self._lookup_counts[domain] -= 1
-        if not self._lookup_counts[domain]:
-            del self._lookup_counts[domain], self._semaphores[domain]
-
-
-def _registered_domain(host: str) -> str:
-    """The registered domain of a host, by a guess from its labels: `shop.co.uk`, `example.com`."""
-    labels = host.lower().rstrip(".").split(".")
-    has_short_suffix = (
-        len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3  # noqa: PLR2004
-    )
-    return ".".join(labels[-3:] if has_short_suffix else labels[-2:])
-
-
 class Guard:
     """Checks URLs and hosts that a tenant chose, for HTTP, databases, SMTP and SSH."""
 
     def __init__(self, allow: Sequence[str], resolve: Resolve | None = None) -> None:
         self.allow = AllowList(allow)
-        self._resolve = resolve or NameResolver().resolve
-        self._lookups: dict[tuple[str, int], asyncio.Future[list[str]]] = {}
+        self._names = NameResolver()
+        self._resolve = resolve or self._names.resolve
+        self._lookups: dict[tuple[str, str, int], asyncio.Future[list[str]]] = {}
         # Few URLs are used often. Only the syntax check is cached: names are resolved each time.
         self.check_url = lru_cache(maxsize=4096)(self._check_url)
         self.problem_with = lru_cache(maxsize=4096)(self._problem_with)
@@ -173,6 +115,11 @@ class Guard:
         """Returns all addresses of a host. Raises BlockedAddress when one of them is blocked."""
         try:
             addresses = await self._look_up(host, port)
+        except NameNotFound as error:
+            raise EgressError(f"{host} cannot be resolved: there is no such name") from error
+        except TimeoutError as error:
+            reason = "no nameserver answered in time"
+            raise EgressError(f"{host} cannot be resolved: {reason}") from error
         except (OSError, UnicodeError) as error:
             raise EgressError(f"{host} cannot be resolved") from error
         if not addresses:
@@ -184,13 +131,19 @@ class Guard:
         return addresses
 
     async def _look_up(self, host: str, port: int) -> list[str]:
-        """Concurrent calls for the same host share one lookup."""
-        lookup = self._lookups.get((host, port))
+        """Concurrent calls of one tenant for the same host share one lookup. Tenants share none,
+        because a lookup may wait until its tenant may start another.
+        """
+        key = (trace.current_tenant(), host, port)
+        lookup = self._lookups.get(key)
         if lookup is None:
             lookup = asyncio.ensure_future(self._resolve(host, port))
-            self._lookups[host, port] = lookup
-            lookup.add_done_callback(lambda _task: self._lookups.pop((host, port), None))
+            self._lookups[key] = lookup
+            lookup.add_done_callback(lambda _task: self._lookups.pop(key, None))
         return await asyncio.shield(lookup)
+
+    async def close(self) -> None:
+        await self._names.close()
 
     def _check_url(self, text: str) -> URL:
         """Returns the parsed URL. Raises BlockedAddress when no request may use it."""

@@ -15,6 +15,8 @@ class Trace(msgspec.Struct):
     request_id: str | None = None
     cause_event_id: str | None = None
     actor_id: str | None = None
+    # The tenant that the request or job is charged to.
+    tenant_id: str | None = None
     # The length of the chain of events that led here, across tenants.
     depth: int = 0
     # The tenants in whose event logs this request or job has written.
@@ -35,6 +37,12 @@ def current() -> Trace:
 
 def current_or_none() -> Trace | None:
     return _current.get()
+
+
+def current_tenant() -> str:
+    """Returns the tenant of this request or job; empty for the instance itself."""
+    trace = _current.get()
+    return trace.tenant_id or "" if trace is not None else ""
 
 
 def begin(trace: Trace) -> None:

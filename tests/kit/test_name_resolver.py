@@ -1,66 +1,234 @@
-"""Name resolution: a domain whose nameserver never answers does not delay others."""
+"""Name resolution: kinds of names, errors, and one tenant's slow names beside those of others."""
 
 import asyncio
+import contextvars
 import socket
-import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.kit import egress_guard
-from app.kit.egress_guard import NameResolver
+from app.kit import name_resolver, trace
+from app.kit.egress_guard import EgressError, Guard
+from app.kit.name_resolver import NameNotFound, NameResolver
+from app.kit.trace import Trace
+from tests.asking import until
+from tests.kit.dns_server import DnsServer, run_dns_server
+
+TASKS, FILES = Path("/proc/self/task"), Path("/proc/self/fd")
+SHARE = name_resolver._MAX_LOOKUPS_PER_TENANT
 
 
 @pytest.fixture
-def release(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """An event; names under `slow.test` do not resolve before it is set."""
-    event, real = threading.Event(), socket.getaddrinfo
-
-    def look_up(host: str, port: int, *rest: Any, **more: Any) -> Any:
-        if host.endswith("slow.test"):
-            event.wait(30)
-            raise socket.gaierror("unknown name")
-        return real(host, port, *rest, **more)
-
-    monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    yield event
-    event.set()
+async def dns() -> AsyncIterator[DnsServer]:
+    async with run_dns_server() as server:
+        server.addresses["fast.test"] = ["192.0.2.1", "2001:db8::1"]
+        yield server
 
 
-async def test_names_of_other_domains_resolve_meanwhile(release: threading.Event) -> None:
-    resolver = NameResolver()
-    tasks = [asyncio.create_task(resolver.resolve(f"h{n}.slow.test", 80)) for n in range(150)]
-    await asyncio.sleep(0)
-    assert await resolver.resolve("localhost", 80)
-    release.set()
-    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    assert all(isinstance(outcome, OSError) for outcome in outcomes)
+@pytest.fixture
+async def resolver(dns: DnsServer) -> AsyncIterator[NameResolver]:
+    resolver = NameResolver([dns.address])
+    yield resolver
+    await resolver.close()
 
 
-async def test_a_lookup_that_times_out_blocks_no_later_one(
-    monkeypatch: pytest.MonkeyPatch, release: threading.Event
+def _start_as(tenant_id: str, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """Starts a task within a request of the tenant."""
+    context = contextvars.copy_context()
+    context.run(trace.begin, Trace("cor_1", tenant_id=tenant_id))
+    return asyncio.create_task(coroutine, context=context)
+
+
+def _start_slow(
+    resolver: NameResolver, tenant_id: str, count: int
+) -> list[asyncio.Task[list[str]]]:
+    names = [f"h{number}.{tenant_id}.slow.test" for number in range(count)]
+    return [_start_as(tenant_id, resolver.resolve(name, 80)) for name in names]
+
+
+async def _wait_for_questions(dns: DnsServer, count: int) -> None:
+    await until(lambda: len({name for name in dns.names if name.endswith("slow.test")}) == count)
+
+
+# Names
+
+
+async def test_a_name_has_addresses_of_both_kinds(resolver: NameResolver) -> None:
+    assert sorted(await resolver.resolve("fast.test", 80)) == ["192.0.2.1", "2001:db8::1"]
+
+
+async def test_a_name_with_one_kind_of_address(resolver: NameResolver, dns: DnsServer) -> None:
+    dns.addresses |= {"four.test": ["192.0.2.4"], "six.test": ["2001:db8::6"]}
+    assert await resolver.resolve("four.test", 80) == ["192.0.2.4"]
+    assert await resolver.resolve("six.test", 80) == ["2001:db8::6"]
+
+
+@pytest.mark.parametrize("name", ["localhost", "LOCALHOST", "app.localhost"])
+async def test_localhost_is_this_machine_without_a_nameserver(
+    resolver: NameResolver, dns: DnsServer, name: str
 ) -> None:
-    monkeypatch.setattr(egress_guard, "LOOKUP_SECONDS", 0.05)
-    resolver = NameResolver()
-    lookups = [resolver.resolve(f"h{n}.slow.test", 80) for n in range(20)]
-    outcomes = await asyncio.gather(*lookups, return_exceptions=True)
-    assert all("in time" in str(outcome) for outcome in outcomes)
-    release.set()
-    monkeypatch.undo()
-    assert await resolver.resolve("localhost", 80)
+    addresses = await resolver.resolve(name, 80)
+    known = {entry[4][0] for entry in socket.getaddrinfo("localhost", 80)}
+    assert known <= set(addresses) <= {"127.0.0.1", "::1"}
+    assert dns.names == []
 
 
-@pytest.mark.parametrize(
-    ("host", "domain"),
-    [
-        ("a.b.example.com", "example.com"),
-        ("a.shop.co.uk", "shop.co.uk"),
-        ("other.co.uk", "other.co.uk"),
-        ("localhost", "localhost"),
-        ("EXAMPLE.com.", "example.com"),
-        ("a.example.de", "example.de"),
-    ],
-)
-def test_the_registered_domain_of_a_host(host: str, domain: str) -> None:
-    assert egress_guard._registered_domain(host) == domain
+async def test_names_of_the_hosts_file_need_no_nameserver(
+    resolver: NameResolver, dns: DnsServer
+) -> None:
+    with open("/etc/hosts", encoding="utf-8") as file:  # noqa: ASYNC230, PTH123
+        lines = [line.partition("#")[0].split() for line in file]
+    names = {line[1]: line[0] for line in lines if len(line) > 1 and ":" not in line[0]}
+    for name, address in names.items():
+        assert address in await resolver.resolve(name, 80)
+    assert dns.names == []
+
+
+async def test_an_international_name_is_asked_for_in_its_ascii_form(
+    resolver: NameResolver, dns: DnsServer
+) -> None:
+    dns.addresses["xn--bcher-kva.test"] = ["192.0.2.7"]
+    assert await resolver.resolve("bücher.test", 80) == ["192.0.2.7"]
+
+
+# Errors
+
+
+@pytest.mark.parametrize("name", ["unknown.test", "fast.test\0.example.com", "a..b", "x" * 64])
+async def test_a_name_that_does_not_exist(resolver: NameResolver, name: str) -> None:
+    with pytest.raises(NameNotFound):
+        await resolver.resolve(name, 80)
+
+
+async def test_a_name_without_addresses(resolver: NameResolver, dns: DnsServer) -> None:
+    dns.addresses["empty.test"] = []
+    with pytest.raises(NameNotFound):
+        await resolver.resolve("empty.test", 80)
+
+
+async def test_a_nameserver_that_fails(resolver: NameResolver) -> None:
+    with pytest.raises(OSError, match="nameserver failed") as caught:
+        await resolver.resolve("a.broken.test", 80)
+    assert type(caught.value) is OSError
+
+
+async def test_a_nameserver_that_does_not_answer(
+    resolver: NameResolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name_resolver, "LOOKUP_SECONDS", 0.05)
+    with pytest.raises(TimeoutError, match="no nameserver answered"):
+        await resolver.resolve("a.slow.test", 80)
+
+
+async def test_the_guard_tells_unknown_names_from_silent_nameservers(
+    resolver: NameResolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard = Guard([], resolver.resolve)
+    with pytest.raises(EgressError, match=r"unknown\.test cannot be resolved: there is no such"):
+        await guard.resolve_addresses("unknown.test", 80)
+    monkeypatch.setattr(name_resolver, "LOOKUP_SECONDS", 0.05)
+    with pytest.raises(EgressError, match=r"a\.slow\.test cannot be resolved: no nameserver"):
+        await guard.resolve_addresses("a.slow.test", 80)
+
+
+# Slow names
+
+
+async def test_slow_names_of_one_tenant_do_not_delay_another(
+    resolver: NameResolver, dns: DnsServer
+) -> None:
+    slow = _start_slow(resolver, "one", 300)
+    await _wait_for_questions(dns, SHARE)
+    async with asyncio.timeout(1):
+        assert await _start_as("two", resolver.resolve("fast.test", 80))
+    dns.release()
+    outcomes = await asyncio.gather(*slow, return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {NameNotFound}
+
+
+async def test_a_tenant_waits_for_its_own_slow_names_only(
+    resolver: NameResolver, dns: DnsServer
+) -> None:
+    slow = [*_start_slow(resolver, "one", SHARE + 1), *_start_slow(resolver, "two", SHARE + 1)]
+    await _wait_for_questions(dns, 2 * SHARE)
+    assert not any(task.done() for task in slow)
+    dns.release()
+    await asyncio.gather(*slow, return_exceptions=True)
+    await until(lambda: not resolver._shares)
+
+
+async def test_a_lookup_that_was_given_up_counts_until_it_ends(
+    resolver: NameResolver, dns: DnsServer
+) -> None:
+    slow = _start_slow(resolver, "one", SHARE)
+    await _wait_for_questions(dns, SHARE)
+    for task in slow:
+        task.cancel()
+    await asyncio.gather(*slow, return_exceptions=True)
+    waiting = _start_as("one", resolver.resolve("fast.test", 80))
+    await asyncio.sleep(0)
+    assert "fast.test" not in dns.names
+    dns.release()
+    assert await waiting
+
+
+async def test_a_lookup_of_another_tenant_is_not_shared(
+    resolver: NameResolver, dns: DnsServer
+) -> None:
+    """Tenant one cannot start another lookup, so tenant two must not wait for its lookup."""
+    guard, slow = Guard(["192.0.2.0/24", "2001:db8::/32"], resolver.resolve), list[Any]()
+    slow += _start_slow(resolver, "one", SHARE)
+    slow.append(_start_as("one", guard.resolve_addresses("fast.test", 80)))
+    await _wait_for_questions(dns, SHARE)
+    async with asyncio.timeout(1):
+        assert await _start_as("two", guard.resolve_addresses("fast.test", 80))
+    assert not slow[-1].done()
+    dns.release()
+    await asyncio.gather(*slow, return_exceptions=True)
+
+
+# Loops
+
+
+async def test_closing_ends_the_lookups_that_run(resolver: NameResolver, dns: DnsServer) -> None:
+    slow = _start_slow(resolver, "one", 3)
+    await _wait_for_questions(dns, 3)
+    await resolver.close()
+    outcomes = await asyncio.gather(*slow, return_exceptions=True)
+    assert all(isinstance(outcome, OSError) for outcome in outcomes)
+    assert await resolver.resolve("fast.test", 80)
+
+
+async def test_a_resolver_can_be_used_in_one_loop_after_another(
+    resolver: NameResolver, dns: DnsServer
+) -> None:
+    assert await resolver.resolve("fast.test", 80)
+
+    async def resolve_and_close() -> list[str]:
+        addresses = await resolver.resolve("fast.test", 80)
+        await resolver.close()
+        return addresses
+
+    await resolver.close()
+    assert await asyncio.to_thread(asyncio.run, resolve_and_close())
+    assert await resolver.resolve("fast.test", 80)
+
+
+async def test_a_closed_resolver_leaves_neither_threads_nor_files_behind(
+    resolver: NameResolver,
+) -> None:
+    async def use() -> None:
+        await resolver.resolve("fast.test", 80)
+        await resolver.close()
+
+    def count() -> tuple[int, int]:
+        return len(list(TASKS.iterdir())), len(list(FILES.iterdir()))
+
+    # The first one starts the thread in which pycares closes all of them.
+    await use()
+    before = count()
+    for _ in range(5):
+        await use()
+    await until(lambda: all(now <= then for now, then in zip(count(), before, strict=True)))

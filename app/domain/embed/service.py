@@ -15,6 +15,7 @@ from app.http import cors
 from app.http.authorization import embed_key_of
 from app.http.costs import COSTS
 from app.http.dependencies import HttpRequest, services_of
+from app.kit import trace
 from app.kit.errors import Unauthorized
 from app.services import Services
 
@@ -34,6 +35,7 @@ async def admit(request: HttpRequest) -> None:
             "This embed key is not valid, or it was revoked",
             headers={"WWW-Authenticate": "Bearer"},
         )
+    trace.current().tenant_id = agent.runtime.tenant_id
     origin = _origin(request)
     if not origins.is_allowed(agent.allowed_domains, origin):
         raise OriginNotAllowed(

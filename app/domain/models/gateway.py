@@ -40,8 +40,8 @@ class Models:
         # Many concurrent streams to one provider are the normal case.
         self._openai = OpenAIAdapter(Egress(guard, limit=2000, per_host=1000))
         # The operator runs the local model, so no tenant chooses its address.
-        loopback = Guard(("127.0.0.0/8", "::1", "localhost"))
-        self._local = OpenAIAdapter(Egress(loopback, limit=0, per_host=0))
+        self._loopback = Guard(("127.0.0.0/8", "::1", "localhost"))
+        self._local = OpenAIAdapter(Egress(self._loopback, limit=0, per_host=0))
         self._litellm = LiteLLMAdapter()
         self._redis = redis
         self._address: str | None = None
@@ -119,6 +119,7 @@ class Models:
     async def close(self) -> None:
         for adapter in (self._openai, self._local, self._litellm):
             await adapter.close()
+        await self._loopback.close()
 
     async def _resolve(self, target: Target) -> tuple[Adapter, Target]:
         """Returns the adapter for the model, and the target with the provider's address."""
