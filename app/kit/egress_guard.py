@@ -107,7 +107,8 @@ class Guard:
         self._names = NameResolver()
         self._resolve = resolve or self._names.resolve
         self._lookups: dict[tuple[str, str, int], asyncio.Future[list[str]]] = {}
-        # Few URLs are used often. Only the syntax check is cached: names are resolved each time.
+        # Few URLs are used often. Only the syntax check is cached here; addresses are checked each
+        # time.
         self.check_url = lru_cache(maxsize=4096)(self._check_url)
         self.problem_with = lru_cache(maxsize=4096)(self._problem_with)
 

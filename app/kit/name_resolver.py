@@ -21,6 +21,8 @@ LOOKUP_SECONDS = 5.0
 _RETRY_SECONDS = 2.0
 _TRIES = 2
 _MAX_LOOKUPS_PER_TENANT = 32
+# c-ares caches every name for as long as its nameserver allows, 2.5 KB each, without a limit.
+_MAX_LOOKUPS_PER_CLIENT = 10_000
 _NO_ADDRESS = {dns.ARES_ENOTFOUND, dns.ARES_ENODATA, dns.ARES_ENONAME, dns.ARES_EBADNAME}
 
 
@@ -46,6 +48,7 @@ class NameResolver:
     def __init__(self, nameservers: Sequence[str] | None = None) -> None:
         self._nameservers = nameservers
         self._client: DNSResolver | None = None
+        self._client_lookups = 0
         self._shares: dict[str, _Share] = {}
 
     async def resolve(self, host: str, _port: int) -> list[str]:
@@ -80,12 +83,17 @@ class NameResolver:
         return lookup
 
     def _open(self) -> DNSResolver:
-        """Returns the client of the running loop, which it belongs to."""
-        loop = asyncio.get_running_loop()
-        if self._client is None or self._client.loop is not loop:
-            options = {"timeout": _RETRY_SECONDS, "tries": _TRIES}
-            self._client, self._shares = DNSResolver(self._nameservers, loop, **options), {}
-        return self._client
+        """Returns the client for one lookup; a client belongs to one loop. One that is replaced
+        finishes its lookups and is then closed, because nothing refers to it any more.
+        """
+        loop, client = asyncio.get_running_loop(), self._client
+        if client is not None and client.loop is not loop:
+            client, self._shares = None, {}
+        if client is None or self._client_lookups >= _MAX_LOOKUPS_PER_CLIENT:
+            client = DNSResolver(self._nameservers, loop, timeout=_RETRY_SECONDS, tries=_TRIES)
+            self._client, self._client_lookups = client, 0
+        self._client_lookups += 1
+        return client
 
     def _finish(
         self, tenant: str, share: _Share, lookup: asyncio.Future[pycares.AddrInfoResult]

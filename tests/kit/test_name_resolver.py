@@ -216,19 +216,48 @@ async def test_a_resolver_can_be_used_in_one_loop_after_another(
     assert await resolver.resolve("fast.test", 80)
 
 
+def _count_resources() -> tuple[int, int]:
+    """Returns the numbers of threads and open files of this process."""
+    return len(list(TASKS.iterdir())), len(list(FILES.iterdir()))
+
+
+async def _use_and_close(resolver: NameResolver) -> None:
+    """The first time, this starts the thread in which pycares closes its channels."""
+    await resolver.resolve("fast.test", 80)
+    await resolver.close()
+
+
+async def _wait_for_resources(before: tuple[int, int]) -> None:
+    await until(
+        lambda: all(now <= then for now, then in zip(_count_resources(), before, strict=True))
+    )
+
+
 async def test_a_closed_resolver_leaves_neither_threads_nor_files_behind(
     resolver: NameResolver,
 ) -> None:
-    async def use() -> None:
-        await resolver.resolve("fast.test", 80)
-        await resolver.close()
-
-    def count() -> tuple[int, int]:
-        return len(list(TASKS.iterdir())), len(list(FILES.iterdir()))
-
-    # The first one starts the thread in which pycares closes all of them.
-    await use()
-    before = count()
+    await _use_and_close(resolver)
+    before = _count_resources()
     for _ in range(5):
-        await use()
-    await until(lambda: all(now <= then for now, then in zip(count(), before, strict=True)))
+        await _use_and_close(resolver)
+    await _wait_for_resources(before)
+
+
+async def test_the_cache_of_names_is_dropped_without_losing_lookups(
+    resolver: NameResolver, dns: DnsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name_resolver, "_MAX_LOOKUPS_PER_CLIENT", 4)
+    await _use_and_close(resolver)
+    assert await resolver.resolve("fast.test", 80)
+    before = _count_resources()
+    slow, clients = _start_slow(resolver, "one", 2), {id(resolver._client)}
+    await _wait_for_questions(dns, 2)
+    for _ in range(10):
+        assert await resolver.resolve("fast.test", 80)
+        clients.add(id(resolver._client))
+    assert len(clients) > 1
+    dns.release()
+    outcomes = await asyncio.gather(*slow, return_exceptions=True)
+    assert {type(outcome) for outcome in outcomes} == {NameNotFound}
+    del slow, outcomes
+    await _wait_for_resources(before)
