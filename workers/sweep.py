@@ -10,7 +10,7 @@ import time
 from app.domain.area import Areas, PeriodicTask
 from app.kit import logs
 from app.services import Services
-from db import ledger, retention
+from db import ledger, retention, statistics
 from db.locks import AdvisoryLock
 from db.session import ALL_TENANTS
 from workers.runner import Runner
@@ -116,10 +116,21 @@ async def clean_up(services: Services) -> None:
             await raw.execute("SELECT pg_advisory_unlock($1)", AdvisoryLock.CLEAN_UP)
 
 
+async def update_statistics(services: Services) -> None:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        names = await statistics.analyze_grown_tables(await tx.raw())
+    if names:
+        log.info("statistics updated", tables=names)
+
+
 async def clean_up_sandbox(services: Services) -> None:
     if services.sandbox.tier != "none":
         await services.sandbox.clean_up()
 
 
 # The periodic tasks that belong to no area.
-PERIODIC_TASKS = (PeriodicTask(300.0, clean_up), PeriodicTask(300.0, clean_up_sandbox))
+PERIODIC_TASKS = (
+    PeriodicTask(300.0, clean_up),
+    PeriodicTask(300.0, clean_up_sandbox),
+    PeriodicTask(2.0, update_statistics),
+)
