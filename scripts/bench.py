@@ -17,6 +17,7 @@ from pathlib import Path
 import asyncpg
 import bench_chat
 import bench_events
+import bench_reads
 import bench_tools
 import uvloop
 from litestar import Litestar, Request, get
@@ -276,7 +277,14 @@ async def main() -> None:
     # Durable, as in production, so that the disk is measured as well.
     stores.postgres = Postgres(stores.folder / "postgres", stores.folder / "run")
     AREAS.work_kinds[NOOP.name] = NOOP
-    ports = {"parley": 18461, "bare": 18462, "bare_chat": 18463, "stub": 18464, "receiver": 18465}
+    ports = {
+        "parley": 18461,
+        "bare": 18462,
+        "bare_chat": 18463,
+        "stub": 18464,
+        "receiver": 18465,
+        "bare_reads": 18466,
+    }
     os.environ["STUB_PORT"] = str(ports["stub"])
     os.environ["RECEIVER_PORT"] = str(ports["receiver"])
     children: list[subprocess.Popen[bytes]] = []
@@ -286,6 +294,7 @@ async def main() -> None:
             start(web("bench:parley_app", ports["parley"]), stores),
             start(web("bench:bare_app", ports["bare"]), stores),
             start(web("bench_chat:bare_app", ports["bare_chat"]), stores),
+            start(web("bench_reads:bare_app", ports["bare_reads"]), stores),
             start("import stub_model; stub_model.main()", stores),
             start("import bench; bench.ledger_worker()", stores),
             start("import bench; bench.saq_worker()", stores),
@@ -337,6 +346,8 @@ async def measure(stores: Stores, ports: dict[str, int], web_pid: int) -> None:
         flush=True,
     )
     only = os.environ.get("BENCH", "")
+    if only in {"", "reads"}:
+        await bench_reads.bench(world, ports, web_pid, row)
     if only in {"", "tools"}:
         await bench_tools.bench(world, ports["parley"], row)
     if only in {"", "events"}:
