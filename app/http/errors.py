@@ -1,6 +1,7 @@
 """Turns every exception into a response with the error envelope."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from app.kit.errors import (
     MethodNotAllowed,
     NotFound,
     PayloadTooLarge,
+    Problem,
 )
 
 _DISCONNECTED = "client disconnected prematurely"
@@ -54,12 +56,17 @@ def to_api_error(error: BaseException) -> ApiError:
         case HTTPException() if error.status_code == PayloadTooLarge.status:
             return PayloadTooLarge("The request body is larger than this instance accepts")
         case ClientException():
-            return Invalid("The request cannot be read", details={"body": error.detail})
+            return Invalid.field("body", f"cannot be read: {error.detail}")
     return error_mapping.to_api_error(error)
 
 
 def _invalid_parameters(error: ValidationException) -> ApiError:
-    details: dict[str, str] = {}
+    return Invalid.fields(
+        _list_invalid_parameters(error) if error.extra else [("request", str(error.detail))]
+    )
+
+
+def _list_invalid_parameters(error: ValidationException) -> Iterator[Problem]:
     for item in error.extra or []:
         if isinstance(item, dict):
             key = str(item.get("key", "body"))
@@ -72,8 +79,7 @@ def _invalid_parameters(error: ValidationException) -> ApiError:
                 message = "is required"
             if message.startswith(_NO_FILE):
                 message = "must be one file"
-            details["body" if key == "data" else key] = message
-    return Invalid.fields(details or {"request": str(error.detail)})
+            yield "body" if key == "data" else key, message
 
 
 def _use_public_names(request: Request[Any, Any, Any], error: ValidationException) -> None:

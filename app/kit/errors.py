@@ -3,7 +3,20 @@
 An area defines its own in its `errors.py`; these belong to no area.
 """
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any, ClassVar
+
+import msgspec
+
+# The limits of the problems in one answer.
+_MAX_PROBLEMS = 100
+_MAX_PROBLEM_BYTES = 16 * 1024
+_MAX_NAME_CHARS = 200
+_MAX_MESSAGE_CHARS = 500
+
+# The name of a field and what is wrong with it.
+Problem = tuple[str, str]
 
 
 class ApiError(Exception):
@@ -68,13 +81,33 @@ class Invalid(ApiError):
 
     @classmethod
     def field(cls, name: str, message: str) -> "Invalid":
-        return cls(f"{name}: {message}", details={name: message})
+        return cls.fields([(name, message)])
 
     @classmethod
-    def fields(cls, details: dict[str, str]) -> "Invalid":
+    def fields(cls, problems: Iterable[Problem]) -> "Invalid":
+        """Lists problems up to the limits of an answer, and takes no more from an iterator, so
+        that it does not search for problems that are not listed.
+        """
+        details: dict[str, str] = {}
+        count, size, rest = 0, 0, ""
+        for name, message in problems:
+            problem = (name[:_MAX_NAME_CHARS], message[:_MAX_MESSAGE_CHARS])
+            size += len(msgspec.json.encode(problem))
+            if count == _MAX_PROBLEMS or size > _MAX_PROBLEM_BYTES:
+                rest = "; the rest was not checked"
+                break
+            details.setdefault(*problem)
+            count += 1
         first = next(iter(details.items()), ("body", "is not valid"))
-        more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
-        return cls(f"{first[0]}: {first[1]}{more}", details=dict(details))
+        more = f" (and {count - 1} more{rest})" if count > 1 else ""
+        return cls(f"{first[0]}: {first[1]}{more}", details=details)
+
+    @classmethod
+    def check(cls, problems: Iterable[Problem]) -> None:
+        """Raises Invalid when there is a problem."""
+        iterator = iter(problems)
+        for first in iterator:
+            raise cls.fields(chain([first], iterator))
 
 
 class IdempotencyMismatch(ApiError):

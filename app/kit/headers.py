@@ -1,9 +1,10 @@
 """Custom headers of outgoing requests: which names are allowed, and which values are masked."""
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
-from app.kit.errors import Invalid
+from app.kit.errors import Invalid, Problem
 
 MASK: Final = "********"
 MAX_HEADERS: Final = 20
@@ -47,25 +48,26 @@ def is_secret(name: str) -> bool:
 
 def validate(headers: dict[str, str], field: str = "headers") -> None:
     """Raises Invalid with the problem of each invalid header."""
-    problems: dict[str, str] = {}
     if len(headers) > MAX_HEADERS:
         raise Invalid.field(field, f"must be at most {MAX_HEADERS}")
     if sum(map(len, headers.values())) > _MAX_TOTAL_CHARS:
         raise Invalid.field(field, f"must have at most {_MAX_TOTAL_CHARS} characters together")
+    Invalid.check(_find_problems(headers, field))
+
+
+def _find_problems(headers: dict[str, str], field: str) -> Iterator[Problem]:
     names: set[str] = set()
     for name, value in headers.items():
         at = f"{field}.{name[:_MAX_NAME_CHARS]}"
         if not _TOKEN.match(name) or len(name) > _MAX_NAME_CHARS:
-            problems[at] = "is not the name of a header"
+            yield at, "is not the name of a header"
         elif is_reserved(name):
-            problems[at] = "is set by the service and cannot be replaced"
+            yield at, "is set by the service and cannot be replaced"
         elif name.lower() in names:
-            problems[at] = "is given twice"
+            yield at, "is given twice"
         elif not _VALUE.match(value) or len(value) > _MAX_VALUE_CHARS or value != value.strip():
-            problems[at] = f"must be one line of at most {_MAX_VALUE_CHARS} printable characters"
+            yield at, f"must be one line of at most {_MAX_VALUE_CHARS} printable characters"
         names.add(name.lower())
-    if problems:
-        raise Invalid.fields(problems)
 
 
 def mask(headers: dict[str, str]) -> dict[str, str]:

@@ -1,18 +1,20 @@
 """Decodes request bodies strictly and reports all invalid fields at once."""
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from app.kit.errors import Invalid
+from app.kit.errors import Invalid, Problem
 from app.kit.texts import nests_deeper
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NOT_JSON = "is not valid JSON"
-_MAX_LIST_ITEMS = 100
+# The number of values that are searched for problems.
+_MAX_VALUES = 10_000
 _MAX_DEPTH = 600
 # Patterns for texts in bodies; error messages state the meaning instead of the pattern.
 NOT_BLANK = r"\S"
@@ -47,7 +49,7 @@ def decode(body: bytes, kind: Any) -> Any:
         value = _decoder(kind).decode(body)
         has_nul = b"\\u0000" in body and _has_nul(msgspec.to_builtins(value))
     except msgspec.ValidationError as error:
-        raise Invalid.fields(_find_body_problems(body, kind, error)) from None
+        raise _build_body_error(body, kind, error) from None
     except _UNREADABLE:
         raise Invalid.field("body", _NOT_JSON) from None
     if has_nul:
@@ -55,14 +57,14 @@ def decode(body: bytes, kind: Any) -> Any:
     return value
 
 
-def _find_body_problems(body: bytes, kind: Any, error: msgspec.ValidationError) -> dict[str, str]:
+def _build_body_error(body: bytes, kind: Any, error: msgspec.ValidationError) -> Invalid:
     try:
         value = msgspec.json.decode(body)
     except _UNREADABLE:
-        return {"body": _NOT_JSON}
+        return Invalid.field("body", _NOT_JSON)
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and not isinstance(value, dict):
-        return {"body": "must be a JSON object"}
-    return _find_problems(kind, value, "") or {"body": _split_error(error)[1]}
+        return Invalid.field("body", "must be a JSON object")
+    return Invalid.fields(_Search().run(kind, value, "", _split_error(error)[1]))
 
 
 def set_fields(data: msgspec.Struct) -> dict[str, Any]:
@@ -76,51 +78,80 @@ def convert_field(kind: Any, value: dict[str, Any], name: str) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise Invalid.fields(
-            _find_problems(kind, value, name) or {name: _split_error(error)[1]}
-        ) from None
+        raise Invalid.fields(_Search().run(kind, value, name, _split_error(error)[1])) from None
 
 
-def _find_problems(kind: Any, value: Any, path: str) -> dict[str, str]:
-    """Returns the problems of a value by their path."""
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        bare = _strip_optional(kind)
-        problems: dict[str, str] = {}
-        if isinstance(bare, type) and issubclass(bare, msgspec.Struct) and isinstance(value, dict):
-            problems = _find_field_problems(bare, value, path)
-        elif get_origin(bare) is dict and isinstance(value, dict):
-            keys, items = get_args(bare)
-            for key, item in value.items():
-                problems |= _find_problems(keys, key, _join_path(path, key)) | _find_problems(
-                    items, item, _join_path(path, key)
-                )
-        elif get_origin(bare) is list and isinstance(value, list):
-            for index, item in enumerate(value[:_MAX_LIST_ITEMS]):
-                problems |= _find_problems(get_args(bare)[0], item, _join_path(path, index))
-        elif get_origin(bare) is Literal:
-            problems[path or "body"] = f"must be one of {', '.join(map(str, get_args(bare)))}"
-        return problems or {path or "body": _split_error(error)[1]}
-    except RecursionError:
-        return {path or "body": "is nested too deeply"}
-    return {}
+class _Search:
+    """Searches a value for problems, each a path and a message. It looks at a limited number of
+    values, and at none after its iterator is no longer read.
+    """
+
+    def __init__(self) -> None:
+        self._remaining = _MAX_VALUES
+
+    def run(self, kind: Any, value: Any, name: str, message: str) -> Iterator[Problem]:
+        """Yields the problem `message` when the search finds none."""
+        yield from _or_else(self._find(kind, value, name), (name or "body", message))
+        if self._remaining <= 0:
+            yield name or "body", "has too many values to check them all"
+
+    def _find(self, kind: Any, value: Any, path: str) -> Iterator[Problem]:
+        self._remaining -= 1
+        try:
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            yield from _or_else(
+                self._find_inside(_strip_optional(kind), value, path, error),
+                (path or "body", _split_error(error)[1]),
+            )
+        except RecursionError:
+            yield path or "body", "is nested too deeply"
+
+    def _find_inside(
+        self, kind: Any, value: Any, path: str, error: msgspec.ValidationError
+    ) -> Iterator[Problem]:
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict):
+            yield from self._find_in_fields(kind, value, path)
+        elif get_origin(kind) is Literal:
+            yield path or "body", f"must be one of {', '.join(map(str, get_args(kind)))}"
+        elif not _split_error(error)[0]:
+            # A list or map that is wrong itself, like one that is too long.
+            return
+        elif get_origin(kind) is dict and isinstance(value, dict):
+            keys, items = get_args(kind)
+            for key, item in self._take(value.items()):
+                yield from self._find(keys, key, _join_path(path, key))
+                yield from self._find(items, item, _join_path(path, key))
+        elif get_origin(kind) is list and isinstance(value, list):
+            for index, item in self._take(enumerate(value)):
+                yield from self._find(get_args(kind)[0], item, _join_path(path, index))
+
+    def _take(self, items: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+        """Yields items until the search has looked at its number of values."""
+        for item in items:
+            if self._remaining <= 0:
+                return
+            yield item
+
+    def _find_in_fields(
+        self, kind: type[msgspec.Struct], value: dict[str, Any], path: str
+    ) -> Iterator[Problem]:
+        fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+        if kind.__struct_config__.forbid_unknown_fields:
+            for key in value:
+                if key not in fields:
+                    yield _join_path(path, key), f"is not known here; there are {', '.join(fields)}"
+        for key, field in fields.items():
+            if key in value:
+                yield from self._find(field.type, value[key], _join_path(path, key))
+            elif field.required:
+                yield _join_path(path, key), "is required"
 
 
-def _find_field_problems(
-    kind: type[msgspec.Struct], value: dict[str, Any], path: str
-) -> dict[str, str]:
-    problems: dict[str, str] = {}
-    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    if kind.__struct_config__.forbid_unknown_fields:
-        for key in value.keys() - fields.keys():
-            problems[_join_path(path, key)] = f"is not known here; there are {', '.join(fields)}"
-    for key, field in fields.items():
-        if key in value:
-            problems |= _find_problems(field.type, value[key], _join_path(path, key))
-        elif field.required:
-            problems[_join_path(path, key)] = "is required"
-    return problems
+def _or_else(problems: Iterator[Problem], default: Problem) -> Iterator[Problem]:
+    """Yields the problems, or the default when there are none."""
+    yield next(problems, default)
+    yield from problems
 
 
 def _join_path(path: str, key: object) -> str:

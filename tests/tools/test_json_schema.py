@@ -28,7 +28,7 @@ def _find_problems(schema: dict[str, Any], value: Any) -> dict[str, str]:
     """Returns the problems of a value. Fails when the validation takes long."""
     json_schema.validate_schema("input_schema", schema)
     started = time.thread_time()
-    problems = json_schema.find_problems(schema, value, "input")
+    problems = dict(json_schema.find_problems(schema, value, "input"))
     assert time.thread_time() - started < MAX_SECONDS
     return problems
 
@@ -211,9 +211,11 @@ def test_problems_do_not_repeat_the_value() -> None:
     assert "hunter2" not in str(problems)
 
 
-def test_at_most_ten_problems_are_reported() -> None:
+def test_at_most_100_problems_are_reported() -> None:
     schema: dict[str, Any] = {"additionalProperties": {"type": "integer"}}
-    assert len(_find_problems(schema, {f"k{number}": "x" for number in range(50)})) == 10
+    value = {f"k{number}": "x" for number in range(150)}
+    error = Invalid.fields(json_schema.find_problems(schema, value, "input"))
+    assert len(error.details or {}) == 100
 
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "(.*)*b$", "^(([a-z])+.)+[A-Z]$"])

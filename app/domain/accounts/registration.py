@@ -11,7 +11,7 @@ from app.domain.events import service as events
 from app.domain.tenants import service as tenants
 from app.http.responses import Done
 from app.kit import clock, trace
-from app.kit.errors import Conflict, Invalid
+from app.kit.errors import Conflict, Invalid, Problem
 from app.kit.ids import new_id
 from app.security import passwords, throttle, tokens
 from app.security.principal import Principal
@@ -53,16 +53,15 @@ async def register(tx: Tx, services: Services, data: Register) -> Registered:
 
 def _validate_body(data: Register) -> str:
     """Returns the normalized e-mail. Raises Invalid with the problems of all fields."""
-    problems: dict[str, str] = {}
+    problems: list[Problem] = []
     try:
         email = email_validation.validate_email("email", data.email)
     except Invalid as error:
-        problems |= error.details or {}
+        problems += (error.details or {}).items()
     problem = passwords.find_problem(data.password)
     if problem:
-        problems["password"] = problem
-    if problems:
-        raise Invalid.fields(problems)
+        problems.append(("password", problem))
+    Invalid.check(problems)
     return email
 
 

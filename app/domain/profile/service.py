@@ -44,17 +44,16 @@ async def get(tx: Tx, services: Services, principal: Principal) -> ProfileView:
 
 
 async def update(tx: Tx, principal: Principal, data: UpdateProfile) -> ProfileUpdated:
-    problems = {}
+    problems = []
     if data.timezone is not UNSET and data.timezone not in _list_time_zones():
-        problems["timezone"] = "is not an IANA time zone, like Europe/London"
+        problems.append(("timezone", "is not an IANA time zone, like Europe/London"))
     language = data.language
     if language is not UNSET:
         try:
             language = _normalize_language(language)
         except ValueError:
-            problems["language"] = "is not a language tag, like en or pt-BR"
-    if problems:
-        raise Invalid.fields(problems)
+            problems.append(("language", "is not a language tag, like en or pt-BR"))
+    Invalid.check(problems)
     values = (_strip_name(data.first_name), _strip_name(data.last_name), data.timezone, language)
     columns = tuple(None if value is UNSET else value for value in values)
     row = await accounts.update_profile(

@@ -75,13 +75,11 @@ def _validate_role(name: str) -> Role:
 
 def _validate_permissions(areas: Areas, role: Role, data: SetPermissions) -> set[str]:
     permissions = set(data.permissions)
-    problems = {
-        f"permissions.{position}": f"there is no permission {key[:64]}; see GET /permissions"
+    Invalid.check(
+        (f"permissions.{position}", f"there is no permission {key[:64]}; see GET /permissions")
         for position, key in enumerate(data.permissions)
         if key not in areas.permission_keys
-    }
-    if problems:
-        raise Invalid.fields(problems)
+    )
     if role == "super_admin" and permissions != areas.permission_keys:
         raise Invalid.field("permissions", "super_admin always has every permission")
     instance_wide = {item.key for item in areas.permissions if item.instance_wide}

@@ -22,13 +22,11 @@ def validate(filters: dict[str, Any]) -> None:
         raise Invalid.field("filters", f"must be at most {MAX_FILTERS}")
     if len(msgspec.json.encode(filters)) > _MAX_BYTES:
         raise Invalid.field("filters", f"must be at most {_MAX_BYTES // 1024} KiB")
-    problems = {
-        f"filters.{path[:_MAX_PATH_CHARS]}": problem
+    Invalid.check(
+        (f"filters.{path}", problem)
         for path, condition in filters.items()
         if (problem := _find_problem(path, condition)) is not None
-    }
-    if problems:
-        raise Invalid.fields(problems)
+    )
 
 
 def _find_problem(path: str, condition: Any) -> str | None:

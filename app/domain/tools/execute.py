@@ -19,7 +19,7 @@ from app.domain.tools.executors.protocol import (
 from app.domain.tools.executors.registry import EXECUTORS
 from app.domain.tools.run_plan import RunPlan, build_plan, timeout_seconds
 from app.kit import logs
-from app.kit.errors import ApiError
+from app.kit.errors import ApiError, Invalid
 from app.kit.redaction import Redactor
 from app.kit.texts import as_json, is_deeper, storable
 from app.services import Services
@@ -124,7 +124,7 @@ def _check_output(row: Row, output: Any) -> None:
     if row["output_schema"] is None:
         return
     schema = msgspec.json.decode(row["output_schema"])
-    problems = json_schema.find_problems(schema, output, "output")
-    if problems:
-        path, problem = next(iter(problems.items()))
-        raise ToolFailed("invalid_output", f"{path}: {problem}", output)
+    try:
+        Invalid.check(json_schema.find_problems(schema, output, "output"))
+    except Invalid as error:
+        raise ToolFailed("invalid_output", error.message, output) from None

@@ -90,9 +90,7 @@ def _check_input(row: Row, arguments: dict[str, Any]) -> None:
         raise Invalid.field("input", f"is nested deeper than {_MAX_DEPTH} levels")
     if row["input_schema"] is not None:
         schema = msgspec.json.decode(row["input_schema"])
-        problems = json_schema.find_problems(schema, arguments, "input")
-        if problems:
-            raise Invalid.fields(problems)
+        Invalid.check(json_schema.find_problems(schema, arguments, "input"))
     struct = TOOL_TYPES[row["tool_type"]].input
     if struct is not None:
         validation.convert_field(struct, arguments, "input")

@@ -13,7 +13,7 @@ import jsonschema_rs
 import msgspec
 
 from app.domain.tools.errors import SchemaRejected
-from app.kit.errors import Invalid
+from app.kit.errors import Invalid, Problem
 from app.kit.texts import is_deeper
 
 _MAX_BYTES = 65_536
@@ -26,7 +26,6 @@ _MAX_PATTERN_STEPS = 500_000
 _MAX_PATTERNS = 50
 # `multipleOf` divides numbers of any length, which costs as much as this many nodes.
 _MULTIPLE_OF_NODES = 1_000
-_MAX_PROBLEMS = 10
 # The size limits of a compiled pattern in bytes, each with the relative time such a pattern takes.
 _PATTERN_SIZES = {1 << 14: 1, 1 << 16: 6, 1 << 18: 12, 1 << 20: 24}
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
@@ -57,27 +56,23 @@ def validate_schema(name: str, schema: dict[str, Any]) -> None:
         raise Invalid.field(name, f"is no valid JSON Schema: {reason[:200]}") from None
 
 
-def find_problems(schema: dict[str, Any], value: Any, name: str) -> dict[str, str]:
-    """Returns messages by the path of the value that is wrong, empty when `value` conforms."""
+def find_problems(schema: dict[str, Any], value: Any, name: str) -> Iterator[Problem]:
+    """Yields the path of each value that does not conform, with a message."""
     encoded = msgspec.json.encode(schema, order="sorted")
     cost, (items, chars) = _measure_cost(encoded), _measure_value(value)
     validator, weight = _build_validator(encoded)
     steps, pattern_steps = cost.nodes * items, cost.patterns * weight * chars
     if steps > _MAX_STEPS or pattern_steps > _MAX_PATTERN_STEPS:
-        return {name: "is too large to be checked against the schema"}
-    if validator.is_valid(value):
-        return {}
-    if steps + pattern_steps > _MAX_STEPS_WITH_DETAILS:
-        return {name: "does not conform to the schema"}
-    problems: dict[str, str] = {}
-    for error in validator.iter_errors(value):
-        path = ".".join(map(str, (name, *error.instance_path)))
-        # The validator masks the value: it can be long or secret.
-        message = getattr(error, "message", "does not conform to the schema")
-        problems.setdefault(path[:200], message[:300])
-        if len(problems) >= _MAX_PROBLEMS:
-            break
-    return problems
+        yield name, "is too large to be checked against the schema"
+    elif validator.is_valid(value):
+        return
+    elif steps + pattern_steps > _MAX_STEPS_WITH_DETAILS:
+        yield name, "does not conform to the schema"
+    else:
+        for error in validator.iter_errors(value):
+            path = ".".join(map(str, (name, *error.instance_path)))
+            # The validator masks the value: it can be long or secret.
+            yield path, getattr(error, "message", "does not conform to the schema")
 
 
 @lru_cache(maxsize=64)

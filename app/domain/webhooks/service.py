@@ -147,13 +147,11 @@ def _build_updated_event(webhook: Webhook, changed: list[str]) -> WebhookUpdated
 
 
 def _check_events(areas: Areas, names: list[str]) -> None:
-    problems = {
-        f"events.{index}": events.NO_EVENT_TYPE
+    Invalid.check(
+        (f"events.{index}", events.NO_EVENT_TYPE)
         for index, name in enumerate(names)
         if name not in areas.event_types
-    }
-    if problems:
-        raise Invalid.fields(problems)
+    )
 
 
 def _build_view_of_row(context: RequestContext, row: Row) -> WebhookView:

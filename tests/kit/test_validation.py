@@ -1,0 +1,138 @@
+"""Bodies with many problems: how many an answer lists, and how many values are looked at."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from msgspec import Meta
+
+from app.kit import validation
+from app.kit.errors import Invalid
+
+MAX_PROBLEMS = 100
+MAX_BYTES = 16 * 1024
+REST = "the rest was not checked"
+
+
+class Inner(msgspec.Struct, forbid_unknown_fields=True):
+    name: str = ""
+
+
+class Outer(msgspec.Struct, forbid_unknown_fields=True):
+    numbers: list[int] = []
+    values: dict[str, int] = {}
+    inner: Inner | None = None
+    inners: dict[str, Inner] = {}
+    lists: list[list[int]] = []
+    choices: dict[str, int | bool] = {}
+    few: Annotated[dict[str, int], Meta(max_length=10)] = {}
+
+
+class CountingMap(dict[str, Any]):
+    """Counts the items that Python code takes from it."""
+
+    lookups = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for key in super().__iter__():
+            self.lookups += 1
+            yield key
+
+    def items(self) -> Iterator[tuple[str, Any]]:  # type: ignore[override]
+        for key in self:
+            yield key, self[key]
+
+
+class CountingList(list[Any]):
+    lookups = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in super().__iter__():
+            self.lookups += 1
+            yield item
+
+
+def find(value: dict[str, Any], kind: Any = Outer) -> Invalid:
+    with pytest.raises(Invalid) as caught:
+        validation.convert_field(kind, value, "config")
+    return caught.value
+
+
+def items(count: int, value: object, key: str = "k") -> CountingMap:
+    return CountingMap({f"{key}{number}": value for number in range(count)})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("numbers", CountingList(["x"] * 5000)),
+        ("values", items(5000, "x")),
+        ("inner", items(5000, 1)),
+        ("inners", items(5000, {"other": 1})),
+        ("lists", CountingList([["x"]] * 5000)),
+        ("choices", items(5000, "x")),
+    ],
+)
+def test_looking_stops_where_the_list_is_full(
+    field: str, value: CountingMap | CountingList
+) -> None:
+    error = find({field: value})
+    assert len(error.details or {}) == MAX_PROBLEMS
+    assert error.message.endswith(f"(and {MAX_PROBLEMS - 1} more; {REST})")
+    assert value.lookups <= MAX_PROBLEMS + 1
+
+
+def test_unknown_keys_of_the_body_itself_are_limited() -> None:
+    value = items(5000, 1)
+    assert len(find(value).details or {}) == MAX_PROBLEMS
+    assert value.lookups <= MAX_PROBLEMS + 1
+
+
+def test_a_full_list_ends_the_search_in_the_fields_that_follow() -> None:
+    numbers, values = CountingList(["x"] * 200), items(200, "x")
+    assert len(find({"numbers": numbers, "values": values}).details or {}) == MAX_PROBLEMS
+    assert values.lookups == 0
+
+
+def test_a_short_list_is_complete() -> None:
+    error = find({"numbers": ["x"] * MAX_PROBLEMS})
+    assert len(error.details or {}) == MAX_PROBLEMS
+    assert error.message.endswith(f"(and {MAX_PROBLEMS - 1} more)")
+
+
+@pytest.mark.parametrize("key", ["k" * 5000, "\x01" * 5000, "\U0001f600" * 5000, "é" * 199])
+def test_long_keys_are_clipped_and_the_list_has_a_limit_in_bytes(key: str) -> None:
+    value = items(300, "x", key)
+    error = find({"values": value})
+    assert error.details
+    assert len(msgspec.json.encode(error.details)) <= MAX_BYTES
+    assert max(map(len, error.details)) <= 200
+    assert REST in error.message
+    assert len(error.message) < 1000
+    assert value.lookups <= MAX_PROBLEMS + 1
+
+
+def test_a_map_with_too_many_items_is_one_problem_and_none_is_looked_at() -> None:
+    value = items(80_000, "x")
+    assert find({"few": value}).details == {"config.few": "Expected `object` of length <= 10"}
+    assert value.lookups == 0
+
+
+def test_the_search_through_valid_items_is_limited() -> None:
+    value = CountingMap(items(80_000, 1) | {"last": "x"})
+    assert find({"values": value}).details == {
+        "config.values": "Expected `int`, got `str`",
+        "config": "has too many values to check them all",
+    }
+    assert value.lookups <= 10_000
+
+
+def test_the_message_of_a_value_is_clipped() -> None:
+    error = Invalid.field("x" * 5000, "y" * 5000)
+    assert error.details == {"x" * 200: "y" * 500}
+    assert len(error.message) < 1000
+
+
+def test_a_check_without_problems_passes() -> None:
+    Invalid.check([])
