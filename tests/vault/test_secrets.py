@@ -1,5 +1,7 @@
 """Secrets are returned by `reveal` alone; events contain none."""
 
+from typing import Any
+
 import pytest
 
 from app.services import Services
@@ -27,6 +29,33 @@ async def test_secrets_are_returned_by_reveal_only(admin: Client, type_: str) ->
     assert all("planted" not in answer.text for answer in answers)
     assert "planted" not in str(credential)
     assert await reveal_secrets(admin, credential["id"]) == VALID_SECRETS[type_]
+
+
+@pytest.mark.parametrize(
+    ("type_", "defaults"),
+    [
+        ("oauth2", {"access_token": "", "refresh_token": "", "scopes": []}),
+        (
+            "database",
+            {"port": None, "password": "", "ssl_mode": "prefer", "engine": "postgresql"},
+        ),
+        ("ssh", {"port": 22, "passphrase": "", "host_key": ""}),
+        ("smtp", {"port": 587, "username": "", "password": "", "use_tls": True}),
+    ],
+)
+async def test_a_value_that_equals_its_default_is_revealed(
+    admin: Client, type_: str, defaults: dict[str, Any]
+) -> None:
+    secrets = {**VALID_SECRETS[type_], **defaults}
+    credential = await create_credential(admin, type_, secrets)
+    assert credential["secret_keys"] == sorted(secrets)
+    assert await reveal_secrets(admin, credential["id"]) == secrets
+    path = f"{PATH}/{credential['id']}"
+    for update_path in (path, f"{path}/secrets"):
+        await admin.put(update_path, {"secrets": VALID_SECRETS[type_]})
+        answer = await admin.put(update_path, {"secrets": secrets})
+        assert answer.json()["secret_keys"] == sorted(secrets)
+        assert await reveal_secrets(admin, credential["id"]) == secrets
 
 
 async def test_a_reveal_response_is_not_cached(admin: Client) -> None:

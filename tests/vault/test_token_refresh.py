@@ -58,6 +58,18 @@ async def test_a_token_is_renewed_shortly_before_it_expires(
     assert len(token_server.requests) == requests
 
 
+async def test_a_renewal_changes_only_the_tokens(
+    admin: Client, services: Services, token_server: TokenServer
+) -> None:
+    credential_id = await create_oauth2_credential(admin, token_server, scopes=[], access_token="")
+    secrets = await reveal_secrets(admin, credential_id)
+    await services.get(TokenRefresher).get_fresh_secrets(
+        await unseal_credential(services, admin, credential_id)
+    )
+    assert await reveal_secrets(admin, credential_id) == {**secrets, "access_token": "token-1"}
+    assert (await get_credential(admin, credential_id))["secret_keys"] == sorted(secrets)
+
+
 async def test_the_first_use_requests_the_first_token(
     admin: Client, services: Services, token_server: TokenServer
 ) -> None:

@@ -38,6 +38,15 @@ def seal_context(tenant_id: str, credential_id: str) -> SealContext:
     return SealContext.of(Credential.secrets, tenant_id, credential_id)
 
 
+def decrypt_values(
+    keyring: Keyring, tenant_id: str, credential_id: str, sealed_secrets: bytes
+) -> dict[str, Any]:
+    """Returns the secrets that were stored, without defaults for those that were not."""
+    plaintext = keyring.open(sealed_secrets, seal_context(tenant_id, credential_id))
+    values: dict[str, Any] = msgspec.json.decode(plaintext)
+    return values
+
+
 def decrypt_secrets(
     keyring: Keyring, tenant_id: str, credential_id: str, type_: str, sealed_secrets: bytes
 ) -> Secrets:

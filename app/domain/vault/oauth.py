@@ -13,7 +13,12 @@ import msgspec
 
 from app.domain.events import service as events
 from app.domain.vault import queries
-from app.domain.vault.decrypted import DecryptedCredential, decrypt_secrets, seal_context
+from app.domain.vault.decrypted import (
+    DecryptedCredential,
+    decrypt_secrets,
+    decrypt_values,
+    seal_context,
+)
 from app.domain.vault.errors import TokenRefused
 from app.domain.vault.events import CredentialInvalid
 from app.domain.vault.types import OAuth2Secrets, secret_texts
@@ -201,12 +206,11 @@ class TokenRefresher:
         except BaseException:
             await asyncio.shield(self._release(tenant_id, credential_id, holder))
             raise
-        new_secrets = msgspec.structs.replace(
-            secrets,
-            access_token=grant.access_token,
-            refresh_token=grant.refresh_token or secrets.refresh_token,
-        )
-        plaintext = msgspec.json.encode(new_secrets)
+        values = decrypt_values(self._keyring, tenant_id, credential_id, row["secrets"])
+        values["access_token"] = grant.access_token
+        if grant.refresh_token:
+            values["refresh_token"] = grant.refresh_token
+        plaintext = msgspec.json.encode(values)
         async with self._db.tx(tenant_id) as tx:
             await queries.store_token(
                 tx,
@@ -214,11 +218,11 @@ class TokenRefresher:
                 credential_id,
                 holder,
                 self._keyring.seal(plaintext, seal_context(tenant_id, credential_id)),
-                sorted(msgspec.to_builtins(new_secrets)),
+                sorted(values),
                 grant.expires_at,
                 row["secrets_version"],
             )
-        return new_secrets
+        return msgspec.convert(values, OAuth2Secrets)
 
     async def _handle_refusal(
         self, tenant_id: str, credential_id: str, holder: str, row: Row, error: TokenRefused

@@ -12,7 +12,7 @@ from app.domain.vault.audit import Actor
 from app.domain.vault.decrypted import (
     DecryptedCredential,
     IntegrationRef,
-    decrypt_secrets,
+    decrypt_values,
     seal_context,
 )
 from app.domain.vault.errors import AccessRuleNotFound, CredentialNotFound
@@ -124,7 +124,7 @@ async def get(tx: Tx, credential_id: str) -> CredentialView:
 
 
 async def create(context: RequestContext, data: CreateCredential) -> CredentialView:
-    secrets = types.validate_secrets(data.type, data.secrets, context.guard)
+    types.validate_secrets(data.type, data.secrets, context.guard)
     _check_metadata(data.metadata, context.guard)
     credential_id, tenant_id = new_id("crd"), context.principal.home
     credential = Credential(
@@ -133,8 +133,8 @@ async def create(context: RequestContext, data: CreateCredential) -> CredentialV
         name=data.name,
         type=data.type,
         description=data.description,
-        secrets=_seal_secrets(context.keyring, tenant_id, credential_id, secrets),
-        secret_keys=_list_secret_keys(secrets),
+        secrets=_seal_secrets(context.keyring, tenant_id, credential_id, data.secrets),
+        secret_keys=sorted(data.secrets),
         about=data.metadata,
     )
     session = await context.tx.session()
@@ -185,11 +185,9 @@ async def update_secrets(
 async def _replace_secrets(
     context: RequestContext, credential: Credential, values: dict[str, Any]
 ) -> None:
-    secrets = types.validate_secrets(credential.type, values, context.guard)
-    credential.secrets = _seal_secrets(
-        context.keyring, credential.tenant_id, credential.id, secrets
-    )
-    credential.secret_keys = _list_secret_keys(secrets)
+    types.validate_secrets(credential.type, values, context.guard)
+    credential.secrets = _seal_secrets(context.keyring, credential.tenant_id, credential.id, values)
+    credential.secret_keys = sorted(values)
     credential.secrets_version += 1
     # New secrets count as valid until a test or a refresh fails.
     credential.is_valid, credential.token_expires_at = True, None
@@ -229,10 +227,9 @@ async def reveal(
 async def _reveal(context: RequestContext, credential_id: str) -> Revealed:
     credential = await find(context.tx, credential_id)
     await _append_audit(context, credential, "revealed")
-    secrets = decrypt_secrets(
-        context.keyring, credential.tenant_id, credential.id, credential.type, credential.secrets
+    values = decrypt_values(
+        context.keyring, credential.tenant_id, credential.id, credential.secrets
     )
-    values = msgspec.to_builtins(secrets)
     return Revealed(credential.id, credential.type, values)  # type: ignore[arg-type]
 
 
@@ -331,12 +328,10 @@ def _get_destinations(metadata: dict[str, Any]) -> Any:
     return metadata.get("test_url"), metadata.get("allowed_hosts")
 
 
-def _seal_secrets(keyring: Keyring, tenant_id: str, credential_id: str, secrets: Any) -> bytes:
-    return keyring.seal(msgspec.json.encode(secrets), seal_context(tenant_id, credential_id))
-
-
-def _list_secret_keys(secrets: Any) -> list[str]:
-    return sorted(msgspec.to_builtins(secrets))
+def _seal_secrets(
+    keyring: Keyring, tenant_id: str, credential_id: str, values: dict[str, Any]
+) -> bytes:
+    return keyring.seal(msgspec.json.encode(values), seal_context(tenant_id, credential_id))
 
 
 async def _append_audit(

@@ -25,7 +25,7 @@ class ApiKeySecrets(msgspec.Struct, forbid_unknown_fields=True):
     api_key: Secret
 
 
-class OAuth2Secrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class OAuth2Secrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     client_id: Secret
     client_secret: Secret
     token_url: Annotated[str, Meta(min_length=1, max_length=2000)]
@@ -45,7 +45,7 @@ class BearerTokenSecrets(msgspec.Struct, forbid_unknown_fields=True):
     token: Secret
 
 
-class DatabaseSecrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class DatabaseSecrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     host: Name
     port: Port | None = None
     database: Name
@@ -57,7 +57,7 @@ class DatabaseSecrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, 
     engine: Literal["postgresql", "mysql"] = "postgresql"
 
 
-class SshSecrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class SshSecrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     host: Name
     port: Port = 22
     username: Name
@@ -66,7 +66,7 @@ class SshSecrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_
     host_key: Annotated[str, Meta(max_length=8192)] = ""
 
 
-class SmtpSecrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class SmtpSecrets(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     host: Name
     port: Port = 587
     username: Annotated[str, Meta(max_length=255)] = ""
@@ -159,17 +159,13 @@ def build_schema(credential_type: CredentialType) -> dict[str, Any]:
     return {name: value for name, value in flat_schema.items() if name != "title"}
 
 
-def validate_secrets(type_: str, values: dict[str, Any], guard: Guard) -> Secrets:
-    """Returns the secrets as a struct of their type.
-
-    Raises Invalid, which names the wrong fields and never repeats a value.
-    """
+def validate_secrets(type_: str, values: dict[str, Any], guard: Guard) -> None:
+    """Raises Invalid, which names the wrong fields and never repeats a value."""
     secrets: Secrets = validation.convert_field(TYPES[type_].secrets, values, "secrets")
     if isinstance(secrets, OAuth2Secrets):
         problem = guard.problem_with(secrets.token_url)
         if problem is not None:
             raise Invalid.field("secrets.token_url", problem)
-    return secrets
 
 
 def decode_secrets(type_: str, plaintext: bytes) -> Secrets:
