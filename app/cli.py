@@ -127,8 +127,11 @@ def serve(workers: int) -> None:
 
 @main.command()
 @click.option("--queues", default="", help="A comma-separated subset; all of them by default.")
-@click.option("--metrics-port", type=int, help="Serve Prometheus metrics on this loopback port.")
-def worker(queues: str, metrics_port: int | None) -> None:
+@click.option("--metrics-port", type=int, help="Serve Prometheus metrics on this port.")
+@click.option(
+    "--metrics-host", default="127.0.0.1", show_default=True, help="The address of that port."
+)
+def worker(queues: str, metrics_port: int | None, metrics_host: str) -> None:
     """Run a worker process."""
     from app.kit.work import QUEUES
 
@@ -141,7 +144,8 @@ def worker(queues: str, metrics_port: int | None) -> None:
         # The only import of workers in app: elsewhere, workers import app.
         from workers.main import main as run_worker
 
-        run_worker(settings, names, metrics_port=metrics_port)
+        metrics = (metrics_host, metrics_port) if metrics_port is not None else None
+        run_worker(settings, names, metrics_address=metrics)
 
 
 @main.command()

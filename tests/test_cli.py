@@ -1,6 +1,8 @@
 """The command line, run as processes."""
 
 import asyncio
+import socket
+import sys
 from pathlib import Path
 
 import httpx
@@ -16,9 +18,10 @@ from app.main import create_app
 from app.services import Services
 from db.models import User
 from db.session import ALL_TENANTS, Database
-from tests.processes import run_parley
+from tests.ports import free_port
+from tests.processes import Processes, run_parley
 from tests.server import Server
-from tests.stores import Stores
+from tests.stores import Stores, wait_for
 from tests.world import World
 
 
@@ -138,6 +141,30 @@ def test_several_web_processes_share_a_port_and_their_metrics(
         assert sample in text
     finally:
         server.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux answers on all of 127.0.0.0/8")
+@pytest.mark.parametrize(
+    ("options", "is_public"), [((), False), (("--metrics-host", "0.0.0.0"), True)]
+)
+def test_a_worker_serves_metrics_on_loopback_unless_an_option_says_otherwise(
+    services: Services, stores: Stores, options: tuple[str, ...], *, is_public: bool
+) -> None:
+    processes, port = Processes(stores.settings), free_port()
+    command = ("-m", "app.cli", "worker", "--queues", "speech", "--metrics-port", str(port))
+    try:
+        processes.python(*command, *options)
+        wait_for(lambda: _accepts("127.0.0.1", port), what="the metrics")
+        assert "parley_" in httpx.get(f"http://127.0.0.1:{port}/metrics").text
+        # Another address of this machine.
+        assert _accepts("127.0.0.2", port) is is_public
+    finally:
+        processes.close()
+
+
+def _accepts(address: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((address, port)) == 0
 
 
 async def test_several_processes_create_one_first_admin(stores: Stores) -> None:

@@ -189,7 +189,7 @@ class WorkerProcess:
 async def _main(
     settings: Settings,
     queues: list[str],
-    metrics_port: int | None,
+    metrics_address: tuple[str, int] | None,
     functions: Mapping[str, JobFunction],
 ) -> None:
     services = container.build(settings)
@@ -197,8 +197,9 @@ async def _main(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, process.stopped.set)
-    if metrics_port is not None:
-        start_http_server(metrics_port)
+    if metrics_address is not None:
+        host, port = metrics_address
+        start_http_server(port, host)
     try:
         await process.run()
     finally:
@@ -209,11 +210,11 @@ def main(
     settings: Settings,
     queues: list[str] | None = None,
     *,
-    metrics_port: int | None = None,
+    metrics_address: tuple[str, int] | None = None,
     functions: Mapping[str, JobFunction] = JOBS,
 ) -> None:
     logs.configure(settings.log_level, settings.log_format)
     import uvloop  # noqa: PLC0415  # not on every platform
 
     memory.tune_gc()
-    uvloop.run(_main(settings, queues or list(QUEUES), metrics_port, functions))
+    uvloop.run(_main(settings, queues or list(QUEUES), metrics_address, functions))
