@@ -68,15 +68,40 @@ async def test_a_query_in_the_path_is_filled_in(tools: ToolClient, site: Site) -
     assert site.last.query == [("kind", "book"), ("q", "war & peace"), ("page", "2")]
 
 
-async def test_headers_of_the_tool_win_over_those_of_the_caller(
+async def test_default_headers_are_sent_unless_the_caller_sets_them(
     tools: ToolClient, site: Site
 ) -> None:
+    defaults = {"X-Version": "1", "Accept": "a/b", "X-Size": "20"}
+    tool = await create_rest_api(tools, site, build_endpoint(default_headers=defaults))
+    arguments = {"x-version": "2", "X-Trace": "t", "ACCEPT": "c/d", "X-Size": "1\r\nX-Evil: 1"}
+    await tools.get_output(tool, {"headers": arguments})
+    assert site.last.headers.getall("X-Version") == ["2"]
+    assert site.last.headers.getall("Accept") == ["c/d"]
+    assert site.last.headers["X-Trace"] == "t"
+    # A header that cannot be sent replaces nothing.
+    assert site.last.headers["X-Size"] == "20"
+
+
+@pytest.mark.parametrize(
+    ("auth_type", "auth_config", "header"),
+    [
+        ("bearer", {"token": "own"}, "Authorization"),
+        ("api_key", {"api_key_value": "own", "api_key_header": "X-Shop"}, "X-Shop"),
+        ("none", None, "Authorization"),
+        ("none", None, "X-API-Key"),
+    ],
+)
+async def test_the_caller_cannot_replace_what_authenticates_the_tool(
+    tools: ToolClient, site: Site, auth_type: str, auth_config: dict[str, str] | None, header: str
+) -> None:
+    defaults = {header: "Bearer own"}
+    endpoint = build_endpoint(default_headers=defaults)
     tool = await create_rest_api(
-        tools, site, build_endpoint(default_headers={"X-Version": "1", "Accept": "a/b"})
+        tools, site, endpoint, auth_type=auth_type, auth_config=auth_config
     )
-    await tools.get_output(tool, {"headers": {"x-version": "2", "X-Trace": "t"}})
-    assert site.last.headers.getall("X-Version") == ["1"]
-    assert (site.last.headers["Accept"], site.last.headers["X-Trace"]) == ("a/b", "t")
+    await tools.get_output(tool, {"headers": {header.lower(): "evil"}})
+    (value,) = site.last.headers.getall(header)
+    assert value.endswith("own")
 
 
 @pytest.mark.parametrize(
@@ -179,12 +204,9 @@ async def test_two_dots_from_two_parameters_are_encoded(tools: ToolClient, site:
 async def test_the_caller_cannot_change_what_the_config_fixes(
     tools: ToolClient, site: Site
 ) -> None:
-    endpoint = build_endpoint(path="/things?scope=own", default_headers={"X-Role": "guest"})
-    tool = await create_rest_api(tools, site, endpoint)
-    arguments = {"params": {"scope": "all"}, "headers": {"X-Role": "a", "x-role": "admin"}}
-    await tools.get_output(tool, arguments)
+    tool = await create_rest_api(tools, site, build_endpoint(path="/things?scope=own"))
+    await tools.get_output(tool, {"params": {"scope": "all"}})
     assert site.last.query == [("scope", "own")]
-    assert site.last.headers.getall("X-Role") == ["guest"]
 
 
 @pytest.mark.parametrize("token", ["abcdef\n", "abc\r\nX-Evil: 1"])

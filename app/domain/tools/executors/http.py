@@ -17,6 +17,7 @@ from app.domain.tools.executors.protocol import (
     require_http_auth,
 )
 from app.kit.egress import Answer, BlockedAddress, Egress, EgressError, custom_headers
+from app.kit.headers import is_secret
 
 _BAD, _UNAUTHORIZED, _SERVER_ERROR = 400, 401, 500
 # Response headers that the output omits: about the connection only, or private.
@@ -32,7 +33,9 @@ _MAX_BACKOFF_SECONDS = 5.0
 
 
 class Call(msgspec.Struct, frozen=True):
-    """`headers` are those of the config; `input_headers`, from the input, do not replace them."""
+    """`headers` are those of the config. `input_headers`, from the input, replace them, except
+    those whose name indicates a secret.
+    """
 
     method: str
     url: URL
@@ -80,8 +83,12 @@ async def _request(egress: Egress, call: Call, auth: Auth, seconds: float) -> An
         if isinstance(call.body, str):
             headers["Content-Type"] = "text/plain; charset=utf-8"
             body = call.body.encode()
-    headers.update(custom_headers(call.input_headers))
-    headers.update(custom_headers(call.headers))
+    config_headers = custom_headers(call.headers)
+    headers.update(config_headers)
+    for name, value in custom_headers(call.input_headers).items():
+        # What authenticates the tool is not up to its caller.
+        if name not in config_headers or not is_secret(name):
+            headers[name] = value
     headers.update(custom_headers(auth.headers))
     url = call.url.update_query(auth.params) if auth.params else call.url
     return await egress.request(
