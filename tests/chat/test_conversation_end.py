@@ -18,7 +18,7 @@ from tests.chat.conversation_helpers import (
     send_chat,
     start_conversation,
 )
-from tests.chat.database import execute, fetch_value
+from tests.chat.database import execute, fetch_value, record_statements
 from tests.chat.job_helpers import accept_job, job_path, pause_job
 from tests.model_server import ModelServer, Reply
 from tests.talk import Talker, talker
@@ -95,6 +95,17 @@ async def test_concurrent_workers_end_an_idle_conversation_once(
     await conversations.end_idle(services)
     ended_ids = [data["conversation_id"] for data in await list_event_data(talk, COMPLETED)]
     assert sorted(ended_ids) == sorted(conversation_ids)
+
+
+async def test_all_idle_conversations_end_in_one_statement(
+    talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        await age_conversation(services, await start_conversation(talk), 31)
+    with record_statements(services, monkeypatch) as statements:
+        assert await conversations.end_idle(services) >= 3
+    assert len([text for text in statements if "UPDATE conversations" in text]) == 1
+    assert len(await list_event_data(talk, COMPLETED)) == 3
 
 
 async def test_an_idle_conversation_that_is_being_answered_does_not_end(

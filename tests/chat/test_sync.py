@@ -2,20 +2,18 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from typing import Any
 
-import asyncpg
 import httpx
 import pytest
-from sqlalchemy import event
 
 from app.domain.chat import turn
 from app.services import Services
 from tests.asking import refused, until
 from tests.chat.conversation_helpers import count_conversations, list_messages, send_chat
-from tests.chat.database import execute, fetch_value
+from tests.chat.database import execute, fetch_value, record_statements
 from tests.chat.stream_helpers import connect
 from tests.model_server import Reply
 from tests.server import Server
@@ -249,34 +247,6 @@ async def test_an_empty_or_too_long_idempotency_key_is_refused(talk: Talker, key
     assert talk.asked == []
 
 
-@contextmanager
-def _record_statements(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Yields the statements that this process sends to Postgres, with BEGIN and COMMIT."""
-    statements: list[str] = []
-
-    def record_method(name: str) -> Any:
-        original = getattr(asyncpg.Connection, name)
-
-        async def call(self: Any, query: str, *args: Any, **more: Any) -> Any:
-            statements.append(query)
-            return await original(self, query, *args, **more)
-
-        return call
-
-    def record_orm(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        statements.append(statement)
-
-    engine = services.db.engine.sync_engine
-    event.listen(engine, "before_cursor_execute", record_orm)
-    try:
-        with monkeypatch.context() as patch:
-            for name in ("fetch", "fetchrow", "fetchval", "execute", "executemany"):
-                patch.setattr(asyncpg.Connection, name, record_method(name))
-            yield statements
-    finally:
-        event.remove(engine, "before_cursor_execute", record_orm)
-
-
 @pytest.mark.parametrize("turns", [0, 1, 5])
 async def test_a_turn_runs_three_statements_before_the_model_and_two_after_at_most(
     talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch, turns: int
@@ -290,7 +260,7 @@ async def test_a_turn_runs_three_statements_before_the_model_and_two_after_at_mo
         ]
     requests_before, hold = len(talk.asked), asyncio.Event()
     talk.script(Reply(hold=hold))
-    with _record_statements(services, monkeypatch) as statements:
+    with record_statements(services, monkeypatch) as statements:
         task = asyncio.create_task(talk.say("Counted", **conversation))
         await until(lambda: len(talk.asked) > requests_before)
         before = list(statements)
@@ -311,7 +281,7 @@ async def test_a_longer_list_of_messages_needs_no_more_statements(
             conversation["conversation_id"] = (await talk.say("Hi", **conversation))[
                 "conversation_id"
             ]
-        with _record_statements(services, monkeypatch) as statements:
+        with record_statements(services, monkeypatch) as statements:
             await list_messages(talk, conversation["conversation_id"])
         counts.append(len(statements))
     assert 1 <= counts[0] == counts[1]

@@ -21,7 +21,7 @@ from app.kit import clock, paging
 from app.kit.paging import Page, Paged
 from app.security.principal import Principal
 from app.services import Services
-from db.fast import tenant_of
+from db.fast import Row, tenant_of
 from db.models import Conversation
 from db.session import ALL_TENANTS, Tx
 
@@ -62,7 +62,7 @@ async def end(tx: Tx, principal: Principal, conversation_id: str) -> Conversatio
     conversation = await _find(tx, principal, conversation_id, "conversations:write")
     completed = ChatCompleted(conversation.agent_id, conversation.id, "ended")
     encoded = events.encode_events([completed], tenant_id=conversation.tenant_id)
-    await queries.end(tx, conversation.tenant_id, conversation.id, encoded)
+    await queries.end(tx, conversation.tenant_id, [conversation.id], encoded)
     await (await tx.session()).refresh(conversation)
     if conversation.ended_at is None:
         raise ConversationBusy(
@@ -148,11 +148,15 @@ async def end_idle(services: Services, seconds: float = IDLE_SECONDS) -> int:
     total = 0
     while True:
         async with services.db.tx(ALL_TENANTS) as tx:
-            rows = await queries.list_idle(tx, seconds, _BATCH)
-            for row in rows:
-                completed = ChatCompleted(row["agent_id"], row["id"], "idle")
-                encoded = events.encode_events([completed], tenant_id=row["tenant_id"])
-                await queries.end(tx, row["tenant_id"], row["id"], encoded, seconds)
+            rows = await queries.lock_idle(tx, seconds, _BATCH)
+            if rows:
+                encoded = ",".join(map(_encode_idle_event, rows))
+                await queries.end(tx, tenant_of(tx), [row["id"] for row in rows], f"[{encoded}]")
         total += len(rows)
         if len(rows) < _BATCH:
             return total
+
+
+def _encode_idle_event(row: Row) -> str:
+    completed = ChatCompleted(row["agent_id"], row["id"], "idle")
+    return events.encode_events([completed], tenant_id=row["tenant_id"])[1:-1]

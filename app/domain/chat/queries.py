@@ -160,11 +160,10 @@ WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND ended_at IS NUL
 _END = f"""
 WITH ended AS (
     UPDATE conversations SET ended_at = clock_timestamp()
-    WHERE tenant_id = $1 AND id = $2 AND ended_at IS NULL
+    WHERE ($1::text IS NULL OR tenant_id = $1) AND id = ANY($2) AND ended_at IS NULL
       AND (turn_until IS NULL OR turn_until < now())
-      AND ($4::float8 IS NULL OR last_message_at < now() - $4 * interval '1 second')
     RETURNING id
-), {events.emission_sql("$3", "WHERE EXISTS (SELECT 1 FROM ended)")}
+), {events.emission_sql("$3", "JOIN ended c ON c.id = e.data->>'conversation_id'")}
 SELECT {events.ROUTED}
 """
 
@@ -202,15 +201,12 @@ async def count_active(tx: Tx, tenant: str | None, agent_id: str, seconds: float
     return int(await fast.value(tx, tenant, _ACTIVE, agent_id, seconds))
 
 
-async def end(
-    tx: Tx, tenant: str, conversation_id: str, emitted: str, idle_seconds: float | None = None
-) -> None:
-    """Ends a conversation in which no turn runs. With `idle_seconds`, only if it is still idle."""
-    routed = await fast.value(tx, tenant, _END, conversation_id, emitted, idle_seconds)
-    events.wake(tx, routed)
+async def end(tx: Tx, tenant: str | None, conversation_ids: list[str], emitted: str) -> None:
+    """Ends those conversations in which no turn runs, and emits the events of these."""
+    events.wake(tx, await fast.value(tx, tenant, _END, conversation_ids, emitted))
 
 
-async def list_idle(tx: Tx, seconds: float, limit: int) -> list[Row]:
+async def lock_idle(tx: Tx, seconds: float, limit: int) -> list[Row]:
     """Of every tenant: without a message for a while, and without a running turn."""
     return list(await (await tx.raw()).fetch(_IDLE, seconds, limit))
 
