@@ -52,6 +52,7 @@ from app.security.principal import ClientInfo, Principal
 from app.services import Services
 from app.settings import Settings
 from app.web.accounts import account_page
+from app.web.home import home_page
 from app.web.pages import page_asset
 from app.web.trace import trace_page
 
@@ -88,6 +89,7 @@ ROUTES: list[Any] = [
     WebhookController,
     IncomingWebhookController,
     receive_payload,
+    home_page,
     account_page,
     trace_page,
     page_asset,
