@@ -8,11 +8,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
 from app import email_addresses
+from db.url import parse_url
 
 PREFIX = "PARLEY_"
 # A socket's path has at most 103 characters on macOS; /.s.PGSQL.5432 is the longest name.
@@ -91,7 +92,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sqlalchemy_url(self) -> str:
         if self.embedded_postgres:
-            return f"postgresql+asyncpg://parley@/parley?host={self.run_dir}"
+            return f"postgresql+asyncpg://parley@/parley?host={quote(str(self.run_dir))}"
         _, _, rest = self.database_url.partition("://")
         return f"postgresql+asyncpg://{rest}"
 
@@ -210,12 +211,17 @@ def _url(*schemes: str) -> Callable[[str], str]:
     return parse
 
 
+def _database_url(value: str) -> str:
+    parse_url(value)
+    return value
+
+
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "data_dir": _path,
     "host": _text,
     "port": _int(1, 65535),
     "base_url": _url("http", "https"),
-    "database_url": _url("postgresql", "postgres", "postgresql+asyncpg"),
+    "database_url": _database_url,
     "redis_url": _url("redis", "rediss", "unix"),
     "lancedb_uri": _text,
     "files_uri": _text,

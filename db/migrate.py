@@ -5,7 +5,9 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, pool
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from db.url import DRIVER, parse_url
 
 _ROOT = Path(__file__).parent
 
@@ -22,8 +24,12 @@ def _upgrade(connection: Connection, revision: str) -> None:
     command.upgrade(options, revision)
 
 
+def create_engine(url: str) -> AsyncEngine:
+    return create_async_engine(DRIVER, connect_args=parse_url(url), poolclass=pool.NullPool)
+
+
 async def upgrade(url: str, revision: str = "head") -> None:
-    engine = create_async_engine(url, poolclass=pool.NullPool)
+    engine = create_engine(url)
     try:
         async with engine.begin() as connection:
             await connection.run_sync(_upgrade, revision)

@@ -28,6 +28,7 @@ from sqlalchemy.sql import visitors
 from sqlalchemy.util import greenlet_spawn
 
 from db.base import TenantOwned
+from db.url import DRIVER, parse_url
 
 
 class Unscoped(RuntimeError):
@@ -296,13 +297,11 @@ def _refuse_closed(dbapi_connection: Any, _record: object, _proxy: object) -> No
         raise DisconnectionError
 
 
-# Limits the wait for locks and the life of idle transactions. Times within JSON have the session's
-# time zone. The page cost of SSDs makes the planner prefer index scans. JIT compilation would take
-# longer than our statements.
+# Limits the wait for locks and the life of idle transactions. The page cost of SSDs makes the planner
+# prefer index scans. JIT compilation would take longer than our statements.
 _SERVER_SETTINGS: Final = {
     "lock_timeout": "15s",
     "idle_in_transaction_session_timeout": "120s",
-    "timezone": "UTC",
     "random_page_cost": "1.1",
     "jit": "off",
 }
@@ -310,8 +309,9 @@ _SERVER_SETTINGS: Final = {
 
 class Database:
     def __init__(self, url: str, *, pool_size: int = 20) -> None:
+        arguments = parse_url(url)
         self.engine = create_async_engine(
-            url,
+            DRIVER,
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=10,
@@ -320,8 +320,14 @@ class Database:
             # Also decodes JSON for plain SQL.
             json_deserializer=msgspec.json.decode,
             connect_args={
+                **arguments,
                 "async_creator_fn": _LazyConnect,
-                "server_settings": _SERVER_SETTINGS,
+                "server_settings": {
+                    **_SERVER_SETTINGS,
+                    **arguments.get("server_settings", {}),
+                    # Times within JSON have the session's time zone.
+                    "timezone": "UTC",
+                },
             },
         )
         event.listen(self.engine.sync_engine, "checkout", _refuse_closed)

@@ -6,10 +6,9 @@ from typing import Literal
 
 from advanced_alchemy.types import DateTimeUTC
 from alembic import context
-from sqlalchemy import Connection, pool
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy import Connection
 
-from db import models
+from db import migrate, models
 from db.base import Base, Sealed
 from db.locks import AdvisoryLock
 
@@ -39,10 +38,7 @@ def _run(connection: Connection) -> None:
 
 
 async def _connect_and_run() -> None:
-    url = os.environ["PARLEY_DATABASE_URL"]
-    engine = create_async_engine(
-        "postgresql+asyncpg://" + url.partition("://")[2], poolclass=pool.NullPool
-    )
+    engine = migrate.create_engine(os.environ["PARLEY_DATABASE_URL"])
     async with engine.begin() as connection:
         await connection.run_sync(_run)
     await engine.dispose()

@@ -239,8 +239,8 @@ _TLS_REQUEST = (8).to_bytes(4) + (80877103).to_bytes(4)
 
 
 @asynccontextmanager
-async def serve_tls(port: int, context: ssl.SSLContext) -> AsyncIterator[int]:
-    """Yields the port of a TLS proxy for a Postgres without TLS."""
+async def serve_tls(server: int | Path, context: ssl.SSLContext) -> AsyncIterator[int]:
+    """Yields the port of a TLS proxy for a Postgres without TLS, on a port or a socket's path."""
 
     async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
@@ -252,7 +252,10 @@ async def serve_tls(port: int, context: ssl.SSLContext) -> AsyncIterator[int]:
         assert await reader.readexactly(8) == _TLS_REQUEST
         writer.write(b"S")
         await writer.start_tls(context)
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
+        if isinstance(server, Path):
+            inner_reader, inner_writer = await asyncio.open_unix_connection(server)
+        else:
+            inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", server)
         await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer))
 
     async with serve_tcp(handle) as proxy_port:

@@ -1,0 +1,124 @@
+"""Connections to a Postgres with TLS, as a URL with libpq's parameters asks for."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from app import settings as configuration
+from app.services import Services
+from db import migrate
+from db.session import ALL_TENANTS, Database, DatabaseUnavailable
+from tests.certificates import create_server_context, write_certificate
+from tests.ports import free_port
+from tests.processes import ROOT, run_parley
+from tests.stores import Stores
+from tests.vault.servers import serve_tls
+
+
+@asynccontextmanager
+async def _serve_with_tls(stores: Stores, pem: Path) -> AsyncIterator[str]:
+    """Yields a URL without parameters for the database of the tests, which has no TLS itself."""
+    path = stores.postgres.run_dir / ".s.PGSQL.5432"
+    async with serve_tls(path, create_server_context(pem)) as port:
+        yield f"postgresql://parley@localhost:{port}/parley"
+
+
+async def _fetch_application_name(url: str) -> str:
+    db = Database(url, pool_size=1)
+    try:
+        async with db.tx(ALL_TENANTS, autocommit=True) as tx:
+            return str(await (await tx.raw()).fetchval("SHOW application_name"))
+    finally:
+        await db.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "is_accepted"),
+    [
+        ("localhost", "sslmode=require", True),
+        ("localhost", "sslmode=verify-full&sslrootcert={own}", True),
+        ("localhost", "sslmode=verify-full&sslrootcert={other}", False),
+        ("localhost", "sslmode=verify-ca&sslrootcert={other}", False),
+        ("localhost", "sslmode=require&sslrootcert={other}", False),
+        ("localhost", "sslrootcert=system", False),
+        ("db.example.com", "sslmode=require", True),
+        ("db.example.com", "sslmode=verify-ca&sslrootcert={own}", True),
+        ("db.example.com", "sslmode=verify-full&sslrootcert={own}", False),
+    ],
+)
+async def test_a_certificate_is_verified_as_the_mode_says(
+    services: Services,
+    stores: Stores,
+    tmp_path: Path,
+    name: str,
+    parameters: str,
+    *,
+    is_accepted: bool,
+) -> None:
+    own, other = write_certificate(tmp_path, name), write_certificate(tmp_path, "other.test")
+    query = parameters.format(own=own, other=other)
+    async with _serve_with_tls(stores, own) as base:
+        url = f"{base}?{query}&application_name=parley%20web&connect_timeout=10"
+        if is_accepted:
+            assert await _fetch_application_name(url) == "parley web"
+        else:
+            with pytest.raises(DatabaseUnavailable, match="certificate verify failed"):
+                await _fetch_application_name(url)
+
+
+async def test_the_authorities_of_the_system_are_trusted(
+    services: Services, stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = write_certificate(tmp_path, "localhost")
+    monkeypatch.setenv("SSL_CERT_FILE", str(own))
+    async with _serve_with_tls(stores, own) as base:
+        url = f"{base}?sslmode=verify-full&sslrootcert=system&application_name=a"
+        assert await _fetch_application_name(url) == "a"
+
+
+async def test_the_next_host_is_tried(services: Services, stores: Stores, tmp_path: Path) -> None:
+    own = write_certificate(tmp_path, "localhost")
+    async with _serve_with_tls(stores, own) as base:
+        hosts = base.replace("@", f"@localhost:{free_port()},")
+        url = f"{hosts}?sslmode=require&target_session_attrs=read-write&application_name=a"
+        assert await _fetch_application_name(url) == "a"
+
+
+async def test_every_command_connects_with_tls(
+    services: Services, stores: Stores, tmp_path: Path
+) -> None:
+    own = write_certificate(tmp_path, "localhost")
+    async with _serve_with_tls(stores, own) as base:
+        url = f"{base}?sslmode=verify-full&sslrootcert={own}&channel_binding=prefer"
+        settings = msgspec.structs.replace(stores.settings, database_url=url)
+        await migrate.upgrade(settings.sqlalchemy_url)
+        doctor = await asyncio.to_thread(run_parley, settings, "doctor")
+        alembic = await asyncio.to_thread(_run_alembic, settings)
+    assert "ok   postgres" in doctor.stdout
+    assert "(head)" in alembic.stdout, alembic.stderr
+
+
+def _run_alembic(settings: configuration.Settings) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "alembic", "current"],
+        env={**os.environ, **configuration.as_env(settings)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_an_unknown_parameter_stops_the_start_with_one_line(stores: Stores) -> None:
+    url = f"{stores.settings.database_url}&sslmod=require"
+    result = run_parley(msgspec.structs.replace(stores.settings, database_url=url), "tenants")
+    assert result.returncode == 1
+    assert result.stderr == "parley: PARLEY_DATABASE_URL: has the unknown parameter sslmod\n"
