@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from app import settings as configuration
-from app.kit.crypto import KeyProblem
+from app.kit import memory
 from app.settings import Settings, SettingsError
 
 T = TypeVar("T")
@@ -39,6 +39,7 @@ def _stop(message: str) -> NoReturn:
 def _one_line_errors() -> Iterator[None]:
     """Prints errors that a user can correct as one line, without a stack trace."""
     from app.bootstrap import WeakPassword
+    from app.kit.crypto import KeyProblem
     from app.local.up import CannotStart
     from app.local.wheels import PartUnavailable
 
@@ -72,6 +73,7 @@ def _with_services(call: Callable[[Any], Awaitable[T]]) -> T:
 @click.version_option(package_name="parley", message="%(prog)s %(version)s")
 def main() -> None:
     """Parley: a self-hosted platform for AI agents."""
+    memory.collect_rarely()
     _ensure_user_name()
 
 

@@ -1,16 +1,37 @@
 """The declarative base, and mixins for id, timestamps and tenant."""
 
 from datetime import UTC, datetime
+from typing import Final
 
-from advanced_alchemy.base import CommonTableAttributes, create_registry
-from advanced_alchemy.types import DateTimeUTC
-from sqlalchemy import ForeignKey, LargeBinary, func
+from sqlalchemy import DateTime, Dialect, ForeignKey, LargeBinary, MetaData, TypeDecorator, func
 from sqlalchemy.orm import DeclarativeBase, Mapped, declared_attr, mapped_column
 
+# The names of constraints and indexes in the migrations.
+_NAMING_CONVENTION: Final = {
+    "ix": "ix_%(column_0_label)s",
+    "uq": "uq_%(table_name)s_%(column_0_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
 
-class Base(CommonTableAttributes, DeclarativeBase):
-    __abstract__ = True
-    registry = create_registry()
+
+class Base(DeclarativeBase):
+    __tablename__: str
+    metadata = MetaData(naming_convention=_NAMING_CONVENTION)
+
+
+class DateTimeUTC(TypeDecorator[datetime]):
+    """A time with a time zone. Refuses one without, which asyncpg would read as local time."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        del dialect
+        if value is not None and value.tzinfo is None:
+            raise TypeError("the time has no time zone")
+        return value
 
 
 class Sealed(LargeBinary):

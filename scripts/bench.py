@@ -18,6 +18,7 @@ import asyncpg
 import bench_chat
 import bench_events
 import bench_reads
+import bench_start
 import bench_tools
 import uvloop
 from litestar import Litestar, Request, get
@@ -41,6 +42,7 @@ from app.security import passwords
 from app.security.principal import ClientInfo
 from app.services import Services
 from db.session import ALL_TENANTS
+from tests.ports import free_port
 from tests.stores import Stores
 from tests.world import PASSWORD, World
 from workers.main import CONCURRENCY, JOBS
@@ -348,6 +350,8 @@ async def measure(stores: Stores, ports: dict[str, int], web_pid: int) -> None:
     only = os.environ.get("BENCH", "")
     if only in {"", "reads"}:
         await bench_reads.bench(world, ports, web_pid, row)
+    if only in {"", "start"}:
+        bench_start.bench(stores.settings, free_port(), row)
     if only in {"", "tools"}:
         await bench_tools.bench(world, ports["parley"], row)
     if only in {"", "events"}:

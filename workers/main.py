@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib
 import signal
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,10 +12,11 @@ from redis.exceptions import RedisError
 from saq.job import Job as QueueJob
 from saq.queue.redis import RedisQueue
 from saq.worker import Worker
+from sqlalchemy.orm import configure_mappers
 
 from app import container
 from app.domain.events import service as events
-from app.kit import heartbeat, logs, memory
+from app.kit import background, heartbeat, logs, memory
 from app.kit.heartbeat import Beat
 from app.kit.redis import connect
 from app.kit.work import CANCEL_CHANNEL, QUEUES
@@ -149,6 +151,7 @@ class WorkerProcess:
             asyncio.create_task(heartbeat.send_forever(self.services.redis, beat)),
         ]
         log.info("worker ready", queues=self.queues, sandbox=tier)
+        background.spawn(asyncio.to_thread(_warm_up, self.queues))
         await self.stopped.wait()
         log.info("worker stopping", running=self.runner.running_count)
         # Claim nothing new, let running jobs finish, and only then end the tasks that they need.
@@ -184,6 +187,13 @@ class WorkerProcess:
                         if message["type"] == "message":
                             self.runner.cancel(message["data"].decode())
             await asyncio.sleep(1)
+
+
+def _warm_up(queues: list[str]) -> None:
+    """Prepares what the first jobs would otherwise wait for; the start does not wait for it."""
+    configure_mappers()
+    if "tools" in queues:
+        importlib.import_module("app.domain.tools.executors.database")
 
 
 async def _main(

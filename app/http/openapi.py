@@ -1,11 +1,11 @@
 """The OpenAPI document with error responses, examples and security of every operation."""
 
 from collections.abc import Iterator
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import swagger_ui
 from litestar import Litestar, MediaType, Request, Response, Router, get
 from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
@@ -16,7 +16,8 @@ from litestar.params import FromPath
 from app.http.costs import is_uncounted
 from app.kit.errors import ApiError, ClientGone
 
-_ASSETS = Path(swagger_ui.__file__).parent / "static"
+# The package is installed for these files; nothing imports its code.
+_ASSETS = Path(str(distribution("swagger-ui-py").locate_file("swagger_ui/static")))
 _SERVED = {
     "swagger-ui.css": "text/css",
     "swagger-ui-bundle.js": "text/javascript",

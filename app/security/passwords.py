@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-from argon2.low_level import Type, hash_secret_raw
+from argon2.low_level import ARGON2_VERSION, Type, hash_secret_raw
 
 from app.kit.errors import Unavailable
 
 # OWASP's recommendation for argon2id: 19 MiB, two passes, one lane.
-_hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
+_PASSES, _KIBIBYTES, _LANES = 2, 19 * 1024, 1
+_hasher = PasswordHasher(_PASSES, _KIBIBYTES, _LANES)
 _threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="argon2")
 MAX_LENGTH = 128
 MIN_LENGTH = 8
@@ -24,8 +25,11 @@ _MAX_QUEUE_LENGTH = 128
 _queue: set[asyncio.Future[Any]] = set()
 Result = TypeVar("Result")
 
-# Verified when the e-mail is unknown, so that both cases take the same time.
-_DUMMY_HASH = _hasher.hash("nobody has this password")
+# Verified when the e-mail is unknown, so that both cases take the same time. It is the hash of no
+# known password, and hashing one here would delay the start.
+_DUMMY_HASH = (
+    f"$argon2id$v={ARGON2_VERSION}$m={_KIBIBYTES},t={_PASSES},p={_LANES}${'A' * 22}${'A' * 43}"
+)
 
 
 async def _run_in_thread(work: Callable[..., Result], *args: str) -> Result:
@@ -83,8 +87,7 @@ def find_problem(password: str) -> str | None:
 
 @cache
 def _load_common_passwords() -> frozenset[str]:
-    # Imported with the first new password: most processes never need the lists.
-    from zxcvbn.frequency_lists import FREQUENCY_LISTS  # noqa: PLC0415
+    from zxcvbn.frequency_lists import FREQUENCY_LISTS
 
     return frozenset(FREQUENCY_LISTS["passwords"][:_COMMON_PASSWORD_COUNT])
 

@@ -4,12 +4,11 @@ import asyncio
 import os
 from typing import Literal
 
-from advanced_alchemy.types import DateTimeUTC
 from alembic import context
 from sqlalchemy import Connection
 
 from db import migrate, models
-from db.base import Base, Sealed
+from db.base import Base, DateTimeUTC, Sealed
 from db.locks import AdvisoryLock
 
 _ = models

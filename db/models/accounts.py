@@ -1,12 +1,11 @@
 from datetime import datetime
 from typing import Any
 
-from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import ForeignKey, Index, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, HasId, TenantOwned, Timestamps
+from db.base import Base, DateTimeUTC, HasId, TenantOwned, Timestamps
 
 
 class User(TenantOwned, HasId, Timestamps, Base):

@@ -1,10 +1,9 @@
 from datetime import datetime
 
-from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import ForeignKey, Index, UniqueConstraint, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, HasId, TenantOwned, Timestamps
+from db.base import Base, DateTimeUTC, HasId, TenantOwned, Timestamps
 
 
 class Agent(TenantOwned, HasId, Timestamps, Base):

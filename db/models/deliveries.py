@@ -1,10 +1,9 @@
 from datetime import datetime
 
-from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import ARRAY, ForeignKey, Index, String, UniqueConstraint, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
+from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
 
 
 class Webhook(TenantOwned, HasId, Timestamps, Base):

@@ -1,12 +1,11 @@
 from datetime import datetime
 
-from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import ForeignKey, Index
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.types import String
 
-from db.base import Base, HasId, TenantOwned, Timestamps
+from db.base import Base, DateTimeUTC, HasId, TenantOwned, Timestamps
 
 
 class EmbedKey(TenantOwned, HasId, Timestamps, Base):

@@ -1,12 +1,11 @@
 from datetime import datetime
 from typing import Any
 
-from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import Index, SmallInteger, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, HasId, TenantOwned
+from db.base import Base, DateTimeUTC, HasId, TenantOwned
 
 
 class RequestSpan(TenantOwned, HasId, Base):

@@ -1,12 +1,11 @@
 from datetime import datetime
 from typing import Any
 
-from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import ForeignKey, Index, LargeBinary, func
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
+from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
 
 
 class IncomingWebhook(TenantOwned, HasId, Timestamps, Base):

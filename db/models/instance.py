@@ -1,10 +1,9 @@
 from datetime import datetime
 
-from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import BigInteger, Index, func
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, Sealed
+from db.base import Base, DateTimeUTC, Sealed
 
 
 class InstanceState(Base):

@@ -1,9 +1,8 @@
 from datetime import datetime
 
-from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
+from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
 
 
 class MailMessage(TenantOwned, HasId, Timestamps, Base):

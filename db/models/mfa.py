@@ -1,11 +1,10 @@
 from datetime import datetime
 
-from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import BigInteger, ForeignKey, Index
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
+from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
 
 
 class MfaDevice(TenantOwned, HasId, Timestamps, Base):

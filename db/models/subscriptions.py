@@ -1,12 +1,11 @@
 from datetime import datetime
 from typing import Any
 
-from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import BigInteger, Index, text
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, HasId, TenantOwned, Timestamps
+from db.base import Base, DateTimeUTC, HasId, TenantOwned, Timestamps
 
 
 class EventSubscription(TenantOwned, HasId, Timestamps, Base):

@@ -1,11 +1,10 @@
 from datetime import datetime
 from decimal import Decimal
 
-from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import BigInteger, Index, Numeric, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, TenantOwned
+from db.base import Base, DateTimeUTC, TenantOwned
 
 
 class Usage(TenantOwned, Base):

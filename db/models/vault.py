@@ -1,12 +1,11 @@
 from datetime import datetime
 from typing import Any
 
-from advanced_alchemy.types import DateTimeUTC
 from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, UniqueConstraint, func
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TEXT
 from sqlalchemy.orm import Mapped, mapped_column
 
-from db.base import Base, HasId, Sealed, TenantOwned, Timestamps
+from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
 
 
 class Credential(TenantOwned, HasId, Timestamps, Base):

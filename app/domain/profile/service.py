@@ -3,7 +3,6 @@
 import zoneinfo
 from functools import cache
 
-import langcodes
 from litestar.datastructures import UploadFile
 from msgspec import UNSET, UnsetType
 
@@ -76,6 +75,8 @@ def _list_time_zones() -> frozenset[str]:
 
 def _normalize_language(text: str) -> str:
     """Returns the tag in its standard form. Raises ValueError when it is not valid."""
+    import langcodes
+
     if "_" in text or not langcodes.tag_is_valid(text):
         raise ValueError(text)
     return langcodes.standardize_tag(text)

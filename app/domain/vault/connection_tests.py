@@ -258,7 +258,7 @@ async def _decrypt_private_key(secrets: SshSecrets) -> str:
 
 
 def _build_known_hosts(secrets: SshSecrets) -> Any:
-    import asyncssh  # noqa: PLC0415
+    import asyncssh
 
     if not secrets.host_key:
         return None

@@ -123,11 +123,11 @@ async def connect(egress: Egress, url: str, auth: Auth, seconds: float) -> Async
     # These imports take seconds and 40 MiB, so only a process that needs them loads them, and in a
     # thread.
     await asyncio.to_thread(importlib.import_module, "mcp.client.streamable_http")
-    import httpx2  # noqa: PLC0415
-    from mcp import Client  # noqa: PLC0415
-    from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
+    import httpx2
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
 
-    from app.domain.tools.executors.mcp_transport import EgressTransport  # noqa: PLC0415
+    from app.domain.tools.executors.mcp_transport import EgressTransport
 
     failures: list[ToolFailed] = []
     address = str(URL(url).update_query(auth.params)) if auth.params else url
@@ -163,7 +163,7 @@ async def _skip_validation(_name: str, _result: Any) -> None:
 
 def _find_failure(error: BaseException) -> ToolFailed | None:
     """Returns the failure among the errors that task groups wrap. None for a cancellation."""
-    from mcp import MCPError  # noqa: PLC0415
+    from mcp import MCPError
 
     errors = _list_errors(error)
     for nested in errors:
