@@ -33,14 +33,23 @@ from db.session import Database
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
-_RESTART_DELAYS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-_STABLE_SECONDS = 30.0
+_RESTART_DELAYS = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0)
+_STABLE_SECONDS = 60.0
+_WATCH_SECONDS = 0.05
 
 Report = Callable[[str], None]
 
 
 class CannotStart(RuntimeError):
     """The message is one line for the operator."""
+
+
+def plan_restart(exits: int, seconds: float) -> tuple[int, float]:
+    """Returns the number of exits in a row and the delay before the next start, for a part that
+    has ended after `seconds`, with `exits` before. A part that ran for a minute starts anew.
+    """
+    exits = 1 if seconds >= _STABLE_SECONDS else exits + 1
+    return exits, _RESTART_DELAYS[min(exits, len(_RESTART_DELAYS)) - 1]
 
 
 class Part:
@@ -289,16 +298,15 @@ class Up:
     # Running
 
     async def _watch(self, part: Part) -> None:
-        """Restarts a part when it ends, after a longer delay each time that it ends early."""
-        early_exits = 0
+        """Restarts a part when it ends."""
+        exits = 0
         while not self._stopping.is_set():
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(_WATCH_SECONDS)
             if part.exit_code is None:
                 continue
-            was_stable = time.monotonic() - part.started_at > _STABLE_SECONDS
-            early_exits = 0 if was_stable else early_exits + 1
-            delay = _RESTART_DELAYS[min(early_exits, len(_RESTART_DELAYS) - 1)]
-            self._report(f"{part.exit_message}; restart in {delay:g} s")
+            exits, delay = plan_restart(exits, time.monotonic() - part.started_at)
+            when = f"in {delay:g} s" if delay else "now"
+            self._report(f"{part.exit_message}; restarting {when}")
             await asyncio.sleep(delay)
             if self._stopping.is_set():
                 return

@@ -13,6 +13,7 @@ import httpx
 import psutil
 import pytest
 
+from app.local.up import plan_restart
 from app.settings import Settings
 from tests.local.instance import QUESTION, Instance, create_agent_on_local_model
 from tests.local.process_state import has_ended
@@ -202,10 +203,28 @@ def test_a_second_up_on_the_same_data_is_refused(instance: Up, data_dir: Path) -
     assert httpx.get(f"{instance.url}/health/live").status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("exits", "seconds", "expected"),
+    [
+        (0, 1, (1, 0)),
+        (1, 1, (2, 0.5)),
+        (2, 59, (3, 1)),
+        (5, 1, (6, 10)),
+        (100, 1, (101, 10)),
+        (100, 60, (1, 0)),
+        (1, 3600, (1, 0)),
+    ],
+)
+def test_repeated_exits_delay_a_restart_until_a_part_lives_for_a_minute(
+    exits: int, seconds: float, expected: tuple[int, float]
+) -> None:
+    assert plan_restart(exits, seconds) == expected
+
+
 @pytest.mark.parametrize(("part", "word"), [("worker", "worker"), ("web", "serve")])
-def test_a_part_that_ends_is_restarted(instance: Up, part: str, word: str) -> None:
+def test_a_part_that_ends_is_restarted_at_once(instance: Up, part: str, word: str) -> None:
     instance.find_child(word).kill()
-    instance.wait_printed(rf"{part}: ended with code -9")
+    instance.wait_printed(rf"{part}: ended with code -9; restarting now")
     instance.wait_printed(rf"{part}: restarted")
     wait_for(lambda: _is_ready(instance), 30, "web")
 
