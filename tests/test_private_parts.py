@@ -1,0 +1,100 @@
+"""The private parts of libraries that the code relies on. A new release of a library may change
+them: each test says which part is missing, and pyproject.toml has a ceiling for each library.
+"""
+
+import ast
+import inspect
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiomysql
+import pytest
+import saq.worker
+from packaging.requirements import Requirement
+from packaging.version import Version
+from saq.queue.redis import RedisQueue
+from sqlalchemy import Connection, update
+from sqlalchemy.dialects.postgresql import asyncpg as sqlalchemy_asyncpg
+from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlglot.dialects.dialect import Dialect
+
+from app.domain.tools.executors.sql import DIALECTS
+from db.models import Tenant
+
+ROOT = Path(__file__).parent.parent
+# By the module that uses it: the names of private parts, and the library that they belong to.
+PRIVATE_PARTS = {
+    "db/session.py": ("sqlalchemy", {"_start_transaction", "_values"}),
+    "app/kit/databases.py": ("aiomysql", {"_connect", "_request_authentication"}),
+    "app/domain/tools/executors/sql.py": ("sqlglot", {"_advance"}),
+}
+# The first release that each library must not reach; SAQ's worker has methods overridden.
+CEILINGS = {"sqlalchemy": "2.2", "aiomysql": "0.4", "sqlglot": "31", "saq": "0.27"}
+
+
+def _private_names(tree: ast.AST) -> Iterator[str]:
+    """Yields the private attributes of other objects than `self` and `cls`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id="self" | "cls")) | ast.Attribute(attr="_exit"):
+                # `os._exit` is documented.
+                continue
+            case ast.Attribute(attr=name):
+                pass
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(name)), *_]):
+                pass
+            case _:
+                continue
+        if name.startswith("_") and not name.startswith("__"):
+            yield name
+
+
+def test_every_use_of_a_private_part_is_listed() -> None:
+    uses = {}
+    for folder in ("app", "db", "workers"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            names = set(_private_names(ast.parse(path.read_text(encoding="utf-8"))))
+            if names:
+                uses[str(path.relative_to(ROOT))] = names
+    assert uses == {path: names for path, (_, names) in PRIVATE_PARTS.items()}
+
+
+@pytest.mark.parametrize(("library", "ceiling"), list(CEILINGS.items()))
+def test_a_library_with_used_private_parts_has_a_ceiling(library: str, ceiling: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    requirements = {item.name: item for item in map(Requirement, project["dependencies"])}
+    assert {name for name, _ in PRIVATE_PARTS.values()} <= CEILINGS.keys()
+    assert not requirements[library].specifier.contains(Version(ceiling))
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "parameters"),
+    [
+        (sqlalchemy_asyncpg.AsyncAdapt_asyncpg_connection, "_start_transaction", ["self"]),
+        (Connection, "__init__", ["self", "engine", "connection"]),
+        (AsyncConnection, "__init__", ["self", "async_engine", "sync_connection"]),
+        (aiomysql.Connection, "_connect", ["self"]),
+        (aiomysql.Connection, "_request_authentication", ["self"]),
+        (saq.worker.Worker, "upkeep", ["self"]),
+        (RedisQueue, "dequeue", ["self", "timeout", "poll_interval"]),
+        *((Dialect[key].parser_class, "_advance", ["self", "times"]) for key in DIALECTS.values()),
+    ],
+)
+def test_a_method_exists_and_takes_these_parameters(
+    owner: type, name: str, parameters: list[str]
+) -> None:
+    method = getattr(owner, name, None)
+    assert method is not None, f"{owner.__qualname__} has no {name} any more"
+    actual = list(inspect.signature(method).parameters)
+    assert actual[: len(parameters)] == parameters, f"{owner.__qualname__}.{name} has changed"
+
+
+def test_an_update_has_its_new_values_by_column() -> None:
+    values = getattr(update(Tenant).values(name="New"), "_values", None)
+    assert values is not None, "sqlalchemy's Update has no _values any more"
+    assert [getattr(column, "key", column) for column in values] == ["name"]
+
+
+def test_a_worker_without_signals_installs_no_handler() -> None:
+    assert isinstance(saq.worker.Worker.SIGNALS, list), "saq's Worker has no SIGNALS any more"
