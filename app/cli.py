@@ -370,8 +370,8 @@ def doctor() -> None:
     problems = 0
     for finding in asyncio.run(checks.examine(_settings())):
         click.echo(f"{finding.state:<4} {finding.part:<12} {finding.text}")
-        if finding.state == "BAD":
-            problems += 1
+        problems += finding.state == "BAD"
+        if finding.state in {"BAD", "warn"}:
             click.echo(f"                  → {finding.fix}")
     sys.exit(1 if problems else 0)
 

@@ -7,6 +7,7 @@ from app.kit.batches import Batches
 from app.kit.concurrency import ConcurrencyLimit
 from app.kit.egress import Egress, Guard
 from app.kit.files import Files
+from app.kit.readiness import Readiness
 from app.kit.redis import connect
 from app.kit.sandbox.box import Sandbox
 from app.kit.work import Doorbell
@@ -29,6 +30,7 @@ def build(settings: Settings, areas: Areas = AREAS) -> Services:
         db=db,
         redis=redis,
         keyring=keyring,
+        readiness=Readiness(db),
         tokens=Tokens(keyring),
         grants=Grants(db),
         session_cache=SessionCache(redis),

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import aiohttp
 import msgspec
-from alembic.script import ScriptDirectory
 
 from app.areas import AREAS
 from app.kit import heartbeat, keys
@@ -22,23 +21,32 @@ from app.kit.sandbox.box import Sandbox
 from app.local import optional
 from app.local.optional import Feature
 from app.settings import Settings
-from db import migrate
+from db import schema
 from db.session import ALL_TENANTS, Database
 
 _TIMEOUT_SECONDS = 5
 _LOW_DISK_BYTES = 1 << 30
 _MIN_REDIS_VERSION = (6, 2)
 
-State = Literal["ok", "off", "BAD"]
+State = Literal["ok", "off", "warn", "BAD"]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """The result of one check. `off` means not installed or disabled by a setting."""
+    """The result of one check. `off` means not installed or disabled by a setting, `warn` that
+    everything works, but something is to be done.
+    """
 
     part: str
     state: State
     text: str
     fix: str = ""
+
+
+_SCHEMA_FINDINGS: dict[schema.Fit, tuple[State, str]] = {
+    "equal": ("ok", ""),
+    "behind": ("BAD", "run `parley migrate`; until then no process is ready"),
+    "ahead": ("warn", "roll out the release that migrated the database on this machine too"),
+}
 
 
 async def examine(settings: Settings) -> list[Finding]:
@@ -90,18 +98,14 @@ async def _check_postgres(settings: Settings) -> Finding:
         async with asyncio.timeout(_TIMEOUT_SECONDS), db.tx(ALL_TENANTS, autocommit=True) as tx:
             raw = await tx.raw()
             version = await raw.fetchval("SHOW server_version")
-            try:
-                schema = await raw.fetchval("SELECT version_num FROM alembic_version")
-            except Exception:  # noqa: BLE001  # the table does not exist
-                schema = None
+            revision = await schema.read_revision(raw)
     except Exception as error:  # noqa: BLE001  # any error is reported
         fix = "run `parley up`, or check PARLEY_DATABASE_URL and that the server is reachable"
         return Finding("postgres", "BAD", f"unavailable: {error}", fix)
     finally:
         await db.close()
-    head = ScriptDirectory.from_config(migrate.config()).get_current_head()
-    text = f"{version}, schema {schema or 'none'} (newest {head})"
-    return Finding("postgres", _state(schema == head), text, "run `parley migrate`")
+    state, fix = _SCHEMA_FINDINGS[schema.compare(revision)]
+    return Finding("postgres", state, f"{version}, {schema.describe(revision)}", fix)
 
 
 async def _check_redis(settings: Settings) -> Finding:

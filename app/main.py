@@ -1,5 +1,6 @@
 """Builds the web application: routes, dependencies, error handling and the gate."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -46,7 +47,7 @@ from app.http.dependencies import services_of
 from app.http.gate import SCRIPT, Callbacks, Gate
 from app.http.paging import provide_page
 from app.http.transaction import provide_context, provide_tx
-from app.kit import logs, memory
+from app.kit import background, logs, memory
 from app.kit.redis import LuaScriptClient
 from app.security.principal import ClientInfo, Principal
 from app.services import Services
@@ -134,9 +135,14 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
 
     @asynccontextmanager
     async def lifespan(_app: Litestar) -> AsyncIterator[None]:
+        stopped = asyncio.Event()
         try:
+            await services.readiness.check()
+            if services.readiness.problem is not None:
+                background.spawn(services.readiness.wait(stopped))
             yield
         finally:
+            stopped.set()
             script.close()
             await services.close()
 
@@ -174,11 +180,8 @@ def _dependencies() -> dict[str, Provide]:
 def _gate(app: Litestar, services: Services, script: LuaScriptClient) -> Gate:
     return Gate(
         app.asgi_handler,
-        settings=services.settings,
-        db=services.db,
+        services=services,
         script=script,
-        tokens=services.tokens,
-        grants=services.grants,
         costs=_cost_table(app),
         callbacks=Callbacks(
             on_limited=partial(rate_limits.emit_for_caller, services),

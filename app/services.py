@@ -16,6 +16,7 @@ from app.kit.concurrency import ConcurrencyLimit
 from app.kit.crypto import Keyring
 from app.kit.egress import Egress
 from app.kit.files import Files
+from app.kit.readiness import Readiness
 from app.kit.sandbox.box import Sandbox
 from app.kit.work import Doorbell
 from app.security.sessions import Grants, SessionCache
@@ -31,6 +32,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     db: Database
     redis: Redis
     keyring: Keyring
+    readiness: Readiness
     tokens: Tokens
     grants: Grants
     session_cache: SessionCache

@@ -70,14 +70,14 @@ class Stores:
         await connection.close()
         await migrate.upgrade(self.settings.sqlalchemy_url)
 
-    async def create_database(self) -> Settings:
+    async def create_database(self, revision: str = "head") -> Settings:
         """Creates another migrated database; returns settings that differ in its URL."""
         name = new_id("test")
         connection = await self._connect()
         await connection.execute(f'CREATE DATABASE "{name}"')
         await connection.close()
         settings = msgspec.structs.replace(self.settings, database_url=self.postgres.url(name))
-        await migrate.upgrade(settings.sqlalchemy_url)
+        await migrate.upgrade(settings.sqlalchemy_url, revision)
         return settings
 
     async def _connect(self) -> asyncpg.Connection:

@@ -139,7 +139,18 @@ class WorkerProcess:
 
     async def run(self) -> None:
         """Runs jobs until `stopped` is set, then lets running jobs finish."""
-        tier = await self._start_sandbox()
+        try:
+            tier, _ = await asyncio.gather(
+                self._start_sandbox(), self.services.readiness.wait(self.stopped)
+            )
+            if not self.stopped.is_set():
+                await self._run_jobs(tier)
+        finally:
+            with contextlib.suppress(RedisError, OSError):
+                await self._redis.aclose()
+        log.info("worker stopped")
+
+    async def _run_jobs(self, tier: str) -> None:
         beat = Beat("worker", heartbeat.own_name(), self.queues, tier)
         consumers = [asyncio.create_task(worker.start()) for worker in self._saq_workers]
         pollers = [asyncio.create_task(self.sweeper.poll_forever())]
@@ -168,9 +179,6 @@ class WorkerProcess:
             task.cancel()
         await asyncio.wait([*pollers, *upkeep], timeout=_STOP_SECONDS)
         await heartbeat.stop(self.services.redis, beat)
-        with contextlib.suppress(RedisError, OSError):
-            await self._redis.aclose()
-        log.info("worker stopped")
 
     async def _start_sandbox(self) -> str:
         """Returns the sandbox tier of this machine; a worker that runs no tools needs none."""

@@ -23,17 +23,15 @@ from app.http.costs import CostTable, is_uncounted
 from app.http.errors import envelope, to_api_error
 from app.kit import background, clock, limits, logs, metrics, trace
 from app.kit.error_mapping import HTTP_SERVER_ERROR, report
-from app.kit.errors import Invalid, RateLimited, TenantNotFound
+from app.kit.errors import Invalid, RateLimited, TenantNotFound, Unavailable
 from app.kit.limits import Verdict
 from app.kit.redis import LuaScriptClient, ScriptFailed
 from app.kit.trace import Trace
 from app.security import sessions
 from app.security.errors import TokenInvalid
 from app.security.principal import Caller, Principal
-from app.security.sessions import Grants
-from app.security.tokens import Claims, Tokens
-from app.settings import Settings
-from db.session import Database
+from app.security.tokens import Claims
+from app.services import Services
 
 log = logs.get("http")
 
@@ -79,19 +77,18 @@ class Gate:
         self,
         app: ASGIApp,
         *,
-        settings: Settings,
-        db: Database,
+        services: Services,
         script: LuaScriptClient,
-        tokens: Tokens,
-        grants: Grants,
         costs: CostTable,
         callbacks: Callbacks,
     ) -> None:
         self._app = app
-        self._db = db
+        settings = services.settings
+        self._db = services.db
+        self._readiness = services.readiness
+        self._tokens = services.tokens
+        self._grants = services.grants
         self._script = script
-        self._tokens = tokens
-        self._grants = grants
         self._costs = costs
         self._callbacks = callbacks
         self._anonymous = limits.anonymous_plan(settings.anonymous_per_minute)
@@ -147,6 +144,8 @@ class Gate:
             response.limit_headers = limits.uncounted_verdict(self._anonymous).headers()
             await self._app(scope, receive, response.send)
             return
+        if self._readiness.problem is not None:
+            raise Unavailable(f"This instance is not ready: {self._readiness.problem}")
         costs = self._costs.look_up(scope["method"], scope["path"])
         verdict = await self._admit(request_headers, caller, *costs)
         response.limit_headers = verdict.headers()

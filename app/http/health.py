@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from app.http.dependencies import services_of
 from app.kit import heartbeat, logs
 from app.services import Services
-from db import ledger
+from db import ledger, schema
 from db.session import ALL_TENANTS
 
 log = logs.get("health")
@@ -68,7 +68,9 @@ async def live() -> Alive:
     cache_control=None,
 )
 async def ready(request: Request[Any, Any, Any]) -> Response[Ready]:
-    """503 only while Postgres is unavailable; without any other part, requests are answered."""
+    """503 only while Postgres is unavailable or its schema is older than the release. Without any
+    other part, requests are answered.
+    """
     report = await reports_of(request).ready.get()
     return Response(report, status_code=503 if report.status == "unavailable" else 200)
 
@@ -170,12 +172,14 @@ async def _check_postgres(services: Services) -> PartState:
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-                raw = await tx.raw()
-                version = await raw.fetchval("SELECT version_num FROM alembic_version")
+                revision = await schema.read_revision(await tx.raw())
     except Exception as error:  # noqa: BLE001  # any error means that it is unusable
         log.warning("Postgres is unavailable", reason=str(error)[:200])
         return PartState("away", "cannot be queried; run `parley doctor`")
-    return PartState("ok", f"schema {version}", ms=_milliseconds_since(started))
+    detail = schema.describe(revision)
+    if services.readiness.problem is not None or schema.compare(revision) == "behind":
+        return PartState("away", services.readiness.problem or detail)
+    return PartState("ok", detail, ms=_milliseconds_since(started))
 
 
 async def _check_redis(services: Services) -> PartState:

@@ -1,0 +1,57 @@
+"""Whether a process may use the database: its schema must fit.
+
+Until then the web tier refuses requests, and workers claim no work.
+"""
+
+import asyncio
+from contextlib import suppress
+
+from app.kit import logs
+from db import schema
+from db.session import ALL_TENANTS, Database
+
+log = logs.get("readiness")
+
+_CHECK_SECONDS = 5.0
+_RETRY_SECONDS = 1.0
+
+
+class Readiness:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        # Why the process must not use the database, in words for everyone.
+        self.problem: str | None = None
+
+    async def check(self) -> None:
+        """Sets `problem`."""
+        try:
+            async with (
+                asyncio.timeout(_CHECK_SECONDS),
+                self._db.tx(ALL_TENANTS, autocommit=True) as tx,
+            ):
+                raw = await tx.raw()
+                revision = await schema.read_revision(raw)
+                fit = schema.compare(revision)
+                if fit == "behind":
+                    self._set_problem(schema.describe(revision))
+                    return
+        except Exception as error:  # noqa: BLE001  # any error means that it is unusable
+            self._set_problem("the database is unavailable", str(error)[:200])
+            return
+        if fit == "ahead":
+            # During a roll-out, processes of the older release serve on.
+            log.warning("the database is newer than this release", reason=schema.describe(revision))
+        self._set_problem(None)
+
+    async def wait(self, stopped: asyncio.Event) -> None:
+        """Checks until there is no problem or `stopped` is set."""
+        await self.check()
+        while self.problem is not None and not stopped.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), _RETRY_SECONDS)
+            await self.check()
+
+    def _set_problem(self, problem: str | None, reason: str | None = None) -> None:
+        if problem is not None and problem != self.problem:
+            log.warning("not ready", reason=reason or problem)
+        self.problem = problem

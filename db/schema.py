@@ -1,0 +1,67 @@
+"""Compares the schema of the database with the one of this release.
+
+Reads the revisions from the files of the migrations: importing Alembic would delay every start.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import asyncpg
+
+_VERSIONS = Path(__file__).parent / "migrations" / "versions"
+_REVISION = re.compile(r'^revision = "(\w+)"$', re.MULTILINE)
+_PREVIOUS = re.compile(r'^down_revision = "(\w+)"$', re.MULTILINE)
+
+Fit = Literal["equal", "behind", "ahead"]
+
+
+@cache
+def _sources() -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in _VERSIONS.glob("*.py"))
+
+
+@cache
+def known_revisions() -> frozenset[str]:
+    return frozenset(_REVISION.findall(_sources()))
+
+
+@cache
+def newest_revision() -> str:
+    """Returns the revision that this release needs."""
+    (newest,) = known_revisions() - set(_PREVIOUS.findall(_sources()))
+    return newest
+
+
+async def read_revision(raw: asyncpg.Connection) -> str | None:
+    """Returns the revision of the database; None when it has no schema. Call it outside of a
+    transaction, which the missing table would abort.
+    """
+    try:
+        revision: str | None = await raw.fetchval("SELECT version_num FROM alembic_version")
+    except asyncpg.UndefinedTableError:
+        return None
+    return revision
+
+
+def compare(revision: str | None) -> Fit:
+    if revision == newest_revision():
+        return "equal"
+    # Only a newer release knows a revision that this one does not.
+    return "behind" if revision is None or revision in known_revisions() else "ahead"
+
+
+def describe(revision: str | None) -> str:
+    """Returns the difference between database and release, and what to do about it."""
+    needed = newest_revision()
+    match compare(revision):
+        case "equal":
+            return f"schema {revision}"
+        case "behind":
+            return f"schema {revision or 'none'}, this release needs {needed}: run `parley migrate`"
+        case "ahead":
+            return (
+                f"schema {revision}, newer than {needed} of this release: "
+                "upgrade this process to the release that migrated the database"
+            )

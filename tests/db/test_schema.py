@@ -1,0 +1,68 @@
+"""The revisions of this release, and the comparison with that of a database."""
+
+import pytest
+from alembic.script import ScriptDirectory
+
+from app.kit.readiness import Readiness
+from app.settings import Settings
+from db import migrate, schema
+from db.session import ALL_TENANTS, Database
+from tests.stores import Stores
+
+NEWEST = schema.newest_revision()
+
+
+def test_the_revisions_are_those_of_the_migrations() -> None:
+    script = ScriptDirectory.from_config(migrate.config())
+    assert script.get_current_head() == NEWEST
+    assert {item.revision for item in script.walk_revisions()} == schema.known_revisions()
+
+
+@pytest.mark.parametrize(
+    ("revision", "fit", "advice"),
+    [
+        (NEWEST, "equal", ""),
+        (None, "behind", "parley migrate"),
+        ("0001", "behind", "parley migrate"),
+        ("9999", "ahead", "upgrade this process"),
+    ],
+)
+def test_a_database_fits_is_behind_or_is_ahead(
+    revision: str | None, fit: schema.Fit, advice: str
+) -> None:
+    assert schema.compare(revision) == fit
+    text = schema.describe(revision)
+    assert (revision or "none") in text
+    assert advice in text
+
+
+async def _set_revision(settings: Settings, revision: str) -> None:
+    db = Database(settings.sqlalchemy_url, pool_size=1)
+    async with db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute("UPDATE alembic_version SET version_num = $1", revision)
+    await db.close()
+
+
+@pytest.mark.parametrize(
+    ("revision", "problem"),
+    [(NEWEST, None), ("9999", None), ("0001", "schema 0001, this release needs")],
+)
+async def test_a_process_is_ready_unless_the_database_is_behind(
+    stores: Stores, revision: str, problem: str | None
+) -> None:
+    settings = await stores.create_database()
+    await _set_revision(settings, revision)
+    db = Database(settings.sqlalchemy_url, pool_size=1)
+    readiness = Readiness(db)
+    await readiness.check()
+    await db.close()
+    actual = readiness.problem
+    assert actual is None if problem is None else problem in (actual or "")
+
+
+async def test_an_empty_database_has_no_revision(stores: Stores) -> None:
+    db = Database(stores.postgres.url("postgres").replace("://", "+asyncpg://"), pool_size=1)
+    readiness = Readiness(db)
+    await readiness.check()
+    await db.close()
+    assert "schema none" in (readiness.problem or "")

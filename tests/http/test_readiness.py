@@ -1,0 +1,78 @@
+"""Processes whose database is behind: not ready, and ready after the migration."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from app import container
+from app.http import health
+from app.kit import heartbeat
+from app.settings import Settings
+from db import migrate, schema
+from db.session import ALL_TENANTS
+from tests.asking import refused, until, wait_until
+from tests.running_worker import run_worker
+from tests.server import Server
+from tests.stores import Stores
+
+PREVIOUS = "0005"
+LOGIN = {"email": "ada@example.com", "password": "Wrong7Password"}
+
+
+@pytest.fixture
+async def behind(stores: Stores) -> Settings:
+    return await stores.create_database(PREVIOUS)
+
+
+async def test_a_web_process_refuses_requests_until_the_database_is_migrated(
+    behind: Settings,
+) -> None:
+    needed = f"schema {PREVIOUS}, this release needs {schema.newest_revision()}"
+    server = Server(behind)
+    try:
+        await asyncio.to_thread(server.wait)
+        async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+
+            async def is_ready() -> bool:
+                return (await client.get("/health/ready")).is_success
+
+            ready = await client.get("/health/ready")
+            assert ready.status_code == 503
+            assert needed in ready.json()["parts"]["postgres"]["detail"]
+            error = refused(await client.post("/auth/login", json=LOGIN), 503, "unavailable")
+            assert needed in error["message"]
+            await migrate.upgrade(behind.sqlalchemy_url)
+            await wait_until(is_ready)
+            assert (await client.post("/auth/login", json=LOGIN)).status_code == 401
+    finally:
+        server.close()
+
+
+async def test_a_worker_claims_nothing_until_the_database_is_migrated(behind: Settings) -> None:
+    async with run_worker(behind, "ingest") as process:
+
+        async def is_ready() -> bool:
+            beats = await heartbeat.read(process.services.redis)
+            return any(beat.queues == ["ingest"] for beat in beats)
+
+        await until(lambda: process.services.readiness.problem is not None)
+        assert not await is_ready()
+        await migrate.upgrade(behind.sqlalchemy_url)
+        await wait_until(is_ready)
+
+
+async def test_a_worker_stops_while_it_waits_for_the_migration(behind: Settings) -> None:
+    async with asyncio.timeout(20), run_worker(behind, "ingest") as process:
+        await until(lambda: process.services.readiness.problem is not None)
+
+
+async def test_readiness_follows_the_schema_of_a_running_process(stores: Stores) -> None:
+    settings = await stores.create_database()
+    services = container.build(settings)
+    before = await health.check_parts(services)
+    async with services.db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute("UPDATE alembic_version SET version_num = $1", PREVIOUS)
+    after = await health.check_parts(services)
+    await services.close()
+    assert (before.parts["postgres"].state, after.status) == ("ok", "unavailable")
