@@ -10,7 +10,8 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.areas import AREAS
-from app.kit.crypto import CannotOpen, KeyProblem, Keyring, SealContext
+from app.kit import key_check
+from app.kit.crypto import Keyring
 from app.kit.ids import new_id
 from app.security import passwords
 from app.security.sessions import bump_grants
@@ -20,8 +21,6 @@ from db.session import ALL_TENANTS, Database, Tx
 
 _SEEDED_PERMISSIONS = "seeded_permissions"
 _DEFAULT_TENANT = "default_tenant"
-_KEY_CHECK = "key_check"
-_CHECK_TEXT = b"parley"
 
 
 class WeakPassword(ValueError):
@@ -36,7 +35,7 @@ class AdminAccount(msgspec.Struct, frozen=True):
 async def prepare(db: Database, keyring: Keyring, default_plan: str) -> None:
     async with db.tx(ALL_TENANTS) as tx:
         await _lock(tx)
-        await check_keys(tx, keyring)
+        await key_check.check(await tx.raw(), keyring)
         await _seed_grants(tx)
         await ensure_default_tenant(tx, default_plan)
 
@@ -44,26 +43,6 @@ async def prepare(db: Database, keyring: Keyring, default_plan: str) -> None:
 async def _lock(tx: Tx) -> None:
     """Keeps other processes from preparing until the transaction ends."""
     await (await tx.raw()).execute("SELECT pg_advisory_xact_lock($1)", AdvisoryLock.PREPARE)
-
-
-async def check_keys(tx: Tx, keyring: Keyring) -> None:
-    """Raises KeyProblem when the root keys cannot decrypt the secrets of this database.
-
-    Rewraps the stored check value with the active key, so that older keys can be removed after a
-    rotation.
-    """
-    session = await tx.session()
-    context = SealContext.of(InstanceState.value, "", _KEY_CHECK)
-    row = await session.get(InstanceState, _KEY_CHECK)
-    if row is None or row.value is None:
-        check_value = keyring.seal(_CHECK_TEXT, context).hex()
-        session.add(InstanceState(key=_KEY_CHECK, value=check_value))
-        return
-    try:
-        keyring.open(bytes.fromhex(row.value), context)
-    except CannotOpen as error:
-        raise KeyProblem(f"the root keys do not match this database: {error}") from None
-    row.value = keyring.rewrap(bytes.fromhex(row.value), context).hex()
 
 
 async def _seed_grants(tx: Tx) -> None:

@@ -98,18 +98,31 @@ def up() -> None:
         asyncio.run(Up(settings, terminal_report(time.monotonic())).run())
 
 
+async def _check_keys(settings: Settings) -> None:
+    """Raises KeyProblem. Each web process checks again, once the database can be reached."""
+    from app.kit import keys
+    from app.kit.readiness import Readiness
+    from db.session import Database
+
+    db = Database(settings.sqlalchemy_url, pool_size=1)
+    try:
+        await Readiness(db, keys.load(settings)).check()
+    finally:
+        await db.close()
+
+
 @main.command()
 @click.option("--workers", default=1, show_default=True, help="How many web processes.")
 def serve(workers: int) -> None:
     """Run the web tier."""
     import uvicorn
 
-    from app.kit import keys, logs
+    from app.kit import logs
 
     settings = _settings()
-    with _one_line_errors():
-        keys.load(settings)
     logs.configure(settings.log_level, settings.log_format)
+    with _one_line_errors():
+        asyncio.run(_check_keys(settings))
     if workers > 1 and not settings.metrics_dir:
         os.environ["PARLEY_METRICS_DIR"] = tempfile.mkdtemp(prefix="parley-metrics-")
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = os.environ["PARLEY_METRICS_DIR"]
@@ -247,23 +260,21 @@ def keys_rotate(*, verify: bool) -> None:
     Without PARLEY_MASTER_KEYS, a new key is created first. With it, put the new key in front of
     the list, restart, then run this. It can be stopped and run again.
     """
+    from app.kit import rotation
 
-    async def run(services: Any) -> dict[str, dict[str, int]]:
-        from app import bootstrap
-        from app.kit import rotation
-        from db.session import ALL_TENANTS
-
+    async def run(services: Any) -> rotation.Counts:
         if verify:
             return await rotation.verify(services.db, services.keyring)
-        keyring = rotation.new_active_key(services.settings, services.keyring)
-        counts = await rotation.rotate(services.db, keyring, click.echo)
-        async with services.db.tx(ALL_TENANTS) as tx:
-            await bootstrap.check_keys(tx, keyring)
-        return counts
+        return await rotation.rotate_to_new_key(
+            services.settings, services.db, services.keyring, click.echo
+        )
 
-    for table, counts in _with_services(run).items():
-        for kid, count in sorted(counts.items()):
+    counts = _with_services(run)
+    for table, column_counts in counts.items():
+        for kid, count in sorted(column_counts.items()):
             click.echo(f"{table:<24} {kid:<12} {count:>8}")
+    if rotation.has_unopened(counts):
+        _stop("no configured root key opens some of the values; see the lines `cannot open`")
 
 
 @main.group()

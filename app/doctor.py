@@ -13,7 +13,7 @@ import aiohttp
 import msgspec
 
 from app.areas import AREAS
-from app.kit import heartbeat, keys
+from app.kit import heartbeat, key_check, keys
 from app.kit.crypto import KeyProblem
 from app.kit.files import Files
 from app.kit.redis import connect
@@ -21,7 +21,7 @@ from app.kit.sandbox.box import Sandbox
 from app.local import optional
 from app.local.optional import Feature
 from app.settings import Settings
-from db import schema
+from db import key_checks, schema
 from db.session import ALL_TENANTS, Database
 
 _TIMEOUT_SECONDS = 5
@@ -89,7 +89,19 @@ async def _check_keys(settings: Settings) -> Finding:
         keyring = keys.load(settings)
     except KeyProblem as error:
         return Finding("keys", "BAD", str(error), "see Configuration in the README")
-    return Finding("keys", "ok", f"active {keyring.active}, {len(keyring.kids)} in all")
+    text = f"active {keyring.active}, {len(keyring.kids)} in all"
+    db = Database(settings.sqlalchemy_url, pool_size=1)
+    try:
+        async with asyncio.timeout(_TIMEOUT_SECONDS), db.tx(ALL_TENANTS, autocommit=True) as tx:
+            problem = key_check.find_problem(await key_checks.read(await tx.raw()), keyring)
+    except Exception:  # noqa: BLE001  # the check of Postgres reports it
+        return Finding("keys", "ok", f"{text}; not compared with the database, which is not there")
+    finally:
+        await db.close()
+    if problem is not None:
+        fix = "processes with these keys refuse to start; see PARLEY_MASTER_KEYS in the README"
+        return Finding("keys", "BAD", problem, fix)
+    return Finding("keys", "ok", text)
 
 
 async def _check_postgres(settings: Settings) -> Finding:

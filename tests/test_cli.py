@@ -5,6 +5,7 @@ import socket
 import sys
 from pathlib import Path
 
+import asyncpg
 import httpx
 import msgspec
 import pytest
@@ -14,9 +15,10 @@ from sqlalchemy import select
 from app import bootstrap
 from app import settings as configuration
 from app.cli import main
+from app.kit.crypto import Keyring, SealContext
 from app.main import create_app
 from app.services import Services
-from db.models import User
+from db.models import IdempotencyKey, User
 from db.session import ALL_TENANTS, Database
 from tests.ports import free_port
 from tests.processes import Processes, run_parley
@@ -113,6 +115,20 @@ async def test_keys_can_be_verified() -> None:
     assert result.returncode == 0, result.stderr
     assert "cannot open" not in result.stdout
     assert "credentials.secrets" in result.stdout
+
+
+async def test_verification_fails_when_a_value_cannot_be_opened(stores: Stores) -> None:
+    settings = await stores.create_database()
+    connection = await asyncpg.connect(settings.database_url)
+    context = SealContext.of(IdempotencyKey.body, "", "lost")
+    await connection.execute(
+        "INSERT INTO idempotency_keys (id, fingerprint, body) VALUES ('lost', '', $1)",
+        Keyring.parse(Keyring.generate("test")).seal(b"text", context),
+    )
+    await connection.close()
+    result = await asyncio.to_thread(run_parley, settings, "keys", "rotate", "--verify")
+    assert result.returncode == 1
+    assert "cannot open" in result.stdout
 
 
 def test_an_unreachable_database_is_one_clear_line(stores: Stores, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ class WorkerProcess:
         await self.runner.run(work_id)
 
     async def run(self) -> None:
-        """Runs jobs until `stopped` is set, then lets running jobs finish."""
+        """Runs jobs until `stopped` is set, then lets running jobs finish. Raises KeyProblem."""
         try:
             tier, _ = await asyncio.gather(
                 self._start_sandbox(), self.services.readiness.wait(self.stopped)

@@ -68,8 +68,8 @@ async def live() -> Alive:
     cache_control=None,
 )
 async def ready(request: Request[Any, Any, Any]) -> Response[Ready]:
-    """503 only while Postgres is unavailable or its schema is older than the release. Without any
-    other part, requests are answered.
+    """503 only while Postgres is unavailable, or its schema or the root keys do not fit. Without
+    any other part, requests are answered.
     """
     report = await reports_of(request).ready.get()
     return Response(report, status_code=503 if report.status == "unavailable" else 200)

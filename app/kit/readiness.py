@@ -1,4 +1,4 @@
-"""Whether a process may use the database: its schema must fit.
+"""Whether a process may use the database: its schema and its root keys must fit.
 
 Until then the web tier refuses requests, and workers claim no work.
 """
@@ -6,7 +6,8 @@ Until then the web tier refuses requests, and workers claim no work.
 import asyncio
 from contextlib import suppress
 
-from app.kit import logs
+from app.kit import key_check, logs
+from app.kit.crypto import KeyProblem, Keyring
 from db import schema
 from db.session import ALL_TENANTS, Database
 
@@ -14,16 +15,18 @@ log = logs.get("readiness")
 
 _CHECK_SECONDS = 5.0
 _RETRY_SECONDS = 1.0
+_WRONG_KEYS = "the root keys do not fit this database: run `parley doctor`"
 
 
 class Readiness:
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, keyring: Keyring) -> None:
         self._db = db
+        self._keyring = keyring
         # Why the process must not use the database, in words for everyone.
         self.problem: str | None = None
 
     async def check(self) -> None:
-        """Sets `problem`."""
+        """Sets `problem`. Raises KeyProblem, because no later check would find other keys."""
         try:
             async with (
                 asyncio.timeout(_CHECK_SECONDS),
@@ -35,6 +38,10 @@ class Readiness:
                 if fit == "behind":
                     self._set_problem(schema.describe(revision))
                     return
+                await key_check.check(raw, self._keyring)
+        except KeyProblem:
+            self.problem = _WRONG_KEYS
+            raise
         except Exception as error:  # noqa: BLE001  # any error means that it is unusable
             self._set_problem("the database is unavailable", str(error)[:200])
             return
@@ -44,7 +51,7 @@ class Readiness:
         self._set_problem(None)
 
     async def wait(self, stopped: asyncio.Event) -> None:
-        """Checks until there is no problem or `stopped` is set."""
+        """Checks until there is no problem or `stopped` is set. Raises KeyProblem."""
         await self.check()
         while self.problem is not None and not stopped.is_set():
             with suppress(TimeoutError):

@@ -8,7 +8,7 @@ import asyncpg
 import msgspec
 from sqlalchemy import Column, Table
 
-from app.kit import keys
+from app.kit import key_check, keys
 from app.kit.crypto import CannotOpen, Keyring, SealContext, kid_of
 from app.kit.ids import new_id
 from app.settings import Settings
@@ -17,6 +17,7 @@ from db.fast import Row
 from db.session import ALL_TENANTS, Database
 
 _BATCH = 200
+CANNOT_OPEN = "cannot open"
 
 Counts = dict[str, dict[str, int]]
 
@@ -64,6 +65,24 @@ def new_active_key(settings: Settings, keyring: Keyring) -> Keyring:
     return keys.load(settings)
 
 
+async def rotate_to_new_key(
+    settings: Settings, db: Database, keyring: Keyring, report: Callable[[str], object]
+) -> Counts:
+    """Rotates to a new active key. Raises KeyProblem when a key is not the one of this database."""
+    async with db.tx(ALL_TENANTS, autocommit=True) as tx:
+        await key_check.check(await tx.raw(), keyring, allow_missing=True)
+    keyring = new_active_key(settings, keyring)
+    counts = await rotate(db, keyring, report)
+    if not has_unopened(counts):
+        async with db.tx(ALL_TENANTS, autocommit=True) as tx:
+            await key_check.forget_other_keys(await tx.raw(), keyring)
+    return counts
+
+
+def has_unopened(counts: Counts) -> bool:
+    return any(CANNOT_OPEN in column_counts for column_counts in counts.values())
+
+
 async def _batches(db: Database, column: SealedColumn) -> AsyncIterator[list[Row]]:
     sql = f"{column.select} WHERE id > $1 AND {column.field} IS NOT NULL ORDER BY id LIMIT {_BATCH}"
     last = ""
@@ -105,7 +124,7 @@ async def _rewrap(
         try:
             rewrapped = keyring.rewrap(row["sealed"], column.context(row))
         except CannotOpen:
-            counts["cannot open"] += 1
+            counts[CANNOT_OPEN] += 1
             continue
         if rewrapped != row["sealed"]:
             changes.append((row["id"], rewrapped))
@@ -115,7 +134,7 @@ async def _rewrap(
 
 
 async def verify(db: Database, keyring: Keyring) -> Counts:
-    """Opens every value. Returns the number per column and key, failures as `cannot open`."""
+    """Opens every value. Returns the number per column and key, failures as CANNOT_OPEN."""
     counts: Counts = {}
     for column in sealed_columns():
         column_counts: Counter[str] = Counter()
@@ -125,6 +144,6 @@ async def verify(db: Database, keyring: Keyring) -> Counts:
                     keyring.open(row["sealed"], column.context(row))
                     column_counts[kid_of(row["sealed"])] += 1
                 except CannotOpen:
-                    column_counts["cannot open"] += 1
+                    column_counts[CANNOT_OPEN] += 1
         counts[column.name] = dict(column_counts)
     return counts

@@ -4,6 +4,7 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from app.kit.readiness import Readiness
+from app.services import Services
 from app.settings import Settings
 from db import migrate, schema
 from db.session import ALL_TENANTS, Database
@@ -48,21 +49,21 @@ async def _set_revision(settings: Settings, revision: str) -> None:
     [(NEWEST, None), ("9999", None), ("0001", "schema 0001, this release needs")],
 )
 async def test_a_process_is_ready_unless_the_database_is_behind(
-    stores: Stores, revision: str, problem: str | None
+    services: Services, stores: Stores, revision: str, problem: str | None
 ) -> None:
     settings = await stores.create_database()
     await _set_revision(settings, revision)
     db = Database(settings.sqlalchemy_url, pool_size=1)
-    readiness = Readiness(db)
+    readiness = Readiness(db, services.keyring)
     await readiness.check()
     await db.close()
     actual = readiness.problem
     assert actual is None if problem is None else problem in (actual or "")
 
 
-async def test_an_empty_database_has_no_revision(stores: Stores) -> None:
+async def test_an_empty_database_has_no_revision(stores: Stores, services: Services) -> None:
     db = Database(stores.postgres.url("postgres").replace("://", "+asyncpg://"), pool_size=1)
-    readiness = Readiness(db)
+    readiness = Readiness(db, services.keyring)
     await readiness.check()
     await db.close()
     assert "schema none" in (readiness.problem or "")

@@ -1,0 +1,62 @@
+"""Detects root keys that differ from those of the other processes, by a sealed check value for each
+key in the database.
+
+Without it, a process with a wrong key under a known name would seal secrets that no other process
+can open.
+"""
+
+from collections.abc import Iterable
+
+import asyncpg
+
+from app.kit.crypto import CannotOpen, KeyProblem, Keyring, SealContext, kid_of
+from db import key_checks
+
+_TEXT = b"parley"
+_CONTEXT = SealContext(tenant="", table="instance_state", record="key_check", field="value")
+
+
+def find_problem(
+    check_values: Iterable[bytes], keyring: Keyring, *, allow_missing: bool = False
+) -> str | None:
+    """Returns what is wrong with the root keys for these check values, or None."""
+    for value in check_values:
+        kid = kid_of(value)
+        try:
+            keyring.open(value, _CONTEXT)
+        except CannotOpen:
+            if kid in keyring.kids:
+                return (
+                    f"root key {kid!r} is not the key of that name that sealed the secrets of this "
+                    "database: set the key that the other processes have"
+                )
+            if not allow_missing:
+                return (
+                    f"root key {kid!r} is not configured, but secrets of this database may need "
+                    "it: add it, or run `parley keys rotate`, which removes the need"
+                )
+    return None
+
+
+async def check(raw: asyncpg.Connection, keyring: Keyring, *, allow_missing: bool = False) -> None:
+    """Raises KeyProblem. Stores a check value for the active key if there is none."""
+    values = await _read_checked(raw, keyring, allow_missing=allow_missing)
+    if keyring.active not in map(kid_of, values):
+        await key_checks.add(raw, keyring.active, keyring.seal(_TEXT, _CONTEXT))
+        # Another process may have stored one for another key of that name.
+        await _read_checked(raw, keyring, allow_missing=allow_missing)
+
+
+async def _read_checked(
+    raw: asyncpg.Connection, keyring: Keyring, *, allow_missing: bool
+) -> list[bytes]:
+    values = await key_checks.read(raw)
+    problem = find_problem(values, keyring, allow_missing=allow_missing)
+    if problem is not None:
+        raise KeyProblem(problem)
+    return values
+
+
+async def forget_other_keys(raw: asyncpg.Connection, keyring: Keyring) -> None:
+    """Lets processes start without the other keys; to be called when they seal nothing."""
+    await key_checks.replace(raw, keyring.active, keyring.seal(_TEXT, _CONTEXT))
