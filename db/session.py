@@ -297,8 +297,8 @@ def _refuse_closed(dbapi_connection: Any, _record: object, _proxy: object) -> No
         raise DisconnectionError
 
 
-# Limits the wait for locks and the life of idle transactions. The page cost of SSDs makes the planner
-# prefer index scans. JIT compilation would take longer than our statements.
+# Limits the wait for locks and the life of idle transactions. The page cost of SSDs makes the
+# planner prefer index scans. JIT compilation would take longer than our statements.
 _SERVER_SETTINGS: Final = {
     "lock_timeout": "15s",
     "idle_in_transaction_session_timeout": "120s",

@@ -305,7 +305,6 @@ async def test_a_search_that_is_too_long_is_refused(admin: Client) -> None:
     assert set(answer.json()["error"]["details"]) == {"search"}
 
 
-
 # Get one
 
 

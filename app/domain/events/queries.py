@@ -51,7 +51,6 @@ RETURNING id""",
 )
 
 
-
 def _parent_sql(event_id: str, tenant_id: str) -> str:
     """LIMIT prevents a hash join, which would read the whole log."""
     return f"""
