@@ -8,11 +8,13 @@ its lease changes no row. Areas that accept work or record outcomes together wit
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Final
 
 import asyncpg
 import msgspec
 
 from db import fast
+from db.retention import RetentionRule
 from db.session import Tx
 
 _LANES_PER_SCAN = 1000
@@ -229,13 +231,11 @@ ORDER BY id LIMIT $3
 """
 _STATE = "SELECT state FROM work WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
 
-_DELETE_FINISHED = """
-DELETE FROM work WHERE id IN (
-    SELECT id FROM work
-    WHERE state IN ('done', 'dead', 'cancelled') AND finished_at < now() - $1 * interval '1 day'
-    LIMIT 5000
+RETENTION: Final = RetentionRule(
+    "work",
+    "t.state IN ('done', 'dead', 'cancelled') AND t.finished_at < now() - interval '7 days'",
+    order_by="t.finished_at",
 )
-"""
 
 _COUNT_OPEN = """
 SELECT kind, state, count(*) AS rows,
@@ -380,10 +380,6 @@ async def cancel(tx: Tx, tenant: str | None, work_id: str) -> bool:
 async def state_of(tx: Tx, tenant: str | None, work_id: str) -> str | None:
     state: str | None = await fast.value(tx, tenant, _STATE, work_id)
     return state
-
-
-async def delete_finished(connection: asyncpg.Connection, days: int) -> None:
-    await connection.execute(_DELETE_FINISHED, days)
 
 
 async def count_open(connection: asyncpg.Connection) -> list[asyncpg.Record]:

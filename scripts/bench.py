@@ -48,10 +48,18 @@ from tests.world import PASSWORD, World
 from workers.main import CONCURRENCY, JOBS
 from workers.main import main as worker_main
 from workers.runner import Job
+from workers.sweep import clean_up
 
 ROUNDS = 3
 JOB_COUNT = 2000
 NOOP = WorkKind("bench.noop", retry_delays=(1,))
+DELETED_COUNT = 100_000
+EXPIRED_WORK = """
+INSERT INTO work (id, kind, ref_id, dedupe_key, state, max_attempts, correlation_id, finished_at)
+SELECT 'wrk_' || n, 'bench.expired', 'ref_' || n, n, 'done', 1, 'cor_' || n,
+       now() - interval '8 days' - n * interval '1 millisecond'
+FROM generate_series(1, $1::int) n
+"""
 ROW = "SELECT id, name, plan, limits::text AS limits, created_at FROM tenants WHERE id = $1"
 
 
@@ -223,12 +231,29 @@ async def saq_rate(redis: Redis) -> float:
 
 
 async def bench_ledger(services: Services, tenant_id: str) -> None:
+    """Jobs per second, and whether the clean-up deletes finished work as fast as it is added."""
     ours, bare = await compare(
         lambda: ledger_rate(services, tenant_id), lambda: saq_rate(services.redis)
     )
     share = ours / bare
     row("ledger job, accept to done", f"{ours:.0f}/s", f"{bare:.0f}/s", f"{share:.0%}", "≥ 40 %",
         holds=share >= 0.4)  # fmt: skip
+    deleted = await deletion_rate(services)
+    row("finished work, deleted and added", f"{deleted:.0f}/s", f"{ours:.0f}/s",
+        f"{deleted / ours:.0%}", "≥ 100 %", holds=deleted >= ours)  # fmt: skip
+
+
+async def deletion_rate(services: Services) -> float:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        raw = await tx.raw()
+        await raw.execute(EXPIRED_WORK, DELETED_COUNT)
+        started = time.perf_counter()
+        while await clean_up(services):
+            pass
+        seconds = time.perf_counter() - started
+        if await raw.fetchval("SELECT count(*) FROM work WHERE kind = 'bench.expired'"):
+            raise RuntimeError("the clean-up has left finished work")
+    return DELETED_COUNT / seconds
 
 
 async def bench_wake_up(services: Services, tenant_id: str) -> None:
@@ -360,15 +385,14 @@ async def measure(stores: Stores, ports: dict[str, int], web_pid: int) -> None:
         await bench_events.growth(world, row)
     if only in {"", "chat"}:
         await bench_chat.bench(world, ports, web_pid, row)
-    if only not in {"", "spine"}:
-        await services.close()
-        return
-    await bench_get(ports, user.tenant_id, user.token or "")
-    await bench_limiter(ports, user.token or "")
-    await bench_sign_in(services, user.email)
-    await bench_enumeration(world)
-    await bench_ledger(services, user.tenant_id)
-    await bench_wake_up(services, user.tenant_id)
+    if only in {"", "spine"}:
+        await bench_get(ports, user.tenant_id, user.token or "")
+        await bench_limiter(ports, user.token or "")
+        await bench_sign_in(services, user.email)
+        await bench_enumeration(world)
+    if only in {"", "spine", "ledger"}:
+        await bench_ledger(services, user.tenant_id)
+        await bench_wake_up(services, user.tenant_id)
     await services.close()
 
 

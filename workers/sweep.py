@@ -5,6 +5,7 @@ Each worker process polls once a second. While Redis is unavailable, it runs the
 """
 
 import asyncio
+import math
 import time
 
 from app.domain.area import Areas, PeriodicTask
@@ -21,7 +22,8 @@ _POLL_SECONDS = 1.0
 _BATCH = 500
 # How much work one process runs at a time while Redis is unavailable.
 _MAX_DIRECT_RUNS = 16
-_FINISHED_WORK_DAYS = 7
+# How long one round of the clean-up may take; what is left is deleted at the next poll.
+_CLEAN_UP_SECONDS = 30.0
 
 
 class Sweeper:
@@ -94,24 +96,27 @@ class Sweeper:
                 task.add_done_callback(self._tasks.discard)
 
     async def _run_periodic_task(self, index: int, periodic: PeriodicTask) -> None:
+        has_more = False
         try:
-            await periodic.run(self._services)
+            has_more = await periodic.run(self._services) is True
         except Exception as error:  # noqa: BLE001  # the database may be unavailable for a while
             log.warning("periodic task failed", reason=str(error)[:200])
         finally:
             self._running_tasks.discard(index)
-            self._task_ended_at[index] = time.monotonic()
+            self._task_ended_at[index] = -math.inf if has_more else time.monotonic()
 
 
-async def clean_up(services: Services) -> None:
-    """Deletes expired rows; an advisory lock lets one worker do it at a time."""
+async def clean_up(services: Services) -> bool:
+    """Deletes expired rows; an advisory lock lets one worker do it at a time. Returns True when
+    rows are left.
+    """
+    rules = (ledger.RETENTION, *services.get(Areas).retention)
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         raw = await tx.raw()
         if not await raw.fetchval("SELECT pg_try_advisory_lock($1)", AdvisoryLock.CLEAN_UP):
-            return
+            return False
         try:
-            await ledger.delete_finished(raw, _FINISHED_WORK_DAYS)
-            await retention.delete_expired(raw, services.get(Areas).retention)
+            return await retention.delete_expired(raw, rules, seconds=_CLEAN_UP_SECONDS)
         finally:
             await raw.execute("SELECT pg_advisory_unlock($1)", AdvisoryLock.CLEAN_UP)
 

@@ -55,7 +55,9 @@ class AgentDeletion(msgspec.Struct, frozen=True):
 
 
 class PeriodicTask(msgspec.Struct, frozen=True):
-    """A task that every worker runs periodically. Several workers may run it at once."""
+    """A task that every worker runs periodically. Several workers may run it at once. One that
+    returns True has more to do, and runs again within a second.
+    """
 
     every_seconds: float
     run: Callable[[Services], Awaitable[object]]

@@ -3,13 +3,17 @@
 import asyncio
 
 import msgspec
+import pytest
 
 from app.areas import AREAS
+from app.domain.area import PeriodicTask
 from app.kit import work
 from app.services import Services
 from db import ledger
 from db.session import ALL_TENANTS
+from tests.database import fetch_rows
 from tests.workers.factories import QUICK, accept, create_runner, execute, read_row
+from workers import sweep
 from workers.runner import Job
 from workers.sweep import Sweeper, clean_up
 
@@ -92,3 +96,46 @@ async def test_finished_work_is_deleted_after_its_retention_time(
     async with services.db.tx(tenant, autocommit=True) as tx:
         assert await ledger.state_of(tx, tenant, old) is None
         assert await ledger.state_of(tx, tenant, young) == "done"
+
+
+_FINISHED_ROWS = """
+INSERT INTO work (id, tenant_id, kind, state, max_attempts, correlation_id, finished_at)
+SELECT 'wrk_old_' || n, $1, 'test.quick', 'done', 1, 'cor', now() - interval '8 days'
+FROM generate_series(1, $2::int) n
+"""
+
+
+async def test_finished_work_of_many_batches_is_deleted_in_one_round(
+    services: Services, tenant: str
+) -> None:
+    await execute(services, _FINISHED_ROWS, tenant, 6001)
+    assert not await clean_up(services)
+    sql = "SELECT count(*) AS count FROM work WHERE tenant_id = $1"
+    assert await fetch_rows(services, sql, tenant) == [{"count": 0}]
+
+
+class _Clock:
+    seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+async def test_a_periodic_task_that_has_more_to_do_runs_again_at_the_next_poll(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, outcomes = _Clock(), [True, False, False]
+
+    async def delete_batch(_services: Services) -> bool:
+        return outcomes.pop(0)
+
+    monkeypatch.setattr(sweep, "time", clock)
+    monkeypatch.setattr(sweep, "PERIODIC_TASKS", (PeriodicTask(20.0, delete_batch),))
+    sweeper = Sweeper(services, create_runner(services, lambda _job: asyncio.sleep(0)), [])
+    remaining = []
+    for seconds in (19.0, 20.0, 20.0, 39.0, 40.0):
+        clock.seconds = seconds
+        sweeper._start_periodic_tasks()
+        await asyncio.gather(*sweeper._tasks)
+        remaining.append(len(outcomes))
+    assert remaining == [3, 2, 1, 1, 0]

@@ -57,9 +57,8 @@ AREA: Final = Area(
         ),
         RetentionRule(
             "conversations",
-            "t.agent_id = a.id AND t.tenant_id = a.tenant_id AND t.title <> ''"
-            f" AND t.created_at < {_EXPIRED_BEFORE}",
-            join="FROM agents a",
+            f"t.title <> '' AND t.created_at < {_EXPIRED_BEFORE}",
+            _AGENT,
             clears="title = ''",
         ),
     ),

@@ -52,10 +52,10 @@ AREA: Final = Area(
         # The execution stays for the statistics. Its content has the agent's retention period.
         RetentionRule(
             "tool_executions",
-            "t.agent_id = a.id AND t.tenant_id = a.tenant_id AND a.retention_days < 90"
+            "a.retention_days < 90"
             " AND (t.input::text <> '{}' OR t.output IS NOT NULL OR t.error_message IS NOT NULL)"
             " AND t.executed_at < now() - a.retention_days * interval '1 day'",
-            join="FROM agents a",
+            join="JOIN agents a ON a.id = t.agent_id AND a.tenant_id = t.tenant_id",
             clears="input = '{}', output = NULL, error_message = NULL",
         ),
     ),

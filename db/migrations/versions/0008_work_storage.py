@@ -1,0 +1,24 @@
+"""Vacuum of the ledger after few dead rows: claims and polls read them until then."""
+
+from alembic import op
+
+revision = "0008"
+down_revision = "0006"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    # Each row is updated twice and stays for a week. By default, vacuum would wait for the dead
+    # rows of more than a day, all of them in the indexes of pending and leased work.
+    op.execute(
+        "ALTER TABLE work SET (autovacuum_vacuum_scale_factor = 0.01,"
+        " autovacuum_vacuum_threshold = 1000, autovacuum_analyze_scale_factor = 0.02)"
+    )
+
+
+def downgrade() -> None:
+    op.execute(
+        "ALTER TABLE work RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold,"
+        " autovacuum_analyze_scale_factor)"
+    )
