@@ -80,6 +80,11 @@ leased AS (
 )"""
 
 
+def unfinished_sql(condition: str) -> str:
+    """Returns the condition that there is unfinished work, aliased `w`, that meets `condition`."""
+    return f"EXISTS (SELECT 1 FROM work w WHERE {condition} AND w.state IN ('pending', 'leased'))"
+
+
 _ACCEPT = insert_sql(
     "(SELECT 1) single_row",
     tenant_id="$1::text",

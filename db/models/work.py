@@ -23,6 +23,11 @@ class Work(HasId, Base):
         Index("ix_work_correlation_id", "correlation_id"),
         Index("ix_work_ref_id", "ref_id"),
         Index(
+            "ix_work_cause_event_id",
+            "cause_event_id",
+            postgresql_where=text("cause_event_id IS NOT NULL AND state IN ('pending', 'leased')"),
+        ),
+        Index(
             "ix_work_lane",
             "lane",
             "run_at",

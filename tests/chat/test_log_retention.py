@@ -11,7 +11,7 @@ from db.session import ALL_TENANTS
 from tests.asking import until
 from tests.chat.conversation_helpers import list_event_data, list_messages
 from tests.chat.database import execute, fetch_value
-from tests.chat.job_helpers import run_new_job
+from tests.chat.job_helpers import accept_job, get_job, run_job, run_new_job
 from tests.chat.log_helpers import list_log_entries, set_log_settings
 from tests.model_server import Reply
 from tests.talk import Talker
@@ -149,6 +149,51 @@ async def test_a_conversation_that_is_being_answered_is_not_deleted(
     assert answer.status_code == 200, answer.text
     contents = [item["content"] for item in await list_messages(talk, first["conversation_id"])]
     assert contents == ["Now", "Fine."]
+
+
+_ADD_WORK = """
+INSERT INTO work (id, kind, cause_event_id, state, run_at, lease_until, max_attempts,
+                  correlation_id)
+SELECT 'wrk_' || substr(id, 5) || $2, 'webhooks.deliver', id, $2, now() + interval '1 day',
+       now() + interval '1 day', 7, 'cor'
+FROM event_log WHERE data->>'agent_id' = $1 AND type = 'agent.chat.message'
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "count"),
+    [("pending", 2), ("leased", 2), ("done", 0), ("dead", 0), ("cancelled", 0)],
+)
+async def test_an_event_is_kept_until_the_work_that_it_caused_is_finished(
+    talk: Talker, services: Services, state: str, count: int
+) -> None:
+    await talk.say("Hello")
+    await execute(services, _ADD_WORK, talk.agent_id, state)
+    await _expire(talk, services, days=1, age=2)
+    assert len(await list_event_data(talk, "agent.chat.message")) == count
+    await execute(services, "DELETE FROM work WHERE id LIKE '%' || $1", state)
+    await _delete_expired(services)
+    assert await list_event_data(talk, "agent.chat.message") == []
+
+
+async def test_a_conversation_is_kept_until_its_job_is_finished(
+    talk: Talker, services: Services
+) -> None:
+    job = await accept_job(talk, "Hello")
+    await execute(
+        services,
+        "UPDATE conversations SET turn_until = now() - interval '1 day' WHERE id = $1",
+        job["conversation_id"],
+    )
+    await _expire(talk, services, days=1, age=2)
+    talk.script(Reply(texts=["Here."]))
+    await run_job(services, job)
+    assert (await get_job(talk, job))["status"] == "completed"
+    assert talk.asked[-1]["messages"][-1]["content"] == "Hello"
+    await _make_older(services, talk.agent_id, 2)
+    await _delete_expired(services)
+    assert await _count_rows(services, "conversations", talk.agent_id) == 0
+    assert await _count_rows(services, "conversation_entries", talk.agent_id) == 0
 
 
 async def test_the_job_of_an_asynchronous_turn_is_deleted_with_its_conversation(

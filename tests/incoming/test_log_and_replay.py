@@ -6,7 +6,10 @@ from typing import Any
 import httpx
 import pytest
 
+from app.areas import AREAS
 from app.services import Services
+from db import retention
+from db.session import ALL_TENANTS
 from tests.asking import refused
 from tests.database import fetch_rows, run_sql
 from tests.deliveries.receiver import Receiver
@@ -294,3 +297,30 @@ async def test_a_refused_payload_is_not_in_the_log(developer: Client, anonymous:
     webhook = await create_webhook(developer, verification=GITHUB)
     assert (await send_payload(anonymous, webhook)).status_code == 401
     assert await list_payloads(developer, webhook) == []
+
+
+# Retention
+
+_MAKE_OLDER = "UPDATE {table} SET created_at = created_at - interval '91 days' WHERE id = $1"
+_ADD_WORK = """
+INSERT INTO work (id, kind, cause_event_id, run_at, max_attempts, correlation_id)
+VALUES ($1, 'events.act', $2, now() + interval '1 day', 5, 'cor')
+"""
+
+
+async def test_a_payload_is_kept_until_the_work_that_it_caused_is_finished(
+    developer: Client, services: Services
+) -> None:
+    webhook = await create_webhook(developer)
+    event_id = await submit_payload(developer, webhook)
+    for table in ("incoming_payloads", "event_log"):
+        await run_sql(services, _MAKE_OLDER.format(table=table), event_id)
+    work_id = f"wrk_{event_id}"
+    await run_sql(services, _ADD_WORK, work_id, event_id)
+    for state, count in (("pending", 1), ("done", 0)):
+        await run_sql(services, "UPDATE work SET state = $2 WHERE id = $1", work_id, state)
+        async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+            await retention.delete_expired(await tx.raw(), AREAS.retention)
+        for table in ("incoming_payloads", "event_log"):
+            sql = f"SELECT id FROM {table} WHERE id = $1"
+            assert len(await fetch_rows(services, sql, event_id)) == count

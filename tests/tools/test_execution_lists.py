@@ -15,6 +15,7 @@ from tests.tools.execution_requests import (
     EXECUTION_KEYS,
     FAILING,
     execute_sql,
+    fetch_value,
     get_execution,
     get_tool,
     insert_execution,
@@ -183,6 +184,34 @@ async def test_runs_of_the_last_90_days_are_kept(tools: ToolClient, services: Se
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         await retention.delete_expired(await tx.raw(), AREAS.retention)
     assert [record["id"] for record in await list_executions(tools, tool_id)] == [recent]
+
+
+_WAITING_WORK = """
+INSERT INTO work (id, kind, run_at, max_attempts, correlation_id)
+VALUES ($1, 'tools.run', now() + interval '1 day', 3, 'cor')
+"""
+
+
+async def test_a_run_is_kept_with_its_input_until_it_is_finished(
+    tools: ToolClient, services: Services
+) -> None:
+    """Its work may wait for a worker for longer than the agent's retention."""
+    agent_id, tool_id = await tools.create_agent(), await tools.create("function", ECHO)
+    await execute_sql(services, "UPDATE agents SET retention_days = 1 WHERE id = $1", agent_id)
+    old, status = datetime.now(UTC) - timedelta(days=91), "pending"
+    execution_id = await insert_execution(
+        services, tools, tool_id, old, agent_id=agent_id, status=status, finished=False
+    )
+    work_id, content = f"wrk_{execution_id}", '{"text": "a"}'
+    await execute_sql(services, _WAITING_WORK, work_id)
+    change = "UPDATE tool_executions SET work_id = $2, input = $3::text::json WHERE id = $1"
+    await execute_sql(services, change, execution_id, work_id, content)
+    select = "SELECT input::text FROM tool_executions WHERE id = $1"
+    for state, expected in (("pending", content), ("dead", None)):
+        await execute_sql(services, "UPDATE work SET state = $2 WHERE id = $1", work_id, state)
+        async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+            await retention.delete_expired(await tx.raw(), AREAS.retention)
+        assert await fetch_value(services, select, execution_id) == expected
 
 
 # Hidden content

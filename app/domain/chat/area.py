@@ -10,6 +10,10 @@ from db.retention import RetentionRule
 # What people said is kept for as long as the agent's log settings say.
 _AGENT = "JOIN agents a ON a.id = t.agent_id AND a.tenant_id = t.tenant_id"
 _EXPIRED_BEFORE = "now() - a.retention_days * interval '1 day'"
+_HAS_NO_JOB = """NOT EXISTS (
+    SELECT 1 FROM chat_jobs j
+    WHERE j.conversation_id = {conversation_id} AND j.status IN ('pending', 'running')
+)"""
 
 
 async def _cancel_jobs(deletion: AgentDeletion) -> None:
@@ -42,17 +46,23 @@ AREA: Final = Area(
             "t.finished_at < now() - least(a.retention_days, 30) * interval '1 day'",
             _AGENT,
         ),
-        RetentionRule("conversation_entries", f"t.created_at < {_EXPIRED_BEFORE}", _AGENT),
+        RetentionRule(
+            "conversation_entries",
+            f"t.created_at < {_EXPIRED_BEFORE}"
+            f" AND {_HAS_NO_JOB.format(conversation_id='t.conversation_id')}",
+            _AGENT,
+        ),
         RetentionRule(
             "conversations",
             f"t.last_message_at < {_EXPIRED_BEFORE}"
-            " AND (t.turn_until IS NULL OR t.turn_until < now())",
+            " AND (t.turn_until IS NULL OR t.turn_until < now())"
+            f" AND {_HAS_NO_JOB.format(conversation_id='t.id')}",
             _AGENT,
         ),
         RetentionRule(
             "event_log",
             "t.type IN ('agent.chat.message', 'agent.chat.completed') AND NOT t.test"
-            f" AND t.created_at < {_EXPIRED_BEFORE}",
+            f" AND t.created_at < {_EXPIRED_BEFORE} AND {events.IS_SETTLED}",
             "JOIN agents a ON a.id = t.data->>'agent_id' AND a.tenant_id = t.tenant_id",
         ),
         RetentionRule(

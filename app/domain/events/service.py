@@ -17,12 +17,14 @@ from app.kit.changes import apply_changes
 from app.kit.ids import new_id
 from app.kit.paging import Flat, Page, flat
 from app.kit.texts import as_json
+from db import ledger
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
 
 __all__ = [
     "FAN_OUT",
+    "IS_SETTLED",
     "MAX_DEPTH",
     "MAX_SPANS",
     "NO_EVENT_TYPE",
@@ -48,6 +50,9 @@ __all__ = [
 ]
 
 MAX_SPANS: Final = 5000
+# For rules of retention: all work that an event caused is finished. `t` is the event, or another
+# row with its id.
+IS_SETTLED: Final = f"NOT {ledger.unfinished_sql('w.cause_event_id = t.id')}"
 _HAPPENED, _TEST = False, True
 
 delete_conversation_events, delete_agent_chat_events = (

@@ -1,6 +1,7 @@
 from typing import Final
 
 from app.domain.area import Area
+from app.domain.events import service as events
 from app.domain.incoming.events import (
     IncomingWebhookCreated,
     IncomingWebhookDeleted,
@@ -18,12 +19,15 @@ AREA: Final = Area(
         IncomingWebhookReceived,
     ),
     retention=(
-        RetentionRule("incoming_payloads", "t.created_at < now() - interval '90 days'"),
+        RetentionRule(
+            "incoming_payloads",
+            f"t.created_at < now() - interval '90 days' AND {events.IS_SETTLED}",
+        ),
         # These events contain the payloads.
         RetentionRule(
             "event_log",
             f"t.type = '{IncomingWebhookReceived.type}'"
-            " AND t.created_at < now() - interval '90 days'",
+            f" AND t.created_at < now() - interval '90 days' AND {events.IS_SETTLED}",
         ),
     ),
 )

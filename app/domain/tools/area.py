@@ -8,8 +8,11 @@ from app.domain.tools.client_tokens import ClientTokens
 from app.domain.tools.events import ToolCreated, ToolDeleted, ToolUpdated
 from app.domain.tools.executions import RUN_TOOL
 from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
+from db import ledger
 from db.retention import RetentionRule
 from db.session import Tx
+
+_IS_FINISHED = f"NOT {ledger.unfinished_sql('w.id = t.work_id')}"
 
 
 async def _clear_executions(deletion: AgentDeletion) -> None:
@@ -48,13 +51,17 @@ AREA: Final = Area(
     work_kinds=(RUN_TOOL,),
     retention=(
         # The longest period of the statistics.
-        RetentionRule("tool_executions", "t.executed_at < now() - interval '90 days'"),
+        RetentionRule(
+            "tool_executions",
+            f"t.executed_at < now() - interval '90 days' AND {_IS_FINISHED}",
+            order_by="t.executed_at",
+        ),
         # The execution stays for the statistics. Its content has the agent's retention period.
         RetentionRule(
             "tool_executions",
             "a.retention_days < 90"
             " AND (t.input::text <> '{}' OR t.output IS NOT NULL OR t.error_message IS NOT NULL)"
-            " AND t.executed_at < now() - a.retention_days * interval '1 day'",
+            f" AND t.executed_at < now() - a.retention_days * interval '1 day' AND {_IS_FINISHED}",
             join="JOIN agents a ON a.id = t.agent_id AND a.tenant_id = t.tenant_id",
             clears="input = '{}', output = NULL, error_message = NULL",
         ),

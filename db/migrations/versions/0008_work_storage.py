@@ -1,5 +1,6 @@
-"""Vacuum of the ledger after few dead rows: claims and polls read them until then."""
+"""An index for what is still owed for an event, and vacuum of the ledger after few dead rows."""
 
+import sqlalchemy as sa
 from alembic import op
 
 revision = "0008"
@@ -9,6 +10,13 @@ depends_on = None
 
 
 def upgrade() -> None:
+    op.create_index(
+        "ix_work_cause_event_id",
+        "work",
+        ["cause_event_id"],
+        unique=False,
+        postgresql_where=sa.text("cause_event_id IS NOT NULL AND state IN ('pending', 'leased')"),
+    )
     # Each row is updated twice and stays for a week. By default, vacuum would wait for the dead
     # rows of more than a day, all of them in the indexes of pending and leased work.
     op.execute(
@@ -21,4 +29,9 @@ def downgrade() -> None:
     op.execute(
         "ALTER TABLE work RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold,"
         " autovacuum_analyze_scale_factor)"
+    )
+    op.drop_index(
+        "ix_work_cause_event_id",
+        table_name="work",
+        postgresql_where=sa.text("cause_event_id IS NOT NULL AND state IN ('pending', 'leased')"),
     )
