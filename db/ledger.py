@@ -6,18 +6,16 @@ its lease changes no row. Areas that accept work or record outcomes together wit
 `insert_sql` or `outcomes_sql` into their statements.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import asyncpg
 import msgspec
 
-from db import fast
+from db import fast, lanes
+from db.lanes import Capacity
 from db.retention import RetentionRule
 from db.session import Tx
-
-_LANES_PER_SCAN = 1000
 
 
 class WorkRow(msgspec.Struct, frozen=True):
@@ -33,13 +31,14 @@ class WorkRow(msgspec.Struct, frozen=True):
     lane: str | None = None
 
 
-class Capacity(msgspec.Struct, frozen=True):
-    """How many jobs run in this process by lane and by tenant, and the limits of both."""
+class Scan(NamedTuple):
+    """The rows that a scan claimed, and the lane after which the next one starts, "" for the first.
+    `has_more` is True when more rows could run at once.
+    """
 
-    lanes: Mapping[str, int]
-    tenants: Mapping[str, int]
-    per_lane: int
-    per_tenant: int
+    rows: list[WorkRow]
+    cursor: str
+    has_more: bool
 
 
 class Dispatch(msgspec.Struct, frozen=True):
@@ -95,8 +94,9 @@ _ACCEPT = insert_sql(
     max_attempts="$6::int",
     correlation_id="$7::text",
     cause_event_id="$8::text",
-    run_at="coalesce($9::timestamptz, now())",
-    dispatched_at="CASE WHEN $9::timestamptz IS NULL THEN now() END",
+    lane="$9::text",
+    run_at="coalesce($10::timestamptz, now())",
+    dispatched_at="CASE WHEN $10::timestamptz IS NULL THEN now() END",
 )
 _ACCEPT += " ON CONFLICT (kind, dedupe_key) DO NOTHING"
 
@@ -106,6 +106,7 @@ SET state = 'leased', lease_token = $2, lease_until = now() + $3 * interval '1 s
     attempt = attempt + 1, started_at = now()
 WHERE id = $1
   AND (state = 'pending' AND run_at <= now() OR state = 'leased' AND lease_until < now())
+  AND (lane IS NULL OR lane <> ALL($4) AND coalesce(tenant_id, '') <> ALL($5))
 RETURNING id, tenant_id, kind, ref_id, attempt, max_attempts, lease_token, correlation_id,
           cause_event_id, lane
 """
@@ -118,43 +119,18 @@ _LEASE = """
 state = 'leased', lease_token = 'lea_' || gen_random_uuid(),
 lease_until = now() + $2 * interval '1 second', attempt = attempt + 1, started_at = now()
 """
-# Steps from lane to lane through the index, so that a lane with a million rows costs as much as one
-# with ten. A scan reads `$8` lanes that follow lane `$7`. Tenants with little running work come
-# before tenants with much.
-_LIVE = "lane IS NOT NULL AND state IN ('pending', 'leased')"
+# Locks only the rows that it claims. Rows that another worker has locked are skipped.
 _CLAIM_LANES = f"""
-WITH RECURSIVE waiting AS (
-    SELECT EXISTS (SELECT 1 FROM work
-                   WHERE state = 'pending' AND run_at <= now() AND lane IS NOT NULL)
-        OR EXISTS (SELECT 1 FROM work
-                   WHERE state = 'leased' AND lease_until < now() AND lane IS NOT NULL) AS has_work
-), lanes AS (
-    (SELECT lane, 1 AS number FROM work
-     WHERE {_LIVE} AND lane > $7 AND (SELECT has_work FROM waiting) ORDER BY lane LIMIT 1)
-    UNION ALL
-    SELECT next.lane, lanes.number + 1 FROM lanes CROSS JOIN LATERAL (
-        SELECT lane FROM work WHERE {_LIVE} AND lane > lanes.lane ORDER BY lane LIMIT 1
-    ) next WHERE lanes.number < $8
-), due AS (
-    SELECT candidate.id, candidate.tenant_id, candidate.run_at
-    FROM lanes LEFT JOIN unnest($3::text[], $4::int[]) AS busy(lane, count) USING (lane)
-    CROSS JOIN LATERAL (
-        SELECT id, tenant_id, run_at FROM work
-        WHERE {_LIVE} AND lane = lanes.lane AND run_at <= now()
-          AND (state = 'pending' OR lease_until < now())
-        ORDER BY run_at LIMIT greatest(0, $5 - coalesce(busy.count, 0)) FOR UPDATE SKIP LOCKED
-    ) candidate
-), ranked AS (
-    SELECT id, run_at, row_number() OVER (PARTITION BY tenant_id ORDER BY run_at, id)
-           + coalesce(running.count, 0) AS tenant_rank
-    FROM due LEFT JOIN unnest($9::text[], $10::int[]) AS running(tenant, count)
-      ON running.tenant = due.tenant_id
-), selected AS (
-    SELECT id FROM ranked WHERE tenant_rank <= $6 ORDER BY tenant_rank, run_at, id LIMIT $1
+WITH RECURSIVE {lanes.CANDIDATES}, selected AS (
+    SELECT w.id FROM candidates c JOIN work w ON w.id = c.id
+    WHERE w.state = 'pending' AND w.run_at <= now() OR w.state = 'leased' AND w.lease_until < now()
+    ORDER BY c.tenant_rank, c.run_at, c.id LIMIT $1 FOR UPDATE OF w SKIP LOCKED
 ), claimed AS (
     UPDATE work w SET {_LEASE} FROM selected WHERE w.id = selected.id RETURNING {_ROW}
 )
-SELECT scan.*, w.* FROM (SELECT count(*) AS lanes, max(lane) AS last_lane FROM lanes) scan
+SELECT scan.*, w.*
+FROM (SELECT (SELECT count(*) FROM lanes) AS lanes, (SELECT max(lane) FROM lanes) AS last_lane,
+             (SELECT count(*) FROM candidates) AS candidates) scan
 LEFT JOIN claimed w ON true
 """
 
@@ -190,7 +166,7 @@ UPDATE work w
 SET dispatched_at = now(), dispatch_no = w.dispatch_no + 1
 FROM (
     SELECT id FROM work
-    WHERE kind = ANY($1)
+    WHERE kind = ANY($1) AND lane IS NULL
       AND (state = 'pending' AND run_at <= now()
            OR state = 'leased' AND lease_until < now())
       AND (dispatched_at IS NULL OR dispatched_at < now() - $2 * interval '1 second')
@@ -212,7 +188,7 @@ WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND state IN ('pending', 
 _CANCEL_LANE = """
 UPDATE work w SET state = 'cancelled', finished_at = now(), lease_token = NULL, lease_until = NULL
 FROM (SELECT id FROM work
-      WHERE tenant_id = $1 AND lane = $2 AND state IN ('pending', 'leased')
+      WHERE tenant_id = $1 AND kind = $2 AND lane = $3 AND state IN ('pending', 'leased')
       ORDER BY id FOR UPDATE) open_work
 WHERE w.id = open_work.id
 """
@@ -230,7 +206,7 @@ WITH moved AS (
 SELECT 1 FROM work WHERE tenant_id = $1 AND id = $2 AND state IN ('pending', 'leased')
 """
 _LIST_BY_CORRELATION = """
-SELECT id, kind, ref_id, lane, state, cause_event_id, created_at, started_at, finished_at FROM work
+SELECT id, kind, ref_id, state, cause_event_id, created_at, started_at, finished_at FROM work
 WHERE ($1::text IS NULL OR tenant_id = $1) AND correlation_id = $2
 ORDER BY id LIMIT $3
 """
@@ -260,6 +236,7 @@ async def accept(  # noqa: PLR0913  # a row's columns
     max_attempts: int,
     correlation_id: str,
     cause_event_id: str | None,
+    lane: str | None,
     run_at: datetime | None,
 ) -> bool:
     """True when the row is new; False when work with this kind and dedupe key exists."""
@@ -274,22 +251,35 @@ async def accept(  # noqa: PLR0913  # a row's columns
         max_attempts,
         correlation_id,
         cause_event_id,
+        lane,
         run_at,
     )
     return added == 1
 
 
 async def claim(
-    connection: asyncpg.Connection, work_id: str, token: str, lease_seconds: float
+    connection: asyncpg.Connection,
+    work_id: str,
+    token: str,
+    lease_seconds: float,
+    capacity: Capacity | None = None,
 ) -> WorkRow | None:
-    row = await connection.fetchrow(_CLAIM, work_id, token, lease_seconds)
+    """`capacity` limits work that has a lane: beyond it, the row is not changed."""
+    full_lanes = capacity.full_lanes if capacity is not None else []
+    full_tenants = capacity.full_tenants if capacity is not None else []
+    row = await connection.fetchrow(_CLAIM, work_id, token, lease_seconds, full_lanes, full_tenants)
     return WorkRow(**row) if row else None
 
 
 async def claim_lanes(
-    connection: asyncpg.Connection, limit: int, capacity: Capacity, lease_seconds: float, after: str
-) -> tuple[list[WorkRow], str]:
-    """Returns the claimed rows and the cursor of the next scan, "" after the last lane."""
+    connection: asyncpg.Connection,
+    kind: str,
+    limit: int,
+    capacity: Capacity,
+    lease_seconds: float,
+    after: str,
+) -> Scan:
+    """Claims due work of a kind in the lanes that follow the lane `after`."""
     records = await connection.fetch(
         _CLAIM_LANES,
         limit,
@@ -298,8 +288,9 @@ async def claim_lanes(
         list(capacity.lanes.values()),
         capacity.per_lane,
         capacity.per_tenant,
+        kind,
         after,
-        _LANES_PER_SCAN,
+        lanes.LANES_PER_SCAN,
         list(capacity.tenants),
         list(capacity.tenants.values()),
     )
@@ -309,11 +300,12 @@ async def claim_lanes(
         if record["id"] is not None
     ]
     scan = records[0]
-    return rows, scan["last_lane"] if scan["lanes"] == _LANES_PER_SCAN else ""
+    is_last = scan["lanes"] < lanes.LANES_PER_SCAN
+    return Scan(rows, "" if is_last else scan["last_lane"], scan["candidates"] > len(rows))
 
 
-async def cancel_lane(tx: Tx, tenant: str, lane: str) -> int:
-    return await fast.execute(tx, tenant, _CANCEL_LANE, lane)
+async def cancel_lane(tx: Tx, tenant: str, kind: str, lane: str) -> int:
+    return await fast.execute(tx, tenant, _CANCEL_LANE, kind, lane)
 
 
 async def lock(tx: Tx, tenant: str, work_id: str) -> None:

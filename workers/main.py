@@ -30,6 +30,7 @@ from workers.deliveries import (
     on_dead_delivery,
     run_subscription_action,
 )
+from workers.lane_scanner import LaneScanner
 from workers.mail import send_mail
 from workers.runner import JobFunction, OnDead, Runner
 from workers.sweep import Sweeper
@@ -62,8 +63,6 @@ CONCURRENCY: Final = {
     "deliveries": 32,
     "default": 16,
 }
-# How many of them may belong to one tenant, on queues whose jobs wait for servers of tenants.
-TENANT_SHARES: Final = {"chat": 24, "tools": 6}
 GRACE_SECONDS = 25
 _DEQUEUE_SECONDS = 2
 _STOP_SECONDS = 5
@@ -115,27 +114,45 @@ class WorkerProcess:
             functions,
             on_dead=ON_DEAD,
             on_any_dead=events.emit_dead,
-            tenant_shares=TENANT_SHARES,
         )
         self.sweeper = Sweeper(services, self.runner, queues)
         self.courier = Courier(services, self.runner) if "deliveries" in queues else None
         if self.courier is not None:
             self.runner.slots = self.courier
+        # By queue: work that is claimed by the lanes of tenants.
+        self.scanners = {
+            kind.queue: LaneScanner(
+                services,
+                self.runner,
+                kind.name,
+                slots=CONCURRENCY[kind.queue],
+                share=kind.per_tenant,
+            )
+            for kind in services.doorbell.kinds.values()
+            if kind.per_tenant is not None and kind.queue in queues
+        }
         self._redis = connect(services.settings.redis_address, wait_seconds=None)
         self._saq_queues = [PatientQueue(self._redis, name=name) for name in queues]
         self._saq_workers = [self._create_worker(queue) for queue in self._saq_queues]
         self.stopped = asyncio.Event()
 
     def _create_worker(self, queue: PatientQueue) -> QuietWorker:
+        scanner = self.scanners.get(queue.name)
+
+        async def run_work(_ctx: dict[str, Any], *, work_id: str) -> None:
+            if scanner is None:
+                await self.runner.run(work_id)
+            else:
+                # While this process has no slot, others take the work off the queue.
+                await scanner.wait_for_slot()
+                scanner.wake()
+
         return QuietWorker(
             queue,
-            functions=[("run_work", self._run_work)],
-            concurrency=CONCURRENCY[queue.name],
+            functions=[("run_work", run_work)],
+            concurrency=CONCURRENCY[queue.name] if scanner is None else 1,
             dequeue_timeout=_DEQUEUE_SECONDS,
         )
-
-    async def _run_work(self, _ctx: dict[str, Any], *, work_id: str) -> None:
-        await self.runner.run(work_id)
 
     async def run(self) -> None:
         """Runs jobs until `stopped` is set, then lets running jobs finish. Raises KeyProblem."""
@@ -154,8 +171,8 @@ class WorkerProcess:
         beat = Beat("worker", heartbeat.own_name(), self.queues, tier)
         consumers = [asyncio.create_task(worker.start()) for worker in self._saq_workers]
         pollers = [asyncio.create_task(self.sweeper.poll_forever())]
-        if self.courier is not None:
-            pollers.append(asyncio.create_task(self.courier.run()))
+        scanners = [*self.scanners.values(), *([self.courier] if self.courier else [])]
+        pollers += [asyncio.create_task(scanner.run()) for scanner in scanners]
         upkeep = [
             asyncio.create_task(self.runner.renew_forever()),
             asyncio.create_task(self._listen_for_cancels()),
@@ -167,8 +184,8 @@ class WorkerProcess:
         log.info("worker stopping", running=self.runner.running_count)
         # Claim nothing new, let running jobs finish, and only then end the tasks that they need.
         pollers[0].cancel()
-        if self.courier is not None:
-            self.courier.stop()
+        for scanner in scanners:
+            scanner.stop()
         for queue in self._saq_queues:
             queue.stopping = True
         await self.runner.drain(GRACE_SECONDS)

@@ -20,6 +20,7 @@ from app.kit.trace import Trace
 from app.kit.work import FollowUp, WorkKind
 from app.services import Services
 from db import ledger
+from db.lanes import Capacity
 from db.ledger import WorkRow
 from db.session import ALL_TENANTS, Tx
 
@@ -50,7 +51,9 @@ class GiveUp(Exception):
 
 
 class DeliverySlots(Protocol):
-    """Runs work that has a lane, within the limits of lanes and tenants."""
+    """Runs deliveries within the limits of lanes and tenants."""
+
+    def capacity(self) -> Capacity: ...
 
     def reserve(self, tenant_id: str, lanes: list[str]) -> Collection[str]: ...
 
@@ -140,19 +143,17 @@ class Runner:
         *,
         on_dead: Mapping[str, OnDead] | None = None,
         on_any_dead: OnDead | None = None,
-        tenant_shares: Mapping[str, int] | None = None,
     ) -> None:
         self._services = services
         self._kinds = services.doorbell.kinds
         self._functions = functions
         self._on_dead = on_dead or {}
         self._on_any_dead = on_any_dead
-        self._tenant_shares = tenant_shares or {}
         self._lease_seconds = services.settings.lease_seconds
         self._running: dict[str, tuple[WorkRow, asyncio.Task[None]]] = {}
         self._claiming = 0
         self.accepting = True
-        # Runs work that has a lane.
+        # Runs deliveries.
         self.slots: DeliverySlots | None = None
 
     @property
@@ -171,10 +172,8 @@ class Runner:
             self._claiming -= 1
         if row is None:
             return
-        if self._is_at_tenant_limit(row):
-            await self.put_back(row)
-            return
-        if row.lane is not None and self.slots is not None:
+        kind = self._kinds.get(row.kind)
+        if kind is not None and kind.in_bulk and self.slots is not None:
             await self.slots.run_claimed(row)
             return
         await self.run_claimed(row)
@@ -209,21 +208,6 @@ class Runner:
             # The work runs again when its lease expires.
             log.error("outcome not recorded", work_id=row.id, kind=row.kind, exc_info=error)
 
-    def _is_at_tenant_limit(self, row: WorkRow) -> bool:
-        """True when the tenant already uses its share of the queue's slots. The share keeps a
-        tenant whose servers do not respond from blocking the others.
-        """
-        queue = self._kinds[row.kind].queue if row.kind in self._kinds else ""
-        share = self._tenant_shares.get(queue)
-        # Work with a lane has limits of its own.
-        if share is None or row.tenant_id is None or row.lane is not None:
-            return False
-        running = (other for other, _ in self._running.values() if other.lane is None)
-        kinds = [
-            self._kinds.get(other.kind) for other in running if other.tenant_id == row.tenant_id
-        ]
-        return sum(kind is not None and kind.queue == queue for kind in kinds) >= share
-
     async def put_back(self, row: WorkRow) -> None:
         """Makes claimed work due again after a random delay, which spreads many rows out."""
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
@@ -233,8 +217,11 @@ class Runner:
             )
 
     async def _claim(self, work_id: str) -> WorkRow | None:
+        capacity = self.slots.capacity() if self.slots is not None else None
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            return await ledger.claim(await tx.raw(), work_id, new_id("lea"), self._lease_seconds)
+            return await ledger.claim(
+                await tx.raw(), work_id, new_id("lea"), self._lease_seconds, capacity
+            )
 
     async def _undispatch(self, work_id: str) -> None:
         """Lets another worker's poller find work that this stopping worker took off the queue."""

@@ -53,7 +53,7 @@ class Sweeper:
         kinds = [
             kind.name
             for kind in self._kinds.values()
-            if kind.queue in self._queues and not kind.in_bulk
+            if kind.queue in self._queues and not kind.has_lanes
         ]
         stale = (
             _POLL_SECONDS if self._is_redis_unavailable else self._services.settings.lease_seconds

@@ -40,8 +40,15 @@ class WorkKind(msgspec.Struct, frozen=True):
     timeout_seconds: float = 60
     retry_delays: tuple[float, ...] = (1, 5, 30, 120, 600, 3600)
     awaited: bool = False
-    # Due rows are claimed many at a time by the courier, without the queue.
+    # Due rows are claimed by the courier. Their lane is the endpoint.
     in_bulk: bool = False
+    # How many of them one process runs for a tenant at a time. Their lane is the tenant.
+    per_tenant: int | None = None
+
+    @property
+    def has_lanes(self) -> bool:
+        """True when due rows are claimed by their lanes, without the queue."""
+        return self.in_bulk or self.per_tenant is not None
 
     @property
     def max_attempts(self) -> int:
@@ -155,6 +162,7 @@ async def accept(
         max_attempts=kind.max_attempts,
         correlation_id=current.correlation_id,
         cause_event_id=cause_event_id or current.cause_event_id,
+        lane=tenant_id if kind.per_tenant is not None else None,
         run_at=run_at,
     )
     if added and run_at is None:

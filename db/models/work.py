@@ -12,7 +12,17 @@ class Work(HasId, Base):
     __tablename__ = "work"
     __table_args__ = (
         UniqueConstraint("kind", "dedupe_key", name="uq_work_kind_dedupe_key"),
-        Index("ix_work_pending", "run_at", postgresql_where=text("state = 'pending'")),
+        Index(
+            "ix_work_pending",
+            "run_at",
+            postgresql_where=text("state = 'pending' AND lane IS NULL"),
+        ),
+        Index(
+            "ix_work_pending_in_lane",
+            "kind",
+            "run_at",
+            postgresql_where=text("state = 'pending' AND lane IS NOT NULL"),
+        ),
         Index("ix_work_leased", "lease_until", postgresql_where=text("state = 'leased'")),
         Index("ix_work_lease_token", "lease_token", postgresql_where=text("state = 'leased'")),
         Index(
@@ -29,6 +39,7 @@ class Work(HasId, Base):
         ),
         Index(
             "ix_work_lane",
+            "kind",
             "lane",
             "run_at",
             postgresql_where=text("lane IS NOT NULL AND state IN ('pending', 'leased')"),
@@ -39,7 +50,7 @@ class Work(HasId, Base):
     kind: Mapped[str]
     ref_id: Mapped[str | None]
     dedupe_key: Mapped[str | None]
-    # Only a limited number of rows of one lane run at a time.
+    # Only a limited number of rows of one kind and lane run at a time.
     lane: Mapped[str | None]
     state: Mapped[str] = mapped_column(server_default="pending")
     run_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True), server_default=func.now())

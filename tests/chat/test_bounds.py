@@ -9,18 +9,20 @@ import pytest
 from litestar import Litestar
 
 from app.domain.chat import agent_loop
+from app.domain.chat.jobs import CHAT_TURN
 from app.http import idempotency
 from app.main import create_app
 from app.services import Services
 from tests.asking import until
 from tests.chat.conversation_helpers import create_visitor_headers
-from tests.chat.database import execute, fetch_row, fetch_value
+from tests.chat.database import execute, fetch_value
 from tests.chat.delegation_scripts import add_sub_agent, build_call, reply_with_calls
-from tests.chat.job_helpers import accept_job, create_runner, find_work_id, get_job
+from tests.chat.job_helpers import accept_job, create_runner, get_job
 from tests.model_server import ModelServer, Reply
 from tests.stores import Stores
 from tests.talk import Talker, talker
 from tests.world import World
+from workers.lane_scanner import LaneScanner
 
 # Turns
 
@@ -122,19 +124,18 @@ async def test_a_worker_limits_the_concurrent_jobs_of_a_tenant(
     busy, other = await talker(world, models), await talker(world, models)
     hold = asyncio.Event()
     busy.script(Reply(hold=hold))
-    runner = create_runner(services, tenant_shares={"chat": 2})
+    await execute(services, "DELETE FROM work")
+    runner = create_runner(services)
+    scanner = LaneScanner(services, runner, CHAT_TURN.name, slots=8, share=2)
     jobs = [await accept_job(talk) for talk in (busy, busy, busy, other)]
-    *running_ids, third_id, other_id = [await find_work_id(services, job) for job in jobs]
-    runs = [asyncio.create_task(runner.run(work_id)) for work_id in running_ids]
+    assert await scanner.scan() == 3
     await until(lambda: len(busy.asked) == 2)
-    await runner.run(third_id)
-    await runner.run(other_id)
-    assert (await get_job(other, jobs[3]))["status"] == "completed"
-    assert len(busy.asked) == 2
-    row = await fetch_row(services, "SELECT state, attempt FROM work WHERE id = $1", third_id)
-    assert dict(row) == {"state": "pending", "attempt": 0}
+    assert (await get_job(other, jobs[3], wait=10))["status"] == "completed"
+    assert await scanner.scan() == 0
     hold.set()
-    await asyncio.gather(*runs)
+    await until(lambda: not runner.running_count)
+    assert await scanner.scan() == 1
+    assert (await get_job(busy, jobs[2], wait=10))["status"] == "completed"
 
 
 # Idempotency keys

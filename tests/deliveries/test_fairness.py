@@ -18,7 +18,7 @@ from tests.deliveries.receiver import Receiver
 from tests.deliveries.sender import EVENT, Sender
 from tests.webhooks.factories import PATH
 from tests.world import World
-from workers import courier as couriers
+from workers import lane_scanner
 from workers.courier import MAX_DELIVERIES, MAX_PER_ENDPOINT, MAX_PER_TENANT, Courier
 from workers.main import JOBS, ON_DEAD, WorkerProcess
 from workers.runner import Runner
@@ -146,7 +146,7 @@ async def test_an_endpoint_that_recovers_gets_each_event_once(
 @pytest.fixture
 def no_scans(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The courier scans for work only when it is woken."""
-    monkeypatch.setattr(couriers, "_SCAN_SECONDS", 600.0)
+    monkeypatch.setattr(lane_scanner, "_SCAN_SECONDS", 600.0)
     sender.wake_courier()
     yield
     monkeypatch.undo()
@@ -184,6 +184,31 @@ async def test_redeliveries_have_the_same_limit(
     assert receiver.max_concurrent["redelivered"] == MAX_PER_ENDPOINT
     receiver.may_respond.set()
     await sender.wait_until_finished(webhook_id, 50)
+
+
+# An update changes `xmin` and `ctid`, a lock changes `xmax`.
+_VERSIONS = """
+SELECT array_agg((id, ctid, xmin, xmax)::text ORDER BY id) FROM work
+WHERE lane = $1 AND state = 'pending'
+"""
+
+
+async def test_deliveries_beyond_the_limits_are_not_touched(
+    sender: Sender, neighbour: Sender, receiver: Receiver
+) -> None:
+    webhook_id = await _redeliver_all_to(sender, receiver, "/slow/untouched", 30)
+    await receiver.wait_for(MAX_PER_ENDPOINT, "/slow/untouched")
+    before = await sender.fetch_value(_VERSIONS, webhook_id)
+    assert len(before) == 30 - MAX_PER_ENDPOINT
+    # The courier scans for the deliveries of others meanwhile.
+    other_id = await neighbour.create_webhook(f"{receiver.url}/200/other")
+    for count in range(5, 20, 5):
+        await neighbour.emit_events(5)
+        sender.wake_courier()
+        await neighbour.wait_until_finished(other_id, count)
+    assert await sender.fetch_value(_VERSIONS, webhook_id) == before
+    receiver.may_respond.set()
+    await sender.wait_until_finished(webhook_id, 30)
 
 
 async def test_test_events_to_a_hanging_endpoint_do_not_hold_up_others(
@@ -309,4 +334,4 @@ async def test_claimed_rows_do_not_exceed_the_limit_of_their_tenant(
 def test_the_limits_leave_capacity_for_others() -> None:
     assert MAX_PER_ENDPOINT * 2 <= MAX_PER_TENANT
     assert MAX_PER_TENANT * 2 <= MAX_DELIVERIES
-    assert couriers._BATCH <= MAX_DELIVERIES
+    assert lane_scanner._BATCH <= MAX_DELIVERIES

@@ -4,16 +4,16 @@ import pytest
 
 from app.areas import AREAS
 from app.services import Services
-from tests.workers.factories import BRIEF, QUICK, execute
+from tests.workers.factories import BRIEF, QUICK, SHARED, execute
 from tests.world import World
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _work_kinds() -> Iterator[None]:
-    for kind in (QUICK, BRIEF):
+    for kind in (QUICK, BRIEF, SHARED):
         AREAS.work_kinds[kind.name] = kind
     yield
-    for kind in (QUICK, BRIEF):
+    for kind in (QUICK, BRIEF, SHARED):
         del AREAS.work_kinds[kind.name]
 
 

@@ -12,6 +12,7 @@ from db.session import ALL_TENANTS
 from workers.runner import Job, JobFunction, Runner
 
 QUICK = WorkKind("test.quick", timeout_seconds=5, retry_delays=(0, 0), awaited=True)
+SHARED = WorkKind("test.shared", "speech", retry_delays=(0,), per_tenant=2)
 BRIEF = WorkKind("test.brief", timeout_seconds=0.1, retry_delays=())
 
 
@@ -32,7 +33,7 @@ async def execute(services: Services, sql: str, *args: object) -> None:
 
 
 def create_runner(services: Services, function: JobFunction) -> Runner:
-    functions = {QUICK.name: function, BRIEF.name: function}
+    functions = {kind.name: function for kind in (QUICK, BRIEF, SHARED)}
     return Runner(services, functions, on_any_dead=emit_dead)
 
 

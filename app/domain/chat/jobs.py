@@ -38,7 +38,12 @@ from db.fast import Row, tenant_of
 from db.session import Tx
 
 CHAT_TURN: Final = WorkKind(
-    "chat.turn", "chat", timeout_seconds=960, retry_delays=(2, 10, 30), awaited=True
+    "chat.turn",
+    "chat",
+    timeout_seconds=960,
+    retry_delays=(2, 10, 30),
+    awaited=True,
+    per_tenant=24,
 )
 _FINISHED = frozenset({"completed", "failed", "cancelled"})
 

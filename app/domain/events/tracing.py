@@ -27,7 +27,7 @@ async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:
     if not events and not work:
         raise TraceNotFound(f"Nothing is known of the correlation id {correlation_id[:64]}")
     requests = await queries.list_requests(tx, tenant, correlation_id, MAX_SPANS)
-    outer = [*_request_spans(events, requests), *(_job_span(row) for row in work)]
+    outer = [*_request_spans(events, requests), *(_job_span(row, areas) for row in work)]
     spans = list(outer)
     for source in areas.span_sources:
         spans += await source(tx, tenant, correlation_id, outer)
@@ -93,14 +93,15 @@ def _emitted_at(row: Row) -> datetime:
     return moment
 
 
-def _job_span(row: Row) -> Span:
+def _job_span(row: Row, areas: Areas) -> Span:
+    kind = areas.work_kinds.get(row["kind"])
     started = row["started_at"] or row["created_at"]
     ended = row["finished_at"] or (clock.now() if row["started_at"] else started)
     return Span(
         "job",
         row["id"],
-        # Work with a lane is an attempt at the row that it refers to, such as a delivery.
-        row["ref_id"] if row["lane"] is not None else row["cause_event_id"],
+        # Work in bulk is an attempt at the row that it refers to, such as a delivery.
+        row["ref_id"] if kind is not None and kind.in_bulk else row["cause_event_id"],
         row["kind"],
         row["state"],
         started,

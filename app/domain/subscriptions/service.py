@@ -97,7 +97,8 @@ async def _lock(
     endpoint = await queries.find_own_endpoint(tx, subscription_id)
     if endpoint is not None:
         if cancels_deliveries:
-            await ledger.cancel_lane(tx, endpoint.tenant_id, endpoint.id)
+            kind = deliveries.DELIVER.name
+            await ledger.cancel_lane(tx, endpoint.tenant_id, kind, endpoint.id)
         await queries.find_own_endpoint(tx, subscription_id, for_update=True)
     return await find(tx, subscription_id, for_update=True)
 

@@ -33,7 +33,12 @@ from db.session import Scope, Tx
 
 # A retry runs a tool only when that does no harm; else it records that the outcome is unknown.
 RUN_TOOL: Final = WorkKind(
-    "tools.run", "tools", timeout_seconds=420, retry_delays=(1, 2), awaited=True
+    "tools.run",
+    "tools",
+    timeout_seconds=420,
+    retry_delays=(1, 2),
+    awaited=True,
+    per_tenant=6,
 )
 # How long a run may wait for a worker, in addition to its own timeout.
 QUEUE_SECONDS = 30.0

@@ -115,7 +115,7 @@ async def rotate_secret(context: RequestContext, webhook_id: str) -> WebhookWith
 async def delete(tx: Tx, webhook_id: str) -> None:
     """Pending deliveries are cancelled, and the log of deliveries is deleted with it."""
     webhook = await find(tx, webhook_id)
-    await ledger.cancel_lane(tx, webhook.tenant_id, webhook.id)
+    await ledger.cancel_lane(tx, webhook.tenant_id, deliveries.DELIVER.name, webhook.id)
     # Locked after its work, in the order of the workers; it may have been deleted meanwhile.
     webhook = await find(tx, webhook_id, for_update=True)
     session = await tx.session()

@@ -1,0 +1,141 @@
+"""Work that is claimed by the lanes of tenants, within their shares."""
+
+import asyncio
+from collections import Counter
+
+from app.areas import AREAS
+from app.services import Services
+from tests.asking import until
+from tests.database import Row, fetch_rows
+from tests.workers.factories import SHARED, accept, create_runner, execute
+from tests.world import World
+from workers.lane_scanner import LaneScanner
+from workers.runner import Job
+from workers.sweep import Sweeper
+
+_SHARE = SHARED.per_tenant or 0
+# An update changes `xmin` and `ctid`, a lock changes `xmax`.
+_VERSIONS = "SELECT id, ctid, xmin, xmax FROM work WHERE state = 'pending' ORDER BY id"
+
+
+class _Jobs:
+    """Jobs of SHARED that end when `may_end` is set."""
+
+    def __init__(self, services: Services, slots: int = 16) -> None:
+        self.tenants: Counter[str] = Counter()
+        self.work_ids: list[str] = []
+        self.may_end = asyncio.Event()
+        self.runner = create_runner(services, self._run)
+        self.scanner = LaneScanner(services, self.runner, SHARED.name, slots=slots, share=_SHARE)
+
+    async def _run(self, job: Job) -> None:
+        self.tenants[job.tenant_id] += 1
+        self.work_ids.append(job.row.id)
+        await self.may_end.wait()
+
+
+async def _accept_many(services: Services, tenant: str, count: int) -> None:
+    for _ in range(count):
+        await accept(services, tenant, SHARED)
+
+
+async def _load_versions(services: Services) -> list[Row]:
+    return await fetch_rows(services, _VERSIONS)
+
+
+async def test_work_beyond_the_share_of_a_tenant_is_not_touched(
+    services: Services, tenant: str
+) -> None:
+    await _accept_many(services, tenant, 20)
+    # As if no worker had been woken for it.
+    await execute(services, "UPDATE work SET dispatched_at = NULL")
+    jobs = _Jobs(services)
+    sweeper = Sweeper(services, jobs.runner, [SHARED.queue])
+    assert await jobs.scanner.scan() == _SHARE
+    before = await _load_versions(services)
+    assert len(before) == 20 - _SHARE
+    for _ in range(3):
+        assert await jobs.scanner.scan() == 0
+        await sweeper.poll()
+    assert await _load_versions(services) == before
+    jobs.may_end.set()
+    await jobs.runner.drain(5)
+
+
+async def test_work_beyond_the_limit_of_a_scan_is_not_touched(
+    services: Services, tenant: str, world: World
+) -> None:
+    tenants = [tenant, *[await world.tenant() for _ in range(5)]]
+    for name in tenants:
+        await _accept_many(services, name, 4)
+    before = await _load_versions(services)
+    jobs = _Jobs(services, slots=3)
+    assert await jobs.scanner.scan() == 3
+    remaining = await _load_versions(services)
+    assert len(remaining) == 21
+    assert [row for row in before if row in remaining] == remaining
+    jobs.may_end.set()
+    await jobs.runner.drain(5)
+
+
+async def test_a_tenant_with_little_work_does_not_wait_for_one_with_much(
+    services: Services, tenant: str, world: World
+) -> None:
+    await _accept_many(services, tenant, 30)
+    other = await world.tenant()
+    await _accept_many(services, other, 1)
+    jobs = _Jobs(services, slots=2)
+    assert await jobs.scanner.scan() == 2
+    await until(lambda: len(jobs.work_ids) == 2)
+    assert jobs.tenants == {tenant: 1, other: 1}
+    jobs.may_end.set()
+    await jobs.runner.drain(5)
+
+
+async def test_a_free_slot_is_used_at_once(services: Services, tenant: str) -> None:
+    await _accept_many(services, tenant, 10)
+    jobs = _Jobs(services)
+    jobs.may_end.set()
+    run = asyncio.create_task(jobs.scanner.run())
+    await until(lambda: len(jobs.work_ids) == 10)
+    jobs.scanner.stop()
+    await run
+    assert len(set(jobs.work_ids)) == 10
+
+
+async def test_workers_never_claim_the_same_row(
+    services: Services, tenant: str, world: World
+) -> None:
+    for name in (tenant, *[await world.tenant() for _ in range(9)]):
+        await _accept_many(services, name, 4)
+    workers = [_Jobs(services) for _ in range(4)]
+    runs = [asyncio.create_task(jobs.scanner.run()) for jobs in workers]
+    for jobs in workers:
+        jobs.may_end.set()
+    await until(lambda: sum(len(jobs.work_ids) for jobs in workers) == 40)
+    for jobs in workers:
+        jobs.scanner.stop()
+    await asyncio.gather(*runs)
+    assert len({work_id for jobs in workers for work_id in jobs.work_ids}) == 40
+
+
+def test_a_kind_with_shares_is_alone_on_its_queue() -> None:
+    """The queue only wakes its scanner, which claims no other kind."""
+    kinds = [kind for area in AREAS for kind in area.work_kinds]
+    queues = Counter(kind.queue for kind in kinds)
+    shared = [kind.queue for kind in kinds if kind.per_tenant is not None]
+    assert shared
+    assert {queues[queue] for queue in shared} == {1}
+
+
+async def test_an_expired_lease_is_claimed_by_its_lane(services: Services, tenant: str) -> None:
+    await _accept_many(services, tenant, 1)
+    await execute(
+        services,
+        "UPDATE work SET state = 'leased', lease_token = 'lost', attempt = 1,"
+        " lease_until = now() - interval '1 second'",
+    )
+    jobs = _Jobs(services)
+    assert await jobs.scanner.scan() == 1
+    jobs.may_end.set()
+    await jobs.runner.drain(5)

@@ -1,0 +1,148 @@
+"""Claims due work of one kind in batches, within the limits of its lanes and tenants.
+
+The ledger's rows are the queue: neither Redis nor SAQ is needed. Work beyond the limits stays as it
+is until a slot is free.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+
+from app.kit import logs
+from app.services import Services
+from db import ledger
+from db.lanes import Capacity
+from db.ledger import WorkRow
+from db.session import ALL_TENANTS, Tx
+from workers.runner import Runner
+
+log = logs.get("lanes")
+
+_BATCH = 200
+_SCAN_SECONDS = 1.0
+_SOON_SECONDS = 0.02
+_NEXT_SCAN_SECONDS = 0.1
+
+
+class LaneScanner:
+    """Runs at most `slots` jobs of a kind at a time, and at most `share` of one tenant."""
+
+    def __init__(
+        self, services: Services, runner: Runner, kind: str, *, slots: int, share: int
+    ) -> None:
+        self._services = services
+        self._runner = runner
+        self._kind = kind
+        self._slots = slots
+        self._share = share
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lanes: Counter[str] = Counter()
+        self._tenants: Counter[str] = Counter()
+        self._wakeup = asyncio.Event()
+        self._slot_freed = asyncio.Event()
+        self._scan_at = 0.0
+        self._cursor = ""
+        # Due work may be waiting for a free slot.
+        self._has_waiting_work = False
+        self._stopping = False
+
+    def wake(self) -> None:
+        """Makes the next scan start now."""
+        self._scan_at = 0.0
+        self._wakeup.set()
+
+    def stop(self) -> None:
+        """Ends the loop after the current scan, which starts its rows or puts them back."""
+        self._stopping = True
+        self._wakeup.set()
+
+    async def wait_for_slot(self) -> None:
+        while len(self._tasks) >= self._slots:
+            self._slot_freed.clear()
+            await self._slot_freed.wait()
+
+    def _scan_soon(self, seconds: float = _SOON_SECONDS) -> None:
+        """Scans after a short wait, so that jobs that end meanwhile free their slots."""
+        self._scan_at = min(self._scan_at, time.monotonic() + seconds)
+        self._wakeup.set()
+
+    async def run(self) -> None:
+        while not self._stopping:
+            self._wakeup.clear()
+            try:
+                if time.monotonic() >= self._scan_at:
+                    await self.scan()
+            except Exception as error:  # noqa: BLE001  # the database may be unavailable for a while
+                log.warning("scan for due work failed", kind=self._kind, reason=str(error)[:200])
+                self._scan_at = time.monotonic() + _SCAN_SECONDS
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, self._scan_at - time.monotonic())):
+                    await self._wakeup.wait()
+
+    async def scan(self) -> int:
+        """Claims due work in the next lanes: new work, retries, and work whose lease expired.
+        Returns the number of claimed rows.
+        """
+        limit = min(self._slots - len(self._tasks), _BATCH)
+        self._scan_at = time.monotonic() + _SCAN_SECONDS
+        count = await self._claim(limit) if limit > 0 else 0
+        self._has_waiting_work = limit <= 0 or self._is_full()
+        return count
+
+    async def _claim(self, limit: int) -> int:
+        seconds = self._services.settings.lease_seconds
+        async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+            scan = await ledger.claim_lanes(
+                await tx.raw(), self._kind, limit, self.capacity(), seconds, self._cursor
+            )
+            payloads = await self._load_payloads(tx, scan.rows) if scan.rows else {}
+        await self._start_rows(scan.rows, payloads)
+        self._cursor = scan.cursor
+        if scan.rows and scan.has_more:
+            self._scan_soon(0.0)
+        elif scan.has_more or self._cursor:
+            # Another worker has locked the rows at the same moment, or there are more lanes.
+            self._scan_soon(_NEXT_SCAN_SECONDS)
+        return len(scan.rows)
+
+    def capacity(self) -> Capacity:
+        return Capacity(self._lanes, self._tenants, self._share, self._share)
+
+    def _is_full(self) -> bool:
+        """True when a lane or a tenant is at its limit, so that more of its work may be due."""
+        capacity = self.capacity()
+        return bool(capacity.full_lanes or capacity.full_tenants)
+
+    async def _load_payloads(self, _tx: Tx, _rows: list[WorkRow]) -> Mapping[str, object]:
+        """Returns data that the jobs need, by the `ref_id` of their work."""
+        return {}
+
+    async def _start_rows(self, rows: list[WorkRow], payloads: Mapping[str, object]) -> None:
+        for row in rows:
+            self._start(row, payloads.get(row.ref_id or ""))
+
+    def _start(self, row: WorkRow, payload: object) -> None:
+        lane, tenant = row.lane or "", row.tenant_id or ""
+        self._add_to_counts(lane, tenant, 1)
+        if self._runner.accepting:
+            task = self._runner.start(row, payload)
+        else:
+            task = asyncio.create_task(self._runner.put_back(row))
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._on_task_done, lane, tenant))
+
+    def _on_task_done(self, lane: str, tenant: str, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._slot_freed.set()
+        self._add_to_counts(lane, tenant, -1)
+        if self._has_waiting_work:
+            self._scan_soon()
+
+    def _add_to_counts(self, lane: str, tenant_id: str, change: int) -> None:
+        for counts, key in ((self._lanes, lane), (self._tenants, tenant_id)):
+            counts[key] += change
+            if not counts[key]:
+                del counts[key]
