@@ -1,19 +1,21 @@
 """Structured logs: one line per event, for the console or as JSON, with correlation ids.
 
 No caller logs a body, a header or a query string. As a second defence, a processor masks the values
-of keys that name a secret.
+of keys that name a secret, and errors are logged without their texts.
 """
 
 import io
 import logging
 import re
 import sys
+import traceback
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, TextIO, cast
 
 import msgspec
 import structlog
-from structlog.typing import EventDict, WrappedLogger
+from structlog.typing import EventDict, ExcInfo, WrappedLogger
 
 from app.kit import trace
 
@@ -37,6 +39,26 @@ def _hide_secrets(_logger: WrappedLogger, _name: str, event: EventDict) -> Event
     for key, value in event.items():
         event[key] = _mask_value(key, value)
     return event
+
+
+def _format_exception(exc_info: ExcInfo) -> str:
+    """Returns the types and places of an error, its causes and its parts. Their texts and local
+    variables may contain secrets or what users wrote.
+    """
+    return "\n".join(_format_errors(exc_info[1], set()))
+
+
+def _format_errors(error: BaseException | None, seen: set[int]) -> Iterator[str]:
+    """Yields the causes before the error, as a traceback does, and its parts after it."""
+    if error is None or id(error) in seen:
+        return
+    seen.add(id(error))
+    context = None if error.__suppress_context__ else error.__context__
+    yield from _format_errors(error.__cause__ or context, seen)
+    yield "".join(traceback.format_tb(error.__traceback__)) + type(error).__qualname__
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from _format_errors(part, seen)
 
 
 def _escape_controls(text: str, key: str) -> str:
@@ -103,8 +125,7 @@ def configure(level: str, log_format: str) -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _add_trace,
-        # Plain tracebacks: the rich ones show local variables, which may be secrets.
-        structlog.processors.format_exc_info,
+        structlog.processors.ExceptionRenderer(_format_exception),
         _hide_secrets,
     ]
     renderer: Any = (

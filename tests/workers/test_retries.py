@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
+from app.kit import logs
 from app.services import Services
 from db import ledger
 from db.session import ALL_TENANTS
@@ -32,6 +33,23 @@ async def test_a_job_that_raises_is_retried_and_then_dead_with_an_event(
     assert event["type"] == "system.work.dead"
     assert msgspec.json.decode(event["data"])["work_id"] == work_id
     assert "hunter2" not in event["data"]
+
+
+async def test_the_text_of_an_unexpected_error_is_not_logged(
+    services: Services, tenant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def fail(_job: Job) -> None:
+        raise RuntimeError("a secret: " + "hunter2".upper())
+
+    work_id = await accept(services, tenant)
+    logs.configure("warning", "json")
+    await create_runner(services, fail).run(work_id)
+    lines = [msgspec.json.decode(line) for line in capsys.readouterr().err.splitlines()]
+    (line,) = [line for line in lines if line["event"] == "work raised"]
+    assert line["work_id"] == work_id
+    assert "in fail" in line["exception"]
+    assert "RuntimeError" in line["exception"]
+    assert "HUNTER2" not in str(lines)
 
 
 async def test_work_that_gives_up_is_dead_at_once(services: Services, tenant: str) -> None:
