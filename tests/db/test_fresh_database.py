@@ -105,4 +105,7 @@ async def test_a_plan_for_an_empty_table_fits_a_full_one(
     connection = await asyncpg.connect(fresh.database_url)
     rows_read = {row["table"]: row["rows_read"] for row in await connection.fetch(_ROWS_READ)}
     await connection.close()
-    assert {table: rows_read[table] for table in _GROWING if rows_read[table] > _ROWS} == {}
+    # A poll may have read a table as a whole before its statistics were updated. With a plan for
+    # an empty table, every turn does.
+    most = _ROWS * _TURNS // 2
+    assert {table: rows_read[table] for table in _GROWING if rows_read[table] > most} == {}
