@@ -2,6 +2,7 @@
 
 import ipaddress
 import itertools
+import json
 from datetime import timedelta
 from typing import Any, cast
 
@@ -13,12 +14,23 @@ from app.kit import clock
 from app.kit.ids import new_id
 from app.security import passwords
 from app.services import Services
-from db.models import Session, Tenant, User
-from db.session import ALL_TENANTS
+from tests.database import fetch_rows
 
 PASSWORD = "Correct7Horse"
 _HIGH_LIMITS = {"requests_per_minute": 1_000_000}
 _number = itertools.count(1)
+# One statement, since most tests begin with it.
+_INSERT_USER = """
+    WITH tenant AS (
+        INSERT INTO tenants (id, name, plan, limits) VALUES ($1, $9, 'enterprise', $10)
+        ON CONFLICT (id) DO NOTHING
+    ), account AS (
+        INSERT INTO users (tenant_id, id, email, role, password_hash, first_name, last_name)
+        VALUES ($1, $2, $4, $5, $6, 'Test', 'User')
+    )
+    INSERT INTO sessions (tenant_id, user_id, id, refresh_jti, expires_at)
+    VALUES ($1, $2, $3, $7, $8)
+"""
 
 
 class Client:
@@ -68,52 +80,30 @@ class World:
         return Client(self.app)
 
     async def tenant(self, plan: str = "enterprise", limits: dict[str, Any] | None = None) -> str:
-        tenant = Tenant(
-            id=new_id("ten"),
-            name=f"Tenant {next(_number)}",
-            plan=plan,
-            limits=_HIGH_LIMITS if limits is None and plan == "enterprise" else limits or {},
-        )
-        async with self.services.db.tx(ALL_TENANTS) as tx:
-            (await tx.session()).add(tenant)
-        return tenant.id
+        tenant_id, name = new_id("ten"), f"Tenant {next(_number)}"
+        if limits is None:
+            limits = _HIGH_LIMITS if plan == "enterprise" else {}
+        sql = "INSERT INTO tenants (id, name, plan, limits) VALUES ($1, $2, $3, $4)"
+        await fetch_rows(self.services, sql, tenant_id, name, plan, json.dumps(limits))
+        return tenant_id
 
     async def user(self, role: str = "agent_developer", tenant_id: str | None = None) -> Client:
         """Creates a signed-in user, in a new tenant unless `tenant_id` is set."""
-        tenant_id = tenant_id or await self.tenant()
         if self._hash is None:
             self._hash = await passwords.hash_password(PASSWORD)
-        user = User(
-            id=new_id("usr"),
-            tenant_id=tenant_id,
-            email=f"user{next(_number)}.{new_id('x')[-8:]}@example.com",
-            first_name="Test",
-            last_name="User",
-            password_hash=self._hash,
-            role=role,
-        )
-        session = Session(
-            id=new_id("ses"),
-            user_id=user.id,
-            tenant_id=tenant_id,
-            refresh_jti=new_id("jti"),
-            expires_at=clock.now() + timedelta(days=7),
-        )
-        async with self.services.db.tx(ALL_TENANTS) as tx:
-            orm = await tx.session()
-            orm.add(user)
-            await orm.flush()
-            orm.add(session)
-        row = {"id": user.id, "tenant_id": tenant_id, "role": role}
+        number = next(_number)
+        ids = {
+            "tenant_id": tenant_id or new_id("ten"),
+            "user_id": new_id("usr"),
+            "session_id": new_id("ses"),
+            "email": f"user{number}.{new_id('x')[-8:]}@example.com",
+        }
+        refresh_jti, expires_at = new_id("jti"), clock.now() + timedelta(days=7)
+        values = (role, self._hash, refresh_jti, expires_at)
+        tenant = (f"Tenant {number}", json.dumps(_HIGH_LIMITS))
+        await fetch_rows(self.services, _INSERT_USER, *ids.values(), *values, *tenant)
+        row = {"id": ids["user_id"], "tenant_id": ids["tenant_id"], "role": role}
         pair = sessions.issue_token_pair(
-            self.services.tokens, row, session.id, new_id("jti"), session.refresh_jti
+            self.services.tokens, row, ids["session_id"], new_id("jti"), refresh_jti
         )
-        return Client(
-            self.app,
-            pair.access_token,
-            refresh_token=pair.refresh_token,
-            user_id=user.id,
-            tenant_id=tenant_id,
-            session_id=session.id,
-            email=user.email,
-        )
+        return Client(self.app, pair.access_token, refresh_token=pair.refresh_token, **ids)
