@@ -9,6 +9,7 @@ from app.main import create_app
 from app.services import Services
 from tests.http.routes import ROUTES
 from tests.model_server import ModelServer, serving
+from tests.password_costs import full_cost, lowest_cost
 from tests.running_worker import run_worker
 from tests.server import Server
 from tests.stores import Stores
@@ -30,6 +31,19 @@ async def stores() -> AsyncIterator[Stores]:
 @pytest.fixture(autouse=True, scope="session")
 def _quiet_logs() -> None:
     logs.configure("warning", "json")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _lowest_password_cost() -> Iterator[None]:
+    """Thousands of tests sign in; `full_password_cost` is for those that depend on the cost."""
+    with lowest_cost():
+        yield
+
+
+@pytest.fixture
+def full_password_cost() -> Iterator[None]:
+    with full_cost():
+        yield
 
 
 @pytest.fixture(scope="session")

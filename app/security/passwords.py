@@ -22,6 +22,7 @@ MAX_LENGTH = 128
 MIN_LENGTH = 8
 _COMMON_PASSWORD_COUNT = 3_000
 _MAX_QUEUE_LENGTH = 128
+_CODE_MEMORY_KIB = 8 * 1024
 _queue: set[asyncio.Future[Any]] = set()
 Result = TypeVar("Result")
 
@@ -102,6 +103,6 @@ async def hash_code(code: str, owner: str) -> str:
 def _hash_code(code: str, owner: str) -> str:
     salt = hashlib.sha256(owner.encode()).digest()[:16]
     return hash_secret_raw(
-        code.encode(), salt, time_cost=1, memory_cost=8 * 1024, parallelism=1, hash_len=32,
+        code.encode(), salt, time_cost=1, memory_cost=_CODE_MEMORY_KIB, parallelism=1, hash_len=32,
         type=Type.ID,
     ).hex()  # fmt: skip

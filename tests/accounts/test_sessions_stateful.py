@@ -8,7 +8,6 @@ from typing import Any, ClassVar, TypeVar
 import httpx
 import msgspec
 import pytest
-from argon2 import PasswordHasher
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -25,7 +24,6 @@ from hypothesis.stateful import (
 from litestar import Litestar
 
 from app.kit import clock
-from app.security import passwords
 from tests.world import PASSWORD, Client, World
 
 T = TypeVar("T")
@@ -196,14 +194,6 @@ async def loop() -> asyncio.AbstractEventLoop:
     return asyncio.get_running_loop()
 
 
-@pytest.fixture
-def light_hashing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Argon2id with the lowest cost."""
-    light = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(passwords, "_hasher", light)
-
-
-@pytest.mark.usefixtures("light_hashing")
 def test_every_token_is_accepted_or_refused_as_the_model_says(
     app: Litestar, loop: asyncio.AbstractEventLoop
 ) -> None:

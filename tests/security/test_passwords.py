@@ -32,8 +32,17 @@ def test_a_password_needs_length_both_cases_and_a_number(
     assert message is None if problem is None else problem in (message or "")
 
 
-async def test_a_password_is_stored_as_argon2id() -> None:
-    assert (await passwords.hash_password(PASSWORD)).startswith("$argon2id$")
+@pytest.mark.usefixtures("full_password_cost")
+async def test_a_password_is_stored_as_argon2id_of_the_recommended_cost() -> None:
+    stored = await passwords.hash_password(PASSWORD)
+    assert stored.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+
+
+@pytest.mark.usefixtures("full_password_cost")
+async def test_the_hash_of_a_recovery_code_never_changes() -> None:
+    """Stored hashes of codes are compared with new ones."""
+    code_hash = await passwords.hash_code("ABCDE-12345", "usr_1")
+    assert code_hash == "68d782d87e882171c46bb6cf6954f1530c227c6948a71044182fef59db29e1f4"
 
 
 async def test_two_hashes_of_one_password_differ() -> None:
@@ -62,6 +71,7 @@ async def _measure_cpu_seconds(stored: str | None) -> float:
     return time.process_time() - started
 
 
+@pytest.mark.usefixtures("full_password_cost")
 async def test_a_missing_hash_takes_as_much_work_as_a_stored_one() -> None:
     stored = await passwords.hash_password(PASSWORD)
     with_hash = min([await _measure_cpu_seconds(stored) for _ in range(3)])
