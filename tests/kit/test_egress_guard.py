@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from app.kit.egress import AllowList, BlockedAddress, EgressError, Guard, is_public
+from tests.kit.blocked_addresses import HOSTS, URLS
 from tests.kit.egress_servers import LOOPBACK, METADATA, PUBLIC, FakeResolver
 
 # Which addresses are public
@@ -269,16 +270,62 @@ async def test_a_name_that_does_not_resolve_is_a_connection_error(error: Excepti
     assert raised.value.code == "connection_error"
 
 
-async def test_a_literal_address_is_refused_without_a_lookup() -> None:
+async def test_a_literal_address_is_refused_without_a_lookup(subtests: pytest.Subtests) -> None:
     resolver = FakeResolver({})
-    guard = Guard([], resolver)
-    for host in ("127.0.0.1", "2130706433", "0x7f.1", "::1", "::ffff:10.0.0.1", "fd00::1"):
-        with pytest.raises(BlockedAddress):
-            await guard.resolve_host(host, 5432)
+    guard = Guard(["127.0.0.1", "localhost"], resolver)
+    for name, host in HOSTS.items():
+        with subtests.test(name), pytest.raises(BlockedAddress):
+            await guard.resolve_host(host.strip("[]"), 5432)
     assert resolver.hosts == []
 
 
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "2130706433", "0177.0.0.1", "017700000001", "0x7f.1", "127.1", "127.0.0.1."],
+)
+async def test_loopback_is_no_host_unless_the_operator_allows_it(host: str) -> None:
+    with pytest.raises(BlockedAddress):
+        await Guard([], FakeResolver({})).resolve_host(host, 5432)
+    assert await Guard(["127.0.0.1"], FakeResolver({})).resolve_host(host, 5432) == "127.0.0.1"
+
+
+@pytest.mark.parametrize("host", ["", "/var/run/postgresql", "./x", "a/b"])
+async def test_a_file_is_no_host(host: str) -> None:
+    with pytest.raises(BlockedAddress):
+        await Guard([], FakeResolver({})).resolve_host(host, 5432)
+
+
 # URLs
+
+
+def test_a_blocked_address_cannot_be_saved(subtests: pytest.Subtests) -> None:
+    guard = Guard(["127.0.0.1", "localhost"])
+    for name, host in HOSTS.items():
+        for url in (f"http://{host}:8080/x", f"https://{host}/token"):
+            with subtests.test(name, url=url):
+                assert "not a public address" in (guard.problem_with(url, allow_http=True) or "")
+
+
+def test_an_invalid_url_cannot_be_saved(subtests: pytest.Subtests) -> None:
+    guard = Guard(["127.0.0.1", "localhost"])
+    for name, url in URLS.items():
+        with subtests.test(name, url=url):
+            assert guard.problem_with(url, allow_http=True) is not None
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("http://example.com/", "must start with https://"),
+        (f"HTTP://{PUBLIC}/", "must start with https://"),
+        ("http://127.0.0.1/", None),
+        ("https://example.com/", None),
+    ],
+)
+def test_a_url_that_receives_a_secret_has_tls_unless_the_operator_says_otherwise(
+    url: str, problem: str | None
+) -> None:
+    assert Guard(["127.0.0.1"]).problem_with(url) == problem
 
 
 @pytest.mark.parametrize(

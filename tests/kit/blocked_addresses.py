@@ -1,0 +1,85 @@
+"""Hosts and URLs that no request may reach where 127.0.0.1 and localhost are allowed.
+
+The guard is tested with all of them. A field that takes an address is tested with a few, which
+show that the guard is asked.
+"""
+
+HOSTS = {
+    "loopback": "127.0.0.2",
+    "decimal": "2130706434",
+    "hex": "0x7f000002",
+    "hex parts": "0x7f.0.0.2",
+    "octal": "017700000002",
+    "octal parts": "0177.0.0.2",
+    "short": "127.2",
+    "a dot at the end": "127.0.0.2.",
+    "unspecified": "0.0.0.0",
+    "zero": "0",
+    "private 10": "10.0.0.1",
+    "private 172.16": "172.16.0.1",
+    "private 192.168": "192.168.1.1",
+    "CGNAT": "100.64.0.1",
+    "metadata": "169.254.169.254",
+    "metadata, decimal": "2852039166",
+    "metadata, hex": "0xa9fea9fe",
+    "multicast": "224.0.0.1",
+    "broadcast": "255.255.255.255",
+    "loopback 6": "[::1]",
+    "unspecified 6": "[::]",
+    "mapped loopback": "[::ffff:127.0.0.1]",
+    "mapped loopback in hex": "[::ffff:7f00:2]",
+    "mapped metadata": "[::ffff:169.254.169.254]",
+    "IPv4-compatible": "[::127.0.0.1]",
+    "NAT64": "[64:ff9b::7f00:1]",
+    "NAT64 of metadata": "[64:ff9b::a9fe:a9fe]",
+    "6to4": "[2002:7f00:1::]",
+    "unique-local": "[fd00::1]",
+    "metadata 6": "[fd00:ec2::254]",
+    "link-local": "[fe80::1]",
+    "metadata with a dot": "169.254.169.254.",
+    "private with a dot": "10.0.0.1.",
+    "private, decimal": "167772161",
+    "private, hex": "0x0a000001",
+    "private, short hex": "0xa.1",
+    "private, octal parts": "012.0.0.1",
+    "private, short": "10.1",
+    "hex, short": "0x7f.2",
+    "loopback 6, in full": "[0:0:0:0:0:0:0:1]",
+    "mapped private": "[::ffff:10.0.0.1]",
+}
+
+URLS = {
+    "file": "file:///etc/passwd",
+    "gopher": "gopher://127.0.0.1:6379/_FLUSHALL",
+    "ftp": "ftp://127.0.0.1/",
+    "dict": "dict://127.0.0.1:11211/",
+    "unix": "unix:///run/docker.sock",
+    "javascript": "javascript:alert(1)",
+    "data": "data:text/plain,x",
+    "no scheme": "//127.0.0.1/",
+    "no URL": "127.0.0.1",
+    "user and password": "https://user:pass@example.com/",
+    "user": "https://user@example.com/",
+    "a user that looks like a host": "https://example.com@127.0.0.2/",
+    "a user that looks like an allowed host": "http://127.0.0.1:80@127.0.0.2/",
+    "a fragment that looks like a host": "http://127.0.0.2#@example.com/",
+    "a query that looks like a host": "http://127.0.0.2?@example.com/",
+    "a backslash": "http://127.0.0.2\\@example.com/",
+    "half a bracket": "http://[::1",
+    "no host": "https://",
+    "an empty host": "https:///etc/passwd",
+    "digits in circles": "http://①②⑦.⓪.⓪.②/",
+    "wide dots": "http://127。0。0。2/",
+    "wide digits": "http://１０.0.0.1/",  # noqa: RUF001
+    "a path": "/v1",
+    "no slashes": "https:example.com",
+    "a port that is too large": "https://example.com:99999/",
+    "a port that is no number": "https://example.com:port/",
+    "an empty user": "https://:@example.com/",
+    "a password alone": "https://:word@example.com/",
+    "words": "not an address",
+}
+
+# For the test of one field.
+SAMPLE_URLS = ("https://169.254.169.254/", "https://[::ffff:127.0.0.1]/", "file:///etc/passwd")
+SAMPLE_HOSTS = ("169.254.169.254", "0x7f.2", "::ffff:127.0.0.1")
