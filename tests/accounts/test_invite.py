@@ -121,11 +121,12 @@ async def test_an_email_with_an_account_cannot_be_invited(
     assert answer.json()["error"]["code"] == "conflict"
 
 
-@pytest.mark.parametrize("email", INVALID_EMAILS)
-async def test_an_invalid_email_is_not_invited(admin: Client, email: object) -> None:
-    answer = await admin.post("/users/invite", invitation_body(email=email))
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {"email"}
+async def test_an_invalid_email_is_not_invited(admin: Client, subtests: pytest.Subtests) -> None:
+    for email in INVALID_EMAILS:
+        with subtests.test(email=email):
+            answer = await admin.post("/users/invite", invitation_body(email=email))
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {"email"}
 
 
 @pytest.mark.parametrize(

@@ -124,12 +124,13 @@ async def test_a_page_may_have_a_hundred_users(admin: Client, services: Services
     assert (len(page["users"]), page["total"]) == (100, 101)
 
 
-@pytest.mark.parametrize("name", ["page", "per_page"])
-@pytest.mark.parametrize("value", ["0", "-1", "abc", "", "1.5", "99999999999999999999"])
-async def test_a_page_out_of_bounds_is_refused(admin: Client, name: str, value: str) -> None:
-    answer = await admin.get("/users", params={name: value})
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {name}
+async def test_a_page_out_of_bounds_is_refused(admin: Client, subtests: pytest.Subtests) -> None:
+    for name in ("page", "per_page"):
+        for value in ("0", "-1", "abc", "", "1.5", "99999999999999999999"):
+            with subtests.test(name=name, value=value):
+                answer = await admin.get("/users", params={name: value})
+                assert answer.status_code == 422
+                assert set(answer.json()["error"]["details"]) == {name}
 
 
 async def test_more_than_a_hundred_on_a_page_is_refused(admin: Client) -> None:
@@ -185,27 +186,28 @@ async def test_users_who_never_signed_in_come_last_in_both_orders(
     assert await list_user_ids(admin, search=marker, sort=sort) == [once, never]
 
 
-@pytest.mark.parametrize(
-    "sort",
-    [
-        "password_hash",
-        "id",
-        "tenant_id",
-        "avatar_key",
-        "mfa_enabled",
-        "updated_at",
-        "-",
-        "--email",
-        "+email",
-        "Email",
-        "email,role",
-        "email; drop",
-    ],
-)
-async def test_an_unknown_sort_field_is_refused(admin: Client, sort: str) -> None:
-    answer = await admin.get("/users", params={"sort": sort})
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {"sort"}
+_INVALID_SORTS: list[str] = [
+    "password_hash",
+    "id",
+    "tenant_id",
+    "avatar_key",
+    "mfa_enabled",
+    "updated_at",
+    "-",
+    "--email",
+    "+email",
+    "Email",
+    "email,role",
+    "email; drop",
+]
+
+
+async def test_an_unknown_sort_field_is_refused(admin: Client, subtests: pytest.Subtests) -> None:
+    for sort in _INVALID_SORTS:
+        with subtests.test(sort=sort):
+            answer = await admin.get("/users", params={"sort": sort})
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {"sort"}
 
 
 @pytest.mark.parametrize("sort", ["first_name", "-role", "status", "-last_login_at", "created_at"])
