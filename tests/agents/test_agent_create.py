@@ -59,42 +59,44 @@ async def test_times_are_in_utc(developer: Client) -> None:
     assert abs(age.total_seconds()) < 60
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("name", "x"),
-        ("name", "ü" * 100),
-        ("description", ""),
-        ("description", "x" * 2000),
-        ("primary_model", "m"),
-        ("primary_model", "x" * 200),
-        ("system_prompt", "x" * 100_000),
-        ("temperature", 0),
-        ("temperature", 0.0),
-        ("temperature", 1),
-        ("temperature", 1.0),
-        ("max_tokens", 1),
-        ("max_tokens", 1_000_000),
-        ("status", "draft"),
-        ("status", "published"),
-    ],
-)
+_BOUNDS: list[tuple[str, object]] = [
+    ("name", "x"),
+    ("name", "ü" * 100),
+    ("description", ""),
+    ("description", "x" * 2000),
+    ("primary_model", "m"),
+    ("primary_model", "x" * 200),
+    ("system_prompt", "x" * 100_000),
+    ("temperature", 0),
+    ("temperature", 0.0),
+    ("temperature", 1),
+    ("temperature", 1.0),
+    ("max_tokens", 1),
+    ("max_tokens", 1_000_000),
+    ("status", "draft"),
+    ("status", "published"),
+]
+
+
 async def test_the_bounds_themselves_are_allowed(
-    developer: Client, field: str, value: object
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
-    agent = await create_agent(developer, **{field: value})
-    assert (await developer.get(f"{PATH}/{agent['id']}")).json()[field] == value
+    for field, value in _BOUNDS:
+        with subtests.test(field=field, value=value):
+            agent = await create_agent(developer, **{field: value})
+            assert (await developer.get(f"{PATH}/{agent['id']}")).json()[field] == value
 
 
-@pytest.mark.parametrize(("field", "value"), [*INVALID_FIELDS, ("status", "archived")])
 async def test_a_wrong_field_of_a_new_agent_is_refused(
-    developer: Client, field: str, value: object
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
-    answer = await developer.post(PATH, {**BODY, field: value})
-    assert answer.status_code == 422
-    assert answer.json()["error"]["code"] == "validation_error"
-    assert set(answer.json()["error"]["details"]) == {field}
-    assert await list_names(developer) == []
+    for field, value in (*INVALID_FIELDS, ("status", "archived")):
+        with subtests.test(field=field, value=value):
+            answer = await developer.post(PATH, {**BODY, field: value})
+            assert answer.status_code == 422
+            assert answer.json()["error"]["code"] == "validation_error"
+            assert set(answer.json()["error"]["details"]) == {field}
+            assert await list_names(developer) == []
 
 
 @pytest.mark.parametrize("field", ["name", "primary_model"])

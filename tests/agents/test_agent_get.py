@@ -36,26 +36,25 @@ async def test_a_full_agent_has_its_sub_agents_in_order(developer: Client) -> No
     ]
 
 
-@pytest.mark.parametrize("bad_id", [NO_AGENT, "x", "x" * 3000, "%25"])
-@pytest.mark.parametrize(
-    ("method", "tail"),
-    [
-        ("GET", ""),
-        ("PUT", ""),
-        ("DELETE", ""),
-        ("GET", "/status"),
-        ("GET", "/stats"),
-        ("GET", "/logs"),
-        ("GET", "/conversations"),
-    ],
-)
-async def test_a_missing_agent_is_not_found(
-    developer: Client, method: str, tail: str, bad_id: str
-) -> None:
-    content = {"json": {"name": "New"}} if method == "PUT" else {}
-    answer = await developer(method, f"{PATH}/{bad_id}{tail}", **content)
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "agent_not_found"
+_ROUTES: list[tuple[str, str]] = [
+    ("GET", ""),
+    ("PUT", ""),
+    ("DELETE", ""),
+    ("GET", "/status"),
+    ("GET", "/stats"),
+    ("GET", "/logs"),
+    ("GET", "/conversations"),
+]
+
+
+async def test_a_missing_agent_is_not_found(developer: Client, subtests: pytest.Subtests) -> None:
+    for bad_id in (NO_AGENT, "x", "x" * 3000, "%25"):
+        for method, tail in _ROUTES:
+            with subtests.test(bad_id=bad_id, method=method, tail=tail):
+                content = {"json": {"name": "New"}} if method == "PUT" else {}
+                answer = await developer(method, f"{PATH}/{bad_id}{tail}", **content)
+                assert answer.status_code == 404
+                assert answer.json()["error"]["code"] == "agent_not_found"
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])

@@ -52,34 +52,35 @@ async def test_a_page_holds_one_to_a_hundred(
     assert answer["pagination"]["per_page"] == per_page
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("page", "0"),
-        ("page", "-1"),
-        ("page", "x"),
-        ("page", "1.5"),
-        ("page", ""),
-        ("page", "99999999999999999999"),
-        ("per_page", "0"),
-        ("per_page", "-1"),
-        ("per_page", "101"),
-        ("per_page", "x"),
-        ("per_page", ""),
-        ("status", "gone"),
-        ("status", "Draft"),
-        ("sort", "temperature"),
-        ("sort", "system_prompt"),
-        ("sort", "--name"),
-        ("sort", "name; drop table agents"),
-        ("search", "x" * 201),
-    ],
-)
-async def test_a_wrong_parameter_is_refused(developer: Client, name: str, value: str) -> None:
-    answer = await developer.get(PATH, params={name: value})
-    assert answer.status_code == 422
-    assert answer.json()["error"]["code"] == "validation_error"
-    assert set(answer.json()["error"]["details"]) == {name}
+_INVALID_PARAMETERS: list[tuple[str, str]] = [
+    ("page", "0"),
+    ("page", "-1"),
+    ("page", "x"),
+    ("page", "1.5"),
+    ("page", ""),
+    ("page", "99999999999999999999"),
+    ("per_page", "0"),
+    ("per_page", "-1"),
+    ("per_page", "101"),
+    ("per_page", "x"),
+    ("per_page", ""),
+    ("status", "gone"),
+    ("status", "Draft"),
+    ("sort", "temperature"),
+    ("sort", "system_prompt"),
+    ("sort", "--name"),
+    ("sort", "name; drop table agents"),
+    ("search", "x" * 201),
+]
+
+
+async def test_a_wrong_parameter_is_refused(developer: Client, subtests: pytest.Subtests) -> None:
+    for name, value in _INVALID_PARAMETERS:
+        with subtests.test(name=name, value=value):
+            answer = await developer.get(PATH, params={name: value})
+            assert answer.status_code == 422
+            assert answer.json()["error"]["code"] == "validation_error"
+            assert set(answer.json()["error"]["details"]) == {name}
 
 
 @pytest.mark.parametrize(

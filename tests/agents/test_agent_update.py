@@ -85,17 +85,18 @@ async def test_a_change_sets_updated_at_and_keeps_created_at(developer: Client) 
     )
 
 
-@pytest.mark.parametrize(("field", "value"), INVALID_FIELDS)
 async def test_a_wrong_field_of_a_change_is_refused(
-    developer: Client, field: str, value: object
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
     agent = await create_agent(developer)
-    change = {"description": "Changed", "temperature": 0.1, field: value}
-    answer = await developer.put(f"{PATH}/{agent['id']}", change)
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {field}
-    stored = (await developer.get(f"{PATH}/{agent['id']}")).json()
-    assert {name: stored[name] for name in AGENT_KEYS} == agent
+    for field, value in INVALID_FIELDS:
+        with subtests.test(field=field, value=value):
+            change = {"description": "Changed", "temperature": 0.1, field: value}
+            answer = await developer.put(f"{PATH}/{agent['id']}", change)
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {field}
+            stored = (await developer.get(f"{PATH}/{agent['id']}")).json()
+            assert {name: stored[name] for name in AGENT_KEYS} == agent
 
 
 @pytest.mark.parametrize(("field", "value"), READ_ONLY_FIELDS.items())

@@ -137,36 +137,37 @@ async def test_another_tenants_agent_is_not_found(developer: Client, world: Worl
     assert await list_sorted_names(owner) == ["Shop"]
 
 
-@pytest.mark.parametrize(
-    ("operation", "fields"),
-    [
-        ({"action": "create"}, {"data"}),
-        ({"action": "create", "data": None}, {"data"}),
-        ({"action": "create", "data": {}}, {"name", "primary_model", "system_prompt"}),
-        (build_create(name="x" * 101), {"name"}),
-        (build_create(name=None), {"name"}),
-        (build_create(temperature=1.1), {"temperature"}),
-        (build_create(max_tokens=0, system_prompt=" "), {"max_tokens", "system_prompt"}),
-        (build_create(status="archived"), {"status"}),
-        ({"action": "update", "data": {"name": "x"}}, {"id"}),
-        ({"action": "update", "id": "", "data": {"name": "x"}}, {"id"}),
-        ({"action": "update", "id": None, "data": {"name": "x"}}, {"id"}),
-        ({"action": "update", "id": "x"}, {"data"}),
-        ({"action": "update", "id": "x", "data": None}, {"data"}),
-        (build_update("x", temperature="hot"), {"temperature"}),
-        (build_update("x", status="gone"), {"status"}),
-        ({"action": "delete"}, {"id"}),
-        ({"action": "delete", "id": ""}, {"id"}),
-    ],
-)
+_INVALID_OPERATIONS: list[tuple[dict[str, Any], set[str]]] = [
+    ({"action": "create"}, {"data"}),
+    ({"action": "create", "data": None}, {"data"}),
+    ({"action": "create", "data": {}}, {"name", "primary_model", "system_prompt"}),
+    (build_create(name="x" * 101), {"name"}),
+    (build_create(name=None), {"name"}),
+    (build_create(temperature=1.1), {"temperature"}),
+    (build_create(max_tokens=0, system_prompt=" "), {"max_tokens", "system_prompt"}),
+    (build_create(status="archived"), {"status"}),
+    ({"action": "update", "data": {"name": "x"}}, {"id"}),
+    ({"action": "update", "id": "", "data": {"name": "x"}}, {"id"}),
+    ({"action": "update", "id": None, "data": {"name": "x"}}, {"id"}),
+    ({"action": "update", "id": "x"}, {"data"}),
+    ({"action": "update", "id": "x", "data": None}, {"data"}),
+    (build_update("x", temperature="hot"), {"temperature"}),
+    (build_update("x", status="gone"), {"status"}),
+    ({"action": "delete"}, {"id"}),
+    ({"action": "delete", "id": ""}, {"id"}),
+]
+
+
 async def test_a_wrong_operation_is_refused_with_its_fields(
-    developer: Client, operation: dict[str, Any], fields: set[str]
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
-    result, after = await run_batch(developer, operation, build_create(name="After"))
-    assert (result["status"], result["error"]["code"]) == (422, "validation_error")
-    assert set(result["error"]["details"]) == fields
-    assert after["status"] == 201
-    assert await list_sorted_names(developer) == ["After"]
+    for operation, fields in _INVALID_OPERATIONS:
+        with subtests.test(operation=operation, fields=fields):
+            result, after = await run_batch(developer, operation, build_create(name="After"))
+            assert (result["status"], result["error"]["code"]) == (422, "validation_error")
+            assert set(result["error"]["details"]) == fields
+            assert after["status"] == 201
+    assert await list_sorted_names(developer) == ["After"] * len(_INVALID_OPERATIONS)
 
 
 async def test_an_update_without_fields_succeeds(developer: Client) -> None:

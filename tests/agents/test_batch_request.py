@@ -30,30 +30,31 @@ async def test_one_to_a_hundred_operations_fit(developer: Client, count: int) ->
     assert await list_sorted_names(developer) == [f"A{n:03}" for n in range(count)]
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "operations"),
-        ({"operations": []}, "operations"),
-        ({"operations": None}, "operations"),
-        ({"operations": {}}, "operations"),
-        ({"operations": [build_create()] * 101}, "operations"),
-        ({"operations": ["create"]}, "operations.0"),
-        ({"operations": [{"data": BODY}]}, "operations.0.action"),
-        ({"operations": [{"action": "explode"}]}, "operations.0.action"),
-        ({"operations": [build_create(), {"action": None}]}, "operations.1.action"),
-        ({"operations": [{"action": "delete", "id": 5}]}, "operations.0.id"),
-        ({"operations": [{"action": "create", "data": []}]}, "operations.0.data"),
-    ],
-)
+_INVALID_BODIES: list[tuple[dict[str, Any], str]] = [
+    ({}, "operations"),
+    ({"operations": []}, "operations"),
+    ({"operations": None}, "operations"),
+    ({"operations": {}}, "operations"),
+    ({"operations": [build_create()] * 101}, "operations"),
+    ({"operations": ["create"]}, "operations.0"),
+    ({"operations": [{"data": BODY}]}, "operations.0.action"),
+    ({"operations": [{"action": "explode"}]}, "operations.0.action"),
+    ({"operations": [build_create(), {"action": None}]}, "operations.1.action"),
+    ({"operations": [{"action": "delete", "id": 5}]}, "operations.0.id"),
+    ({"operations": [{"action": "create", "data": []}]}, "operations.0.data"),
+]
+
+
 async def test_a_body_of_another_shape_is_refused_as_a_whole(
-    developer: Client, body: dict[str, Any], field: str
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
-    answer = await developer.post(BATCH_PATH, body)
-    assert answer.status_code == 422
-    assert answer.json()["error"]["code"] == "validation_error"
-    assert set(answer.json()["error"]["details"]) == {field}
-    assert await list_sorted_names(developer) == []
+    for body, field in _INVALID_BODIES:
+        with subtests.test(body=body, field=field):
+            answer = await developer.post(BATCH_PATH, body)
+            assert answer.status_code == 422
+            assert answer.json()["error"]["code"] == "validation_error"
+            assert set(answer.json()["error"]["details"]) == {field}
+            assert await list_sorted_names(developer) == []
 
 
 async def test_a_batch_counts_as_one_request(developer: Client) -> None:

@@ -91,16 +91,17 @@ INVALID_FIELDS = [
 ]
 
 
-@pytest.mark.parametrize(("field", "value"), INVALID_FIELDS)
 async def test_a_wrong_field_of_a_direct_sub_agent_is_refused(
-    developer: Client, parent: str, field: str, value: object
+    developer: Client, parent: str, subtests: pytest.Subtests
 ) -> None:
-    answer = await developer.post(
-        f"{PATH}/{parent}/sub-agents/direct", {**SUB_AGENT_BODY, field: value}
-    )
-    assert read_error(answer) == (422, "validation_error")
-    assert set(answer.json()["error"]["details"]) == {field}
-    assert await list_sub_agents(developer, parent) == []
+    for field, value in INVALID_FIELDS:
+        with subtests.test(field=field, value=value):
+            answer = await developer.post(
+                f"{PATH}/{parent}/sub-agents/direct", {**SUB_AGENT_BODY, field: value}
+            )
+            assert read_error(answer) == (422, "validation_error")
+            assert set(answer.json()["error"]["details"]) == {field}
+            assert await list_sub_agents(developer, parent) == []
 
 
 async def test_every_missing_field_of_a_direct_sub_agent_is_named(
@@ -171,16 +172,17 @@ async def test_omitted_fields_of_a_direct_sub_agent_are_not_changed(
     assert {name: full[name] for name in shared} == {name: updated[name] for name in shared}
 
 
-@pytest.mark.parametrize(("field", "value"), INVALID_FIELDS)
 async def test_a_wrong_field_of_a_changed_sub_agent_is_refused(
-    developer: Client, parent: str, field: str, value: object
+    developer: Client, parent: str, subtests: pytest.Subtests
 ) -> None:
     sub_agent = await create_direct_sub_agent(developer, parent)
-    path = f"{PATH}/{parent}/sub-agents/direct/{sub_agent['id']}"
-    answer = await developer.put(path, {"description": "Changed", field: value})
-    assert read_error(answer) == (422, "validation_error")
-    assert set(answer.json()["error"]["details"]) == {field}
-    assert (await developer.put(path, {})).json() == sub_agent
+    for field, value in INVALID_FIELDS:
+        with subtests.test(field=field, value=value):
+            path = f"{PATH}/{parent}/sub-agents/direct/{sub_agent['id']}"
+            answer = await developer.put(path, {"description": "Changed", field: value})
+            assert read_error(answer) == (422, "validation_error")
+            assert set(answer.json()["error"]["details"]) == {field}
+            assert (await developer.put(path, {})).json() == sub_agent
 
 
 async def test_changing_a_direct_sub_agent_emits_an_event(developer: Client, parent: str) -> None:

@@ -78,25 +78,26 @@ async def test_an_agent_is_attached_in_any_status(
     await attach_sub_agent(developer, parent, child)
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "agent_id"),
-        ({"agent_id": None}, "agent_id"),
-        ({"agent_id": 5}, "agent_id"),
-        ({"agent_id": "x", "is_enabled": "yes"}, "is_enabled"),
-        ({"agent_id": "x", "is_enabled": None}, "is_enabled"),
-        ({"agent_id": "x", "is_enabled": 1}, "is_enabled"),
-        ({"agent_id": "x", "delegation_prompt": "x" * 4001}, "delegation_prompt"),
-        ({"agent_id": "x", "delegation_prompt": None}, "delegation_prompt"),
-    ],
-)
+_INVALID_BODIES: list[tuple[dict[str, Any], str]] = [
+    ({}, "agent_id"),
+    ({"agent_id": None}, "agent_id"),
+    ({"agent_id": 5}, "agent_id"),
+    ({"agent_id": "x", "is_enabled": "yes"}, "is_enabled"),
+    ({"agent_id": "x", "is_enabled": None}, "is_enabled"),
+    ({"agent_id": "x", "is_enabled": 1}, "is_enabled"),
+    ({"agent_id": "x", "delegation_prompt": "x" * 4001}, "delegation_prompt"),
+    ({"agent_id": "x", "delegation_prompt": None}, "delegation_prompt"),
+]
+
+
 async def test_a_wrong_field_of_an_attachment_is_refused(
-    developer: Client, parent: str, body: dict[str, Any], field: str
+    developer: Client, parent: str, subtests: pytest.Subtests
 ) -> None:
-    answer = await developer.post(f"{PATH}/{parent}/sub-agents/attach", body)
-    assert read_error(answer) == (422, "validation_error")
-    assert set(answer.json()["error"]["details"]) == {field}
+    for body, field in _INVALID_BODIES:
+        with subtests.test(body=body, field=field):
+            answer = await developer.post(f"{PATH}/{parent}/sub-agents/attach", body)
+            assert read_error(answer) == (422, "validation_error")
+            assert set(answer.json()["error"]["details"]) == {field}
 
 
 async def test_a_delegation_prompt_may_have_four_thousand_characters(

@@ -45,24 +45,25 @@ async def test_a_delegation_is_enabled_again(
         assert answer.json()["is_enabled"] is enabled
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"is_enabled": None}, "is_enabled"),
-        ({"is_enabled": "no"}, "is_enabled"),
-        ({"is_enabled": 0}, "is_enabled"),
-        ({"delegation_prompt": None}, "delegation_prompt"),
-        ({"delegation_prompt": "x" * 4001}, "delegation_prompt"),
-    ],
-)
+_INVALID_CHANGES: list[tuple[dict[str, Any], str]] = [
+    ({"is_enabled": None}, "is_enabled"),
+    ({"is_enabled": "no"}, "is_enabled"),
+    ({"is_enabled": 0}, "is_enabled"),
+    ({"delegation_prompt": None}, "delegation_prompt"),
+    ({"delegation_prompt": "x" * 4001}, "delegation_prompt"),
+]
+
+
 async def test_a_wrong_field_of_a_delegation_is_refused(
-    developer: Client, parent: str, sub_agent: dict[str, Any], change: dict[str, Any], field: str
+    developer: Client, parent: str, sub_agent: dict[str, Any], subtests: pytest.Subtests
 ) -> None:
-    path = f"{PATH}/{parent}/sub-agents/{sub_agent['id']}"
-    answer = await developer("PATCH", path, json=change)
-    assert read_error(answer) == (422, "validation_error")
-    assert set(answer.json()["error"]["details"]) == {field}
-    assert await list_sub_agents(developer, parent) == [sub_agent]
+    for change, field in _INVALID_CHANGES:
+        with subtests.test(change=change, field=field):
+            path = f"{PATH}/{parent}/sub-agents/{sub_agent['id']}"
+            answer = await developer("PATCH", path, json=change)
+            assert read_error(answer) == (422, "validation_error")
+            assert set(answer.json()["error"]["details"]) == {field}
+            assert await list_sub_agents(developer, parent) == [sub_agent]
 
 
 async def test_a_patch_changes_nothing_of_the_agent_itself(

@@ -250,12 +250,15 @@ async def test_a_restored_prompt_applies_to_the_next_turn(talk: Talker) -> None:
     assert talk.asked[-1]["messages"][0]["content"] == "You are a test."
 
 
-@pytest.mark.parametrize("version", ["0", "2", "-1", "1.0", "x", "1x", "%20", "٣", "9" * 30])
-async def test_an_unknown_version_is_not_found(developer: Client, version: str) -> None:
+async def test_an_unknown_version_is_not_found(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
     agent = await _create_agent(developer)
-    answer = await _restore_version(developer, agent["id"], version)
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "version_not_found"
+    for version in ("0", "2", "-1", "1.0", "x", "1x", "%20", "٣", "9" * 30):
+        with subtests.test(version=version):
+            answer = await _restore_version(developer, agent["id"], version)
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == "version_not_found"
 
 
 async def test_a_version_of_very_many_digits_is_not_found(developer: Client) -> None:
