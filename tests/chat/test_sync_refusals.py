@@ -102,34 +102,35 @@ async def test_a_changed_agent_is_used_by_the_next_turn(talk: Talker) -> None:
     assert (request["temperature"], request["max_tokens"]) == (0.1, 77)
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "message"),
-        ({"message": None}, "message"),
-        ({"message": ""}, "message"),
-        ({"message": " \t\n"}, "message"),
-        ({"message": 5}, "message"),
-        ({"message": ["Hi"]}, "message"),
-        ({"message": "x" * 200_001}, "message"),
-        ({"message": "Hi", "conversation_id": 5}, "conversation_id"),
-        ({"message": "Hi", "conversation_id": ["cnv_1"]}, "conversation_id"),
-        ({"message": "Hi", "context": "gold"}, "context"),
-        ({"message": "Hi", "context": ["gold"]}, "context"),
-        ({"message": "Hi", "context": 1}, "context"),
-        ({"message": "a\0b"}, "body"),
-        ({"message": "Hi", "context": {"a": ["b\0"]}}, "body"),
-        ({"message": "Hi", "context": {"a\0": 1}}, "body"),
-        ([], "body"),
-        (None, "body"),
-        ("Hi", "body"),
-    ],
-)
-@pytest.mark.parametrize("route", ["chat", "chat/stream", "chat/async"])
-async def test_a_wrong_field_is_named(developer: Client, body: Any, field: str, route: str) -> None:
-    answer = await developer.post(f"/api/v1/agents/agt_none/{route}", body)
-    error = refused(answer, 422, "validation_error")
-    assert list(error["details"]) == [field]
+_INVALID_BODIES: list[tuple[Any, str]] = [
+    ({}, "message"),
+    ({"message": None}, "message"),
+    ({"message": ""}, "message"),
+    ({"message": " \t\n"}, "message"),
+    ({"message": 5}, "message"),
+    ({"message": ["Hi"]}, "message"),
+    ({"message": "x" * 200_001}, "message"),
+    ({"message": "Hi", "conversation_id": 5}, "conversation_id"),
+    ({"message": "Hi", "conversation_id": ["cnv_1"]}, "conversation_id"),
+    ({"message": "Hi", "context": "gold"}, "context"),
+    ({"message": "Hi", "context": ["gold"]}, "context"),
+    ({"message": "Hi", "context": 1}, "context"),
+    ({"message": "a\0b"}, "body"),
+    ({"message": "Hi", "context": {"a": ["b\0"]}}, "body"),
+    ({"message": "Hi", "context": {"a\0": 1}}, "body"),
+    ([], "body"),
+    (None, "body"),
+    ("Hi", "body"),
+]
+
+
+async def test_a_wrong_field_is_named(developer: Client, subtests: pytest.Subtests) -> None:
+    for body, field in _INVALID_BODIES:
+        for route in ("chat", "chat/stream", "chat/async"):
+            with subtests.test(body=body, field=field, route=route):
+                answer = await developer.post(f"/api/v1/agents/agt_none/{route}", body)
+                error = refused(answer, 422, "validation_error")
+                assert list(error["details"]) == [field]
 
 
 async def test_every_wrong_field_is_named_at_once(developer: Client) -> None:
