@@ -123,36 +123,37 @@ async def test_anonymous_callers_are_unauthorized(anonymous: Client, method: str
     assert answer.json()["error"]["code"] == "unauthorized"
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", KEYS_PATH),
-        ("POST", KEYS_PATH),
-        ("DELETE", KEYS_PATH),
-        ("GET", "/api/v1/agents"),
-        ("GET", "/api/v1/agents/{agent}"),
-        ("POST", "/api/v1/agents/{agent}/chat"),
-        ("POST", "/api/v1/agents/{agent}/chat/stream"),
-        ("POST", "/api/v1/agents/{agent}/chat/async"),
-        ("GET", "/api/v1/agents/{agent}/logs"),
-        ("GET", "/api/v1/agents/{agent}/conversations"),
-        ("DELETE", "/api/v1/agents/{agent}"),
-        ("GET", "/auth/me"),
-        ("GET", "/users"),
-        ("GET", "/api/v1/event-log"),
-        ("GET", "/api/v1/models"),
-    ],
-)
-@pytest.mark.parametrize("transport", ["bearer", "header", "query"])
+_ROUTES: list[tuple[str, str]] = [
+    ("GET", KEYS_PATH),
+    ("POST", KEYS_PATH),
+    ("DELETE", KEYS_PATH),
+    ("GET", "/api/v1/agents"),
+    ("GET", "/api/v1/agents/{agent}"),
+    ("POST", "/api/v1/agents/{agent}/chat"),
+    ("POST", "/api/v1/agents/{agent}/chat/stream"),
+    ("POST", "/api/v1/agents/{agent}/chat/async"),
+    ("GET", "/api/v1/agents/{agent}/logs"),
+    ("GET", "/api/v1/agents/{agent}/conversations"),
+    ("DELETE", "/api/v1/agents/{agent}"),
+    ("GET", "/auth/me"),
+    ("GET", "/users"),
+    ("GET", "/api/v1/event-log"),
+    ("GET", "/api/v1/models"),
+]
+
+
 async def test_an_embed_key_does_not_authenticate_in_the_console(
-    world: World, developer: Client, agent_id: str, method: str, path: str, transport: str
+    world: World, developer: Client, agent_id: str, subtests: pytest.Subtests
 ) -> None:
     key = (await create_embed_key(developer, agent_id))["api_key"]
-    options = key_options(transport, key)
-    answer = await world.anonymous()(method, path.format(agent=agent_id), **options)
-    assert answer.status_code == 401
-    assert answer.json()["error"]["code"] == "unauthorized"
-    assert key not in answer.text
+    for method, path in _ROUTES:
+        for transport in ("bearer", "header", "query"):
+            with subtests.test(method=method, path=path, transport=transport):
+                options = key_options(transport, key)
+                answer = await world.anonymous()(method, path.format(agent=agent_id), **options)
+                assert answer.status_code == 401
+                assert answer.json()["error"]["code"] == "unauthorized"
+                assert key not in answer.text
 
 
 async def test_a_sign_in_beside_a_key_still_counts_in_the_console(

@@ -68,36 +68,35 @@ async def test_any_text_up_to_the_limit_reaches_the_model(site: Site, text: str)
     assert site.talk.asked[0]["messages"][-1]["content"] == text
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"message": "x" * 32_001}, "message"),
-        ({"message": ""}, "message"),
-        ({"message": " \n\t "}, "message"),
-        ({"message": None}, "message"),
-        ({"message": 7}, "message"),
-        ({"message": ["Hi"]}, "message"),
-        ({"message": "a\0b"}, "body"),
-        ({"session_id": ""}, "session_id"),
-        ({"session_id": "  "}, "session_id"),
-        ({"session_id": "x" * 129}, "session_id"),
-        ({"session_id": "a\nb"}, "session_id"),
-        ({"session_id": "a\n"}, "session_id"),
-        ({"session_id": None}, "session_id"),
-        ({"session_id": 7}, "session_id"),
-        ({"session_id": "a\0b"}, "session_id"),
-    ],
-)
-@pytest.mark.parametrize("route", ["chat", "chat/stream"])
-async def test_a_wrong_field_is_named(
-    site: Site, change: dict[str, Any], field: str, route: str
-) -> None:
-    caller = site.talk.world.anonymous()
-    body = {**site.body(), **change}
-    answer = await caller.post(f"{site.path}/{route}", body, headers=site.headers())
-    assert error_of(answer) == (422, "validation_error")
-    assert set(answer.json()["error"]["details"]) == {field}
-    assert site.talk.asked == []
+_INVALID_CHANGES: list[tuple[dict[str, Any], str]] = [
+    ({"message": "x" * 32_001}, "message"),
+    ({"message": ""}, "message"),
+    ({"message": " \n\t "}, "message"),
+    ({"message": None}, "message"),
+    ({"message": 7}, "message"),
+    ({"message": ["Hi"]}, "message"),
+    ({"message": "a\0b"}, "body"),
+    ({"session_id": ""}, "session_id"),
+    ({"session_id": "  "}, "session_id"),
+    ({"session_id": "x" * 129}, "session_id"),
+    ({"session_id": "a\nb"}, "session_id"),
+    ({"session_id": "a\n"}, "session_id"),
+    ({"session_id": None}, "session_id"),
+    ({"session_id": 7}, "session_id"),
+    ({"session_id": "a\0b"}, "session_id"),
+]
+
+
+async def test_a_wrong_field_is_named(site: Site, subtests: pytest.Subtests) -> None:
+    for change, field in _INVALID_CHANGES:
+        for route in ("chat", "chat/stream"):
+            with subtests.test(change=change, field=field, route=route):
+                caller = site.talk.world.anonymous()
+                body = {**site.body(), **change}
+                answer = await caller.post(f"{site.path}/{route}", body, headers=site.headers())
+                assert error_of(answer) == (422, "validation_error")
+                assert set(answer.json()["error"]["details"]) == {field}
+                assert site.talk.asked == []
 
 
 @pytest.mark.parametrize("field", ["message", "session_id"])
