@@ -80,33 +80,34 @@ async def test_a_slug_may_be_short_and_long(
     assert (await developer.delete(f"{PATH}/{webhook['id']}")).status_code == 204
 
 
-@pytest.mark.parametrize(
-    "slug",
-    [
-        "ab",
-        "a" * 81,
-        "",
-        "Orders",
-        "a b c",
-        "a/b",
-        "../x",
-        "-abc",
-        "abc-",
-        "_abc",
-        "äöü",
-        "abc\n",
-        "abc\n-",
-        "a%2fb",
-        "a.b",
-        "abc?",
-        7,
-        ["abc"],
-        {},
-        True,
-    ],
-)
-async def test_an_invalid_slug_is_refused(developer: Client, slug: object) -> None:
-    await read_field_error(developer, "slug", {"name": "Orders", "slug": slug})
+_INVALID_SLUGS: list[object] = [
+    "ab",
+    "a" * 81,
+    "",
+    "Orders",
+    "a b c",
+    "a/b",
+    "../x",
+    "-abc",
+    "abc-",
+    "_abc",
+    "äöü",
+    "abc\n",
+    "abc\n-",
+    "a%2fb",
+    "a.b",
+    "abc?",
+    7,
+    ["abc"],
+    {},
+    True,
+]
+
+
+async def test_an_invalid_slug_is_refused(developer: Client, subtests: pytest.Subtests) -> None:
+    for slug in _INVALID_SLUGS:
+        with subtests.test(slug=slug):
+            await read_field_error(developer, "slug", {"name": "Orders", "slug": slug})
 
 
 async def test_a_slug_is_unique_across_tenants(developer: Client, admin: Client) -> None:
@@ -126,32 +127,37 @@ async def test_the_slug_of_a_deleted_webhook_can_be_used_again(
     assert (await create_webhook(admin, slug=webhook["slug"]))["slug"] == webhook["slug"]
 
 
-@pytest.mark.parametrize("name", [None, "", "   ", "a\nb", "a\0b", "x" * 101, 7, [], {}])
-async def test_an_invalid_name_is_refused(developer: Client, name: object) -> None:
-    assert await read_field_error(developer, "name", {"name": name})
+_INVALID_NAMES: list[object] = [None, "", " ", "a\nb", "a\0b", "x" * 101, 7, [], {}]
+
+
+async def test_an_invalid_name_is_refused(developer: Client, subtests: pytest.Subtests) -> None:
+    for name in _INVALID_NAMES:
+        with subtests.test(name=name):
+            assert await read_field_error(developer, "name", {"name": name})
 
 
 async def test_a_name_is_required(developer: Client) -> None:
     assert await read_field_error(developer, "name", {}) == "is required"
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("active", "yes"),
-        ("active", None),
-        ("active", 1),
-        ("workflow_id", 7),
-        ("workflow_id", ""),
-        ("workflow_id", "x" * 101),
-        ("verification", "github"),
-        ("verification", []),
-    ],
-)
+_INVALID_FIELDS: list[tuple[str, object]] = [
+    ("active", "yes"),
+    ("active", None),
+    ("active", 1),
+    ("workflow_id", 7),
+    ("workflow_id", ""),
+    ("workflow_id", "x" * 101),
+    ("verification", "github"),
+    ("verification", []),
+]
+
+
 async def test_a_field_of_the_wrong_type_is_named(
-    developer: Client, field: str, value: object
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
-    assert await read_field_error(developer, field, {"name": "Orders", field: value})
+    for field, value in _INVALID_FIELDS:
+        with subtests.test(field=field, value=value):
+            assert await read_field_error(developer, field, {"name": "Orders", field: value})
 
 
 @pytest.mark.parametrize("body", [None, [], "x", 7, [{"name": "Orders"}]])

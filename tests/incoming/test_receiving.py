@@ -137,39 +137,40 @@ async def test_any_json_is_accepted(
     assert record["payload"] == event["data"]["payload"] == expected
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b" ",
-        b"{",
-        b"}",
-        b"nul",
-        b"{'a': 1}",
-        b"[1,]",
-        b'{"a": 1} {"b": 2}',
-        b"NaN",
-        b"\xff\xfe",
-        b'"\xff"',
-        b'"\\ud800"',
-        b"\x00",
-        b'"raw \x00 zero"',
-        b"<xml/>",
-        b"a=1&b=2",
-        b"1e999",
-        b"[" * 100 + b"]" * 100,
-        b"[" * 100_000,
-        b'{"a":' * 200 + b"1" + b"}" * 200,
-    ],
-)
+_INVALID_BODIES: list[bytes] = [
+    b"",
+    b" ",
+    b"{",
+    b"}",
+    b"nul",
+    b"{'a': 1}",
+    b"[1,]",
+    b'{"a": 1} {"b": 2}',
+    b"NaN",
+    b"\xff\xfe",
+    b'"\xff"',
+    b'"\\ud800"',
+    b"\x00",
+    b'"raw \x00 zero"',
+    b"<xml/>",
+    b"a=1&b=2",
+    b"1e999",
+    b"[" * 100 + b"]" * 100,
+    b"[" * 100_000,
+    b'{"a":' * 200 + b"1" + b"}" * 200,
+]
+
+
 async def test_invalid_json_is_refused_and_not_stored(
-    developer: Client, anonymous: Client, services: Services, body: bytes
+    developer: Client, anonymous: Client, services: Services, subtests: pytest.Subtests
 ) -> None:
     webhook = await create_webhook(developer)
-    error = refused(await send_payload(anonymous, webhook, body), 422, "validation_error")
-    assert set(error["details"]) == {"body"}
-    assert await list_bodies(services, webhook) == []
-    assert await list_events(developer, RECEIVED) == []
+    for body in _INVALID_BODIES:
+        with subtests.test(body=body):
+            error = refused(await send_payload(anonymous, webhook, body), 422, "validation_error")
+            assert set(error["details"]) == {"body"}
+            assert await list_bodies(services, webhook) == []
+            assert await list_events(developer, RECEIVED) == []
 
 
 @pytest.mark.parametrize("media_type", ["", "text/plain", "application/octet-stream", "x", ";;;"])

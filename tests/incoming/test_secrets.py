@@ -20,35 +20,36 @@ async def test_each_scheme_can_be_chosen(developer: Client, scheme: str) -> None
     assert webhook["verification"] == {"scheme": scheme, "secret": "********", "header": None}
 
 
-@pytest.mark.parametrize(
-    ("field", "verification"),
-    [
-        ("verification.scheme", {"secret": SECRET}),
-        ("verification.scheme", {"scheme": "md5", "secret": SECRET}),
-        ("verification.scheme", {"scheme": None, "secret": SECRET}),
-        ("verification.secret", {"scheme": "github"}),
-        ("verification.secret", {"scheme": "github", "secret": None}),
-        ("verification.secret", {"scheme": "github", "secret": ""}),
-        ("verification.secret", {"scheme": "github", "secret": "short"}),
-        ("verification.secret", {"scheme": "github", "secret": "x" * 1001}),
-        ("verification.secret", {"scheme": "github", "secret": "line\nbreak-123"}),
-        ("verification.secret", {"scheme": "github", "secret": "********"}),
-        ("verification.secret", {"scheme": "standard_webhooks", "secret": "whsec_no*base64"}),
-        ("verification.secret", {"scheme": "standard_webhooks", "secret": "whsec_AAA"}),
-        ("verification.header", {**GITHUB, "header": "X-Signature"}),
-        ("verification.header", {"scheme": "hmac_sha256", "secret": SECRET, "header": ""}),
-        ("verification.header", {"scheme": "hmac_sha256", "secret": SECRET, "header": "a b"}),
-        ("verification.header", {"scheme": "hmac_sha256", "secret": SECRET, "header": "a\n"}),
-        ("verification.header", {"scheme": "hmac_sha256", "secret": SECRET, "header": "x" * 101}),
-    ],
-)
+_INVALID_FIELDS: list[tuple[str, dict[str, Any]]] = [
+    ("verification.scheme", {"secret": SECRET}),
+    ("verification.scheme", {"scheme": "md5", "secret": SECRET}),
+    ("verification.scheme", {"scheme": None, "secret": SECRET}),
+    ("verification.secret", {"scheme": "github"}),
+    ("verification.secret", {"scheme": "github", "secret": None}),
+    ("verification.secret", {"scheme": "github", "secret": ""}),
+    ("verification.secret", {"scheme": "github", "secret": "short"}),
+    ("verification.secret", {"scheme": "github", "secret": "x" * 1001}),
+    ("verification.secret", {"scheme": "github", "secret": "line\nbreak-123"}),
+    ("verification.secret", {"scheme": "github", "secret": "********"}),
+    ("verification.secret", {"scheme": "standard_webhooks", "secret": "whsec_no*base64"}),
+    ("verification.secret", {"scheme": "standard_webhooks", "secret": "whsec_AAA"}),
+    ("verification.header", {**GITHUB, "header": "X-Signature"}),
+    ("verification.header", {"scheme": "hmac_sha256", "secret": SECRET, "header": ""}),
+    ("verification.header", {"scheme": "hmac_sha256", "secret": SECRET, "header": "a b"}),
+    ("verification.header", {"scheme": "hmac_sha256", "secret": SECRET, "header": "a\n"}),
+    ("verification.header", {"scheme": "hmac_sha256", "secret": SECRET, "header": "x" * 101}),
+]
+
+
 async def test_an_invalid_verification_is_refused(
-    developer: Client, field: str, verification: dict[str, Any]
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
-    message = await read_field_error(
-        developer, field, {"name": "Orders", "verification": verification}
-    )
-    assert SECRET not in message
+    for field, verification in _INVALID_FIELDS:
+        with subtests.test(field=field, verification=verification):
+            message = await read_field_error(
+                developer, field, {"name": "Orders", "verification": verification}
+            )
+            assert SECRET not in message
 
 
 async def test_the_secret_is_shown_nowhere(developer: Client, services: Services) -> None:
