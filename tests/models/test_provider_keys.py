@@ -89,46 +89,47 @@ async def test_fields_that_cannot_be_set_have_no_effect(admin: Client, world: Wo
     assert [item["id"] for item in await list_keys(admin)] == [key["id"]]
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({"provider": ""}, "provider"),
-        ({"provider": "OpenAI"}, "provider"),
-        ({"provider": "open ai"}, "provider"),
-        ({"provider": "open/ai"}, "provider"),
-        ({"provider": ".openai"}, "provider"),
-        ({"provider": "-openai"}, "provider"),
-        ({"provider": "öpenai"}, "provider"),
-        ({"provider": "x" * 65}, "provider"),
-        ({"provider": None}, "provider"),
-        ({"provider": 5}, "provider"),
-        ({"name": ""}, "name"),
-        ({"name": " \t"}, "name"),
-        ({"name": "two\nlines"}, "name"),
-        ({"name": "x" * 101}, "name"),
-        ({"name": None}, "name"),
-        ({"api_key": ""}, "api_key"),
-        ({"api_key": " "}, "api_key"),
-        ({"api_key": "with a blank"}, "api_key"),
-        ({"api_key": "two\r\nX-Evil: lines"}, "api_key"),
-        ({"api_key": "schlüssel"}, "api_key"),
-        ({"api_key": "nul\0"}, "api_key"),
-        ({"api_key": "x" * 4097}, "api_key"),
-        ({"api_key": None}, "api_key"),
-        ({"api_key": ["x"]}, "api_key"),
-        ({"base_url": 5}, "base_url"),
-        ({"base_url": ""}, "base_url"),
-        ({"is_default": "yes"}, "is_default"),
-        ({"is_default": 1}, "is_default"),
-        ({"is_default": None}, "is_default"),
-        ({"provider": "mine\n", "base_url": "https://models.example.com/v1"}, "provider"),
-        ({"name": "Ours\n"}, "name"),
-        ({"api_key": f"{SECRET}\n"}, "api_key"),
-    ],
-)
-async def test_a_wrong_field_is_named(admin: Client, fields: dict[str, Any], field: str) -> None:
-    assert invalid_fields(await admin.post(PATH, key_body(**fields))) == {field}
-    assert await list_keys(admin) == []
+_INVALID_FIELDS: list[tuple[dict[str, Any], str]] = [
+    ({"provider": ""}, "provider"),
+    ({"provider": "OpenAI"}, "provider"),
+    ({"provider": "open ai"}, "provider"),
+    ({"provider": "open/ai"}, "provider"),
+    ({"provider": ".openai"}, "provider"),
+    ({"provider": "-openai"}, "provider"),
+    ({"provider": "öpenai"}, "provider"),
+    ({"provider": "x" * 65}, "provider"),
+    ({"provider": None}, "provider"),
+    ({"provider": 5}, "provider"),
+    ({"name": ""}, "name"),
+    ({"name": " \t"}, "name"),
+    ({"name": "two\nlines"}, "name"),
+    ({"name": "x" * 101}, "name"),
+    ({"name": None}, "name"),
+    ({"api_key": ""}, "api_key"),
+    ({"api_key": " "}, "api_key"),
+    ({"api_key": "with a blank"}, "api_key"),
+    ({"api_key": "two\r\nX-Evil: lines"}, "api_key"),
+    ({"api_key": "schlüssel"}, "api_key"),
+    ({"api_key": "nul\0"}, "api_key"),
+    ({"api_key": "x" * 4097}, "api_key"),
+    ({"api_key": None}, "api_key"),
+    ({"api_key": ["x"]}, "api_key"),
+    ({"base_url": 5}, "base_url"),
+    ({"base_url": ""}, "base_url"),
+    ({"is_default": "yes"}, "is_default"),
+    ({"is_default": 1}, "is_default"),
+    ({"is_default": None}, "is_default"),
+    ({"provider": "mine\n", "base_url": "https://models.example.com/v1"}, "provider"),
+    ({"name": "Ours\n"}, "name"),
+    ({"api_key": f"{SECRET}\n"}, "api_key"),
+]
+
+
+async def test_a_wrong_field_is_named(admin: Client, subtests: pytest.Subtests) -> None:
+    for fields, field in _INVALID_FIELDS:
+        with subtests.test(fields=fields, field=field):
+            assert invalid_fields(await admin.post(PATH, key_body(**fields))) == {field}
+            assert await list_keys(admin) == []
 
 
 @pytest.mark.parametrize("field", ["provider", "name", "api_key"])
@@ -202,14 +203,13 @@ async def test_a_deleted_key_is_gone(admin: Client) -> None:
     assert await list_keys(admin) == []
 
 
-@pytest.mark.parametrize("key_id", ["pvk_nothing", "x", "pvk_" + "0" * 500, "..%2f"])
-@pytest.mark.parametrize(("method", "tail"), [("DELETE", ""), ("POST", "/test")])
-async def test_a_key_that_does_not_exist_is_404(
-    admin: Client, method: str, tail: str, key_id: str
-) -> None:
-    answer = await admin(method, f"{PATH}/{key_id}{tail}")
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] in {"provider_key_not_found", "not_found"}
+async def test_a_key_that_does_not_exist_is_404(admin: Client, subtests: pytest.Subtests) -> None:
+    for key_id in ("pvk_nothing", "x", "pvk_" + "0" * 500, "..%2f"):
+        for method, tail in (("DELETE", ""), ("POST", "/test")):
+            with subtests.test(key_id=key_id, method=method, tail=tail):
+                answer = await admin(method, f"{PATH}/{key_id}{tail}")
+                assert answer.status_code == 404
+                assert answer.json()["error"]["code"] in {"provider_key_not_found", "not_found"}
 
 
 async def test_a_key_is_deleted_once(admin: Client) -> None:
