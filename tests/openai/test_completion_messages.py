@@ -115,64 +115,68 @@ def invalid_fields(error: openai.APIStatusError) -> set[str]:
     return set(error.body["details"])
 
 
-@pytest.mark.parametrize(
-    "messages",
-    [
-        [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}],
-        [{"role": "assistant", "content": "Hello"}],
-        [{"role": "system", "content": "Be brief."}],
-        [{"role": "user", "content": "Hi"}, {"role": "system", "content": "Be brief."}],
-        [{"role": "tool", "tool_call_id": "x", "content": "42"}],
-        [{"role": "user", "content": ""}],
-        [{"role": "user", "content": "  \n "}],
-        [{"role": "user", "content": []}],
-        [{"role": "user", "content": None}],
-        [{"role": "user"}],
-        [{"role": "user", "content": [{"type": "text", "text": ""}]}],
-        [{"role": "user", "content": [{"type": "text"}]}],
-    ],
-)
-@pytest.mark.parametrize("stream", [False, True])
+_OTHER_LAST_MESSAGES: list[Any] = [
+    [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}],
+    [{"role": "assistant", "content": "Hello"}],
+    [{"role": "system", "content": "Be brief."}],
+    [{"role": "user", "content": "Hi"}, {"role": "system", "content": "Be brief."}],
+    [{"role": "tool", "tool_call_id": "x", "content": "42"}],
+    [{"role": "user", "content": ""}],
+    [{"role": "user", "content": "  \n "}],
+    [{"role": "user", "content": []}],
+    [{"role": "user", "content": None}],
+    [{"role": "user"}],
+    [{"role": "user", "content": [{"type": "text", "text": ""}]}],
+    [{"role": "user", "content": [{"type": "text"}]}],
+]
+
+
 async def test_the_last_message_must_be_the_users(
-    talk: Talker, client: AsyncOpenAI, messages: Any, *, stream: bool
+    talk: Talker, client: AsyncOpenAI, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(openai.UnprocessableEntityError) as refusal:
-        await client.chat.completions.create(model=talk.agent_id, messages=messages, stream=stream)
-    assert invalid_fields(refusal.value) == {"messages"}
-    assert talk.asked == []
+    for messages in _OTHER_LAST_MESSAGES:
+        for stream in (False, True):
+            with subtests.test(messages=messages, stream=stream):
+                with pytest.raises(openai.UnprocessableEntityError) as refusal:
+                    await client.chat.completions.create(
+                        model=talk.agent_id, messages=messages, stream=stream
+                    )
+                assert invalid_fields(refusal.value) == {"messages"}
+                assert talk.asked == []
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"n": 2}, "n"),
-        ({"n": 0}, "n"),
-        ({"temperature": 2.1}, "temperature"),
-        ({"temperature": -0.1}, "temperature"),
-        ({"temperature": "hot"}, "temperature"),
-        ({"max_tokens": 0}, "max_tokens"),
-        ({"max_tokens": 1.5}, "max_tokens"),
-        ({"max_completion_tokens": 0}, "max_completion_tokens"),
-        ({"messages": []}, "messages"),
-        ({"messages": None}, "messages"),
-        ({"messages": "Hi"}, "messages"),
-        ({"messages": [{"role": "user", "content": "x"}] * 1001}, "messages"),
-        ({"messages": [{"role": "king", "content": "x"}]}, "messages.0.role"),
-        ({"messages": [{"content": "x"}]}, "messages.0.role"),
-        ({"messages": [{"role": "user", "content": 7}]}, "messages.0.content"),
-        ({"model": None}, "model"),
-        ({"model": "x" * 65}, "model"),
-        ({"stream": "yes"}, "stream"),
-        ({"stream_options": []}, "stream_options"),
-        ({"response_format": "json"}, "response_format"),
-    ],
-)
-async def test_a_wrong_field_is_named(talk: Talker, change: dict[str, Any], field: str) -> None:
-    answer = await post_completion(talk, change)
-    assert answer.status_code == 422
-    assert answer.json()["error"]["code"] == "validation_error"
-    assert set(answer.json()["error"]["details"]) == {field}
-    assert talk.asked == []
+_INVALID_CHANGES: list[tuple[dict[str, Any], str]] = [
+    ({"n": 2}, "n"),
+    ({"n": 0}, "n"),
+    ({"temperature": 2.1}, "temperature"),
+    ({"temperature": -0.1}, "temperature"),
+    ({"temperature": "hot"}, "temperature"),
+    ({"max_tokens": 0}, "max_tokens"),
+    ({"max_tokens": 1.5}, "max_tokens"),
+    ({"max_completion_tokens": 0}, "max_completion_tokens"),
+    ({"messages": []}, "messages"),
+    ({"messages": None}, "messages"),
+    ({"messages": "Hi"}, "messages"),
+    ({"messages": [{"role": "user", "content": "x"}] * 1001}, "messages"),
+    ({"messages": [{"role": "king", "content": "x"}]}, "messages.0.role"),
+    ({"messages": [{"content": "x"}]}, "messages.0.role"),
+    ({"messages": [{"role": "user", "content": 7}]}, "messages.0.content"),
+    ({"model": None}, "model"),
+    ({"model": "x" * 65}, "model"),
+    ({"stream": "yes"}, "stream"),
+    ({"stream_options": []}, "stream_options"),
+    ({"response_format": "json"}, "response_format"),
+]
+
+
+async def test_a_wrong_field_is_named(talk: Talker, subtests: pytest.Subtests) -> None:
+    for change, field in _INVALID_CHANGES:
+        with subtests.test(change=change, field=field):
+            answer = await post_completion(talk, change)
+            assert answer.status_code == 422
+            assert answer.json()["error"]["code"] == "validation_error"
+            assert set(answer.json()["error"]["details"]) == {field}
+            assert talk.asked == []
 
 
 async def test_several_answers_at_once_are_refused(talk: Talker, any_client: AsyncOpenAI) -> None:
