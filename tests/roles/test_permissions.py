@@ -82,15 +82,16 @@ async def test_a_role_is_shown_with_its_permissions(world: World, caller: str, r
     assert answer.json() == {"role": role, "permissions": sorted(AREAS.default_grants[role])}
 
 
-@pytest.mark.parametrize("role", ["owner", "Viewer", "super-admin", "viewer ", "%", "x" * 500])
-@pytest.mark.parametrize("method", ["GET", "PUT"])
 async def test_a_role_that_does_not_exist_is_404(
-    super_admin: Client, method: str, role: str
+    super_admin: Client, subtests: pytest.Subtests
 ) -> None:
-    body: dict[str, Any] = {"json": {"permissions": []}} if method == "PUT" else {}
-    answer = await super_admin(method, f"/roles/{role}/permissions", **body)
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "role_not_found"
+    for role in ("owner", "Viewer", "super-admin", "viewer ", "%", "x" * 500):
+        for method in ("GET", "PUT"):
+            with subtests.test(role=role, method=method):
+                body: dict[str, Any] = {"json": {"permissions": []}} if method == "PUT" else {}
+                answer = await super_admin(method, f"/roles/{role}/permissions", **body)
+                assert answer.status_code == 404
+                assert answer.json()["error"]["code"] == "role_not_found"
 
 
 @pytest.mark.parametrize("role", ROLES)

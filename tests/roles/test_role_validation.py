@@ -30,26 +30,27 @@ async def test_all_unknown_permissions_are_reported_at_once(super_admin: Client)
     }
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({}, "permissions"),
-        ({"permissions": None}, "permissions"),
-        ({"permissions": "agents:read"}, "permissions"),
-        ({"permissions": {"agents:read": True}}, "permissions"),
-        ({"permissions": ["agents:read"] * 1001}, "permissions"),
-        ({"permissions": ["agents:read", 5]}, "permissions.1"),
-        ({"permissions": [None]}, "permissions.0"),
-        ({"permissions": [["agents:read"]]}, "permissions.0"),
-        ({"permissions": ["x" * 101]}, "permissions.0"),
-    ],
-)
+_INVALID_BODIES: list[tuple[dict[str, Any], str]] = [
+    ({}, "permissions"),
+    ({"permissions": None}, "permissions"),
+    ({"permissions": "agents:read"}, "permissions"),
+    ({"permissions": {"agents:read": True}}, "permissions"),
+    ({"permissions": ["agents:read"] * 1001}, "permissions"),
+    ({"permissions": ["agents:read", 5]}, "permissions.1"),
+    ({"permissions": [None]}, "permissions.0"),
+    ({"permissions": [["agents:read"]]}, "permissions.0"),
+    ({"permissions": ["x" * 101]}, "permissions.0"),
+]
+
+
 async def test_a_body_without_a_list_of_permissions_is_refused(
-    super_admin: Client, body: dict[str, Any], field: str
+    super_admin: Client, subtests: pytest.Subtests
 ) -> None:
-    answer = await super_admin.put("/roles/viewer/permissions", body)
-    assert answer.status_code == 422
-    assert set(answer.json()["error"]["details"]) == {field}
+    for body, field in _INVALID_BODIES:
+        with subtests.test(body=body, field=field):
+            answer = await super_admin.put("/roles/viewer/permissions", body)
+            assert answer.status_code == 422
+            assert set(answer.json()["error"]["details"]) == {field}
 
 
 @pytest.mark.parametrize("key", ["admin:roles", "admin:tenants"])
@@ -102,16 +103,20 @@ async def test_a_refused_change_changes_nothing(
     assert await fetch_grants(services) == before
 
 
-@pytest.mark.parametrize("target", ROLES)
 @pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)
 async def test_only_super_admin_changes_permissions(
-    world: World, services: Services, role: str, target: str
+    world: World, services: Services, role: str, subtests: pytest.Subtests
 ) -> None:
     before = await fetch_grants(services)
-    answer = await put_permissions(await world.user(role), target, ["agents:read"])
-    assert answer.status_code == 403
-    assert answer.json()["error"]["details"] == {"required": "admin:roles", "your_role": role}
-    assert await fetch_grants(services) == before
+    for target in ROLES:
+        with subtests.test(target=target):
+            answer = await put_permissions(await world.user(role), target, ["agents:read"])
+            assert answer.status_code == 403
+            assert answer.json()["error"]["details"] == {
+                "required": "admin:roles",
+                "your_role": role,
+            }
+            assert await fetch_grants(services) == before
 
 
 @pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)
