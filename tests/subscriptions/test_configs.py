@@ -41,26 +41,27 @@ async def _find_refused_keys(client: Client, action_type: str, config: Any) -> s
 # Config of each action type
 
 
-@pytest.mark.parametrize(
-    ("config", "names"),
-    [
-        ({}, {"workflow_id"}),
-        ({"workflow_id": ""}, {"workflow_id"}),
-        ({"workflow_id": 7}, {"workflow_id"}),
-        ({"workflow_id": None}, {"workflow_id"}),
-        ({"workflow_id": "x" * 101}, {"workflow_id"}),
-        ({"workflow_id": "wfl_1", "input": []}, {"input"}),
-        ({"workflow_id": "wfl_1", "input": "text"}, {"input"}),
-        ({"workflow_id": "wfl_1", "input": build_nested(21)}, {"input"}),
-        ({"workflow_id": "wfl_1", "inputs": {}}, {"inputs"}),
-        ({"workflow_id": "wfl_1", "url": URL}, {"url"}),
-        ({"input": 1, "other": 2}, {"workflow_id", "input", "other"}),
-    ],
-)
+_INVALID_WORKFLOW_CONFIGS: list[tuple[dict[str, Any], set[str]]] = [
+    ({}, {"workflow_id"}),
+    ({"workflow_id": ""}, {"workflow_id"}),
+    ({"workflow_id": 7}, {"workflow_id"}),
+    ({"workflow_id": None}, {"workflow_id"}),
+    ({"workflow_id": "x" * 101}, {"workflow_id"}),
+    ({"workflow_id": "wfl_1", "input": []}, {"input"}),
+    ({"workflow_id": "wfl_1", "input": "text"}, {"input"}),
+    ({"workflow_id": "wfl_1", "input": build_nested(21)}, {"input"}),
+    ({"workflow_id": "wfl_1", "inputs": {}}, {"inputs"}),
+    ({"workflow_id": "wfl_1", "url": URL}, {"url"}),
+    ({"input": 1, "other": 2}, {"workflow_id", "input", "other"}),
+]
+
+
 async def test_a_wrong_workflow_config_names_the_field(
-    developer: Client, config: dict[str, Any], names: set[str]
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
-    assert await _find_refused_keys(developer, "workflow", config) == names
+    for config, names in _INVALID_WORKFLOW_CONFIGS:
+        with subtests.test(config=config, names=names):
+            assert await _find_refused_keys(developer, "workflow", config) == names
 
 
 @pytest.mark.parametrize(
@@ -82,67 +83,69 @@ async def test_the_size_of_workflow_input_is_limited(developer: Client) -> None:
     assert set(read_field_errors(answer)) == {"action_config.input"}
 
 
-@pytest.mark.parametrize(
-    ("config", "names"),
-    [
-        ({}, {""}),
-        ({"headers": {}}, {""}),
-        ({"url": URL, "webhook_id": "whk_x"}, {""}),
-        ({"url": ""}, {"url"}),
-        ({"url": 7}, {"url"}),
-        ({"url": "not an address"}, {"url"}),
-        ({"url": "ftp://example.com"}, {"url"}),
-        ({"url": "javascript:alert(1)"}, {"url"}),
-        ({"url": "http://example.com/hook"}, {"url"}),
-        ({"url": "https://user:secret@example.com/"}, {"url"}),
-        ({"url": "https://10.0.0.1/hook"}, {"url"}),
-        ({"url": "https://169.254.169.254/latest"}, {"url"}),
-        ({"url": "https://[::1]/hook"}, {"url"}),
-        ({"url": "https://example.com/" + "x" * 2000}, {"url"}),
-        ({"webhook_id": "whk_nothing"}, {"webhook_id"}),
-        ({"webhook_id": ""}, {"webhook_id"}),
-        ({"webhook_id": 7}, {"webhook_id"}),
-        ({"url": URL, "secret": "whsec_mine"}, {"secret"}),
-        ({"url": URL, "headers": []}, {"headers"}),
-        ({"url": URL, "headers": {"X-One": 1}}, {"headers.X-One"}),
-        ({"url": URL, "headers": {"X One": "1"}}, {"headers.X One"}),
-        ({"url": URL, "headers": {"X-One": "a\r\nX-Two: b"}}, {"headers.X-One"}),
-        ({"url": URL, "headers": {"Host": "x"}}, {"headers.Host"}),
-        ({"url": URL, "headers": {"X-Service-Test": "1"}}, {"headers.X-Service-Test"}),
-        ({"url": URL, "headers": {"webhook-id": "1"}}, {"headers.webhook-id"}),
-        ({"url": URL, "headers": {"Authorization": MASK}}, {"headers.Authorization"}),
-        ({"url": URL, "headers": {f"X-{n}": "v" for n in range(21)}}, {"headers"}),
-    ],
-)
+_INVALID_WEBHOOK_CONFIGS: list[tuple[dict[str, Any], set[str]]] = [
+    ({}, {""}),
+    ({"headers": {}}, {""}),
+    ({"url": URL, "webhook_id": "whk_x"}, {""}),
+    ({"url": ""}, {"url"}),
+    ({"url": 7}, {"url"}),
+    ({"url": "not an address"}, {"url"}),
+    ({"url": "ftp://example.com"}, {"url"}),
+    ({"url": "javascript:alert(1)"}, {"url"}),
+    ({"url": "http://example.com/hook"}, {"url"}),
+    ({"url": "https://user:secret@example.com/"}, {"url"}),
+    ({"url": "https://10.0.0.1/hook"}, {"url"}),
+    ({"url": "https://169.254.169.254/latest"}, {"url"}),
+    ({"url": "https://[::1]/hook"}, {"url"}),
+    ({"url": "https://example.com/" + "x" * 2000}, {"url"}),
+    ({"webhook_id": "whk_nothing"}, {"webhook_id"}),
+    ({"webhook_id": ""}, {"webhook_id"}),
+    ({"webhook_id": 7}, {"webhook_id"}),
+    ({"url": URL, "secret": "whsec_mine"}, {"secret"}),
+    ({"url": URL, "headers": []}, {"headers"}),
+    ({"url": URL, "headers": {"X-One": 1}}, {"headers.X-One"}),
+    ({"url": URL, "headers": {"X One": "1"}}, {"headers.X One"}),
+    ({"url": URL, "headers": {"X-One": "a\r\nX-Two: b"}}, {"headers.X-One"}),
+    ({"url": URL, "headers": {"Host": "x"}}, {"headers.Host"}),
+    ({"url": URL, "headers": {"X-Service-Test": "1"}}, {"headers.X-Service-Test"}),
+    ({"url": URL, "headers": {"webhook-id": "1"}}, {"headers.webhook-id"}),
+    ({"url": URL, "headers": {"Authorization": MASK}}, {"headers.Authorization"}),
+    ({"url": URL, "headers": {f"X-{n}": "v" for n in range(21)}}, {"headers"}),
+]
+
+
 async def test_a_wrong_webhook_config_names_the_field(
-    developer: Client, config: dict[str, Any], names: set[str]
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
-    assert await _find_refused_keys(developer, "webhook", config) == names
+    for config, names in _INVALID_WEBHOOK_CONFIGS:
+        with subtests.test(config=config, names=names):
+            assert await _find_refused_keys(developer, "webhook", config) == names
 
 
-@pytest.mark.parametrize(
-    ("config", "names"),
-    [
-        ({}, {"title", "message"}),
-        (TITLES, {""}),
-        ({**TITLES, "role": "viewer", "channel_id": "chn_1"}, {""}),
-        ({**TITLES, "role": "emperor"}, {"role"}),
-        ({**TITLES, "role": 7}, {"role"}),
-        ({**TITLES, "user_ids": []}, {"user_ids"}),
-        ({**TITLES, "user_ids": "usr_1"}, {"user_ids"}),
-        ({**TITLES, "user_ids": ["usr_nothing"]}, {"user_ids"}),
-        ({**TITLES, "user_ids": [7]}, {"user_ids.0"}),
-        ({**TITLES, "user_ids": [""]}, {"user_ids.0"}),
-        ({**TITLES, "channel_id": ""}, {"channel_id"}),
-        ({"title": "", "message": "", "role": "viewer"}, {"title", "message"}),
-        ({"title": "x" * 201, "message": "x" * 10_001, "role": "viewer"}, {"title", "message"}),
-        ({**TITLES, "role": "viewer", "subject": "x"}, {"subject"}),
-    ],
-)
+_INVALID_NOTIFICATION_CONFIGS: list[tuple[dict[str, Any], set[str]]] = [
+    ({}, {"title", "message"}),
+    (TITLES, {""}),
+    ({**TITLES, "role": "viewer", "channel_id": "chn_1"}, {""}),
+    ({**TITLES, "role": "emperor"}, {"role"}),
+    ({**TITLES, "role": 7}, {"role"}),
+    ({**TITLES, "user_ids": []}, {"user_ids"}),
+    ({**TITLES, "user_ids": "usr_1"}, {"user_ids"}),
+    ({**TITLES, "user_ids": ["usr_nothing"]}, {"user_ids"}),
+    ({**TITLES, "user_ids": [7]}, {"user_ids.0"}),
+    ({**TITLES, "user_ids": [""]}, {"user_ids.0"}),
+    ({**TITLES, "channel_id": ""}, {"channel_id"}),
+    ({"title": "", "message": "", "role": "viewer"}, {"title", "message"}),
+    ({"title": "x" * 201, "message": "x" * 10_001, "role": "viewer"}, {"title", "message"}),
+    ({**TITLES, "role": "viewer", "subject": "x"}, {"subject"}),
+]
+
+
 async def test_a_wrong_notification_config_names_the_field(
-    developer: Client, config: dict[str, Any], names: set[str]
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
-    assert await _find_refused_keys(developer, "notification", config) == names
+    for config, names in _INVALID_NOTIFICATION_CONFIGS:
+        with subtests.test(config=config, names=names):
+            assert await _find_refused_keys(developer, "notification", config) == names
 
 
 async def test_a_notification_may_name_a_channel_a_role_or_users(

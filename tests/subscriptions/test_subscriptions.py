@@ -74,35 +74,36 @@ async def test_other_fields_are_ignored(developer: Client) -> None:
     assert "secret" not in subscription
 
 
-@pytest.mark.parametrize(
-    ("body", "fields"),
-    [
-        ({}, {"event_type", "action_type", "action_config"}),
-        ([], {"body"}),
-        ("text", {"body"}),
-        ({**WORKFLOW, "event_type": 7}, {"event_type"}),
-        ({**WORKFLOW, "event_type": ""}, {"event_type"}),
-        ({**WORKFLOW, "event_type": None}, {"event_type"}),
-        ({**WORKFLOW, "event_type": "agent.exploded"}, {"event_type"}),
-        ({**WORKFLOW, "event_type": "agent.*"}, {"event_type"}),
-        ({**WORKFLOW, "event_type": "AGENT.CREATED"}, {"event_type"}),
-        ({**WORKFLOW, "event_type": "x" * 101}, {"event_type"}),
-        ({**WORKFLOW, "action_type": "email"}, {"action_type"}),
-        ({**WORKFLOW, "action_type": None}, {"action_type"}),
-        ({**WORKFLOW, "action_config": None}, {"action_config"}),
-        ({**WORKFLOW, "action_config": []}, {"action_config"}),
-        ({**WORKFLOW, "action_config": "wfl_1"}, {"action_config"}),
-        ({**WORKFLOW, "filters": []}, {"filters"}),
-        ({**WORKFLOW, "filters": "name"}, {"filters"}),
-        ({**WORKFLOW, "filters": {"name": {"regex": "a"}}}, {"filters.name"}),
-        ({**WORKFLOW, "filters": {"": 1, "a..b": 2}}, {"filters.", "filters.a..b"}),
-        ({**WORKFLOW, "active": "yes"}, {"active"}),
-        ({**WORKFLOW, "active": None}, {"active"}),
-        ({**WORKFLOW, "active": 1}, {"active"}),
-    ],
-)
-async def test_a_wrong_field_is_named(developer: Client, body: Any, fields: set[str]) -> None:
-    assert set(read_field_errors(await developer.post(PATH, body))) == fields
+_INVALID_BODIES: list[tuple[Any, set[str]]] = [
+    ({}, {"event_type", "action_type", "action_config"}),
+    ([], {"body"}),
+    ("text", {"body"}),
+    ({**WORKFLOW, "event_type": 7}, {"event_type"}),
+    ({**WORKFLOW, "event_type": ""}, {"event_type"}),
+    ({**WORKFLOW, "event_type": None}, {"event_type"}),
+    ({**WORKFLOW, "event_type": "agent.exploded"}, {"event_type"}),
+    ({**WORKFLOW, "event_type": "agent.*"}, {"event_type"}),
+    ({**WORKFLOW, "event_type": "AGENT.CREATED"}, {"event_type"}),
+    ({**WORKFLOW, "event_type": "x" * 101}, {"event_type"}),
+    ({**WORKFLOW, "action_type": "email"}, {"action_type"}),
+    ({**WORKFLOW, "action_type": None}, {"action_type"}),
+    ({**WORKFLOW, "action_config": None}, {"action_config"}),
+    ({**WORKFLOW, "action_config": []}, {"action_config"}),
+    ({**WORKFLOW, "action_config": "wfl_1"}, {"action_config"}),
+    ({**WORKFLOW, "filters": []}, {"filters"}),
+    ({**WORKFLOW, "filters": "name"}, {"filters"}),
+    ({**WORKFLOW, "filters": {"name": {"regex": "a"}}}, {"filters.name"}),
+    ({**WORKFLOW, "filters": {"": 1, "a..b": 2}}, {"filters.", "filters.a..b"}),
+    ({**WORKFLOW, "active": "yes"}, {"active"}),
+    ({**WORKFLOW, "active": None}, {"active"}),
+    ({**WORKFLOW, "active": 1}, {"active"}),
+]
+
+
+async def test_a_wrong_field_is_named(developer: Client, subtests: pytest.Subtests) -> None:
+    for body, fields in _INVALID_BODIES:
+        with subtests.test(body=body, fields=fields):
+            assert set(read_field_errors(await developer.post(PATH, body))) == fields
 
 
 async def test_a_body_that_is_not_json_is_refused(developer: Client) -> None:
@@ -204,21 +205,24 @@ async def test_a_list_can_be_sorted_by_each_of_its_fields(
     assert await list_ids(developer, sort=f"-{sort}") == expected[::-1]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("page", "0"),
-        ("per_page", "101"),
-        ("per_page", "0"),
-        ("sort", "filters"),
-        ("sort", "tenant_id"),
-        ("action_type", "email"),
-        ("active", "maybe"),
-        ("event_type", "x" * 101),
-    ],
-)
-async def test_a_wrong_query_parameter_is_named(developer: Client, name: str, value: str) -> None:
-    assert set(read_field_errors(await developer.get(PATH, params={name: value}))) == {name}
+_INVALID_PARAMETERS: list[tuple[str, str]] = [
+    ("page", "0"),
+    ("per_page", "101"),
+    ("per_page", "0"),
+    ("sort", "filters"),
+    ("sort", "tenant_id"),
+    ("action_type", "email"),
+    ("active", "maybe"),
+    ("event_type", "x" * 101),
+]
+
+
+async def test_a_wrong_query_parameter_is_named(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    for name, value in _INVALID_PARAMETERS:
+        with subtests.test(name=name, value=value):
+            assert set(read_field_errors(await developer.get(PATH, params={name: value}))) == {name}
 
 
 # Update
@@ -276,27 +280,28 @@ async def test_filters_are_replaced_as_a_whole(developer: Client) -> None:
     assert updated["filters"] == {"status": "published"}
 
 
-@pytest.mark.parametrize(
-    ("fields", "names"),
-    [
-        ({"event_type": "agent.exploded"}, {"event_type"}),
-        ({"event_type": None}, {"event_type"}),
-        ({"active": None}, {"active"}),
-        ({"filters": {"a": {}}}, {"filters.a"}),
-        ({"action_type": "notification"}, {"action_config"}),
-        ({"action_type": "webhook"}, {"action_config"}),
-        ({"action_config": None}, {"action_config"}),
-        ({"action_config": {}}, {"action_config.workflow_id"}),
-        ({"action_config": {"url": "https://example.com"}}, {"action_config.url"}),
-    ],
-)
+_INVALID_UPDATES: list[tuple[dict[str, Any], set[str]]] = [
+    ({"event_type": "agent.exploded"}, {"event_type"}),
+    ({"event_type": None}, {"event_type"}),
+    ({"active": None}, {"active"}),
+    ({"filters": {"a": {}}}, {"filters.a"}),
+    ({"action_type": "notification"}, {"action_config"}),
+    ({"action_type": "webhook"}, {"action_config"}),
+    ({"action_config": None}, {"action_config"}),
+    ({"action_config": {}}, {"action_config.workflow_id"}),
+    ({"action_config": {"url": "https://example.com"}}, {"action_config.url"}),
+]
+
+
 async def test_a_wrong_update_names_the_field_and_changes_nothing(
-    developer: Client, fields: dict[str, Any], names: set[str]
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
     subscription = await create_subscription(developer)
-    answer = await developer.put(f"{PATH}/{subscription['id']}", fields)
-    assert names <= set(read_field_errors(answer))
-    assert await read_subscription(developer, subscription["id"]) == subscription
+    for fields, names in _INVALID_UPDATES:
+        with subtests.test(fields=fields, names=names):
+            answer = await developer.put(f"{PATH}/{subscription['id']}", fields)
+            assert names <= set(read_field_errors(answer))
+            assert await read_subscription(developer, subscription["id"]) == subscription
 
 
 # Delete

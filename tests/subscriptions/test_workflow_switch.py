@@ -100,11 +100,12 @@ async def test_other_actions_that_mention_the_workflow_are_not_switched(develope
     assert await _read_active(developer, [other, notification]) == [True, True]
 
 
-@pytest.mark.parametrize("switch", SWITCHES)
-@pytest.mark.parametrize("workflow_id", ["wfl_nothing", "x" * 3000, "%25", "wfl_1'--", "ü"])
-async def test_an_unknown_workflow_is_404(developer: Client, switch: str, workflow_id: str) -> None:
-    await create_subscription(developer)
-    refused(await developer.post(_path(workflow_id, switch)), 404, "workflow_not_found")
+async def test_an_unknown_workflow_is_404(developer: Client, subtests: pytest.Subtests) -> None:
+    for switch in SWITCHES:
+        for workflow_id in ("wfl_nothing", "x" * 3000, "%25", "wfl_1'--", "ü"):
+            with subtests.test(switch=switch, workflow_id=workflow_id):
+                await create_subscription(developer)
+                refused(await developer.post(_path(workflow_id, switch)), 404, "workflow_not_found")
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
