@@ -121,28 +121,29 @@ async def test_one_tool_serves_several_agents(agent_tools: AgentToolClient) -> N
     assert len((await agent_tools.client.get(f"/v1/agents/{other}/tools")).json()["data"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("tool_id", None),
-        ("tool_id", ""),
-        ("tool_id", 5),
-        ("is_enabled", None),
-        ("is_enabled", "yes"),
-        ("display_order", -1),
-        ("display_order", 1_000_001),
-        ("display_order", "1"),
-        ("config_override", []),
-        ("config_override", "x"),
-    ],
-)
+_INVALID_FIELDS: list[tuple[str, object]] = [
+    ("tool_id", None),
+    ("tool_id", ""),
+    ("tool_id", 5),
+    ("is_enabled", None),
+    ("is_enabled", "yes"),
+    ("display_order", -1),
+    ("display_order", 1_000_001),
+    ("display_order", "1"),
+    ("config_override", []),
+    ("config_override", "x"),
+]
+
+
 async def test_a_wrong_field_is_named(
-    agent_tools: AgentToolClient, field: str, value: object
+    agent_tools: AgentToolClient, subtests: pytest.Subtests
 ) -> None:
-    body = {"tool_id": await agent_tools.create_function(), field: value}
-    answer = await agent_tools.client.post(agent_tools.path, body)
-    assert set(refused(answer, 422, "validation_error")["details"]) == {field}
-    assert await agent_tools.list_attachments() == []
+    for field, value in _INVALID_FIELDS:
+        with subtests.test(field=field, value=value):
+            body = {"tool_id": await agent_tools.create_function(), field: value}
+            answer = await agent_tools.client.post(agent_tools.path, body)
+            assert set(refused(answer, 422, "validation_error")["details"]) == {field}
+            assert await agent_tools.list_attachments() == []
 
 
 async def test_a_missing_tool_id_is_named(agent_tools: AgentToolClient) -> None:

@@ -104,19 +104,28 @@ async def test_the_caller_cannot_replace_what_authenticates_the_tool(
     assert value.endswith("own")
 
 
-@pytest.mark.parametrize(
-    "name", ["Host", "HOST", "X-Service-Token", "x-service-name", "Connection", "Webhook-Id"]
-)
-@pytest.mark.parametrize("source", ["caller", "tool"])
+_INVALID_NAMES: list[str] = [
+    "Host",
+    "HOST",
+    "X-Service-Token",
+    "x-service-name",
+    "Connection",
+    "Webhook-Id",
+]
+
+
 async def test_a_header_of_the_service_cannot_be_set(
-    tools: ToolClient, site: Site, name: str, source: str
+    tools: ToolClient, site: Site, subtests: pytest.Subtests
 ) -> None:
-    evil = {name: "evil.test"}
-    tool = await create_rest_api(
-        tools, site, build_endpoint(default_headers=evil if source == "tool" else {})
-    )
-    await tools.get_output(tool, {"headers": evil} if source == "caller" else {})
-    assert "evil.test" not in site.last.headers.values()
+    for name in _INVALID_NAMES:
+        for source in ("caller", "tool"):
+            with subtests.test(name=name, source=source):
+                evil = {name: "evil.test"}
+                tool = await create_rest_api(
+                    tools, site, build_endpoint(default_headers=evil if source == "tool" else {})
+                )
+                await tools.get_output(tool, {"headers": evil} if source == "caller" else {})
+                assert "evil.test" not in site.last.headers.values()
 
 
 @pytest.mark.parametrize(

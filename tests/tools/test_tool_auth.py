@@ -139,57 +139,59 @@ async def test_every_auth_type_is_accepted_with_every_key(
     assert await load_auth_config(services, tool["id"]) is not None
 
 
-@pytest.mark.parametrize(
-    ("auth_type", "key"),
-    [
-        ("api_key", "api_key_value"),
-        ("oauth2", "token_url"),
-        ("oauth2", "client_id"),
-        ("oauth2", "client_secret"),
-        ("basic", "username"),
-        ("basic", "password"),
-        ("bearer", "token"),
-        ("custom", "headers"),
-    ],
-)
+_REQUIRED_KEYS: list[tuple[str, str]] = [
+    ("api_key", "api_key_value"),
+    ("oauth2", "token_url"),
+    ("oauth2", "client_id"),
+    ("oauth2", "client_secret"),
+    ("basic", "username"),
+    ("basic", "password"),
+    ("bearer", "token"),
+    ("custom", "headers"),
+]
+
+
 async def test_a_missing_key_of_an_auth_config_is_named(
-    developer: Client, auth_type: str, key: str
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
-    auth = {name: value for name, value in AUTH_CONFIGS[auth_type].items() if name != key}
-    body = {
-        **FUNCTION_TOOL,
-        **WEBHOOK_TOOL,
-        "auth_type": auth_type,
-        "auth_config": auth or {"x": 1},
-    }
-    error = refused(await developer.post(PATH, body), 422, "validation_error")
-    assert f"auth_config.{key}" in error["details"]
+    for auth_type, key in _REQUIRED_KEYS:
+        with subtests.test(auth_type=auth_type, key=key):
+            auth = {name: value for name, value in AUTH_CONFIGS[auth_type].items() if name != key}
+            body = {
+                **FUNCTION_TOOL,
+                **WEBHOOK_TOOL,
+                "auth_type": auth_type,
+                "auth_config": auth or {"x": 1},
+            }
+            error = refused(await developer.post(PATH, body), 422, "validation_error")
+            assert f"auth_config.{key}" in error["details"]
 
 
-@pytest.mark.parametrize(
-    ("auth_type", "key", "value"),
-    [
-        ("api_key", "api_key_location", "cookie"),
-        ("api_key", "api_key_header", "two words"),
-        ("api_key", "api_key_header", "X\r\nY"),
-        ("oauth2", "token_url", "http://169.254.169.254/token"),
-        ("oauth2", "token_url", "http://login.example.com/token"),
-        ("oauth2", "token_url", "ftp://login.example.com"),
-        ("bearer", "token", ""),
-        ("bearer", "token", 5),
-        ("bearer", "unknown", "x"),
-        ("basic", "username", "x" * 256),
-        ("custom", "headers", ["x"]),
-    ],
-)
+_INVALID_KEYS: list[tuple[str, str, Any]] = [
+    ("api_key", "api_key_location", "cookie"),
+    ("api_key", "api_key_header", "two words"),
+    ("api_key", "api_key_header", "X\r\nY"),
+    ("oauth2", "token_url", "http://169.254.169.254/token"),
+    ("oauth2", "token_url", "http://login.example.com/token"),
+    ("oauth2", "token_url", "ftp://login.example.com"),
+    ("bearer", "token", ""),
+    ("bearer", "token", 5),
+    ("bearer", "unknown", "x"),
+    ("basic", "username", "x" * 256),
+    ("custom", "headers", ["x"]),
+]
+
+
 async def test_a_wrong_key_of_an_auth_config_is_named_and_not_repeated(
-    developer: Client, auth_type: str, key: str, value: Any
+    developer: Client, subtests: pytest.Subtests
 ) -> None:
-    auth = {**AUTH_CONFIGS[auth_type], key: value}
-    body = {**FUNCTION_TOOL, **WEBHOOK_TOOL, "auth_type": auth_type, "auth_config": auth}
-    error = refused(await developer.post(PATH, body), 422, "validation_error")
-    assert {name.split(".")[1] for name in error["details"]} == {key}
-    assert not isinstance(value, str) or not value or value not in str(error["details"])
+    for auth_type, key, value in _INVALID_KEYS:
+        with subtests.test(auth_type=auth_type, key=key, value=value):
+            auth = {**AUTH_CONFIGS[auth_type], key: value}
+            body = {**FUNCTION_TOOL, **WEBHOOK_TOOL, "auth_type": auth_type, "auth_config": auth}
+            error = refused(await developer.post(PATH, body), 422, "validation_error")
+            assert {name.split(".")[1] for name in error["details"]} == {key}
+            assert not isinstance(value, str) or not value or value not in str(error["details"])
 
 
 @pytest.mark.parametrize("tool_type", ["function", "script"])

@@ -122,26 +122,27 @@ async def test_a_list_has_pagination(owner_of_five: Client) -> None:
     assert answer.json()["pagination"] == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("page", 0),
-        ("page", "x"),
-        ("per_page", 0),
-        ("per_page", 101),
-        ("category", "other"),
-        ("tool_type", "other"),
-        ("sort", "config"),
-        ("sort", "auth_config"),
-        ("sort", "--name"),
-        ("search", "x" * 201),
-    ],
-)
+_INVALID_PARAMETERS: list[tuple[str, Any]] = [
+    ("page", 0),
+    ("page", "x"),
+    ("per_page", 0),
+    ("per_page", 101),
+    ("category", "other"),
+    ("tool_type", "other"),
+    ("sort", "config"),
+    ("sort", "auth_config"),
+    ("sort", "--name"),
+    ("search", "x" * 201),
+]
+
+
 async def test_a_wrong_parameter_of_a_list_is_named(
-    owner_of_five: Client, name: str, value: Any
+    owner_of_five: Client, subtests: pytest.Subtests
 ) -> None:
-    answer = await owner_of_five.get(PATH, params={name: value})
-    assert name in refused(answer, 422, "validation_error")["details"]
+    for name, value in _INVALID_PARAMETERS:
+        with subtests.test(name=name, value=value):
+            answer = await owner_of_five.get(PATH, params={name: value})
+            assert name in refused(answer, 422, "validation_error")["details"]
 
 
 # Categories

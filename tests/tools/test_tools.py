@@ -69,13 +69,14 @@ async def test_every_required_field_is_named_at_once(developer: Client) -> None:
     assert set(error["details"]) == {"name", "category", "tool_type", "config", "auth_type"}
 
 
-@pytest.mark.parametrize(("field", "value"), INVALID_FIELDS)
-async def test_a_wrong_field_is_named(developer: Client, field: str, value: object) -> None:
-    error = refused(
-        await developer.post(PATH, {**FUNCTION_TOOL, field: value}), 422, "validation_error"
-    )
-    assert set(error["details"]) == {field}
-    assert await list_tools(developer) == []
+async def test_a_wrong_field_is_named(developer: Client, subtests: pytest.Subtests) -> None:
+    for field, value in INVALID_FIELDS:
+        with subtests.test(field=field, value=value):
+            error = refused(
+                await developer.post(PATH, {**FUNCTION_TOOL, field: value}), 422, "validation_error"
+            )
+            assert set(error["details"]) == {field}
+            assert await list_tools(developer) == []
 
 
 async def test_a_tool_without_config_is_refused(developer: Client) -> None:
