@@ -69,26 +69,27 @@ async def test_the_same_rule_at_the_same_moment_is_granted_once(admin: Client) -
     assert len(await list_rules(admin, credential["id"])) == 1
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"integration_type": "tool", "integration_id": "tool_nothing"}, "integration_id"),
-        ({"integration_type": "agent", "integration_id": "agt_nothing"}, "integration_id"),
-        ({"integration_type": "user", "integration_id": "usr_x"}, "integration_type"),
-        ({"integration_type": None, "integration_id": "x"}, "integration_type"),
-        ({"integration_id": "x"}, "integration_type"),
-        ({"integration_type": "workflow"}, "integration_id"),
-        ({"integration_type": "workflow", "integration_id": ""}, "integration_id"),
-        ({"integration_type": "workflow", "integration_id": "a b"}, "integration_id"),
-        ({"integration_type": "workflow", "integration_id": "x" * 65}, "integration_id"),
-        ({"integration_type": "workflow", "integration_id": 5}, "integration_id"),
-    ],
-)
-async def test_a_wrong_rule_is_named(admin: Client, body: dict[str, Any], field: str) -> None:
+_INVALID_BODIES: list[tuple[dict[str, Any], str]] = [
+    ({"integration_type": "tool", "integration_id": "tool_nothing"}, "integration_id"),
+    ({"integration_type": "agent", "integration_id": "agt_nothing"}, "integration_id"),
+    ({"integration_type": "user", "integration_id": "usr_x"}, "integration_type"),
+    ({"integration_type": None, "integration_id": "x"}, "integration_type"),
+    ({"integration_id": "x"}, "integration_type"),
+    ({"integration_type": "workflow"}, "integration_id"),
+    ({"integration_type": "workflow", "integration_id": ""}, "integration_id"),
+    ({"integration_type": "workflow", "integration_id": "a b"}, "integration_id"),
+    ({"integration_type": "workflow", "integration_id": "x" * 65}, "integration_id"),
+    ({"integration_type": "workflow", "integration_id": 5}, "integration_id"),
+]
+
+
+async def test_a_wrong_rule_is_named(admin: Client, subtests: pytest.Subtests) -> None:
     credential = await create_credential(admin)
-    answer = await admin.post(f"{PATH}/{credential['id']}/access", body)
-    assert set(read_invalid_fields(answer)) == {field}
-    assert await list_rules(admin, credential["id"]) == []
+    for body, field in _INVALID_BODIES:
+        with subtests.test(body=body, field=field):
+            answer = await admin.post(f"{PATH}/{credential['id']}/access", body)
+            assert set(read_invalid_fields(answer)) == {field}
+            assert await list_rules(admin, credential["id"]) == []
 
 
 async def test_an_agent_id_is_not_accepted_as_a_tool(admin: Client) -> None:

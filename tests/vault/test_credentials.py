@@ -65,31 +65,32 @@ async def test_names_may_be_as_long_as_the_limit_and_need_not_be_unique(admin: C
         assert (await create_credential(admin, name="ü" * 100))["name"] == "ü" * 100
 
 
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({"name": ""}, "name"),
-        ({"name": " "}, "name"),
-        ({"name": "x" * 101}, "name"),
-        ({"name": "two\nlines"}, "name"),
-        ({"name": None}, "name"),
-        ({"name": 5}, "name"),
-        ({"type": "password"}, "type"),
-        ({"type": ""}, "type"),
-        ({"type": None}, "type"),
-        ({"description": "x" * 2001}, "description"),
-        ({"description": None}, "description"),
-        ({"secrets": None}, "secrets"),
-        ({"secrets": []}, "secrets"),
-        ({"secrets": "planted-token"}, "secrets"),
-        ({"metadata": None}, "metadata"),
-        ({"metadata": ["x"]}, "metadata"),
-        ({"metadata": "x"}, "metadata"),
-    ],
-)
-async def test_a_wrong_field_is_named(admin: Client, fields: dict[str, Any], field: str) -> None:
-    assert set(read_invalid_fields(await admin.post(PATH, build_body(**fields)))) == {field}
-    assert await list_credentials(admin) == []
+_INVALID_FIELDS: list[tuple[dict[str, Any], str]] = [
+    ({"name": ""}, "name"),
+    ({"name": " "}, "name"),
+    ({"name": "x" * 101}, "name"),
+    ({"name": "two\nlines"}, "name"),
+    ({"name": None}, "name"),
+    ({"name": 5}, "name"),
+    ({"type": "password"}, "type"),
+    ({"type": ""}, "type"),
+    ({"type": None}, "type"),
+    ({"description": "x" * 2001}, "description"),
+    ({"description": None}, "description"),
+    ({"secrets": None}, "secrets"),
+    ({"secrets": []}, "secrets"),
+    ({"secrets": "planted-token"}, "secrets"),
+    ({"metadata": None}, "metadata"),
+    ({"metadata": ["x"]}, "metadata"),
+    ({"metadata": "x"}, "metadata"),
+]
+
+
+async def test_a_wrong_field_is_named(admin: Client, subtests: pytest.Subtests) -> None:
+    for fields, field in _INVALID_FIELDS:
+        with subtests.test(fields=fields, field=field):
+            assert set(read_invalid_fields(await admin.post(PATH, build_body(**fields)))) == {field}
+            assert await list_credentials(admin) == []
 
 
 @pytest.mark.parametrize("field", ["name", "type", "secrets"])
