@@ -126,18 +126,21 @@ async def test_removed_headers_are_not_sent(
 # Refused headers
 
 
-@pytest.mark.parametrize("name", RESERVED_NAMES)
-async def test_reserved_headers_are_refused_in_any_case(developer: Client, name: str) -> None:
+async def test_reserved_headers_are_refused_in_any_case(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
     webhook = await create_webhook(developer)
-    for spelling in _spell_in_cases(name):
-        body = {"headers": {"X-Team": "a", spelling: "evil"}}
-        for answer in (
-            await developer.post(PATH, {**BODY, **body}),
-            await developer.put(f"{PATH}/{webhook['id']}", body),
-        ):
-            error = refused(answer, 422, "validation_error")
-            assert list(error["details"]) == [f"headers.{spelling}"]
-            assert spelling in error["message"]
+    for name in RESERVED_NAMES:
+        with subtests.test(name=name):
+            for spelling in _spell_in_cases(name):
+                body = {"headers": {"X-Team": "a", spelling: "evil"}}
+                for answer in (
+                    await developer.post(PATH, {**BODY, **body}),
+                    await developer.put(f"{PATH}/{webhook['id']}", body),
+                ):
+                    error = refused(answer, 422, "validation_error")
+                    assert list(error["details"]) == [f"headers.{spelling}"]
+                    assert spelling in error["message"]
 
 
 BAD_NAMES = ["", " ", "X Team", "X-Team ", " X-Team", "X-Team:", "X\tTeam", "X-Té", "(X)", "X/Y"]
@@ -158,18 +161,24 @@ BAD_VALUES = [
 ]
 
 
-@pytest.mark.parametrize("name", [*BAD_NAMES, "X-A\r\nX-B", "X-A\n", "X-A: b\r\nHost"])
-async def test_an_invalid_header_name_is_refused(developer: Client, name: str) -> None:
-    answer = await developer.post(PATH, {**BODY, "headers": {name: "a"}})
-    error = refused(answer, 422, "validation_error")
-    assert list(error["details"]) == [f"headers.{name}"]
+async def test_an_invalid_header_name_is_refused(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    for name in (*BAD_NAMES, "X-A\r\nX-B", "X-A\n", "X-A: b\r\nHost"):
+        with subtests.test(name=name):
+            answer = await developer.post(PATH, {**BODY, "headers": {name: "a"}})
+            error = refused(answer, 422, "validation_error")
+            assert list(error["details"]) == [f"headers.{name}"]
 
 
-@pytest.mark.parametrize("value", BAD_VALUES)
-async def test_an_invalid_header_value_is_refused(developer: Client, value: str) -> None:
-    answer = await developer.post(PATH, {**BODY, "headers": {"X-Team": value}})
-    error = refused(answer, 422, "validation_error")
-    assert list(error["details"]) == ["headers.X-Team"]
+async def test_an_invalid_header_value_is_refused(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    for value in BAD_VALUES:
+        with subtests.test(value=value):
+            answer = await developer.post(PATH, {**BODY, "headers": {"X-Team": value}})
+            error = refused(answer, 422, "validation_error")
+            assert list(error["details"]) == ["headers.X-Team"]
 
 
 @pytest.mark.parametrize("headers", [{"X-Team": "a\0b"}, {"X-\0Team": "a"}])
