@@ -1,12 +1,18 @@
-"""Runs the code of this project in processes of their own."""
+"""Runs the command line and other code of this project beside a test."""
 
 import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from app import settings as configuration
+from app.cli import main
+from app.kit import logs
 
 ROOT = Path(__file__).parent.parent
 
@@ -14,7 +20,22 @@ ROOT = Path(__file__).parent.parent
 def run_parley(
     settings: configuration.Settings, *command: str, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command of `parley` and returns its result, whatever its exit code."""
+    """Runs a command of `parley` in a thread and returns its result, whatever its exit code.
+
+    A process of its own would spend seconds on imports.
+    """
+    env = configuration.as_env(settings)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        call = partial(CliRunner().invoke, main, command, stdin, env, catch_exceptions=False)
+        result = thread.submit(call).result()
+    logs.configure("warning", "json")
+    return subprocess.CompletedProcess(command, result.exit_code, result.stdout, result.stderr)
+
+
+def run_parley_process(
+    settings: configuration.Settings, *command: str, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Like `run_parley`, in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "app.cli", *command],
         env={**os.environ, **configuration.as_env(settings)},

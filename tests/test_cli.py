@@ -1,7 +1,8 @@
-"""The command line, run as processes."""
+"""The command line."""
 
 import asyncio
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from app.services import Services
 from db.models import IdempotencyKey, User
 from db.session import ALL_TENANTS, Database
 from tests.ports import free_port
-from tests.processes import Processes, run_parley
+from tests.processes import Processes, run_parley, run_parley_process
 from tests.server import Server
 from tests.stores import Stores, wait_for
 from tests.world import World
@@ -38,22 +39,23 @@ def test_every_command_has_help(command: str) -> None:
 
 
 def test_migrating_again_changes_nothing(services: Services, stores: Stores) -> None:
-    result = run_parley(stores.settings, "migrate")
+    result = run_parley_process(stores.settings, "migrate")
     assert result.returncode == 0, result.stderr
     assert "up to date" in result.stdout
 
 
+def _create_admin(stores: Stores) -> subprocess.CompletedProcess[str]:
+    command = ("admin", "create", "--email", "root@example.com")
+    return run_parley(stores.settings, *command, stdin="Good7Password\n")
+
+
 async def test_an_admin_can_be_created(services: Services, stores: Stores) -> None:
-    result = run_parley(
-        stores.settings, "admin", "create", "--email", "root@example.com", stdin="Good7Password\n"
-    )
+    result = await asyncio.to_thread(_create_admin, stores)
     assert result.returncode == 0, result.stderr
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         statement = select(User.role).where(User.email == "root@example.com")
         assert await (await tx.session()).scalar(statement) == "super_admin"
-    again = run_parley(
-        stores.settings, "admin", "create", "--email", "root@example.com", stdin="Good7Password\n"
-    )
+    again = await asyncio.to_thread(_create_admin, stores)
     assert again.returncode == 1
     assert "already has an account" in again.stderr
 
@@ -98,20 +100,16 @@ def test_the_doctor_names_what_is_wrong_and_what_to_do(services: Services, store
     assert "parley worker" in lines[bad + 1]
 
 
-async def test_keys_can_be_verified() -> None:
+async def test_keys_can_be_verified(stores: Stores) -> None:
     """In a database of its own, because other tests store values that cannot be decrypted."""
-    own = Stores()
-    try:
-        await own.start()
-        app = create_app(own.settings)
-        await bootstrap.prepare(app.state.services.db, app.state.services.keyring, "enterprise")
-        admin = await World(app).user("tenant_admin")
-        body = {"name": "One", "type": "bearer_token", "secrets": {"token": "tkn-0123456789"}}
-        assert (await admin.post("/v1/credentials", body)).status_code == 201
-        await app.state.services.close()
-        result = await asyncio.to_thread(run_parley, own.settings, "keys", "rotate", "--verify")
-    finally:
-        own.close()
+    settings = await stores.create_database()
+    app = create_app(settings)
+    await bootstrap.prepare(app.state.services.db, app.state.services.keyring, "enterprise")
+    admin = await World(app).user("tenant_admin")
+    body = {"name": "One", "type": "bearer_token", "secrets": {"token": "tkn-0123456789"}}
+    assert (await admin.post("/v1/credentials", body)).status_code == 201
+    await app.state.services.close()
+    result = await asyncio.to_thread(run_parley, settings, "keys", "rotate", "--verify")
     assert result.returncode == 0, result.stderr
     assert "cannot open" not in result.stdout
     assert "credentials.secrets" in result.stdout
@@ -138,7 +136,7 @@ def test_an_unreachable_database_is_one_clear_line(stores: Stores, tmp_path: Pat
             "PARLEY_DATABASE_URL": f"postgresql://parley@/parley?host={tmp_path}",
         }
     )
-    result = run_parley(unreachable, "tenants")
+    result = run_parley_process(unreachable, "tenants")
     assert result.returncode == 1
     assert "parley doctor" in result.stderr
     assert "Traceback" not in result.stderr

@@ -14,7 +14,7 @@ from app.settings import Settings
 from db import key_checks
 from db.session import Database
 from tests.kit.root_keys import NEW_AND_OLD, NEW_ONLY, OLD_ONLY
-from tests.processes import run_parley
+from tests.processes import run_parley, run_parley_process
 from tests.stores import Stores
 
 OTHER_OLD = Keyring.parse(Keyring.generate("old"))
@@ -84,7 +84,7 @@ def test_no_process_starts_with_a_wrong_or_missing_key(
 ) -> None:
     """The database of these tests knows another key as `test`."""
     wrong = msgspec.structs.replace(stores.settings, master_keys=Keyring.generate(kid))
-    result = run_parley(wrong, command)
+    result = run_parley_process(wrong, command)
     assert result.returncode == 1
     (line,) = [line for line in (result.stdout + result.stderr).splitlines() if "root key" in line]
     assert "root key 'test' is not" in line
