@@ -38,10 +38,6 @@ ID_PREFIXES = {
     "message_id": "msg_",
 }
 
-each_type = pytest.mark.parametrize(
-    "event", AREAS.event_types.values(), ids=list(AREAS.event_types)
-)
-
 
 def _collect_refs(value: Any) -> list[str]:
     if isinstance(value, dict):
@@ -83,54 +79,60 @@ def _list_subclasses(event: type[Event]) -> list[type[Event]]:
     return [*children, *(deeper for child in children for deeper in _list_subclasses(child))]
 
 
-@each_type
-def test_a_type_has_a_category_and_a_description(event: type[Event]) -> None:
-    assert category_of(event.type) in CATEGORY_NAMES
-    assert len(event.description) > 10
-    assert event.description == event.description.strip()
+def test_a_type_has_a_category_and_a_description(subtests: pytest.Subtests) -> None:
+    for event in AREAS.event_types.values():
+        with subtests.test(event.type):
+            assert category_of(event.type) in CATEGORY_NAMES
+            assert len(event.description) > 10
+            assert event.description == event.description.strip()
 
 
-@each_type
-def test_a_schema_is_a_valid_json_schema_of_an_object(event: type[Event]) -> None:
-    schema = schema_of(event)
-    assert jsonschema_rs.meta.is_valid(schema)
-    assert schema["type"] == "object"
-    assert schema["description"] == event.description
+def test_a_schema_is_a_valid_json_schema_of_an_object(subtests: pytest.Subtests) -> None:
+    for event in AREAS.event_types.values():
+        with subtests.test(event.type):
+            schema = schema_of(event)
+            assert jsonschema_rs.meta.is_valid(schema)
+            assert schema["type"] == "object"
+            assert schema["description"] == event.description
 
 
-@each_type
-def test_a_schema_contains_all_its_definitions(event: type[Event]) -> None:
-    schema = json.loads(json.dumps(schema_of(event)))
-    refs = _collect_refs(schema)
-    assert all(ref.startswith("#/$defs/") for ref in refs)
-    assert {ref.removeprefix("#/$defs/") for ref in refs} <= set(schema.get("$defs", {}))
+def test_a_schema_contains_all_its_definitions(subtests: pytest.Subtests) -> None:
+    for event in AREAS.event_types.values():
+        with subtests.test(event.type):
+            schema = json.loads(json.dumps(schema_of(event)))
+            refs = _collect_refs(schema)
+            assert all(ref.startswith("#/$defs/") for ref in refs)
+            assert {ref.removeprefix("#/$defs/") for ref in refs} <= set(schema.get("$defs", {}))
 
 
-@each_type
-def test_a_schema_names_every_field(event: type[Event]) -> None:
-    fields = msgspec.structs.fields(event)
-    schema = schema_of(event)
-    assert set(schema["properties"]) == {field.encode_name for field in fields}
-    required = {field.encode_name for field in fields if field.required}
-    assert set(schema.get("required", [])) == required
+def test_a_schema_names_every_field(subtests: pytest.Subtests) -> None:
+    for event in AREAS.event_types.values():
+        with subtests.test(event.type):
+            fields = msgspec.structs.fields(event)
+            schema = schema_of(event)
+            assert set(schema["properties"]) == {field.encode_name for field in fields}
+            required = {field.encode_name for field in fields if field.required}
+            assert set(schema.get("required", [])) == required
 
 
-@each_type
-def test_an_example_matches_its_schema(event: type[Event]) -> None:
-    example = json.loads(json.dumps(event.example))
-    jsonschema_rs.validator_for(schema_of(event)).validate(example)
-    assert msgspec.convert(example, event) is not None
+def test_an_example_matches_its_schema(subtests: pytest.Subtests) -> None:
+    for event in AREAS.event_types.values():
+        with subtests.test(event.type):
+            example = json.loads(json.dumps(event.example))
+            jsonschema_rs.validator_for(schema_of(event)).validate(example)
+            assert msgspec.convert(example, event) is not None
 
 
-@each_type
-def test_a_schema_refuses_other_data(event: type[Event]) -> None:
-    validator = jsonschema_rs.validator_for(schema_of(event))
-    assert not validator.is_valid([])
-    assert not validator.is_valid("text")
-    for name in schema_of(event).get("required", []):
-        assert not validator.is_valid({**event.example, name: {"no": ["such"]}}) or (
-            _accepts_any_data(schema_of(event)["properties"][name])
-        )
+def test_a_schema_refuses_other_data(subtests: pytest.Subtests) -> None:
+    for event in AREAS.event_types.values():
+        with subtests.test(event.type):
+            validator = jsonschema_rs.validator_for(schema_of(event))
+            assert not validator.is_valid([])
+            assert not validator.is_valid("text")
+            for name in schema_of(event).get("required", []):
+                assert not validator.is_valid({**event.example, name: {"no": ["such"]}}) or (
+                    _accepts_any_data(schema_of(event)["properties"][name])
+                )
 
 
 def _accepts_any_data(schema: dict[str, Any]) -> bool:
@@ -138,11 +140,12 @@ def _accepts_any_data(schema: dict[str, Any]) -> bool:
     return jsonschema_rs.is_valid(schema, {"no": ["such"]})
 
 
-@each_type
-def test_an_example_holds_ids_of_the_right_kind(event: type[Event]) -> None:
-    example = event.example
-    for name in ID_PREFIXES.keys() & example.keys():
-        assert example[name] is None or str(example[name]).startswith(ID_PREFIXES[name])
+def test_an_example_holds_ids_of_the_right_kind(subtests: pytest.Subtests) -> None:
+    for event in AREAS.event_types.values():
+        with subtests.test(event.type):
+            example = event.example
+            for name in ID_PREFIXES.keys() & example.keys():
+                assert example[name] is None or str(example[name]).startswith(ID_PREFIXES[name])
 
 
 # Over HTTP
@@ -198,17 +201,18 @@ async def test_categories_have_the_count_of_their_types(developer: Client) -> No
     }
 
 
-@each_type
-async def test_one_type_is_shown_in_full(developer: Client, event: type[Event]) -> None:
-    answer = await developer.get(f"{PATH}/{event.type}")
-    assert answer.status_code == 200
-    assert answer.json() == {
-        "name": event.type,
-        "category": category_of(event.type),
-        "description": event.description,
-        "schema": schema_of(event),
-        "example": event.example,
-    }
+async def test_one_type_is_shown_in_full(developer: Client, subtests: pytest.Subtests) -> None:
+    for event in AREAS.event_types.values():
+        with subtests.test(event.type):
+            answer = await developer.get(f"{PATH}/{event.type}")
+            assert answer.status_code == 200
+            assert answer.json() == {
+                "name": event.type,
+                "category": category_of(event.type),
+                "description": event.description,
+                "schema": schema_of(event),
+                "example": event.example,
+            }
 
 
 @pytest.mark.parametrize(
