@@ -112,18 +112,13 @@ async def test_of_two_admins_who_remove_themselves_at_once_one_remains(
 
 
 @pytest.fixture(scope="module")
-async def other_instance() -> AsyncIterator[World]:
-    """A separate instance, in which no other test creates a super_admin."""
-    stores = Stores()
-    try:
-        await stores.start()
-        app = create_app(stores.settings)
-        services: Services = app.state.services
-        await bootstrap.prepare(services.db, services.keyring, "enterprise")
-        yield World(app)
-        await services.close()
-    finally:
-        stores.close()
+async def other_instance(stores: Stores) -> AsyncIterator[World]:
+    """An instance with a database of its own, in which no other test creates a super_admin."""
+    app = create_app(await stores.create_database())
+    services: Services = app.state.services
+    await bootstrap.prepare(services.db, services.keyring, "enterprise")
+    yield World(app)
+    await services.close()
 
 
 @pytest.fixture
