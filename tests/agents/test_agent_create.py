@@ -96,7 +96,7 @@ async def test_a_wrong_field_of_a_new_agent_is_refused(
             assert answer.status_code == 422
             assert answer.json()["error"]["code"] == "validation_error"
             assert set(answer.json()["error"]["details"]) == {field}
-            assert await list_names(developer) == []
+    assert await list_names(developer) == []
 
 
 @pytest.mark.parametrize("field", ["name", "primary_model"])

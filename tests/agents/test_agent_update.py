@@ -95,8 +95,8 @@ async def test_a_wrong_field_of_a_change_is_refused(
             answer = await developer.put(f"{PATH}/{agent['id']}", change)
             assert answer.status_code == 422
             assert set(answer.json()["error"]["details"]) == {field}
-            stored = (await developer.get(f"{PATH}/{agent['id']}")).json()
-            assert {name: stored[name] for name in AGENT_KEYS} == agent
+    stored = (await developer.get(f"{PATH}/{agent['id']}")).json()
+    assert {name: stored[name] for name in AGENT_KEYS} == agent
 
 
 @pytest.mark.parametrize(("field", "value"), READ_ONLY_FIELDS.items())

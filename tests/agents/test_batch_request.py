@@ -54,7 +54,7 @@ async def test_a_body_of_another_shape_is_refused_as_a_whole(
             assert answer.status_code == 422
             assert answer.json()["error"]["code"] == "validation_error"
             assert set(answer.json()["error"]["details"]) == {field}
-            assert await list_sorted_names(developer) == []
+    assert await list_sorted_names(developer) == []
 
 
 async def test_a_batch_counts_as_one_request(developer: Client) -> None:

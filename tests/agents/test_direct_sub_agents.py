@@ -101,7 +101,7 @@ async def test_a_wrong_field_of_a_direct_sub_agent_is_refused(
             )
             assert read_error(answer) == (422, "validation_error")
             assert set(answer.json()["error"]["details"]) == {field}
-            assert await list_sub_agents(developer, parent) == []
+    assert await list_sub_agents(developer, parent) == []
 
 
 async def test_every_missing_field_of_a_direct_sub_agent_is_named(
@@ -176,13 +176,13 @@ async def test_a_wrong_field_of_a_changed_sub_agent_is_refused(
     developer: Client, parent: str, subtests: pytest.Subtests
 ) -> None:
     sub_agent = await create_direct_sub_agent(developer, parent)
+    path = f"{PATH}/{parent}/sub-agents/direct/{sub_agent['id']}"
     for field, value in INVALID_FIELDS:
         with subtests.test(field=field, value=value):
-            path = f"{PATH}/{parent}/sub-agents/direct/{sub_agent['id']}"
             answer = await developer.put(path, {"description": "Changed", field: value})
             assert read_error(answer) == (422, "validation_error")
             assert set(answer.json()["error"]["details"]) == {field}
-            assert (await developer.put(path, {})).json() == sub_agent
+    assert (await developer.put(path, {})).json() == sub_agent
 
 
 async def test_changing_a_direct_sub_agent_emits_an_event(developer: Client, parent: str) -> None:

@@ -83,7 +83,7 @@ async def test_a_wrong_setting_is_refused(developer: Client, subtests: pytest.Su
             assert answer.status_code == 422
             assert answer.json()["error"]["code"] == "validation_error"
             assert set(answer.json()["error"]["details"]) == {field}
-            assert (await developer.get(path)).json() == DEFAULTS
+    assert (await developer.get(path)).json() == DEFAULTS
 
 
 async def test_other_fields_of_the_agent_are_ignored(developer: Client) -> None:

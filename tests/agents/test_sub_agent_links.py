@@ -63,7 +63,7 @@ async def test_a_wrong_field_of_a_delegation_is_refused(
             answer = await developer("PATCH", path, json=change)
             assert read_error(answer) == (422, "validation_error")
             assert set(answer.json()["error"]["details"]) == {field}
-            assert await list_sub_agents(developer, parent) == [sub_agent]
+    assert await list_sub_agents(developer, parent) == [sub_agent]
 
 
 async def test_a_patch_changes_nothing_of_the_agent_itself(

@@ -75,7 +75,7 @@ async def test_a_body_that_names_no_key_is_refused(
             answer = await developer("DELETE", KEYS_PATH, content=body, headers=headers)
             assert answer.status_code == 422
             assert set(answer.json()["error"]["details"]) == {field}
-            assert len(await list_embed_keys(developer)) == 1
+    assert len(await list_embed_keys(developer)) == 1
 
 
 @pytest.mark.parametrize("key_id", ["emk_none", "", "'; DROP TABLE embed_keys; --"])

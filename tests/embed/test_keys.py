@@ -109,7 +109,7 @@ async def test_a_wrong_domain_is_named_by_its_index(
                 assert answer.status_code == 422
                 assert answer.json()["error"]["code"] == "validation_error"
                 assert set(answer.json()["error"]["details"]) == {f"allowed_domains.{position}"}
-                assert await list_embed_keys(developer) == []
+    assert await list_embed_keys(developer) == []
 
 
 _INVALID_CHANGES: list[tuple[dict[str, Any], str]] = [

@@ -96,7 +96,7 @@ async def test_a_wrong_field_is_named(site: Site, subtests: pytest.Subtests) -> 
                 answer = await caller.post(f"{site.path}/{route}", body, headers=site.headers())
                 assert error_of(answer) == (422, "validation_error")
                 assert set(answer.json()["error"]["details"]) == {field}
-                assert site.talk.asked == []
+    assert site.talk.asked == []
 
 
 @pytest.mark.parametrize("field", ["message", "session_id"])

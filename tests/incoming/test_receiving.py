@@ -169,8 +169,8 @@ async def test_invalid_json_is_refused_and_not_stored(
         with subtests.test(body=body):
             error = refused(await send_payload(anonymous, webhook, body), 422, "validation_error")
             assert set(error["details"]) == {"body"}
-            assert await list_bodies(services, webhook) == []
-            assert await list_events(developer, RECEIVED) == []
+    assert await list_bodies(services, webhook) == []
+    assert await list_events(developer, RECEIVED) == []
 
 
 @pytest.mark.parametrize("media_type", ["", "text/plain", "application/octet-stream", "x", ";;;"])

@@ -142,7 +142,7 @@ async def test_the_last_message_must_be_the_users(
                         model=talk.agent_id, messages=messages, stream=stream
                     )
                 assert invalid_fields(refusal.value) == {"messages"}
-                assert talk.asked == []
+    assert talk.asked == []
 
 
 _INVALID_CHANGES: list[tuple[dict[str, Any], str]] = [
@@ -176,7 +176,7 @@ async def test_a_wrong_field_is_named(talk: Talker, subtests: pytest.Subtests) -
             assert answer.status_code == 422
             assert answer.json()["error"]["code"] == "validation_error"
             assert set(answer.json()["error"]["details"]) == {field}
-            assert talk.asked == []
+    assert talk.asked == []
 
 
 async def test_several_answers_at_once_are_refused(talk: Talker, any_client: AsyncOpenAI) -> None:

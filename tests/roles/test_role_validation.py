@@ -116,7 +116,7 @@ async def test_only_super_admin_changes_permissions(
                 "required": "admin:roles",
                 "your_role": role,
             }
-            assert await fetch_grants(services) == before
+    assert await fetch_grants(services) == before
 
 
 @pytest.mark.parametrize("role", ROLES_BELOW_SUPER_ADMIN)

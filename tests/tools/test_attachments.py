@@ -143,7 +143,7 @@ async def test_a_wrong_field_is_named(
             body = {"tool_id": await agent_tools.create_function(), field: value}
             answer = await agent_tools.client.post(agent_tools.path, body)
             assert set(refused(answer, 422, "validation_error")["details"]) == {field}
-            assert await agent_tools.list_attachments() == []
+    assert await agent_tools.list_attachments() == []
 
 
 async def test_a_missing_tool_id_is_named(agent_tools: AgentToolClient) -> None:

@@ -56,7 +56,7 @@ async def test_a_wrong_field_of_an_update_is_named_and_changes_nothing(
                 f"{PATH}/{tool['id']}", {"description": "Changed", field: value}
             )
             assert set(refused(answer, 422, "validation_error")["details"]) == {field}
-            assert await get_tool(developer, tool["id"]) == before
+    assert await get_tool(developer, tool["id"]) == before
 
 
 async def test_read_only_fields_cannot_be_changed(developer: Client, world: World) -> None:

@@ -76,7 +76,7 @@ async def test_a_wrong_field_is_named(developer: Client, subtests: pytest.Subtes
                 await developer.post(PATH, {**FUNCTION_TOOL, field: value}), 422, "validation_error"
             )
             assert set(error["details"]) == {field}
-            assert await list_tools(developer) == []
+    assert await list_tools(developer) == []
 
 
 async def test_a_tool_without_config_is_refused(developer: Client) -> None:

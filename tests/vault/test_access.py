@@ -89,7 +89,7 @@ async def test_a_wrong_rule_is_named(admin: Client, subtests: pytest.Subtests) -
         with subtests.test(body=body, field=field):
             answer = await admin.post(f"{PATH}/{credential['id']}/access", body)
             assert set(read_invalid_fields(answer)) == {field}
-            assert await list_rules(admin, credential["id"]) == []
+    assert await list_rules(admin, credential["id"]) == []
 
 
 async def test_an_agent_id_is_not_accepted_as_a_tool(admin: Client) -> None:

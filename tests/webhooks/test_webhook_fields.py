@@ -89,7 +89,7 @@ async def test_creating_with_a_wrong_field_names_it(
                 await developer.post(PATH, {**BODY, field: value}), 422, "validation_error"
             )
             assert list(error["details"]) == [error_field]
-            assert (await developer.get(PATH)).json()["data"] == []
+    assert (await developer.get(PATH)).json()["data"] == []
 
 
 async def test_updating_with_a_wrong_field_names_it_and_changes_nothing(
@@ -105,9 +105,9 @@ async def test_updating_with_a_wrong_field_names_it_and_changes_nothing(
             }
             answer = await developer.put(f"{PATH}/{webhook['id']}", {**changes, field: value})
             assert list(refused(answer, 422, "validation_error")["details"]) == [error_field]
-            stored = await read_webhook(developer, webhook["id"])
-            assert stored == {name: value for name, value in webhook.items() if name != "secret"}
-            assert await list_events(developer, "system.webhook.updated") == []
+    stored = await read_webhook(developer, webhook["id"])
+    assert stored == {name: value for name, value in webhook.items() if name != "secret"}
+    assert await list_events(developer, "system.webhook.updated") == []
 
 
 @pytest.mark.parametrize("missing", ["url", "events"])
