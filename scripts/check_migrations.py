@@ -17,8 +17,8 @@ def main() -> int:
     try:
         asyncio.run(stores.start())
         env = {**os.environ, "PARLEY_DATABASE_URL": stores.settings.database_url}
-        alembic = Path(sys.executable).with_name("alembic")
-        return subprocess.run([alembic, "check"], env=env, cwd=ROOT, check=False).returncode
+        command = [sys.executable, "-m", "alembic", "check"]
+        return subprocess.run(command, env=env, cwd=ROOT, check=False).returncode
     finally:
         stores.close()
 
