@@ -124,7 +124,7 @@ _CLAIM_LANES = f"""
 WITH RECURSIVE {lanes.CANDIDATES}, selected AS (
     SELECT w.id FROM candidates c JOIN work w ON w.id = c.id
     WHERE w.state = 'pending' AND w.run_at <= now() OR w.state = 'leased' AND w.lease_until < now()
-    ORDER BY c.tenant_rank, c.run_at, c.id LIMIT $1 FOR UPDATE OF w SKIP LOCKED
+    ORDER BY c.tenant_rank, c.due_at, c.id LIMIT $1 FOR UPDATE OF w SKIP LOCKED
 ), claimed AS (
     UPDATE work w SET {_LEASE} FROM selected WHERE w.id = selected.id RETURNING {_ROW}
 )

@@ -128,14 +128,26 @@ def test_a_kind_with_shares_is_alone_on_its_queue() -> None:
     assert {queues[queue] for queue in shared} == {1}
 
 
-async def test_an_expired_lease_is_claimed_by_its_lane(services: Services, tenant: str) -> None:
-    await _accept_many(services, tenant, 1)
+async def test_work_whose_lease_expired_runs_after_what_was_due_before(
+    services: Services, tenant: str
+) -> None:
+    lost_id = await accept(services, tenant, SHARED)
     await execute(
         services,
         "UPDATE work SET state = 'leased', lease_token = 'lost', attempt = 1,"
         " lease_until = now() - interval '1 second'",
     )
+    for minutes in (2, 1):
+        await _accept_many(services, tenant, 1)
+        await execute(
+            services,
+            "UPDATE work SET run_at = now() - $1 * interval '1 minute' WHERE run_at > now() - "
+            "interval '30 seconds' AND state = 'pending'",
+            minutes,
+        )
     jobs = _Jobs(services)
-    assert await jobs.scanner.scan() == 1
     jobs.may_end.set()
-    await jobs.runner.drain(5)
+    for count in (_SHARE, 1):
+        assert await jobs.scanner.scan() == count
+        await until(lambda: not jobs.runner.running_count)
+    assert jobs.work_ids[-1] == lost_id
