@@ -23,6 +23,7 @@ _TRIES = 2
 _MAX_LOOKUPS_PER_TENANT = 32
 # c-ares caches every name for as long as its nameserver allows, 2.5 KB each, without a limit.
 _MAX_LOOKUPS_PER_CLIENT = 10_000
+_IPV6_LOOPBACK = "::1"
 _NO_ADDRESS = {dns.ARES_ENOTFOUND, dns.ARES_ENODATA, dns.ARES_ENONAME, dns.ARES_EBADNAME}
 
 
@@ -67,7 +68,9 @@ class NameResolver:
             raise TimeoutError(f"no nameserver answered within {LOOKUP_SECONDS:g} s") from None
         except (dns.DNSError, pycares.AresError) as error:
             raise _to_os_error(error) from error
-        return list(dict.fromkeys(node.addr[0].decode() for node in result.nodes))
+        addresses = dict.fromkeys(node.addr[0].decode() for node in result.nodes)
+        # c-ares adds ::1 to localhost even where /etc/hosts has 127.0.0.1 alone.
+        return sorted(addresses, key=_IPV6_LOOPBACK.__eq__)
 
     async def _start_lookup(self, host: str) -> asyncio.Future[pycares.AddrInfoResult]:
         client, tenant = self._open(), trace.current_tenant()

@@ -95,8 +95,10 @@ async def test_a_read_is_one_statement_without_the_orm(
         with _count_statements(monkeypatch) as statements:
             await _read(route, reader, rows)
         count += 1
-        # An empty list of a thing also checks that the thing exists.
-        most = 2 if response.json().get("data") == [] else 1
+        # An empty list of a thing also checks that the thing exists; a very long one, of rows that
+        # other tests left, estimates its total.
+        is_estimated = b'"estimated":true' in response.content
+        most = 2 if is_estimated or response.json().get("data") == [] else 1
         is_exception = route.path in _MORE_STATEMENTS
         if statements.of_orm or (statements.plain > most and not is_exception):
             problems.append(f"{route}: {statements}")

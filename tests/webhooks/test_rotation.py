@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -11,7 +12,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from app import bootstrap
 from app.domain.deliveries import endpoint_keys
 from app.domain.deliveries.endpoint_keys import EndpointKeys
-from app.kit import clock, rotation
+from app.kit import clock, keys, rotation
 from app.kit.crypto import CannotOpen, Keyring
 from app.kit.ids import new_id
 from app.main import create_app
@@ -265,8 +266,8 @@ async def old_key_world(own_settings: Settings) -> AsyncIterator[World]:
     await world.services.close()
 
 
-@pytest.fixture
-async def new_key_world(own_settings: Settings) -> AsyncIterator[World]:
+@asynccontextmanager
+async def _run_with_new_key(own_settings: Settings) -> AsyncIterator[World]:
     """The same database with a server and a worker that have only the new key."""
     settings = msgspec.structs.replace(own_settings, master_keys=NEW_KEY)
     world = World(create_app(settings))
@@ -276,7 +277,7 @@ async def new_key_world(own_settings: Settings) -> AsyncIterator[World]:
 
 
 async def test_secrets_and_headers_survive_a_new_root_key(
-    own_settings: Settings, old_key_world: World, new_key_world: World, receiver: Receiver
+    own_settings: Settings, old_key_world: World, receiver: Receiver
 ) -> None:
     developer = await old_key_world.user()
     webhook = await create_webhook(
@@ -287,11 +288,16 @@ async def test_secrets_and_headers_survive_a_new_root_key(
     (row,) = await run_sql(old_key_world.services, sql, webhook["id"])
     with pytest.raises(CannotOpen):
         endpoint_keys.unseal(NEW_KEYRING, developer.tenant_id, webhook["id"], row["keys"])
-    both_keyring = Keyring.parse(f"{NEW_KEY},{own_settings.master_keys}")
-    counts = await rotation.rotate(old_key_world.services.db, both_keyring, lambda _line: None)
+    settings = msgspec.structs.replace(
+        own_settings, master_keys=f"{NEW_KEY},{own_settings.master_keys}"
+    )
+    counts = await rotation.rotate_to_new_key(
+        settings, old_key_world.services.db, keys.load(settings), lambda _line: None
+    )
     assert counts["webhooks.keys"] == {"new": 1}
-    caller = await new_key_world.user(tenant_id=developer.tenant_id)
-    request = await _send_test(caller, webhook["id"], receiver)
+    async with _run_with_new_key(own_settings) as new_key_world:
+        caller = await new_key_world.user(tenant_id=developer.tenant_id)
+        request = await _send_test(caller, webhook["id"], receiver)
     assert request.headers["Authorization"] == "Bearer stored"
     assert request.headers["X-Service-Signature"] == compute_signature(rotated["secret"], request)
     assert request.headers["X-Service-Signature-Previous"] == compute_signature(
