@@ -41,7 +41,7 @@ class Workers(Processes):
 
 @pytest.fixture(scope="module")
 async def own_stores() -> AsyncIterator[Stores]:
-    async with start_stores(lease_seconds=1.0) as stores:
+    async with start_stores(lease_seconds=2.0) as stores:
         yield stores
 
 
