@@ -21,8 +21,8 @@ from app.domain.agents.controllers import (
 from app.domain.chat.controllers import ChatController, ConversationController
 from app.domain.embed import service as embed
 from app.domain.embed.controllers import EmbedKeyController, PublicAgentController
-from app.domain.events import tracing
 from app.domain.events.controllers import EventLogController, EventTypeController
+from app.domain.events.request_spans import RequestSpans
 from app.domain.incoming.controllers import IncomingWebhookController, receive_payload
 from app.domain.mfa.controllers import MfaController, MfaResetController, MfaSignInController
 from app.domain.models.controllers import ModelController, ProviderKeyController
@@ -185,7 +185,7 @@ def _gate(app: Litestar, services: Services, script: LuaScriptClient) -> Gate:
         costs=_cost_table(app),
         callbacks=Callbacks(
             on_limited=partial(rate_limits.emit_for_caller, services),
-            on_finished=partial(tracing.record_request, services),
+            on_finished=services.get(RequestSpans).add,
         ),
     )
 

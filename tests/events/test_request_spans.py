@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.events import tracing
+from app.domain.events.request_spans import RequestSpans
 from app.kit import clock
 from app.kit.ids import new_id
 from app.kit.trace import Trace
@@ -85,7 +85,7 @@ async def test_requests_with_the_same_ids_are_one_span_from_the_first_to_the_las
     current = Trace(ids["X-Correlation-ID"], ids["X-Request-ID"])
     current.event_tenants.add(developer.tenant_id)
     for start in (now - timedelta(seconds=60), now - timedelta(seconds=30)):
-        tracing.record_request(services, current, start, 5.0)
+        services.get(RequestSpans).add(current, start, 5.0)
 
     async def has_all_rows() -> bool:
         sql = "SELECT 1 FROM request_spans WHERE request_id = $1"

@@ -5,18 +5,12 @@ from datetime import datetime, timedelta
 from app.domain.area import Areas, Span
 from app.domain.events import queries
 from app.domain.events.errors import TraceNotFound
-from app.domain.events.queries import FinishedRequest
 from app.domain.events.schemas import TraceView
 from app.domain.events.service import MAX_SPANS, to_entry
-from app.kit import background, clock, ids, logs
-from app.kit.ids import new_id
-from app.kit.trace import Trace
-from app.services import Services
+from app.kit import clock, ids
 from db import ledger
 from db.fast import Row, tenant_of
-from db.session import ALL_TENANTS, Tx
-
-log = logs.get("events")
+from db.session import Tx
 
 
 async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:
@@ -37,36 +31,6 @@ async def get_trace(tx: Tx, areas: Areas, correlation_id: str) -> TraceView:
         moments += [span.started_at, end_of(span)]
     entries = [to_entry(row) for row in events]
     return TraceView(correlation_id, entries, spans, clock.milliseconds(min(moments), max(moments)))
-
-
-def record_request(
-    services: Services, current: Trace, started_at: datetime, seconds: float
-) -> None:
-    """Stores how long a request lasted that emitted events, for their traces. Does not wait for
-    the database, and stores many at a time under load.
-    """
-    for tenant_id in current.event_tenants:
-        request = FinishedRequest(
-            tenant_id,
-            new_id("rqs"),
-            current.correlation_id,
-            current.request_id or "",
-            started_at,
-            round(seconds * 1000, 3),
-        )
-        background.spawn(_store_request(services, request))
-
-
-async def _store_request(services: Services, request: FinishedRequest) -> None:
-    async def store_all(requests: list[FinishedRequest]) -> list[Exception | None]:
-        async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            await queries.add_requests(tx, requests)
-        return [None] * len(requests)
-
-    try:
-        await services.batches.join("request_spans", request, store_all)
-    except Exception as error:  # noqa: BLE001  # the trace then has only what its events show
-        log.warning("the span of a request was not stored", reason=str(error)[:200])
 
 
 def _request_spans(events: list[Row], requests: list[Row]) -> list[Span]:
