@@ -245,3 +245,9 @@ async def test_a_sign_in_without_a_user_agent_works(world: World, developer: Cli
     pair = (await log_in(caller, developer.email)).json()
     sessions = await _list_sessions(Client(world.app, pair["access_token"]))
     assert ("Unknown device", None) in [(item["device"], item["user_agent"]) for item in sessions]
+
+
+async def test_a_new_session_was_last_seen_when_it_began(world: World) -> None:
+    client = await begin_session(world, (await world.user()).email)
+    (current,) = [item for item in await _list_sessions(client) if item["is_current"]]
+    assert current["last_seen_at"] == current["created_at"]

@@ -54,6 +54,7 @@ async def begin(
         code_shown_at=now if code_shown else None,
         ip_address=client.address,
         user_agent=clean_user_agent(client.user_agent),
+        created_at=now,
         last_seen_at=now,
     )
     (await tx.session()).add(session)
