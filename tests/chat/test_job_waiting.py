@@ -57,7 +57,11 @@ async def test_without_wait_the_current_state_is_returned(talk: Talker) -> None:
     assert time.monotonic() - started < SOON_SECONDS
 
 
-async def test_waiting_ends_after_the_requested_seconds(talk: Talker) -> None:
+async def test_waiting_ends_after_the_requested_seconds(
+    talk: Talker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The wait does not last until the next look at the row.
+    monkeypatch.setattr(work, "_SLICE_SECONDS", 20.0)
     job = await accept_job(talk)
     started = time.monotonic()
     assert (await get_job(talk, job, wait=1))["status"] == "pending"

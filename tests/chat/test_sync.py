@@ -97,9 +97,10 @@ async def test_the_lease_of_a_conversation_is_renewed_while_the_model_answers(
     conversation = {"conversation_id": (await talk.say("One"))["conversation_id"]}
     query = ("SELECT turn_until FROM conversations WHERE id = $1", conversation["conversation_id"])
     async with _pause_turn(talk, send_chat(talk.client, talk, "Two", **conversation)):
-        lease_end = await fetch_value(services, *query)
+        lease_ends = {await fetch_value(services, *query)}
         async with asyncio.timeout(10):
-            while await fetch_value(services, *query) == lease_end:  # noqa: ASYNC110
+            while len(lease_ends) < 4:
+                lease_ends.add(await fetch_value(services, *query))
                 await asyncio.sleep(0.01)
         refused(
             await send_chat(talk.client, talk, "Three", **conversation), 409, "conversation_busy"

@@ -31,6 +31,10 @@ MARKER = "belongs-to-somebody-else"
 _number = itertools.count(1)
 
 Rows = dict[str, dict[str, Any]]
+# Tables that a parameter of a path does not name.
+_TABLES = {"event_id": ("event_log", "incoming_payloads")}
+# Values of a path that are the same in every tenant.
+_SHARED_VALUES = {"role": ("viewer",), "event_type": ("agent.created",)}
 
 
 def list_owned_tables() -> list[Table]:
@@ -52,6 +56,20 @@ async def insert_rows(services: Services, tenant_id: str) -> Rows:
             await session.execute(insert(table).values(values))
             rows_by_table[table.name] = values
     return rows_by_table
+
+
+def list_values(parameter: str, rows: Rows) -> list[str]:
+    """Returns values for a parameter of a path: those that many routes accept, the ids of the
+    table that it names and columns of the same name, or else the ids of all rows.
+    """
+    noun = parameter.removesuffix("_id").rstrip("s")
+    values = [*_SHARED_VALUES.get(parameter, ())]
+    values += [row["id"] for table, row in rows.items() if table.rstrip("s").endswith(noun)]
+    values += [rows[table]["id"] for table in _TABLES.get(parameter, ())]
+    values += [
+        str(row[parameter]) for row in rows.values() if parameter in row and parameter != "id"
+    ]
+    return list(dict.fromkeys(values)) or [row["id"] for row in rows.values() if "id" in row]
 
 
 def _can_be_set(column: Column[Any], rows_by_table: Rows) -> bool:

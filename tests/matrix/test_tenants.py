@@ -17,7 +17,7 @@ from app.security.permissions import ROLES
 from db.session import ALL_TENANTS
 from tests.matrix import seeds
 from tests.matrix.routes import Route, iterate_texts, list_routes
-from tests.matrix.seeds import MARKER, Rows
+from tests.matrix.seeds import MARKER, Rows, list_values
 from tests.stores import Stores
 from tests.world import Client, World
 
@@ -38,13 +38,25 @@ class TwoTenants(msgspec.Struct):
     other_id: str
     other_rows: Rows
 
-    async def create_caller(self, role: str) -> Client:
-        """Creates a user per request, since some requests end the session or delete the user."""
-        return await self.world.user(role, self.own_id)
+    readers: dict[str, Client]
 
-    async def create_stranger(self) -> Client:
-        """Creates a user of a third tenant, which has no rows from `seeds`."""
-        return await self.world.user("tenant_admin")
+    async def find_caller(self, route: Route, role: str) -> Client:
+        return await self._find_user(route, role, self.own_id)
+
+    async def find_stranger(self, route: Route) -> Client:
+        """Returns a user of a third tenant, which has no rows from `seeds`."""
+        return await self._find_user(route, "tenant_admin", None)
+
+    async def _find_user(self, route: Route, role: str, tenant_id: str | None) -> Client:
+        """Returns a new user, since some requests end the session or delete the user; for a GET,
+        the same one as for all others.
+        """
+        if route.method != "GET":
+            return await self.world.user(role, tenant_id)
+        key = f"{role} of {tenant_id}"
+        if key not in self.readers:
+            self.readers[key] = await self.world.user(role, tenant_id)
+        return self.readers[key]
 
 
 class MatrixResult(msgspec.Struct):
@@ -62,7 +74,7 @@ async def tenants(product: World) -> AsyncIterator[TwoTenants]:
     own_rows, other_rows = [
         await seeds.insert_rows(product.services, tenant_id) for tenant_id in (own_id, other_id)
     ]
-    yield TwoTenants(product, own_id, own_rows, other_id, other_rows)
+    yield TwoTenants(product, own_id, own_rows, other_id, other_rows, {})
     for tenant_id in (own_id, other_id):
         await seeds.delete_rows(product.services, tenant_id)
 
@@ -87,18 +99,6 @@ async def result(tenants: TwoTenants) -> MatrixResult:
 # Values of path parameters
 
 
-def _list_values(parameter: str, rows: Rows) -> list[str]:
-    """Returns values for a parameter: ids of the table that it names and columns of the same name,
-    or else the ids of all rows.
-    """
-    noun = parameter.removesuffix("_id").rstrip("s")
-    values = [row["id"] for table, row in rows.items() if table.rstrip("s").endswith(noun)]
-    values += [
-        str(row[parameter]) for row in rows.values() if parameter in row and parameter != "id"
-    ]
-    return list(dict.fromkeys(values)) or [row["id"] for row in rows.values() if "id" in row]
-
-
 def _list_path_values(route: Route, tenants: TwoTenants) -> Iterator[dict[str, str]]:
     """Yields values for the path with at least one id of the other tenant."""
     names = route.parameters
@@ -106,14 +106,14 @@ def _list_path_values(route: Route, tenants: TwoTenants) -> Iterator[dict[str, s
         if not any(foreign_flags):
             continue
         choices = [
-            _list_values(name, tenants.other_rows if is_foreign else tenants.own_rows)
+            list_values(name, tenants.other_rows if is_foreign else tenants.own_rows)
             for name, is_foreign in zip(names, foreign_flags, strict=True)
         ]
         for values in cartesian_product(*choices):
             path_values = dict(zip(names, values, strict=True))
             # Skips values that exist in both tenants, such as a version number.
             if any(
-                value not in _list_values(name, tenants.own_rows)
+                value not in list_values(name, tenants.own_rows)
                 for name, value in path_values.items()
             ):
                 yield path_values
@@ -138,7 +138,7 @@ def _has_leak(answer: httpx.Response, tenants: TwoTenants, sent_values: set[str]
 async def _find_path_problems(route: Route, tenants: TwoTenants) -> list[str]:
     problems = []
     for role, values in cartesian_product(_ROLES, _list_path_values(route, tenants)):
-        answer = await route.call(await tenants.create_caller(role), values)
+        answer = await route.call(await tenants.find_caller(route, role), values)
         request = f"{route} as {role} with {values}: {answer.status_code}"
         if answer.status_code not in _HIDDEN_STATUSES and not route.public:
             problems.append(request)
@@ -156,7 +156,7 @@ async def _find_input_problems(route: Route, tenants: TwoTenants) -> list[str]:
     header = {"x-tenant-id": tenants.other_id}
     for bodies, query in _list_inputs(route, tenants):
         sent_values = {tenants.other_id, *map(str, bodies.values()), *query.values()}
-        caller = await tenants.create_stranger()
+        caller = await tenants.find_stranger(route)
         answer = await route.call(caller, body=bodies, params=query, headers=header)
         if answer.status_code >= 500 or _has_leak(answer, tenants, sent_values):
             problems.append(f"{route} {bodies} {query}: {answer.status_code} {answer.text[:200]}")
@@ -168,11 +168,11 @@ def _list_inputs(
 ) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
     yield {}, {}
     for name in route.body_ids:
-        for value in _list_values(name, tenants.other_rows):
+        for value in list_values(name, tenants.other_rows):
             yield {name: value}, {}
     for name in {*route.query, "tenant_id"} - {"page", "per_page", "sort"}:
         if name.endswith("_id"):
-            for value in _list_values(name, tenants.other_rows):
+            for value in list_values(name, tenants.other_rows):
                 yield {}, {name: value}
 
 
@@ -215,7 +215,7 @@ async def test_a_route_without_a_tenant_condition_is_detected(
     tenants: TwoTenants, stores: Stores
 ) -> None:
     world = World(create_app(stores.settings, routes=[get_unscoped_user, list_unscoped_users]))
-    same_tenants = msgspec.structs.replace(tenants, world=world)
+    same_tenants = msgspec.structs.replace(tenants, world=world, readers={})
     first, second = (route for route in list_routes(world.app) if "unscoped" in route.path)
     assert await _find_path_problems(first if first.parameters else second, same_tenants)
     assert await _find_input_problems(second if first.parameters else first, same_tenants)
