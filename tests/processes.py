@@ -1,7 +1,6 @@
 """Runs the command line and other code of this project beside a test."""
 
 import os
-import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ from click.testing import CliRunner
 from app import settings as configuration
 from app.cli import main
 from app.kit import logs
+from tests.preloaded import PreloadedProcess
 
 ROOT = Path(__file__).parent.parent
 
@@ -53,15 +53,15 @@ class Processes:
 
     def __init__(self, settings: configuration.Settings) -> None:
         self._env = {**os.environ, **configuration.as_env(settings)}
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._running: list[PreloadedProcess] = []
 
-    def python(self, *arguments: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen([sys.executable, *arguments], env=self._env, cwd=ROOT)
+    def python(self, *arguments: str) -> PreloadedProcess:
+        process = PreloadedProcess(*arguments, env=self._env)
         self._running.append(process)
         return process
 
-    def kill(self, process: subprocess.Popen[bytes]) -> None:
-        process.send_signal(signal.SIGKILL)
+    def kill(self, process: PreloadedProcess) -> None:
+        process.kill()
         process.wait()
 
     def close(self) -> None:

@@ -2,8 +2,6 @@
 
 import os
 import subprocess
-import sys
-from pathlib import Path
 
 import httpx
 import msgspec
@@ -11,19 +9,18 @@ import msgspec
 from app import settings as configuration
 from app.settings import Settings
 from tests.ports import free_port
+from tests.preloaded import PreloadedProcess
 from tests.stores import wait_for
-
-ROOT = Path(__file__).parent.parent
 
 
 class Server:
-    def __init__(self, settings: Settings, *options: str) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = msgspec.structs.replace(settings, port=free_port())
         self.url = f"http://127.0.0.1:{self.settings.port}"
-        env = {**os.environ, **configuration.as_env(self.settings)}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", "serve", *options], env=env, cwd=ROOT
-        )
+        self._process = self._start({**os.environ, **configuration.as_env(self.settings)})
+
+    def _start(self, env: dict[str, str]) -> PreloadedProcess | subprocess.Popen[bytes]:
+        return PreloadedProcess("-m", "app.cli", "serve", env=env)
 
     def wait(self) -> None:
         wait_for(self._is_live, 60, "the web tier")

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import asyncpg
@@ -22,7 +23,7 @@ from app.services import Services
 from db.models import IdempotencyKey, User
 from db.session import ALL_TENANTS, Database
 from tests.ports import free_port
-from tests.processes import Processes, run_parley, run_parley_process
+from tests.processes import ROOT, Processes, run_parley, run_parley_process
 from tests.server import Server
 from tests.stores import Stores, wait_for
 from tests.world import World
@@ -142,10 +143,16 @@ def test_an_unreachable_database_is_one_clear_line(stores: Stores, tmp_path: Pat
     assert "Traceback" not in result.stderr
 
 
+class TwoWebProcesses(Server):
+    def _start(self, env: dict[str, str]) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "app.cli", "serve", "--workers", "2"]
+        return subprocess.Popen(command, env=env, cwd=ROOT)
+
+
 def test_several_web_processes_share_a_port_and_their_metrics(
     services: Services, stores: Stores
 ) -> None:
-    server = Server(stores.settings, "--workers", "2")
+    server = TwoWebProcesses(stores.settings)
     try:
         server.wait()
         for _ in range(10):

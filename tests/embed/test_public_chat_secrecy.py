@@ -1,23 +1,16 @@
 """Neither the embed key nor the provider's messages appear in answers and logs."""
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import closing
 
 import httpx
 import msgspec
 import pytest
 
-from app import settings as configuration
 from app.domain.embed import keys
 from tests.embed.sites import ORIGIN, Site, error_of, stream_chat
 from tests.model_server import Reply
-from tests.ports import free_port
-from tests.server import ROOT, Server
-from tests.stores import Stores, wait_for
+from tests.server import Server
+from tests.stores import Stores
 
 
 async def test_the_key_is_in_no_log_of_the_api(site: Site) -> None:
@@ -49,44 +42,20 @@ async def test_no_error_repeats_the_key(shop: Site) -> None:
         assert shop.api_key not in str(answer.headers)
 
 
-@contextmanager
-def _serve_with_debug_log(stores: Stores, log: Path) -> Iterator[str]:
-    """Runs a web process that writes its debug log to a file."""
-    settings = msgspec.structs.replace(stores.settings, port=free_port(), log_level="debug")
-    env = {**os.environ, **configuration.as_env(settings)}
-    url = f"http://127.0.0.1:{settings.port}"
-    with log.open("wb") as out:
-        command = [sys.executable, "-m", "app.cli", "serve"]
-        process = subprocess.Popen(command, env=env, cwd=ROOT, stdout=out, stderr=out)
-
-    def is_live() -> bool:
-        try:
-            return httpx.get(f"{url}/health/live").status_code == 200
-        except httpx.TransportError:
-            return False
-
-    try:
-        wait_for(is_live, 60, "the web tier")
-        yield url
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
 async def test_a_key_in_the_query_is_not_in_the_processs_log(
-    stores: Stores, site: Site, tmp_path: Path
+    stores: Stores, site: Site, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    log = tmp_path / "log"
     params, path = {"api_key": site.api_key}, f"{site.path}/chat"
-    with _serve_with_debug_log(stores, log) as url:
-        async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+    with closing(Server(msgspec.structs.replace(stores.settings, log_level="debug"))) as server:
+        server.wait()
+        async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
             assert (await client.post(path, json=site.body(), params=params)).status_code == 200
             site.talk.script(Reply(status=400))
             assert (await client.post(path, json=site.body(), params=params)).status_code == 502
             assert (await client.post(path, json={}, params=params)).status_code == 422
             assert (await client.get(path, params=params)).status_code == 405
             assert (await client.get("/none", params=params)).status_code == 404
-    log_text = log.read_text()
+    log_text = "".join(capfd.readouterr())
     assert path in log_text
     assert site.api_key not in log_text
     assert site.api_key[4:] not in log_text

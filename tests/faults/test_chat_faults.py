@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, suppress
@@ -18,6 +17,7 @@ from tests.asking import until
 from tests.faults.instance import start_stores
 from tests.model_server import ModelServer, Reply
 from tests.ports import free_port
+from tests.preloaded import PreloadedProcess
 from tests.processes import Processes
 from tests.stores import Stores
 from tests.talk import Talker, talker
@@ -49,10 +49,10 @@ pytestmark = pytest.mark.timeout(120)
 class Workers(Processes):
     """Worker processes for the chat queue, and web processes."""
 
-    def start(self, grace_seconds: float = 1) -> subprocess.Popen[bytes]:
+    def start(self, grace_seconds: float = 1) -> PreloadedProcess:
         return self.python("-c", WORKER, str(grace_seconds))
 
-    def start_web(self) -> subprocess.Popen[bytes]:
+    def start_web(self) -> PreloadedProcess:
         return self.python("-c", WEB)
 
 

@@ -1,7 +1,6 @@
 """Tool executions while workers are killed and Redis is flushed."""
 
 import asyncio
-import subprocess
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
@@ -17,6 +16,7 @@ from app.services import Services
 from tests.asking import until
 from tests.faults.instance import fetch_value, start_stores
 from tests.peer import answering
+from tests.preloaded import PreloadedProcess
 from tests.processes import Processes
 from tests.stores import Stores
 from tests.world import Client, World
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 class Workers(Processes):
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self) -> PreloadedProcess:
         return self.python("-c", WORKER)
 
 
