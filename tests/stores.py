@@ -38,6 +38,10 @@ def _sandbox_dir() -> Path | None:
     return Path(tempfile.gettempdir()) / f"parley-sandbox-{os.geteuid()}"
 
 
+# A migrated database without rows, which new ones are copied from.
+_TEMPLATE = "migrated"
+
+
 class Stores:
     """`start()` creates a migrated database and an empty Redis; both can be stopped and started."""
 
@@ -65,20 +69,28 @@ class Stores:
         self.redis.init()
         self.start_postgres()
         self.start_redis()
-        connection = await self._connect()
-        await connection.execute("CREATE DATABASE parley")
-        await connection.close()
-        await migrate.upgrade(self.settings.sqlalchemy_url)
+        await self._run_sql(f"CREATE DATABASE {_TEMPLATE}")
+        await migrate.upgrade(self._with_database(_TEMPLATE).sqlalchemy_url)
+        await self._run_sql(f"CREATE DATABASE parley TEMPLATE {_TEMPLATE}")
 
     async def create_database(self, revision: str = "head") -> Settings:
         """Creates another migrated database; returns settings that differ in its URL."""
         name = new_id("test")
-        connection = await self._connect()
-        await connection.execute(f'CREATE DATABASE "{name}"')
-        await connection.close()
-        settings = msgspec.structs.replace(self.settings, database_url=self.postgres.url(name))
-        await migrate.upgrade(settings.sqlalchemy_url, revision)
+        settings = self._with_database(name)
+        if revision == "head":
+            await self._run_sql(f'CREATE DATABASE "{name}" TEMPLATE {_TEMPLATE}')
+        else:
+            await self._run_sql(f'CREATE DATABASE "{name}"')
+            await migrate.upgrade(settings.sqlalchemy_url, revision)
         return settings
+
+    def _with_database(self, name: str) -> Settings:
+        return msgspec.structs.replace(self.settings, database_url=self.postgres.url(name))
+
+    async def _run_sql(self, statement: str) -> None:
+        connection = await self._connect()
+        await connection.execute(statement)
+        await connection.close()
 
     async def _connect(self) -> asyncpg.Connection:
         for _ in range(600):

@@ -23,6 +23,9 @@ CHECKS = [
 ]
 
 _PARTS = 4
+# Most of what can go wrong is in bodies.
+_EXAMPLES_WITH_BODY = 20
+_EXAMPLES_WITHOUT_BODY = 8
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -49,8 +52,10 @@ def test_no_operation_breaks(document: Any, tokens: list[str], part: int) -> Non
 
 
 def _fuzz(operation: Any, headers: dict[str, str]) -> None:
+    examples = _EXAMPLES_WITH_BODY if len(operation.body) else _EXAMPLES_WITHOUT_BODY
+
     @settings(
-        max_examples=25,
+        max_examples=examples,
         deadline=None,
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
