@@ -70,7 +70,9 @@ async def main(home: Path, tier: Tier) -> dict[str, object]:
 
 def become_ordinary_user(home: Path) -> None:
     for path in (home, *home.rglob("*")):
-        os.chown(path, _UID, _UID, follow_symlinks=False)
+        # A hard link is to a program outside of the folder, which stays root's.
+        if path.is_dir() or path.lstat().st_nlink == 1:
+            os.chown(path, _UID, _UID, follow_symlinks=False)
     os.setgroups([])
     os.setresgid(_UID, _UID, _UID)
     os.setresuid(_UID, _UID, _UID)
