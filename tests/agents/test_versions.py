@@ -14,6 +14,7 @@ from tests.world import Client, World
 
 SETTINGS = {"temperature": 0.5, "max_tokens": 100}
 BEHAVIOUR = ("primary_model", "system_prompt", "temperature", "max_tokens")
+SENT = {**BODY, **SETTINGS}
 KEYS = {"version", *BEHAVIOUR, "created_by", "created_at"}
 
 
@@ -47,7 +48,7 @@ async def test_a_new_agent_has_one_version(developer: Client) -> None:
     assert version["version"] == 1
     assert version["created_by"] == developer.user_id
     assert version["created_at"].endswith("Z")
-    assert {name: version[name] for name in BEHAVIOUR} == {name: agent[name] for name in BEHAVIOUR}
+    assert {name: version[name] for name in BEHAVIOUR} == {name: SENT[name] for name in BEHAVIOUR}
 
 
 @pytest.mark.parametrize(

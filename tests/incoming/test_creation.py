@@ -127,7 +127,7 @@ async def test_the_slug_of_a_deleted_webhook_can_be_used_again(
     assert (await create_webhook(admin, slug=webhook["slug"]))["slug"] == webhook["slug"]
 
 
-_INVALID_NAMES: list[object] = [None, "", " ", "a\nb", "a\0b", "x" * 101, 7, [], {}]
+_INVALID_NAMES: list[object] = [None, "", "   ", "a\nb", "a\0b", "x" * 101, 7, [], {}]
 
 
 async def test_an_invalid_name_is_refused(developer: Client, subtests: pytest.Subtests) -> None:

@@ -81,5 +81,10 @@ URLS = {
 }
 
 # For the test of one field.
-SAMPLE_URLS = ("https://169.254.169.254/", "https://[::ffff:127.0.0.1]/", "file:///etc/passwd")
+SAMPLE_URLS = (
+    "https://169.254.169.254/",
+    "https://[::ffff:127.0.0.1]/",
+    "https://[::1",
+    "file:///etc/passwd",
+)
 SAMPLE_HOSTS = ("169.254.169.254", "0x7f.2", "::ffff:127.0.0.1")

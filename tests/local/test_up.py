@@ -22,7 +22,7 @@ from tests.processes import ROOT
 from tests.stores import wait_for
 from tests.talk import events_in, texts_of
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
+pytestmark = pytest.mark.timeout(180)
 
 
 class Up(Instance):

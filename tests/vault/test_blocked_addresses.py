@@ -100,7 +100,7 @@ async def test_loopback_is_refused_unless_the_operator_allows_it(
     admin: Client, services: Services, connections: list[Any], type_: str
 ) -> None:
     guarded_services = _replace_guard(services, Guard(()))
-    for host in ("127.0.0.1", "localhost", "127.1"):
+    for host in ("127.0.0.1", "localhost", "127.1", "[::1]"):
         credential_id = await _create_credential_for_host(admin, services, type_, host)
         assert (await _run_test(guarded_services, admin, credential_id)).success is False, host
     await guarded_services.egress.close()
