@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 import asyncpg
 import msgspec
@@ -46,25 +46,62 @@ PLATFORM_RULES: Final = (
 )
 
 
+class Round(NamedTuple):
+    """`has_more` is True when a rule ran out of time. Rules that failed run again in the next
+    round; `failures` has the table and the error of each.
+    """
+
+    has_more: bool
+    failures: list[tuple[str, Exception]]
+
+
 async def delete_expired(
     connection: asyncpg.Connection,
     rules: Iterable[RetentionRule],
     *,
-    seconds: float = math.inf,
+    rule_seconds: float = math.inf,
+    statement_seconds: float = 60.0,
     clock: Callable[[], float] = time.monotonic,
-) -> bool:
-    """Deletes one batch of each rule in turn until no rows are left or the time is up. Returns True
-    when rows may be left. Each batch is a transaction of its own, so that no lock lasts long.
+) -> Round:
+    """Applies each rule until no rows are left or its own time is up, so that no rule takes the
+    time of another. Each batch is a transaction of its own, so that no lock lasts long.
     """
-    deadline = clock() + seconds
-    remaining = [*PLATFORM_RULES, *rules]
-    while remaining:
-        full = []
-        for rule in remaining:
-            if clock() >= deadline:
-                return True
-            count = (await connection.execute(rule.sql)).rpartition(" ")[2]
-            if count == str(BATCH):
-                full.append(rule)
-        remaining = full
-    return False
+    has_more, failures = False, list[tuple[str, Exception]]()
+    for rule in (*PLATFORM_RULES, *rules):
+        deadline = clock() + rule_seconds
+        try:
+            while await _change_batch(connection, rule, statement_seconds) == BATCH:
+                if clock() >= deadline:
+                    has_more = True
+                    break
+        except (asyncpg.PostgresError, TimeoutError) as error:
+            if connection.is_closed():
+                raise
+            failures.append((rule.table, error))
+    return Round(has_more, failures)
+
+
+async def _change_batch(connection: asyncpg.Connection, rule: RetentionRule, seconds: float) -> int:
+    status: str = await connection.execute(rule.sql, timeout=seconds)
+    return int(status.rpartition(" ")[2])
+
+
+# The time of the last round that had nothing left to do.
+_IS_RECENT = """
+SELECT 1 FROM instance_state
+WHERE key = 'clean_up'
+  AND number BETWEEN extract(epoch FROM now()) - $1::float8 AND extract(epoch FROM now())
+"""
+_RECORD = """
+INSERT INTO instance_state (key, number) VALUES ('clean_up', floor(extract(epoch FROM now())))
+ON CONFLICT (key) DO UPDATE SET number = excluded.number
+"""
+
+
+async def has_recent_round(connection: asyncpg.Connection, seconds: float) -> bool:
+    """True when any worker has completed a round in the last `seconds`."""
+    return await connection.fetchval(_IS_RECENT, seconds) is not None
+
+
+async def record_round(connection: asyncpg.Connection) -> None:
+    await connection.execute(_RECORD)

@@ -22,8 +22,11 @@ _POLL_SECONDS = 1.0
 _BATCH = 500
 # How much work one process runs at a time while Redis is unavailable.
 _MAX_DIRECT_RUNS = 16
-# How long one round of the clean-up may take; what is left is deleted at the next poll.
-_CLEAN_UP_SECONDS = 30.0
+# How long each rule of the clean-up may take; what is left is deleted at the next poll.
+_RULE_SECONDS = 10.0
+_CLEAN_UP_PERIOD = 300.0
+# Shorter than the period, so that a worker that runs alone is never too early.
+_CLEAN_UP_PAUSE = 240.0
 
 
 class Sweeper:
@@ -106,9 +109,9 @@ class Sweeper:
             self._task_ended_at[index] = -math.inf if has_more else time.monotonic()
 
 
-async def clean_up(services: Services) -> bool:
+async def clean_up(services: Services, *, pause_seconds: float = 0.0) -> bool:
     """Deletes expired rows; an advisory lock lets one worker do it at a time. Returns True when
-    rows are left.
+    rows are left. Does nothing when a worker has completed a round in the last `pause_seconds`.
     """
     rules = (ledger.RETENTION, *services.get(Areas).retention)
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
@@ -116,9 +119,23 @@ async def clean_up(services: Services) -> bool:
         if not await raw.fetchval("SELECT pg_try_advisory_lock($1)", AdvisoryLock.CLEAN_UP):
             return False
         try:
-            return await retention.delete_expired(raw, rules, seconds=_CLEAN_UP_SECONDS)
+            if await retention.has_recent_round(raw, pause_seconds):
+                return False
+            has_more, failures = await retention.delete_expired(
+                raw, rules, rule_seconds=_RULE_SECONDS
+            )
+            if not has_more:
+                await retention.record_round(raw)
         finally:
             await raw.execute("SELECT pg_advisory_unlock($1)", AdvisoryLock.CLEAN_UP)
+    for table, error in failures:
+        log.warning("expired rows were not deleted", table=table, reason=repr(error)[:200])
+    return has_more
+
+
+async def clean_up_when_due(services: Services) -> bool:
+    """The workers together complete one round per period."""
+    return await clean_up(services, pause_seconds=_CLEAN_UP_PAUSE)
 
 
 async def update_statistics(services: Services) -> None:
@@ -135,7 +152,7 @@ async def clean_up_sandbox(services: Services) -> None:
 
 # The periodic tasks that belong to no area.
 PERIODIC_TASKS = (
-    PeriodicTask(300.0, clean_up),
+    PeriodicTask(_CLEAN_UP_PERIOD, clean_up_when_due),
     PeriodicTask(300.0, clean_up_sandbox),
     PeriodicTask(2.0, update_statistics),
 )

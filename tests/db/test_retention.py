@@ -1,17 +1,20 @@
-"""Deleting expired rows: in batches, in turn, and for a limited time."""
+"""Deleting expired rows: in batches, for a limited time per rule, whatever other rules do."""
 
 import itertools
 from collections.abc import AsyncIterator
+from functools import partial
 
 import asyncpg
 import pytest
 
 from app.services import Services
-from db.retention import BATCH, PLATFORM_RULES, RetentionRule, delete_expired
+from db.retention import BATCH, RetentionRule, delete_expired
 from db.session import ALL_TENANTS
 
 DELETED = RetentionRule("deleted_rows", "t.age > 1", order_by="t.age")
-CLEARED = RetentionRule("cleared_rows", "t.age > 1 AND t.content <> ''", clears="content = ''")
+CLEARED = RetentionRule(
+    "cleared_rows", "t.age > 1 AND t.content <> ''", clears="content = ''", order_by="t.age"
+)
 BATCHES = 3
 EXPIRED = BATCHES * BATCH + 1
 
@@ -40,7 +43,7 @@ async def _count_expired(connection: asyncpg.Connection) -> list[int]:
 async def test_expired_rows_of_many_batches_are_deleted_and_others_are_kept(
     connection: asyncpg.Connection,
 ) -> None:
-    assert not await delete_expired(connection, (DELETED, CLEARED))
+    assert await delete_expired(connection, (DELETED, CLEARED)) == (False, [])
     assert await _count_expired(connection) == [0, 0]
     assert await connection.fetchval("SELECT count(*) FROM deleted_rows") == 1
     sql = "SELECT count(*) FROM cleared_rows WHERE content = 'text'"
@@ -54,16 +57,34 @@ async def test_a_statement_changes_one_batch(
     assert await connection.execute(rule.sql) == f"{command} {BATCH}"
 
 
-async def test_the_rules_take_turns_until_the_time_is_up(connection: asyncpg.Connection) -> None:
+async def test_each_rule_has_its_own_time(connection: asyncpg.Connection) -> None:
     ticks = itertools.count()
-    # Each rule reads the clock before its batch.
-    seconds = len(PLATFORM_RULES) + 2 + 2 + 1
-    assert await delete_expired(
-        connection, (DELETED, CLEARED), seconds=seconds, clock=lambda: next(ticks)
+    # The clock is read before the first batch and after each full one.
+    run_round = partial(
+        delete_expired, connection, (DELETED, CLEARED), rule_seconds=2, clock=lambda: next(ticks)
     )
+    assert await run_round() == (True, [])
     assert await _count_expired(connection) == [EXPIRED - 2 * BATCH] * 2
-    assert not await delete_expired(connection, (DELETED, CLEARED))
+    assert await run_round() == (False, [])
     assert await _count_expired(connection) == [0, 0]
+
+
+async def test_a_rule_that_fails_does_not_stop_the_others(connection: asyncpg.Connection) -> None:
+    failing = RetentionRule("deleted_rows", "1 / (t.age - t.age) > 0", order_by="t.age")
+    has_more, failures = await delete_expired(connection, (failing, DELETED, CLEARED))
+    assert not has_more
+    assert [(table, type(error)) for table, error in failures] == [
+        ("deleted_rows", asyncpg.DivisionByZeroError)
+    ]
+    assert await _count_expired(connection) == [0, 0]
+
+
+async def test_a_statement_that_takes_too_long_is_cancelled(connection: asyncpg.Connection) -> None:
+    slow = RetentionRule("deleted_rows", "pg_sleep(600) IS NULL", order_by="t.age")
+    has_more, failures = await delete_expired(connection, (slow,), statement_seconds=0.1)
+    assert not has_more
+    assert ("deleted_rows", TimeoutError) in [(table, type(error)) for table, error in failures]
+    assert await delete_expired(connection, (DELETED, CLEARED)) == (False, [])
 
 
 async def test_a_locked_row_is_left_to_the_next_batch(

@@ -15,7 +15,7 @@ from tests.database import fetch_rows
 from tests.workers.factories import QUICK, accept, create_runner, execute, read_row
 from workers import sweep
 from workers.runner import Job
-from workers.sweep import Sweeper, clean_up
+from workers.sweep import Sweeper, clean_up, clean_up_when_due
 
 
 def _disconnect_redis(services: Services) -> Services:
@@ -110,6 +110,33 @@ async def test_finished_work_of_many_batches_is_deleted_in_one_round(
 ) -> None:
     await execute(services, _FINISHED_ROWS, tenant, 6001)
     assert not await clean_up(services)
+    sql = "SELECT count(*) AS count FROM work WHERE tenant_id = $1"
+    assert await fetch_rows(services, sql, tenant) == [{"count": 0}]
+
+
+async def test_workers_together_complete_one_round_of_the_clean_up_per_period(
+    services: Services, tenant: str
+) -> None:
+    count_rows = "SELECT count(*) AS count FROM work WHERE tenant_id = $1"
+    await clean_up(services)
+    await execute(services, _FINISHED_ROWS, tenant, 1)
+    assert not await clean_up_when_due(services)
+    assert await fetch_rows(services, count_rows, tenant) == [{"count": 1}]
+    await execute(
+        services, "UPDATE instance_state SET number = number - 300 WHERE key = 'clean_up'"
+    )
+    assert not await clean_up_when_due(services)
+    assert await fetch_rows(services, count_rows, tenant) == [{"count": 0}]
+
+
+async def test_a_round_that_ran_out_of_time_is_continued_by_any_worker(
+    services: Services, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "_RULE_SECONDS", 0.0)
+    await execute(services, "DELETE FROM instance_state WHERE key = 'clean_up'")
+    await execute(services, _FINISHED_ROWS, tenant, 1500)
+    assert await clean_up_when_due(services)
+    assert not await clean_up_when_due(services)
     sql = "SELECT count(*) AS count FROM work WHERE tenant_id = $1"
     assert await fetch_rows(services, sql, tenant) == [{"count": 0}]
 
