@@ -15,25 +15,35 @@ class RetentionRule(msgspec.Struct, frozen=True):
     """Deletes the rows of a table, aliased `t`, that meet a condition. With `clears`, an SQL list
     of assignments, it updates them instead; the condition must not hold afterwards.
 
-    `order_by` names the column of an index, so that each batch starts at the oldest row.
+    `order_by` names a column of a B-tree index, so that each batch starts at the oldest row and
+    reads no rows that are kept. A BRIN index does not serve: once space is used again, it takes
+    every part of the table for old.
+
+    `per` names a table whose rows have retention periods of their own, such as "agents a". The
+    condition then compares `t` with one of them, and the index starts with the compared columns.
     """
 
     table: str
     condition: str
-    join: str = ""
+    order_by: str
+    per: str = ""
     clears: str = ""
-    order_by: str = ""
 
     @property
     def sql(self) -> str:
         """One batch. Rows that are locked are left to the next one, so that it waits for nobody."""
         change = f"UPDATE {self.table} SET {self.clears}"
-        order = f"ORDER BY {self.order_by}" if self.order_by else ""
+        expired = f"""
+            SELECT t.ctid AS row_id FROM {self.table} t WHERE {self.condition}
+            ORDER BY {self.order_by} LIMIT {BATCH} FOR UPDATE OF t SKIP LOCKED
+        """
+        if self.per:
+            # Planned as one index scan for each row of `per`. A plain join may read both tables.
+            expired = f"""
+            SELECT e.row_id FROM {self.per} CROSS JOIN LATERAL ({expired}) e LIMIT {BATCH}
+            """
         return f"""
-        {change if self.clears else f"DELETE FROM {self.table}"} WHERE ctid = ANY(ARRAY(
-            SELECT t.ctid FROM {self.table} t {self.join} WHERE {self.condition} {order}
-            LIMIT {BATCH} FOR UPDATE OF t SKIP LOCKED
-        ))
+        {change if self.clears else f"DELETE FROM {self.table}"} WHERE ctid = ANY(ARRAY({expired}))
         """
 
 

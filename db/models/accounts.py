@@ -79,6 +79,7 @@ class Invitation(TenantOwned, HasId, Timestamps, Base):
         Index("ix_invitations_tenant_id", "tenant_id", "created_at"),
         Index("ix_invitations_invited_by", "invited_by"),
         Index("ix_invitations_email", func.lower(text("email"))),
+        Index("ix_invitations_expires_at", "expires_at"),
     )
 
     email: Mapped[str]

@@ -26,6 +26,14 @@ class Conversation(TenantOwned, HasId, Timestamps, Base):
         Index(
             "ix_conversations_idle", "last_message_at", postgresql_where=text("ended_at IS NULL")
         ),
+        # For deleting the titles with the agent's log.
+        Index(
+            "ix_conversations_titled",
+            "tenant_id",
+            "agent_id",
+            "created_at",
+            postgresql_where=text("title <> ''"),
+        ),
     )
 
     agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
@@ -83,7 +91,7 @@ class ChatJob(TenantOwned, HasId, Timestamps, Base):
 
     __tablename__ = "chat_jobs"
     __table_args__ = (
-        Index("ix_chat_jobs_agent_id", "tenant_id", "agent_id"),
+        Index("ix_chat_jobs_agent_id", "tenant_id", "agent_id", "finished_at"),
         Index("ix_chat_jobs_conversation_id", "conversation_id"),
         Index("ix_chat_jobs_user_id", "user_id"),
     )

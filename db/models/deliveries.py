@@ -47,7 +47,9 @@ class Delivery(TenantOwned, HasId, Base):
         UniqueConstraint("event_id", "webhook_id", name="uq_deliveries_event_id_webhook_id"),
         Index("ix_deliveries_status", "webhook_id", "status", "created_at", "id"),
         Index("ix_deliveries_correlation_id", "tenant_id", "correlation_id"),
-        Index("ix_deliveries_created_at", "created_at", postgresql_using="brin"),
+        Index(
+            "ix_deliveries_created_at", "created_at", postgresql_where=text("status <> 'pending'")
+        ),
     )
 
     # No foreign key: the row is deleted with its webhook.

@@ -16,7 +16,7 @@ class RequestSpan(TenantOwned, HasId, Base):
     __tablename__ = "request_spans"
     __table_args__ = (
         Index("ix_request_spans_correlation", "tenant_id", "correlation_id"),
-        Index("ix_request_spans_started_at", "started_at", postgresql_using="brin"),
+        Index("ix_request_spans_started_at", "started_at"),
     )
 
     # No foreign key, as in the event log.
@@ -36,8 +36,12 @@ class EventLog(TenantOwned, HasId, Base):
         Index("ix_event_log_time", "tenant_id", "created_at", "id"),
         Index("ix_event_log_type", "tenant_id", "type", "created_at", "id"),
         Index("ix_event_log_correlation", "tenant_id", "correlation_id", "created_at", "id"),
-        # Rows are inserted in the order of time, which keeps a BRIN index small.
-        Index("ix_event_log_created_at", "created_at", postgresql_using="brin"),
+        # For deleting events that contain payloads.
+        Index(
+            "ix_event_log_received",
+            "created_at",
+            postgresql_where=text("type = 'system.incoming_webhook.received'"),
+        ),
         # For deleting the texts of chat events with the agent's log.
         Index(
             "ix_event_log_said",

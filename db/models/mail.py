@@ -1,5 +1,6 @@
 from datetime import datetime
 
+from sqlalchemy import Index
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, DateTimeUTC, HasId, Sealed, TenantOwned, Timestamps
@@ -9,6 +10,7 @@ class MailMessage(TenantOwned, HasId, Timestamps, Base):
     """A queued mail. Its text may contain a token, so it is sealed, and deleted once sent."""
 
     __tablename__ = "mail_messages"
+    __table_args__ = (Index("ix_mail_messages_created_at", "created_at"),)
 
     recipient: Mapped[str]
     subject: Mapped[str]

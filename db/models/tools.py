@@ -1,7 +1,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint, func
+from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint, func, text
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -39,7 +39,16 @@ class ToolExecution(TenantOwned, HasId, Base):
     __table_args__ = (
         UniqueConstraint("tenant_id", "call_id", name="uq_tool_executions_tenant_id_call_id"),
         Index("ix_tool_executions_tool_id", "tool_id", "executed_at", "id"),
-        Index("ix_tool_executions_agent_id", "agent_id"),
+        # For deleting the content with the agent's log.
+        Index(
+            "ix_tool_executions_content",
+            "tenant_id",
+            "agent_id",
+            "executed_at",
+            postgresql_where=text(
+                "input::text <> '{}' OR output IS NOT NULL OR error_message IS NOT NULL"
+            ),
+        ),
         Index("ix_tool_executions_tenant_id_correlation_id", "tenant_id", "correlation_id"),
         Index("ix_tool_executions_executed_at", "executed_at"),
     )

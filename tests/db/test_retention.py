@@ -90,7 +90,7 @@ async def test_a_statement_that_takes_too_long_is_cancelled(connection: asyncpg.
 async def test_a_locked_row_is_left_to_the_next_batch(
     services: Services, connection: asyncpg.Connection
 ) -> None:
-    rule = RetentionRule("instance_state", "t.key = 'expired'")
+    rule = RetentionRule("instance_state", "t.key = 'expired'", order_by="t.key")
     await connection.execute("INSERT INTO instance_state (key) VALUES ('expired')")
     async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(

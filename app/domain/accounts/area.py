@@ -44,8 +44,14 @@ AREA: Final = Area(
     ),
     permissions=(Permission("admin:users", "Manage users"),),
     retention=(
-        RetentionRule("sessions", "t.expires_at < now() - interval '30 days'"),
-        RetentionRule("invitations", "t.expires_at < now() - interval '90 days'"),
-        RetentionRule("one_time_tokens", "t.expires_at < now() - interval '1 day'"),
+        RetentionRule(
+            "sessions", "t.expires_at < now() - interval '30 days'", order_by="t.expires_at"
+        ),
+        RetentionRule(
+            "invitations", "t.expires_at < now() - interval '90 days'", order_by="t.expires_at"
+        ),
+        RetentionRule(
+            "one_time_tokens", "t.expires_at < now() - interval '1 day'", order_by="t.expires_at"
+        ),
     ),
 )

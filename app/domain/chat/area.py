@@ -8,7 +8,8 @@ from app.security.permissions import DEVELOPERS, Permission
 from db.retention import RetentionRule
 
 # What people said is kept for as long as the agent's log settings say.
-_AGENT = "JOIN agents a ON a.id = t.agent_id AND a.tenant_id = t.tenant_id"
+_AGENTS = "agents a"
+_OF_AGENT = "t.tenant_id = a.tenant_id AND t.agent_id = a.id"
 _EXPIRED_BEFORE = "now() - a.retention_days * interval '1 day'"
 _HAS_NO_JOB = """NOT EXISTS (
     SELECT 1 FROM chat_jobs j
@@ -43,32 +44,39 @@ AREA: Final = Area(
     retention=(
         RetentionRule(
             "chat_jobs",
-            "t.finished_at < now() - least(a.retention_days, 30) * interval '1 day'",
-            _AGENT,
+            f"{_OF_AGENT}"
+            " AND t.finished_at < now() - least(a.retention_days, 30) * interval '1 day'",
+            order_by="t.finished_at",
+            per=_AGENTS,
         ),
         RetentionRule(
             "conversation_entries",
-            f"t.created_at < {_EXPIRED_BEFORE}"
+            f"{_OF_AGENT} AND t.created_at < {_EXPIRED_BEFORE}"
             f" AND {_HAS_NO_JOB.format(conversation_id='t.conversation_id')}",
-            _AGENT,
+            order_by="t.created_at",
+            per=_AGENTS,
         ),
         RetentionRule(
             "conversations",
-            f"t.last_message_at < {_EXPIRED_BEFORE}"
+            f"{_OF_AGENT} AND t.last_message_at < {_EXPIRED_BEFORE}"
             " AND (t.turn_until IS NULL OR t.turn_until < now())"
             f" AND {_HAS_NO_JOB.format(conversation_id='t.id')}",
-            _AGENT,
+            order_by="t.last_message_at",
+            per=_AGENTS,
         ),
         RetentionRule(
             "event_log",
             "t.type IN ('agent.chat.message', 'agent.chat.completed') AND NOT t.test"
+            " AND t.data->>'agent_id' = a.id AND t.tenant_id = a.tenant_id"
             f" AND t.created_at < {_EXPIRED_BEFORE} AND {events.IS_SETTLED}",
-            "JOIN agents a ON a.id = t.data->>'agent_id' AND a.tenant_id = t.tenant_id",
+            order_by="t.created_at",
+            per=_AGENTS,
         ),
         RetentionRule(
             "conversations",
-            f"t.title <> '' AND t.created_at < {_EXPIRED_BEFORE}",
-            _AGENT,
+            f"{_OF_AGENT} AND t.title <> '' AND t.created_at < {_EXPIRED_BEFORE}",
+            order_by="t.created_at",
+            per=_AGENTS,
             clears="title = ''",
         ),
     ),

@@ -38,7 +38,9 @@ AREA: Final = Area(
     retention=(
         # With their attempts. A delivery that is still pending is never that old.
         RetentionRule(
-            "deliveries", "t.created_at < now() - interval '90 days' AND t.status <> 'pending'"
+            "deliveries",
+            "t.created_at < now() - interval '90 days' AND t.status <> 'pending'",
+            order_by="t.created_at",
         ),
     ),
     spans=read_spans,

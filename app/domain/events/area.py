@@ -16,6 +16,10 @@ AREA: Final = Area(
     ),
     work_kinds=(FAN_OUT, RUN_ACTION),
     shared=lambda services: (RequestSpans(services.db),),
-    retention=(RetentionRule("request_spans", "t.started_at < now() - interval '90 days'"),),
+    retention=(
+        RetentionRule(
+            "request_spans", "t.started_at < now() - interval '90 days'", order_by="t.started_at"
+        ),
+    ),
     tenant_tables=("event_log", "request_spans"),
 )

@@ -22,12 +22,14 @@ AREA: Final = Area(
         RetentionRule(
             "incoming_payloads",
             f"t.created_at < now() - interval '90 days' AND {events.IS_SETTLED}",
+            order_by="t.created_at",
         ),
         # These events contain the payloads.
         RetentionRule(
             "event_log",
             f"t.type = '{IncomingWebhookReceived.type}'"
             f" AND t.created_at < now() - interval '90 days' AND {events.IS_SETTLED}",
+            order_by="t.created_at",
         ),
     ),
 )

@@ -11,12 +11,11 @@ AREA: Final = Area(
     name="mail",
     work_kinds=(SEND_MAIL,),
     retention=(
-        RetentionRule("mail_messages", "t.sent_at < now() - interval '30 days'"),
-        # A mail that was given up; one that still waits for a worker stays.
+        # Sent or given up; a mail that still waits for a worker stays.
         RetentionRule(
             "mail_messages",
-            f"t.sent_at IS NULL AND NOT {_IS_WAITING}"
-            " AND t.created_at < now() - interval '30 days'",
+            f"t.created_at < now() - interval '30 days' AND NOT {_IS_WAITING}",
+            order_by="t.created_at",
         ),
     ),
 )

@@ -59,10 +59,11 @@ AREA: Final = Area(
         # The execution stays for the statistics. Its content has the agent's retention period.
         RetentionRule(
             "tool_executions",
-            "a.retention_days < 90"
-            " AND (t.input::text <> '{}' OR t.output IS NOT NULL OR t.error_message IS NOT NULL)"
+            "a.retention_days < 90 AND t.tenant_id = a.tenant_id AND t.agent_id = a.id"
+            f" AND ({queries.HAS_CONTENT})"
             f" AND t.executed_at < now() - a.retention_days * interval '1 day' AND {_IS_FINISHED}",
-            join="JOIN agents a ON a.id = t.agent_id AND a.tenant_id = t.tenant_id",
+            order_by="t.executed_at",
+            per="agents a",
             clears="input = '{}', output = NULL, error_message = NULL",
         ),
     ),

@@ -1,7 +1,7 @@
 """The SQL of tools, attachments and executions."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import Row as OrmRow
@@ -158,9 +158,12 @@ _NEXT_DISPLAY_ORDER = """
 SELECT coalesce(max(display_order) + 1, 0) FROM agent_tools WHERE tenant_id = $1 AND agent_id = $2
 """
 
-# An execution stays for the statistics, without its content.
+# An execution stays for the statistics, without its content. An index has this condition.
+HAS_CONTENT: Final = "input::text <> '{}' OR output IS NOT NULL OR error_message IS NOT NULL"
 _CLEAR_EXECUTIONS = "UPDATE tool_executions SET input = '{}', output = NULL, error_message = NULL"
-_CLEAR_EXECUTIONS_OF_AGENTS = f"{_CLEAR_EXECUTIONS} WHERE tenant_id = $1 AND agent_id = ANY($2)"
+_CLEAR_EXECUTIONS_OF_AGENTS = f"""
+{_CLEAR_EXECUTIONS} WHERE tenant_id = $1 AND agent_id = ANY($2) AND ({HAS_CONTENT})
+"""
 _CLEAR_EXECUTIONS_OF_CALLS = f"{_CLEAR_EXECUTIONS} WHERE tenant_id = $1 AND call_id = ANY($2)"
 
 

@@ -45,7 +45,13 @@ def _build_model_span(row: Row, outer: Sequence[Span]) -> Span:
 AREA: Final = Area(
     name="usage",
     permissions=(Permission("usage:read", "See usage and cost", DEVELOPERS),),
-    retention=(RetentionRule("usage", "t.rolled AND t.created_at < now() - interval '400 days'"),),
+    retention=(
+        RetentionRule(
+            "usage",
+            "t.rolled AND t.created_at < now() - interval '400 days'",
+            order_by="t.created_at",
+        ),
+    ),
     periodic_tasks=(PeriodicTask(30.0, service.roll_up),),
     spans=_read_spans,
     tenant_tables=("usage",),

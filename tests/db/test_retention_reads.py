@@ -1,0 +1,120 @@
+"""A batch with nothing to delete reads next to nothing, however many rows a table has.
+
+Holds every rule of every area to it. The tables contain young rows, and have contained old ones.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import asyncpg
+import msgspec
+import pytest
+
+from app.areas import AREAS
+from app.domain.incoming.events import IncomingWebhookReceived
+from db import ledger
+from db.retention import PLATFORM_RULES, RetentionRule
+from db.session import ALL_TENANTS, Database
+from tests.stores import Stores
+
+RULES = (*PLATFORM_RULES, ledger.RETENTION, *AREAS.retention)
+_YOUNG_ROWS, _OLD_ROWS = 2000, 200
+_AGENTS = 5
+_MAX_ROWS_READ = 50
+
+# A new rule whose old rows are not deleted here lacks an entry.
+_VALUES: dict[str, dict[str, str]] = {
+    "agents": {"id": "'agent-' || n", "retention_days": "30"},
+    "conversations": {"turn_until": "NULL"},
+    "event_log": {
+        "type": f"CASE WHEN n % 2 = 0 THEN 'agent.chat.message'"
+        f" ELSE '{IncomingWebhookReceived.type}' END",
+        "test": "false",
+        "data": f"jsonb_build_object('agent_id', 'agent-' || n % {_AGENTS})",
+    },
+    "work": {"state": "'done'"},
+}
+_EVERYWHERE = {"tenant_id": "'tenant'", "agent_id": f"'agent-' || n % {_AGENTS}"}
+
+
+_COLUMNS = """
+SELECT column_name, data_type FROM information_schema.columns
+WHERE table_name = $1 AND is_identity = 'NO'
+"""
+
+
+def _value(column: str, data_type: str, batch: str, age: str) -> str:
+    """Returns an expression for a column of the row number `n`."""
+    texts = f"'{column}-{batch}-' || n"
+    return {
+        "timestamp with time zone": f"now() - interval '{age}'",
+        "boolean": "true",
+        "json": "'{}'",
+        "jsonb": "'{}'",
+        "ARRAY": "'{}'",
+        "bytea": "''",
+        "character varying": texts,
+        "text": texts,
+    }.get(data_type, "n")
+
+
+async def _add_rows(
+    connection: asyncpg.Connection, table: str, count: int, *, batch: str = "", age: str = "0"
+) -> None:
+    columns = {
+        row["column_name"]: row["data_type"] for row in await connection.fetch(_COLUMNS, table)
+    }
+    values = {name: _value(name, data_type, batch, age) for name, data_type in columns.items()}
+    values |= {name: value for name, value in _EVERYWHERE.items() if name in values}
+    values |= _VALUES.get(table, {})
+    await connection.execute(
+        f"INSERT INTO {table} ({', '.join(values)}) SELECT {', '.join(values.values())}"
+        f" FROM generate_series(0, {count - 1}) AS n"
+    )
+
+
+@pytest.fixture
+async def connection(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
+    """A connection to a database whose tables contain young rows."""
+    db = Database((await stores.create_database()).sqlalchemy_url, pool_size=1)
+    async with db.tx(ALL_TENANTS, autocommit=True) as tx:
+        raw = await tx.raw()
+        # The rows refer to rows that do not exist.
+        await raw.execute("SET session_replication_role = replica")
+        await _add_rows(raw, "agents", _AGENTS)
+        for table in sorted({rule.table for rule in RULES}):
+            await _add_rows(raw, table, _YOUNG_ROWS)
+        yield raw
+    await db.close()
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from _nodes(child)
+
+
+async def _count_rows_read(connection: asyncpg.Connection, rule: RetentionRule) -> int:
+    plan = await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {rule.sql}")
+    document = msgspec.json.decode(plan) if isinstance(plan, str) else plan
+    names = ("Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck")
+    return sum(
+        sum(node.get(name, 0) for name in names) * node["Actual Loops"]
+        for node in _nodes(document[0]["Plan"])
+        if "Relation Name" in node
+    )
+
+
+async def test_a_batch_with_nothing_to_delete_reads_few_rows(
+    connection: asyncpg.Connection, subtests: pytest.Subtests
+) -> None:
+    for number, rule in enumerate(RULES):
+        with subtests.test(table=rule.table, condition=rule.condition):
+            await _add_rows(connection, rule.table, _OLD_ROWS, batch=f"{number}", age="4000 days")
+            await connection.execute(f"ANALYZE {rule.table}")
+            changed = 0
+            while count := int((await connection.execute(rule.sql)).rpartition(" ")[2]):
+                changed += count
+            assert changed > 0
+            await connection.execute(f"ANALYZE {rule.table}")
+            assert await _count_rows_read(connection, rule) <= _MAX_ROWS_READ
