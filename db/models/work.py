@@ -30,7 +30,8 @@ class Work(HasId, Base):
             "finished_at",
             postgresql_where=text("state IN ('done', 'dead', 'cancelled')"),
         ),
-        Index("ix_work_correlation_id", "correlation_id"),
+        # Finds the unfinished work among many rows with one correlation id.
+        Index("ix_work_correlation_id", "correlation_id", "finished_at"),
         Index("ix_work_ref_id", "ref_id"),
         Index(
             "ix_work_cause_event_id",

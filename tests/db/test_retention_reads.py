@@ -59,21 +59,27 @@ def _value(column: str, data_type: str, batch: str, age: str) -> str:
 
 
 async def _add_rows(
-    connection: asyncpg.Connection, table: str, count: int, *, batch: str = "", age: str = "0"
+    connection: asyncpg.Connection,
+    table: str,
+    count: int,
+    *,
+    batch: str = "",
+    age: str = "0",
+    **columns: str,
 ) -> None:
-    columns = {
-        row["column_name"]: row["data_type"] for row in await connection.fetch(_COLUMNS, table)
+    values = {
+        name: _value(name, data_type, batch, age)
+        for name, data_type in await connection.fetch(_COLUMNS, table)
     }
-    values = {name: _value(name, data_type, batch, age) for name, data_type in columns.items()}
     values |= {name: value for name, value in _EVERYWHERE.items() if name in values}
-    values |= _VALUES.get(table, {})
+    values |= _VALUES.get(table, {}) | columns
     await connection.execute(
         f"INSERT INTO {table} ({', '.join(values)}) SELECT {', '.join(values.values())}"
         f" FROM generate_series(0, {count - 1}) AS n"
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def connection(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
     """A connection to a database whose tables contain young rows."""
     db = Database((await stores.create_database()).sqlalchemy_url, pool_size=1)
@@ -118,3 +124,16 @@ async def test_a_batch_with_nothing_to_delete_reads_few_rows(
             assert changed > 0
             await connection.execute(f"ANALYZE {rule.table}")
             assert await _count_rows_read(connection, rule) <= _MAX_ROWS_READ
+
+
+async def test_whether_a_turn_is_finished_is_read_from_an_index(
+    connection: asyncpg.Connection,
+) -> None:
+    """A client may give all its requests one correlation id."""
+    (rule,) = [rule for rule in RULES if rule.table == "tool_executions" and rule.clears]
+    shared = {"batch": "shared", "correlation_id": "'shared'"}
+    await _add_rows(connection, "work", _YOUNG_ROWS, **shared)
+    await _add_rows(connection, "tool_executions", _MAX_ROWS_READ, age="4000 days", **shared)
+    await connection.execute("ANALYZE work, tool_executions")
+    # The executions are read, and once more to be changed.
+    assert await _count_rows_read(connection, rule) <= 3 * _MAX_ROWS_READ

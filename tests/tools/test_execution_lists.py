@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from app.areas import AREAS
+from app.kit.ids import new_id
 from app.services import Services
 from db import retention
 from db.session import ALL_TENANTS
@@ -212,6 +213,46 @@ async def test_a_run_is_kept_with_its_input_until_it_is_finished(
         async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             await retention.delete_expired(await tx.raw(), AREAS.retention)
         assert await fetch_value(services, select, execution_id) == expected
+
+
+_TURN = """
+INSERT INTO work (id, tenant_id, kind, ref_id, state, run_at, lane, max_attempts, correlation_id,
+                  created_at)
+VALUES ($1, $2, 'chat.turn', 'job_x', $3, now() + interval '1 day', $2, 3, $4, $5)
+"""
+
+
+async def test_content_is_kept_until_the_turn_that_called_the_tool_is_finished(
+    tools: ToolClient, services: Services, subtests: pytest.Subtests
+) -> None:
+    """A turn whose worker was killed reads the output again when it is resumed."""
+    agent_id, tool_id = await tools.create_agent(), await tools.create("function", ECHO)
+    await execute_sql(services, "UPDATE agents SET retention_days = 1 WHERE id = $1", agent_id)
+    select = "SELECT output::text FROM tool_executions WHERE id = $1"
+    set_correlation = "UPDATE tool_executions SET correlation_id = id WHERE id = $1"
+    now, other_tenant = datetime.now(UTC), new_id("ten")
+    for days, cleared in ((2, [None]), (91, [])):
+        executed_at = now - timedelta(days=days)
+        before, after = executed_at - timedelta(seconds=1), executed_at + timedelta(seconds=1)
+        for state, tenant_id, accepted_at, is_kept in (
+            ("pending", tools.client.tenant_id, before, True),
+            ("leased", tools.client.tenant_id, before, True),
+            ("done", tools.client.tenant_id, before, False),
+            ("pending", tools.client.tenant_id, after, False),
+            ("pending", other_tenant, before, False),
+        ):
+            with subtests.test(days=days, state=state, accepted_at=accepted_at, is_kept=is_kept):
+                execution_id = await insert_execution(
+                    services, tools, tool_id, executed_at, agent_id=agent_id
+                )
+                await execute_sql(services, set_correlation, execution_id)
+                values = (new_id("wrk"), tenant_id, state, execution_id, accepted_at)
+                await execute_sql(services, _TURN, *values)
+                async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+                    raw = await tx.raw()
+                    await retention.delete_expired(raw, AREAS.retention)
+                    outputs = [row["output"] for row in await raw.fetch(select, execution_id)]
+                assert outputs == (["{}"] if is_kept else cleared)
 
 
 # Hidden content

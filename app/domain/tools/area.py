@@ -12,7 +12,13 @@ from db import ledger
 from db.retention import RetentionRule
 from db.session import Tx
 
-_IS_FINISHED = f"NOT {ledger.unfinished_sql('w.id = t.work_id')}"
+_RUN = "w.id = t.work_id"
+# The turn that called the tool, which reads the output again when it is resumed. It was accepted
+# before the call. An index has the correlation id and `finished_at`.
+_TURN = """
+w.correlation_id = t.correlation_id AND w.tenant_id = t.tenant_id AND w.finished_at IS NULL
+AND w.created_at <= t.executed_at"""
+_IS_FINISHED = f"NOT {ledger.unfinished_sql(_RUN)} AND NOT {ledger.unfinished_sql(_TURN)}"
 
 
 async def _clear_executions(deletion: AgentDeletion) -> None:

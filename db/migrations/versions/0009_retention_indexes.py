@@ -56,9 +56,13 @@ def upgrade() -> None:
     op.drop_index("ix_tool_executions_agent_id", table_name="tool_executions")
     op.drop_index("ix_chat_jobs_agent_id", table_name="chat_jobs")
     _create("ix_chat_jobs_agent_id", "chat_jobs", ["tenant_id", "agent_id", "finished_at"], None)
+    op.drop_index("ix_work_correlation_id", table_name="work")
+    _create("ix_work_correlation_id", "work", ["correlation_id", "finished_at"], None)
 
 
 def downgrade() -> None:
+    op.drop_index("ix_work_correlation_id", table_name="work")
+    _create("ix_work_correlation_id", "work", ["correlation_id"], None)
     op.drop_index("ix_chat_jobs_agent_id", table_name="chat_jobs")
     _create("ix_chat_jobs_agent_id", "chat_jobs", ["tenant_id", "agent_id"], None)
     _create("ix_tool_executions_agent_id", "tool_executions", ["agent_id"], None)
