@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from app.domain.events import request_spans
 from app.domain.events.request_spans import RequestSpans
 from app.kit import clock
 from app.kit.ids import new_id
 from app.kit.trace import Trace
 from app.services import Services
+from db.session import ALL_TENANTS
 from tests.asking import wait_until
 from tests.chat.conversation_helpers import start_conversation
 from tests.database import fetch_rows
@@ -115,3 +117,41 @@ async def test_spans_of_many_requests_are_stored_together(
     await asyncio.gather(*(developer.post("/test/stream", headers=ids) for ids in requests))
     for ids in requests:
         await _read_span(developer, services, ids)
+
+
+_WAITING = "SELECT 1 FROM pg_locks WHERE relation = 'request_spans'::regclass AND NOT granted"
+_STORED = """
+SELECT duration_ms::int AS number, xmin::text AS transaction FROM request_spans
+WHERE correlation_id = $1 ORDER BY duration_ms
+"""
+
+
+async def test_while_the_database_is_slow_one_statement_waits_and_the_spans_are_limited(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_spans, "_DELAY_SECONDS", 0)
+    monkeypatch.setattr(request_spans, "_MAX_PENDING", 3)
+    spans, current = RequestSpans(services.db), Trace(new_id("cor"), new_id("req"))
+    current.event_tenants.add(new_id("ten"))
+
+    async def wait_for(*numbers: int) -> list[dict[str, Any]]:
+        async def are_stored() -> bool:
+            rows = await fetch_rows(services, _STORED, current.correlation_id)
+            return {row["number"] for row in rows} >= set(numbers)
+
+        await wait_until(are_stored)
+        return await fetch_rows(services, _STORED, current.correlation_id)
+
+    async with services.db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute("LOCK TABLE request_spans IN ACCESS EXCLUSIVE MODE")
+        spans.add(current, clock.now(), 0.001)
+        await wait_until(lambda: fetch_rows(services, _WAITING))
+        for number in (2, 3, 4):
+            spans.add(current, clock.now(), number / 1000)
+            # A second writer would begin meanwhile.
+            await fetch_rows(services, "SELECT 1")
+    assert [row["number"] for row in await wait_for(1, 2, 3)] == [1, 2, 3]
+    spans.add(current, clock.now(), 0.005)
+    rows = await wait_for(5)
+    assert [row["number"] for row in rows] == [1, 2, 3, 5]
+    assert len({row["transaction"] for row in rows}) <= 3

@@ -20,16 +20,18 @@ _MAX_PENDING: Final = 10_000
 
 
 class RequestSpans:
+    """One statement writes at a time, so that a slow Postgres costs one connection."""
+
     def __init__(self, db: Database) -> None:
         self._db = db
         self._pending: list[FinishedRequest] = []
+        self._in_flight: list[FinishedRequest] = []
+        self._is_writing = False
 
     def add(self, current: Trace, started_at: datetime, seconds: float) -> None:
         """Does not wait for the database."""
-        if len(self._pending) >= _MAX_PENDING:
+        if len(self._pending) + len(self._in_flight) >= _MAX_PENDING:
             return
-        if not self._pending:
-            background.spawn(self._store())
         self._pending += [
             FinishedRequest(
                 tenant_id,
@@ -41,10 +43,21 @@ class RequestSpans:
             )
             for tenant_id in current.event_tenants
         ]
+        if not self._is_writing:
+            self._is_writing = True
+            background.spawn(self._write())
 
-    async def _store(self) -> None:
-        await asyncio.sleep(_DELAY_SECONDS)
-        requests, self._pending = self._pending, []
+    async def _write(self) -> None:
+        try:
+            while self._pending:
+                await asyncio.sleep(_DELAY_SECONDS)
+                self._in_flight, self._pending = self._pending, []
+                await self._store(self._in_flight)
+                self._in_flight = []
+        finally:
+            self._in_flight, self._is_writing = [], False
+
+    async def _store(self, requests: list[FinishedRequest]) -> None:
         try:
             async with self._db.tx(ALL_TENANTS, autocommit=True) as tx:
                 await queries.add_requests(tx, requests)
