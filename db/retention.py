@@ -9,6 +9,8 @@ import asyncpg
 import msgspec
 
 BATCH: Final = 1000
+# For tables whose rows take rows of other tables along, through foreign keys.
+CASCADE_BATCH: Final = 20
 
 
 class RetentionRule(msgspec.Struct, frozen=True):
@@ -28,6 +30,7 @@ class RetentionRule(msgspec.Struct, frozen=True):
     order_by: str
     per: str = ""
     clears: str = ""
+    batch: int = BATCH
 
     @property
     def sql(self) -> str:
@@ -35,12 +38,12 @@ class RetentionRule(msgspec.Struct, frozen=True):
         change = f"UPDATE {self.table} SET {self.clears}"
         expired = f"""
             SELECT t.ctid AS row_id FROM {self.table} t WHERE {self.condition}
-            ORDER BY {self.order_by} LIMIT {BATCH} FOR UPDATE OF t SKIP LOCKED
+            ORDER BY {self.order_by} LIMIT {self.batch} FOR UPDATE OF t SKIP LOCKED
         """
         if self.per:
             # Planned as one index scan for each row of `per`. A plain join may read both tables.
             expired = f"""
-            SELECT e.row_id FROM {self.per} CROSS JOIN LATERAL ({expired}) e LIMIT {BATCH}
+            SELECT e.row_id FROM {self.per} CROSS JOIN LATERAL ({expired}) e LIMIT {self.batch}
             """
         return f"""
         {change if self.clears else f"DELETE FROM {self.table}"} WHERE ctid = ANY(ARRAY({expired}))
@@ -80,7 +83,7 @@ async def delete_expired(
     for rule in (*PLATFORM_RULES, *rules):
         deadline = clock() + rule_seconds
         try:
-            while await _change_batch(connection, rule, statement_seconds) == BATCH:
+            while await _change_batch(connection, rule, statement_seconds) == rule.batch:
                 if clock() >= deadline:
                     has_more = True
                     break

@@ -7,7 +7,9 @@ from db.base import Base, DateTimeUTC, Sealed
 
 
 class InstanceState(Base):
-    """Key-value state of the instance: the version of the role grants, the key check."""
+    """Key-value state of the instance: the version of the role grants, the key check, the time of
+    the last clean-up.
+    """
 
     __tablename__ = "instance_state"
 

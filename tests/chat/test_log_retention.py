@@ -196,6 +196,21 @@ async def test_a_conversation_is_kept_until_its_job_is_finished(
     assert await _count_rows(services, "conversation_entries", talk.agent_id) == 0
 
 
+async def test_a_conversation_is_deleted_after_its_entries_and_jobs(
+    talk: Talker, services: Services
+) -> None:
+    """Deleting many conversations would delete far more entries in the same statement."""
+    await run_new_job(talk, services, "Hello")
+    await set_log_settings(talk, retention_days=1)
+    await _make_older(services, talk.agent_id, 2)
+    rules = {rule.table: rule for rule in AREAS.retention if not rule.clears}
+    for table in ("conversations", "conversation_entries", "conversations", "chat_jobs"):
+        await execute(services, rules[table].sql)
+        assert await _count_rows(services, "conversations", talk.agent_id) == 1
+    await execute(services, rules["conversations"].sql)
+    assert await _count_rows(services, "conversations", talk.agent_id) == 0
+
+
 async def test_the_job_of_an_asynchronous_turn_is_deleted_with_its_conversation(
     talk: Talker, services: Services
 ) -> None:

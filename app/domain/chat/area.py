@@ -5,16 +5,19 @@ from app.domain.chat import conversations, jobs
 from app.domain.chat.events import ChatCompleted, ChatMessage, ChatStarted
 from app.domain.events import service as events
 from app.security.permissions import DEVELOPERS, Permission
-from db.retention import RetentionRule
+from db.retention import CASCADE_BATCH, RetentionRule
 
 # What people said is kept for as long as the agent's log settings say.
 _AGENTS = "agents a"
 _OF_AGENT = "t.tenant_id = a.tenant_id AND t.agent_id = a.id"
 _EXPIRED_BEFORE = "now() - a.retention_days * interval '1 day'"
-_HAS_NO_JOB = """NOT EXISTS (
+_HAS_NO_UNFINISHED_JOB = """NOT EXISTS (
     SELECT 1 FROM chat_jobs j
-    WHERE j.conversation_id = {conversation_id} AND j.status IN ('pending', 'running')
+    WHERE j.conversation_id = t.conversation_id AND j.status IN ('pending', 'running')
 )"""
+# Their own rules delete entries and jobs before, in batches.
+_IS_EMPTY = """NOT EXISTS (SELECT 1 FROM conversation_entries e WHERE e.conversation_id = t.id)
+AND NOT EXISTS (SELECT 1 FROM chat_jobs j WHERE j.conversation_id = t.id)"""
 
 
 async def _cancel_jobs(deletion: AgentDeletion) -> None:
@@ -51,16 +54,14 @@ AREA: Final = Area(
         ),
         RetentionRule(
             "conversation_entries",
-            f"{_OF_AGENT} AND t.created_at < {_EXPIRED_BEFORE}"
-            f" AND {_HAS_NO_JOB.format(conversation_id='t.conversation_id')}",
+            f"{_OF_AGENT} AND t.created_at < {_EXPIRED_BEFORE} AND {_HAS_NO_UNFINISHED_JOB}",
             order_by="t.created_at",
             per=_AGENTS,
         ),
         RetentionRule(
             "conversations",
             f"{_OF_AGENT} AND t.last_message_at < {_EXPIRED_BEFORE}"
-            " AND (t.turn_until IS NULL OR t.turn_until < now())"
-            f" AND {_HAS_NO_JOB.format(conversation_id='t.id')}",
+            f" AND (t.turn_until IS NULL OR t.turn_until < now()) AND {_IS_EMPTY}",
             order_by="t.last_message_at",
             per=_AGENTS,
         ),
@@ -71,6 +72,7 @@ AREA: Final = Area(
             f" AND t.created_at < {_EXPIRED_BEFORE} AND {events.IS_SETTLED}",
             order_by="t.created_at",
             per=_AGENTS,
+            batch=CASCADE_BATCH,
         ),
         RetentionRule(
             "conversations",

@@ -8,7 +8,7 @@ from app.domain.deliveries.queries import DELIVER
 from app.domain.deliveries.sending import DeliveryEgress
 from app.domain.events.service import MAX_SPANS
 from app.kit import clock
-from db.retention import RetentionRule
+from db.retention import CASCADE_BATCH, RetentionRule
 from db.session import Tx
 
 
@@ -41,6 +41,7 @@ AREA: Final = Area(
             "deliveries",
             "t.created_at < now() - interval '90 days' AND t.status <> 'pending'",
             order_by="t.created_at",
+            batch=CASCADE_BATCH,
         ),
     ),
     spans=read_spans,

@@ -8,7 +8,7 @@ from app.domain.incoming.events import (
     IncomingWebhookReceived,
     IncomingWebhookUpdated,
 )
-from db.retention import RetentionRule
+from db.retention import CASCADE_BATCH, RetentionRule
 
 AREA: Final = Area(
     name="incoming",
@@ -24,12 +24,13 @@ AREA: Final = Area(
             f"t.created_at < now() - interval '90 days' AND {events.IS_SETTLED}",
             order_by="t.created_at",
         ),
-        # These events contain the payloads.
+        # These events contain the payloads. Their deliveries are deleted with them.
         RetentionRule(
             "event_log",
             f"t.type = '{IncomingWebhookReceived.type}'"
             f" AND t.created_at < now() - interval '90 days' AND {events.IS_SETTLED}",
             order_by="t.created_at",
+            batch=CASCADE_BATCH,
         ),
     ),
 )
