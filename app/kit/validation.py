@@ -1,6 +1,5 @@
 """Decodes request bodies strictly and reports all invalid fields at once."""
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from types import NoneType, UnionType
@@ -34,9 +33,6 @@ def describe_pattern(pattern: str, meaning: str) -> None:
     _MEANINGS[f"matching regex {pattern!r}"] = meaning
 
 
-_PATH = re.compile(r" - at `\$?(.*)`\Z")
-
-
 @lru_cache(maxsize=1024)
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
@@ -64,7 +60,7 @@ def _build_body_error(body: bytes, kind: Any, error: msgspec.ValidationError) ->
         return Invalid.field("body", _NOT_JSON)
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and not isinstance(value, dict):
         return Invalid.field("body", "must be a JSON object")
-    return Invalid.fields(_Search().run(kind, value, "", _split_error(error)[1]))
+    return Invalid.fields(_Search().run(kind, value, "", error))
 
 
 def set_fields(data: msgspec.Struct) -> dict[str, Any]:
@@ -78,7 +74,7 @@ def convert_field(kind: Any, value: dict[str, Any], name: str) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise Invalid.fields(_Search().run(kind, value, name, _split_error(error)[1])) from None
+        raise Invalid.fields(_Search().run(kind, value, name, error)) from None
 
 
 class _Search:
@@ -89,9 +85,11 @@ class _Search:
     def __init__(self) -> None:
         self._remaining = _MAX_VALUES
 
-    def run(self, kind: Any, value: Any, name: str, message: str) -> Iterator[Problem]:
-        """Yields the problem `message` when the search finds none."""
-        yield from _or_else(self._find(kind, value, name), (name or "body", message))
+    def run(
+        self, kind: Any, value: Any, name: str, error: msgspec.ValidationError
+    ) -> Iterator[Problem]:
+        """Yields the problem of `error` when the search finds none."""
+        yield from _or_error(self._find(kind, value, name), name, error)
         if self._remaining <= 0:
             yield name or "body", "has too many values to check them all"
 
@@ -100,10 +98,8 @@ class _Search:
         try:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            yield from _or_else(
-                self._find_inside(_strip_optional(kind), value, path, error),
-                (path or "body", _split_error(error)[1]),
-            )
+            problems = self._find_inside(_strip_optional(kind), value, path, error)
+            yield from _or_error(problems, path, error)
         except RecursionError:
             yield path or "body", "is nested too deeply"
 
@@ -114,7 +110,7 @@ class _Search:
             yield from self._find_in_fields(kind, value, path)
         elif get_origin(kind) is Literal:
             yield path or "body", f"must be one of {', '.join(map(str, get_args(kind)))}"
-        elif not _split_error(error)[0]:
+        elif not _is_inside(error):
             # A list or map that is wrong itself, like one that is too long.
             return
         elif get_origin(kind) is dict and isinstance(value, dict):
@@ -148,9 +144,11 @@ class _Search:
                 yield _join_path(path, key), "is required"
 
 
-def _or_else(problems: Iterator[Problem], default: Problem) -> Iterator[Problem]:
-    """Yields the problems, or the default when there are none."""
-    yield next(problems, default)
+def _or_error(
+    problems: Iterator[Problem], path: str, error: msgspec.ValidationError
+) -> Iterator[Problem]:
+    """Yields the problems, or the one of `error` when there are none."""
+    yield next(problems, None) or (path or "body", _read_message(error))
     yield from problems
 
 
@@ -170,12 +168,25 @@ def _strip_optional(kind: Any) -> Any:
 
 
 def _split_error(error: msgspec.ValidationError) -> tuple[str, str]:
+    """Returns the message and the path that follows it, empty for the value itself.
+
+    The message may repeat a text of the caller, of any length and content; the path does not. So
+    the last separator is the right one, and it is found in linear time.
+    """
     text = str(error)
-    match = _PATH.search(text)
-    path = match.group(1).replace("[", ".").replace("]", "") if match else ""
-    message = text[: match.start()] if match else text
+    message, separator, path = text.rpartition(" - at `")
+    return (message, path) if separator and path.endswith("`") else (text, "")
+
+
+def _is_inside(error: msgspec.ValidationError) -> bool:
+    """True when the error is about a value inside of the one that was converted."""
+    return bool(_split_error(error)[1])
+
+
+def _read_message(error: msgspec.ValidationError) -> str:
+    message, _ = _split_error(error)
     meanings = (meaning for suffix, meaning in _MEANINGS.items() if message.endswith(suffix))
-    return path, next(meanings, message)
+    return next(meanings, message)
 
 
 def _has_nul(value: Any) -> bool:

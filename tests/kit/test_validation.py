@@ -1,7 +1,7 @@
 """Bodies with many problems: how many an answer lists, and how many values are looked at."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -17,6 +17,7 @@ REST = "the rest was not checked"
 
 class Inner(msgspec.Struct, forbid_unknown_fields=True):
     name: str = ""
+    color: Literal["red", "blue"] = "red"
 
 
 class Outer(msgspec.Struct, forbid_unknown_fields=True):
@@ -132,6 +133,38 @@ def test_the_message_of_a_value_is_clipped() -> None:
     error = Invalid.field("x" * 5000, "y" * 5000)
     assert error.details == {"x" * 200: "y" * 500}
     assert len(error.message) < 1000
+
+
+# Looks like the start of the path in an error message of msgspec.
+SEPARATOR = " - at `"
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ({"color": SEPARATOR * 130_000}, "config.inner.color"),
+        ({"color": "a" + SEPARATOR * 130_000 + "\n"}, "config.inner.color"),
+        ({SEPARATOR * 130_000 + "\n": 1}, f"config.inner.{SEPARATOR * 30}"),
+    ],
+)
+def test_a_value_that_looks_like_a_path_is_read_in_linear_time(
+    value: dict[str, Any], path: str
+) -> None:
+    details = find({"inner": value}).details or {}
+    assert list(details) == [path[:200]]
+
+
+@pytest.mark.timeout(20)
+def test_many_values_that_look_like_paths_are_read_in_linear_time() -> None:
+    value = {f"k{number}": {"color": SEPARATOR * 5000 + "\n"} for number in range(200)}
+    assert len(find({"inners": value}).details or {}) == MAX_PROBLEMS
+
+
+def test_a_text_at_the_end_of_a_message_is_no_path() -> None:
+    with pytest.raises(Invalid) as caught:
+        validation.decode(b'" - at `$.a`"', Literal["a"] | int)
+    assert caught.value.details == {"body": "Invalid enum value ' - at `$.a`'"}
 
 
 def test_a_check_without_problems_passes() -> None:
