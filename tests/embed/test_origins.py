@@ -220,6 +220,13 @@ def test_a_missing_origin_matches_no_other_entry(entry: str) -> None:
     assert not is_allowed([entry], None)
 
 
+def test_a_host_that_no_entry_can_have_matches_only_the_star() -> None:
+    host = "a." * 125 + "com"
+    assert len(host) == 253
+    assert host in matching_entries(f"https://{host}")
+    assert matching_entries(f"https://a{host}") == {"*"}
+
+
 def test_one_matching_entry_is_enough() -> None:
     entries = ["a.com", "*.b.com", "https://c.com", "d.com:8080"]
     assert is_allowed(entries, "https://x.b.com")

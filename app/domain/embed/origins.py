@@ -70,7 +70,8 @@ def _is_address(host: str) -> bool:
 def matching_entries(origin: str | None) -> set[str]:
     """Returns every entry that allows this origin; only `*` for `null` and invalid origins."""
     match = _ORIGIN.match(origin or "")
-    if match is None:
+    # No entry has a longer host, and the entries of a host grow with the square of its length.
+    if match is None or len(match[2]) > _MAX_HOST_CHARS:
         return {ANY}
     scheme, host, port = match.groups()
     if port == _DEFAULT_PORTS[scheme]:
