@@ -8,6 +8,8 @@ from litestar.response import Redirect
 from litestar.status_codes import HTTP_302_FOUND
 
 _JSON_OR_HTML = [MediaType.JSON.value, MediaType.HTML.value]
+# Browsers send about 200 characters, and parsing takes time for each type.
+_MAX_ACCEPT_CHARS = 1024
 
 
 @route(
@@ -26,6 +28,8 @@ def home_page(request: Request[Any, Any, Any]) -> Redirect:
 
 
 def _prefers_html(request: Request[Any, Any, Any]) -> bool:
+    if len(request.headers.get("accept", "")) > _MAX_ACCEPT_CHARS:
+        return False
     try:
         return request.accept.best_match(_JSON_OR_HTML) == MediaType.HTML
     except OverflowError:
