@@ -7,7 +7,7 @@ line.
 
 import re
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ from app.http import cors
 from app.http.client_address import ClientAddresses, rate_limit_address
 from app.http.costs import CostTable, is_uncounted
 from app.http.errors import envelope, to_api_error
+from app.http.request_headers import check_size, header_text, read_headers
 from app.kit import background, clock, limits, logs, metrics, trace
 from app.kit.error_mapping import HTTP_SERVER_ERROR, report
 from app.kit.errors import Invalid, RateLimited, TenantNotFound, Unavailable
-from app.kit.limits import Verdict
+from app.kit.limits import Plan, Verdict
 from app.kit.redis import LuaScriptClient, ScriptFailed
 from app.kit.trace import Trace
 from app.security import sessions
@@ -51,14 +52,6 @@ _REDIS_RETRY_SECONDS = 1.0
 _FIRST_ERROR_STATUS = 400
 _WARN_EVERY_SECONDS = 10.0
 _REMAINING_PATTERN = re.compile(rb";r=\d+")
-_READ_HEADERS = {
-    b"authorization",
-    b"x-request-id",
-    b"x-correlation-id",
-    b"x-tenant-id",
-    b"x-forwarded-for",
-    b"origin",
-}
 _COMMON_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -104,16 +97,16 @@ class Gate:
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
-        request_headers = _read_headers(scope["headers"])
+        request_headers = read_headers(scope["headers"])
         current = Trace(
-            correlation_id=trace.safe_id(_text(request_headers, b"x-correlation-id"), "cor"),
-            request_id=trace.safe_id(_text(request_headers, b"x-request-id"), "req"),
+            correlation_id=trace.safe_id(header_text(request_headers, b"x-correlation-id"), "cor"),
+            request_id=trace.safe_id(header_text(request_headers, b"x-request-id"), "req"),
         )
         trace.begin(current)
-        source = self._addresses.resolve(scope, _text(request_headers, b"x-forwarded-for"))
+        source = self._addresses.resolve(scope, header_text(request_headers, b"x-forwarded-for"))
         caller = Caller(rate_limit_address(source), source=source)
         scope.setdefault("state", {})["caller"] = caller
-        response = _ResponseSender(send, self._headers, current, scope["state"])
+        response = _ResponseSender(send, self._headers, self._anonymous, current, scope["state"])
         try:
             await self._handle(scope, receive, response, request_headers, caller)
         except Exception as error:  # noqa: BLE001  # no layer below handled it
@@ -140,17 +133,17 @@ class Gate:
         request_headers: dict[bytes, bytes],
         caller: Caller,
     ) -> None:
+        check_size(scope)
         if is_uncounted(scope["method"], scope["path"]):
-            response.limit_headers = limits.uncounted_verdict(self._anonymous).headers()
             await self._app(scope, receive, response.send)
             return
         if self._readiness.problem is not None:
             raise Unavailable(f"This instance is not ready: {self._readiness.problem}")
         costs = self._costs.look_up(scope["method"], scope["path"])
         verdict = await self._admit(request_headers, caller, *costs)
-        response.limit_headers = verdict.headers()
+        response.verdict = verdict
         if not verdict.allowed:
-            origin = _text(request_headers, b"origin")
+            origin = header_text(request_headers, b"origin")
             if origin and cors.was_allowed(scope["path"], origin):
                 scope["state"]["allowed_origin"] = origin
             metrics.RATE_LIMITED.inc()
@@ -230,7 +223,7 @@ class Gate:
 
     async def _select_tenant(self, request_headers: dict[bytes, bytes], caller: Caller) -> None:
         """Applies X-Tenant-ID, by which a super_admin acts in one tenant. Others cannot use it."""
-        tenant_id = _text(request_headers, b"x-tenant-id")
+        tenant_id = header_text(request_headers, b"x-tenant-id")
         if not tenant_id or caller.principal is None or not caller.principal.is_super_admin:
             return
         if not await sessions.tenant_exists(self._db, tenant_id):
@@ -300,20 +293,24 @@ class Gate:
 
 
 class _ResponseSender:
-    """Sends a response with the common headers added, and records its status."""
+    """Sends a response with the common headers added, and records its status. Without a `verdict`
+    the headers show the limits of the anonymous plan, of which nothing is used.
+    """
 
     def __init__(
         self,
         send: Send,
         headers: list[tuple[bytes, bytes]],
+        anonymous: Plan,
         current: Trace,
         state: dict[str, Any],
     ) -> None:
         self._send = send
         self._state = state
         self._headers = headers
+        self._anonymous = anonymous
         self._current = current
-        self.limit_headers: list[tuple[bytes, bytes]] = []
+        self.verdict: Verdict | None = None
         self.started = False
         self.status = 500
 
@@ -325,9 +322,11 @@ class _ResponseSender:
             present = {name.lower() for name, _ in headers}
             headers += self._headers
             # With an embed key, the limits of its tenant are shown, which are the tighter ones.
-            verdict = self._state.get("verdict")
-            limits = self.limit_headers if verdict is None else verdict.headers()
-            headers += limits if self.status != RateLimited.status else _none_remaining(limits)
+            verdict = self._state.get("verdict") or self.verdict
+            limit_headers = (verdict or limits.uncounted_verdict(self._anonymous)).headers()
+            if self.status == RateLimited.status:
+                limit_headers = _none_remaining(limit_headers)
+            headers += limit_headers
             headers += [item for item in _DEFAULT_HEADERS.items() if item[0] not in present]
             if "allowed_origin" in self._state:
                 headers += cors.headers(self._state["allowed_origin"])
@@ -373,20 +372,6 @@ def _none_remaining(limit_headers: list[tuple[bytes, bytes]]) -> list[tuple[byte
         else:
             headers.append((name, value))
     return headers
-
-
-def _read_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Returns the headers that the gate reads. Values of one name are joined by commas."""
-    values: dict[bytes, bytes] = {}
-    for name, value in headers:
-        if name in _READ_HEADERS:
-            values[name] = values[name] + b"," + value if name in values else value
-    return values
-
-
-def _text(request_headers: dict[bytes, bytes], name: bytes) -> str | None:
-    value = request_headers.get(name)
-    return value.decode("latin-1") if value is not None else None
 
 
 def _verdict(reply: list[Any]) -> Verdict:

@@ -29,7 +29,8 @@ _ABOUT = """Agents, chat, tools, webhooks, events and forms, for many tenants.
 Sign in with `POST /auth/login` and send the access token as `Authorization: Bearer …`. Every error
 is `{ "error": { "code", "message", "details"? } }`. Every POST that creates or starts something
 takes an `Idempotency-Key` header, except streams and `/v1/chat/completions`. Every answer carries
-`X-Request-ID`, `X-Correlation-ID` and the `X-RateLimit-*` headers.
+`X-Request-ID`, `X-Correlation-ID` and the `X-RateLimit-*` headers. A path with its query may have
+8 kB, all headers together 64 kB, and a JSON body 1 MB.
 
 The codes of errors, by status:
 

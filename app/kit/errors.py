@@ -66,6 +66,14 @@ class PayloadTooLarge(ApiError):
     status, code = 413, "payload_too_large"
 
 
+class UriTooLong(ApiError):
+    status, code = 414, "uri_too_long"
+
+
+class HeadersTooLarge(ApiError):
+    status, code = 431, "headers_too_large"
+
+
 class FileTooLarge(ApiError):
     status, code = 413, "file_too_large"
 
