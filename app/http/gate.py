@@ -24,7 +24,7 @@ from app.http.errors import envelope, to_api_error
 from app.http.request_headers import check_size, header_text, read_headers
 from app.kit import background, clock, limits, logs, metrics, trace
 from app.kit.error_mapping import HTTP_SERVER_ERROR, report
-from app.kit.errors import Invalid, RateLimited, TenantNotFound, Unavailable
+from app.kit.errors import Invalid, NotReady, RateLimited, TenantNotFound
 from app.kit.limits import Plan, Verdict
 from app.kit.redis import LuaScriptClient, ScriptFailed
 from app.kit.trace import Trace
@@ -138,7 +138,7 @@ class Gate:
             await self._app(scope, receive, response.send)
             return
         if self._readiness.problem is not None:
-            raise Unavailable(f"This instance is not ready: {self._readiness.problem}")
+            raise NotReady(f"This instance is not ready: {self._readiness.problem}")
         costs = self._costs.look_up(scope["method"], scope["path"])
         verdict = await self._admit(request_headers, caller, *costs)
         response.verdict = verdict

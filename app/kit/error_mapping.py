@@ -15,7 +15,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.kit import logs, trace
-from app.kit.errors import ApiError, Conflict, Invalid, Unavailable
+from app.kit.errors import ApiError, Conflict, Invalid, NotReady, Unavailable
 
 log = logs.get("http")
 
@@ -69,7 +69,11 @@ def _sqlstate(error: BaseException) -> str | None:
 
 
 def report(api_error: ApiError, error: BaseException, path: str) -> None:
-    """Logs an internal failure, with its traceback unless a dependency is unavailable."""
+    """Logs an internal failure, with its traceback unless a dependency is unavailable. NotReady is
+    not logged for each request.
+    """
+    if isinstance(api_error, NotReady):
+        return
     if isinstance(api_error, Unavailable):
         reason = f"{type(error).__name__}: {error}"[:200]
         log.warning("a dependency is unavailable", path=path, reason=reason)

@@ -137,6 +137,10 @@ class Unavailable(ApiError):
         super().__init__(message, headers={"Retry-After": str(retry_after)})
 
 
+class NotReady(Unavailable):
+    """The process must not use its database; `Readiness` logs why."""
+
+
 class ClientGone(ApiError):
     """The caller closed its connection during the request."""
 

@@ -4,17 +4,21 @@ import asyncio
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from app import container
 from app.http import health
 from app.kit import heartbeat
+from app.services import Services
 from app.settings import Settings
 from db import migrate, schema
 from db.session import ALL_TENANTS
 from tests.asking import refused, until, wait_until
+from tests.http.test_requests import LIMIT_HEADERS
 from tests.running_worker import run_worker
 from tests.server import Server
 from tests.stores import Stores
+from tests.world import Client
 
 PREVIOUS = "0005"
 LOGIN = {"email": "ada@example.com", "password": "Wrong7Password"}
@@ -47,6 +51,17 @@ async def test_a_web_process_refuses_requests_until_the_database_is_migrated(
             assert (await client.post("/auth/login", json=LOGIN)).status_code == 401
     finally:
         server.close()
+
+
+async def test_a_refusal_before_the_rate_limit_has_its_headers_and_is_not_logged(
+    anonymous: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services.readiness, "problem", "the database is behind")
+    with capture_logs() as lines:
+        answer = await anonymous.get("/auth/me")
+    refused(answer, 503, "unavailable")
+    assert set(answer.headers) >= LIMIT_HEADERS
+    assert [line for line in lines if line["log_level"] == "warning"] == []
 
 
 async def test_a_worker_claims_nothing_until_the_database_is_migrated(behind: Settings) -> None:
