@@ -138,8 +138,7 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         stopped = asyncio.Event()
         try:
             await services.readiness.check()
-            if services.readiness.problem is not None:
-                background.spawn(services.readiness.wait(stopped))
+            background.spawn(services.readiness.watch(stopped))
             yield
         finally:
             stopped.set()

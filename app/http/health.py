@@ -176,10 +176,10 @@ async def _check_postgres(services: Services) -> PartState:
     except Exception as error:  # noqa: BLE001  # any error means that it is unusable
         log.warning("Postgres is unavailable", reason=str(error)[:200])
         return PartState("away", "cannot be queried; run `parley doctor`")
-    detail = schema.describe(revision)
-    if services.readiness.problem is not None or schema.compare(revision) == "behind":
-        return PartState("away", services.readiness.problem or detail)
-    return PartState("ok", detail, ms=_milliseconds_since(started))
+    services.readiness.record_revision(revision)
+    if services.readiness.problem is not None:
+        return PartState("away", services.readiness.problem)
+    return PartState("ok", schema.describe(revision), ms=_milliseconds_since(started))
 
 
 async def _check_redis(services: Services) -> PartState:

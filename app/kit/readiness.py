@@ -50,6 +50,21 @@ class Readiness:
             log.warning("the database is newer than this release", reason=schema.describe(revision))
         self._set_problem(None)
 
+    def record_revision(self, revision: str | None) -> None:
+        """Sets `problem` when the schema became too old, as after the restore of a backup. `watch`
+        clears it.
+        """
+        if self.problem is None and schema.compare(revision) == "behind":
+            self._set_problem(schema.describe(revision))
+
+    async def watch(self, stopped: asyncio.Event) -> None:
+        """Checks as long as there is a problem, until `stopped` is set. Raises KeyProblem."""
+        while not stopped.is_set():
+            if self.problem is not None:
+                await self.check()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), _RETRY_SECONDS)
+
     async def wait(self, stopped: asyncio.Event) -> None:
         """Checks until there is no problem or `stopped` is set. Raises KeyProblem."""
         await self.check()

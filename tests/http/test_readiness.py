@@ -12,7 +12,7 @@ from app.kit import heartbeat
 from app.services import Services
 from app.settings import Settings
 from db import migrate, schema
-from db.session import ALL_TENANTS
+from db.session import ALL_TENANTS, Database
 from tests.asking import refused, until, wait_until
 from tests.http.test_requests import LIMIT_HEADERS
 from tests.running_worker import run_worker
@@ -41,6 +41,9 @@ async def test_a_web_process_refuses_requests_until_the_database_is_migrated(
             async def is_ready() -> bool:
                 return (await client.get("/health/ready")).is_success
 
+            async def is_not_ready() -> bool:
+                return not await is_ready()
+
             ready = await client.get("/health/ready")
             assert ready.status_code == 503
             assert needed in ready.json()["parts"]["postgres"]["detail"]
@@ -49,8 +52,23 @@ async def test_a_web_process_refuses_requests_until_the_database_is_migrated(
             await migrate.upgrade(behind.sqlalchemy_url)
             await wait_until(is_ready)
             assert (await client.post("/auth/login", json=LOGIN)).status_code == 401
+            await _set_revision(behind, PREVIOUS)
+            await wait_until(is_not_ready)
+            error = refused(await client.post("/auth/login", json=LOGIN), 503, "unavailable")
+            assert needed in error["message"]
+            await _set_revision(behind, schema.newest_revision())
+            await wait_until(is_ready)
+            assert (await client.post("/auth/login", json=LOGIN)).status_code == 401
     finally:
         server.close()
+
+
+async def _set_revision(settings: Settings, revision: str) -> None:
+    """Changes the schema's revision, as the restore of an older backup does."""
+    db = Database(settings.sqlalchemy_url, pool_size=1)
+    async with db.tx(ALL_TENANTS) as tx:
+        await (await tx.raw()).execute("UPDATE alembic_version SET version_num = $1", revision)
+    await db.close()
 
 
 async def test_a_refusal_before_the_rate_limit_has_its_headers_and_is_not_logged(
@@ -86,8 +104,7 @@ async def test_readiness_follows_the_schema_of_a_running_process(stores: Stores)
     settings = await stores.create_database()
     services = container.build(settings)
     before = await health.check_parts(services)
-    async with services.db.tx(ALL_TENANTS) as tx:
-        await (await tx.raw()).execute("UPDATE alembic_version SET version_num = $1", PREVIOUS)
+    await _set_revision(settings, PREVIOUS)
     after = await health.check_parts(services)
     await services.close()
     assert (before.parts["postgres"].state, after.status) == ("ok", "unavailable")
