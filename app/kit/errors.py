@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 
 import msgspec
 
-# The limits of the problems in one answer.
+# The limits of one answer and of the problems in it.
+_MAX_BYTES = 16 * 1024
+# What an answer has besides its problems: keys, code, and the end of the message.
+_ENVELOPE_BYTES = 256
 _MAX_PROBLEMS = 100
-_MAX_PROBLEM_BYTES = 16 * 1024
 _MAX_NAME_CHARS = 200
 _MAX_MESSAGE_CHARS = 500
 
@@ -97,11 +99,12 @@ class Invalid(ApiError):
         that it does not search for problems that are not listed.
         """
         details: dict[str, str] = {}
-        count, size, rest = 0, 0, ""
+        count, size, rest = 0, _ENVELOPE_BYTES, ""
         for name, message in problems:
             problem = (name[:_MAX_NAME_CHARS], message[:_MAX_MESSAGE_CHARS])
-            size += len(msgspec.json.encode(problem))
-            if count == _MAX_PROBLEMS or size > _MAX_PROBLEM_BYTES:
+            # The first one is also the message.
+            size += len(msgspec.json.encode(problem)) * (1 if count else 2)
+            if count == _MAX_PROBLEMS or size > _MAX_BYTES:
                 rest = "; the rest was not checked"
                 break
             details.setdefault(*problem)

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 
+from app.http.errors import envelope
 from app.kit import validation
 from app.kit.errors import Invalid
 
@@ -107,7 +108,7 @@ def test_long_keys_are_clipped_and_the_list_has_a_limit_in_bytes(key: str) -> No
     value = items(300, "x", key)
     error = find({"values": value})
     assert error.details
-    assert len(msgspec.json.encode(error.details)) <= MAX_BYTES
+    assert len(envelope(error)) <= MAX_BYTES
     assert max(map(len, error.details)) <= 200
     assert REST in error.message
     assert len(error.message) < 1000
@@ -165,6 +166,14 @@ def test_a_text_at_the_end_of_a_message_is_no_path() -> None:
     with pytest.raises(Invalid) as caught:
         validation.decode(b'" - at `$.a`"', Literal["a"] | int)
     assert caught.value.details == {"body": "Invalid enum value ' - at `$.a`'"}
+
+
+def test_the_longest_problem_fits_into_an_answer() -> None:
+    problems = [(f"{number:03}" + "\x01" * 500, "\x02" * 500) for number in range(3)]
+    error = Invalid.fields(problems)
+    assert len(error.details or {}) == 2
+    assert REST in error.message
+    assert len(envelope(error)) <= MAX_BYTES
 
 
 def test_a_check_without_problems_passes() -> None:
