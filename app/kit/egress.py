@@ -24,6 +24,7 @@ from app.kit.egress_guard import (
     Resolve,
     is_public,
 )
+from app.kit.headers import is_reserved
 
 __all__ = [
     "AllowList",
@@ -42,15 +43,6 @@ __all__ = [
 MAX_BYTES = 5 * 1024 * 1024
 TIMEOUT_SECONDS = 15.0
 _REDIRECTS = {301, 302, 303, 307, 308}
-_RESERVED_HEADERS = {
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "upgrade",
-    "te",
-    "trailer",
-}
 # The only headers that a redirect to another origin receives.
 _PUBLIC_HEADERS = {"accept", "accept-encoding", "accept-language", "content-type", "user-agent"}
 
@@ -104,12 +96,8 @@ def custom_headers(headers: Mapping[str, str]) -> CIMultiDict[str]:
     """Returns a tenant's headers without invalid ones and those that only the service sets."""
     allowed: CIMultiDict[str] = CIMultiDict()
     for name, value in headers.items():
-        lower = name.lower().strip()
-        if lower in _RESERVED_HEADERS or lower.startswith(("x-service-", "webhook-")):
-            continue
-        if not _TOKEN.match(name) or _CONTROL.search(value):
-            continue
-        allowed[name] = value
+        if _TOKEN.match(name) and not is_reserved(name) and not _CONTROL.search(value):
+            allowed[name] = value
     return allowed
 
 

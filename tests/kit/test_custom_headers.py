@@ -1,8 +1,9 @@
-"""Custom headers of a tenant: which are sent, and which are dropped."""
+"""Custom headers of a tenant: which are sent or dropped, and which names indicate a secret."""
 
 import pytest
 
 from app.kit.egress import Egress, custom_headers
+from app.kit.headers import is_credential, is_reserved_in_delivery, is_secret
 from tests.kit.egress_servers import Site
 
 
@@ -28,10 +29,51 @@ def test_ordinary_headers_are_kept() -> None:
         "Webhook-Id",
         "webhook-signature",
         "\tWebhook-Timestamp",
+        "webhook_signature",
+        "X_Service_Token",
+        "Svix-Id",
+        "svix_signature",
+        "Content_Length",
+        "Content-Encoding",
+        "Expect",
+        "Keep-Alive",
+        "Proxy-Connection",
+        "Accept-Encoding",
+        "TE",
+        "Trailer",
     ],
 )
 def test_a_header_that_only_the_service_sets_is_dropped(name: str) -> None:
     assert not custom_headers({name: "x"})
+
+
+def test_a_delivery_has_its_own_content_type() -> None:
+    assert is_reserved_in_delivery("content_type")
+    assert dict(custom_headers({"Content-Type": "text/xml"})) == {"Content-Type": "text/xml"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Authorization", "X-API-Key", "X_API_Key", "X-Bearer", "X-Client-Cert", "X-OTP", "x_pat"],
+)
+def test_a_name_indicates_a_credential(name: str) -> None:
+    assert is_credential(name)
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["X-Signature", "X-Hub-Signature-256", "x_signature", "Sign", "X-HMAC", "X-Hmac-Sha256"]
+)
+def test_a_signature_is_secret_but_no_credential(name: str) -> None:
+    assert is_secret(name)
+    assert not is_credential(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["X-Pattern", "X-Path", "X-Design", "X-Assigned", "X-Certain", "X-Option", "X-Author"]
+)
+def test_a_part_of_a_word_indicates_nothing(name: str) -> None:
+    assert not is_secret(name)
 
 
 @pytest.mark.parametrize(

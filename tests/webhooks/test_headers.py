@@ -67,6 +67,7 @@ SECRET_NAMES = [
     "Ocp-Apim-Subscription-Key",
     "X-Key",
     "X-Jwt",
+    "X-Signature",
 ]
 PLAIN_NAMES = [
     "X-Team",

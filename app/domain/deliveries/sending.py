@@ -103,8 +103,13 @@ def _headers(
     request: DeliveryRequest, keys: EndpointKeys, timestamp: int, retries: int
 ) -> CIMultiDict[str]:
     secrets = keys.signing_secrets(request.previous_until)
-    allowed = {name: value for name, value in keys.headers.items() if not headers.is_reserved(name)}
-    sent = custom_headers(allowed)
+    sent = custom_headers(
+        {
+            name: value
+            for name, value in keys.headers.items()
+            if not headers.is_reserved_in_delivery(name)
+        }
+    )
     sent.setdefault("User-Agent", _USER_AGENT)
     sent["Content-Type"] = "application/json"
     sent["Accept-Encoding"] = "identity"

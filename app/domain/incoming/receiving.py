@@ -101,7 +101,7 @@ async def store(tx: Tx, webhook: Row | dict[str, Any], payload: Payload, content
 
 
 def _select_headers(request_headers: dict[str, str]) -> dict[str, str]:
-    """Returns the headers to store, without secrets.
+    """Returns the headers to store, without credentials.
 
     The content type comes first, so that the limit never drops it: a replay needs it.
     """
@@ -109,7 +109,7 @@ def _select_headers(request_headers: dict[str, str]) -> dict[str, str]:
     return {
         storable(name): storable(value)[:_MAX_HEADER_CHARS]
         for name, value in ordered[:_MAX_HEADERS]
-        if not headers.is_secret(name)
+        if not headers.is_credential(name)
     }
 
 
