@@ -71,15 +71,17 @@ async def test_a_query_in_the_path_is_filled_in(tools: ToolClient, site: Site) -
 async def test_default_headers_are_sent_unless_the_caller_sets_them(
     tools: ToolClient, site: Site
 ) -> None:
-    defaults = {"X-Version": "1", "Accept": "a/b", "X-Size": "20"}
+    defaults = {"X-Version": "1", "Accept": "a/b", "X-Size": "20", "X-Page": "1"}
     tool = await create_rest_api(tools, site, build_endpoint(default_headers=defaults))
     arguments = {"x-version": "2", "X-Trace": "t", "ACCEPT": "c/d", "X-Size": "1\r\nX-Evil: 1"}
-    await tools.get_output(tool, {"headers": arguments})
+    await tools.get_output(tool, {"headers": {**arguments, "x_page": "2"}})
     assert site.last.headers.getall("X-Version") == ["2"]
     assert site.last.headers.getall("Accept") == ["c/d"]
     assert site.last.headers["X-Trace"] == "t"
     # A header that cannot be sent replaces nothing.
     assert site.last.headers["X-Size"] == "20"
+    # Many servers read both as one header.
+    assert (site.last.headers["X_Page"], site.last.headers.get("X-Page")) == ("2", None)
 
 
 @pytest.mark.parametrize(
@@ -104,28 +106,66 @@ async def test_the_caller_cannot_replace_what_authenticates_the_tool(
     assert value.endswith("own")
 
 
-_INVALID_NAMES: list[str] = [
+async def test_the_caller_cannot_replace_a_secret_among_the_default_headers(
+    tools: ToolClient, site: Site
+) -> None:
+    names = ["X-API-Key", "X-Signature", "X-HMAC", "X-PAT", "X-Bearer", "X-Client-Cert", "X-OTP"]
+    endpoint = build_endpoint(default_headers=dict.fromkeys(names, "own"))
+    tool = await create_rest_api(tools, site, endpoint)
+    for spellings in (map(str.lower, names), (name.replace("-", "_") for name in names)):
+        await tools.get_output(tool, {"headers": dict.fromkeys(spellings, "evil")})
+        assert {site.last.headers[name] for name in names} == {"own"}
+        assert "evil" not in site.last.headers.values()
+
+
+async def test_a_caller_cannot_add_authentication_to_that_of_the_tool(
+    tools: ToolClient, site: Site, subtests: pytest.Subtests
+) -> None:
+    in_header = {"api_key_value": "own", "api_key_header": "X-Shop"}
+    in_query = {"api_key_value": "own", "api_key_location": "query"}
+    names = ["Authorization", "Cookie", "Proxy-Authorization", "X-API-Key", "X_Token"]
+    for auth, more_names in ((in_header, ["x-shop", "X_Shop"]), (in_query, [])):
+        with subtests.test(auth=auth):
+            tool = await create_rest_api(tools, site, auth_type="api_key", auth_config=auth)
+            headers = dict.fromkeys([*names, *more_names], "evil")
+            await tools.get_output(tool, {"headers": {"X-Trace": "t", **headers}})
+            assert "evil" not in site.last.headers.values()
+            assert site.last.headers["X-Trace"] == "t"
+
+
+async def test_a_caller_may_authenticate_itself_where_the_tool_does_not(
+    tools: ToolClient, site: Site
+) -> None:
+    endpoint = build_endpoint(default_headers={"X-Version": "1"})
+    tool = await create_rest_api(tools, site, endpoint)
+    await tools.get_output(tool, {"headers": {"Authorization": "Bearer a", "X-Signature": "b"}})
+    headers = site.last.headers
+    assert (headers["Authorization"], headers["X-Signature"]) == ("Bearer a", "b")
+
+
+_RESERVED_NAMES: list[str] = [
     "Host",
     "HOST",
     "X-Service-Token",
     "x-service-name",
+    "X_Service_Name",
     "Connection",
     "Webhook-Id",
+    "svix-id",
+    "Expect",
+    "Content-Encoding",
+    "Keep-Alive",
+    "Proxy-Connection",
+    "Accept-Encoding",
 ]
 
 
-async def test_a_header_of_the_service_cannot_be_set(
-    tools: ToolClient, site: Site, subtests: pytest.Subtests
-) -> None:
-    for name in _INVALID_NAMES:
-        for source in ("caller", "tool"):
-            with subtests.test(name=name, source=source):
-                evil = {name: "evil.test"}
-                tool = await create_rest_api(
-                    tools, site, build_endpoint(default_headers=evil if source == "tool" else {})
-                )
-                await tools.get_output(tool, {"headers": evil} if source == "caller" else {})
-                assert "evil.test" not in site.last.headers.values()
+async def test_a_header_of_the_service_cannot_be_set(tools: ToolClient, site: Site) -> None:
+    evil = dict.fromkeys(_RESERVED_NAMES, "evil.test")
+    for defaults, headers in ((evil, {}), ({}, evil)):
+        tool = await create_rest_api(tools, site, build_endpoint(default_headers=defaults))
+        await tools.get_output(tool, {"headers": headers})
+        assert "evil.test" not in site.last.headers.values()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from app.domain.tools.executors.protocol import (
     require_http_auth,
 )
 from app.kit.egress import Answer, BlockedAddress, Egress, EgressError, custom_headers
-from app.kit.headers import is_secret
+from app.kit.headers import fold_name, is_secret
 
 _BAD, _UNAUTHORIZED, _SERVER_ERROR = 400, 401, 500
 # Response headers that the output omits: about the connection only, or private.
@@ -34,7 +34,7 @@ _MAX_BACKOFF_SECONDS = 5.0
 
 class Call(msgspec.Struct, frozen=True):
     """`headers` are those of the config. `input_headers`, from the input, replace them, except
-    those whose name indicates a secret.
+    what authenticates the tool.
     """
 
     method: str
@@ -75,30 +75,38 @@ async def _request_with_retries(egress: Egress, call: Call, auth: Auth, seconds:
 
 
 async def _request(egress: Egress, call: Call, auth: Auth, seconds: float) -> Answer:
-    headers: CIMultiDict[str] = CIMultiDict({"Accept": "application/json, */*;q=0.5"})
-    body = None
-    if call.body is not None:
-        headers["Content-Type"] = "application/json"
-        body = msgspec.json.encode(call.body)
-        if isinstance(call.body, str):
-            headers["Content-Type"] = "text/plain; charset=utf-8"
-            body = call.body.encode()
-    config_headers = custom_headers(call.headers)
-    headers.update(config_headers)
-    for name, value in custom_headers(call.input_headers).items():
-        # What authenticates the tool is not up to its caller.
-        if name not in config_headers or not is_secret(name):
-            headers[name] = value
-    headers.update(custom_headers(auth.headers))
+    content_type, body = None, None
+    if isinstance(call.body, str):
+        content_type, body = "text/plain; charset=utf-8", call.body.encode()
+    elif call.body is not None:
+        content_type, body = "application/json", msgspec.json.encode(call.body)
     url = call.url.update_query(auth.params) if auth.params else call.url
     return await egress.request(
         call.method,
         url,
-        headers=headers,
+        headers=_merge_headers(call, auth, content_type),
         body=body,
         timeout_seconds=seconds,
         max_bytes=OUTPUT_BYTES,
     )
+
+
+def _merge_headers(call: Call, auth: Auth, content_type: str | None) -> CIMultiDict[str]:
+    """Later headers replace earlier ones, also if one has `_` where the other has `-`."""
+    config_headers = custom_headers(call.headers)
+    config_names = set(map(fold_name, config_headers))
+    has_auth = bool(auth.headers or auth.params)
+    merged = {"accept": ("Accept", "application/json, */*;q=0.5")}
+    if content_type is not None:
+        merged["content-type"] = ("Content-Type", content_type)
+    merged |= {fold_name(name): (name, value) for name, value in config_headers.items()}
+    for name, value in custom_headers(call.input_headers).items():
+        # What authenticates the tool is not up to its caller.
+        if not is_secret(name) or not (has_auth or fold_name(name) in config_names):
+            merged[fold_name(name)] = (name, value)
+    for name, value in custom_headers(auth.headers).items():
+        merged[fold_name(name)] = (name, value)
+    return CIMultiDict(merged.values())
 
 
 def url_text(value: Any) -> str:
