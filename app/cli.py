@@ -131,6 +131,7 @@ def serve(workers: int) -> None:
         factory=True,
         host=settings.host,
         port=settings.port,
+        http="app.http.server_protocol:BoundedHttpProtocol",
         workers=workers,
         log_config=None,
         access_log=False,
