@@ -18,6 +18,7 @@ from sqlalchemy import Connection, update
 from sqlalchemy.dialects.postgresql import asyncpg as sqlalchemy_asyncpg
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlglot.dialects.dialect import Dialect
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.domain.tools.executors.sql import DIALECTS
 from db.models import Tenant
@@ -29,8 +30,15 @@ PRIVATE_PARTS = {
     "app/kit/databases.py": ("aiomysql", {"_connect", "_request_authentication"}),
     "app/domain/tools/executors/sql.py": ("sqlglot", {"_advance"}),
 }
-# The first release that each library must not reach; SAQ's worker has methods overridden.
-CEILINGS = {"sqlalchemy": "2.2", "aiomysql": "0.4", "sqlglot": "31", "saq": "0.27"}
+# The first release that each library must not reach; SAQ's worker and uvicorn's protocol have
+# methods overridden.
+CEILINGS = {
+    "sqlalchemy": "2.2",
+    "aiomysql": "0.4",
+    "sqlglot": "31",
+    "saq": "0.27",
+    "uvicorn": "0.55",
+}
 
 
 def _private_names(tree: ast.AST) -> Iterator[str]:
@@ -78,6 +86,9 @@ def test_a_library_with_used_private_parts_has_a_ceiling(library: str, ceiling: 
         (aiomysql.Connection, "_request_authentication", ["self"]),
         (saq.worker.Worker, "upkeep", ["self"]),
         (RedisQueue, "dequeue", ["self", "timeout", "poll_interval"]),
+        (HttpToolsProtocol, "data_received", ["self", "data"]),
+        (HttpToolsProtocol, "on_headers_complete", ["self"]),
+        (HttpToolsProtocol, "on_message_complete", ["self"]),
         *((Dialect[key].parser_class, "_advance", ["self", "times"]) for key in DIALECTS.values()),
     ],
 )
