@@ -17,6 +17,14 @@ _PREVIOUS = re.compile(r'^down_revision = "(\w+)"$', re.MULTILINE)
 Fit = Literal["equal", "behind", "ahead"]
 
 
+class SchemaBehind(RuntimeError):
+    """The database has an older schema than this release needs. The message says what to do."""
+
+
+class MigrationBlocked(RuntimeError):
+    """A migration could not lock its tables in time. The message is one line for the operator."""
+
+
 @cache
 def _sources() -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in _VERSIONS.glob("*.py"))

@@ -9,7 +9,6 @@ from sqlalchemy import Connection
 
 from db import migrate, models
 from db.base import Base, DateTimeUTC, Sealed
-from db.locks import AdvisoryLock
 
 _ = models
 
@@ -30,15 +29,17 @@ def _run(connection: Connection) -> None:
         compare_type=True,
         compare_server_default=True,
         render_item=_render,
+        # A migration's locks are released before the next one waits for its own.
+        transaction_per_migration=True,
     )
     with context.begin_transaction():
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({AdvisoryLock.MIGRATE:d})")
         context.run_migrations()
 
 
 async def _connect_and_run() -> None:
     engine = migrate.create_engine(os.environ["PARLEY_DATABASE_URL"])
-    async with engine.begin() as connection:
+    async with engine.connect() as connection:
+        await migrate.lock(connection)
         await connection.run_sync(_run)
     await engine.dispose()
 
