@@ -1,7 +1,6 @@
 """The command line: `parley --help`."""
 
 import asyncio
-import contextlib
 import email
 import email.policy
 import getpass
@@ -9,64 +8,15 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
 import click
 
-from app import settings as configuration
+from app.command_runner import load_settings, one_line_errors, run_with_services, stop
 from app.kit import memory
-from app.settings import Settings, SettingsError
-
-T = TypeVar("T")
+from app.settings import Settings
 
 _SETTINGS_HELP = "Settings are PARLEY_* environment variables; the README lists them."
-
-
-def _settings(**defaults: Any) -> Settings:
-    try:
-        return configuration.load(**defaults)
-    except SettingsError as error:
-        _stop(str(error))
-
-
-def _stop(message: str) -> NoReturn:
-    click.echo(f"parley: {message}", err=True)
-    sys.exit(1)
-
-
-@contextlib.contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Prints errors that a user can correct as one line, without a stack trace."""
-    from app.bootstrap import WeakPassword
-    from app.kit.crypto import KeyProblem
-    from app.local.up import CannotStart
-    from app.local.wheels import PartUnavailable
-
-    try:
-        yield
-    except (CannotStart, KeyProblem, PartUnavailable, WeakPassword) as error:
-        _stop(str(error))
-    except ConnectionError as error:
-        _stop(f"the database cannot be reached ({error}); is Parley running? See `parley doctor`")
-
-
-def _with_services(call: Callable[[Any], Awaitable[T]]) -> T:
-    from app import container
-    from app.kit import logs
-
-    settings = _settings()
-    logs.configure("warning", settings.log_format)
-
-    async def run() -> T:
-        services = container.build(settings)
-        try:
-            return await call(services)
-        finally:
-            await services.close()
-
-    with _one_line_errors():
-        return asyncio.run(run())
 
 
 @click.group(epilog=_SETTINGS_HELP, context_settings={"max_content_width": 100})
@@ -93,8 +43,8 @@ def up() -> None:
     """
     from app.local.up import Up, terminal_report
 
-    settings = _settings(default_plan="enterprise")
-    with _one_line_errors():
+    settings = load_settings(default_plan="enterprise")
+    with one_line_errors():
         asyncio.run(Up(settings, terminal_report(time.monotonic())).run())
 
 
@@ -119,9 +69,9 @@ def serve(workers: int) -> None:
 
     from app.kit import logs
 
-    settings = _settings()
+    settings = load_settings()
     logs.configure(settings.log_level, settings.log_format)
-    with _one_line_errors():
+    with one_line_errors():
         asyncio.run(_check_keys(settings))
     if workers > 1 and not settings.metrics_dir:
         os.environ["PARLEY_METRICS_DIR"] = tempfile.mkdtemp(prefix="parley-metrics-")
@@ -151,12 +101,12 @@ def worker(queues: str, metrics_port: int | None, metrics_host: str) -> None:
     """Run a worker process."""
     from app.kit.work import QUEUES
 
-    settings = _settings()
+    settings = load_settings()
     names = [name.strip() for name in queues.split(",") if name.strip()] or list(QUEUES)
     unknown = [name for name in names if name not in QUEUES]
     if unknown:
-        _stop(f"--queues: {', '.join(unknown)} unknown; there are {', '.join(QUEUES)}")
-    with _one_line_errors():
+        stop(f"--queues: {', '.join(unknown)} unknown; there are {', '.join(QUEUES)}")
+    with one_line_errors():
         # The only import of workers in app: elsewhere, workers import app.
         from workers.main import main as run_worker
 
@@ -170,9 +120,9 @@ def model() -> None:
     from app.kit import logs
     from app.local.model import serve as serve_model
 
-    settings = _settings()
+    settings = load_settings()
     logs.configure(settings.log_level, settings.log_format)
-    with _one_line_errors():
+    with one_line_errors():
         serve_model(settings)
 
 
@@ -180,20 +130,21 @@ def model() -> None:
 def migrate() -> None:
     """Bring the database schema up to date and prepare the instance."""
 
-    async def run(services: Any) -> None:
-        from app import bootstrap
-        from db import migrate as schema
+    async def run(services: Any) -> str:
+        from app import bootstrap, migration
 
-        settings = services.settings
-        await schema.upgrade(settings.sqlalchemy_url)
-        await bootstrap.prepare(services.db, services.keyring, settings.default_plan)
+        settings, db = services.settings, services.db
+        newer = await migration.upgrade_schema(settings.sqlalchemy_url, db, services.keyring)
+        if newer is not None:
+            return f"nothing to do: {newer}"
+        await bootstrap.prepare(db, services.keyring, settings.default_plan)
         if settings.admin_password:
             await bootstrap.ensure_admin(
-                services.db, settings.admin_email, settings.admin_password, settings.default_plan
+                db, settings.admin_email, settings.admin_password, settings.default_plan
             )
+        return "the schema is up to date"
 
-    _with_services(run)
-    click.echo("the schema is up to date")
+    click.echo(run_with_services(run, any_schema=True))
 
 
 @main.group()
@@ -211,12 +162,12 @@ def admin_create(address: str) -> None:
     try:
         address = email_addresses.normalize(address)
     except ValueError as error:
-        _stop(f"{address} is not an e-mail address: {error}")
+        stop(f"{address} is not an e-mail address: {error}")
     is_terminal = sys.stdin.isatty()
     password = getpass.getpass("Password: ") if is_terminal else sys.stdin.readline().rstrip("\n")
     problem = passwords.find_problem(password)
     if problem:
-        _stop(f"the password {problem}")
+        stop(f"the password {problem}")
 
     async def run(services: Any) -> str | None:
         from sqlalchemy.exc import IntegrityError
@@ -226,9 +177,9 @@ def admin_create(address: str) -> None:
         try:
             return await bootstrap.create_admin(services.db, account, plan)
         except IntegrityError:
-            _stop(f"{address} already has an account")
+            stop(f"{address} already has an account")
 
-    click.echo(f"created {_with_services(run)}")
+    click.echo(f"created {run_with_services(run)}")
 
 
 @main.command()
@@ -242,8 +193,17 @@ def tenants() -> None:
         async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             return await service.list_with_user_counts(tx)
 
-    for row in _with_services(run):
+    for row in run_with_services(run):
         click.echo(f"{row['id']}  {row['plan']:<10}  {row['users']:>5} users  {row['name']}")
+
+
+async def _verify_keys(services: Any) -> None:
+    """Raises KeyProblem when the root keys are not those of the database."""
+    from app.kit import key_check
+    from db.session import ALL_TENANTS
+
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        await key_check.verify(await tx.raw(), services.keyring)
 
 
 @main.group()
@@ -265,17 +225,18 @@ def keys_rotate(*, verify: bool) -> None:
 
     async def run(services: Any) -> rotation.Counts:
         if verify:
+            await _verify_keys(services)
             return await rotation.verify(services.db, services.keyring)
         return await rotation.rotate_to_new_key(
             services.settings, services.db, services.keyring, click.echo
         )
 
-    counts = _with_services(run)
+    counts = run_with_services(run)
     for table, column_counts in counts.items():
         for kid, count in sorted(column_counts.items()):
             click.echo(f"{table:<24} {kid:<12} {count:>8}")
     if rotation.has_unopened(counts):
-        _stop("no configured root key opens some of the values; see the lines `cannot open`")
+        stop("no configured root key opens some of the values; see the lines `cannot open`")
 
 
 @main.group()
@@ -290,9 +251,10 @@ def vault_verify() -> None:
     async def run(services: Any) -> tuple[int, list[Any]]:
         from app.domain.vault import audit
 
+        await _verify_keys(services)
         return await audit.verify(services.db, services.keyring)
 
-    valid, breaks = _with_services(run)
+    valid, breaks = run_with_services(run)
     for broken in breaks:
         row = f" ({broken.row_id})" if broken.row_id else ""
         click.echo(f"BAD  {broken.tenant_id}  row {broken.seq}{row}: {broken.problem}")
@@ -316,11 +278,11 @@ def packages_add(names: tuple[str, ...]) -> None:
     """Install packages and their dependencies for tools, as wheels only; `name==version` works."""
     from app.kit.sandbox import packages
 
-    home = _settings().sandbox_home
+    home = load_settings().sandbox_home
     try:
         packages.add(home, list(names))
     except (packages.CannotInstall, OSError) as error:
-        _stop(str(error))
+        stop(str(error))
     _list_packages()
 
 
@@ -336,15 +298,15 @@ def packages_remove(name: str) -> None:
     """Remove a package."""
     from app.kit.sandbox import packages
 
-    if not packages.remove(_settings().sandbox_home, name):
-        _stop(f"{name} is not installed")
+    if not packages.remove(load_settings().sandbox_home, name):
+        stop(f"{name} is not installed")
     _list_packages()
 
 
 def _list_packages() -> None:
     from app.kit.sandbox import packages
 
-    installed = packages.installed(_settings().sandbox_home)
+    installed = packages.installed(load_settings().sandbox_home)
     for name, version in installed.items():
         click.echo(f"{name:<30} {version}")
     if not installed:
@@ -357,14 +319,14 @@ def mail(number: int | None) -> None:
     """List the mails in the mailbox folder, or show one by its number in the list."""
     from app.domain.mail.service import mailbox
 
-    folder = mailbox(_settings())
+    folder = mailbox(load_settings())
     messages = sorted(folder.glob("*.eml"))
     if not messages:
         click.echo(f"no mail in {folder}")
         return
     if number is not None:
         if not 1 <= number <= len(messages):
-            _stop(f"there are {len(messages)} mails; ask for 1 to {len(messages)}")
+            stop(f"there are {len(messages)} mails; ask for 1 to {len(messages)}")
         messages = messages[number - 1 : number]
     for position, path in enumerate(messages, number or 1):
         message = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
@@ -380,7 +342,7 @@ def doctor() -> None:
     from app import doctor as checks
 
     problems = 0
-    for finding in asyncio.run(checks.examine(_settings())):
+    for finding in asyncio.run(checks.examine(load_settings())):
         click.echo(f"{finding.state:<4} {finding.part:<12} {finding.text}")
         problems += finding.state == "BAD"
         if finding.state in {"BAD", "warn"}:

@@ -6,6 +6,9 @@ _PREFIX = "key_check"
 
 
 async def read(raw: asyncpg.Connection) -> list[bytes]:
+    """Returns no values when the database has no schema yet."""
+    if await raw.fetchval("SELECT to_regclass('instance_state') IS NULL"):
+        return []
     rows = await raw.fetch(
         "SELECT value FROM instance_state WHERE key LIKE $1 AND value IS NOT NULL ORDER BY key",
         f"{_PREFIX}%",

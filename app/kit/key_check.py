@@ -40,16 +40,17 @@ def find_problem(
 
 async def check(raw: asyncpg.Connection, keyring: Keyring, *, allow_missing: bool = False) -> None:
     """Raises KeyProblem. Stores a check value for the active key if there is none."""
-    values = await _read_checked(raw, keyring, allow_missing=allow_missing)
+    values = await verify(raw, keyring, allow_missing=allow_missing)
     if keyring.active not in map(kid_of, values):
         await key_checks.add(raw, keyring.active, keyring.seal(_TEXT, _CONTEXT))
         # Another process may have stored one for another key of that name.
-        await _read_checked(raw, keyring, allow_missing=allow_missing)
+        await verify(raw, keyring, allow_missing=allow_missing)
 
 
-async def _read_checked(
-    raw: asyncpg.Connection, keyring: Keyring, *, allow_missing: bool
+async def verify(
+    raw: asyncpg.Connection, keyring: Keyring, *, allow_missing: bool = False
 ) -> list[bytes]:
+    """Raises KeyProblem; returns the check values. Unlike `check`, it changes nothing."""
     values = await key_checks.read(raw)
     problem = find_problem(values, keyring, allow_missing=allow_missing)
     if problem is not None:

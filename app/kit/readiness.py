@@ -77,3 +77,11 @@ class Readiness:
         if problem is not None and problem != self.problem:
             log.warning("not ready", reason=reason or problem)
         self.problem = problem
+
+
+async def require_schema(db: Database) -> None:
+    """Raises SchemaBehind. A newer schema is used, as by processes that serve."""
+    async with db.tx(ALL_TENANTS, autocommit=True) as tx:
+        revision = await schema.read_revision(await tx.raw())
+    if schema.compare(revision) == "behind":
+        raise schema.SchemaBehind(schema.describe(revision))

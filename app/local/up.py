@@ -21,14 +21,13 @@ import aiohttp
 import asyncpg
 import msgspec
 
-from app import bootstrap
+from app import bootstrap, migration
 from app import settings as configuration
 from app.bootstrap import AdminAccount
 from app.kit import heartbeat, keys
 from app.kit.redis import connect
 from app.local import child, optional, postgres, redis
 from app.settings import Settings
-from db import migrate
 from db.session import Database
 
 _START_SECONDS = 60.0
@@ -179,7 +178,6 @@ class Up:
         settings = self._settings
         await self._start_stores()
         self._report("database schema …")
-        await migrate.upgrade(settings.sqlalchemy_url)
         admin = await self._bootstrap()
         worker = Part(
             "worker", lambda: self._spawn("worker"), lambda: self._is_worker_ready(worker)
@@ -286,9 +284,15 @@ class Up:
 
     async def _bootstrap(self) -> AdminAccount | None:
         settings = self._settings
+        keyring = keys.load(settings)
         db = Database(settings.sqlalchemy_url, pool_size=2)
         try:
-            await bootstrap.prepare(db, keys.load(settings), settings.default_plan)
+            newer = await migration.upgrade_schema(settings.sqlalchemy_url, db, keyring)
+            if newer is not None:
+                # The release that migrated the database has also prepared it.
+                self._report(f"warning: {newer}")
+                return None
+            await bootstrap.prepare(db, keyring, settings.default_plan)
             return await bootstrap.ensure_admin(
                 db, settings.admin_email, settings.admin_password, settings.default_plan
             )

@@ -1,5 +1,6 @@
 """`parley up` with real processes, as an operator runs it."""
 
+import asyncio
 import json
 import os
 import socket
@@ -9,12 +10,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg
 import httpx
 import psutil
 import pytest
 
 from app.local.up import plan_restart
 from app.settings import Settings
+from db import schema
+from db.url import parse_url
 from tests.local.instance import QUESTION, Instance, create_agent_on_local_model
 from tests.local.process_state import has_ended
 from tests.ports import free_port
@@ -247,8 +251,19 @@ def _is_ready(instance: Up) -> bool:
         return False
 
 
+def _set_revision(data_dir: Path, revision: str) -> None:
+    async def run() -> None:
+        connection = await asyncpg.connect(**parse_url(Settings(data_dir=data_dir).sqlalchemy_url))
+        await connection.execute("UPDATE alembic_version SET version_num = $1", revision)
+        await connection.close()
+
+    asyncio.run(run())
+
+
 def test_stopping_ends_every_process_and_the_data_survives(instance: Up, data_dir: Path) -> None:
     password = instance.password
+    # The next start finds the data of a newer release, as after a release was rolled back.
+    _set_revision(data_dir, "9999")
     children = psutil.Process(instance.process.pid).children(recursive=True)
     assert instance.stop() == 0
     assert "everything is stopped" in instance.text
@@ -258,6 +273,7 @@ def test_stopping_ends_every_process_and_the_data_survives(instance: Up, data_di
     try:
         again.wait_ready()
         assert "shown this once" not in again.text
+        assert f"warning: {schema.describe('9999')}" in again.text
         assert again.login(password).status_code == 200
     finally:
         again.stop()
