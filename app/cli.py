@@ -218,8 +218,9 @@ def keys() -> None:
 def keys_rotate(*, verify: bool) -> None:
     """Encrypt everything with a new root key, in batches, while Parley runs.
 
-    Without PARLEY_MASTER_KEYS, a new key is created first. With it, put the new key in front of
-    the list, restart, then run this. It can be stopped and run again.
+    Without PARLEY_MASTER_KEYS, a new key is created first. With it, add the new key to the list of
+    every process, then put it in front of the list of every process, then run this. It can be
+    stopped and run again. Remove the old key when --verify lists the new one alone.
     """
     from app.kit import rotation
 

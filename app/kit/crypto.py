@@ -9,6 +9,7 @@ name, so that rotation re-wraps 32 bytes and leaves the content unchanged.
 import base64
 import os
 import struct
+import time
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import Any
@@ -24,6 +25,8 @@ _FORMAT = b"\x01"
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
 _WRAPPED_BYTES = _NONCE_BYTES + _KEY_BYTES + 16
+# How long a process may go on sealing with the previous key after a new one was added.
+RELOAD_SECONDS = 1.0
 
 
 class KeyProblem(ValueError):
@@ -65,7 +68,8 @@ class Keyring:
     """Root keys by name. The first key is active: it seals; the others only open.
 
     `read_changed` returns the text of the keys if it has changed. The keyring calls it when a value
-    names an unknown key, so that a rotation reaches running processes.
+    names an unknown key, and before it seals, at most once in RELOAD_SECONDS, so that a rotation
+    reaches running processes.
     """
 
     def __init__(
@@ -73,7 +77,8 @@ class Keyring:
     ) -> None:
         self._keys = _validate_keys(keys)
         self._read_changed = read_changed
-        self.active = next(iter(self._keys))
+        self._reload_at = time.monotonic() + RELOAD_SECONDS
+        self._active = next(iter(self._keys))
         self.derive = lru_cache(maxsize=4096)(self._derive)
 
     @classmethod
@@ -99,8 +104,19 @@ class Keyring:
         return f"{kid}:{base64.b64encode(os.urandom(_KEY_BYTES)).decode()}"
 
     @property
+    def active(self) -> str:
+        """The name of the key that seals."""
+        if self._read_changed is not None and time.monotonic() >= self._reload_at:
+            self._reload()
+        return self._active
+
+    @property
     def kids(self) -> list[str]:
         return list(self._keys)
+
+    def snapshot(self) -> "Keyring":
+        """Returns a keyring with the same keys that never reads them again."""
+        return Keyring(self._keys)
 
     def _derive(self, kid: str, purpose: str, subject: str) -> bytes:
         """Returns the key for one purpose and subject; the root key itself encrypts nothing."""
@@ -113,6 +129,7 @@ class Keyring:
 
     def _reload(self) -> None:
         """Replaces the keys if their text has changed and is valid."""
+        self._reload_at = time.monotonic() + RELOAD_SECONDS
         text = self._read_changed() if self._read_changed is not None else None
         if text is None:
             return
@@ -120,12 +137,12 @@ class Keyring:
             self._keys = _validate_keys(self._parse_keys(text))
         except KeyProblem:
             return
-        self.active = next(iter(self._keys))
+        self._active = next(iter(self._keys))
 
     def seal(self, plaintext: bytes, context: SealContext) -> bytes:
         data_key, nonce = os.urandom(_KEY_BYTES), os.urandom(_NONCE_BYTES)
         content = AESGCM(data_key).encrypt(nonce, plaintext, _associated_data(b"data", context))
-        return _header(self.active) + self._wrap(data_key, self.active, context) + nonce + content
+        return self._wrap(data_key, self.active, context) + nonce + content
 
     def open(self, sealed: bytes, context: SealContext) -> bytes:
         kid, wrapped, rest = _split(sealed)
@@ -139,18 +156,18 @@ class Keyring:
 
     def rewrap(self, sealed: bytes, context: SealContext) -> bytes:
         """Returns the value wrapped by the active key, unchanged when that key wraps it already."""
+        active = self.active
         kid, wrapped, rest = _split(sealed)
-        if kid == self.active:
+        if kid == active:
             return sealed
-        data_key = self._unwrap(wrapped, kid, context)
-        return _header(self.active) + self._wrap(data_key, self.active, context) + rest
+        return self._wrap(self._unwrap(wrapped, kid, context), active, context) + rest
 
     def _wrap(self, data_key: bytes, kid: str, context: SealContext) -> bytes:
+        """Returns the header and the wrapped data key."""
         nonce = os.urandom(_NONCE_BYTES)
         key = self.derive(kid, "tenant", context.tenant)
-        return nonce + AESGCM(key).encrypt(
-            nonce, data_key, _associated_data(b"wrap", context, kid.encode())
-        )
+        associated_data = _associated_data(b"wrap", context, kid.encode())
+        return header(kid) + nonce + AESGCM(key).encrypt(nonce, data_key, associated_data)
 
     def _unwrap(self, wrapped: bytes, kid: str, context: SealContext) -> bytes:
         key = self.derive(kid, "tenant", context.tenant)
@@ -176,7 +193,8 @@ def kid_of(sealed: bytes) -> str:
     return _split(sealed)[0]
 
 
-def _header(kid: str) -> bytes:
+def header(kid: str) -> bytes:
+    """Returns the first bytes of every value that this key wraps, and of no other."""
     name = kid.encode()
     return _FORMAT + bytes([len(name)]) + name
 

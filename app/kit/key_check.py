@@ -41,8 +41,9 @@ def find_problem(
 async def check(raw: asyncpg.Connection, keyring: Keyring, *, allow_missing: bool = False) -> None:
     """Raises KeyProblem. Stores a check value for the active key if there is none."""
     values = await verify(raw, keyring, allow_missing=allow_missing)
-    if keyring.active not in map(kid_of, values):
-        await key_checks.add(raw, keyring.active, keyring.seal(_TEXT, _CONTEXT))
+    own_value = keyring.seal(_TEXT, _CONTEXT)
+    if kid_of(own_value) not in map(kid_of, values):
+        await key_checks.add(raw, kid_of(own_value), own_value)
         # Another process may have stored one for another key of that name.
         await verify(raw, keyring, allow_missing=allow_missing)
 
@@ -60,4 +61,5 @@ async def verify(
 
 async def forget_other_keys(raw: asyncpg.Connection, keyring: Keyring) -> None:
     """Lets processes start without the other keys; to be called when they seal nothing."""
-    await key_checks.replace(raw, keyring.active, keyring.seal(_TEXT, _CONTEXT))
+    own_value = keyring.seal(_TEXT, _CONTEXT)
+    await key_checks.replace(raw, kid_of(own_value), own_value)

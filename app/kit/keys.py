@@ -1,6 +1,9 @@
 """Loads the root keys from PARLEY_MASTER_KEYS, or from the 0600 key file of embedded mode."""
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from app.kit.crypto import KeyProblem, Keyring
@@ -35,21 +38,26 @@ def load(settings: Settings) -> Keyring:
 
 
 class _KeyFile:
-    """Reads the key file and detects changes by its modification time."""
+    """Reads the key file and detects that it was written or replaced."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._modified_at = 0
+        self._version = (0, 0)
 
     def read(self) -> str:
-        self._modified_at = self._path.stat().st_mtime_ns
+        self._version = self._read_version()
         return self._path.read_text(encoding="ascii").replace("\n", ",")
 
     def read_changed(self) -> str | None:
         try:
-            return self.read() if self._path.stat().st_mtime_ns != self._modified_at else None
+            return self.read() if self._read_version() != self._version else None
         except (OSError, UnicodeDecodeError):
             return None
+
+    def _read_version(self) -> tuple[int, int]:
+        stats = self._path.stat()
+        # Two files that were written one right after the other can have the same time.
+        return stats.st_mtime_ns, stats.st_ino
 
 
 def ensure(settings: Settings, *, data_exists: bool) -> None:
@@ -73,3 +81,20 @@ def write(settings: Settings, entries: list[str]) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
+
+
+@contextmanager
+def lock_key_file(settings: Settings) -> Iterator[None]:
+    """Allows one rotation of the key file. Of two at once, one would remove the other's key."""
+    if settings.master_keys:
+        yield
+        return
+    folder = os.open(key_file(settings).parent, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise KeyProblem("another rotation is under way; nothing was done") from None
+        yield
+    finally:
+        os.close(folder)

@@ -1,5 +1,6 @@
 """Rotates the root key: re-wraps every sealed column in batches, while Parley serves requests."""
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -8,15 +9,18 @@ import asyncpg
 import msgspec
 from sqlalchemy import Column, Table
 
-from app.kit import key_check, keys
-from app.kit.crypto import CannotOpen, Keyring, SealContext, kid_of
+from app.kit import crypto, key_check, keys
+from app.kit.crypto import CannotOpen, KeyProblem, Keyring, SealContext, kid_of
 from app.kit.ids import new_id
 from app.settings import Settings
+from db import writers
 from db.base import Base, Sealed
 from db.fast import Row
 from db.session import ALL_TENANTS, Database
 
 _BATCH = 200
+_MAX_PASSES = 5
+_POLL_SECONDS = 0.05
 CANNOT_OPEN = "cannot open"
 
 Counts = dict[str, dict[str, int]]
@@ -68,15 +72,63 @@ def new_active_key(settings: Settings, keyring: Keyring) -> Keyring:
 async def rotate_to_new_key(
     settings: Settings, db: Database, keyring: Keyring, report: Callable[[str], object]
 ) -> Counts:
-    """Rotates to a new active key. Raises KeyProblem when a key is not the one of this database."""
+    """Rotates to a new active key. Raises KeyProblem when a key is not the one of this database, or
+    when another process goes on sealing with an older key.
+    """
+    with keys.lock_key_file(settings):
+        await _check_keys(db, keyring)
+        # The active key must stay the same throughout.
+        keyring = new_active_key(settings, keyring).snapshot()
+        await _check_keys(db, keyring)
+        if not settings.master_keys:
+            report("waiting until every process has read the new key …")
+            await asyncio.sleep(2 * crypto.RELOAD_SECONDS)
+        await _wait_for_writers(db, report)
+        return await _rotate_completely(db, keyring, report)
+
+
+async def _check_keys(db: Database, keyring: Keyring) -> None:
     async with db.tx(ALL_TENANTS, autocommit=True) as tx:
         await key_check.check(await tx.raw(), keyring, allow_missing=True)
-    keyring = new_active_key(settings, keyring)
-    counts = await rotate(db, keyring, report)
-    if not has_unopened(counts):
+
+
+async def _wait_for_writers(db: Database, report: Callable[[str], object]) -> None:
+    """Waits for the transactions that may have stored values of an older key."""
+    async with db.tx(ALL_TENANTS, autocommit=True) as tx:
+        raw = await tx.raw()
+        start = await writers.read_time(raw)
+        if await writers.has_writer_since_before(raw, start):
+            report("waiting for open transactions …")
+            while await writers.has_writer_since_before(raw, start):  # noqa: ASYNC110  # in Postgres
+                await asyncio.sleep(_POLL_SECONDS)
+
+
+async def _rotate_completely(
+    db: Database, keyring: Keyring, report: Callable[[str], object]
+) -> Counts:
+    """Rotates until no value of an older key is left; only then, these keys may be missing."""
+    for _ in range(_MAX_PASSES):
+        counts = await rotate(db, keyring, report)
+        if has_unopened(counts):
+            return counts
         async with db.tx(ALL_TENANTS, autocommit=True) as tx:
-            await key_check.forget_other_keys(await tx.raw(), keyring)
-    return counts
+            raw = await tx.raw()
+            if not await _has_other_values(raw, keyring.active):
+                await key_check.forget_other_keys(raw, keyring)
+                return counts
+    raise KeyProblem(
+        f"another process still seals with an older key: start all processes with "
+        f"{keyring.active!r} as the first key, then run this again"
+    )
+
+
+async def _has_other_values(raw: asyncpg.Connection, kid: str) -> bool:
+    prefix = crypto.header(kid)
+    for column in sealed_columns():
+        sql = f"SELECT EXISTS ({column.select} WHERE substring({column.field}, 1, $1) <> $2)"
+        if await raw.fetchval(sql, len(prefix), prefix):
+            return True
+    return False
 
 
 def has_unopened(counts: Counts) -> bool:
@@ -89,9 +141,11 @@ async def _batches(db: Database, column: SealedColumn) -> AsyncIterator[list[Row
     while True:
         async with db.tx(ALL_TENANTS, autocommit=True) as tx:
             rows = list(await (await tx.raw()).fetch(sql, last))
-        if not rows:
+        if rows:
+            yield rows
+        # Otherwise a pass would follow rows that are inserted as fast as it reads them.
+        if len(rows) < _BATCH:
             return
-        yield rows
         last = rows[-1]["id"]
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.domain.mail import service as mail
-from app.kit import keys, rotation
+from app.kit import crypto, keys, rotation
 from app.kit.crypto import CannotOpen, KeyProblem, Keyring, kid_of
 from app.settings import Settings
 from tests.kit.root_keys import CONTEXT, LOST_ONLY, NEW, NEW_AND_OLD, OLD, OLD_ONLY
@@ -182,6 +182,45 @@ def test_a_process_that_has_read_the_new_key_still_opens_with_the_old_one(
     new_keyring = rotation.new_active_key(settings, keys.load(settings))
     serving.open(new_keyring.seal(b"new", CONTEXT), CONTEXT)
     assert serving.open(sealed, CONTEXT) == b"old"
+
+
+def test_a_running_process_seals_with_a_new_key_without_having_met_it(
+    settings: Settings, serving: Keyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "_reload_at", 0.0)
+    new_keyring = rotation.new_active_key(settings, keys.load(settings))
+    assert kid_of(serving.seal(b"text", CONTEXT)) == new_keyring.active
+
+
+def test_a_snapshot_keeps_its_active_key(
+    settings: Settings, serving: Keyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crypto, "RELOAD_SECONDS", 0.0)
+    rotation.new_active_key(settings, keys.load(settings))
+    assert serving.snapshot().active == "old"
+
+
+def test_many_values_are_sealed_without_looking_at_the_key_file_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(crypto, "RELOAD_SECONDS", 3600.0)
+    looks: list[None] = []
+    keyring = Keyring.parse(OLD, lambda: looks.append(None))
+    for seconds_ago in (0, 3601):
+        monkeypatch.setattr(keyring, "_reload_at", keyring._reload_at - seconds_ago)
+        for _ in range(10):
+            keyring.seal(b"text", CONTEXT)
+    assert len(looks) == 1
+
+
+def test_of_two_rotations_of_the_key_file_one_is_refused(settings: Settings) -> None:
+    keys.write(settings, [OLD])
+    with (
+        keys.lock_key_file(settings),
+        pytest.raises(KeyProblem, match="another rotation is under way"),
+        keys.lock_key_file(settings),
+    ):
+        pass
 
 
 DAMAGED = [b"", b"\n", b"nothing", b"lost:YWJj\n", b"lost:!!!\n", b"\xff"]

@@ -9,13 +9,12 @@ import pytest
 
 from app.domain.mail import service as mail
 from app.kit import rotation
-from app.kit.crypto import Keyring, SealContext, kid_of
-from app.kit.ids import new_id
+from app.kit.crypto import Keyring, SealContext
 from app.main import create_app
 from db import migrate
-from db.models import MailMessage
 from db.session import ALL_TENANTS, Database
 from tests.kit.root_keys import LOST_ONLY, NEW_AND_OLD, NEW_ONLY, OLD_ONLY
+from tests.kit.sealed_mails import create_mails, read_bodies, read_kids
 from tests.stores import Stores
 from tests.world import World
 
@@ -55,31 +54,6 @@ async def tenant(own_world: World, db: Database) -> str:
     return await own_world.tenant()
 
 
-async def _create_mails(
-    db: Database, tenant_id: str, keyring: Keyring, count: int
-) -> dict[str, bytes]:
-    """Creates mails with sealed bodies; returns their texts by id."""
-    texts = {new_id("mal"): f"text {number}".encode() for number in range(count)}
-    async with db.tx(tenant_id) as tx:
-        (await tx.session()).add_all(
-            MailMessage(
-                id=mail_id,
-                tenant_id=tenant_id,
-                recipient="a@example.com",
-                subject="Hello",
-                body=keyring.seal(text, mail.seal_context(tenant_id, mail_id)),
-            )
-            for mail_id, text in texts.items()
-        )
-    return texts
-
-
-async def _read_bodies(db: Database) -> dict[str, bytes]:
-    async with db.tx(ALL_TENANTS, autocommit=True) as tx:
-        rows = await (await tx.raw()).fetch("SELECT id, body FROM mail_messages")
-    return {row["id"]: row["body"] for row in rows}
-
-
 async def _set_body(db: Database, mail_id: str, body: bytes | None) -> None:
     async with db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
@@ -89,12 +63,8 @@ async def _set_body(db: Database, mail_id: str, body: bytes | None) -> None:
 async def _open_bodies(db: Database, keyring: Keyring, tenant_id: str) -> dict[str, bytes]:
     return {
         mail_id: keyring.open(body, mail.seal_context(tenant_id, mail_id))
-        for mail_id, body in (await _read_bodies(db)).items()
+        for mail_id, body in (await read_bodies(db)).items()
     }
-
-
-async def _read_kids(db: Database) -> set[str]:
-    return {kid_of(body) for body in (await _read_bodies(db)).values()}
 
 
 def _quiet(_line: str) -> None:
@@ -114,19 +84,19 @@ def test_every_sealed_column_is_known() -> None:
 
 
 async def test_after_rotation_the_new_key_alone_opens_everything(db: Database, tenant: str) -> None:
-    texts = await _create_mails(db, tenant, OLD_ONLY, 5)
+    texts = await create_mails(db, tenant, OLD_ONLY, 5)
     await rotation.rotate(db, NEW_AND_OLD, _quiet)
     assert await _open_bodies(db, NEW_ONLY, tenant) == texts
 
 
 async def test_rotation_goes_on_after_the_first_batch(db: Database, tenant: str) -> None:
-    texts = await _create_mails(db, tenant, OLD_ONLY, 450)
+    texts = await create_mails(db, tenant, OLD_ONLY, 450)
     await rotation.rotate(db, NEW_AND_OLD, _quiet)
     assert await _open_bodies(db, NEW_ONLY, tenant) == texts
 
 
 async def test_rotation_reports_progress_after_each_batch(db: Database, tenant: str) -> None:
-    await _create_mails(db, tenant, OLD_ONLY, 450)
+    await create_mails(db, tenant, OLD_ONLY, 450)
     lines: list[str] = []
     await rotation.rotate(db, NEW_AND_OLD, lines.append)
     assert lines == [f"{MAILS}: {count} rows" for count in (200, 400, 450)]
@@ -138,23 +108,23 @@ def _without_empty(counts: rotation.Counts) -> rotation.Counts:
 
 
 async def test_rotation_counts_values_of_the_new_key(db: Database, tenant: str) -> None:
-    await _create_mails(db, tenant, OLD_ONLY, 3)
-    await _create_mails(db, tenant, NEW_ONLY, 2)
+    await create_mails(db, tenant, OLD_ONLY, 3)
+    await create_mails(db, tenant, NEW_ONLY, 2)
     assert _without_empty(await rotation.rotate(db, NEW_AND_OLD, _quiet)) == {MAILS: {"new": 5}}
 
 
 async def test_values_of_the_new_key_do_not_change(db: Database, tenant: str) -> None:
-    await _create_mails(db, tenant, NEW_ONLY, 3)
-    before = await _read_bodies(db)
+    await create_mails(db, tenant, NEW_ONLY, 3)
+    before = await read_bodies(db)
     await rotation.rotate(db, NEW_AND_OLD, _quiet)
-    assert await _read_bodies(db) == before
+    assert await read_bodies(db) == before
 
 
 async def test_a_mail_whose_body_was_wiped_stays_wiped(db: Database, tenant: str) -> None:
-    texts = await _create_mails(db, tenant, OLD_ONLY, 1)
+    texts = await create_mails(db, tenant, OLD_ONLY, 1)
     await _set_body(db, next(iter(texts)), None)
     await rotation.rotate(db, NEW_AND_OLD, _quiet)
-    assert await _read_bodies(db) == dict.fromkeys(texts)
+    assert await read_bodies(db) == dict.fromkeys(texts)
 
 
 async def test_rows_of_no_tenant_are_rotated_too(db: Database, tenant: str) -> None:
@@ -194,38 +164,38 @@ async def _rotate_during_change(db: Database, mail_id: str, body: bytes | None) 
 
 
 async def test_a_concurrent_change_of_a_row_is_kept(db: Database, tenant: str) -> None:
-    (mail_id,) = await _create_mails(db, tenant, OLD_ONLY, 1)
+    (mail_id,) = await create_mails(db, tenant, OLD_ONLY, 1)
     changed = NEW_ONLY.seal(b"changed", mail.seal_context(tenant, mail_id))
     await _rotate_during_change(db, mail_id, changed)
-    assert await _read_bodies(db) == {mail_id: changed}
+    assert await read_bodies(db) == {mail_id: changed}
 
 
 async def test_a_row_that_is_wiped_during_rotation_stays_wiped(db: Database, tenant: str) -> None:
-    (mail_id,) = await _create_mails(db, tenant, OLD_ONLY, 1)
+    (mail_id,) = await create_mails(db, tenant, OLD_ONLY, 1)
     await _rotate_during_change(db, mail_id, None)
-    assert await _read_bodies(db) == {mail_id: None}
+    assert await read_bodies(db) == {mail_id: None}
 
 
 async def test_a_row_that_changes_during_rotation_under_the_old_key_is_not_counted_as_new(
     db: Database, tenant: str
 ) -> None:
-    (mail_id,) = await _create_mails(db, tenant, OLD_ONLY, 1)
+    (mail_id,) = await create_mails(db, tenant, OLD_ONLY, 1)
     changed = OLD_ONLY.seal(b"changed", mail.seal_context(tenant, mail_id))
     counts = await _rotate_during_change(db, mail_id, changed)
     assert counts == await rotation.verify(db, NEW_AND_OLD)
 
 
 async def test_a_rotation_stopped_half_way_has_moved_one_part(db: Database, tenant: str) -> None:
-    await _create_mails(db, tenant, OLD_ONLY, 300)
+    await create_mails(db, tenant, OLD_ONLY, 300)
     with pytest.raises(Killed):
         await rotation.rotate(db, NEW_AND_OLD, _kill)
-    assert await _read_kids(db) == {"old", "new"}
+    assert await read_kids(db) == {"old", "new"}
 
 
 async def test_everything_opens_after_a_rotation_stopped_half_way(
     db: Database, tenant: str
 ) -> None:
-    texts = await _create_mails(db, tenant, OLD_ONLY, 300)
+    texts = await create_mails(db, tenant, OLD_ONLY, 300)
     with pytest.raises(Killed):
         await rotation.rotate(db, NEW_AND_OLD, _kill)
     assert await _open_bodies(db, NEW_AND_OLD, tenant) == texts
@@ -234,7 +204,7 @@ async def test_everything_opens_after_a_rotation_stopped_half_way(
 async def test_a_rotation_stopped_half_way_finishes_when_run_again(
     db: Database, tenant: str
 ) -> None:
-    texts = await _create_mails(db, tenant, OLD_ONLY, 300)
+    texts = await create_mails(db, tenant, OLD_ONLY, 300)
     with pytest.raises(Killed):
         await rotation.rotate(db, NEW_AND_OLD, _kill)
     await rotation.rotate(db, NEW_AND_OLD, _quiet)
@@ -242,7 +212,7 @@ async def test_a_rotation_stopped_half_way_finishes_when_run_again(
 
 
 async def test_two_rotations_at_once_do_no_harm(db: Database, tenant: str) -> None:
-    texts = await _create_mails(db, tenant, OLD_ONLY, 300)
+    texts = await create_mails(db, tenant, OLD_ONLY, 300)
     await asyncio.gather(*(rotation.rotate(db, NEW_AND_OLD, _quiet) for _ in range(2)))
     assert await _open_bodies(db, NEW_ONLY, tenant) == texts
 
@@ -251,25 +221,25 @@ async def test_two_rotations_at_once_do_no_harm(db: Database, tenant: str) -> No
 
 
 async def test_verification_counts_per_key(db: Database, tenant: str) -> None:
-    await _create_mails(db, tenant, OLD_ONLY, 3)
-    await _create_mails(db, tenant, NEW_ONLY, 2)
+    await create_mails(db, tenant, OLD_ONLY, 3)
+    await create_mails(db, tenant, NEW_ONLY, 2)
     assert _without_empty(await rotation.verify(db, NEW_AND_OLD)) == {MAILS: {"old": 3, "new": 2}}
 
 
 async def test_verification_goes_on_after_the_first_batch(db: Database, tenant: str) -> None:
-    await _create_mails(db, tenant, OLD_ONLY, 450)
+    await create_mails(db, tenant, OLD_ONLY, 450)
     assert (await rotation.verify(db, NEW_AND_OLD))[MAILS] == {"old": 450}
 
 
 async def test_verification_counts_values_that_no_key_opens(db: Database, tenant: str) -> None:
-    await _create_mails(db, tenant, LOST_ONLY, 2)
-    await _create_mails(db, tenant, NEW_ONLY, 1)
+    await create_mails(db, tenant, LOST_ONLY, 2)
+    await create_mails(db, tenant, NEW_ONLY, 1)
     assert (await rotation.verify(db, NEW_AND_OLD))[MAILS] == {"cannot open": 2, "new": 1}
 
 
 async def test_verification_finds_a_value_that_was_moved(db: Database, tenant: str) -> None:
-    first, second = await _create_mails(db, tenant, NEW_ONLY, 2)
-    await _set_body(db, second, (await _read_bodies(db))[first])
+    first, second = await create_mails(db, tenant, NEW_ONLY, 2)
+    await _set_body(db, second, (await read_bodies(db))[first])
     assert (await rotation.verify(db, NEW_AND_OLD))[MAILS] == {"new": 1, "cannot open": 1}
 
 
@@ -277,13 +247,13 @@ async def test_verification_finds_a_value_that_was_moved(db: Database, tenant: s
 async def test_verification_finds_a_value_that_is_damaged(
     db: Database, tenant: str, damaged: bytes
 ) -> None:
-    (mail_id,) = await _create_mails(db, tenant, NEW_ONLY, 1)
+    (mail_id,) = await create_mails(db, tenant, NEW_ONLY, 1)
     await _set_body(db, mail_id, damaged)
     assert (await rotation.verify(db, NEW_AND_OLD))[MAILS] == {"cannot open": 1}
 
 
 async def test_verification_changes_nothing(db: Database, tenant: str) -> None:
-    await _create_mails(db, tenant, OLD_ONLY, 3)
-    before = await _read_bodies(db)
+    await create_mails(db, tenant, OLD_ONLY, 3)
+    before = await read_bodies(db)
     await rotation.verify(db, NEW_AND_OLD)
-    assert await _read_bodies(db) == before
+    assert await read_bodies(db) == before
