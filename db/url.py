@@ -1,6 +1,7 @@
 """Connection URLs of Postgres, with the parameters that libpq defines for them."""
 
 import os
+import re
 import ssl
 from pathlib import Path
 from typing import Any, Final
@@ -19,13 +20,12 @@ _VALUES: dict[str, tuple[str, ...]] = {
     "target_session_attrs": (
         *("any", "read-write", "read-only", "primary", "standby", "prefer-standby"),
     ),
-    # asyncpg has neither channel binding nor GSSAPI encryption, and tries hosts in their order.
-    "channel_binding": ("disable", "prefer"),
+    "channel_binding": ("disable", "prefer", "require"),
+    # asyncpg speaks UTF-8, has no GSSAPI encryption, and tries hosts in their order.
+    "client_encoding": ("UTF8", "utf8", "UTF-8", "utf-8", "auto"),
     "gssencmode": ("disable", "prefer"),
     "load_balance_hosts": ("disable",),
-}
-_NOTES = {
-    "channel_binding": ": the driver has none; sslmode=verify-full authenticates the server",
+    "sslcompression": ("0",),
 }
 _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 _OF_DRIVER = frozenset(
@@ -38,16 +38,18 @@ _OF_DRIVER = frozenset(
 # Where the system's authorities are trusted: what the TLS context is built of, and what not.
 _OF_CONTEXT = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword"})
 _NOT_OF_CONTEXT = frozenset({"sslcrl", "ssl_min_protocol_version", "ssl_max_protocol_version"})
-_OF_SERVER = frozenset({"application_name", "options"})
+_OF_SERVER = frozenset({"application_name", "fallback_application_name", "options"})
 # Accepted without an effect: keepalives are those of the operating system.
 _IGNORED = frozenset(
     {
-        *("channel_binding", "gssencmode", "load_balance_hosts", "sslsni", "tcp_user_timeout"),
+        *("channel_binding", "client_encoding", "gssencmode", "load_balance_hosts"),
+        *("sslcompression", "sslsni", "tcp_user_timeout"),
         *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"),
     }
 )
 _KNOWN = _OF_DRIVER | _OF_SERVER | _IGNORED | {"connect_timeout"}
-_MAX_NAME_CHARS = 40
+_NAME = re.compile(r"[a-z_]{1,40}")
+_NO_PARAMETER: Final = "has a part after ? that is no parameter: write ? as %3F in a password"
 _MIN_TIMEOUT_SECONDS = 2
 
 
@@ -63,12 +65,19 @@ def parse_url(url: str) -> dict[str, Any]:
         raise ValueError("is not a valid URL") from None
     if parts.fragment:
         raise ValueError("is not a valid URL: write # as %23")
+    if "@" in parts.path:
+        raise ValueError("is not a valid URL: write / as %2F in a password")
     _check_hosts(parts.netloc)
     parameters = _parse_query(parts.query)
+    if parameters.get("channel_binding") == "require":
+        parameters = _require_certificate(parameters)
     arguments: dict[str, Any] = {}
     if "connect_timeout" in parameters:
         arguments["timeout"] = _parse_timeout(parameters["connect_timeout"])
     server_settings = {name: value for name, value in parameters.items() if name in _OF_SERVER}
+    fallback_name = server_settings.pop("fallback_application_name", None)
+    if fallback_name is not None:
+        server_settings.setdefault("application_name", fallback_name)
     if server_settings:
         arguments["server_settings"] = server_settings
     parameters = {name: value for name, value in parameters.items() if name in _OF_DRIVER}
@@ -96,22 +105,29 @@ def _parse_query(query: str) -> dict[str, str]:
     parameters = {}
     for item in filter(None, query.split("&")):
         # Not `parse_qsl`: to libpq, a plus sign is no space.
-        name, _, value = (unquote(part) for part in item.partition("="))
+        name, equals, value = (unquote(part) for part in item.partition("="))
         if name == "ssl":
             name, value = "sslmode", "require" if value == "true" else value
+        if name not in _KNOWN:
+            # With an unescaped ? in it, a part of the password stands here.
+            is_name = equals and "@" not in query and _NAME.fullmatch(name)
+            raise ValueError(_describe_unknown(name) if is_name else _NO_PARAMETER)
         _check_parameter(name, value)
         parameters[name] = value
     return parameters
 
 
+def _describe_unknown(name: str) -> str:
+    if name == "hostaddr":
+        return "cannot have hostaddr, which the driver lacks: write the address as the host"
+    return f"has the unknown parameter {name}"
+
+
 def _check_parameter(name: str, value: str) -> None:
-    if name not in _KNOWN:
-        raise ValueError(f"has the unknown parameter {name[:_MAX_NAME_CHARS]}")
     if not value:
         raise ValueError(f"has the parameter {name} without a value")
     if name in _VALUES and value not in _VALUES[name]:
-        note = _NOTES.get(name, "")
-        raise ValueError(f"{name} must be one of {', '.join(_VALUES[name])}{note}")
+        raise ValueError(f"{name} must be one of {', '.join(_VALUES[name])}")
     if name == "port" and not all(_is_port(port) for port in value.split(",")):
         raise ValueError("port must be a number, or one for each host")
     is_system = (name, value) == ("sslrootcert", "system")
@@ -130,6 +146,17 @@ def _parse_timeout(value: str) -> int | None:
     except ValueError:
         raise ValueError("connect_timeout must be whole seconds") from None
     return max(seconds, _MIN_TIMEOUT_SECONDS) if seconds > 0 else None
+
+
+def _require_certificate(parameters: dict[str, str]) -> dict[str, str]:
+    """Makes sure of the server by its certificate, because the driver has no channel binding."""
+    mode = parameters.get("sslmode", "require")
+    if mode not in {"require", "verify-full"}:
+        raise ValueError(
+            f"channel_binding=require cannot have sslmode={mode}: write sslmode=verify-full"
+        )
+    default_root = {} if _has_default_root() else {"sslrootcert": "system"}
+    return {**default_root, **parameters, "sslmode": "verify-full"}
 
 
 def _check_tls(parameters: dict[str, str]) -> None:

@@ -45,6 +45,15 @@ def test_every_scheme_is_accepted(scheme: str) -> None:
         ("channel_binding=prefer&gssencmode=disable&sslsni=1", {"dsn": BASE}),
         ("keepalives=1&keepalives_idle=30&keepalives_interval=5&keepalives_count=3", {"dsn": BASE}),
         ("tcp_user_timeout=0", {"dsn": BASE}),
+        ("client_encoding=utf8&sslcompression=0", {"dsn": BASE}),
+        (
+            "fallback_application_name=a",
+            {"dsn": BASE, "server_settings": {"application_name": "a"}},
+        ),
+        (
+            "application_name=b&fallback_application_name=a",
+            {"dsn": BASE, "server_settings": {"application_name": "b"}},
+        ),
         ("", {"dsn": BASE}),
     ],
 )
@@ -84,6 +93,39 @@ def test_the_authorities_of_the_system_can_be_trusted(mode: str) -> None:
     assert arguments == {"dsn": f"{BASE}?sslnegotiation=direct"}
 
 
+@pytest.mark.parametrize("mode", ["", "sslmode=require&", "sslmode=verify-full&"])
+def test_required_channel_binding_is_replaced_by_a_verified_certificate(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    arguments = parse_url(f"{BASE}?{mode}channel_binding=require")
+    context = arguments.pop("ssl")
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert arguments == {"dsn": BASE}
+    own = quote(__file__, safe="")
+    with_root = parse_url(f"{BASE}?{mode}sslrootcert={own}&channel_binding=require")
+    query = sorted(with_root["dsn"].partition("?")[2].split("&"))
+    assert query == ["sslmode=verify-full", f"sslrootcert={own}"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:12?Secret99@host/db",
+        "postgresql://u:12?secret=99@host/db",
+        "postgresql://u:12?a=b&secret@host/db",
+        "postgresql://u:12?secret@host/db?sslmode=require",
+        "postgresql://u:12/secret@host/db",
+        f"{BASE}?Secret=1",
+        f"{BASE}?secret",
+    ],
+)
+def test_an_error_shows_no_part_of_a_password(url: str) -> None:
+    with pytest.raises(ValueError, match=r"write . as %(3F|2F) in a password") as raised:
+        parse_url(url)
+    assert "secret" not in str(raised.value).lower()
+
+
 @pytest.mark.parametrize(
     ("url", "message"),
     [
@@ -96,7 +138,14 @@ def test_the_authorities_of_the_system_can_be_trusted(mode: str) -> None:
         (f"{BASE}?sslrootcert=system&sslcrl={__file__}", "cannot have sslcrl"),
         (f"{BASE}?sslrootcert=/nowhere/ca.pem", "sslrootcert must be the path of a file"),
         (f"{BASE}?sslkey=/nowhere/key.pem", "sslkey must be the path of a file"),
-        (f"{BASE}?channel_binding=require", "disable, prefer: the driver has none"),
+        *(
+            (f"{BASE}?channel_binding=require&sslmode={mode}", "write sslmode=verify-full")
+            for mode in ("disable", "allow", "prefer", "verify-ca")
+        ),
+        (f"{BASE}?channel_binding=on", "channel_binding must be one of disable, prefer, require"),
+        (f"{BASE}?hostaddr=10.0.0.1", "cannot have hostaddr"),
+        (f"{BASE}?client_encoding=latin1", "client_encoding must be one of UTF8"),
+        (f"{BASE}?sslcompression=1", "sslcompression must be one of 0"),
         (f"{BASE}?gssencmode=require", "gssencmode must be one of disable, prefer"),
         (f"{BASE}?target_session_attrs=master", "target_session_attrs must be one of"),
         (f"{BASE}?connect_timeout=soon", "connect_timeout must be whole seconds"),
