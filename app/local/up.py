@@ -71,8 +71,12 @@ class Part:
         self.started_at = 0.0
 
     def start(self) -> None:
-        self.process = self._start()
+        # Before the start, so that one that fails counts as one that ended at once.
         self.started_at = time.monotonic()
+        try:
+            self.process = self._start()
+        except OSError as error:
+            raise CannotStart(f"{self.name}: cannot be started ({error})") from None
 
     @property
     def in_background(self) -> bool:
@@ -246,15 +250,16 @@ class Up:
 
     async def _is_postgres_ready(self) -> bool:
         folder = str(self._settings.run_dir)
+        sql = "SELECT 1 FROM pg_database WHERE datname = 'parley'"
         try:
             connection = await asyncpg.connect(host=folder, user="parley", database="postgres")
+            try:
+                if not await connection.fetchval(sql):
+                    await connection.execute("CREATE DATABASE parley")
+            finally:
+                await connection.close()
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
             return False
-        try:
-            if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = 'parley'"):
-                await connection.execute("CREATE DATABASE parley")
-        finally:
-            await connection.close()
         return True
 
     async def _is_redis_ready(self) -> bool:
@@ -314,11 +319,13 @@ class Up:
             await asyncio.sleep(delay)
             if self._stopping.is_set():
                 return
-            part.start()
             try:
+                part.start()
                 await part.wait_ready()
             except CannotStart as error:
                 self._report(str(error))
+            except Exception as error:  # noqa: BLE001  # no error may end the watch
+                self._report(f"{part.name}: cannot be restarted ({type(error).__name__})")
             else:
                 self._report(f"{part.name}: restarted")
 

@@ -1,0 +1,56 @@
+"""`parley up` goes on restarting a part, whatever goes wrong with a start."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.local import up
+from app.local.up import Part, Up
+from app.settings import Settings
+from tests.asking import until
+
+
+class UnreliablePart:
+    """Runs for real, except that the second start and the second check of readiness fail."""
+
+    def __init__(self) -> None:
+        self.starts = 0
+        self.checks = 0
+
+    def start(self) -> subprocess.Popen[bytes]:
+        self.starts += 1
+        if self.starts == 2:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return subprocess.Popen(["sleep", "60"])
+
+    async def is_ready(self) -> bool:
+        self.checks += 1
+        if self.checks == 2:
+            raise ConnectionResetError
+        return True
+
+
+async def test_a_part_is_restarted_until_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(up, "_RESTART_DELAYS", (0.0,))
+    lines: list[str] = []
+    instance = Up(Settings(data_dir=tmp_path), lines.append)
+    source = UnreliablePart()
+    part = Part("worker", source.start, source.is_ready)
+
+    def kill_and_wait_for(line: str) -> Callable[[], bool]:
+        assert part.process is not None
+        part.process.kill()
+        return lambda: line in lines
+
+    await instance._add(part)
+    try:
+        await until(kill_and_wait_for("worker: cannot be restarted (ConnectionResetError)"))
+        assert any("Resource temporarily unavailable" in line for line in lines)
+        await until(kill_and_wait_for("worker: restarted"))
+        assert part.exit_code is None
+    finally:
+        await instance._stop_all()
