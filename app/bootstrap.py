@@ -86,15 +86,20 @@ async def ensure_default_tenant(tx: Tx, plan: str) -> str:
     return tenant.id
 
 
+def check_admin_password(password: str) -> None:
+    """Raises WeakPassword. An empty password is replaced by a random one."""
+    problem = passwords.find_problem(password) if password else None
+    if problem:
+        raise WeakPassword(f"PARLEY_ADMIN_PASSWORD {problem}")
+
+
 async def ensure_admin(db: Database, email: str, password: str, plan: str) -> AdminAccount | None:
     """Creates a super_admin if there is none, with a random password if `password` is empty.
     Returns the account that it created.
     """
     if await _has_admin(db):
         return None
-    problem = passwords.find_problem(password) if password else None
-    if problem:
-        raise WeakPassword(f"PARLEY_ADMIN_PASSWORD {problem}")
+    check_admin_password(password)
     admin = AdminAccount(email, password or _random_password())
     return admin if await create_admin(db, admin, plan, only_if_none=True) else None
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,13 @@ def run_parley(
 
     A process of its own would spend seconds on imports.
     """
-    env = configuration.as_env(settings)
+    return run_parley_with(configuration.as_env(settings), *command, stdin=stdin)
+
+
+def run_parley_with(
+    env: Mapping[str, str], *command: str, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Like `run_parley`, with variables that may be wrong."""
     with ThreadPoolExecutor(max_workers=1) as thread:
         call = partial(CliRunner().invoke, main, command, stdin, env, catch_exceptions=False)
         result = thread.submit(call).result()

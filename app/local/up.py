@@ -123,6 +123,7 @@ class Up:
         self._watchers: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
+        self._check_settings()
         lock = self._lock_data_dir()
         started = time.monotonic()
         loop = asyncio.get_running_loop()
@@ -137,6 +138,12 @@ class Up:
         finally:
             await self._stop_all()
             lock.close()
+
+    def _check_settings(self) -> None:
+        """Raises KeyProblem or WeakPassword, before anything is started or written."""
+        if self._settings.master_keys:
+            keys.load(self._settings)
+        bootstrap.check_admin_password(self._settings.admin_password)
 
     def _lock_data_dir(self) -> IO[str]:
         """Allows one `up` per data directory. The kernel releases the lock with the process."""

@@ -22,7 +22,7 @@ from db.url import parse_url
 from tests.local.instance import QUESTION, Instance, create_agent_on_local_model
 from tests.local.process_state import has_ended
 from tests.ports import free_port
-from tests.processes import ROOT
+from tests.processes import ROOT, run_parley_with
 from tests.stores import wait_for
 from tests.talk import events_in, texts_of
 
@@ -323,10 +323,12 @@ def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
 def test_a_wrong_setting_stops_the_start_with_one_line_that_names_it(
     tmp_path: Path, variable: str, value: str
 ) -> None:
-    started = Up(tmp_path / "data", free_port(), **{variable: value})
-    assert started.wait_ended() == 1
-    (problem,) = [line for line in started.lines if line.startswith("parley:")]
-    assert variable in problem
+    data_dir = tmp_path / "data"
+    result = run_parley_with({"PARLEY_DATA_DIR": str(data_dir), variable: value}, "up")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"parley: {variable}")
+    assert result.stderr.count("\n") == 1
+    assert not data_dir.exists()
 
 
 def test_up_refuses_to_start_with_data_but_without_its_key_file(own_data_dir: Path) -> None:
