@@ -40,7 +40,7 @@ class CrossTenant(RuntimeError):
 
 
 class DatabaseUnavailable(ConnectionError):
-    """Postgres cannot be reached."""
+    """Postgres cannot be reached, or refuses the connection."""
 
 
 class AllTenants:
@@ -208,9 +208,10 @@ class Tx:
         return self._connection
 
     async def _connect(self) -> PoolProxiedConnection:
+        engine = self._engine.sync_engine
         try:
-            return await greenlet_spawn(self._engine.sync_engine.pool.connect)
-        except OSError as error:
+            return await greenlet_spawn(engine.pool.connect)
+        except (OSError, engine.dialect.loaded_dbapi.Error) as error:
             raise DatabaseUnavailable(f"Postgres cannot be reached: {error}") from error
 
     def _take_idle(self) -> PoolProxiedConnection | None:

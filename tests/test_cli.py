@@ -15,7 +15,6 @@ from click.testing import CliRunner
 from sqlalchemy import select
 
 from app import bootstrap
-from app import settings as configuration
 from app.cli import main
 from app.kit.crypto import Keyring, SealContext
 from app.main import create_app
@@ -130,17 +129,22 @@ async def test_verification_fails_when_a_value_cannot_be_opened(stores: Stores) 
     assert "cannot open" in result.stdout
 
 
-def test_an_unreachable_database_is_one_clear_line(stores: Stores, tmp_path: Path) -> None:
-    unreachable = configuration.load(
-        {
-            **configuration.as_env(stores.settings),
-            "PARLEY_DATABASE_URL": f"postgresql://parley@/parley?host={tmp_path}",
-        }
-    )
-    result = run_parley_process(unreachable, "tenants")
-    assert result.returncode == 1
-    assert "parley doctor" in result.stderr
-    assert "Traceback" not in result.stderr
+def test_an_unreachable_database_is_one_clear_line(
+    stores: Stores, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for url, reason in (
+        (f"postgresql://parley@/parley?host={tmp_path}", "No such file"),
+        (stores.postgres.url("nowhere"), 'database "nowhere" does not exist'),
+        (stores.postgres.url().replace("parley@", "nobody@"), 'role "nobody" does not exist'),
+    ):
+        settings = msgspec.structs.replace(stores.settings, database_url=url)
+        for command in ("tenants", "migrate"):
+            with subtests.test(url=url, command=command):
+                result = run_parley(settings, command)
+                assert result.returncode == 1
+                assert reason in result.stderr
+                assert "parley doctor" in result.stderr
+                assert result.stderr.count("\n") == 1
 
 
 class TwoWebProcesses(Server):
