@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import asyncpg
 import msgspec
 
-from db import fast, lanes
+from db import backlog, fast, lanes
 from db.lanes import Capacity
 from db.retention import RetentionRule
 from db.session import Tx
@@ -180,6 +180,13 @@ RETURNING w.id, w.kind, w.dispatch_no
 
 _UNDISPATCH = "UPDATE work SET dispatched_at = NULL WHERE id = $1 AND state = 'pending'"
 
+_SET_MISSING_LANES = f"""
+UPDATE work w SET lane = w.tenant_id
+FROM (SELECT id FROM work WHERE id IN ({backlog.MISSING_LANE} LIMIT $2)
+      ORDER BY id FOR UPDATE SKIP LOCKED) unlocked
+WHERE w.id = unlocked.id
+"""
+
 _CANCEL = """
 UPDATE work SET state = 'cancelled', finished_at = now(), lease_token = NULL, lease_until = NULL
 WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND state IN ('pending', 'leased')
@@ -217,12 +224,6 @@ RETENTION: Final = RetentionRule(
     "t.state IN ('done', 'dead', 'cancelled') AND t.finished_at < now() - interval '7 days'",
     order_by="t.finished_at",
 )
-
-_COUNT_OPEN = """
-SELECT kind, state, count(*) AS rows,
-       coalesce(extract(epoch FROM now() - min(run_at)), 0)::float AS oldest
-FROM work WHERE state IN ('pending', 'leased') GROUP BY kind, state
-"""
 
 
 async def accept(  # noqa: PLR0913  # a row's columns
@@ -366,6 +367,14 @@ async def dispatch_due(
     return [Dispatch(**row) for row in rows]
 
 
+async def set_missing_lanes(connection: asyncpg.Connection, kinds: list[str], limit: int) -> int:
+    """Makes the tenant the lane of work of these kinds that has none; returns the number of rows.
+    Only work with a lane is claimed, and a process of an earlier release sets none.
+    """
+    status: str = await connection.execute(_SET_MISSING_LANES, kinds, limit)
+    return int(status.rpartition(" ")[2])
+
+
 async def undispatch(connection: asyncpg.Connection, work_id: str) -> None:
     await connection.execute(_UNDISPATCH, work_id)
 
@@ -377,10 +386,6 @@ async def cancel(tx: Tx, tenant: str | None, work_id: str) -> bool:
 async def state_of(tx: Tx, tenant: str | None, work_id: str) -> str | None:
     state: str | None = await fast.value(tx, tenant, _STATE, work_id)
     return state
-
-
-async def count_open(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-    return list(await connection.fetch(_COUNT_OPEN))
 
 
 async def _update_one(connection: asyncpg.Connection, sql: str, *args: object) -> bool:

@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from app.http.dependencies import services_of
 from app.kit import heartbeat, logs
 from app.services import Services
-from db import ledger, schema
+from db import backlog, schema
 from db.session import ALL_TENANTS
 
 log = logs.get("health")
@@ -209,7 +209,7 @@ def _milliseconds_since(started: float) -> float:
 
 async def _count_backlog(services: Services) -> list[tuple[str, str, int, float]]:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        rows = await ledger.count_open(await tx.raw())
+        rows = await backlog.count_open(await tx.raw())
     return [(row["kind"], row["state"], row["rows"], row["oldest"]) for row in rows]
 
 

@@ -151,6 +151,8 @@ async def accept(
     cause_event_id: str | None = None,
 ) -> str:
     """Writes a ledger row in the caller's transaction and returns its id; it runs after commit."""
+    if kind.per_tenant is not None and tenant_id is None:
+        raise ValueError(f"work of the kind {kind.name} needs a tenant, which is its lane")
     work_id, current = new_id("wrk"), trace.current()
     added = await ledger.accept(
         tx,

@@ -3,15 +3,19 @@
 import asyncio
 from collections import Counter
 
+import pytest
+
 from app.areas import AREAS
+from app.kit import work
 from app.services import Services
+from db.session import ALL_TENANTS
 from tests.asking import until
 from tests.database import Row, fetch_rows
 from tests.workers.factories import SHARED, accept, create_runner, execute
 from tests.world import World
 from workers.lane_scanner import LaneScanner
 from workers.runner import Job
-from workers.sweep import Sweeper
+from workers.sweep import PERIODIC_TASKS, Sweeper, set_missing_lanes
 
 _SHARE = SHARED.per_tenant or 0
 # An update changes `xmin` and `ctid`, a lock changes `xmax`.
@@ -151,3 +155,38 @@ async def test_work_whose_lease_expired_runs_after_what_was_due_before(
         assert await jobs.scanner.scan() == count
         await until(lambda: not jobs.runner.running_count)
     assert jobs.work_ids[-1] == lost_id
+
+
+# Processes of an earlier release, which set no lane
+
+_LEASE_ONE = """
+UPDATE work SET state = 'leased', lease_token = id, attempt = 1,
+                lease_until = now() + $2 * interval '1 second'
+WHERE id = $1
+"""
+
+
+async def test_work_of_an_earlier_release_is_claimed(services: Services, tenant: str) -> None:
+    pending, expired, running = [await accept(services, tenant, SHARED) for _ in range(3)]
+    await execute(services, "UPDATE work SET lane = NULL")
+    for work_id, seconds in ((expired, -1), (running, 60)):
+        await execute(services, _LEASE_ONE, work_id, seconds)
+    jobs = _Jobs(services)
+    jobs.may_end.set()
+    assert await jobs.scanner.scan() == 0
+    assert await set_missing_lanes(services) is False
+    assert await jobs.scanner.scan() == 2
+    await until(lambda: set(jobs.work_ids) == {pending, expired})
+    rows = await fetch_rows(services, "SELECT lane FROM work WHERE id = $1", running)
+    assert rows == [{"lane": None}]
+    await jobs.runner.drain(5)
+
+
+async def test_every_worker_looks_for_missing_lanes() -> None:
+    assert set_missing_lanes in {task.run for task in PERIODIC_TASKS}
+
+
+async def test_a_kind_with_shares_is_not_accepted_without_a_tenant(services: Services) -> None:
+    async with services.db.tx(ALL_TENANTS) as tx:
+        with pytest.raises(ValueError, match="needs a tenant"):
+            await work.accept(tx, SHARED, tenant_id=None)
