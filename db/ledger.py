@@ -134,13 +134,16 @@ FROM (SELECT (SELECT count(*) FROM lanes) AS lanes, (SELECT max(lane) FROM lanes
 LEFT JOIN claimed w ON true
 """
 
-# Locks in the order of ids, like the statement that writes many outcomes.
+# A locked row is left to the next renewal, so that it stops no other; its lease is still valid. The
+# outer SELECT sees the rows as they were before the update.
 _RENEW = """
-UPDATE work w SET lease_until = now() + $2 * interval '1 second'
-FROM (SELECT id FROM work WHERE lease_token = ANY($1) AND state = 'leased'
-      ORDER BY id FOR UPDATE) leased
-WHERE w.id = leased.id AND w.state = 'leased'
-RETURNING w.lease_token
+WITH renewed AS (
+    UPDATE work w SET lease_until = now() + $2 * interval '1 second'
+    FROM (SELECT id FROM work WHERE lease_token = ANY($1) AND state = 'leased'
+          ORDER BY id FOR UPDATE SKIP LOCKED) unlocked
+    WHERE w.id = unlocked.id
+)
+SELECT lease_token FROM work WHERE lease_token = ANY($1) AND state = 'leased'
 """
 
 _FINISH = """

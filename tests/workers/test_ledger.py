@@ -134,6 +134,30 @@ async def test_leases_are_renewed_while_a_job_runs(services: Services, tenant: s
     assert (await read_row(services, work_id))["state"] == "done"
 
 
+async def test_a_locked_row_does_not_stop_the_renewal_of_others(
+    services: Services, tenant: str
+) -> None:
+    work_ids = [await accept(services, tenant) for _ in range(3)]
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        raw = await tx.raw()
+        for work_id in work_ids:
+            await ledger.claim(raw, work_id, f"lease-{work_id}", 30)
+        locked, renewed, lost = work_ids
+        await raw.execute("UPDATE work SET lease_token = 'other' WHERE id = $1", lost)
+        before = {work_id: (await read_row(services, work_id)) for work_id in work_ids}
+        async with services.db.tx(ALL_TENANTS) as other:
+            await (await other.raw()).execute("SELECT 1 FROM work WHERE id = $1 FOR UPDATE", locked)
+            tokens = [f"lease-{work_id}" for work_id in work_ids]
+            valid = await asyncio.wait_for(ledger.renew(raw, tokens, 60), 5)
+    assert valid == {f"lease-{locked}", f"lease-{renewed}"}
+    after = {work_id: (await read_row(services, work_id)) for work_id in work_ids}
+    assert [
+        work_id
+        for work_id in work_ids
+        if after[work_id]["lease_until"] > before[work_id]["lease_until"]
+    ] == [renewed]
+
+
 async def test_waiting_returns_as_soon_as_the_work_is_done(services: Services, tenant: str) -> None:
     async def quick(_job: Job) -> None:
         return
