@@ -164,20 +164,10 @@ SET state = 'pending', last_error = $4, lease_token = NULL, lease_until = NULL,
 WHERE id = $1 AND lease_token = $2 AND state = 'leased'
 """
 
-_DISPATCH_DUE = """
-UPDATE work w
-SET dispatched_at = now(), dispatch_no = w.dispatch_no + 1
-FROM (
-    SELECT id FROM work
-    WHERE kind = ANY($1) AND lane IS NULL
-      AND (state = 'pending' AND run_at <= now()
-           OR state = 'leased' AND lease_until < now())
-      AND (dispatched_at IS NULL OR dispatched_at < now() - $2 * interval '1 second')
-    ORDER BY run_at
-    LIMIT $3
-    FOR UPDATE SKIP LOCKED
-) due
-WHERE w.id = due.id
+_DISPATCH_DUE = f"""
+WITH due AS ({backlog.DUE})
+UPDATE work w SET dispatched_at = now(), dispatch_no = w.dispatch_no + 1
+FROM due WHERE w.id = due.id
 RETURNING w.id, w.kind, w.dispatch_no
 """
 

@@ -14,6 +14,8 @@ class Work(HasId, Base):
         UniqueConstraint("kind", "dedupe_key", name="uq_work_kind_dedupe_key"),
         Index(
             "ix_work_pending",
+            "kind",
+            "dispatched_at",
             "run_at",
             postgresql_where=text("state = 'pending' AND lane IS NULL"),
         ),

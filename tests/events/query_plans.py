@@ -85,15 +85,14 @@ def _record_into(function: Any, table: str, statements: list[Statement]) -> Any:
 async def explain(services: Services, statement: Statement) -> Plan:
     """Returns the plan after several executions on one connection, as on a busy server."""
     args = ", ".join(_literal(value) for value in statement.args)
+    execution = f"EXECUTE explained({args})" if args else "EXECUTE explained"
     async with services.db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
         await raw.execute(f"PREPARE explained AS {statement.sql}")
         try:
             for _ in range(_EXECUTIONS):
-                await raw.execute(f"EXECUTE explained({args})")
-            plan = await raw.fetchval(
-                f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) EXECUTE explained({args})"
-            )
+                await raw.execute(execution)
+            plan = await raw.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) {execution}")
         finally:
             await raw.execute("DEALLOCATE explained")
     return Plan(list(_walk(plan[0]["Plan"])))
