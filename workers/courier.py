@@ -35,10 +35,15 @@ class Courier(LaneScanner):
         """
         capacity, free = self.capacity(), MAX_DELIVERIES - len(self._tasks)
         free = max(0, min(free, capacity.per_tenant - self._tenants[tenant_id]))
+        is_full = self._has_no_slots or tenant_id in self._full_tenants
         # New work must not overtake work that is waiting.
-        limit = 1 if self._has_waiting_work else capacity.per_lane
-        reserved = [lane for lane in lanes if self._lanes[lane] < limit][:free]
-        self._has_waiting_work |= len(reserved) < len(lanes)
+        waiting = set(lanes) if is_full else self._full_lanes
+        reserved = [
+            lane
+            for lane in lanes
+            if self._lanes[lane] < (1 if lane in waiting else capacity.per_lane)
+        ][:free]
+        self._full_lanes.update(set(lanes).difference(reserved))
         for lane in reserved:
             self._add_to_counts(lane, tenant_id, 1)
         return reserved

@@ -45,8 +45,10 @@ class LaneScanner:
         self._slot_freed = asyncio.Event()
         self._scan_at = 0.0
         self._cursor = ""
-        # Due work may be waiting for a free slot.
-        self._has_waiting_work = False
+        # What was at its limit during the last scan: more of its work may be due.
+        self._full_lanes: set[str] = set()
+        self._full_tenants: set[str] = set()
+        self._has_no_slots = False
         self._stopping = False
 
     def wake(self) -> None:
@@ -88,9 +90,18 @@ class LaneScanner:
         """
         limit = min(self._slots - len(self._tasks), _BATCH)
         self._scan_at = time.monotonic() + _SCAN_SECONDS
+        self._full_lanes, self._full_tenants, self._has_no_slots = set(), set(), False
+        # Before the claim too: what is full now is skipped, and may have a free slot afterwards.
+        self._add_full()
         count = await self._claim(limit) if limit > 0 else 0
-        self._has_waiting_work = limit <= 0 or self._is_full()
+        self._add_full()
         return count
+
+    def _add_full(self) -> None:
+        capacity = self.capacity()
+        self._full_lanes.update(capacity.full_lanes)
+        self._full_tenants.update(capacity.full_tenants)
+        self._has_no_slots = self._has_no_slots or len(self._tasks) >= self._slots
 
     async def _claim(self, limit: int) -> int:
         seconds = self._services.settings.lease_seconds
@@ -110,11 +121,6 @@ class LaneScanner:
 
     def capacity(self) -> Capacity:
         return Capacity(self._lanes, self._tenants, self._share, self._share)
-
-    def _is_full(self) -> bool:
-        """True when a lane or a tenant is at its limit, so that more of its work may be due."""
-        capacity = self.capacity()
-        return bool(capacity.full_lanes or capacity.full_tenants)
 
     async def _load_payloads(self, _tx: Tx, _rows: list[WorkRow]) -> Mapping[str, object]:
         """Returns data that the jobs need, by the `ref_id` of their work."""
@@ -138,8 +144,18 @@ class LaneScanner:
         self._tasks.discard(task)
         self._slot_freed.set()
         self._add_to_counts(lane, tenant, -1)
-        if self._has_waiting_work:
+        if self._may_have_waiting_work(lane):
             self._scan_soon()
+
+    def _may_have_waiting_work(self, lane: str) -> bool:
+        """True when work may be waiting for the slot that was freed in a lane. Other work is left
+        to the periodic scan, which is not cheap.
+        """
+        if self._has_no_slots or lane in self._full_lanes:
+            return True
+        # The share of a tenant may grow with the number of free slots.
+        share = self.capacity().per_tenant if self._full_tenants else 0
+        return any(self._tenants[tenant] < share for tenant in self._full_tenants)
 
     def _add_to_counts(self, lane: str, tenant_id: str, change: int) -> None:
         for counts, key in ((self._lanes, lane), (self._tenants, tenant_id)):

@@ -1,6 +1,7 @@
 """Hanging endpoints and long backlogs do not delay other endpoints or tenants."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -329,6 +330,26 @@ async def test_claimed_rows_do_not_exceed_the_limit_of_their_tenant(
     courier.release(tenant_id, lanes)
     for webhook_id in webhook_ids:
         await sender.wait_until_finished(webhook_id, 1)
+
+
+async def test_a_tenant_gets_the_slots_that_others_free(
+    sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The share of a tenant is half of the free slots."""
+    monkeypatch.setattr(lane_scanner, "_SCAN_SECONDS", 600.0)
+    runner = Runner(sender.services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead)
+    courier = Courier(sender.services, runner)
+    tasks: list[asyncio.Task[None]] = [asyncio.create_task(asyncio.sleep(0)) for _ in range(400)]
+    courier._tasks.update(tasks)
+    courier._tenants.update({"busy": 60, "other": 340})
+    courier._lanes.update({f"lane-{number}": 1 for number in range(400)})
+    await courier.scan()
+    scans = []
+    for number in range(22):
+        courier._on_task_done(f"lane-{number}", "other", tasks[number])
+        scans.append(courier._scan_at < time.monotonic() + 300)
+    assert courier.capacity().per_tenant == 61
+    assert scans == [False] * 21 + [True]
 
 
 def test_the_limits_leave_capacity_for_others() -> None:

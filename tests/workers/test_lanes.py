@@ -1,6 +1,7 @@
 """Work that is claimed by the lanes of tenants, within their shares."""
 
 import asyncio
+import time
 from collections import Counter
 
 import pytest
@@ -13,6 +14,7 @@ from tests.asking import until
 from tests.database import Row, fetch_rows
 from tests.workers.factories import SHARED, accept, create_runner, execute
 from tests.world import World
+from workers import lane_scanner
 from workers.lane_scanner import LaneScanner
 from workers.runner import Job
 from workers.sweep import PERIODIC_TASKS, Sweeper, set_missing_lanes
@@ -23,19 +25,20 @@ _VERSIONS = "SELECT id, ctid, xmin, xmax FROM work WHERE state = 'pending' ORDER
 
 
 class _Jobs:
-    """Jobs of SHARED that end when `may_end` is set."""
+    """Jobs of SHARED that end when `may_end` is set, or their tenant is in `ended_tenants`."""
 
     def __init__(self, services: Services, slots: int = 16) -> None:
         self.tenants: Counter[str] = Counter()
         self.work_ids: list[str] = []
         self.may_end = asyncio.Event()
+        self.ended_tenants: set[str] = set()
         self.runner = create_runner(services, self._run)
         self.scanner = LaneScanner(services, self.runner, SHARED.name, slots=slots, share=_SHARE)
 
     async def _run(self, job: Job) -> None:
         self.tenants[job.tenant_id] += 1
         self.work_ids.append(job.row.id)
-        await self.may_end.wait()
+        await until(lambda: self.may_end.is_set() or job.tenant_id in self.ended_tenants)
 
 
 async def _accept_many(services: Services, tenant: str, count: int) -> None:
@@ -105,6 +108,40 @@ async def test_a_free_slot_is_used_at_once(services: Services, tenant: str) -> N
     jobs.scanner.stop()
     await run
     assert len(set(jobs.work_ids)) == 10
+
+
+async def test_only_a_slot_that_work_may_wait_for_starts_a_scan(
+    services: Services, tenant: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_scanner, "_SCAN_SECONDS", 600.0)
+    other = await world.tenant()
+    await _accept_many(services, tenant, _SHARE + 1)
+    await _accept_many(services, other, 1)
+    jobs = _Jobs(services)
+    assert await jobs.scanner.scan() == _SHARE + 1
+    jobs.ended_tenants.add(other)
+    await until(lambda: jobs.runner.running_count == _SHARE)
+    assert jobs.scanner._scan_at > time.monotonic() + 300
+    jobs.ended_tenants.add(tenant)
+    await until(lambda: jobs.scanner._scan_at < time.monotonic() + 300)
+    assert await jobs.scanner.scan() == 1
+    await jobs.runner.drain(5)
+
+
+async def test_a_finished_job_starts_a_scan_when_all_slots_were_used(
+    services: Services, tenant: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_scanner, "_SCAN_SECONDS", 600.0)
+    other = await world.tenant()
+    await _accept_many(services, tenant, 1)
+    jobs = _Jobs(services, slots=1)
+    assert await jobs.scanner.scan() == 1
+    await _accept_many(services, other, 1)
+    assert await jobs.scanner.scan() == 0
+    jobs.may_end.set()
+    await until(lambda: jobs.scanner._scan_at < time.monotonic() + 300)
+    assert await jobs.scanner.scan() == 1
+    await jobs.runner.drain(5)
 
 
 async def test_workers_never_claim_the_same_row(
