@@ -63,7 +63,7 @@ class Courier(LaneScanner):
         if self._has_slot(row, self.capacity()) and len(self._tasks) < MAX_DELIVERIES:
             self._start(row, None)
         else:
-            await self._put_back(row)
+            await self._put_back([row])
 
     async def scan(self) -> int:
         count = await super().scan()
@@ -89,14 +89,15 @@ class Courier(LaneScanner):
             else:
                 # Other deliveries took the slots while these rows were claimed.
                 excess.append(row)
-        for row in excess:
-            await self._put_back(row)
+        if excess:
+            await self._put_back(excess)
 
     def _has_slot(self, row: WorkRow, capacity: Capacity) -> bool:
         lane, tenant = self._lanes[row.lane or ""], self._tenants[row.tenant_id or ""]
         return lane < capacity.per_lane and tenant < capacity.per_tenant
 
-    async def _put_back(self, row: WorkRow) -> None:
-        await self._runner.put_back(row)
+    async def _put_back(self, rows: list[WorkRow]) -> None:
+        self._unstarted += rows
+        await self._put_back_unstarted()
         self._put_back_at = time.monotonic() + PUT_BACK_SECONDS
         self._scan_soon(PUT_BACK_SECONDS)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
-from app.kit import logs
+from app.kit import background, logs
 from app.services import Services
 from db import ledger
 from db.lanes import Capacity
@@ -39,6 +39,8 @@ class LaneScanner:
         self._slots = slots
         self._share = share
         self._tasks: set[asyncio.Task[None]] = set()
+        # Claimed rows that cannot be started; they are put back without counting an attempt.
+        self._unstarted: list[WorkRow] = []
         self._lanes: Counter[str] = Counter()
         self._tenants: Counter[str] = Counter()
         self._wakeup = asyncio.Event()
@@ -88,6 +90,7 @@ class LaneScanner:
         """Claims due work in the next lanes: new work, retries, and work whose lease expired.
         Returns the number of claimed rows.
         """
+        await self._put_back_unstarted()
         limit = min(self._slots - len(self._tasks), _BATCH)
         self._scan_at = time.monotonic() + _SCAN_SECONDS
         self._full_lanes, self._full_tenants, self._has_no_slots = set(), set(), False
@@ -103,13 +106,29 @@ class LaneScanner:
         self._full_tenants.update(capacity.full_tenants)
         self._has_no_slots = self._has_no_slots or len(self._tasks) >= self._slots
 
+    async def _put_back_unstarted(self) -> None:
+        """Rows that cannot be put back now, because Postgres is unavailable, are left to the next
+        scan.
+        """
+        while self._unstarted:
+            row = self._unstarted.pop()
+            try:
+                await self._runner.put_back(row)
+            except BaseException:
+                self._unstarted.append(row)
+                raise
+
     async def _claim(self, limit: int) -> int:
         seconds = self._services.settings.lease_seconds
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             scan = await ledger.claim_lanes(
                 await tx.raw(), self._kind, limit, self.capacity(), seconds, self._cursor
             )
-            payloads = await self._load_payloads(tx, scan.rows) if scan.rows else {}
+            try:
+                payloads = await self._load_payloads(tx, scan.rows) if scan.rows else {}
+            except BaseException:
+                self._unstarted += scan.rows
+                raise
         await self._start_rows(scan.rows, payloads)
         self._cursor = scan.cursor
         if scan.rows and scan.has_more:
@@ -136,7 +155,7 @@ class LaneScanner:
         if self._runner.accepting:
             task = self._runner.start(row, payload)
         else:
-            task = asyncio.create_task(self._runner.put_back(row))
+            task = background.spawn(self._runner.put_back(row))
         self._tasks.add(task)
         task.add_done_callback(partial(self._on_task_done, lane, tenant))
 

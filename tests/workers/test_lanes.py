@@ -194,6 +194,31 @@ async def test_work_whose_lease_expired_runs_after_what_was_due_before(
     assert jobs.work_ids[-1] == lost_id
 
 
+# Rows that are claimed and cannot be started
+
+_STATES = "SELECT state, attempt FROM work ORDER BY id"
+
+
+async def test_work_that_was_claimed_and_not_started_has_no_attempt(
+    services: Services, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _accept_many(services, tenant, _SHARE)
+    jobs = _Jobs(services)
+
+    async def fail(*_args: object) -> None:
+        raise ConnectionError("Postgres restarts")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jobs.scanner, "_load_payloads", fail)
+        patched.setattr(jobs.runner, "put_back", fail)
+        for _ in range(2):
+            with pytest.raises(ConnectionError):
+                await jobs.scanner.scan()
+    assert await fetch_rows(services, _STATES) == [{"state": "leased", "attempt": 1}] * _SHARE
+    await jobs.scanner.scan()
+    assert await fetch_rows(services, _STATES) == [{"state": "pending", "attempt": 0}] * _SHARE
+
+
 # Processes of an earlier release, which set no lane
 
 _LEASE_ONE = """
