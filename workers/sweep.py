@@ -35,6 +35,8 @@ class Sweeper:
         self._runner = runner
         self._queues = queues
         self._tasks: set[asyncio.Task[None]] = set()
+        # Work that this process runs, or is about to run, because Redis is unavailable.
+        self._direct_runs: set[str] = set()
         self._slots = asyncio.Semaphore(_MAX_DIRECT_RUNS)
         self._is_redis_unavailable = False
         self._kinds = services.doorbell.kinds
@@ -61,11 +63,13 @@ class Sweeper:
         stale = (
             _POLL_SECONDS if self._is_redis_unavailable else self._services.settings.lease_seconds
         )
+        # At least one row, which shows whether Redis is available again.
+        limit = max(1, _BATCH - len(self._direct_runs))
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-            due = await ledger.dispatch_due(await tx.raw(), kinds, stale, _BATCH)
+            due = await ledger.dispatch_due(await tx.raw(), kinds, stale, limit)
         if not due:
             # Without due work the state of Redis is unknown; assume that it is available again.
-            self._is_redis_unavailable = self._is_redis_unavailable and bool(self._tasks)
+            self._is_redis_unavailable = self._is_redis_unavailable and bool(self._direct_runs)
             return
         self._is_redis_unavailable = False
         for item in due:
@@ -79,6 +83,11 @@ class Sweeper:
         )
 
     def _run_here(self, work_id: str) -> None:
+        """Work beyond the limit is due again at the next poll, here or in another worker."""
+        if work_id in self._direct_runs or len(self._direct_runs) >= _BATCH:
+            return
+        self._direct_runs.add(work_id)
+
         async def run() -> None:
             async with self._slots:
                 await self._runner.run(work_id)
@@ -86,6 +95,7 @@ class Sweeper:
         task = asyncio.create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: self._direct_runs.discard(work_id))
 
     def _start_periodic_tasks(self) -> None:
         """Starts the periodic tasks that are due, so that polling does not wait for them."""

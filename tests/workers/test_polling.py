@@ -73,6 +73,33 @@ async def test_the_poller_runs_work_itself_while_redis_is_unavailable(
     await asyncio.wait_for(was_run.wait(), 5)
 
 
+async def test_a_long_backlog_without_redis_is_run_in_bounded_parts(
+    services: Services, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "_BATCH", 20)
+    # All work that was dispatched is due again at the next poll.
+    monkeypatch.setattr(sweep, "_POLL_SECONDS", 0.0)
+    may_end, work_ids = asyncio.Event(), list[str]()
+
+    async def wait(job: Job) -> None:
+        work_ids.append(job.row.id)
+        await may_end.wait()
+
+    without_redis = _disconnect_redis(services)
+    for _ in range(45):
+        await accept(without_redis, tenant)
+    await execute(services, "UPDATE work SET dispatched_at = NULL")
+    sweeper = Sweeper(without_redis, create_runner(services, wait), ["default"])
+    for _ in range(4):
+        await sweeper.poll()
+        assert len(sweeper._tasks) == 20
+    may_end.set()
+    while len(work_ids) < 45:
+        await asyncio.gather(*sweeper._tasks)
+        await sweeper.poll()
+    assert len(set(work_ids)) == 45
+
+
 async def test_work_is_accepted_while_redis_is_unavailable(services: Services, tenant: str) -> None:
     without_redis = _disconnect_redis(services)
     work_id = await asyncio.wait_for(accept(without_redis, tenant), 2)
