@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from prometheus_client import start_http_server
+from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 from saq.job import Job as QueueJob
 from saq.queue.redis import RedisQueue
@@ -65,6 +66,9 @@ CONCURRENCY: Final = {
 }
 GRACE_SECONDS = 25
 _DEQUEUE_SECONDS = 2
+# How long Redis may take for a reply; then the connection is replaced.
+_REPLY_SECONDS = 5
+_RECONNECT_SECONDS = 1
 _STOP_SECONDS = 5
 _SWEEP_SECONDS = 60
 
@@ -131,7 +135,9 @@ class WorkerProcess:
             for kind in services.doorbell.kinds.values()
             if kind.per_tenant is not None and kind.queue in queues
         }
-        self._redis = connect(services.settings.redis_address, wait_seconds=None)
+        self._redis = connect(
+            services.settings.redis_address, wait_seconds=_DEQUEUE_SECONDS + _REPLY_SECONDS
+        )
         self._saq_queues = [PatientQueue(self._redis, name=name) for name in queues]
         self._saq_workers = [self._create_worker(queue) for queue in self._saq_queues]
         self.stopped = asyncio.Event()
@@ -208,10 +214,23 @@ class WorkerProcess:
             with contextlib.suppress(RedisError, OSError, TimeoutError):
                 async with self._redis.pubsub() as channel:
                     await channel.subscribe(CANCEL_CHANNEL)
-                    async for message in channel.listen():
-                        if message["type"] == "message":
-                            self.runner.cancel(message["data"].decode())
-            await asyncio.sleep(1)
+                    await self._receive_cancels(channel)
+            await asyncio.sleep(_RECONNECT_SECONDS)
+
+    async def _receive_cancels(self, channel: PubSub) -> None:
+        """Returns when Redis does not reply to a ping."""
+        was_pinged = False
+        while True:
+            message = await channel.get_message(timeout=_REPLY_SECONDS)
+            if message is not None:
+                was_pinged = False
+                if message["type"] == "message":
+                    self.runner.cancel(message["data"].decode())
+            elif was_pinged:
+                return
+            else:
+                await channel.ping()
+                was_pinged = True
 
 
 def _warm_up(queues: list[str]) -> None:

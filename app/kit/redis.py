@@ -21,8 +21,10 @@ _CALL_SECONDS = 1.0
 _CONNECT_SECONDS = 0.5
 
 
-def connect(url: str, *, wait_seconds: float | None = 1.0) -> Redis:
-    """`wait_seconds` None is for clients that block on purpose, like those of a queue."""
+def connect(url: str, *, wait_seconds: float = 1.0) -> Redis:
+    """`wait_seconds` limits the wait for a reply. Clients that block on purpose, like those of a
+    queue, give more than the time for which they block.
+    """
     return Redis.from_url(
         url,
         socket_timeout=wait_seconds,

@@ -75,7 +75,7 @@ class Doorbell:
     def __init__(self, redis_url: str, kinds: Mapping[str, WorkKind]) -> None:
         self.kinds = kinds
         self._redis = connect(redis_url)
-        self._blocking_redis = connect(redis_url, wait_seconds=None)
+        self._blocking_redis = connect(redis_url, wait_seconds=_SLICE_SECONDS + 5)
         self._listeners = 0
         self._queues = {name: RedisQueue(self._redis, name=name) for name in QUEUES}
 
@@ -122,7 +122,10 @@ class Doorbell:
             return
         self._listeners += 1
         try:
-            if await self._blocking_redis.blpop([_done_key(work_id)], timeout=seconds) is not None:
+            # A Redis that does not reply must not extend the time.
+            async with asyncio.timeout(seconds + RING_SECONDS):
+                done = await self._blocking_redis.blpop([_done_key(work_id)], timeout=seconds)
+            if done is not None:
                 # Another listener may wait for the same work.
                 await self.announce_done(work_id)
         except (RedisError, OSError):
