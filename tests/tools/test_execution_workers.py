@@ -45,7 +45,8 @@ async def test_a_run_that_no_worker_takes_ends_as_a_timeout(
     tool_id = await tools.create("function", {**ECHO, "timeout_ms": 50})
     data = await tools.run(tool_id)
     assert (data["status"], data["error"]["code"]) == ("timeout", "timeout")
-    assert "no worker" in data["error"]["message"]
+    assert "no worker ran it" in data["error"]["message"]
+    assert "share of 6 runs" in data["error"]["message"]
     assert [record["id"] for record in await list_executions(tools, tool_id, status="timeout")] == [
         data["execution_id"]
     ]

@@ -44,7 +44,10 @@ RUN_TOOL: Final = WorkKind(
 QUEUE_SECONDS = 30.0
 # The longest timeout that a config can have.
 _MAX_SECONDS = 300.0
-_NO_WORKER = "no worker ran it in time; is one running that takes the queue `tools`?"
+_NO_WORKER = (
+    f"no worker ran it in time: the tenant's share of {RUN_TOOL.per_tenant} runs at a time in each "
+    "worker may be in use, or no worker is running that takes the queue `tools`"
+)
 _MAX_DEPTH = 64
 _PERIOD_HOURS: dict[Period, int] = {"24h": 24, "7d": 168, "30d": 720, "90d": 2160}
 
