@@ -9,6 +9,7 @@ import pytest
 from app.areas import AREAS
 from app.kit import work
 from app.services import Services
+from db import lanes
 from db.session import ALL_TENANTS
 from tests.asking import until
 from tests.database import Row, fetch_rows
@@ -141,6 +142,31 @@ async def test_a_finished_job_starts_a_scan_when_all_slots_were_used(
     jobs.may_end.set()
     await until(lambda: jobs.scanner._scan_at < time.monotonic() + 300)
     assert await jobs.scanner.scan() == 1
+    await jobs.runner.drain(5)
+
+
+async def test_a_scan_of_all_lanes_without_a_claim_is_followed_by_a_pause(
+    services: Services, tenant: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_scanner, "_SCAN_SECONDS", 600.0)
+    monkeypatch.setattr(lanes, "LANES_PER_SCAN", 2)
+    await _accept_many(services, tenant, _SHARE + 1)
+    jobs = _Jobs(services)
+    assert await jobs.scanner.scan() == _SHARE
+    for _ in range(3):
+        await _accept_many(services, await world.tenant(), 1)
+    await execute(
+        services,
+        "UPDATE work SET run_at = now() + interval '1 hour' WHERE tenant_id <> $1",
+        tenant,
+    )
+    pauses = []
+    for _ in range(6):
+        assert await jobs.scanner.scan() == 0
+        pauses.append(jobs.scanner._scan_at > time.monotonic() + 300)
+    # Two scans with two lanes each, and one that finds the end.
+    assert pauses == [False, False, True] * 2
+    jobs.may_end.set()
     await jobs.runner.drain(5)
 
 
