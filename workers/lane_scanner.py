@@ -13,7 +13,7 @@ from functools import partial
 
 from app.kit import background, logs
 from app.services import Services
-from db import ledger
+from db import fast, ledger
 from db.lanes import Capacity
 from db.ledger import WorkRow
 from db.session import ALL_TENANTS, Tx
@@ -107,15 +107,16 @@ class LaneScanner:
         self._has_no_slots = self._has_no_slots or len(self._tasks) >= self._slots
 
     async def _put_back_unstarted(self) -> None:
-        """Rows that cannot be put back now, because Postgres is unavailable, are left to the next
-        scan.
+        """Keeps rows for the next scan while Postgres is unavailable. One that Postgres refuses to
+        change, because it is locked, becomes due when its lease expires: it must not stop scans.
         """
         while self._unstarted:
             row = self._unstarted.pop()
             try:
                 await self._runner.put_back(row)
-            except BaseException:
-                self._unstarted.append(row)
+            except BaseException as error:
+                if not fast.was_refused(error):
+                    self._unstarted.append(row)
                 raise
 
     async def _claim(self, limit: int) -> int:
@@ -167,8 +168,8 @@ class LaneScanner:
             self._scan_soon()
 
     def _may_have_waiting_work(self, lane: str) -> bool:
-        """True when work may be waiting for the slot that was freed in a lane. Other work is left
-        to the periodic scan, which is not cheap.
+        """True when work may be waiting for the slot that was freed in a lane. A scan is not cheap,
+        so that work of other lanes is left to the periodic one.
         """
         if self._has_no_slots or lane in self._full_lanes:
             return True

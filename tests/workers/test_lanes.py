@@ -4,12 +4,14 @@ import asyncio
 import time
 from collections import Counter
 
+import asyncpg
 import pytest
 
 from app.areas import AREAS
 from app.kit import work
 from app.services import Services
-from db import lanes
+from db import lanes, ledger
+from db.ledger import WorkRow
 from db.session import ALL_TENANTS
 from tests.asking import until
 from tests.database import Row, fetch_rows
@@ -243,6 +245,27 @@ async def test_work_that_was_claimed_and_not_started_has_no_attempt(
     assert await fetch_rows(services, _STATES) == [{"state": "leased", "attempt": 1}] * _SHARE
     await jobs.scanner.scan()
     assert await fetch_rows(services, _STATES) == [{"state": "pending", "attempt": 0}] * _SHARE
+
+
+async def test_a_row_that_cannot_be_put_back_does_not_stop_scans(
+    services: Services, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _accept_many(services, tenant, _SHARE)
+    jobs = _Jobs(services)
+    jobs.may_end.set()
+
+    async def refuse(row: WorkRow) -> None:
+        raise asyncpg.LockNotAvailableError(row.id)
+
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        row = await ledger.claim(await tx.raw(), await accept(services, tenant), "lease", 30)
+    assert row is not None
+    jobs.scanner._unstarted.append(row)
+    monkeypatch.setattr(jobs.runner, "put_back", refuse)
+    with pytest.raises(asyncpg.LockNotAvailableError):
+        await jobs.scanner.scan()
+    assert await jobs.scanner.scan() == _SHARE
+    await jobs.runner.drain(5)
 
 
 # Processes of an earlier release, which set no lane
