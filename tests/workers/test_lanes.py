@@ -102,7 +102,10 @@ async def test_a_tenant_with_little_work_does_not_wait_for_one_with_much(
     await jobs.runner.drain(5)
 
 
-async def test_a_free_slot_is_used_at_once(services: Services, tenant: str) -> None:
+async def test_a_free_slot_is_used_at_once(
+    services: Services, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_scanner, "_SCAN_SECONDS", 600.0)
     await _accept_many(services, tenant, 10)
     jobs = _Jobs(services)
     jobs.may_end.set()
