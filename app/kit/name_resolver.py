@@ -23,6 +23,7 @@ _TRIES = 2
 _MAX_LOOKUPS_PER_TENANT = 32
 # c-ares caches every name for as long as its nameserver allows, 2.5 KB each, without a limit.
 _MAX_LOOKUPS_PER_CLIENT = 10_000
+_MAX_NAME_CHARS = 253
 _IPV6_LOOPBACK = "::1"
 _NO_ADDRESS = {dns.ARES_ENOTFOUND, dns.ARES_ENODATA, dns.ARES_ENONAME, dns.ARES_EBADNAME}
 
@@ -57,9 +58,9 @@ class NameResolver:
 
         Raises NameNotFound, TimeoutError, or another OSError.
         """
-        if "\0" in host:
-            # c-ares would resolve the part before it.
-            raise NameNotFound("a name has no NUL characters")
+        if "\0" in host or len(host.removesuffix(".")) > _MAX_NAME_CHARS:
+            # c-ares would resolve the part before the NUL.
+            raise NameNotFound(f"a name has {_MAX_NAME_CHARS} characters at most, and no NUL")
         try:
             async with asyncio.timeout(LOOKUP_SECONDS):
                 # Shielded: a lookup whose caller gave up counts until c-ares has finished it.
@@ -68,6 +69,10 @@ class NameResolver:
             raise TimeoutError(f"no nameserver answered within {LOOKUP_SECONDS:g} s") from None
         except (dns.DNSError, pycares.AresError) as error:
             raise _to_os_error(error) from error
+        except UnicodeError as error:
+            raise NameNotFound(f"the name has no ASCII form: {error}") from error
+        except RuntimeError as error:
+            raise OSError("the resolver was closed before the lookup started") from error
         addresses = dict.fromkeys(node.addr[0].decode() for node in result.nodes)
         # c-ares adds ::1 to localhost even where /etc/hosts has 127.0.0.1 alone.
         return sorted(addresses, key=_IPV6_LOOPBACK.__eq__)
@@ -78,10 +83,15 @@ class NameResolver:
         share.lookups += 1
         try:
             await share.slots.acquire()
+            try:
+                # Raises when the name cannot be encoded, or the client was closed in the meantime.
+                lookup = client.getaddrinfo(host, type=SOCK_STREAM)
+            except BaseException:
+                share.slots.release()
+                raise
         except BaseException:
             self._leave(tenant, share)
             raise
-        lookup = client.getaddrinfo(host, type=SOCK_STREAM)
         lookup.add_done_callback(partial(self._finish, tenant, share))
         return lookup
 

@@ -102,6 +102,16 @@ async def test_a_name_that_does_not_exist(resolver: NameResolver, name: str) -> 
         await resolver.resolve(name, 80)
 
 
+async def test_a_name_that_cannot_be_encoded_takes_no_slot(resolver: NameResolver) -> None:
+    guard = Guard(["192.0.2.0/24", "2001:db8::/32"], resolver.resolve)
+    for name in ("ü_x.example", "ü" * 64, "ü" * 253, "ü" * 254, f"{'a.' * 200}ü"):
+        for _ in range(SHARE):
+            with pytest.raises(EgressError, match="there is no such name"):
+                await guard.resolve_addresses(name, 80)
+        assert not resolver._shares
+    assert await guard.resolve_addresses("fast.test", 80)
+
+
 async def test_a_name_without_addresses(resolver: NameResolver, dns: DnsServer) -> None:
     dns.addresses["empty.test"] = []
     with pytest.raises(NameNotFound):
@@ -193,11 +203,13 @@ async def test_a_lookup_of_another_tenant_is_not_shared(
 
 
 async def test_closing_ends_the_lookups_that_run(resolver: NameResolver, dns: DnsServer) -> None:
-    slow = _start_slow(resolver, "one", 3)
-    await _wait_for_questions(dns, 3)
+    """Also those that wait for a slot."""
+    slow = _start_slow(resolver, "one", SHARE + 1)
+    await _wait_for_questions(dns, SHARE)
     await resolver.close()
     outcomes = await asyncio.gather(*slow, return_exceptions=True)
     assert all(isinstance(outcome, OSError) for outcome in outcomes)
+    assert not resolver._shares
     assert await resolver.resolve("fast.test", 80)
 
 
