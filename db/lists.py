@@ -32,6 +32,8 @@ class Where:
         self.tenant_condition = "$1::text IS NULL" if tenant is None else f"{tenant_column} = $1"
         self.args: list[object] = []
         self._conditions = list(conditions)
+        # Conditions that the planner estimates better in another form.
+        self._estimated_forms: dict[str, str] = {}
 
     def require(self, condition: str) -> None:
         """Adds a condition without a value."""
@@ -59,22 +61,38 @@ class Where:
             self.add(f"{column} <= $n", until)
 
     def contain(self, text: str | None, *columns: str) -> None:
-        """Adds a case-insensitive search in several columns; % and _ are no wildcards."""
+        """Adds a case-insensitive search in several columns; % and _ are no wildcards.
+
+        ILIKE takes the product of both lengths where every part of a text almost matches. It serves
+        the estimate alone: for strpos the planner always assumes a third of all rows.
+        """
         if text:
-            escaped = text.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
-            search = " OR ".join(f"{column} ILIKE $n" for column in columns)
-            self.add(f"({search})", f"%{escaped}%")
+            placeholder = self.bind(text)
+            search = [f"strpos(lower({column}), lower({placeholder})) > 0" for column in columns]
+            pattern = f"'%' || {placeholder}::text || '%'"
+            estimated = [f"{column} ILIKE {pattern}" for column in columns]
+            condition = f"({' OR '.join(search)})"
+            self._conditions.append(condition)
+            self._estimated_forms[condition] = f"({' OR '.join(estimated)})"
 
     @property
     def sql(self) -> str:
         return " AND ".join((self.tenant_condition, *self._conditions))
 
     @property
+    def estimated_sql(self) -> str:
+        """For an estimate, never for rows."""
+        return " AND ".join((self.tenant_condition, *self._list_estimated()))
+
+    @property
     def sql_of_all(self) -> str:
         """The conditions without the tenant's, for an estimate. The planner takes the tenant and a
         thing of the tenant for independent conditions and estimates far too low.
         """
-        return " AND ".join(("($1::text IS NULL OR true)", *self._conditions))
+        return " AND ".join(("($1::text IS NULL OR true)", *self._list_estimated()))
+
+    def _list_estimated(self) -> list[str]:
+        return [self._estimated_forms.get(condition, condition) for condition in self._conditions]
 
 
 async def fetch_page(

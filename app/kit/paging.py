@@ -133,6 +133,7 @@ async def fetch_rows(
     determines the tenant.
     """
     counted = f"FROM {table} WHERE {where.sql}"
+    estimated = where.sql_of_all if of_one_thing else where.estimated_sql
     return await lists.fetch_page(
         tx,
         where,
@@ -140,5 +141,5 @@ async def fetch_rows(
         page.per_page,
         page.offset,
         counted=counted,
-        estimated=f"FROM {table} WHERE {where.sql_of_all}" if of_one_thing else None,
+        estimated=f"FROM {table} WHERE {estimated}",
     )

@@ -68,17 +68,42 @@ async def test_a_page_beyond_the_last_has_the_total(owner: Client, services: Ser
     assert answer["pagination"]["total"] == 3
 
 
+async def test_the_estimate_of_a_search_knows_how_many_rows_match(
+    owner: Client, services: Services
+) -> None:
+    await _run(services, _ADD_AGENTS, owner.tenant_id, 2 * BOUND)
+    await _run(services, "ANALYZE agents")
+    pagination = (await owner.get(PATH, params={"search": "AGENT"})).json()["pagination"]
+    assert pagination["estimated"] is True
+    assert 1.5 * BOUND < pagination["total"] < 4 * BOUND
+
+
 @pytest.mark.parametrize(
     ("search", "names"),
-    [("a_b", ["A_b"]), ("%", ["50%"]), ("\\", ["c\\d"]), ("B", ["A_b", "axb"]), ("'", [])],
+    [
+        ("a_b", ["A_b"]),
+        ("%", ["50%"]),
+        ("\\", ["c\\d"]),
+        ("B", ["A_b", "axb"]),
+        ("'", []),
+        ("éÀ", ["Éà"]),
+    ],
 )
 async def test_wildcards_in_a_search_are_plain_characters(
     owner: Client, services: Services, search: str, names: list[str]
 ) -> None:
-    for name in ("A_b", "axb", "50%", "c\\d"):
+    for name in ("A_b", "axb", "50%", "c\\d", "Éà"):
         await _run(services, _ADD_AGENT, owner.tenant_id, name)
     answer = await owner.get(PATH, params={"search": search, "sort": "name"})
     assert sorted(agent["name"] for agent in answer.json()["data"]) == sorted(names)
+
+
+async def test_a_search_of_rows_is_no_pattern() -> None:
+    """LIKE takes the product of both lengths for a pattern of which every part almost matches."""
+    where = Where("ten_1")
+    where.contain("aaab", "name", "description")
+    assert "LIKE" not in where.sql
+    assert where.args == ["aaab"]
 
 
 async def test_the_tenant_is_a_condition_of_every_list() -> None:
