@@ -18,6 +18,7 @@ from tests.chat.conversation_helpers import (
 )
 from tests.chat.database import execute
 from tests.chat.delegation_scripts import CALL_KEYS
+from tests.events import query_plans
 from tests.model_server import Reply
 from tests.talk import Talker
 from tests.world import Client, World
@@ -331,3 +332,26 @@ async def test_a_reply_has_only_the_calls_of_its_own_turn(talk: Talker) -> None:
     calls = [item["tool_calls"] for item in messages]
     assert calls == [[], first["tool_calls"], [], second["tool_calls"], [], []]
     assert set(calls[1][0]) == CALL_KEYS
+
+
+_ADD_MESSAGES = """
+INSERT INTO conversation_entries (tenant_id, id, agent_id, conversation_id, type, role, content,
+                                  logged, correlation_id)
+SELECT tenant_id, id || number, agent_id, id, 'message', 'user', 'Hi', true, ''
+FROM conversations, generate_series(1, 50) AS number WHERE id = $1
+"""
+
+
+async def test_the_owner_of_a_conversation_is_compared_once(
+    talk: Talker, world: World, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = await world.user("agent_user", talk.client.tenant_id)
+    conversation_id = await start_conversation(talk, caller=user)
+    await execute(services, _ADD_MESSAGES, conversation_id)
+    with query_plans.record_statements(monkeypatch, "conversation_entries") as statements:
+        answer = await user.get(f"{conversation_path(conversation_id)}/messages")
+    assert answer.json()["pagination"]["total"] == 52
+    [statement] = statements
+    plan = await query_plans.explain(services, statement)
+    # For the count, the messages and their calls of tools.
+    assert plan.rows_read("conversations") <= 3

@@ -73,7 +73,8 @@ WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND agent_id = $3
 _UNFINISHED_JOB = f"""
 SELECT {_JOB_COLUMNS}, context::text AS context, progress::text AS progress,
        (SELECT e.content FROM conversation_entries e
-        WHERE e.conversation_id = chat_jobs.conversation_id AND e.type = 'message'
+        WHERE e.tenant_id = $1 AND e.conversation_id = chat_jobs.conversation_id
+          AND e.type = 'message'
         ORDER BY e.seq DESC LIMIT 1) AS question
 FROM chat_jobs
 WHERE tenant_id = $1 AND id = $2 AND status IN ('pending', 'running')
@@ -144,7 +145,7 @@ _MESSAGE_PAGE = f"""
 {_MESSAGE.columns} FROM (SELECT * {_LISTED}) m LEFT JOIN (
     SELECT data->>'message_id' AS message_id, json_agg(data ORDER BY seq) AS calls
     FROM conversation_entries
-    WHERE conversation_id = $2 AND type = 'tool_call'
+    WHERE $tenant AND conversation_id = $2 AND type = 'tool_call'
       AND data->>'message_id' IN (SELECT id {_LISTED})
     GROUP BY data->>'message_id'
 ) c ON c.message_id = m.id
@@ -283,12 +284,14 @@ async def list_messages(
     where.add("conversation_id = $n", conversation_id)
     only_user = _only_user(principal)
     if only_user is not None:
-        own = "SELECT id FROM conversations WHERE id = conversation_id AND user_id = $n"
-        where.add(f"conversation_id = ({own})", only_user)
+        # Refers to no column of the messages, so that Postgres evaluates it once.
+        own = f"{where.tenant_condition} AND id = $2 AND user_id = $n"
+        where.add(f"EXISTS (SELECT 1 FROM conversations WHERE {own})", only_user)
+    listed = _MESSAGE_PAGE.replace("$where", where.sql).replace("$tenant", where.tenant_condition)
     rows, total = await lists.fetch_page(
         tx,
         where,
-        _MESSAGE_PAGE.replace("$where", where.sql),
+        listed,
         page.per_page,
         page.offset,
         counted=f"FROM conversation_entries WHERE {where.sql}",
