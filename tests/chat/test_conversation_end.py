@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from app.areas import AREAS
-from app.domain.chat import conversations
+from app.domain.chat import conversations, queries
 from app.services import Services
 from tests.asking import refused, until
 from tests.chat.conversation_helpers import (
@@ -186,6 +186,20 @@ async def test_a_conversation_can_be_ended_after_its_job_was_cancelled(talk: Tal
     job = await accept_job(talk)
     await talk.client.delete(job_path(talk, job))
     assert (await _end(talk, job["conversation_id"])).json()["status"] == "ended"
+
+
+async def test_a_conversation_that_is_deleted_while_it_ends_is_not_found(
+    talk: Talker, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation_id, end = await start_conversation(talk), queries.end
+
+    async def end_after_deletion(*args: Any) -> None:
+        await execute(services, "DELETE FROM conversations WHERE id = $1", conversation_id)
+        await end(*args)
+
+    monkeypatch.setattr(queries, "end", end_after_deletion)
+    refused(await _end(talk, conversation_id), 404, "conversation_not_found")
+    assert await list_event_data(talk, COMPLETED) == []
 
 
 async def test_a_turn_that_starts_while_the_conversation_ends_reopens_it(

@@ -63,12 +63,12 @@ async def end(tx: Tx, principal: Principal, conversation_id: str) -> Conversatio
     completed = ChatCompleted(conversation.agent_id, conversation.id, "ended")
     encoded = events.encode_events([completed], tenant_id=conversation.tenant_id)
     await queries.end(tx, conversation.tenant_id, [conversation.id], encoded)
-    await (await tx.session()).refresh(conversation)
-    if conversation.ended_at is None:
+    view = await get(tx, principal, conversation_id)
+    if view.status == "active":
         raise ConversationBusy(
             "The agent is still answering in this conversation; end it once it is done"
         )
-    return _view(conversation)
+    return view
 
 
 async def delete(tx: Tx, principal: Principal, conversation_id: str) -> None:
@@ -107,21 +107,6 @@ async def _find(
 
 def _not_found(conversation_id: str) -> ConversationNotFound:
     return ConversationNotFound(f"There is no conversation {conversation_id[:64]}")
-
-
-def _view(row: Conversation) -> ConversationView:
-    return ConversationView(
-        row.id,
-        row.agent_id,
-        row.user_id,
-        row.source,  # type: ignore[arg-type]
-        row.title,
-        "active" if row.ended_at is None else "ended",
-        row.message_count,
-        row.created_at,
-        row.last_message_at,
-        row.ended_at,
-    )
 
 
 # The agent's status and log
