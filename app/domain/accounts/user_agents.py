@@ -13,7 +13,10 @@ _MAX_PRODUCT_CHARS = 40
 
 # The first match counts: most browsers also claim to be those further down.
 _BROWSERS = (
-    ("Edg", "Edge"),
+    ("Edg/", "Edge"),
+    ("EdgA/", "Edge"),
+    ("EdgiOS/", "Edge"),
+    ("Edge/", "Edge"),
     ("OPR/", "Opera"),
     ("SamsungBrowser/", "Samsung Internet"),
     ("Firefox/", "Firefox"),
