@@ -7,6 +7,7 @@ ENDED, so that a slow reader cannot restore an ended session.
 import asyncio
 from collections.abc import Iterable
 
+import asyncpg
 import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -72,11 +73,22 @@ async def read_status(db: Database, tenant_id: str, session_id: str) -> SessionS
     async with db.tx(tenant_id, autocommit=True) as tx:
         row = await fast.row(tx, tenant_id, _STATUS, session_id, SEEN_SECONDS)
         if row is not None and row["live"] and row["is_outdated"]:
-            await fast.execute(tx, tenant_id, _MARK_SEEN, session_id, SEEN_SECONDS)
+            await _mark_seen(tx, tenant_id, session_id)
     if row is None:
         return None
     plan = limits.plan_of(row["plan"], msgspec.json.decode(row["limits"]))
     return SessionStatus(row["live"], row["grants_version"] or 0, plan.to_script_argument())
+
+
+async def _mark_seen(tx: Tx, tenant_id: str, session_id: str) -> None:
+    """Does not fail the request, which is allowed already. `tx` is no transaction that it could
+    leave in a failed state.
+    """
+    try:
+        await fast.execute(tx, tenant_id, _MARK_SEEN, session_id, SEEN_SECONDS)
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        reason = f"{type(error).__name__}: {error}"[:200]
+        log.warning("the use of a session was not stored", reason=reason)
 
 
 _IS_UNCHANGED = """

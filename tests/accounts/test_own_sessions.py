@@ -9,6 +9,7 @@ from app.domain.accounts.user_agents import clean_user_agent, describe_user_agen
 from app.kit import clock
 from app.security.sessions import SEEN_SECONDS, read_status, session_key
 from app.services import Services
+from db.session import Database
 from tests.accounts.api_calls import (
     begin_session,
     get_own_status,
@@ -19,6 +20,7 @@ from tests.accounts.api_calls import (
 from tests.accounts.records import read_tenant_events
 from tests.asking import refused
 from tests.database import fetch_rows, run_sql
+from tests.stores import Stores
 from tests.world import Client, World
 
 PATH = "/auth/sessions"
@@ -175,6 +177,21 @@ async def test_a_request_does_not_wait_for_a_locked_session(
         status = await read_status(services.db, developer.tenant_id, developer.session_id)
     assert status is not None
     assert status.is_live
+
+
+async def test_a_session_is_live_although_its_use_cannot_be_stored(
+    developer: Client, services: Services, stores: Stores
+) -> None:
+    await _age_session(services, developer.session_id, SEEN_SECONDS + 1)
+    read_only = "options=-c%20default_transaction_read_only%3Don"
+    db = Database(f"{stores.settings.database_url}&{read_only}", pool_size=1)
+    try:
+        for _ in range(2):
+            status = await read_status(db, developer.tenant_id, developer.session_id)
+            assert status is not None
+            assert status.is_live
+    finally:
+        await db.close()
 
 
 async def test_a_refresh_counts_as_use(
