@@ -117,7 +117,8 @@ def provide_address(request: Request[Any, Any, Any]) -> str:
 
 
 def provide_client(request: Request[Any, Any, Any]) -> ClientInfo:
-    return ClientInfo(caller_of(request).address, request.headers.get("user-agent"))
+    caller = caller_of(request)
+    return ClientInfo(caller.source, caller.address, request.headers.get("user-agent"))
 
 
 async def before_handler(request: Request[Any, Any, Any]) -> Response[bytes] | None:

@@ -36,10 +36,12 @@ _INSERT_USER = """
 class Client:
     """An HTTP client of one caller, which calls the application without a socket."""
 
-    def __init__(self, app: Litestar, token: str | None = None, **ids: str) -> None:
+    def __init__(
+        self, app: Litestar, token: str | None = None, *, address: str | None = None, **ids: str
+    ) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         # Each client has its own address, so that no test is throttled for another one's requests.
-        address = str(ipaddress.IPv4Address("10.0.0.0") + next(_number))
+        address = address or str(ipaddress.IPv4Address("10.0.0.0") + next(_number))
         transport = httpx.ASGITransport(
             cast("Any", app), raise_app_exceptions=False, client=(address, 40000)
         )

@@ -36,12 +36,14 @@ def _without_port(hop: str) -> str:
 
 
 def _normalize(address: str) -> str:
-    """Returns the canonical form of an address, or `unknown` for any other text."""
+    """Returns the canonical form of an address, without the zone that a link-local one may have, or
+    `unknown` for any other text.
+    """
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
         return "unknown"
-    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed).partition("%")[0]
 
 
 def rate_limit_address(address: str) -> str:

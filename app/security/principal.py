@@ -52,6 +52,8 @@ class ClientInfo(msgspec.Struct, frozen=True):
     """Where a sign-in comes from; the User-Agent header is the client's own claim."""
 
     address: str
+    # What is throttled: an IPv4 address, or the network of an IPv6 customer.
+    network: str
     user_agent: str | None = None
 
 

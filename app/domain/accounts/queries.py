@@ -11,10 +11,13 @@ from db.fast import Row
 from db.locks import AdvisoryLock
 from db.session import Tx
 
+# Sessions of IPv6 clients that earlier releases began have the network as their address.
 _FIND_BY_EMAIL = """
 SELECT id, tenant_id, email, role, status, password_hash,
        EXISTS (SELECT 1 FROM sessions s
-               WHERE s.user_id = u.id AND s.ip_address = $2
+               WHERE s.user_id = u.id
+                 AND CASE WHEN s.ip_address LIKE '%:%' THEN s.ip_address::inet <<= $3::text::inet
+                          ELSE s.ip_address = $2 END
                  AND s.created_at > now() - interval '90 days') AS familiar
 FROM users u WHERE lower(email) = $1
 """
@@ -132,10 +135,11 @@ SELECT EXISTS (SELECT 1 FROM users
 
 async def find_user_by_email(tx: Tx, email: str, address: str | None = None) -> Row | None:
     """Finds a user of any tenant, ignoring the case of the e-mail. `familiar` is true when the user
-    signed in from this network address within 90 days.
+    signed in from this IPv4 address, or from this network of IPv6, within 90 days.
     """
-    comparable_email = email_addresses.comparable(email)
-    row: Row | None = await (await tx.raw()).fetchrow(_FIND_BY_EMAIL, comparable_email, address)
+    network = f"{address}/64" if address and ":" in address else None
+    values = (email_addresses.comparable(email), address, network)
+    row: Row | None = await (await tx.raw()).fetchrow(_FIND_BY_EMAIL, *values)
     return row
 
 

@@ -35,7 +35,7 @@ _WRONG_CREDENTIALS = "The e-mail or the password is wrong"
 
 async def sign_in(services: Services, data: Login, client: ClientInfo) -> SignedIn | MfaRequired:
     """Responds the same, after the same work, to a wrong password and an unknown e-mail."""
-    address = client.address
+    address = client.network
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         row = await queries.find_user_by_email(tx, data.email, address)
         subjects = [

@@ -24,7 +24,7 @@ async def verify_mfa(services: Services, data: MfaVerify, client: ClientInfo) ->
         if token is None:
             raise Unauthorized(_INVALID_TOKEN)
         owner = Owner(token["tenant_id"], token["user_id"])
-        subjects = codes.list_throttle_subjects(owner, client.address)
+        subjects = codes.list_throttle_subjects(owner, client.network)
         await throttle.refuse_blocked(tx, subjects)
         secrets = await codes.load_secrets(tx, services.keyring, owner)
     code_match = await codes.match_code(secrets, owner, data.code)
@@ -32,7 +32,7 @@ async def verify_mfa(services: Services, data: MfaVerify, client: ClientInfo) ->
     async with services.db.tx(owner.tenant_id) as tx:
         user = await _lock_user(tx, owner, data.mfa_token)
         if user is not None:
-            attempt = await codes.record_attempt(tx, user, owner, code_match, client.address)
+            attempt = await codes.record_attempt(tx, user, owner, code_match, client.network)
             if attempt.passed:
                 pair = await _begin_session(tx, services, user, data, client)
     if pair is None:
