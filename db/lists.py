@@ -81,13 +81,13 @@ class Where:
 
     @property
     def estimated_sql(self) -> str:
-        """For an estimate, never for rows."""
+        """For an estimate of the total, never for rows."""
         return " AND ".join((self.tenant_condition, *self._list_estimated()))
 
     @property
-    def sql_of_all(self) -> str:
-        """The conditions without the tenant's, for an estimate. The planner takes the tenant and a
-        thing of the tenant for independent conditions and estimates far too low.
+    def sql_without_tenant(self) -> str:
+        """For an estimate of the total, never for rows. The planner takes the tenant and a thing of
+        the tenant for independent conditions and estimates far too low.
         """
         return " AND ".join(("($1::text IS NULL OR true)", *self._list_estimated()))
 

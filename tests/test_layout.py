@@ -201,6 +201,22 @@ def test_statements_are_in_the_queries_of_their_area() -> None:
     assert wrong == []
 
 
+def test_only_estimates_leave_out_the_tenant() -> None:
+    """`fetch_page` explains the statement of its argument `estimated`, and never runs it."""
+    names, wrong = {"sql_without_tenant", "estimated_sql"}, []
+    for module in _files().keys() - {"db.lists"}:
+        tree = ast.parse(_files()[module].read_text(encoding="utf-8"))
+        estimates = {
+            id(node)
+            for keyword in ast.walk(tree)
+            if isinstance(keyword, ast.keyword) and keyword.arg == "estimated"
+            for node in ast.walk(keyword)
+        }
+        uses = (node for node in ast.walk(tree) if getattr(node, "attr", None) in names)
+        wrong += [(module, node.lineno) for node in uses if id(node) not in estimates]
+    assert wrong == []
+
+
 def test_only_the_ledger_writes_work() -> None:
     writers = [
         module

@@ -110,11 +110,11 @@ async def fetch(
     order: str,
     page: Page,
     *,
-    of_one_thing: bool = False,
+    tenant_is_implied: bool = False,
 ) -> tuple[list[Item], Total]:
     """Returns one page of views and the total, with one statement."""
     rows, total = await fetch_rows(
-        tx, view.columns, table, where, order, page, of_one_thing=of_one_thing
+        tx, view.columns, table, where, order, page, tenant_is_implied=tenant_is_implied
     )
     return [view.build(row) for row in rows], total
 
@@ -127,13 +127,12 @@ async def fetch_rows(
     order: str,
     page: Page,
     *,
-    of_one_thing: bool = False,
+    tenant_is_implied: bool = False,
 ) -> tuple[list[Row], Total]:
-    """Returns one page of rows and the total. With `of_one_thing`, a condition besides the tenant's
-    determines the tenant.
+    """Returns one page of rows and the total. With `tenant_is_implied`, another condition selects
+    rows of one tenant, so that the estimate leaves out the tenant's.
     """
     counted = f"FROM {table} WHERE {where.sql}"
-    estimated = where.sql_of_all if of_one_thing else where.estimated_sql
     return await lists.fetch_page(
         tx,
         where,
@@ -141,5 +140,6 @@ async def fetch_rows(
         page.per_page,
         page.offset,
         counted=counted,
-        estimated=f"FROM {table} WHERE {estimated}",
+        estimated=f"FROM {table} WHERE "
+        + (where.sql_without_tenant if tenant_is_implied else where.estimated_sql),
     )

@@ -94,5 +94,5 @@ async def list_live_sessions(
     where.add("expires_at > $n", at)
     order = "last_seen_at DESC, id DESC"
     return await paging.fetch_rows(
-        tx, _SESSION.columns, "sessions", where, order, page, of_one_thing=True
+        tx, _SESSION.columns, "sessions", where, order, page, tenant_is_implied=True
     )

@@ -197,7 +197,7 @@ async def list_versions(tx: Tx, agent_id: str, page: Page) -> tuple[list[Version
     where = Where(tenant_of(tx))
     where.add("agent_id = $n", agent_id)
     return await paging.fetch(
-        tx, _VERSION, "agent_versions", where, "version DESC", page, of_one_thing=True
+        tx, _VERSION, "agent_versions", where, "version DESC", page, tenant_is_implied=True
     )
 
 

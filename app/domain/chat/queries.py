@@ -194,7 +194,7 @@ async def list_log(
     where.between("created_at", filters.since, filters.until)
     order = "created_at DESC, seq DESC"
     return await paging.fetch(
-        tx, _LOG_ENTRY, "conversation_entries", where, order, page, of_one_thing=True
+        tx, _LOG_ENTRY, "conversation_entries", where, order, page, tenant_is_implied=True
     )
 
 
@@ -247,7 +247,7 @@ async def list_page(
     where.contain(filters.search, "title")
     order = _SORT_ORDERS.sql(filters.sort)
     return await paging.fetch(
-        tx, _CONVERSATION, "conversations", where, order, page, of_one_thing=True
+        tx, _CONVERSATION, "conversations", where, order, page, tenant_is_implied=True
     )
 
 
@@ -295,6 +295,6 @@ async def list_messages(
         page.per_page,
         page.offset,
         counted=f"FROM conversation_entries WHERE {where.sql}",
-        estimated=f"FROM conversation_entries WHERE {where.sql_of_all}",
+        estimated=f"FROM conversation_entries WHERE {where.sql_without_tenant}",
     )
     return [_MESSAGE.build(row) for row in rows], total

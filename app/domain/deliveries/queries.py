@@ -278,7 +278,7 @@ async def list_page(
         page.per_page,
         page.offset,
         counted=f"{each_status} (SELECT 1 {of_status} LIMIT {BOUND + 1}) d",
-        estimated=f"FROM deliveries WHERE {where.sql_of_all} AND status = ANY({statuses})",
+        estimated=f"FROM deliveries WHERE {where.sql_without_tenant} AND status = ANY({statuses})",
     )
     return [_VIEW.build(row) for row in rows], total
 

@@ -151,7 +151,7 @@ async def delete_selected(tx: Tx, tenant: str, ids_sql: str, *args: object) -> N
 
 async def list_page(tx: Tx, filters: Filter, page: Page) -> tuple[list[Entry], Total]:
     where = _build_where(tenant_of(tx), filters)
-    newest = f"FROM event_log WHERE {where.sql_of_all} AND tenant_id = t.id {_ORDER}"
+    newest = f"FROM event_log WHERE {where.sql} AND tenant_id = t.id {_ORDER}"
     rows, total = await lists.fetch_page(
         tx,
         where,
@@ -165,7 +165,7 @@ async def list_page(tx: Tx, filters: Filter, page: Page) -> tuple[list[Entry], T
         page.per_page,
         page.offset,
         counted=f"FROM {_TENANTS} CROSS JOIN LATERAL (SELECT 1 {newest} LIMIT {BOUND + 1}) e",
-        estimated=f"FROM event_log WHERE {where.sql}",
+        estimated=f"FROM event_log WHERE {where.estimated_sql}",
     )
     return [_ENTRY.build(row, omitted=False) for row in rows], total
 

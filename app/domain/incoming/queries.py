@@ -79,7 +79,7 @@ async def list_payloads(tx: Tx, webhook_id: str, page: Page) -> tuple[list[Row],
     where.add("webhook_id = $n", webhook_id)
     order = "created_at DESC, id DESC"
     return await paging.fetch_rows(
-        tx, _PAYLOAD_COLUMNS, "incoming_payloads", where, order, page, of_one_thing=True
+        tx, _PAYLOAD_COLUMNS, "incoming_payloads", where, order, page, tenant_is_implied=True
     )
 
 

@@ -230,7 +230,7 @@ async def list_executions(
         where.add("executed_at < $n", filters.before)
     order = "executed_at DESC, id DESC"
     return await paging.fetch_rows(
-        tx, _EXECUTION_COLUMNS, "tool_executions", where, order, page, of_one_thing=True
+        tx, _EXECUTION_COLUMNS, "tool_executions", where, order, page, tenant_is_implied=True
     )
 
 

@@ -186,7 +186,7 @@ async def list_audit_page(
         where,
         order,
         page,
-        of_one_thing=credential_id is not None,
+        tenant_is_implied=credential_id is not None,
     )
 
 
