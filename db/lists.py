@@ -110,19 +110,27 @@ async def fetch_page(
     `page` is a SELECT list and the clauses after it, with `$limit` and `$offset`; `counted` is the
     FROM clause of all rows, and `estimated` an equivalent one that the planner estimates better.
     """
-    count = f"SELECT count(*) FROM (SELECT 1 {counted} LIMIT {BOUND + 1}) bounded"
+    count = _count_sql(counted)
     number = len(where.args) + 2
     page = page.replace("$limit", f"${number}").replace("$offset", f"${number + 1}")
     rows = await fast.rows(
         tx, where.tenant, f"SELECT ({count}) AS total, {page}", *where.args, limit, offset
     )
-    if rows:
-        total = rows[0]["total"]
-    else:
-        total = await fast.value(tx, where.tenant, count, *where.args) if offset else 0
+    total = rows[0]["total"] if rows else 0
+    if offset and not rows:
+        total = await count_rows(tx, where, counted)
     if total <= BOUND:
         return rows, Total(total)
     return rows, await _estimate(tx, where, estimated or counted, total)
+
+
+async def count_rows(tx: Tx, where: Where, counted: str) -> int:
+    """Returns the number of rows, or one more than the bound."""
+    return int(await fast.value(tx, where.tenant, _count_sql(counted), *where.args))
+
+
+def _count_sql(counted: str) -> str:
+    return f"SELECT count(*) FROM (SELECT 1 {counted} LIMIT {BOUND + 1}) bounded"
 
 
 async def _estimate(tx: Tx, where: Where, estimated: str, at_least: int) -> Total:

@@ -6,12 +6,21 @@ from typing import Annotated
 from litestar.params import QueryParameter
 
 from app.kit.errors import Invalid
-from app.kit.paging import Page
+from app.kit.paging import MAX_ROWS, Page
+from db.lists import BOUND
 
 MAX_PER_PAGE = 100
 _MAX_PAGE = 10_000_000
 
-PageNumber = Annotated[int, QueryParameter(ge=1, le=_MAX_PAGE, description="Which page, from 1")]
+PageNumber = Annotated[
+    int,
+    QueryParameter(
+        ge=1,
+        le=_MAX_PAGE,
+        description=f"Which page, from 1. Of a list of more than {BOUND:,} rows, only the first "
+        f"{MAX_ROWS:,} can be read; narrow it by its filters, for example by time",
+    ),
+]
 PerPage = Annotated[
     int, QueryParameter(ge=1, le=MAX_PER_PAGE, description="How many on a page, 1 to 100")
 ]

@@ -1,6 +1,6 @@
 """Lists: pages in the API's two shapes, and the sort orders that a list has."""
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from sqlalchemy.orm import InstrumentedAttribute
@@ -8,10 +8,12 @@ from sqlalchemy.orm import InstrumentedAttribute
 from app.kit.errors import Invalid
 from db import lists
 from db.fast import Row
-from db.lists import Total, Where
+from db.lists import BOUND, Total, Where
 from db.session import Tx
 from db.views import View
 
+# Postgres reads all rows before a page.
+MAX_ROWS: Final = 100_000
 T = TypeVar("T")
 Item = TypeVar("Item", bound=msgspec.Struct)
 
@@ -133,13 +135,27 @@ async def fetch_rows(
     rows of one tenant, so that the estimate leaves out the tenant's.
     """
     counted = f"FROM {table} WHERE {where.sql}"
-    return await lists.fetch_page(
+    return await fetch_page(
         tx,
         where,
         f"{columns} {counted} ORDER BY {order} LIMIT $limit OFFSET $offset",
-        page.per_page,
-        page.offset,
+        page,
         counted=counted,
         estimated=f"FROM {table} WHERE "
         + (where.sql_without_tenant if tenant_is_implied else where.estimated_sql),
+    )
+
+
+async def fetch_page(
+    tx: Tx, where: Where, sql: str, page: Page, *, counted: str, estimated: str
+) -> tuple[list[Row], Total]:
+    """Like `lists.fetch_page`, but refuses pages that are far beyond the first of a long list."""
+    if page.offset + page.per_page > MAX_ROWS:
+        count = await lists.count_rows(tx, where, counted)
+        if count > BOUND:
+            reason = "narrow the list by its filters, for example by time"
+            raise Invalid.field("page", f"must be within the first {MAX_ROWS:,} rows; {reason}")
+        return [], Total(count)
+    return await lists.fetch_page(
+        tx, where, sql, page.per_page, page.offset, counted=counted, estimated=estimated
     )

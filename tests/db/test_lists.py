@@ -7,6 +7,7 @@ import pytest
 from app.services import Services
 from db.lists import BOUND, Where
 from db.session import ALL_TENANTS
+from tests.events.query_plans import record_statements
 from tests.world import Client, World
 
 PATH = "/api/v1/agents"
@@ -76,6 +77,17 @@ async def test_the_estimate_of_a_search_knows_how_many_rows_match(
     pagination = (await owner.get(PATH, params={"search": "AGENT"})).json()["pagination"]
     assert pagination["estimated"] is True
     assert 1.5 * BOUND < pagination["total"] < 4 * BOUND
+
+
+async def test_a_page_far_beyond_the_last_of_a_short_list_has_the_total(
+    owner: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _run(services, _ADD_AGENTS, owner.tenant_id, 3)
+    with record_statements(monkeypatch, "agents") as statements:
+        answer = (await owner.get(PATH, params={"page": 10_000_000, "per_page": 100})).json()
+    assert answer["data"] == []
+    assert answer["pagination"]["total"] == 3
+    assert [statement.sql[:15] for statement in statements] == ["SELECT count(*)"]
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.kit.paging import MAX_ROWS
 from app.services import Services
 from db import lists
 from db.lists import BOUND, Where
 from db.session import ALL_TENANTS
+from tests.asking import refused
 from tests.events.large_dataset import (
     BEFORE,
     BIG,
@@ -312,6 +314,23 @@ async def test_a_page_of_executions_reads_no_more_than_it_must(
     assert page_plan.rows_read("deliveries") <= _with_margin(statuses * 20 * page) + 20
     assert page_plan.sorted_rows() <= statuses * 20 * page
     assert count_plan.rows_read("deliveries") <= _with_margin(BOUND + 1)
+
+
+@pytest.mark.parametrize("table", ["event_log", "deliveries"])
+async def test_a_page_beyond_the_first_rows_of_a_long_list_is_refused(
+    monkeypatch: pytest.MonkeyPatch, dataset: LargeDataset, services: Services, table: str
+) -> None:
+    path = LOG if table == "event_log" else _executions_path(dataset)
+    deepest = {"page": MAX_ROWS // 100, "per_page": 100}
+    assert (await _read_list(dataset.owner, path, deepest))["data"] == []
+    with record_statements(monkeypatch, table) as statements:
+        answer = await dataset.owner.get(path, params={**deepest, "page": deepest["page"] + 1})
+    error = refused(answer, 422, "validation_error")
+    assert "first 100,000 rows" in error["details"]["page"]
+    # Only the bounded count.
+    [statement] = statements
+    plan = await explain(services, statement)
+    assert plan.rows_read(table) <= _with_margin(BOUND + 1)
 
 
 async def test_one_trace_reads_only_its_own_rows(

@@ -10,7 +10,7 @@ from app.domain.events import service as events
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from app.security.principal import Principal
-from db import fast, lists
+from db import fast
 from db.fast import Row, tenant_of
 from db.lists import Total, Where
 from db.models import Conversation
@@ -288,12 +288,11 @@ async def list_messages(
         own = f"{where.tenant_condition} AND id = $2 AND user_id = $n"
         where.add(f"EXISTS (SELECT 1 FROM conversations WHERE {own})", only_user)
     listed = _MESSAGE_PAGE.replace("$where", where.sql).replace("$tenant", where.tenant_condition)
-    rows, total = await lists.fetch_page(
+    rows, total = await paging.fetch_page(
         tx,
         where,
         listed,
-        page.per_page,
-        page.offset,
+        page,
         counted=f"FROM conversation_entries WHERE {where.sql}",
         estimated=f"FROM conversation_entries WHERE {where.sql_without_tenant}",
     )

@@ -7,9 +7,10 @@ import asyncpg
 import msgspec
 
 from app.domain.deliveries.schemas import DeliveryView, FullDelivery, Status
+from app.kit import paging
 from app.kit.paging import Page
 from app.kit.work import WorkKind
-from db import fast, ledger, lists
+from db import fast, ledger
 from db.fast import Row, tenant_of
 from db.lists import BOUND, Total, Where
 from db.session import Tx
@@ -265,7 +266,7 @@ async def list_page(
     statuses = where.bind([filters.status] if filters.status else list(_STATUSES))
     of_status = f"FROM deliveries WHERE {where.sql} AND status = s.status {_ORDER}"
     each_status = f"FROM unnest({statuses}::text[]) AS s(status) CROSS JOIN LATERAL"
-    rows, total = await lists.fetch_page(
+    rows, total = await paging.fetch_page(
         tx,
         where,
         f"""
@@ -275,8 +276,7 @@ async def list_page(
             ) d ORDER BY d.created_at DESC, d.id DESC LIMIT $limit OFFSET $offset
         ) p ON p.listed_id = id {_ORDER}
         """,
-        page.per_page,
-        page.offset,
+        page,
         counted=f"{each_status} (SELECT 1 {of_status} LIMIT {BOUND + 1}) d",
         estimated=f"FROM deliveries WHERE {where.sql_without_tenant} AND status = ANY({statuses})",
     )

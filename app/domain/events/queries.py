@@ -6,9 +6,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from app.domain.events.schemas import Entry
+from app.kit import paging
 from app.kit.paging import Page
 from app.kit.work import WorkKind
-from db import fast, ledger, lists
+from db import fast, ledger
 from db.fast import Row, tenant_of
 from db.lists import BOUND, Total, Where
 from db.session import Tx
@@ -152,7 +153,7 @@ async def delete_selected(tx: Tx, tenant: str, ids_sql: str, *args: object) -> N
 async def list_page(tx: Tx, filters: Filter, page: Page) -> tuple[list[Entry], Total]:
     where = _build_where(tenant_of(tx), filters)
     newest = f"FROM event_log WHERE {where.sql} AND tenant_id = t.id {_ORDER}"
-    rows, total = await lists.fetch_page(
+    rows, total = await paging.fetch_page(
         tx,
         where,
         f"""
@@ -162,8 +163,7 @@ async def list_page(tx: Tx, filters: Filter, page: Page) -> tuple[list[Entry], T
             ) e ORDER BY e.created_at DESC, e.id DESC LIMIT $limit OFFSET $offset
         ) p ON p.listed_id = id {_ORDER}
         """,
-        page.per_page,
-        page.offset,
+        page,
         counted=f"FROM {_TENANTS} CROSS JOIN LATERAL (SELECT 1 {newest} LIMIT {BOUND + 1}) e",
         estimated=f"FROM event_log WHERE {where.estimated_sql}",
     )
