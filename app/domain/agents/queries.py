@@ -83,20 +83,21 @@ SELECT a.id, a.tenant_id, a.name, a.status, a.primary_model, a.provider, a.syste
                                 SELECT s.child_id
                                 UNION
                                 SELECT n.child_id FROM sub_agents n JOIN below b
-                                ON n.agent_id = b.id AND n.is_enabled
+                                ON n.tenant_id = a.tenant_id AND n.agent_id = b.id AND n.is_enabled
                             )
                             SELECT EXISTS (SELECT 1 FROM agent_tools x JOIN below b
-                                           ON x.agent_id = b.id AND x.is_enabled)
+                                           ON x.tenant_id = a.tenant_id AND x.agent_id = b.id
+                                           AND x.is_enabled)
                         )) ORDER BY s.created_at, s.id)
-        FROM sub_agents s JOIN agents c ON c.id = s.child_id
-        WHERE s.agent_id = a.id AND c.tenant_id = a.tenant_id
+        FROM sub_agents s JOIN agents c ON c.id = s.child_id AND c.tenant_id = s.tenant_id
+        WHERE s.agent_id = a.id AND s.tenant_id = a.tenant_id
           AND s.is_enabled AND c.status <> 'archived')::text AS sub_agents,
        (SELECT json_agg(json_build_object('id', t.id, 'name', t.name, 'slug', t.slug,
                                           'description', t.description, 'tool_type', t.tool_type,
                                           'input_schema', t.input_schema)
                         ORDER BY x.display_order, x.attached_at, x.id)
-        FROM agent_tools x JOIN tools t ON t.id = x.tool_id
-        WHERE x.agent_id = a.id AND t.tenant_id = a.tenant_id
+        FROM agent_tools x JOIN tools t ON t.id = x.tool_id AND t.tenant_id = x.tenant_id
+        WHERE x.agent_id = a.id AND x.tenant_id = a.tenant_id
           AND x.is_enabled AND t.is_enabled)::text AS tools
 """
 _JOIN_PROVIDER_KEY = """
@@ -110,7 +111,8 @@ WHERE ($1::text IS NULL OR a.tenant_id = $1) AND a.id = $2
 _RUNTIME_BY_EMBED_KEY = f"""
 {_SELECT_RUNTIME}, e.id AS embed_key_id, e.allowed_domains, t.plan, t.limits::text AS limits,
        e.last_used_at IS NULL OR e.last_used_at < now() - interval '1 minute' AS is_use_outdated
-FROM embed_keys e JOIN agents a ON a.id = e.agent_id JOIN tenants t ON t.id = e.tenant_id
+FROM embed_keys e JOIN tenants t ON t.id = e.tenant_id
+JOIN agents a ON a.id = e.agent_id AND a.tenant_id = e.tenant_id
 {_JOIN_PROVIDER_KEY}
 WHERE e.key_hash = $1
 """

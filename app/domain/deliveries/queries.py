@@ -249,7 +249,9 @@ class DeliveryFilter(msgspec.Struct, frozen=True):
 
 
 _OF_SUBSCRIPTION = """
-EXISTS (SELECT 1 FROM webhooks w WHERE w.id = $2 AND w.subscription_id IS NOT DISTINCT FROM $n)
+EXISTS (SELECT 1 FROM webhooks w
+        WHERE ($1::text IS NULL OR w.tenant_id = $1) AND w.id = $2
+          AND w.subscription_id IS NOT DISTINCT FROM $n)
 """
 
 
@@ -274,7 +276,7 @@ async def list_page(
             SELECT d.id AS listed_id {each_status} (
                 SELECT id, created_at {of_status} LIMIT $limit::bigint + $offset::bigint
             ) d ORDER BY d.created_at DESC, d.id DESC LIMIT $limit OFFSET $offset
-        ) p ON p.listed_id = id {_ORDER}
+        ) p ON p.listed_id = id AND {where.tenant_condition} {_ORDER}
         """,
         page,
         counted=f"{each_status} (SELECT 1 {of_status} LIMIT {BOUND + 1}) d",
@@ -298,7 +300,7 @@ async def find_full(tx: Tx, endpoint: EndpointRef, delivery_id: str) -> Row | No
 _SPANS = """
 SELECT d.id, d.event_id, d.event_type, d.status, d.created_at, d.finished_at,
        substring(w.url FROM '://([^/?#]*)') AS host
-FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
+FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id AND w.tenant_id = d.tenant_id
 WHERE d.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
   AND d.correlation_id = $2
 ORDER BY d.id LIMIT $3

@@ -161,7 +161,7 @@ async def list_page(tx: Tx, filters: Filter, page: Page) -> tuple[list[Entry], T
             SELECT e.id AS listed_id FROM {_TENANTS} CROSS JOIN LATERAL (
                 SELECT id, created_at {newest} LIMIT $limit::bigint + $offset::bigint
             ) e ORDER BY e.created_at DESC, e.id DESC LIMIT $limit OFFSET $offset
-        ) p ON p.listed_id = id {_ORDER}
+        ) p ON p.listed_id = id AND {where.tenant_condition} {_ORDER}
         """,
         page,
         counted=f"FROM {_TENANTS} CROSS JOIN LATERAL (SELECT 1 {newest} LIMIT {BOUND + 1}) e",

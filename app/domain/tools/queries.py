@@ -47,7 +47,8 @@ a.config_override::text AS config_override, a.override_auth
 _LOAD_TOOL = f"""
 SELECT {_TOOL_COLUMNS}, ($3::text IS NULL OR EXISTS (
     SELECT 1 FROM agents g WHERE g.id = $3 AND g.tenant_id = t.tenant_id)) AS agent_exists
-FROM tools t LEFT JOIN agent_tools a ON a.tool_id = t.id AND a.agent_id = $3
+FROM tools t
+LEFT JOIN agent_tools a ON a.tenant_id = t.tenant_id AND a.tool_id = t.id AND a.agent_id = $3
 WHERE t.id = $2 AND ($1::text IS NULL OR t.tenant_id = $1)
 """
 
@@ -72,8 +73,9 @@ WITH unfinished AS (
     RETURNING e.tool_id, e.agent_id, e.input::text AS input, unfinished.status AS previous_status
 )
 SELECT started.input, started.agent_id, started.previous_status, {_TOOL_COLUMNS}
-FROM started JOIN tools t ON t.id = started.tool_id
-LEFT JOIN agent_tools a ON a.tool_id = t.id AND a.agent_id = started.agent_id
+FROM started JOIN tools t ON t.tenant_id = $1 AND t.id = started.tool_id
+LEFT JOIN agent_tools a
+  ON a.tenant_id = $1 AND a.tool_id = t.id AND a.agent_id = started.agent_id
 """
 # Locks the tool before its execution, as deleting the tool does.
 _FINISH_EXECUTION = """
@@ -283,7 +285,7 @@ async def next_display_order(tx: Tx, tenant: str, agent_id: str) -> int:
 
 _LIST_EXECUTIONS_BY_CORRELATION = """
 SELECT e.id, e.work_id, t.name, e.status, e.executed_at, e.execution_time_ms
-FROM tool_executions e JOIN tools t ON t.id = e.tool_id
+FROM tool_executions e JOIN tools t ON t.id = e.tool_id AND t.tenant_id = e.tenant_id
 WHERE e.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
   AND e.correlation_id = $2
 ORDER BY e.executed_at, e.id LIMIT $3
