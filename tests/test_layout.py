@@ -212,7 +212,8 @@ def test_only_estimates_leave_out_the_tenant() -> None:
             if isinstance(keyword, ast.keyword) and keyword.arg == "estimated"
             for node in ast.walk(keyword)
         }
-        uses = (node for node in ast.walk(tree) if getattr(node, "attr", None) in names)
+        attributes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+        uses = (node for node in attributes if node.attr in names)
         wrong += [(module, node.lineno) for node in uses if id(node) not in estimates]
     assert wrong == []
 
