@@ -151,7 +151,7 @@ async def test_slow_names_of_one_tenant_do_not_delay_another(
 ) -> None:
     slow = _start_slow(resolver, "one", 300)
     await _wait_for_questions(dns, SHARE)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(3):
         assert await _start_as("two", resolver.resolve("fast.test", 80))
     dns.release()
     outcomes = await asyncio.gather(*slow, return_exceptions=True)
@@ -178,7 +178,9 @@ async def test_a_lookup_that_was_given_up_counts_until_it_ends(
         task.cancel()
     await asyncio.gather(*slow, return_exceptions=True)
     waiting = _start_as("one", resolver.resolve("fast.test", 80))
-    await asyncio.sleep(0)
+    # By now its question would have arrived.
+    with pytest.raises(NameNotFound):
+        await _start_as("two", resolver.resolve("unknown.test", 80))
     assert "fast.test" not in dns.names
     dns.release()
     assert await waiting
@@ -192,7 +194,7 @@ async def test_a_lookup_of_another_tenant_is_not_shared(
     slow += _start_slow(resolver, "one", SHARE)
     slow.append(_start_as("one", guard.resolve_addresses("fast.test", 80)))
     await _wait_for_questions(dns, SHARE)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(3):
         assert await _start_as("two", guard.resolve_addresses("fast.test", 80))
     assert not slow[-1].done()
     dns.release()

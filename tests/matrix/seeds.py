@@ -35,6 +35,14 @@ Rows = dict[str, dict[str, Any]]
 _TABLES = {"event_id": ("event_log", "incoming_payloads")}
 # Values of a path that are the same in every tenant.
 _SHARED_VALUES = {"role": ("viewer",), "event_type": ("agent.created",)}
+# The rows have any text in every column; responses have only certain values in these.
+VALID_VALUES = (
+    "UPDATE sub_agents SET relationship_type = 'direct' WHERE tenant_id = $1",
+    "UPDATE conversation_entries SET type = 'message', logged = true WHERE tenant_id = $1",
+    "UPDATE chat_jobs SET reply = NULL, error = NULL WHERE tenant_id = $1",
+    "UPDATE incoming_payloads SET body = '{}' WHERE tenant_id = $1",
+    "UPDATE tenants SET limits = '{}' WHERE id = $1",
+)
 
 
 def list_owned_tables() -> list[Table]:

@@ -14,9 +14,7 @@ from db.session import ALL_TENANTS
 from tests.database import run_sql
 from tests.matrix import seeds
 from tests.matrix.routes import iterate_texts, list_routes
-from tests.matrix.seeds import MARKER, Rows
-from tests.matrix.test_reads import _VALID_VALUES
-from tests.matrix.test_tenants import _list_values
+from tests.matrix.seeds import MARKER, VALID_VALUES, Rows, list_values
 from tests.world import World
 
 _MARKED = re.compile(rf"\w+-{MARKER}-\d+")
@@ -43,7 +41,7 @@ async def _insert_rows(services: Services, tenant_id: str) -> Rows:
             row["correlation_id"] = correlation_id
     # The trace shows the host.
     with_host = "UPDATE webhooks SET url = 'https://' || url WHERE tenant_id = $1"
-    for sql in (*_VALID_VALUES, with_host):
+    for sql in (*VALID_VALUES, with_host):
         await run_sql(services, sql, tenant_id)
     return rows
 
@@ -82,7 +80,7 @@ async def _find_leaks(product: World, own: Rows, other: Rows) -> list[str]:
     foreign = {value for value in other_values - own_values if MARKER in value and value != MARKER}
     reader, leaks = await product.user("tenant_admin", own["tenants"]["id"]), []
     for route in list_routes(product.app):
-        choices = [_list_values(name, own) for name in route.parameters]
+        choices = [list_values(name, own) for name in route.parameters]
         for values in cartesian_product(*choices) if route.method == "GET" else ():
             answer = await route.call(reader, dict(zip(route.parameters, values, strict=True)))
             is_json = answer.headers.get("Content-Type", "").endswith("json")

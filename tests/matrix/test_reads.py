@@ -13,7 +13,7 @@ from db.session import Tx
 from tests.database import run_sql
 from tests.matrix import seeds
 from tests.matrix.routes import Route, list_routes
-from tests.matrix.seeds import Rows, list_values
+from tests.matrix.seeds import VALID_VALUES, Rows, list_values
 from tests.world import Client, World
 
 # How many statements a read needs that is not one statement. Statistics and traces gather from
@@ -34,14 +34,6 @@ _NOT_READS = {
 }
 _OF_SUPER_ADMIN = {"/api/v1/tenants", "/api/v1/tenants/{tenant_id}"}
 
-# The rows have any text in every column; responses have only certain values in these.
-_VALID_VALUES = (
-    "UPDATE sub_agents SET relationship_type = 'direct' WHERE tenant_id = $1",
-    "UPDATE conversation_entries SET type = 'message', logged = true WHERE tenant_id = $1",
-    "UPDATE chat_jobs SET reply = NULL, error = NULL WHERE tenant_id = $1",
-    "UPDATE incoming_payloads SET body = '{}' WHERE tenant_id = $1",
-    "UPDATE tenants SET limits = '{}' WHERE id = $1",
-)
 _SET_SUBSCRIPTION = "UPDATE webhooks SET subscription_id = $2 WHERE tenant_id = $1"
 _NOT_FOUND = "not found"
 
@@ -55,7 +47,7 @@ class Statements(msgspec.Struct):
 async def rows(product: World) -> AsyncIterator[Rows]:
     tenant_id = await product.tenant()
     rows = await seeds.insert_rows(product.services, tenant_id)
-    for statement in _VALID_VALUES:
+    for statement in VALID_VALUES:
         await run_sql(product.services, statement, tenant_id)
     yield rows
     await seeds.delete_rows(product.services, tenant_id)
