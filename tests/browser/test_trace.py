@@ -164,15 +164,13 @@ async def test_an_expired_token_shows_an_error_and_is_removed(
     assert await trace_page.page.evaluate("sessionStorage.length") == 0
 
 
-@pytest.mark.parametrize("token", ["nonsense", "a b c", "…", "ключ 🎉", "x" * 9000])
-async def test_an_invalid_token_shows_an_error(
-    trace_page: TracePage, chain: Chain, token: str
-) -> None:
-    await trace_page.open(chain.id)
-    await trace_page.use_token(token)
-    await trace_page.expect_status(re.compile("token", re.IGNORECASE))
-    await expect(trace_page.page.get_by_role("status")).to_have_class("bad")
-    await expect(trace_page.page.get_by_label("Access token")).to_be_visible()
+async def test_an_invalid_token_shows_an_error(trace_page: TracePage, chain: Chain) -> None:
+    for token in ("nonsense", "a b c", "…", "ключ 🎉", "x" * 9000):
+        await trace_page.open(chain.id)
+        await trace_page.use_token(token)
+        await trace_page.expect_status(re.compile("token", re.IGNORECASE))
+        await expect(trace_page.page.get_by_role("status")).to_have_class("bad")
+        await expect(trace_page.page.get_by_label("Access token")).to_be_visible()
 
 
 async def test_an_unknown_correlation_id_shows_an_error(
@@ -201,14 +199,15 @@ async def test_a_user_without_the_permission_sees_which_one_is_required(
     await trace_page.expect_status("events:read")
 
 
-@pytest.mark.parametrize("chain_id", ["%E0%A4%A", "%", "%25", "<b>x", "a+b:c=d"])
 async def test_any_correlation_id_is_shown_as_text(
-    trace_page: TracePage, developer: Client, chain_id: str
+    trace_page: TracePage, developer: Client
 ) -> None:
-    await trace_page.open(chain_id)
+    await trace_page.open("cor_nothing")
     await trace_page.use_token(developer.token or "")
-    await trace_page.expect_status(re.compile("Nothing is known of|nothing at this path"))
-    await expect(trace_page.page.locator("#about b")).to_have_count(0)
+    for chain_id in ("%E0%A4%A", "%", "%25", "<b>x", "a+b:c=d"):
+        await trace_page.open(chain_id)
+        await trace_page.expect_status(re.compile("Nothing is known of|nothing at this path"))
+        await expect(trace_page.page.locator("#about b")).to_have_count(0)
 
 
 # Content

@@ -84,7 +84,9 @@ def test_no_process_starts_with_a_wrong_or_missing_key(
 ) -> None:
     """The database of these tests knows another key as `test`."""
     wrong = msgspec.structs.replace(stores.settings, master_keys=Keyring.generate(kid))
-    result = run_parley_process(wrong, command)
+    # A worker needs the main thread of a process.
+    run = run_parley_process if command == "worker" else run_parley
+    result = run(wrong, command)
     assert result.returncode == 1
     (line,) = [line for line in (result.stdout + result.stderr).splitlines() if "root key" in line]
     assert "root key 'test' is not" in line

@@ -49,15 +49,7 @@ class Up(Instance):
         raise AssertionError(f"no child runs {word}")
 
     def cli(self, *command: str, **extra: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "app.cli", *command],
-            env={**self.env, **extra},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return run_parley_with({**self.env, **extra}, *command)
 
 
 @pytest.fixture(scope="module")
@@ -286,7 +278,9 @@ def own_data_dir() -> Iterator[Path]:
         yield Path(folder) / "data"
 
 
-def test_children_end_when_up_itself_is_killed(own_data_dir: Path) -> None:
+def test_children_end_when_up_itself_is_killed_and_data_without_its_key_is_refused(
+    own_data_dir: Path,
+) -> None:
     started = Up(own_data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
     started.wait_ready()
     children = psutil.Process(started.process.pid).children(recursive=True)
@@ -297,6 +291,10 @@ def test_children_end_when_up_itself_is_killed(own_data_dir: Path) -> None:
         40,
         "the end of all children",
     )
+    (own_data_dir / "keys" / "master.keys").unlink()
+    again = Up(own_data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
+    assert again.wait_ended() == 1
+    assert "root key" in again.text
 
 
 def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
@@ -329,16 +327,6 @@ def test_a_wrong_setting_stops_the_start_with_one_line_that_names_it(
     assert result.stderr.startswith(f"parley: {variable}")
     assert result.stderr.count("\n") == 1
     assert not data_dir.exists()
-
-
-def test_up_refuses_to_start_with_data_but_without_its_key_file(own_data_dir: Path) -> None:
-    first = Up(own_data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
-    first.wait_ready()
-    first.stop()
-    (own_data_dir / "keys" / "master.keys").unlink()
-    second = Up(own_data_dir, free_port(), PARLEY_LOCAL_MODEL="off")
-    assert second.wait_ended() == 1
-    assert "root key" in second.text
 
 
 def test_a_socket_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:

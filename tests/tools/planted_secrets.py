@@ -8,6 +8,8 @@ import httpx
 
 from app.kit.ids import new_id
 
+_START = "plant"
+
 
 class PlantedSecrets:
     """Secrets by name. Each contains a core that only base64 and hex encode differently."""
@@ -16,24 +18,30 @@ class PlantedSecrets:
         self.cores: dict[str, str] = {}
 
     def add(self, name: str) -> str:
-        core = f"plant{new_id('x')[-12:]}"
-        self.cores[name] = core
+        core = self._add_core(name)
         return f'{core}/+="&é:{core}'
 
     def add_token(self, name: str) -> str:
-        core = f"plant{new_id('x')[-12:]}"
-        self.cores[name] = core
-        return f"{core}-token"
+        return f"{self._add_core(name)}-token"
+
+    def _add_core(self, name: str) -> str:
+        self.cores[name] = f"{_START}{new_id('x')[-12:]}"
+        return self.cores[name]
 
     def find_in(self, text: str) -> set[str]:
         """Returns the names of the secrets in a text, plain or in base64 or hex."""
-        forms = [text, *_decode_base64(text)]
+        forms = filter(_may_have_secrets, [text, *_decode_base64(text)])
         return {
             name
-            for name, core in self.cores.items()
             for form in forms
+            for name, core in self.cores.items()
             if core in form or core.encode().hex() in form.lower()
         }
+
+
+def _may_have_secrets(text: str) -> bool:
+    """Few texts have the start of all secrets, and need a search for each of them."""
+    return _START in text or _START.encode().hex() in text.lower()
 
 
 def _decode_base64(text: str) -> list[str]:
