@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from itertools import product as cartesian_product
 
@@ -53,6 +54,10 @@ async def rows(product: World) -> AsyncIterator[Rows]:
     await seeds.delete_rows(product.services, tenant_id)
 
 
+# Set in the context of the request. A worker of another test may run statements meanwhile.
+_counted: ContextVar[bool] = ContextVar("counted", default=False)
+
+
 @contextmanager
 def _count_statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[Statements]:
     statements = Statements()
@@ -61,13 +66,13 @@ def _count_statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[Statements]:
     def count_plain(method: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
         @wraps(method)
         async def count(connection: object, sql: str, *args: object, **options: object) -> object:
-            statements.plain += 1
+            statements.plain += _counted.get()
             return await method(connection, sql, *args, **options)
 
         return count
 
     async def count_of_orm(tx: Tx) -> object:
-        statements.of_orm += 1
+        statements.of_orm += _counted.get()
         return await session(tx)
 
     with monkeypatch.context() as patched:
@@ -76,7 +81,9 @@ def _count_statements(monkeypatch: pytest.MonkeyPatch) -> Iterator[Statements]:
                 asyncpg.Connection, name, count_plain(getattr(asyncpg.Connection, name))
             )
         patched.setattr(Tx, "session", count_of_orm)
+        token = _counted.set(True)
         yield statements
+        _counted.reset(token)
 
 
 async def _find_values(route: Route, reader: Client, rows: Rows) -> dict[str, str] | None:
