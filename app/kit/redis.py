@@ -21,9 +21,9 @@ _CALL_SECONDS = 1.0
 _CONNECT_SECONDS = 0.5
 
 
-def connect(url: str, *, wait_seconds: float = 1.0) -> Redis:
-    """`wait_seconds` limits the wait for a reply. Clients that block on purpose, like those of a
-    queue, give more than the time for which they block.
+def connect(url: str, *, wait_seconds: float | None = 1.0) -> Redis:
+    """`wait_seconds` limits the wait for a reply. None is for clients that block on purpose, like
+    those of a queue: their callers limit the time of whole operations.
     """
     return Redis.from_url(
         url,

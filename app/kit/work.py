@@ -75,7 +75,7 @@ class Doorbell:
     def __init__(self, redis_url: str, kinds: Mapping[str, WorkKind]) -> None:
         self.kinds = kinds
         self._redis = connect(redis_url)
-        self._blocking_redis = connect(redis_url, wait_seconds=_SLICE_SECONDS + 5)
+        self._blocking_redis = connect(redis_url, wait_seconds=None)
         self._listeners = 0
         self._queues = {name: RedisQueue(self._redis, name=name) for name in QUEUES}
 

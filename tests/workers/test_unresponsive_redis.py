@@ -6,9 +6,10 @@ from contextlib import suppress
 
 import msgspec
 import pytest
-from redis.exceptions import TimeoutError as RedisTimeout
+from saq.job import Status
 
 from app.areas import AREAS
+from app.kit.ids import new_id
 from app.kit.work import CANCEL_CHANNEL, Doorbell
 from app.services import Services
 from tests.asking import until, wait_until
@@ -18,7 +19,9 @@ from workers.main import JOBS, WorkerProcess
 
 
 class _RedisProxy:
-    """Forwards to the tests' Redis. After `hang`, the connections that are open get no reply."""
+    """Forwards to the tests' Redis. After `hang`, the connections that are open get no reply, and
+    with `also_new`, no other ones either.
+    """
 
     def __init__(self, socket_path: str) -> None:
         self.connection_count = 0
@@ -26,19 +29,22 @@ class _RedisProxy:
         self._socket_path = socket_path
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
+        self._is_silent = False
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.url = f"redis://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
-    def hang(self) -> None:
+    def hang(self, *, also_new: bool = False) -> None:
+        self._is_silent = also_new
         for task in self._tasks:
             task.cancel()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connection_count += 1
         replies, requests = await asyncio.open_unix_connection(self._socket_path)
-        self._tasks.add(asyncio.create_task(_copy(replies, writer)))
+        if not self._is_silent:
+            self._tasks.add(asyncio.create_task(_copy(replies, writer)))
         with suppress(ConnectionError):
             await _copy(reader, requests)
         for stream in (writer, requests):
@@ -80,10 +86,20 @@ async def process(
     await process._redis.aclose()
 
 
-async def test_a_worker_does_not_wait_for_a_job_for_ever(process: WorkerProcess) -> None:
-    with pytest.raises(RedisTimeout):
-        # Redis does not reply to this either.
-        await asyncio.wait_for(process._redis.blpop(["test:queue"], timeout=0), 5)
+async def test_no_operation_of_a_queue_waits_for_ever(
+    process: WorkerProcess, proxy: _RedisProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (queue,) = process._saq_queues
+    # No other worker takes the job.
+    monkeypatch.setattr(queue, "_queued", new_id("queue"))
+    job = await queue.enqueue("run_work", work_id="wrk_1", key=new_id("wrk"))
+    assert job is not None
+    proxy.hang(also_new=True)
+    for operation in (job.update(), job.finish(Status.COMPLETE)):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(operation, 5)
+    # It logs that Redis is away, and waits a second.
+    assert await asyncio.wait_for(queue.dequeue(timeout=0.1), 5) is None
 
 
 async def test_a_worker_listens_for_cancelled_work_again(
