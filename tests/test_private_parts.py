@@ -86,6 +86,8 @@ def test_a_library_with_used_private_parts_has_a_ceiling(library: str, ceiling: 
         (aiomysql.Connection, "_request_authentication", ["self"]),
         (saq.worker.Worker, "upkeep", ["self"]),
         (RedisQueue, "dequeue", ["self", "timeout", "poll_interval"]),
+        (RedisQueue, "update", ["self", "job"]),
+        (RedisQueue, "finish", ["self", "job", "status"]),
         (HttpToolsProtocol, "data_received", ["self", "data"]),
         (HttpToolsProtocol, "on_headers_complete", ["self"]),
         (HttpToolsProtocol, "on_message_complete", ["self"]),

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 
 from app.kit import background, logs
+from app.kit.ids import new_id
 from app.services import Services
 from db import fast, ledger
 from db.lanes import Capacity
@@ -43,6 +44,7 @@ class LaneScanner:
         self._unstarted: list[WorkRow] = []
         self._lanes: Counter[str] = Counter()
         self._tenants: Counter[str] = Counter()
+        self._claiming = asyncio.Lock()
         self._wakeup = asyncio.Event()
         self._slot_freed = asyncio.Event()
         self._scan_at = 0.0
@@ -119,7 +121,32 @@ class LaneScanner:
                     self._unstarted.append(row)
                 raise
 
+    async def run_new(self, work_id: str) -> None:
+        """Starts work that was just accepted, without a scan, which costs more. New work does not
+        overtake work that is waiting: then a scan decides.
+        """
+        await self.wait_for_slot()
+        if not self._has_no_slots and await self._claim_one(work_id):
+            return
+        self.wake()
+
+    async def _claim_one(self, work_id: str) -> bool:
+        seconds = self._services.settings.lease_seconds
+        async with self._claiming:
+            lanes = {**self._lanes, **dict.fromkeys(self._full_lanes, self._share)}
+            tenants = {**self._tenants, **dict.fromkeys(self._full_tenants, self._share)}
+            capacity = Capacity(lanes, tenants, self._share, self._share)
+            async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+                row = await ledger.claim(await tx.raw(), work_id, new_id("lea"), seconds, capacity)
+            if row is not None:
+                self._start(row, None)
+        return row is not None
+
     async def _claim(self, limit: int) -> int:
+        async with self._claiming:
+            return await self._claim_due(limit)
+
+    async def _claim_due(self, limit: int) -> int:
         seconds = self._services.settings.lease_seconds
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             scan = await ledger.claim_lanes(

@@ -160,8 +160,7 @@ class WorkerProcess:
                 await self.runner.run(work_id)
             else:
                 # While this process has no slot, others take the work off the queue.
-                await scanner.wait_for_slot()
-                scanner.wake()
+                await scanner.run_new(work_id)
 
         return QuietWorker(
             queue,

@@ -116,6 +116,42 @@ async def test_a_free_slot_is_used_at_once(
     assert len(set(jobs.work_ids)) == 10
 
 
+async def test_new_work_starts_without_a_scan_within_the_share(
+    services: Services, tenant: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_scanner, "_SCAN_SECONDS", 600.0)
+    jobs = _Jobs(services)
+    assert await jobs.scanner.scan() == 0
+    accepted = [await accept(services, tenant, SHARED) for _ in range(_SHARE + 1)]
+    for work_id in accepted:
+        await jobs.scanner.run_new(work_id)
+    assert jobs.runner.running_count == _SHARE
+    assert jobs.scanner._scan_at == 0.0
+    other = await accept(services, await world.tenant(), SHARED)
+    await jobs.scanner.run_new(other)
+    await until(lambda: jobs.work_ids == [*accepted[:_SHARE], other])
+    jobs.may_end.set()
+    await jobs.runner.drain(5)
+
+
+async def test_new_work_does_not_overtake_work_that_waits(
+    services: Services, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_scanner, "_SCAN_SECONDS", 600.0)
+    await _accept_many(services, tenant, _SHARE + 1)
+    jobs = _Jobs(services)
+    assert await jobs.scanner.scan() == _SHARE
+    jobs.may_end.set()
+    await until(lambda: jobs.runner.running_count == 0)
+    newest = await accept(services, tenant, SHARED)
+    await jobs.scanner.run_new(newest)
+    assert jobs.runner.running_count == 0
+    assert await jobs.scanner.scan() == 2
+    await until(lambda: len(jobs.work_ids) == _SHARE + 2)
+    assert jobs.work_ids[-1] == newest
+    await jobs.runner.drain(5)
+
+
 async def test_only_a_slot_that_work_may_wait_for_starts_a_scan(
     services: Services, tenant: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
