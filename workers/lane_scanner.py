@@ -122,25 +122,27 @@ class LaneScanner:
                 raise
 
     async def run_new(self, work_id: str) -> None:
-        """Starts work that was just accepted, without a scan, which costs more. New work does not
+        """Runs work that was just accepted, without a scan, which costs more. New work does not
         overtake work that is waiting: then a scan decides.
         """
         await self.wait_for_slot()
-        if not self._has_no_slots and await self._claim_one(work_id):
-            return
-        self.wake()
+        task = None if self._has_no_slots else await self._claim_one(work_id)
+        if task is None:
+            self.wake()
+        else:
+            await asyncio.wait([task])
 
-    async def _claim_one(self, work_id: str) -> bool:
+    async def _claim_one(self, work_id: str) -> asyncio.Task[None] | None:
         seconds = self._services.settings.lease_seconds
         async with self._claiming:
+            if len(self._tasks) >= self._slots:
+                return None
             lanes = {**self._lanes, **dict.fromkeys(self._full_lanes, self._share)}
             tenants = {**self._tenants, **dict.fromkeys(self._full_tenants, self._share)}
             capacity = Capacity(lanes, tenants, self._share, self._share)
             async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
                 row = await ledger.claim(await tx.raw(), work_id, new_id("lea"), seconds, capacity)
-            if row is not None:
-                self._start(row, None)
-        return row is not None
+            return None if row is None else self._start(row, None)
 
     async def _claim(self, limit: int) -> int:
         async with self._claiming:
@@ -177,7 +179,7 @@ class LaneScanner:
         for row in rows:
             self._start(row, payloads.get(row.ref_id or ""))
 
-    def _start(self, row: WorkRow, payload: object) -> None:
+    def _start(self, row: WorkRow, payload: object) -> asyncio.Task[None]:
         lane, tenant = row.lane or "", row.tenant_id or ""
         self._add_to_counts(lane, tenant, 1)
         if self._runner.accepting:
@@ -186,6 +188,7 @@ class LaneScanner:
             task = background.spawn(self._runner.put_back(row))
         self._tasks.add(task)
         task.add_done_callback(partial(self._on_task_done, lane, tenant))
+        return task
 
     def _on_task_done(self, lane: str, tenant: str, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

@@ -165,7 +165,7 @@ class WorkerProcess:
         return QuietWorker(
             queue,
             functions=[("run_work", run_work)],
-            concurrency=CONCURRENCY[queue.name] if scanner is None else 1,
+            concurrency=CONCURRENCY[queue.name],
             dequeue_timeout=_DEQUEUE_SECONDS,
         )
 

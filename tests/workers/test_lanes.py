@@ -116,22 +116,34 @@ async def test_a_free_slot_is_used_at_once(
     assert len(set(jobs.work_ids)) == 10
 
 
-async def test_new_work_starts_without_a_scan_within_the_share(
+async def test_new_work_runs_without_a_scan_within_the_share(
     services: Services, tenant: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lane_scanner, "_SCAN_SECONDS", 600.0)
     jobs = _Jobs(services)
     assert await jobs.scanner.scan() == 0
-    accepted = [await accept(services, tenant, SHARED) for _ in range(_SHARE + 1)]
-    for work_id in accepted:
-        await jobs.scanner.run_new(work_id)
-    assert jobs.runner.running_count == _SHARE
-    assert jobs.scanner._scan_at == 0.0
+    accepted = [await accept(services, tenant, SHARED) for _ in range(_SHARE)]
     other = await accept(services, await world.tenant(), SHARED)
-    await jobs.scanner.run_new(other)
-    await until(lambda: jobs.work_ids == [*accepted[:_SHARE], other])
+    runs = [asyncio.create_task(jobs.scanner.run_new(id_)) for id_ in (*accepted, other)]
+    await until(lambda: set(jobs.work_ids) == {*accepted, other})
+    assert jobs.scanner._scan_at > 0.0
+    # Beyond the share a scan decides, when a job has ended.
+    await jobs.scanner.run_new(await accept(services, tenant, SHARED))
+    assert jobs.scanner._scan_at == 0.0
+    assert jobs.runner.running_count == _SHARE + 1
     jobs.may_end.set()
-    await jobs.runner.drain(5)
+    await asyncio.gather(*runs)
+
+
+async def test_new_work_waits_for_a_slot_of_its_process(services: Services, world: World) -> None:
+    jobs = _Jobs(services, slots=2)
+    accepted = [await accept(services, await world.tenant(), SHARED) for _ in range(5)]
+    runs = [asyncio.create_task(jobs.scanner.run_new(work_id)) for work_id in accepted]
+    await until(lambda: jobs.runner.running_count == 2)
+    assert await jobs.scanner.scan() == 0
+    assert jobs.runner.running_count == 2
+    jobs.may_end.set()
+    await asyncio.gather(*runs)
 
 
 async def test_new_work_does_not_overtake_work_that_waits(
