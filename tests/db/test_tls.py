@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx
 import msgspec
 import pytest
 
@@ -15,9 +16,13 @@ from app import settings as configuration
 from app.services import Services
 from db import migrate
 from db.session import ALL_TENANTS, Database, DatabaseUnavailable
+from tests.asking import wait_until
 from tests.certificates import create_server_context, write_certificate
+from tests.database import fetch_rows
 from tests.ports import free_port
 from tests.processes import ROOT, run_parley
+from tests.running_worker import run_worker
+from tests.server import Server
 from tests.stores import Stores
 from tests.vault.servers import serve_tls
 
@@ -106,6 +111,28 @@ async def test_every_command_connects_with_tls(
         alembic = await asyncio.to_thread(_run_alembic, settings)
     assert "ok   postgres" in doctor.stdout
     assert "(head)" in alembic.stdout, alembic.stderr
+
+
+async def test_web_processes_and_workers_connect_with_tls(
+    services: Services, stores: Stores, tmp_path: Path
+) -> None:
+    own = write_certificate(tmp_path, "localhost")
+    async with _serve_with_tls(stores, own) as base:
+        url = f"{base}?sslmode=verify-full&sslrootcert={own}&application_name=with_tls"
+        settings = msgspec.structs.replace(stores.settings, database_url=url)
+        async with run_worker(settings, "default"):
+            await wait_until(lambda: fetch_rows(services, _CONNECTED, "with_tls"))
+        server = Server(settings)
+        try:
+            await asyncio.to_thread(server.wait)
+            async with httpx.AsyncClient(base_url=server.url) as client:
+                parts = (await client.get("/health/ready")).json()["parts"]
+        finally:
+            await asyncio.to_thread(server.close)
+    assert parts["postgres"]["state"] == "ok"
+
+
+_CONNECTED = "SELECT 1 FROM pg_stat_activity WHERE application_name = $1"
 
 
 def _run_alembic(settings: configuration.Settings) -> subprocess.CompletedProcess[str]:
