@@ -159,7 +159,8 @@ class WorkerProcess:
             if scanner is None:
                 await self.runner.run(work_id)
             else:
-                # While this process has no slot, others take the work off the queue.
+                # A consumer waits for a slot and for the run, so that a busy process takes nothing
+                # more off the queue.
                 await scanner.run_new(work_id)
 
         return QuietWorker(
@@ -225,6 +226,8 @@ class WorkerProcess:
                     async with asyncio.timeout(_REPLY_SECONDS):
                         await channel.subscribe(CANCEL_CHANNEL)
                     await self._receive_cancels(channel)
+            if background.is_cancelled():
+                return
             await asyncio.sleep(_RECONNECT_SECONDS)
 
     async def _receive_cancels(self, channel: PubSub) -> None:

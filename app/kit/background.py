@@ -23,6 +23,14 @@ def spawn(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     return task
 
 
+def is_cancelled() -> bool:
+    """True when the current task was cancelled, even if a library has caught the cancellation, as
+    the Redis client does while it connects.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 def _finish(task: asyncio.Task[Any]) -> None:
     _running.discard(task)
     if not task.cancelled() and (error := task.exception()) is not None:

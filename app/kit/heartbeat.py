@@ -9,6 +9,7 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from app.kit import background
 from app.kit.work import WorkKind
 
 # The set of the heartbeats' keys, so that no reader searches all keys of Redis.
@@ -59,6 +60,8 @@ async def send_forever(redis: Redis, beat: Beat) -> None:
             pause = float(_INTERVAL_SECONDS)
         except (RedisError, OSError, TimeoutError):
             pause = 1.0
+        if background.is_cancelled():
+            return
         await asyncio.sleep(pause)
 
 

@@ -1,5 +1,9 @@
 """Heartbeats: processes that run are listed, without a search through all keys of Redis."""
 
+import asyncio
+
+import pytest
+
 from app.kit import heartbeat
 from app.kit.heartbeat import Beat
 from app.kit.ids import new_id
@@ -16,6 +20,27 @@ async def test_a_process_is_listed_until_it_stops(services: Services) -> None:
     assert beat.name in await _read_names(services)
     await heartbeat.stop(services.redis, beat)
     assert beat.name not in await _read_names(services)
+
+
+async def test_sending_ends_although_the_client_replaces_the_cancellation(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the Redis client does while it connects; otherwise a worker takes seconds to stop."""
+    is_sending = asyncio.Event()
+
+    async def send(*_: object) -> None:
+        is_sending.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise TimeoutError from None
+
+    monkeypatch.setattr(heartbeat, "send", send)
+    sender = asyncio.create_task(heartbeat.send_forever(services.redis, Beat("worker", "host")))
+    await is_sending.wait()
+    sender.cancel()
+    _, still_running = await asyncio.wait([sender], timeout=5)
+    assert not still_running
 
 
 async def test_a_process_that_died_leaves_nothing_behind(services: Services) -> None:
