@@ -93,12 +93,13 @@ class LaneScanner:
         Returns the number of claimed rows.
         """
         await self._put_back_unstarted()
-        limit = min(self._slots - len(self._tasks), _BATCH)
         self._scan_at = time.monotonic() + _SCAN_SECONDS
         self._full_lanes, self._full_tenants, self._has_no_slots = set(), set(), False
         # Before the claim too: what is full now is skipped, and may have a free slot afterwards.
         self._add_full()
-        count = await self._claim(limit) if limit > 0 else 0
+        async with self._claiming:
+            limit = min(self._slots - len(self._tasks), _BATCH)
+            count = await self._claim(limit) if limit > 0 else 0
         self._add_full()
         return count
 
@@ -145,10 +146,6 @@ class LaneScanner:
             return None if row is None else self._start(row, None)
 
     async def _claim(self, limit: int) -> int:
-        async with self._claiming:
-            return await self._claim_due(limit)
-
-    async def _claim_due(self, limit: int) -> int:
         seconds = self._services.settings.lease_seconds
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             scan = await ledger.claim_lanes(

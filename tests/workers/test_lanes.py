@@ -146,6 +146,21 @@ async def test_new_work_waits_for_a_slot_of_its_process(services: Services, worl
     await asyncio.gather(*runs)
 
 
+async def test_new_work_and_a_scan_share_the_slots(
+    services: Services, tenant: str, world: World
+) -> None:
+    await _accept_many(services, await world.tenant(), 1)
+    newest = await accept(services, tenant, SHARED)
+    jobs = _Jobs(services, slots=1)
+    run = asyncio.create_task(jobs.scanner.run_new(newest))
+    await asyncio.sleep(0)
+    assert jobs.scanner._claiming.locked()
+    assert await jobs.scanner.scan() == 0
+    assert jobs.runner.running_count == 1
+    jobs.may_end.set()
+    await run
+
+
 async def test_new_work_does_not_overtake_work_that_waits(
     services: Services, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
