@@ -19,7 +19,7 @@ UV = Path(sys.executable).with_name("uv")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 LINUX = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
 MACOS = "aarch64-apple-darwin"
-MACOS_VERSION = "13.0"
+MACOS_VERSION = "14.0"
 
 
 class Target(NamedTuple):
