@@ -122,4 +122,5 @@ def _nest(event: ToolUse | ToolResult, call_id: str) -> ToolUse | ToolResult:
         event.status,
         event.execution_time_ms,
         outer,
+        event.sources,
     )

@@ -198,7 +198,7 @@ def _reply(turn: Turn, transcript: Transcript, now: datetime) -> ChatReply:
         turn.conversation_id,
         ReplyMessage(turn.message_id, "assistant", transcript.content, now),
         TokenUsage(budget.prompt_tokens, budget.completion_tokens, total),
-        [],
+        transcript.sources,
         list(transcript.calls.values()),
     )
 
@@ -287,7 +287,10 @@ def _entries(
             role="tool",
             data=data,
         )
-    content = {"role": "assistant", "content": reply.message.content, "status": status}
+    content: dict[str, Any] = {"role": "assistant", "content": reply.message.content}
+    content["status"] = status
+    if reply.sources:
+        content["data"] = {"sources": msgspec.to_builtins(reply.sources)}
     add(turn.message_id, "message", done_at, logged=runtime.log_messages, **content)
     for row in usage:
         shown = ("model", "prompt_tokens", "completion_tokens", "cost_usd", "response_time_ms")

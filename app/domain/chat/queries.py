@@ -33,7 +33,7 @@ _MESSAGE = View(
     "m",
     content="coalesce(m.content, '')",
     tool_calls="coalesce(c.calls, '[]')",
-    sources="'[]'::json",
+    sources="coalesce(m.data->'sources', '[]')",
 )
 
 # Asynchronous chat

@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from app.domain.sources import SourceView
 from app.kit.validation import NOT_BLANK
 
 MessageText = Annotated[str, Meta(min_length=1, max_length=200_000, pattern=NOT_BLANK)]
@@ -41,12 +42,6 @@ class TokenUsage(msgspec.Struct):
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
-
-
-class SourceView(msgspec.Struct):
-    document_name: str
-    chunk_preview: str
-    relevance_score: float
 
 
 class ToolCallView(msgspec.Struct):

@@ -51,7 +51,8 @@ def _to_sse(event: StreamEvent) -> bytes:
         case ToolUse():
             return sse.event("tool_use", _encode(_without_field(event, "function")))
         case ToolResult():
-            return sse.event("tool_result", _encode(event))
+            # The reply has the sources of all calls.
+            return sse.event("tool_result", _encode(_without_field(event, "sources")))
         case TurnFinished(reply):
             stop = {
                 "message_id": reply.message.id,

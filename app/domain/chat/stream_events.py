@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from app.domain.chat.schemas import ChatReply
+from app.domain.sources import SourceView
 from app.domain.tools.service import CallStatus
 
 
@@ -38,6 +39,7 @@ class ToolResult(msgspec.Struct, frozen=True):
     status: CallStatus
     execution_time_ms: int
     parent_id: str | None = None
+    sources: tuple[SourceView, ...] = ()
 
 
 class TurnFinished(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from app.domain.chat.stream_events import ToolResult, ToolUse
 from app.domain.chat.toolbox import Toolbox
 from app.domain.models.errors import ModelNotConfigured
 from app.domain.models.service import Message, ToolCall
+from app.domain.sources import SourceView
 from app.domain.tools.service import CallOutcome, CallStatus, ToolOffer
 from app.kit import logs
 from app.kit.errors import ApiError, ProviderError
@@ -45,6 +46,7 @@ class Call(msgspec.Struct):
     output: Any = None
     status: CallStatus | None = None
     execution_time_ms: int = 0
+    sources: tuple[SourceView, ...] = ()
 
 
 class NestedCall(msgspec.Struct):
@@ -177,6 +179,7 @@ async def _run_call(
     try:
         outcome = await _run_tool(call, arguments, offers, queue, position)
         call.output, call.status = outcome.output, outcome.status
+        call.sources = outcome.sources
         call.execution_time_ms = round((time.perf_counter() - started) * 1000)
         queue.put_nowait(_result(call))
     finally:
@@ -235,4 +238,5 @@ def _result(call: Call) -> ToolResult:
         call.output,
         call.status or "failed",
         call.execution_time_ms,
+        sources=call.sources,
     )

@@ -5,7 +5,7 @@ Sync, streamed, asynchronous, public and OpenAI-compatible chat are thin layers 
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -30,6 +30,7 @@ from app.domain.chat.stream_events import (
 from app.domain.chat.tool_calls import fail_unknown_calls
 from app.domain.models.errors import ModelFailed
 from app.domain.models.service import Message, Models
+from app.domain.sources import SourceView
 from app.kit import background, clock, metrics
 from app.kit.renewal import Renewal
 from app.services import Services
@@ -84,6 +85,7 @@ class Transcript:
         self.texts: list[str] = []
         self.calls: dict[str, ToolCallView] = {}
         self.functions: dict[str, str] = {}
+        self.sources: list[SourceView] = []
         self.budget = TokenBudget()
         self.started = time.perf_counter()
 
@@ -100,6 +102,10 @@ class Transcript:
                 call = self.calls[event.id]
                 call.output, call.status = event.output, event.status
                 call.execution_time_ms = event.execution_time_ms
+                self.add_sources(event.sources)
+
+    def add_sources(self, sources: Iterable[SourceView]) -> None:
+        self.sources += [source for source in sources if source not in self.sources]
 
     @property
     def content(self) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from app.domain.chat.schemas import SourceView
+from app.domain.sources import SourceView
 from app.kit.validation import NOT_BLANK, ONE_LINE
 
 _KEY = {

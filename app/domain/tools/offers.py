@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from app.domain.models.service import Function
+from app.domain.sources import SourceView
 
 CallStatus = Literal["completed", "failed", "timeout"]
 
@@ -25,3 +26,5 @@ class ToolOffer(msgspec.Struct, frozen=True):
 class CallOutcome(msgspec.Struct, frozen=True):
     output: Any
     status: CallStatus = "completed"
+    # What the output was made from; shown with the reply.
+    sources: tuple[SourceView, ...] = ()
