@@ -10,6 +10,7 @@ from app.domain.deliveries.area import AREA as DELIVERIES
 from app.domain.embed.area import AREA as EMBED
 from app.domain.events.area import AREA as EVENTS
 from app.domain.incoming.area import AREA as INCOMING
+from app.domain.knowledge.area import AREA as KNOWLEDGE
 from app.domain.mail.area import AREA as MAIL
 from app.domain.mfa.area import AREA as MFA
 from app.domain.models.area import AREA as MODELS
@@ -33,6 +34,7 @@ AREAS: Final = Areas(
         USAGE,
         EMBED,
         MODELS,
+        KNOWLEDGE,
         VAULT,
         TOOLS,
         EVENTS,

@@ -31,8 +31,8 @@ def one_line_errors() -> Iterator[None]:
     """Prints errors that a user can correct as one line, without a stack trace."""
     from app.bootstrap import WeakPassword
     from app.kit.crypto import KeyProblem
+    from app.kit.wheels import PartUnavailable
     from app.local.up import CannotStart
-    from app.local.wheels import PartUnavailable
     from db.schema import MigrationBlocked, SchemaBehind
 
     try:

@@ -24,6 +24,7 @@ from app.domain.embed.controllers import EmbedKeyController, PublicAgentControll
 from app.domain.events.controllers import EventLogController, EventTypeController
 from app.domain.events.request_spans import RequestSpans
 from app.domain.incoming.controllers import IncomingWebhookController, receive_payload
+from app.domain.knowledge.controllers import KnowledgeController
 from app.domain.mfa.controllers import MfaController, MfaResetController, MfaSignInController
 from app.domain.models.controllers import ModelController, ProviderKeyController
 from app.domain.openai.controllers import OpenAiController
@@ -80,6 +81,7 @@ ROUTES: list[Any] = [
     ModelController,
     ProviderKeyController,
     CredentialController,
+    KnowledgeController,
     ToolController,
     AgentToolController,
     EventTypeController,

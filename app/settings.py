@@ -22,6 +22,8 @@ _MAX_RUN_DIR_BYTES = 85
 _SCHEMES_WITH_HOST = {"http", "https", "redis", "rediss", "smtp", "smtps"}
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_-]+)*\.?\Z")
 
+_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,199}\Z")
+
 Plan = Literal["free", "pro", "team", "enterprise"]
 LogFormat = Literal["console", "json"]
 
@@ -60,6 +62,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pool_size: int = 20
     metrics_dir: str = ""
     sandbox_dir: Path | None = None
+    embedding_model: str = "local/wordllama"
 
     @property
     def sandbox_home(self) -> Path:
@@ -211,6 +214,12 @@ def _url(*schemes: str) -> Callable[[str], str]:
     return parse
 
 
+def _model_name(value: str) -> str:
+    if not _MODEL_NAME.match(value):
+        raise ValueError("must be the name of a model, like openai/text-embedding-3-small")
+    return value
+
+
 def _database_url(value: str) -> str:
     parse_url(value)
     return value
@@ -246,6 +255,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "pool_size": _int(1, 500),
     "metrics_dir": _text,
     "sandbox_dir": _path,
+    "embedding_model": _model_name,
 }
 
 

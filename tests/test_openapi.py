@@ -267,7 +267,8 @@ def test_every_body_has_an_example(app: Litestar) -> None:
 
 
 def _has_file(kind: type[msgspec.Struct]) -> bool:
-    return any(field.type is UploadFile for field in msgspec.structs.fields(kind))
+    types = [field.type for field in msgspec.structs.fields(kind)]
+    return any(UploadFile in {kind, *get_args(kind)} for kind in types)
 
 
 def test_every_answer_has_an_example(app: Litestar) -> None:

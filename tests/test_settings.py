@@ -343,6 +343,7 @@ FULL = Settings(
     pool_size=5,
     metrics_dir="/tmp/metrics",
     sandbox_dir=Path("/tmp/sandbox"),
+    embedding_model="openai/text-embedding-3-small",
 )
 
 

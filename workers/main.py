@@ -31,6 +31,15 @@ from workers.deliveries import (
     on_dead_delivery,
     run_subscription_action,
 )
+from workers.ingest import (
+    drop_table,
+    ingest_document,
+    maintain_table,
+    on_dead_document,
+    remove_agent,
+    remove_document,
+    sweep_tables,
+)
 from workers.lane_scanner import LaneScanner
 from workers.mail import send_mail
 from workers.runner import JobFunction, OnDead, Runner
@@ -43,6 +52,12 @@ JOBS: Final[dict[str, JobFunction]] = {
     "chat.turn": run_turn,
     "events.act": run_subscription_action,
     "events.fan_out": fan_out_event,
+    "knowledge.drop_table": drop_table,
+    "knowledge.ingest": ingest_document,
+    "knowledge.maintain": maintain_table,
+    "knowledge.remove_agent": remove_agent,
+    "knowledge.remove_document": remove_document,
+    "knowledge.sweep": sweep_tables,
     "webhooks.deliver": deliver,
     "mail.send": send_mail,
     "tools.run": run_tool,
@@ -51,6 +66,7 @@ JOBS: Final[dict[str, JobFunction]] = {
 # Called in the transaction that gives up work of a kind.
 ON_DEAD: Final[dict[str, OnDead]] = {
     "chat.turn": on_dead_turn,
+    "knowledge.ingest": on_dead_document,
     "tools.run": on_dead_tool,
     "webhooks.deliver": on_dead_delivery,
 }

@@ -70,6 +70,16 @@ class Files:
         async for chunk in result.stream(min_chunk_size=64 * 1024):
             yield bytes(chunk)
 
+    async def list_folders(self, folder: str) -> list[str]:
+        """Returns the names of the folders in `folder`, which ends with a slash."""
+        listing = await obstore.list_with_delimiter_async(self._store, folder)
+        return [path.rstrip("/").rpartition("/")[2] for path in listing["common_prefixes"]]
+
+    async def delete_folder(self, folder: str) -> None:
+        """Deletes the files whose keys start with `folder`, which ends with a slash."""
+        async for page in obstore.list(self._store, folder):
+            await obstore.delete_async(self._store, [item["path"] for item in page])
+
     async def delete(self, key: str) -> None:
         try:
             await obstore.delete_async(self._store, key)

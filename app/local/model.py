@@ -8,10 +8,10 @@ import asyncio
 import signal
 from pathlib import Path
 
-from app.kit import heartbeat, logs
+from app.kit import heartbeat, logs, wheels
 from app.kit.heartbeat import Beat
 from app.kit.redis import connect
-from app.local import openmp, wheels
+from app.local import openmp
 from app.settings import Settings
 
 log = logs.get("model")

@@ -9,8 +9,8 @@ import os
 import sys
 from pathlib import Path
 
-from app.local import wheels
-from app.local.wheels import PartUnavailable
+from app.kit import wheels
+from app.kit.wheels import PartUnavailable
 
 _NAME = "libgomp.so.1"
 _SEARCH_PATH = "LD_LIBRARY_PATH"

@@ -9,8 +9,9 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from app.local import child, wheels
-from app.local.wheels import PartUnavailable
+from app.kit import wheels
+from app.kit.wheels import PartUnavailable
+from app.local import child
 
 STOP = signal.SIGINT  # Postgres' fast shutdown: ends sessions, writes a checkpoint, exits
 _SYSTEM_USER = "parley-pg"

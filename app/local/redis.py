@@ -7,8 +7,9 @@ import signal
 import subprocess
 from pathlib import Path
 
-from app.local import child, wheels
-from app.local.wheels import PartUnavailable
+from app.kit import wheels
+from app.kit.wheels import PartUnavailable
+from app.local import child
 
 STOP = signal.SIGTERM
 

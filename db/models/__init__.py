@@ -8,6 +8,7 @@ from db.models.embed import EmbedKey
 from db.models.events import EventLog, RequestSpan
 from db.models.incoming import IncomingPayload, IncomingWebhook
 from db.models.instance import Attempt, IdempotencyKey, InstanceState
+from db.models.knowledge import Document, KnowledgeBase
 from db.models.mail import MailMessage
 from db.models.mfa import MfaDevice, RecoveryCode
 from db.models.models import ProviderKey
@@ -33,6 +34,7 @@ __all__ = [
     "CredentialAuditChain",
     "Delivery",
     "DeliveryAttempt",
+    "Document",
     "EmbedKey",
     "EventLog",
     "EventSubscription",
@@ -41,6 +43,7 @@ __all__ = [
     "IncomingWebhook",
     "InstanceState",
     "Invitation",
+    "KnowledgeBase",
     "MailMessage",
     "MfaDevice",
     "OneTimeToken",

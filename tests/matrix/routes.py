@@ -74,7 +74,11 @@ def _build_route(
     schema: dict[str, Any] = next((item["schema"] for item in content.values()), {})
     schema = _resolve_schema(schema, schemas)
     properties: dict[str, Any] = schema.get("properties", {})
-    files = [name for name, kind in properties.items() if kind.get("format") == "binary"]
+    files = [
+        name
+        for name, kind in properties.items()
+        if "binary" in {kind.get("format"), kind.get("items", {}).get("format")}
+    ]
     parameters = operation.get("parameters", [])
     return Route(
         method.upper(),

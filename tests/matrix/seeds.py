@@ -41,6 +41,7 @@ VALID_VALUES = (
     "UPDATE conversation_entries SET type = 'message', logged = true WHERE tenant_id = $1",
     "UPDATE chat_jobs SET reply = NULL, error = NULL WHERE tenant_id = $1",
     "UPDATE incoming_payloads SET body = '{}' WHERE tenant_id = $1",
+    "UPDATE documents SET status = 'ready', deleted_at = NULL WHERE tenant_id = $1",
     "UPDATE tenants SET limits = '{}' WHERE id = $1",
 )
 

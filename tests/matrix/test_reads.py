@@ -29,6 +29,7 @@ _STATEMENTS = {
 }
 # Not rows as JSON; and a read that is recorded in the audit log.
 _NOT_READS = {
+    "/api/v1/agents/{agent_id}/documents/{document_id}/content",
     "/api/v1/avatars/{key}",
     "/metrics",
     "/v1/credentials/{credential_id}/reveal",

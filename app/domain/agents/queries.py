@@ -39,7 +39,12 @@ _FULL = View(
                               ORDER BY x.display_order, x.attached_at, x.id), '[]')
      FROM agent_tools x JOIN tools t ON t.id = x.tool_id AND t.tenant_id = x.tenant_id
      WHERE x.agent_id = a.id AND x.tenant_id = a.tenant_id)""",
-    knowledge_base="'{}'::json",
+    knowledge_base="""
+    (SELECT json_build_object('enabled', coalesce(sum(d.chunk_count), 0) > 0,
+                              'document_count', count(*),
+                              'chunk_count', coalesce(sum(d.chunk_count), 0))
+     FROM documents d
+     WHERE d.tenant_id = a.tenant_id AND d.agent_id = a.id AND d.deleted_at IS NULL)""",
     sub_agents="""
     (SELECT coalesce(json_agg(json_build_object('id', c.id, 'name', c.name,
                                                 'relationship_type', s.relationship_type)
@@ -98,7 +103,20 @@ SELECT a.id, a.tenant_id, a.name, a.status, a.primary_model, a.provider, a.syste
                         ORDER BY x.display_order, x.attached_at, x.id)
         FROM agent_tools x JOIN tools t ON t.id = x.tool_id AND t.tenant_id = x.tenant_id
         WHERE x.agent_id = a.id AND x.tenant_id = a.tenant_id
-          AND x.is_enabled AND t.is_enabled)::text AS tools
+          AND x.is_enabled AND t.is_enabled)::text AS tools,
+       (SELECT json_build_object('agent_id', a.id, 'generation', b.generation,
+                                 'revision', b.revision, 'embedding_model', b.embedding_model,
+                                 'hidden_document_ids', (
+                            SELECT coalesce(json_agg(d.id), '[]') FROM documents d
+                            WHERE d.tenant_id = a.tenant_id AND d.agent_id = a.id
+                              AND d.deleted_at IS NOT NULL
+                        ))
+        FROM knowledge_bases b
+        WHERE b.agent_id = a.id AND b.tenant_id = a.tenant_id AND EXISTS (
+            SELECT 1 FROM documents d
+            WHERE d.tenant_id = a.tenant_id AND d.agent_id = a.id
+              AND d.deleted_at IS NULL AND d.chunk_count > 0
+        ))::text AS knowledge
 """
 _JOIN_PROVIDER_KEY = """
 LEFT JOIN provider_keys k

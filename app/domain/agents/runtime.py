@@ -36,6 +36,18 @@ class AttachedToolInfo(msgspec.Struct, frozen=True):
     input_schema: dict[str, Any] | None
 
 
+class KnowledgeInfo(msgspec.Struct, frozen=True):
+    """The table of the agent's documents. `hidden_document_ids` are deleted, but their chunks may
+    still be in it.
+    """
+
+    agent_id: str
+    generation: int
+    revision: int
+    embedding_model: str
+    hidden_document_ids: list[str] = []
+
+
 class AgentRuntime(msgspec.Struct, frozen=True, kw_only=True):
     agent_id: str
     tenant_id: str
@@ -50,6 +62,8 @@ class AgentRuntime(msgspec.Struct, frozen=True, kw_only=True):
     log_token_usage: bool
     sub_agents: list[SubAgentInfo]
     tools: list[AttachedToolInfo]
+    # None when there is nothing to search.
+    knowledge: KnowledgeInfo | None = None
 
 
 class EmbeddedAgent(msgspec.Struct, frozen=True):
@@ -65,6 +79,7 @@ class EmbeddedAgent(msgspec.Struct, frozen=True):
 
 _sub_agents_decoder = msgspec.json.Decoder(list[SubAgentInfo])
 _tools_decoder = msgspec.json.Decoder(list[AttachedToolInfo])
+_knowledge_decoder = msgspec.json.Decoder(KnowledgeInfo)
 
 
 async def find_runtime(tx: Tx, keyring: Keyring, agent_id: str) -> AgentRuntime:
@@ -116,4 +131,5 @@ def _build_runtime(row: Row, keyring: Keyring) -> AgentRuntime:
         log_token_usage=row["log_token_usage"],
         sub_agents=_sub_agents_decoder.decode(row["sub_agents"]) if row["sub_agents"] else [],
         tools=_tools_decoder.decode(row["tools"]) if row["tools"] else [],
+        knowledge=_knowledge_decoder.decode(row["knowledge"]) if row["knowledge"] else None,
     )

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from app.domain.agents import service as agents
 from app.domain.agents.service import AgentRuntime, SubAgentInfo
+from app.domain.chat import history
 from app.domain.chat.agent_loop import LoopConfig, TokenBudget, run_loop
+from app.domain.chat.context import find_passages
 from app.domain.chat.stream_events import TextDelta, ToolResult, ToolUse
 from app.domain.chat.toolbox import Report, Toolbox
 from app.domain.models.service import Function, Message, Models
@@ -71,15 +73,19 @@ class Delegation:
             ),
             live=False,
         )
-        messages = [Message("system", child.system_prompt), Message("user", task)]
-        deltas = []
+        window = await config.models.window_of(child.target)
+        passages = await find_passages(self._services, child, window, task)
+        quoted = passages.prompt if passages is not None else None
+        system = history.system_message(child.system_prompt, passages=quoted)
+        messages, deltas = [system, Message("user", task)], []
         async with aclosing(run_loop(config, messages, self._budget)) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
                     deltas.append(event.delta)
                 else:
                     report(_nest(event, call_id))
-        return CallOutcome("".join(deltas))
+        sources = tuple(passages.sources) if passages is not None else ()
+        return CallOutcome("".join(deltas), sources=sources)
 
 
 def toolboxes_for(

@@ -20,11 +20,16 @@ class PastMessage(msgspec.Struct):
     tool_calls: list[dict[str, Any]] = []
 
 
-def system_message(prompt: str, context: dict[str, Any] | None) -> Message:
-    if not context:
-        return Message("system", prompt)
-    facts = msgspec.json.encode(context).decode()
-    return Message("system", f"{prompt}\n\nContext of this conversation, as JSON:\n{facts}")
+def system_message(
+    prompt: str, context: dict[str, Any] | None = None, passages: str | None = None
+) -> Message:
+    parts = [prompt]
+    if context:
+        facts = msgspec.json.encode(context).decode()
+        parts.append(f"Context of this conversation, as JSON:\n{facts}")
+    if passages:
+        parts.append(passages)
+    return Message("system", "\n\n".join(parts))
 
 
 def select_history(past: list[PastMessage], budget: int, *, with_calls: bool) -> list[Message]:

@@ -15,6 +15,7 @@ import msgspec
 from app.domain.agents.service import AgentRuntime
 from app.domain.chat import history, turn_queries
 from app.domain.chat.agent_loop import Journal, LoopConfig, TokenBudget, run_loop
+from app.domain.chat.context import build_query, find_passages
 from app.domain.chat.delegation import toolboxes_for
 from app.domain.chat.history import PastMessage
 from app.domain.chat.schemas import ChatReply, Source, ToolCallView
@@ -155,7 +156,7 @@ async def _run_loop(
     config = _loop_config(services, turn, transcript.budget, live=live)
     if journal is not None:
         fail_unknown_calls(journal.rounds, config.toolboxes)
-    messages = await _messages(services, turn, config)
+    messages = await _messages(services, turn, config, transcript)
     async with aclosing(run_loop(config, messages, transcript.budget, journal)) as events:
         async for event in events:
             yield event
@@ -185,10 +186,17 @@ def _loop_config(services: Services, turn: Turn, budget: TokenBudget, *, live: b
     )
 
 
-async def _messages(services: Services, turn: Turn, config: LoopConfig) -> list[Message]:
-    system = history.system_message(turn.runtime.system_prompt, turn.context)
-    question = Message("user", turn.text)
+async def _messages(
+    services: Services, turn: Turn, config: LoopConfig, transcript: Transcript
+) -> list[Message]:
     window = await services.get(Models).window_of(config.target)
+    query = build_query(turn.text, turn.past)
+    passages = await find_passages(services, turn.runtime, window, query)
+    if passages is not None:
+        transcript.add_sources(passages.sources)
+    quoted = passages.prompt if passages is not None else None
+    system = history.system_message(turn.runtime.system_prompt, turn.context, quoted)
+    question = Message("user", turn.text)
     budget = history.budget_for(window, config.max_tokens, system.content, turn.text)
     if turn.messages:
         past = history.trim_history(turn.messages, budget)

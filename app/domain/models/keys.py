@@ -8,7 +8,7 @@ from app.domain.models.errors import ModelFailed, ProviderKeyNotFound
 from app.domain.models.events import ProviderKeyCreated, ProviderKeyDeleted
 from app.domain.models.gateway import Models
 from app.domain.models.protocol import Message, ModelRequest, Target
-from app.domain.models.providers import LOCAL, PROVIDERS
+from app.domain.models.providers import LOCAL, PROVIDERS, provider_of
 from app.domain.models.schemas import CreateProviderKey, KeyTest, ProviderKeyView
 from app.kit import clock
 from app.kit.crypto import Keyring, SealContext
@@ -108,6 +108,16 @@ async def target_of(tx: Tx, keyring: Keyring, key_id: str) -> Target:
 
 async def list_default_targets(tx: Tx, keyring: Keyring, tenant_id: str) -> list[Target]:
     return [_target(keyring, row) for row in await queries.list_default_targets(tx, tenant_id)]
+
+
+async def load_target(tx: Tx, keyring: Keyring, tenant_id: str, model: str) -> Target:
+    """Returns a model with the default key of its provider, or without a key if there is none."""
+    provider = provider_of(model)
+    row = await queries.find_default_target(tx, tenant_id, provider)
+    if row is None:
+        return Target(model, provider)
+    key = _target(keyring, row)
+    return Target(model, provider, key.api_key, key.base_url)
 
 
 def _target(keyring: Keyring, row: Row) -> Target:

@@ -17,6 +17,7 @@ ORDER BY provider, created_at, id
 _TARGET = "SELECT id, tenant_id, provider, api_key, base_url FROM provider_keys"
 _FIND_TARGET = f"{_TARGET} WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
 _DEFAULT_TARGETS = f"{_TARGET} WHERE tenant_id = $1 AND is_default ORDER BY provider"
+_DEFAULT_TARGET = f"{_TARGET} WHERE tenant_id = $1 AND provider = $2 AND is_default"
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('provider_keys:' || $1, 0))"
 
@@ -81,6 +82,10 @@ async def lock_newest(tx: Tx, tenant_id: str, provider: str) -> ProviderKey | No
 
 async def find_target(tx: Tx, key_id: str) -> Row | None:
     return await fast.row(tx, tenant_of(tx), _FIND_TARGET, key_id)
+
+
+async def find_default_target(tx: Tx, tenant_id: str, provider: str) -> Row | None:
+    return await fast.row(tx, tenant_id, _DEFAULT_TARGET, provider)
 
 
 async def list_default_targets(tx: Tx, tenant_id: str) -> list[Row]:

@@ -1,0 +1,44 @@
+from typing import Final
+
+from app.domain.area import AgentDeletion, Area, PeriodicTask
+from app.domain.knowledge import maintenance, queries, work_kinds
+from app.domain.knowledge.chunk_store import ChunkStore
+from app.domain.knowledge.embedders import Embedder
+from app.domain.knowledge.events import DocumentDeleted, DocumentProcessed
+from app.domain.knowledge.work_kinds import REMOVE_AGENT
+from app.domain.models.service import Models
+from app.kit import work
+from app.services import Services
+
+
+def _create_shared(services: Services) -> tuple[ChunkStore, Embedder]:
+    settings = services.settings
+    return (
+        ChunkStore(settings.lancedb_uri, settings.data_dir),
+        Embedder(services.get(Models)),
+    )
+
+
+async def _remove_documents(deletion: AgentDeletion) -> None:
+    """Stops the reading of documents, and accepts the removal of tables and files."""
+    tx, tenant_id = deletion.tx, deletion.tenant_id
+    for work_id in await queries.list_unfinished_work(tx, tenant_id, deletion.agent_ids):
+        await work.cancel(tx, deletion.services.doorbell, tenant_id, work_id)
+    for agent_id in await queries.list_with_base(tx, tenant_id, deletion.agent_ids):
+        await work.accept(
+            tx, REMOVE_AGENT, tenant_id=tenant_id, ref_id=agent_id, dedupe_key=agent_id
+        )
+
+
+AREA: Final = Area(
+    name="knowledge",
+    events=(DocumentProcessed, DocumentDeleted),
+    work_kinds=work_kinds.ALL,
+    periodic_tasks=(
+        PeriodicTask(5.0, maintenance.accept_due),
+        PeriodicTask(60.0, maintenance.mark_other_models),
+        PeriodicTask(1800.0, maintenance.accept_sweep),
+    ),
+    shared=_create_shared,
+    before_agents_deleted=_remove_documents,
+)

@@ -1,0 +1,40 @@
+"""Chunks: passages of a document, with their place in it and, once embedded, their vectors."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+
+class Chunk(msgspec.Struct, frozen=True, array_like=True):
+    """A passage. `page` counts from 1 in a PDF, `row` from 1 after the header of a CSV file."""
+
+    text: str
+    page: int | None = None
+    row: int | None = None
+
+
+class StoredChunk(msgspec.Struct, frozen=True):
+    """A passage as the table has it. `position` is its place among the document's chunks."""
+
+    document_id: str
+    document_name: str
+    position: int
+    text: str
+    page: int | None
+    row: int | None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.document_id, self.position
+
+
+class EmbeddedDocument(NamedTuple):
+    """One document's chunks with a row of `vectors`, a float32 matrix, for each."""
+
+    document_id: str
+    document_name: str
+    version: int
+    # The embedding model that made the vectors.
+    model: str
+    chunks: list[Chunk]
+    vectors: Any

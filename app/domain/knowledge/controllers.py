@@ -1,0 +1,146 @@
+from typing import Annotated
+from urllib.parse import quote
+
+import msgspec
+from litestar import Controller, Response, delete, get, post
+from litestar.datastructures import UploadFile
+from litestar.params import JSONBody, MultipartBody, QueryParameter
+
+from app.domain.knowledge import documents, service
+from app.domain.knowledge.schemas import (
+    ChunkView,
+    DocumentStatus,
+    DocumentView,
+    SearchRequest,
+    SearchResults,
+    TrainingAccepted,
+)
+from app.http.dependencies import Id, Page, Principal, Services, Tx
+from app.http.paging import Search, Sort
+from app.http.uploads import MEGABYTE
+from app.kit.paging import Paged
+
+_MAX_REQUEST_MB = 100
+
+
+class TrainingUpload(msgspec.Struct):
+    """PDF, DOCX, MD, TXT or CSV files of at most 25 MB each, 100 MB together."""
+
+    files: list[UploadFile]
+
+
+class KnowledgeController(Controller):
+    path = "/api/v1/agents/{agent_id:str}"
+    tags = ["Knowledge"]
+
+    @post(
+        "/train",
+        summary="Add documents",
+        needs="agents:write",
+        status_code=202,
+        errors=(415,),
+        upload=True,
+        idempotent=False,
+        request_max_body_size=_MAX_REQUEST_MB * MEGABYTE,
+    )
+    async def train(
+        self,
+        services: Services,
+        principal: Principal,
+        agent_id: Id,
+        data: MultipartBody[TrainingUpload],
+    ) -> TrainingAccepted:
+        """Each file becomes a document that workers read in the background. A file with the name of
+        a document replaces it, as soon as it has been read. A file that cannot be read fails alone:
+        see `error` of its document.
+        """
+        return await documents.train(services, principal, agent_id, data.files)
+
+    @post(
+        "/search",
+        summary="Search documents",
+        needs="agents:read",
+        status_code=200,
+        idempotent=False,
+    )
+    async def search(
+        self, services: Services, principal: Principal, agent_id: Id, data: JSONBody[SearchRequest]
+    ) -> SearchResults:
+        """The passages that the agent would read for this question, the best first. No model
+        answers.
+        """
+        return await service.search(services, principal.scope, agent_id, data.query, data.limit)
+
+    @get("/documents", summary="List documents", needs="agents:read")
+    async def list_documents(
+        self,
+        tx: Tx,
+        page_in: Page,
+        agent_id: Id,
+        status: Annotated[
+            DocumentStatus | None, QueryParameter(description="Only documents with this status")
+        ] = None,
+        search: Search = None,
+        sort: Sort = None,
+    ) -> Paged[DocumentView]:
+        """`search` looks in names. Sort by name, status, size_bytes, chunk_count, created_at or
+        processed_at; by default the newest come first.
+        """
+        return await documents.list_page(
+            tx, agent_id, page_in, search=search, status=status, sort=sort
+        )
+
+    @get("/documents/{document_id:str}", summary="Get a document", needs="agents:read")
+    async def get_document(self, tx: Tx, agent_id: Id, document_id: Id) -> DocumentView:
+        return await documents.get(tx, agent_id, document_id)
+
+    @delete("/documents/{document_id:str}", summary="Delete a document", needs="agents:write")
+    async def delete_document(
+        self, tx: Tx, services: Services, agent_id: Id, document_id: Id
+    ) -> None:
+        """From now on the agent does not see it. A worker deletes its text and its file."""
+        await documents.delete(tx, services, agent_id, document_id)
+
+    @get("/documents/{document_id:str}/chunks", summary="List chunks", needs="agents:read")
+    async def list_chunks(
+        self,
+        services: Services,
+        principal: Principal,
+        page_in: Page,
+        agent_id: Id,
+        document_id: Id,
+    ) -> Paged[ChunkView]:
+        """The passages into which the document was cut, in its order."""
+        return await documents.list_chunks(
+            services, principal.scope, agent_id, document_id, page_in
+        )
+
+    @post(
+        "/documents/{document_id:str}/reindex",
+        summary="Read a document again",
+        needs="agents:write",
+        status_code=202,
+    )
+    async def reindex_document(
+        self, tx: Tx, services: Services, agent_id: Id, document_id: Id
+    ) -> DocumentView:
+        """Reads the stored file again. Until then the agent uses the chunks of the last reading."""
+        return await documents.reindex(tx, services, agent_id, document_id)
+
+    @get(
+        "/documents/{document_id:str}/content",
+        summary="Download a document",
+        needs="agents:read",
+        media_type="application/octet-stream",
+    )
+    async def get_content(
+        self, services: Services, principal: Principal, agent_id: Id, document_id: Id
+    ) -> Response[bytes]:
+        """The file as it was uploaded, as an attachment."""
+        file = await documents.load_content(services, principal.scope, agent_id, document_id)
+        disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"
+        return Response(
+            file.content,
+            media_type=file.mime_type,
+            headers={"content-disposition": disposition, "x-content-type-options": "nosniff"},
+        )

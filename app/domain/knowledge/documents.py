@@ -1,0 +1,289 @@
+"""Documents of an agent: uploading, listing, indexing again, deleting."""
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, Protocol
+
+import msgspec
+
+from app.domain.agents import service as agents
+from app.domain.events import service as events
+from app.domain.knowledge import parsing, queries
+from app.domain.knowledge.chunk_store import ChunkStore, TableMissing, TableRef
+from app.domain.knowledge.errors import DocumentNotFound, TooManyDocuments
+from app.domain.knowledge.events import DocumentDeleted
+from app.domain.knowledge.files import document_folder
+from app.domain.knowledge.schemas import ChunkView, DocumentView, TrainingAccepted
+from app.domain.knowledge.work_kinds import INGEST, REMOVE_DOCUMENT
+from app.kit import paging, work
+from app.kit.errors import Conflict, Invalid, UnsupportedFileType
+from app.kit.files import FileNotStored, StoredFile
+from app.kit.ids import new_id
+from app.kit.paging import Page, Paged
+from app.security.principal import Principal
+from app.services import Services
+from db.fast import Row
+from db.lists import Total
+from db.session import Scope, Tx
+
+MAX_FILE_MB: Final = 25
+MAX_FILES: Final = 50
+MAX_DOCUMENTS: Final = 10_000
+_MEGABYTE = 1024 * 1024
+_MAX_NAME_CHARS = 255
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+_FORMATS = "PDF, DOCX, MD, TXT or CSV"
+
+
+class Upload(Protocol):
+    """An uploaded file. Its name and declared type are not trusted."""
+
+    @property
+    def filename(self) -> str: ...
+
+    async def read(self, size: int = -1) -> bytes: ...
+
+
+class _Document(msgspec.Struct, frozen=True):
+    """An uploaded file that is stored, or the reason why it was refused."""
+
+    id: str
+    name: str
+    mime_type: str
+    size_bytes: int
+    stored: StoredFile | None = None
+    error: str | None = None
+
+
+# Uploading
+
+
+async def train(
+    services: Services, principal: Principal, agent_id: str, uploads: Sequence[Upload]
+) -> TrainingAccepted:
+    """Stores the files durably, then their documents and work together. A file that cannot be used
+    fails alone. No transaction is open while files are stored.
+    """
+    async with services.db.tx(principal.scope, autocommit=True) as tx:
+        tenant_id = (await agents.find(tx, agent_id)).tenant_id
+        names = _check_uploads(uploads)
+        known = await _find_known(tx, tenant_id, agent_id, names)
+    documents: list[_Document] = []
+    try:
+        for name, upload in zip(names, uploads, strict=True):
+            document_id = known[name]["id"] if name in known else new_id("doc")
+            documents.append(await _store(services, agent_id, document_id, name, upload))
+        async with services.db.tx(tenant_id) as tx:
+            views = await _accept(tx, services, tenant_id, agent_id, documents)
+    except BaseException:
+        for document in documents:
+            if document.stored is not None:
+                await services.files.delete(document.stored.key)
+        raise
+    return _build_answer(views)
+
+
+def _check_uploads(uploads: Sequence[Upload]) -> list[str]:
+    """Returns the names of the files."""
+    if not 0 < len(uploads) <= MAX_FILES:
+        raise Invalid.field("files", f"must be 1 to {MAX_FILES} files")
+    names = [_clean_name(upload.filename) for upload in uploads]
+    for name in names:
+        if not name:
+            raise Invalid.field("files", "must each have a name")
+        if names.count(name) > 1:
+            raise Invalid.field("files", f"has two files with the name {name[:100]}")
+    if all(parsing.kind_of(name) is None for name in names):
+        raise UnsupportedFileType(f"Upload {_FORMATS} files; the name's ending tells the format")
+    return names
+
+
+def _clean_name(name: str) -> str:
+    """Returns the last part of a path, without control characters. The ending stays."""
+    name = _UNPRINTABLE.sub("", name.replace("\\", "/").rpartition("/")[2]).strip()
+    return name if len(name) <= _MAX_NAME_CHARS else name[: _MAX_NAME_CHARS - 20] + name[-20:]
+
+
+async def _find_known(tx: Tx, tenant_id: str, agent_id: str, names: list[str]) -> dict[str, Row]:
+    """Returns the documents that the files replace, by name. Raises TooManyDocuments."""
+    rows = await queries.list_by_name(tx, tenant_id, agent_id, names)
+    count = await queries.count(tx, tenant_id, agent_id)
+    if count + len(names) - len(rows) > MAX_DOCUMENTS:
+        raise TooManyDocuments(f"An agent has at most {MAX_DOCUMENTS} documents; delete some first")
+    return {row["name"]: row for row in rows}
+
+
+async def _store(
+    services: Services, agent_id: str, document_id: str, name: str, upload: Upload
+) -> _Document:
+    kind = parsing.kind_of(name)
+    if kind is None:
+        error = f"is not a {_FORMATS} file"
+        return _Document(document_id, name, "application/octet-stream", 0, error=error)
+    content = await upload.read(MAX_FILE_MB * _MEGABYTE + 1)
+    mime_type, size = parsing.MIME_TYPES[kind], len(content)
+    if size > MAX_FILE_MB * _MEGABYTE:
+        error = f"is larger than {MAX_FILE_MB} MB"
+        return _Document(document_id, name, mime_type, size, error=error)
+    key = document_folder(agent_id, document_id) + new_id("fil")
+    stored = await services.files.put(key, content)
+    return _Document(document_id, name, mime_type, size, stored)
+
+
+async def _accept(
+    tx: Tx, services: Services, tenant_id: str, agent_id: str, documents: list[_Document]
+) -> list[DocumentView]:
+    await queries.lock_uploads(tx, tenant_id, agent_id)
+    await queries.add_knowledge_base(tx, tenant_id, agent_id, services.settings.embedding_model)
+    names = [document.name for document in documents]
+    replaced = await queries.list_by_name(tx, tenant_id, agent_id, names)
+    ids = {row["name"]: row["id"] for row in replaced}
+    for row in replaced:
+        # Work is locked before the document, as a worker does that finishes it.
+        if row["work_id"] is not None:
+            await work.cancel(tx, services.doorbell, tenant_id, row["work_id"])
+        if row["file_key"] is not None:
+            tx.after_commit.append(partial(services.files.delete, row["file_key"]))
+    return [
+        await _insert(tx, tenant_id, agent_id, ids.get(document.name, document.id), document)
+        for document in documents
+    ]
+
+
+async def _insert(
+    tx: Tx, tenant_id: str, agent_id: str, document_id: str, document: _Document
+) -> DocumentView:
+    stored, work_id = document.stored, None
+    if stored is not None:
+        work_id = await work.accept(tx, INGEST, tenant_id=tenant_id, ref_id=document_id)
+    return await queries.upsert(
+        tx,
+        tenant_id,
+        document_id,
+        agent_id,
+        document.name,
+        "failed" if stored is None else "pending",
+        document.error,
+        document.mime_type,
+        document.size_bytes,
+        stored.sha256 if stored else None,
+        stored.key if stored else None,
+        work_id,
+    )
+
+
+def _build_answer(views: list[DocumentView]) -> TrainingAccepted:
+    failed = sum(view.status == "failed" for view in views)
+    accepted = len(views) - failed
+    message = (
+        "1 document is being read" if accepted == 1 else f"{accepted} documents are being read"
+    )
+    if failed:
+        message += f"; {failed} cannot be used, see the reason in `error`"
+    return TrainingAccepted("training" if accepted else "failed", len(views), message, views)
+
+
+# Reading
+
+
+async def list_page(
+    tx: Tx, agent_id: str, page: Page, *, search: str | None, status: str | None, sort: str | None
+) -> Paged[DocumentView]:
+    views, total = await queries.list_page(
+        tx, agent_id, page, search=search, status=status, sort=sort
+    )
+    if not views:
+        await agents.require(tx, agent_id)
+    return paging.paged(views, total, page)
+
+
+async def get(tx: Tx, agent_id: str, document_id: str) -> DocumentView:
+    view = await queries.find(tx, agent_id, document_id)
+    if view is None:
+        raise _not_found(document_id)
+    return view
+
+
+async def list_chunks(
+    services: Services, scope: Scope, agent_id: str, document_id: str, page: Page
+) -> Paged[ChunkView]:
+    async with services.db.tx(scope, autocommit=True) as tx:
+        row = await queries.find_table(tx, agent_id, document_id)
+    if row is None:
+        raise _not_found(document_id)
+    total = Total(row["chunk_count"])
+    if row["generation"] is None or page.offset >= total.count:
+        return paging.paged([], total, page)
+    table = TableRef(agent_id, row["generation"])
+    try:
+        chunks = await services.get(ChunkStore).list_chunks(
+            table, row["revision"], document_id, page.offset, page.per_page
+        )
+    except TableMissing:
+        chunks = []
+    views = [ChunkView(chunk.position, chunk.text, chunk.page, chunk.row) for chunk in chunks]
+    return paging.paged(views, total, page)
+
+
+class OriginalFile(msgspec.Struct, frozen=True):
+    name: str
+    mime_type: str
+    content: bytes
+
+
+async def load_content(
+    services: Services, scope: Scope, agent_id: str, document_id: str
+) -> OriginalFile:
+    """Returns the file as it was uploaded last."""
+    async with services.db.tx(scope, autocommit=True) as tx:
+        row = await queries.find_file(tx, agent_id, document_id)
+    if row is None:
+        raise _not_found(document_id)
+    try:
+        content = await services.files.read(row["file_key"] or "")
+    except FileNotStored:
+        raise DocumentNotFound("The file of this document is not stored; upload it again") from None
+    return OriginalFile(row["name"], row["mime_type"], content)
+
+
+# Changing
+
+
+async def reindex(tx: Tx, services: Services, agent_id: str, document_id: str) -> DocumentView:
+    """Reads the stored file again. The chunks of the last reading stay until then."""
+    row = await _find_work(tx, agent_id, document_id)
+    if row["file_key"] is None:
+        raise Conflict("The file of this document was refused and not stored; upload it again")
+    tenant_id = row["tenant_id"]
+    if row["work_id"] is not None:
+        await work.cancel(tx, services.doorbell, tenant_id, row["work_id"])
+    work_id = await work.accept(tx, INGEST, tenant_id=tenant_id, ref_id=document_id)
+    view = await queries.restart(tx, tenant_id, document_id, work_id)
+    if view is None:
+        raise _not_found(document_id)
+    return view
+
+
+async def delete(tx: Tx, services: Services, agent_id: str, document_id: str) -> None:
+    """Hides the document at once; a worker removes its chunks and its file."""
+    row = await _find_work(tx, agent_id, document_id)
+    tenant_id = row["tenant_id"]
+    if row["work_id"] is not None:
+        await work.cancel(tx, services.doorbell, tenant_id, row["work_id"])
+    work_id = await work.accept(tx, REMOVE_DOCUMENT, tenant_id=tenant_id, ref_id=document_id)
+    if not await queries.hide(tx, tenant_id, document_id, work_id):
+        raise _not_found(document_id)
+    deleted = DocumentDeleted(agent_id, document_id, row["name"])
+    await events.emit(tx, deleted, tenant_id=tenant_id)
+
+
+async def _find_work(tx: Tx, agent_id: str, document_id: str) -> Row:
+    row = await queries.find_work(tx, agent_id, document_id)
+    if row is None:
+        raise _not_found(document_id)
+    return row
+
+
+def _not_found(document_id: str) -> DocumentNotFound:
+    return DocumentNotFound(f"This agent has no document {document_id[:64]}")

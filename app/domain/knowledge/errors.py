@@ -1,0 +1,13 @@
+from app.kit.errors import Conflict, NotFound
+
+
+class DocumentNotFound(NotFound):
+    code = "document_not_found"
+
+
+class DocumentBusy(Conflict):
+    code = "document_busy"
+
+
+class TooManyDocuments(Conflict):
+    code = "too_many_documents"

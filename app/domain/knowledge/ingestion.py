@@ -1,0 +1,82 @@
+"""Puts one document into its agent's table: read, embed, replace its chunks in one commit."""
+
+from typing import Any
+
+from app.domain.events import service as events
+from app.domain.knowledge import parsing, queries
+from app.domain.knowledge.chunk_store import ChunkStore
+from app.domain.knowledge.chunks import Chunk, EmbeddedDocument
+from app.domain.knowledge.embedders import Embedder
+from app.domain.knowledge.events import DocumentProcessed
+from app.domain.knowledge.parsing import Unreadable
+from app.domain.knowledge.schemas import DocumentStatus
+from app.domain.knowledge.writer_lease import Writer
+from app.domain.models.service import LOCAL, Target, load_target, provider_of
+from app.kit.files import FileNotStored
+from app.services import Services
+from db.fast import Row
+from db.session import Tx
+
+# How long after its last change a table is compacted and indexed.
+MAINTAIN_SECONDS = 10.0
+
+
+async def read_document(services: Services, row: Row) -> list[Chunk]:
+    """Returns the chunks of a stored file. Raises Unreadable."""
+    kind = parsing.kind_of(row["name"])
+    if kind is None or row["file_key"] is None:
+        raise Unreadable("is not a PDF, DOCX, MD, TXT or CSV file")
+    try:
+        content = await services.files.read(row["file_key"])
+    except FileNotStored:
+        raise Unreadable("is no longer stored; upload it again") from None
+    return await parsing.read_chunks(content, kind)
+
+
+async def embed_texts(services: Services, tenant_id: str, model: str, texts: list[str]) -> Any:
+    """Returns a matrix with a row per text. Raises ModelFailed, ModelNotConfigured."""
+    if provider_of(model) == LOCAL:
+        target = Target(model, LOCAL)
+    else:
+        async with services.db.tx(tenant_id, autocommit=True) as tx:
+            target = await load_target(tx, services.keyring, tenant_id, model)
+    return await services.get(Embedder).embed(target, texts)
+
+
+async def replace_chunks(services: Services, writer: Writer, document: EmbeddedDocument) -> bool:
+    """Writes the document's chunks; True when older ones were removed. Raises Unreadable when the
+    vectors do not fit the table.
+    """
+    store = services.get(ChunkStore)
+    dimensions = int(document.vectors.shape[1])
+    await store.create(writer.table, writer.embedding_model, dimensions)
+    described = await store.describe(writer.table)
+    if described is not None and described.dimensions != dimensions:
+        raise Unreadable("got vectors of another length than the knowledge base has")
+    return await store.replace(writer.table, document)
+
+
+async def end_document(
+    tx: Tx,
+    tenant_id: str,
+    document_id: str,
+    version: int,
+    status: DocumentStatus,
+    *,
+    error: str | None = None,
+    chunk_count: int | None = None,
+) -> None:
+    """Records the outcome of one version, unless the document has a newer one."""
+    row = await queries.end(
+        tx, tenant_id, document_id, version, status, error=error, chunk_count=chunk_count
+    )
+    await emit_processed(tx, tenant_id, document_id, row, status, error)
+
+
+async def emit_processed(
+    tx: Tx, tenant_id: str, document_id: str, row: Row | None, status: Any, error: str | None
+) -> None:
+    if row is not None:
+        ids = (row["agent_id"], document_id, row["name"])
+        event = DocumentProcessed(*ids, status, row["chunk_count"], error)
+        await events.emit(tx, event, tenant_id=tenant_id)

@@ -1,0 +1,104 @@
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from app.kit.validation import NOT_BLANK
+
+DocumentStatus = Literal["pending", "processing", "ready", "failed"]
+
+_ID = "doc_01k9x3m7e8c0v2q4r6t8w0y2a4"
+_DOCUMENT = {
+    "id": _ID,
+    "name": "handbook.pdf",
+    "status": "ready",
+    "error": None,
+    "mime_type": "application/pdf",
+    "size_bytes": 48213,
+    "chunk_count": 42,
+    "created_at": "2026-01-01T12:00:00Z",
+    "processed_at": "2026-01-01T12:00:02Z",
+}
+_PASSAGE = {
+    "document_id": _ID,
+    "document_name": "handbook.pdf",
+    "content": "The shop opens at 9 in the morning, on Sundays at 11.",
+    "page": 3,
+    "row": None,
+    "relevance_score": 0.92,
+}
+
+
+class DocumentView(msgspec.Struct):
+    """`error` says why a document failed; the chunks of its last readable version stay in use."""
+
+    example: ClassVar[dict[str, Any]] = _DOCUMENT
+
+    id: str
+    name: str
+    status: DocumentStatus
+    error: str | None
+    mime_type: str
+    size_bytes: int
+    chunk_count: int
+    created_at: datetime
+    processed_at: datetime | None
+
+
+class TrainingAccepted(msgspec.Struct):
+    """`document_count` is the number of uploaded files; `documents` has one for each."""
+
+    example: ClassVar[dict[str, Any]] = {
+        "status": "training",
+        "document_count": 1,
+        "message": "1 document is being read",
+        "documents": [
+            {**_DOCUMENT, "status": "pending", "chunk_count": 0, "processed_at": None},
+        ],
+    }
+
+    status: Literal["training", "failed"]
+    document_count: int
+    message: str
+    documents: list[DocumentView]
+
+
+class ChunkView(msgspec.Struct):
+    """`page` counts from 1 in a PDF; `row` is the first row of a CSV file, after its header."""
+
+    example: ClassVar[dict[str, Any]] = {
+        "position": 0,
+        "text": "The shop opens at 9 in the morning, on Sundays at 11.",
+        "page": 3,
+        "row": None,
+    }
+
+    position: int
+    text: str
+    page: int | None
+    row: int | None
+
+
+class SearchRequest(msgspec.Struct, kw_only=True):
+    example: ClassVar[dict[str, Any]] = {"query": "When does the shop open on Sundays?", "limit": 5}
+
+    query: Annotated[str, Meta(min_length=1, max_length=10_000, pattern=NOT_BLANK)]
+    limit: Annotated[int, Meta(ge=1, le=50)] = 5
+
+
+class PassageView(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = _PASSAGE
+
+    document_id: str
+    document_name: str
+    content: str
+    page: int | None
+    row: int | None
+    relevance_score: float
+
+
+class SearchResults(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"data": [_PASSAGE]}
+
+    data: list[PassageView]

@@ -1,0 +1,22 @@
+"""The work of the queue `ingest`."""
+
+from typing import Final
+
+from app.kit.work import WorkKind
+
+# Reads a document; ref_id is its id.
+INGEST: Final = WorkKind(
+    "knowledge.ingest", "ingest", timeout_seconds=1800, retry_delays=(2, 10, 60, 300)
+)
+# Removes a deleted document's chunks and file; ref_id is its id.
+REMOVE_DOCUMENT: Final = WorkKind("knowledge.remove_document", "ingest", timeout_seconds=600)
+# Compacts, indexes or rebuilds a table; ref_id is the agent's id.
+MAINTAIN: Final = WorkKind("knowledge.maintain", "ingest", timeout_seconds=7200)
+# Deletes a table that another generation has replaced; ref_id is the table's name.
+DROP_TABLE: Final = WorkKind("knowledge.drop_table", "ingest", timeout_seconds=600)
+# Deletes the tables and files of a deleted agent; ref_id is the agent's id.
+REMOVE_AGENT: Final = WorkKind("knowledge.remove_agent", "ingest", timeout_seconds=600)
+# Deletes the tables and files of agents that were deleted with their tenant.
+SWEEP: Final = WorkKind("knowledge.sweep", "ingest", timeout_seconds=1800, retry_delays=(60,))
+
+ALL: Final = (INGEST, REMOVE_DOCUMENT, MAINTAIN, DROP_TABLE, REMOVE_AGENT, SWEEP)

@@ -1,0 +1,96 @@
+"""The lease of an agent's table: one process at a time writes it, so that commits never conflict.
+
+A killed process loses its lease by time. What a writer records in Postgres is fenced by the lease:
+who lost it records nothing.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+
+from app.domain.knowledge import queries
+from app.domain.knowledge.chunk_store import TableRef
+from app.kit.ids import new_id
+from app.kit.renewal import Renewal
+from app.services import Services
+from db.fast import Row
+from db.session import Tx
+
+LEASE_SECONDS: Final = 30.0
+_WAIT_SECONDS = 240.0
+_MAX_PAUSE_SECONDS = 0.5
+
+
+class TableBusy(Exception):
+    """Another writer had the table for too long."""
+
+
+class NoKnowledgeBase(LookupError):
+    """The agent was deleted."""
+
+
+class TableReplaced(Exception):
+    """The lease was lost, or the table has another generation: the change must be made again."""
+
+
+class Writer(msgspec.Struct, frozen=True):
+    """The holder of the lease, and the table as it was when the lease was taken."""
+
+    tenant_id: str
+    token: str
+    table: TableRef
+    embedding_model: str
+    has_removed_chunks: bool
+
+    async def record_change(self, tx: Tx, *, removed: bool, maintain_seconds: float) -> None:
+        """Makes a change of the table known to readers. Raises TableReplaced."""
+        table = (self.table.agent_id, self.token, self.table.generation)
+        options = {"removed": removed, "maintain_seconds": maintain_seconds}
+        if not await queries.record_change(tx, self.tenant_id, *table, **options):  # type: ignore[arg-type]
+            raise TableReplaced(self.table.name)
+
+
+@asynccontextmanager
+async def hold_table(services: Services, tenant_id: str, agent_id: str) -> AsyncIterator[Writer]:
+    """Waits for the lease and renews it. Raises NoKnowledgeBase, TableBusy.
+
+    A writer that is cancelled must not leave the block while a commit is under way: run the block
+    with `background.spawn` and shield it.
+    """
+    token = new_id("wrt")
+    row = await _take(services, tenant_id, agent_id, token)
+    lease = (tenant_id, agent_id, token)
+
+    async def renew() -> None:
+        async with services.db.tx(tenant_id, autocommit=True) as tx:
+            await queries.renew_writer(tx, *lease, LEASE_SECONDS)
+
+    renewal = Renewal(LEASE_SECONDS / 3, renew)
+    try:
+        table = TableRef(agent_id, row["generation"])
+        removed = row["has_removed_chunks"]
+        yield Writer(tenant_id, token, table, row["embedding_model"], removed)
+    finally:
+        renewal.stop()
+        async with services.db.tx(tenant_id, autocommit=True) as tx:
+            await queries.release_writer(tx, *lease)
+
+
+async def _take(services: Services, tenant_id: str, agent_id: str, token: str) -> Row:
+    loop = asyncio.get_running_loop()
+    deadline, pause = loop.time() + _WAIT_SECONDS, 0.01
+    while True:
+        async with services.db.tx(tenant_id, autocommit=True) as tx:
+            row = await queries.take_writer(tx, tenant_id, agent_id, token, LEASE_SECONDS)
+            if row is None and await queries.find_base(tx, tenant_id, agent_id) is None:
+                raise NoKnowledgeBase(agent_id)
+        if row is not None:
+            return row
+        if loop.time() > deadline:
+            raise TableBusy(agent_id)
+        await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  # no secret
+        pause = min(pause * 2, _MAX_PAUSE_SECONDS)

@@ -1,0 +1,76 @@
+from datetime import datetime
+
+from sqlalchemy import BigInteger, ForeignKey, Index, func, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.base import Base, DateTimeUTC, HasId, TenantOwned
+
+
+class KnowledgeBase(TenantOwned, Base):
+    """The vector table of an agent's documents.
+
+    The table's name has the agent's id and `generation`. A rebuilt table has the next generation.
+    `revision` grows with every change that readers of the table have to see.
+    """
+
+    __tablename__ = "knowledge_bases"
+    __table_args__ = (
+        Index(
+            "ix_knowledge_bases_maintain_at",
+            "maintain_at",
+            postgresql_where=text("maintain_at IS NOT NULL"),
+        ),
+        Index("ix_knowledge_bases_tenant_id", "tenant_id"),
+    )
+
+    agent_id: Mapped[str] = mapped_column(
+        ForeignKey("agents.id", ondelete="CASCADE"), primary_key=True
+    )
+    generation: Mapped[int] = mapped_column(default=1, server_default="1")
+    revision: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    embedding_model: Mapped[str]
+    # Rows were deleted or replaced; their text is still in the files of this generation.
+    has_removed_chunks: Mapped[bool] = mapped_column(default=False, server_default="false")
+    # When the table is to be compacted, indexed or rebuilt.
+    maintain_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    # One process at a time changes the table.
+    writer: Mapped[str | None]
+    writer_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+
+
+class Document(TenantOwned, HasId, Base):
+    """A file of an agent's knowledge base. `version` counts its uploads and re-indexings.
+
+    `chunk_count` is that of the last version that was read. A document with `deleted_at` is hidden
+    until its chunks are removed.
+    """
+
+    __tablename__ = "documents"
+    __table_args__ = (
+        Index(
+            "uq_documents_agent_id_name",
+            "agent_id",
+            "name",
+            unique=True,
+            postgresql_where=text("deleted_at IS NULL"),
+        ),
+        Index("ix_documents_tenant_id_agent_id", "tenant_id", "agent_id", "created_at", "id"),
+    )
+
+    agent_id: Mapped[str] = mapped_column(ForeignKey("agents.id", ondelete="CASCADE"))
+    name: Mapped[str]
+    status: Mapped[str] = mapped_column(default="pending", server_default="pending")
+    error: Mapped[str | None]
+    mime_type: Mapped[str]
+    size_bytes: Mapped[int] = mapped_column(BigInteger)
+    sha256: Mapped[str | None]
+    # None when the file was refused and not stored.
+    file_key: Mapped[str | None]
+    version: Mapped[int] = mapped_column(default=1, server_default="1")
+    chunk_count: Mapped[int] = mapped_column(default=0, server_default="0")
+    work_id: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+    processed_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    deleted_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))

@@ -1,0 +1,174 @@
+"""Job functions of the queue `ingest`: documents, and the tables of their chunks."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from app.domain.knowledge import ingestion, maintenance, queries
+from app.domain.knowledge.chunk_store import ChunkStore, TableRef
+from app.domain.knowledge.chunks import EmbeddedDocument
+from app.domain.knowledge.files import document_folder
+from app.domain.knowledge.ingestion import MAINTAIN_SECONDS
+from app.domain.knowledge.parsing import Unreadable
+from app.domain.knowledge.writer_lease import (
+    NoKnowledgeBase,
+    TableBusy,
+    TableReplaced,
+    Writer,
+    hold_table,
+)
+from app.domain.models.errors import TRANSIENT, ModelFailed, ModelNotConfigured
+from db.fast import Row
+from db.ledger import WorkRow
+from db.session import Tx
+from workers.runner import Job, LeaseLost, Retry
+
+# When a table is rebuilt after chunks were removed, whose text its files still have.
+_REBUILD_SECONDS = 5.0
+_BUSY_SECONDS = 1.0
+
+
+async def ingest_document(job: Job) -> None:
+    async with job.checkpoint() as tx:
+        row = await queries.start(tx, job.tenant_id, job.ref_id)
+    if row is None:
+        # Deleted, or finished already.
+        return
+    try:
+        document = await _read_and_embed(job, row)
+        await _run_to_end(_write(job, row, document))
+    except NoKnowledgeBase:
+        return
+    except Unreadable as error:
+        await _fail(job, row, str(error))
+    except ModelNotConfigured as error:
+        await _fail(job, row, f"cannot be embedded: {error.message}")
+    except ModelFailed as error:
+        if error.reason in TRANSIENT and job.row.attempt < job.row.max_attempts:
+            raise Retry(f"the embedding model did not answer: {error.reason}") from error
+        await _fail(job, row, f"cannot be embedded: {error.message}")
+    except (TableBusy, TableReplaced) as error:
+        raise Retry("another writer changed the knowledge base", _BUSY_SECONDS) from error
+
+
+async def _read_and_embed(job: Job, row: Row) -> EmbeddedDocument:
+    services, tenant_id = job.services, job.tenant_id
+    chunks = await ingestion.read_document(services, row)
+    async with job.read() as tx:
+        base = await queries.find_base(tx, tenant_id, row["agent_id"])
+    if base is None:
+        raise NoKnowledgeBase(row["agent_id"])
+    model, texts = base["embedding_model"], [chunk.text for chunk in chunks]
+    vectors = await ingestion.embed_texts(services, tenant_id, model, texts)
+    return EmbeddedDocument(job.ref_id, row["name"], row["version"], model, chunks, vectors)
+
+
+async def _write(job: Job, row: Row, document: EmbeddedDocument) -> None:
+    """Writes the chunks and the outcome under the lease of the table. A newer version of the
+    document has work of its own: then this does nothing.
+    """
+    services, tenant_id, version = job.services, job.tenant_id, document.version
+    async with hold_table(services, tenant_id, row["agent_id"]) as writer:
+        if writer.embedding_model != document.model:
+            raise TableReplaced(writer.table.name)
+        async with job.read() as tx:
+            if not await queries.is_current(tx, tenant_id, job.ref_id, version):
+                return
+        removed = await ingestion.replace_chunks(services, writer, document)
+        try:
+            async with job.finish() as tx:
+                await job.hold(tx)
+                await writer.record_change(tx, removed=removed, maintain_seconds=MAINTAIN_SECONDS)
+                count = len(document.chunks)
+                await ingestion.end_document(
+                    tx, tenant_id, job.ref_id, version, "ready", chunk_count=count
+                )
+        except LeaseLost:
+            await _drop_orphan(job, writer)
+            raise
+
+
+async def _drop_orphan(job: Job, writer: Writer) -> None:
+    """The agent may have been deleted while its table was written."""
+    async with job.read() as tx:
+        base = await queries.find_base(tx, job.tenant_id, writer.table.agent_id)
+    if base is None:
+        await job.services.get(ChunkStore).drop(writer.table)
+
+
+async def _run_to_end(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Runs a coroutine whose commit cannot be interrupted: a cancelled caller waits for its end,
+    so that it holds its lease until then.
+    """
+    task = asyncio.create_task(coroutine)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()
+        raise
+
+
+async def _fail(job: Job, row: Row, error: str) -> None:
+    async with job.finish() as tx:
+        await job.hold(tx)
+        ids = (job.tenant_id, job.ref_id, row["version"])
+        await ingestion.end_document(tx, *ids, "failed", error=error)
+
+
+async def on_dead_document(tx: Tx, work: WorkRow, error: str) -> None:
+    tenant_id, document_id = work.tenant_id or "", work.ref_id or ""
+    reason = f"could not be read: {error}"
+    row = await queries.fail(tx, tenant_id, document_id, reason)
+    await ingestion.emit_processed(tx, tenant_id, document_id, row, "failed", reason)
+
+
+async def remove_document(job: Job) -> None:
+    async with job.read() as tx:
+        row = await queries.find_hidden(tx, job.tenant_id, job.ref_id)
+    if row is None:
+        return
+    try:
+        await _run_to_end(_remove_chunks(job, row["agent_id"], row["file_key"]))
+    except NoKnowledgeBase:
+        return
+    except (TableBusy, TableReplaced) as error:
+        raise Retry("another writer changed the knowledge base", _BUSY_SECONDS) from error
+
+
+async def _remove_chunks(job: Job, agent_id: str, file_key: str | None) -> None:
+    services, tenant_id, document_id = job.services, job.tenant_id, job.ref_id
+    async with hold_table(services, tenant_id, agent_id) as writer:
+        store = services.get(ChunkStore)
+        removed = await store.delete_documents(writer.table, [document_id])
+        await services.files.delete_folder(document_folder(agent_id, document_id))
+        if file_key is not None:
+            await services.files.delete(file_key)
+        async with job.finish() as tx:
+            await job.hold(tx)
+            await writer.record_change(tx, removed=removed, maintain_seconds=_REBUILD_SECONDS)
+            await queries.delete(tx, tenant_id, document_id)
+
+
+async def maintain_table(job: Job) -> None:
+    try:
+        await _run_to_end(maintenance.maintain(job.services, job.tenant_id, job.ref_id))
+    except NoKnowledgeBase:
+        return
+    except (TableBusy, TableReplaced) as error:
+        raise Retry("another writer changed the knowledge base", _BUSY_SECONDS) from error
+
+
+async def drop_table(job: Job) -> None:
+    ref = TableRef.parse(job.ref_id)
+    if ref is not None:
+        await job.services.get(ChunkStore).drop(ref)
+
+
+async def remove_agent(job: Job) -> None:
+    await maintenance.remove_agent(job.services, job.ref_id)
+
+
+async def sweep_tables(job: Job) -> None:
+    await maintenance.sweep(job.services)
