@@ -2,11 +2,16 @@
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
+
+from app.domain.chat.conversations import log_training
+from app.domain.events import service as events
 from app.domain.knowledge import ingestion, maintenance, queries
 from app.domain.knowledge.chunk_store import ChunkStore, TableRef
 from app.domain.knowledge.chunks import EmbeddedDocument
+from app.domain.knowledge.events import DocumentProcessed
 from app.domain.knowledge.files import document_folder
 from app.domain.knowledge.ingestion import MAINTAIN_SECONDS
 from app.domain.knowledge.parsing import Unreadable
@@ -40,13 +45,13 @@ async def ingest_document(job: Job) -> None:
     except NoKnowledgeBase:
         return
     except Unreadable as error:
-        await _fail(job, row, str(error))
+        await _fail(job, row, f"The file {error}")
     except ModelNotConfigured as error:
-        await _fail(job, row, f"cannot be embedded: {error.message}")
+        await _fail(job, row, f"The text cannot be embedded: {error.message}")
     except ModelFailed as error:
         if error.reason in TRANSIENT and job.row.attempt < job.row.max_attempts:
             raise Retry(f"the embedding model did not answer: {error.reason}") from error
-        await _fail(job, row, f"cannot be embedded: {error.message}")
+        await _fail(job, row, f"The text cannot be embedded: {error.message}")
     except (TableBusy, TableReplaced) as error:
         raise Retry("another writer changed the knowledge base", _BUSY_SECONDS) from error
 
@@ -80,9 +85,10 @@ async def _write(job: Job, row: Row, document: EmbeddedDocument) -> None:
                 await job.hold(tx)
                 await writer.record_change(tx, removed=removed, maintain_seconds=MAINTAIN_SECONDS)
                 count = len(document.chunks)
-                await ingestion.end_document(
+                ended = await queries.end(
                     tx, tenant_id, job.ref_id, version, "ready", chunk_count=count
                 )
+                await _report(tx, tenant_id, job.ref_id, ended, "ready")
         except LeaseLost:
             await _drop_orphan(job, writer)
             raise
@@ -113,15 +119,38 @@ async def _run_to_end(coroutine: Coroutine[Any, Any, None]) -> None:
 async def _fail(job: Job, row: Row, error: str) -> None:
     async with job.finish() as tx:
         await job.hold(tx)
-        ids = (job.tenant_id, job.ref_id, row["version"])
-        await ingestion.end_document(tx, *ids, "failed", error=error)
+        ids = (job.tenant_id, job.ref_id)
+        ended = await queries.end(tx, *ids, row["version"], "failed", error=error)
+        await _report(tx, *ids, ended, "failed", error)
+
+
+async def _report(
+    tx: Tx,
+    tenant_id: str,
+    document_id: str,
+    row: Row | None,
+    status: Literal["ready", "failed"],
+    error: str | None = None,
+) -> None:
+    """Emits the event, and adds to the agent's log. `row` is None for a version that was replaced
+    or deleted meanwhile.
+    """
+    if row is None:
+        return
+    event = DocumentProcessed(
+        row["agent_id"], document_id, row["name"], status, row["chunk_count"], error
+    )
+    await events.emit(tx, event, tenant_id=tenant_id)
+    outcome = f"{row['chunk_count']} chunks" if error is None else error
+    data = msgspec.to_builtins(event)
+    await log_training(tx, tenant_id, row["agent_id"], f"{row['name']}: {outcome}", data)
 
 
 async def on_dead_document(tx: Tx, work: WorkRow, error: str) -> None:
     tenant_id, document_id = work.tenant_id or "", work.ref_id or ""
-    reason = f"could not be read: {error}"
+    reason = f"The file could not be read: {error}"
     row = await queries.fail(tx, tenant_id, document_id, reason)
-    await ingestion.emit_processed(tx, tenant_id, document_id, row, "failed", reason)
+    await _report(tx, tenant_id, document_id, row, "failed", reason)
 
 
 async def remove_document(job: Job) -> None:

@@ -35,7 +35,7 @@ class Files:
             return cls(from_url(uri))
         folder = data_dir / "files"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return cls(LocalStore(folder), folder)
+        return cls(LocalStore(folder, automatic_cleanup=True), folder)
 
     async def check(self) -> None:
         """Raises unless the store responds."""

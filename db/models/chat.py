@@ -54,7 +54,8 @@ class Conversation(TenantOwned, HasId, Timestamps, Base):
 
 
 class ConversationEntry(TenantOwned, HasId, Base):
-    """A message, a tool call or a turn's token usage: the history and the agent's log in one.
+    """A message, a tool call, a turn's token usage, or a document that was read: the history and
+    the agent's log in one.
 
     `seq` is the order within a conversation. `logged` follows the agent's log settings at the time
     of writing; a message that is not logged is still part of its conversation.
@@ -71,7 +72,10 @@ class ConversationEntry(TenantOwned, HasId, Base):
     # wait for locks on the rows that they share.
     tenant_id: Mapped[str] = mapped_column()
     agent_id: Mapped[str]
-    conversation_id: Mapped[str] = mapped_column(ForeignKey("conversations.id", ondelete="CASCADE"))
+    # None for the training of the agent.
+    conversation_id: Mapped[str | None] = mapped_column(
+        ForeignKey("conversations.id", ondelete="CASCADE")
+    )
     type: Mapped[str]
     role: Mapped[str | None]
     content: Mapped[str | None]

@@ -1,7 +1,7 @@
 from typing import Final
 
 from app.domain.area import AgentDeletion, Area, PeriodicTask
-from app.domain.chat import conversations, jobs
+from app.domain.chat import conversations, jobs, queries
 from app.domain.chat.events import ChatCompleted, ChatMessage, ChatStarted
 from app.domain.events import service as events
 from app.security.permissions import DEVELOPERS, Permission
@@ -26,12 +26,13 @@ async def _cancel_jobs(deletion: AgentDeletion) -> None:
     deletion.cancelled_job_ids.extend(cancelled)
 
 
-async def _delete_chat_events(deletion: AgentDeletion) -> None:
-    """Deletes the events of the agents' conversations. Those about jobs that the deletion cancelled
-    stay, to be delivered.
+async def _delete_log(deletion: AgentDeletion) -> None:
+    """Deletes the log of the agents' training and the events of their conversations. Events about
+    jobs that the deletion cancelled stay, to be delivered.
     """
     ids = (deletion.tenant_id, deletion.agent_ids, deletion.cancelled_job_ids)
     await events.delete_agent_chat_events(deletion.tx, *ids)
+    await queries.delete_training(deletion.tx, deletion.tenant_id, deletion.agent_ids)
 
 
 AREA: Final = Area(
@@ -84,5 +85,6 @@ AREA: Final = Area(
     ),
     periodic_tasks=(PeriodicTask(30.0, conversations.end_idle),),
     before_agents_deleted=_cancel_jobs,
-    after_agents_deleted=_delete_chat_events,
+    tenant_tables=("conversation_entries",),
+    after_agents_deleted=_delete_log,
 )

@@ -17,8 +17,10 @@ from app.domain.chat.schemas import (
 from app.domain.events import service as events
 from app.domain.models.service import Models
 from app.domain.tools import service as tools
-from app.kit import clock, paging
+from app.kit import clock, paging, trace
+from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
+from app.kit.texts import as_json
 from app.security.principal import Principal
 from app.services import Services
 from db.fast import Row, tenant_of
@@ -115,10 +117,29 @@ def _not_found(conversation_id: str) -> ConversationNotFound:
 async def get_agent_status(services: Services, principal: Principal, agent_id: str) -> AgentStatus:
     async with services.db.tx(principal.scope, autocommit=True) as tx:
         runtime = await agents.find_runtime(tx, services.keyring, agent_id)
-        active = await queries.count_active(tx, tenant_of(tx), agent_id, IDLE_SECONDS)
+        activity = await queries.load_activity(tx, tenant_of(tx), agent_id, IDLE_SECONDS)
     is_online = runtime.status != "archived" and await services.get(Models).is_ready(runtime.target)
     status: Any = runtime.status
-    return AgentStatus(agent_id, status, is_online, active, Training())
+    active, training = activity["conversations"], _build_training(activity)
+    return AgentStatus(agent_id, status, is_online, active, training)
+
+
+def _build_training(activity: Row) -> Training:
+    """One document that failed does not make the training fail."""
+    total, done = activity["documents"], activity["documents_done"]
+    if not total:
+        return Training()
+    if done < total:
+        return Training("training", total, done)
+    return Training("failed" if activity["documents_failed"] == total else "ready", total, done)
+
+
+async def log_training(
+    tx: Tx, tenant_id: str, agent_id: str, content: str, data: dict[str, Any]
+) -> None:
+    """Adds an entry to the agent's log that belongs to no conversation."""
+    columns = (agent_id, content, as_json(data), trace.current().correlation_id)
+    await queries.add_training(tx, tenant_id, new_id("trn"), *columns)
 
 
 async def list_log(tx: Tx, agent_id: str, page: Page, filters: LogFilter) -> Paged[LogEntry]:

@@ -152,10 +152,24 @@ _MESSAGE_PAGE = f"""
 ORDER BY m.seq
 """
 
-_ACTIVE = """
-SELECT count(*) FROM conversations
-WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND ended_at IS NULL
-  AND last_message_at > now() - $3 * interval '1 second'
+_ACTIVITY = """
+SELECT (SELECT count(*) FROM conversations
+        WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND ended_at IS NULL
+          AND last_message_at > now() - $3 * interval '1 second') AS conversations,
+       count(*) AS documents,
+       count(*) FILTER (WHERE status IN ('ready', 'failed')) AS documents_done,
+       count(*) FILTER (WHERE status = 'failed') AS documents_failed
+FROM documents
+WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND deleted_at IS NULL
+"""
+# They belong to no conversation, and so are not deleted with one.
+_ADD_TRAINING = """
+INSERT INTO conversation_entries (tenant_id, id, agent_id, type, content, data, correlation_id)
+VALUES ($1, $2, $3, 'training', $4, $5::jsonb, $6)
+"""
+_DELETE_TRAINING = """
+DELETE FROM conversation_entries
+WHERE tenant_id = $1 AND agent_id = ANY($2) AND conversation_id IS NULL
 """
 
 _END = f"""
@@ -198,8 +212,21 @@ async def list_log(
     )
 
 
-async def count_active(tx: Tx, tenant: str | None, agent_id: str, seconds: float) -> int:
-    return int(await fast.value(tx, tenant, _ACTIVE, agent_id, seconds))
+async def load_activity(tx: Tx, tenant: str | None, agent_id: str, seconds: float) -> Row:
+    """Returns the numbers of active conversations and of documents."""
+    row = await fast.row(tx, tenant, _ACTIVITY, agent_id, seconds)
+    if row is None:
+        raise RuntimeError("an aggregate returned no row")
+    return row
+
+
+async def add_training(tx: Tx, tenant: str, entry_id: str, *columns: str | None) -> None:
+    """The columns are agent_id, content, data and correlation_id."""
+    await fast.execute(tx, tenant, _ADD_TRAINING, entry_id, *columns)
+
+
+async def delete_training(tx: Tx, tenant: str, agent_ids: list[str]) -> None:
+    await fast.execute(tx, tenant, _DELETE_TRAINING, agent_ids)
 
 
 async def end(tx: Tx, tenant: str | None, conversation_ids: list[str], emitted: str) -> None:

@@ -161,7 +161,9 @@ class LogEntry(msgspec.Struct):
     }
 
     id: str
-    conversation_id: str
+    conversation_id: Annotated[
+        str | None, Meta(description="null for training, which belongs to no conversation")
+    ]
     type: Literal["message", "tool_call", "token_usage", "training"]
     role: str | None
     content: str | None

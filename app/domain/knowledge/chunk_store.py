@@ -29,7 +29,7 @@ _PROBED_SHARE = 0.3
 # Versions of a table that a reader may still have open.
 _KEPT_VERSIONS = timedelta(minutes=10)
 _COPY_ROWS = 5000
-_NAMES_PER_PAGE = 100
+_NAMES_PER_PAGE = 1000
 _MODEL_KEY = "embedding_model"
 _COLUMNS = ["document_id", "document_name", "position", "text", "page", "row"]
 
@@ -190,14 +190,16 @@ class ChunkStore:
     async def list_tables(self, agent_id: str = "") -> list[TableRef]:
         """Returns all tables, or those of one agent."""
         connection = await self._connect()
-        prefix, refs = f"{agent_id}_" if agent_id else "", list[TableRef]()
-        start = prefix
-        while names := await connection.table_names(start_after=start, limit=_NAMES_PER_PAGE):
-            start = names[-1]
-            refs += filter(None, map(TableRef.parse, names))
-            if not start.startswith(prefix):
+        names: list[str] = []
+        token = None
+        while True:
+            page = await connection.list_tables(page_token=token, limit=_NAMES_PER_PAGE)
+            names += page.tables
+            token = page.page_token
+            if not page.tables or token is None:
                 break
-        return [ref for ref in refs if ref.name.startswith(prefix)]
+        refs = filter(None, map(TableRef.parse, names))
+        return [ref for ref in refs if agent_id in {"", ref.agent_id}]
 
     # Rebuilding
 

@@ -142,5 +142,5 @@ class KnowledgeController(Controller):
         return Response(
             file.content,
             media_type=file.mime_type,
-            headers={"content-disposition": disposition, "x-content-type-options": "nosniff"},
+            headers={"content-disposition": disposition},
         )

@@ -119,12 +119,12 @@ async def _store(
 ) -> _Document:
     kind = parsing.kind_of(name)
     if kind is None:
-        error = f"is not a {_FORMATS} file"
+        error = f"The file is not a {_FORMATS} file"
         return _Document(document_id, name, "application/octet-stream", 0, error=error)
     content = await upload.read(MAX_FILE_MB * _MEGABYTE + 1)
     mime_type, size = parsing.MIME_TYPES[kind], len(content)
     if size > MAX_FILE_MB * _MEGABYTE:
-        error = f"is larger than {MAX_FILE_MB} MB"
+        error = f"The file is larger than {MAX_FILE_MB} MB"
         return _Document(document_id, name, mime_type, size, error=error)
     key = document_folder(agent_id, document_id) + new_id("fil")
     stored = await services.files.put(key, content)
@@ -240,10 +240,13 @@ async def load_content(
         row = await queries.find_file(tx, agent_id, document_id)
     if row is None:
         raise _not_found(document_id)
+    missing = DocumentNotFound("The file of this document is not stored; upload it again")
+    if row["file_key"] is None:
+        raise missing
     try:
-        content = await services.files.read(row["file_key"] or "")
+        content = await services.files.read(row["file_key"])
     except FileNotStored:
-        raise DocumentNotFound("The file of this document is not stored; upload it again") from None
+        raise missing from None
     return OriginalFile(row["name"], row["mime_type"], content)
 
 

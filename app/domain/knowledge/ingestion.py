@@ -2,20 +2,16 @@
 
 from typing import Any
 
-from app.domain.events import service as events
-from app.domain.knowledge import parsing, queries
+from app.domain.knowledge import parsing
 from app.domain.knowledge.chunk_store import ChunkStore
 from app.domain.knowledge.chunks import Chunk, EmbeddedDocument
 from app.domain.knowledge.embedders import Embedder
-from app.domain.knowledge.events import DocumentProcessed
 from app.domain.knowledge.parsing import Unreadable
-from app.domain.knowledge.schemas import DocumentStatus
 from app.domain.knowledge.writer_lease import Writer
 from app.domain.models.service import LOCAL, Target, load_target, provider_of
 from app.kit.files import FileNotStored
 from app.services import Services
 from db.fast import Row
-from db.session import Tx
 
 # How long after its last change a table is compacted and indexed.
 MAINTAIN_SECONDS = 10.0
@@ -54,29 +50,3 @@ async def replace_chunks(services: Services, writer: Writer, document: EmbeddedD
     if described is not None and described.dimensions != dimensions:
         raise Unreadable("got vectors of another length than the knowledge base has")
     return await store.replace(writer.table, document)
-
-
-async def end_document(
-    tx: Tx,
-    tenant_id: str,
-    document_id: str,
-    version: int,
-    status: DocumentStatus,
-    *,
-    error: str | None = None,
-    chunk_count: int | None = None,
-) -> None:
-    """Records the outcome of one version, unless the document has a newer one."""
-    row = await queries.end(
-        tx, tenant_id, document_id, version, status, error=error, chunk_count=chunk_count
-    )
-    await emit_processed(tx, tenant_id, document_id, row, status, error)
-
-
-async def emit_processed(
-    tx: Tx, tenant_id: str, document_id: str, row: Row | None, status: Any, error: str | None
-) -> None:
-    if row is not None:
-        ids = (row["agent_id"], document_id, row["name"])
-        event = DocumentProcessed(*ids, status, row["chunk_count"], error)
-        await events.emit(tx, event, tenant_id=tenant_id)

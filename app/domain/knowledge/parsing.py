@@ -41,7 +41,7 @@ _decoder = msgspec.json.Decoder(list[Chunk])
 
 
 class Unreadable(ValueError):
-    """The message continues a sentence that starts with the name of the file."""
+    """The message continues a sentence that starts with: The file."""
 
 
 def kind_of(name: str) -> Kind | None:

@@ -1,4 +1,4 @@
-"""Documents of agents, and the tables of their chunks."""
+"""Documents of agents, the tables of their chunks, and log entries about them."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -93,8 +93,11 @@ def upgrade() -> None:
         unique=False,
         postgresql_where=sa.text("maintain_at IS NOT NULL"),
     )
+    op.alter_column("conversation_entries", "conversation_id", nullable=True)
 
 
 def downgrade() -> None:
+    op.execute("DELETE FROM conversation_entries WHERE conversation_id IS NULL")
+    op.alter_column("conversation_entries", "conversation_id", nullable=False)
     op.drop_table("knowledge_bases")
     op.drop_table("documents")
