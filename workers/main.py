@@ -31,7 +31,7 @@ from workers.deliveries import (
     on_dead_delivery,
     run_subscription_action,
 )
-from workers.ingest import (
+from workers.knowledge import (
     drop_table,
     ingest_document,
     maintain_table,

@@ -12,8 +12,8 @@ from workers.main import WorkerProcess
 
 @pytest.fixture(scope="session")
 async def reader(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
-    """A worker that reads documents, within this process."""
-    async with run_worker(stores.settings, "ingest") as process:
+    """A worker that reads documents and keeps their tables, within this process."""
+    async with run_worker(stores.settings, "ingest", "default") as process:
         yield process
 
 

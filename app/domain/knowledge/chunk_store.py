@@ -95,6 +95,8 @@ class ChunkStore:
         self._uri = uri or str(data_dir / "lancedb")
         self._connection: Any = None
         self._connecting = asyncio.Lock()
+        # Compaction and indexing use all processors; one table at a time.
+        self.maintaining = asyncio.Semaphore(1)
         self._open_tables: OrderedDict[TableRef, _OpenTable] = OrderedDict()
 
     # Reading

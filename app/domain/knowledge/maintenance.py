@@ -15,6 +15,7 @@ from app.domain.knowledge.work_kinds import DROP_TABLE, MAINTAIN, SWEEP
 from app.domain.knowledge.writer_lease import Writer, hold_table
 from app.kit import clock, logs, work
 from app.services import Services
+from db.fast import Row
 from db.session import ALL_TENANTS
 
 log = logs.get("knowledge")
@@ -51,6 +52,12 @@ async def maintain(services: Services, tenant_id: str, agent_id: str) -> None:
         base = await queries.find_base(tx, tenant_id, agent_id)
     if base is None:
         return
+    async with services.get(ChunkStore).maintaining:
+        await _maintain(services, base)
+
+
+async def _maintain(services: Services, base: Row) -> None:
+    tenant_id, agent_id = base["tenant_id"], base["agent_id"]
     wanted_model = services.settings.embedding_model
     if base["has_removed_chunks"] or base["embedding_model"] != wanted_model:
         await _rebuild(services, tenant_id, TableRef(agent_id, base["generation"]), wanted_model)

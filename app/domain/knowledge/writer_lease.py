@@ -8,7 +8,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
 
 import msgspec
 
@@ -20,7 +19,6 @@ from app.services import Services
 from db.fast import Row
 from db.session import Tx
 
-LEASE_SECONDS: Final = 30.0
 _WAIT_SECONDS = 240.0
 _MAX_PAUSE_SECONDS = 0.5
 
@@ -61,15 +59,15 @@ async def hold_table(services: Services, tenant_id: str, agent_id: str) -> Async
     A writer that is cancelled must not leave the block while a commit is under way: run the block
     with `background.spawn` and shield it.
     """
-    token = new_id("wrt")
+    token, seconds = new_id("wrt"), services.settings.lease_seconds
     row = await _take(services, tenant_id, agent_id, token)
     lease = (tenant_id, agent_id, token)
 
     async def renew() -> None:
         async with services.db.tx(tenant_id, autocommit=True) as tx:
-            await queries.renew_writer(tx, *lease, LEASE_SECONDS)
+            await queries.renew_writer(tx, *lease, seconds)
 
-    renewal = Renewal(LEASE_SECONDS / 3, renew)
+    renewal = Renewal(seconds / 3, renew)
     try:
         table = TableRef(agent_id, row["generation"])
         removed = row["has_removed_chunks"]
@@ -83,9 +81,10 @@ async def hold_table(services: Services, tenant_id: str, agent_id: str) -> Async
 async def _take(services: Services, tenant_id: str, agent_id: str, token: str) -> Row:
     loop = asyncio.get_running_loop()
     deadline, pause = loop.time() + _WAIT_SECONDS, 0.01
+    seconds = services.settings.lease_seconds
     while True:
         async with services.db.tx(tenant_id, autocommit=True) as tx:
-            row = await queries.take_writer(tx, tenant_id, agent_id, token, LEASE_SECONDS)
+            row = await queries.take_writer(tx, tenant_id, agent_id, token, seconds)
             if row is None and await queries.find_base(tx, tenant_id, agent_id) is None:
                 raise NoKnowledgeBase(agent_id)
         if row is not None:

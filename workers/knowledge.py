@@ -1,4 +1,4 @@
-"""Job functions of the queue `ingest`: documents, and the tables of their chunks."""
+"""Job functions of knowledge bases: documents, and the tables of their chunks."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -1,0 +1,140 @@
+"""Workers are killed while they read documents: nothing is lost, and nothing is there twice."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+from litestar import Litestar
+
+from app.domain.knowledge.chunk_store import ChunkStore, TableRef
+from app.services import Services
+from tests.asking import wait_until
+from tests.faults.instance import fetch_value, start_stores
+from tests.knowledge.librarian import Librarian
+from tests.ports import free_port
+from tests.processes import Processes
+from tests.running_worker import run_worker
+from tests.stores import Stores
+from tests.world import Client, World
+
+WORKER = ("-m", "app.cli", "worker", "--queues", "ingest,default")
+DOCUMENTS = 12
+SECTIONS = 40
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module")
+async def own_stores() -> AsyncIterator[Stores]:
+    async with start_stores(lease_seconds=2.0, port=free_port()) as stores:
+        yield stores
+
+
+@pytest.fixture
+async def librarian(own_app: Litestar) -> Librarian:
+    client: Client = await World(own_app).user()
+    body = {"name": "Library", "primary_model": "local/smollm2", "system_prompt": "Help."}
+    agent = (await client.post("/api/v1/agents", body)).json()
+    return Librarian(client, agent["id"])
+
+
+def _text(name: str, sections: int = SECTIONS) -> str:
+    return "\n\n".join(
+        f"# {name} {number}\n\nSection {number} of {name}." for number in range(sections)
+    )
+
+
+async def _count_chunks(services: Services, agent_id: str) -> Counter[str]:
+    """Returns how many chunks of each document the agent's table has."""
+    sql = f"SELECT generation FROM knowledge_bases WHERE agent_id = '{agent_id}'"
+    ref = TableRef(agent_id, await fetch_value(services, sql))
+    documents = await services.get(ChunkStore).list_documents(ref)
+    return Counter({key: state.chunk_count for key, state in documents.items()})
+
+
+async def test_documents_survive_killed_workers_without_duplicates(
+    librarian: Librarian, own_services: Services, processes: Processes
+) -> None:
+    first = processes.python(*WORKER)
+    await librarian.add(old_md=_text("old"))
+    files = {f"file{number}_md": _text(f"file{number}") for number in range(DOCUMENTS)}
+    accepted = await librarian.upload(**files)
+    ids = [document["id"] for document in accepted["documents"]]
+
+    async def count_ready() -> int:
+        statuses = [(await librarian.document(document_id))["status"] for document_id in ids]
+        return statuses.count("ready")
+
+    async def is_begun() -> bool:
+        return await count_ready() >= 2
+
+    await wait_until(is_begun)
+    processes.kill(first)
+    # The chunks of before are served while no worker runs.
+    found = await librarian.search("Section 7 of old")
+    assert any("Section 7 of old." in passage["content"] for passage in found)
+    second = processes.python(*WORKER)
+
+    async def is_half_done() -> bool:
+        return await count_ready() >= DOCUMENTS // 2
+
+    await wait_until(is_half_done)
+    processes.kill(second)
+    processes.python(*WORKER)
+
+    async def is_done() -> bool:
+        return await count_ready() == DOCUMENTS
+
+    await wait_until(is_done, seconds=60)
+    counts = await _count_chunks(own_services, librarian.agent_id)
+    assert [counts[document_id] for document_id in ids] == [SECTIONS] * DOCUMENTS
+    assert counts.total() == SECTIONS * (DOCUMENTS + 1)
+
+
+async def test_several_workers_write_one_table_without_conflicts(
+    librarian: Librarian, own_stores: Stores, own_services: Services
+) -> None:
+    """Each with two slots. No document fails or needs a second attempt."""
+    files = {f"file{number}_md": _text(f"file{number}") for number in range(DOCUMENTS)}
+    async with (
+        run_worker(own_stores.settings, "ingest", "default"),
+        run_worker(own_stores.settings, "ingest", "default"),
+        run_worker(own_stores.settings, "ingest", "default"),
+    ):
+        accepted = await librarian.upload(**files)
+        for document in accepted["documents"]:
+            assert (await librarian.wait_for(document["id"]))["status"] == "ready"
+        again = await librarian.upload(**files)
+        for document in again["documents"]:
+            assert (await librarian.wait_for(document["id"]))["status"] == "ready"
+    counts = await _count_chunks(own_services, librarian.agent_id)
+    assert set(counts.values()) == {SECTIONS}
+    assert len(counts) == DOCUMENTS
+    retried = "SELECT count(*) FROM work WHERE kind = 'knowledge.ingest' AND attempt > 1"
+    tenant = f" AND tenant_id = '{librarian.client.tenant_id}'"
+    assert await fetch_value(own_services, retried + tenant) == 0
+
+
+async def test_a_document_that_is_deleted_while_it_is_read_leaves_nothing(
+    librarian: Librarian, own_stores: Stores, own_services: Services
+) -> None:
+    async with run_worker(own_stores.settings, "ingest", "default"):
+        (kept,) = await librarian.add(kept_md=_text("kept", 5))
+        for _ in range(3):
+            accepted = await librarian.upload(gone_md=_text("gone", 2000))
+            document_id = accepted["documents"][0]["id"]
+
+            async def is_started(document_id: str = document_id) -> bool:
+                return (await librarian.document(document_id))["status"] != "pending"
+
+            await wait_until(is_started)
+            path = f"{librarian.path}/documents/{document_id}"
+            assert (await librarian.client.delete(path)).status_code == 204
+
+        async def is_gone() -> bool:
+            sql = "SELECT count(*) FROM documents WHERE deleted_at IS NOT NULL"
+            return await fetch_value(own_services, sql) == 0
+
+        await wait_until(is_gone)
+        counts = await _count_chunks(own_services, librarian.agent_id)
+    assert counts == {kept["id"]: 5}
