@@ -49,6 +49,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     default_plan: Plan = "free"
     allow_signup: bool = True
     egress_allow: tuple[str, ...] = ()
+    searxng_url: str = ""
     webhook_retry_delays: tuple[int, ...] = (0, 60, 300, 1800, 7200, 28800, 86400)
     anonymous_per_minute: int = 300
     form_submissions_per_minute: int = 20
@@ -218,6 +219,14 @@ def _model_name(value: str) -> str:
     if not _MODEL_NAME.match(value):
         raise ValueError("must be the name of a model, like openai/text-embedding-3-small")
     return value
+def _plain_url(value: str) -> str:
+    """The address of a service that needs no login, without a trailing slash."""
+    url = urlsplit(_url("http", "https")(value))
+    if url.username is not None or url.password is not None:
+        raise ValueError("must have no user name and no password")
+    if url.query or url.fragment:
+        raise ValueError("must have no query and no fragment")
+    return value.rstrip("/")
 
 
 def _database_url(value: str) -> str:
@@ -242,6 +251,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "default_plan": _one_of("free", "pro", "team", "enterprise"),
     "allow_signup": _flag,
     "egress_allow": _hosts,
+    "searxng_url": _plain_url,
     "webhook_retry_delays": _delays,
     "anonymous_per_minute": _int(1, 1_000_000),
     "form_submissions_per_minute": _int(1, 1_000_000),
