@@ -219,6 +219,8 @@ def _model_name(value: str) -> str:
     if not _MODEL_NAME.match(value):
         raise ValueError("must be the name of a model, like openai/text-embedding-3-small")
     return value
+
+
 def _plain_url(value: str) -> str:
     """The address of a service that needs no login, without a trailing slash."""
     url = urlsplit(_url("http", "https")(value))

@@ -8,7 +8,7 @@ from app.domain.models.errors import ModelFailed, ProviderKeyNotFound
 from app.domain.models.events import ProviderKeyCreated, ProviderKeyDeleted
 from app.domain.models.gateway import Models
 from app.domain.models.protocol import Message, ModelRequest, Target
-from app.domain.models.providers import LOCAL, PROVIDERS, provider_of
+from app.domain.models.providers import LOCAL, PROVIDERS, SEARCH_PROVIDERS, provider_of
 from app.domain.models.schemas import CreateProviderKey, KeyTest, ProviderKeyView
 from app.kit import clock
 from app.kit.crypto import Keyring, SealContext
@@ -61,9 +61,11 @@ async def create(
 def _validate_base_url(guard: Guard, data: CreateProviderKey) -> str | None:
     if data.provider == LOCAL:
         raise Invalid.field("provider", "local models need no key")
+    if data.provider in SEARCH_PROVIDERS and data.base_url is not None:
+        raise Invalid.field("base_url", "must be absent: a search engine has its own address")
     if data.base_url is None:
-        if data.provider not in PROVIDERS:
-            names = ", ".join(PROVIDERS)
+        if data.provider not in {*PROVIDERS, *SEARCH_PROVIDERS}:
+            names = ", ".join([*PROVIDERS, *sorted(SEARCH_PROVIDERS)])
             raise Invalid.field("provider", f"must be one of {names}, or come with a base_url")
         return None
     problem = guard.problem_with(data.base_url)
@@ -107,7 +109,20 @@ async def target_of(tx: Tx, keyring: Keyring, key_id: str) -> Target:
 
 
 async def list_default_targets(tx: Tx, keyring: Keyring, tenant_id: str) -> list[Target]:
-    return [_target(keyring, row) for row in await queries.list_default_targets(tx, tenant_id)]
+    """Returns a target for each provider of models."""
+    rows = await queries.list_default_targets(tx, tenant_id)
+    return [_target(keyring, row) for row in rows if not _is_search_key(row)]
+
+
+async def load_search_key(tx: Tx, keyring: Keyring, tenant_id: str, provider: str) -> str | None:
+    """Returns the tenant's key of a search engine."""
+    row = await queries.find_search_key(tx, tenant_id, provider)
+    return None if row is None else _target(keyring, row).api_key
+
+
+def _is_search_key(row: Row) -> bool:
+    """False for a tenant's own provider of models that has the name of a search engine."""
+    return row["provider"] in SEARCH_PROVIDERS and row["base_url"] is None
 
 
 async def load_target(tx: Tx, keyring: Keyring, tenant_id: str, model: str) -> Target:
@@ -139,6 +154,9 @@ async def test(models: Models, target: Target) -> KeyTest:
 async def _send_test_request(models: Models, target: Target) -> str:
     """Lists the provider's models, or has its cheapest model answer with one token."""
     provider = PROVIDERS.get(target.provider)
+    if target.provider in SEARCH_PROVIDERS and target.base_url is None:
+        message = "This is the key of a search engine; the web search of an agent shows if it works"
+        raise ModelFailed(target.provider, "refused", message)
     if target.base_url is not None or (provider is not None and provider.base_url is not None):
         count = len(await models.list_models(target))
         return f"The provider accepted the key and lists {count} models"

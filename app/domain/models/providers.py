@@ -10,6 +10,8 @@ from typing import Final
 import msgspec
 
 LOCAL: Final = "local"
+# Search engines, whose keys tenants store beside those of model providers. They serve no models.
+SEARCH_PROVIDERS: Final = frozenset({"brave", "tavily"})
 
 
 class Provider(msgspec.Struct, frozen=True):

@@ -16,6 +16,11 @@ ORDER BY provider, created_at, id
 """
 _TARGET = "SELECT id, tenant_id, provider, api_key, base_url FROM provider_keys"
 _FIND_TARGET = f"{_TARGET} WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
+# A key with a base_url belongs to a provider of models with the same name.
+_FIND_SEARCH_KEY = f"""
+{_TARGET} WHERE tenant_id = $1 AND provider = $2 AND base_url IS NULL
+ORDER BY is_default DESC, created_at DESC, id DESC LIMIT 1
+"""
 _DEFAULT_TARGETS = f"{_TARGET} WHERE tenant_id = $1 AND is_default ORDER BY provider"
 _DEFAULT_TARGET = f"{_TARGET} WHERE tenant_id = $1 AND provider = $2 AND is_default"
 
@@ -86,6 +91,10 @@ async def find_target(tx: Tx, key_id: str) -> Row | None:
 
 async def find_default_target(tx: Tx, tenant_id: str, provider: str) -> Row | None:
     return await fast.row(tx, tenant_id, _DEFAULT_TARGET, provider)
+
+
+async def find_search_key(tx: Tx, tenant_id: str, provider: str) -> Row | None:
+    return await fast.row(tx, tenant_id, _FIND_SEARCH_KEY, provider)
 
 
 async def list_default_targets(tx: Tx, tenant_id: str) -> list[Row]:

@@ -28,7 +28,8 @@ class CreateProviderKey(msgspec.Struct, kw_only=True):
         str,
         Meta(
             pattern=WORD,
-            description="openai, anthropic, gemini, …; any name of your own with a base_url",
+            description="openai, anthropic, gemini, …; brave or tavily for web search; "
+            "any name of your own with a base_url",
         ),
     ]
     name: Annotated[str, Meta(min_length=1, max_length=100, pattern=ONE_LINE)]

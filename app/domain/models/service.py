@@ -5,7 +5,7 @@ import asyncio
 from app.domain.models import prices
 from app.domain.models.errors import ModelFailed
 from app.domain.models.gateway import LOCAL_MODEL, LOCAL_WINDOW, Models
-from app.domain.models.keys import load_target
+from app.domain.models.keys import load_search_key, load_target
 from app.domain.models.keys import seal_context as key_seal_context
 from app.domain.models.prices import cost_usd
 from app.domain.models.protocol import (
@@ -39,6 +39,7 @@ __all__ = [
     "estimate_tokens",
     "key_seal_context",
     "list_usable",
+    "load_search_key",
     "load_target",
     "provider_of",
     "upper_bound_tokens",
