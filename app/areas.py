@@ -15,6 +15,7 @@ from app.domain.mail.area import AREA as MAIL
 from app.domain.mfa.area import AREA as MFA
 from app.domain.models.area import AREA as MODELS
 from app.domain.roles.area import AREA as ROLES
+from app.domain.search.area import AREA as SEARCH
 from app.domain.subscriptions.area import AREA as SUBSCRIPTIONS
 from app.domain.tenants.area import AREA as TENANTS
 from app.domain.tools.area import AREA as TOOLS
@@ -37,6 +38,7 @@ AREAS: Final = Areas(
         KNOWLEDGE,
         VAULT,
         TOOLS,
+        SEARCH,
         EVENTS,
         DELIVERIES,
         WEBHOOKS,

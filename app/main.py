@@ -30,6 +30,7 @@ from app.domain.models.controllers import ModelController, ProviderKeyController
 from app.domain.openai.controllers import OpenAiController
 from app.domain.profile.controllers import AvatarController, ProfileController
 from app.domain.roles.controllers import RoleController
+from app.domain.search.controllers import WebSearchController
 from app.domain.subscriptions.controllers import (
     SubscriptionController,
     TestEventController,
@@ -84,6 +85,7 @@ ROUTES: list[Any] = [
     KnowledgeController,
     ToolController,
     AgentToolController,
+    WebSearchController,
     EventTypeController,
     SubscriptionController,
     WorkflowSubscriptionController,

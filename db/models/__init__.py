@@ -13,6 +13,7 @@ from db.models.mail import MailMessage
 from db.models.mfa import MfaDevice, RecoveryCode
 from db.models.models import ProviderKey
 from db.models.roles import RoleGrant
+from db.models.search import WebSearchConfig
 from db.models.subscriptions import EventSubscription
 from db.models.tenants import Tenant
 from db.models.tools import AgentTool, Tool, ToolExecution
@@ -59,6 +60,7 @@ __all__ = [
     "Usage",
     "UsageHour",
     "User",
+    "WebSearchConfig",
     "Webhook",
     "Work",
 ]
