@@ -116,7 +116,11 @@ SELECT a.id, a.tenant_id, a.name, a.status, a.primary_model, a.provider, a.syste
             SELECT 1 FROM documents d
             WHERE d.tenant_id = a.tenant_id AND d.agent_id = a.id
               AND d.deleted_at IS NULL AND d.chunk_count > 0
-        ))::text AS knowledge
+        ))::text AS knowledge,
+       (SELECT json_build_object('engine', w.search_engine, 'max_results', w.max_results,
+                                 'safe_search', w.safe_search)
+        FROM web_search_configs w
+        WHERE w.agent_id = a.id AND w.tenant_id = a.tenant_id AND w.enabled)::text AS web_search
 """
 _JOIN_PROVIDER_KEY = """
 LEFT JOIN provider_keys k

@@ -46,6 +46,12 @@ class KnowledgeInfo(msgspec.Struct, frozen=True):
     revision: int
     embedding_model: str
     hidden_document_ids: list[str] = []
+class WebSearchInfo(msgspec.Struct, frozen=True):
+    """How the agent searches the web."""
+
+    engine: str
+    max_results: int
+    safe_search: bool
 
 
 class AgentRuntime(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +70,8 @@ class AgentRuntime(msgspec.Struct, frozen=True, kw_only=True):
     tools: list[AttachedToolInfo]
     # None when there is nothing to search.
     knowledge: KnowledgeInfo | None = None
+    # None when it is not enabled.
+    web_search: WebSearchInfo | None = None
 
 
 class EmbeddedAgent(msgspec.Struct, frozen=True):
@@ -80,6 +88,7 @@ class EmbeddedAgent(msgspec.Struct, frozen=True):
 _sub_agents_decoder = msgspec.json.Decoder(list[SubAgentInfo])
 _tools_decoder = msgspec.json.Decoder(list[AttachedToolInfo])
 _knowledge_decoder = msgspec.json.Decoder(KnowledgeInfo)
+_web_search_decoder = msgspec.json.Decoder(WebSearchInfo)
 
 
 async def find_runtime(tx: Tx, keyring: Keyring, agent_id: str) -> AgentRuntime:
@@ -113,7 +122,7 @@ async def find_by_embed_key(tx: Tx, keyring: Keyring, key_hash: str) -> Embedded
 
 
 def _build_runtime(row: Row, keyring: Keyring) -> AgentRuntime:
-    api_key = ""
+    api_key, web_search = "", row["web_search"]
     if row["key_id"] is not None:
         context = key_seal_context(row["tenant_id"], row["key_id"])
         api_key = keyring.open(row["api_key"], context).decode()
@@ -132,4 +141,5 @@ def _build_runtime(row: Row, keyring: Keyring) -> AgentRuntime:
         sub_agents=_sub_agents_decoder.decode(row["sub_agents"]) if row["sub_agents"] else [],
         tools=_tools_decoder.decode(row["tools"]) if row["tools"] else [],
         knowledge=_knowledge_decoder.decode(row["knowledge"]) if row["knowledge"] else None,
+        web_search=_web_search_decoder.decode(web_search) if web_search else None,
     )

@@ -13,6 +13,7 @@ from app.domain.chat.context import find_passages
 from app.domain.chat.stream_events import TextDelta, ToolResult, ToolUse
 from app.domain.chat.toolbox import Report, Toolbox
 from app.domain.models.service import Function, Message, Models
+from app.domain.search.service import WebSearch
 from app.domain.tools.service import AgentTools, CallOutcome, ToolOffer
 from app.services import Services
 
@@ -93,7 +94,7 @@ def toolboxes_for(
 ) -> list[Toolbox]:
     """Everything that this agent can call. An area that gives agents more to call adds its own."""
     delegation = Delegation(services, runtime, budget, depth, is_public=is_public)
-    return [AgentTools(services, runtime), delegation]
+    return [AgentTools(services, runtime), delegation, WebSearch(services, runtime)]
 
 
 def _offers(sub_agents: list[SubAgentInfo]) -> list[ToolOffer]:

@@ -1,4 +1,4 @@
-"""The web search configs of agents."""
+"""The web search configs of agents, and the function that searches for a model."""
 
 from typing import Any
 
@@ -11,12 +11,15 @@ from app.domain.search import queries
 from app.domain.search.engines.registry import SearchEngines
 from app.domain.search.errors import SearchEngineNotConfigured
 from app.domain.search.schemas import UpdateWebSearchConfig, WebSearchConfigView
+from app.domain.search.web_search import WebSearch
 from app.http.context import RequestContext
 from app.http.responses import build_view
 from app.kit import validation
 from app.kit.changes import apply_changes
 from db.models import WebSearchConfig
 from db.session import Tx
+
+__all__ = ["WebSearch", "get_config", "set_enabled", "update_config"]
 
 
 async def get_config(tx: Tx, agent_id: str) -> WebSearchConfigView:

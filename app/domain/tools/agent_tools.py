@@ -8,7 +8,7 @@ from app.domain.agents.service import AgentRuntime, AttachedToolInfo
 from app.domain.models.service import Function
 from app.domain.tools import executions
 from app.domain.tools.configs import TOOL_TYPES
-from app.domain.tools.offers import CallOutcome, ToolOffer
+from app.domain.tools.offers import WEB_SEARCH, CallOutcome, ToolOffer
 from app.services import Services
 from db.fast import Row
 
@@ -26,7 +26,8 @@ class AgentTools:
         self._services = services
         self._tenant_id = runtime.tenant_id
         self._agent_id = runtime.agent_id
-        self.offers = _build_offers(runtime.tools)
+        used_names = set() if runtime.web_search is None else {WEB_SEARCH}
+        self.offers = _build_offers(runtime.tools, used_names)
 
     async def run(
         self, offer: ToolOffer, call_id: str, arguments: dict[str, Any], _report: object
@@ -56,9 +57,8 @@ def _truncate_output(row: Row) -> Any:
     return {"truncated": True, "execution_id": row["id"], "beginning": text[:_MAX_OUTPUT_CHARS]}
 
 
-def _build_offers(tools: list[AttachedToolInfo]) -> list[ToolOffer]:
+def _build_offers(tools: list[AttachedToolInfo], used_names: set[str]) -> list[ToolOffer]:
     offers: list[ToolOffer] = []
-    used_names: set[str] = set()
     for tool in tools:
         name = _function_name(tool.slug, used_names)
         used_names.add(name)

@@ -1,11 +1,14 @@
 """Functions that a model may call, and the outcome of a call."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from app.domain.models.service import Function
 from app.domain.sources import SourceView
+
+# The function that searches the web, for agents that may; no tool of such an agent has its name.
+WEB_SEARCH: Final = "web_search"
 
 CallStatus = Literal["completed", "failed", "timeout"]
 

@@ -2,10 +2,17 @@
 
 from app.domain.tools import queries
 from app.domain.tools.agent_tools import AgentTools
-from app.domain.tools.offers import CallOutcome, CallStatus, ToolOffer
+from app.domain.tools.offers import WEB_SEARCH, CallOutcome, CallStatus, ToolOffer
 from db.session import Tx
 
-__all__ = ["AgentTools", "CallOutcome", "CallStatus", "ToolOffer", "clear_calls"]
+__all__ = [
+    "WEB_SEARCH",
+    "AgentTools",
+    "CallOutcome",
+    "CallStatus",
+    "ToolOffer",
+    "clear_calls",
+]
 
 
 async def clear_calls(tx: Tx, tenant_id: str, call_ids: list[str]) -> None:
