@@ -125,7 +125,7 @@ async def test_a_document_that_is_deleted_while_it_is_read_leaves_nothing(
             document_id = accepted["documents"][0]["id"]
 
             async def is_started(document_id: str = document_id) -> bool:
-                return (await librarian.document(document_id))["status"] != "pending"
+                return bool((await librarian.document(document_id))["status"] != "pending")
 
             await wait_until(is_started)
             path = f"{librarian.path}/documents/{document_id}"
@@ -133,7 +133,7 @@ async def test_a_document_that_is_deleted_while_it_is_read_leaves_nothing(
 
         async def is_gone() -> bool:
             sql = "SELECT count(*) FROM documents WHERE deleted_at IS NOT NULL"
-            return await fetch_value(own_services, sql) == 0
+            return bool(await fetch_value(own_services, sql) == 0)
 
         await wait_until(is_gone)
         counts = await _count_chunks(own_services, librarian.agent_id)

@@ -46,6 +46,8 @@ class KnowledgeInfo(msgspec.Struct, frozen=True):
     revision: int
     embedding_model: str
     hidden_document_ids: list[str] = []
+
+
 class WebSearchInfo(msgspec.Struct, frozen=True):
     """How the agent searches the web."""
 
