@@ -13,6 +13,8 @@ import aiohttp
 import msgspec
 
 from app.areas import AREAS
+from app.domain.knowledge import local_embedder
+from app.domain.knowledge.chunk_store import ChunkStore
 from app.kit import heartbeat, key_check, keys
 from app.kit.crypto import KeyProblem
 from app.kit.files import Files
@@ -25,6 +27,8 @@ from db import key_checks, schema
 from db.session import ALL_TENANTS, Database
 
 _TIMEOUT_SECONDS = 5
+# LanceDB takes a while to import.
+_VECTORS_SECONDS = 20
 _LOW_DISK_BYTES = 1 << 30
 _MIN_REDIS_VERSION = (6, 2)
 
@@ -59,6 +63,8 @@ async def examine(settings: Settings) -> list[Finding]:
         _check_workers(settings),
         _check_web(settings),
         _check_files(settings),
+        _check_vectors(settings),
+        _check_embeddings(settings),
         _check_model(settings),
         _check_sandbox(settings),
         *map(_check_optional, optional.FEATURES),
@@ -188,6 +194,30 @@ async def _check_files(settings: Settings) -> Finding:
         fix = "check PARLEY_FILES_URI, its access rights and its credentials"
         return Finding("files", "BAD", str(error)[:200], fix)
     return Finding("files", "ok", settings.files_uri or str(settings.data_dir / "files"))
+
+
+async def _check_vectors(settings: Settings) -> Finding:
+    store = ChunkStore(settings.lancedb_uri, settings.data_dir)
+    try:
+        async with asyncio.timeout(_VECTORS_SECONDS):
+            tables = await store.list_tables()
+    except Exception as error:  # noqa: BLE001  # any error is reported
+        fix = "check PARLEY_LANCEDB_URI, its access rights and its credentials"
+        return Finding("vectors", "BAD", f"{type(error).__name__}: {error}"[:200], fix)
+    place = settings.lancedb_uri or str(settings.data_dir / "lancedb")
+    return Finding("vectors", "ok", f"{place}, {len(tables)} tables")
+
+
+async def _check_embeddings(settings: Settings) -> Finding:
+    model = settings.embedding_model
+    if model != local_embedder.NAME:
+        text = f"{model}; each tenant needs a key of its provider"
+        return Finding("embeddings", "ok", text)
+    is_installed = importlib.util.find_spec("wordllama") is not None
+    fix = "pip install 'parley[local]', or set PARLEY_EMBEDDING_MODEL"
+    return Finding(
+        "embeddings", _state(is_installed), model if is_installed else "not installed", fix
+    )
 
 
 async def _check_model(settings: Settings) -> Finding:

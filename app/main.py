@@ -49,6 +49,7 @@ from app.http.dependencies import services_of
 from app.http.gate import SCRIPT, Callbacks, Gate
 from app.http.paging import provide_page
 from app.http.transaction import provide_context, provide_tx
+from app.http.uploads import MEGABYTE
 from app.kit import background, logs, memory
 from app.kit.redis import LuaScriptClient
 from app.security.principal import ClientInfo, Principal
@@ -163,10 +164,23 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         logging_config=None,
         debug=False,
     )
+    _limit_uploads(app, settings.max_body_mb)
     app.state.services = services
     app.state.reports = health.Reports(services)
     app.asgi_handler = app.state.gate = _gate(app, services, script)
     return app
+
+
+def _limit_uploads(app: Litestar, max_mb: int) -> None:
+    """Sets the largest body of routes whose files are limited by PARLEY_MAX_BODY_MB: room for the
+    number of such files that `full_files` names, and for the rest of the body.
+    """
+    for route in app.routes:
+        if isinstance(route, HTTPRoute):
+            for handler in route.route_handlers:
+                if "full_files" in handler.opt:
+                    size = handler.opt["full_files"] * max_mb * MEGABYTE + MAX_BYTES
+                    handler.request_max_body_size = size
 
 
 def _dependencies() -> dict[str, Provide]:

@@ -1,8 +1,6 @@
 """Job functions of knowledge bases: documents, and the tables of their chunks."""
 
-import asyncio
-from collections.abc import Coroutine
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -23,6 +21,7 @@ from app.domain.knowledge.writer_lease import (
     hold_table,
 )
 from app.domain.models.errors import TRANSIENT, ModelFailed, ModelNotConfigured
+from app.kit import background
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
@@ -41,7 +40,7 @@ async def ingest_document(job: Job) -> None:
         return
     try:
         document = await _read_and_embed(job, row)
-        await _run_to_end(_write(job, row, document))
+        await background.run_to_end(_write(job, row, document))
     except NoKnowledgeBase:
         return
     except Unreadable as error:
@@ -102,20 +101,6 @@ async def _drop_orphan(job: Job, writer: Writer) -> None:
         await job.services.get(ChunkStore).drop(writer.table)
 
 
-async def _run_to_end(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Runs a coroutine whose commit cannot be interrupted: a cancelled caller waits for its end,
-    so that it holds its lease until then.
-    """
-    task = asyncio.create_task(coroutine)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()
-        raise
-
-
 async def _fail(job: Job, row: Row, error: str) -> None:
     async with job.finish() as tx:
         await job.hold(tx)
@@ -159,7 +144,7 @@ async def remove_document(job: Job) -> None:
     if row is None:
         return
     try:
-        await _run_to_end(_remove_chunks(job, row["agent_id"], row["file_key"]))
+        await background.run_to_end(_remove_chunks(job, row["agent_id"], row["file_key"]))
     except NoKnowledgeBase:
         return
     except (TableBusy, TableReplaced) as error:
@@ -182,7 +167,7 @@ async def _remove_chunks(job: Job, agent_id: str, file_key: str | None) -> None:
 
 async def maintain_table(job: Job) -> None:
     try:
-        await _run_to_end(maintenance.maintain(job.services, job.tenant_id, job.ref_id))
+        await maintenance.maintain(job.services, job.tenant_id, job.ref_id)
     except NoKnowledgeBase:
         return
     except (TableBusy, TableReplaced) as error:
@@ -201,3 +186,4 @@ async def remove_agent(job: Job) -> None:
 
 async def sweep_tables(job: Job) -> None:
     await maintenance.sweep(job.services)
+    await maintenance.restore_lost_documents(job.services)

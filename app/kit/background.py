@@ -23,6 +23,21 @@ def spawn(coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     return task
 
 
+async def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine that must not be interrupted, such as one that holds a lease during a
+    commit: a cancelled caller waits for its end.
+    """
+    task = asyncio.create_task(coroutine)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if not task.cancelled():
+            # The caller's cancellation is raised instead.
+            task.exception()
+        raise
+
+
 def is_cancelled() -> bool:
     """True when the current task was cancelled, even if a library has caught the cancellation, as
     the Redis client does while it connects.

@@ -54,6 +54,13 @@ class Document(TenantOwned, HasId, Base):
             unique=True,
             postgresql_where=text("deleted_at IS NULL"),
         ),
+        # Read by every turn of the agent; there are few such rows.
+        Index(
+            "ix_documents_deleted",
+            "tenant_id",
+            "agent_id",
+            postgresql_where=text("deleted_at IS NOT NULL"),
+        ),
         Index("ix_documents_tenant_id_agent_id", "tenant_id", "agent_id", "created_at", "id"),
     )
 

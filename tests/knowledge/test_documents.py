@@ -3,13 +3,16 @@
 from typing import Any
 
 import httpx
+import msgspec
 
 from app.domain.knowledge.chunk_store import ChunkStore
+from app.main import create_app
 from app.services import Services
 from tests.asking import refused, wait_until
 from tests.database import fetch_rows
 from tests.knowledge.librarian import HANDBOOK, Librarian
 from tests.model_server import Reply
+from tests.stores import Stores
 from tests.talk import Talker
 from tests.world import Client, World
 
@@ -118,6 +121,26 @@ async def test_uploads_that_are_refused_as_a_whole(talk: Talker) -> None:
     refused(await http.post(path, files=many), 422, "validation_error")
     refused(await http.post(path, files=[("other", ("a.txt", b"1"))]), 422, "validation_error")
     refused(await http.post(path, json={"files": []}), 422, "validation_error")
+
+
+async def test_the_setting_limits_files_and_requests(stores: Stores) -> None:
+    settings = msgspec.structs.replace(stores.settings, max_body_mb=1)
+    app = create_app(settings)
+    client = await World(app).user()
+    body = {"name": "Docs", "primary_model": "local/smollm2", "system_prompt": "Help."}
+    agent_id = (await client.post("/api/v1/agents", body)).json()["id"]
+    librarian = Librarian(client, agent_id)
+    megabyte = b"x" * 1024 * 1024
+    accepted = await librarian.upload(full_txt=megabyte, over_txt=megabyte + b"x")
+    assert [document["error"] for document in accepted["documents"]] == [
+        None,
+        "The file is larger than 1 MB",
+    ]
+    parts = [("files", ("large.txt", megabyte * 6))]
+    answer = await client.http.post(f"{librarian.path}/train", files=parts)
+    refused(answer, 413, "file_too_large")
+    await client.delete(librarian.path)
+    await app.state.services.close()
 
 
 async def test_a_file_name_has_no_path_and_no_control_characters(librarian: Librarian) -> None:

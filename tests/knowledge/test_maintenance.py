@@ -164,3 +164,15 @@ async def test_a_sweep_deletes_what_belongs_to_no_agent(
     assert await _list_generations(services, librarian.agent_id) == [1]
     assert orphan not in await services.files.list_folders("documents/")
     assert (await librarian.chunks(document["id"]))["data"]
+
+
+async def test_documents_whose_chunks_were_lost_are_read_again(
+    librarian: Librarian, services: Services
+) -> None:
+    lost, kept = await librarian.add(handbook_md=HANDBOOK, cats_txt="Cats purr.")
+    store, table = services.get(ChunkStore), TableRef(librarian.agent_id, 1)
+    await store.delete_documents(table, [lost["id"]])
+    await maintenance.restore_lost_documents(services)
+    assert (await librarian.wait_for(lost["id"]))["chunk_count"] == 2
+    states = await store.list_documents(table)
+    assert states == {lost["id"]: (2, 2), kept["id"]: (1, 1)}

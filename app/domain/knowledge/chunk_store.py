@@ -25,7 +25,7 @@ MAX_OPEN_TABLES: Final = 64
 MIN_INDEXED_CHUNKS: Final = 20_000
 _CHUNKS_PER_PARTITION = 1000
 # The share of the index's partitions that a search reads.
-_PROBED_SHARE = 0.3
+_PROBED_SHARE = 0.4
 # Versions of a table that a reader may still have open.
 _KEPT_VERSIONS = timedelta(minutes=10)
 _COPY_ROWS = 5000

@@ -17,14 +17,13 @@ from app.domain.knowledge.schemas import (
 )
 from app.http.dependencies import Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
-from app.http.uploads import MEGABYTE
 from app.kit.paging import Paged
-
-_MAX_REQUEST_MB = 100
 
 
 class TrainingUpload(msgspec.Struct):
-    """PDF, DOCX, MD, TXT or CSV files of at most 25 MB each, 100 MB together."""
+    """At most 50 PDF, DOCX, MD, TXT or CSV files. Unless configured otherwise, each has at most 25
+    MB, and all together have at most 100 MB.
+    """
 
     files: list[UploadFile]
 
@@ -41,7 +40,7 @@ class KnowledgeController(Controller):
         errors=(415,),
         upload=True,
         idempotent=False,
-        request_max_body_size=_MAX_REQUEST_MB * MEGABYTE,
+        full_files=4,
     )
     async def train(
         self,

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, Protocol
 
+import asyncpg
 import msgspec
 
 from app.domain.agents import service as agents
+from app.domain.agents.errors import AgentNotFound
 from app.domain.events import service as events
 from app.domain.knowledge import parsing, queries
 from app.domain.knowledge.chunk_store import ChunkStore, TableMissing, TableRef
@@ -27,7 +29,6 @@ from db.fast import Row
 from db.lists import Total
 from db.session import Scope, Tx
 
-MAX_FILE_MB: Final = 25
 MAX_FILES: Final = 50
 MAX_DOCUMENTS: Final = 10_000
 _MEGABYTE = 1024 * 1024
@@ -76,10 +77,12 @@ async def train(
             documents.append(await _store(services, agent_id, document_id, name, upload))
         async with services.db.tx(tenant_id) as tx:
             views = await _accept(tx, services, tenant_id, agent_id, documents)
-    except BaseException:
+    except BaseException as error:
         for document in documents:
             if document.stored is not None:
                 await services.files.delete(document.stored.key)
+        if isinstance(error, asyncpg.ForeignKeyViolationError):
+            raise AgentNotFound("This agent was deleted at this moment") from None
         raise
     return _build_answer(views)
 
@@ -121,10 +124,11 @@ async def _store(
     if kind is None:
         error = f"The file is not a {_FORMATS} file"
         return _Document(document_id, name, "application/octet-stream", 0, error=error)
-    content = await upload.read(MAX_FILE_MB * _MEGABYTE + 1)
+    max_mb = services.settings.max_body_mb
+    content = await upload.read(max_mb * _MEGABYTE + 1)
     mime_type, size = parsing.MIME_TYPES[kind], len(content)
-    if size > MAX_FILE_MB * _MEGABYTE:
-        error = f"The file is larger than {MAX_FILE_MB} MB"
+    if size > max_mb * _MEGABYTE:
+        error = f"The file is larger than {max_mb} MB"
         return _Document(document_id, name, mime_type, size, error=error)
     key = document_folder(agent_id, document_id) + new_id("fil")
     stored = await services.files.put(key, content)

@@ -5,9 +5,5 @@ class DocumentNotFound(NotFound):
     code = "document_not_found"
 
 
-class DocumentBusy(Conflict):
-    code = "document_busy"
-
-
 class TooManyDocuments(Conflict):
     code = "too_many_documents"

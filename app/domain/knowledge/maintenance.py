@@ -8,12 +8,12 @@ both are compared under the writer's lease, and Postgres names the new one.
 from datetime import timedelta
 
 from app.domain.knowledge import queries
-from app.domain.knowledge.chunk_store import ChunkStore, TableRef
+from app.domain.knowledge.chunk_store import ChunkStore, DocumentState, TableRef
 from app.domain.knowledge.files import DOCUMENTS_FOLDER, documents_folder
 from app.domain.knowledge.ingestion import embed_texts
-from app.domain.knowledge.work_kinds import DROP_TABLE, MAINTAIN, SWEEP
+from app.domain.knowledge.work_kinds import DROP_TABLE, INGEST, MAINTAIN, SWEEP
 from app.domain.knowledge.writer_lease import Writer, hold_table
-from app.kit import clock, logs, work
+from app.kit import background, clock, logs, work
 from app.services import Services
 from db.fast import Row
 from db.session import ALL_TENANTS
@@ -62,6 +62,10 @@ async def _maintain(services: Services, base: Row) -> None:
     if base["has_removed_chunks"] or base["embedding_model"] != wanted_model:
         await _rebuild(services, tenant_id, TableRef(agent_id, base["generation"]), wanted_model)
         return
+    await background.run_to_end(_optimize(services, tenant_id, agent_id))
+
+
+async def _optimize(services: Services, tenant_id: str, agent_id: str) -> None:
     async with hold_table(services, tenant_id, agent_id) as writer:
         await services.get(ChunkStore).optimize(writer.table)
         async with services.db.tx(tenant_id, autocommit=True) as tx:
@@ -76,13 +80,18 @@ async def _rebuild(services: Services, tenant_id: str, old: TableRef, model: str
     while await copy.run_round():
         pass
     await services.get(ChunkStore).optimize(new)
+    await background.run_to_end(_complete(services, tenant_id, old, copy))
+
+
+async def _complete(services: Services, tenant_id: str, old: TableRef, copy: "_TableCopy") -> None:
+    """Copies the last changes and swaps the tables, while nobody else writes."""
     async with hold_table(services, tenant_id, old.agent_id) as writer:
         if writer.table != old:
             return
         while await copy.run_round():
             pass
         await _swap(services, writer, copy)
-    log.info("knowledge base rebuilt", agent_id=old.agent_id, generation=new.generation)
+    log.info("knowledge base rebuilt", agent_id=old.agent_id, generation=copy.new.generation)
 
 
 async def _swap(services: Services, writer: Writer, copy: "_TableCopy") -> None:
@@ -177,3 +186,32 @@ async def sweep(services: Services) -> None:
     for ref in tables:
         if ref.generation < generations.get(ref.agent_id, 0):
             await store.drop(ref)
+
+
+async def restore_lost_documents(services: Services) -> None:
+    """Reads documents again whose chunks are not in their table: LanceDB does not wait for the
+    disk, so a power failure can lose what Postgres has recorded.
+    """
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        bases = await queries.list_bases(tx)
+    for base in bases:
+        async with services.db.tx(base["tenant_id"], autocommit=True) as tx:
+            ready = await queries.list_ready(tx, base["tenant_id"], base["agent_id"])
+        table = TableRef(base["agent_id"], base["generation"])
+        states = await services.get(ChunkStore).list_documents(table)
+        lost = [row for row in ready if _is_lost(row, states.get(row["id"]))]
+        for row in lost:
+            log.warning("the chunks of a document are lost", document_id=row["id"])
+            async with services.db.tx(base["tenant_id"]) as tx:
+                work_id = await work.accept(
+                    tx, INGEST, tenant_id=base["tenant_id"], ref_id=row["id"]
+                )
+                await queries.restart(tx, base["tenant_id"], row["id"], work_id)
+
+
+def _is_lost(row: Row, state: DocumentState | None) -> bool:
+    """False for a document that was written again after its row was read."""
+    version, chunk_count = int(row["version"]), int(row["chunk_count"])
+    if state is None or state.version != version:
+        return state is None or state.version < version
+    return state.chunk_count != chunk_count

@@ -161,6 +161,11 @@ WHERE tenant_id = $1 AND agent_id = ANY($2) AND work_id IS NOT NULL
   AND (status IN ('pending', 'processing') OR deleted_at IS NOT NULL)
 """
 _WITH_BASE = "SELECT agent_id FROM knowledge_bases WHERE tenant_id = $1 AND agent_id = ANY($2)"
+_LIST_BASES = "SELECT tenant_id, agent_id, generation FROM knowledge_bases ORDER BY agent_id"
+_LIST_READY = """
+SELECT id, version, chunk_count FROM documents
+WHERE tenant_id = $1 AND agent_id = $2 AND status = 'ready' AND deleted_at IS NULL
+"""
 _GENERATIONS = "SELECT agent_id, generation FROM knowledge_bases WHERE agent_id = ANY($1)"
 _EXISTING_AGENTS = "SELECT id FROM agents WHERE id = ANY($1)"
 
@@ -353,3 +358,12 @@ async def list_existing_agents(tx: Tx, agent_ids: list[str]) -> set[str]:
 async def list_generations(tx: Tx, agent_ids: list[str]) -> dict[str, int]:
     rows = await (await tx.raw()).fetch(_GENERATIONS, agent_ids)
     return {row["agent_id"]: row["generation"] for row in rows}
+
+
+async def list_bases(tx: Tx) -> list[Row]:
+    """Returns the tables of all tenants."""
+    return list(await (await tx.raw()).fetch(_LIST_BASES))
+
+
+async def list_ready(tx: Tx, tenant: str, agent_id: str) -> list[Row]:
+    return await fast.rows(tx, tenant, _LIST_READY, agent_id)

@@ -54,6 +54,13 @@ def upgrade() -> None:
         unique=False,
     )
     op.create_index(
+        "ix_documents_deleted",
+        "documents",
+        ["tenant_id", "agent_id"],
+        unique=False,
+        postgresql_where=sa.text("deleted_at IS NOT NULL"),
+    )
+    op.create_index(
         "uq_documents_agent_id_name",
         "documents",
         ["agent_id", "name"],
