@@ -1,5 +1,6 @@
 """Tables are compacted, indexed, rebuilt and swept; readers notice nothing."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -7,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from app import container
-from app.domain.knowledge import chunk_store, maintenance, queries
+from app.domain.agents.service import KnowledgeInfo
+from app.domain.knowledge import chunk_store, maintenance, queries, retrieval
 from app.domain.knowledge.chunk_store import ChunkStore, TableRef
+from app.domain.knowledge.chunks import Chunk, EmbeddedDocument
 from app.domain.knowledge.work_kinds import MAINTAIN
+from app.domain.knowledge.writer_lease import TableReplaced, hold_table
 from app.kit import clock, work
 from app.services import Services
 from db.session import ALL_TENANTS
@@ -176,3 +181,69 @@ async def test_documents_whose_chunks_were_lost_are_read_again(
     assert (await librarian.wait_for(lost["id"]))["chunk_count"] == 2
     states = await store.list_documents(table)
     assert states == {lost["id"]: (2, 2), kept["id"]: (1, 1)}
+
+
+async def test_a_reader_with_a_replaced_generation_searches_the_new_one(
+    librarian: Librarian, services: Services
+) -> None:
+    """It loaded the agent just before the table was replaced and deleted."""
+    (document,) = await librarian.add(handbook_md=HANDBOOK)
+    agent_id, tenant_id = librarian.agent_id, librarian.client.tenant_id
+    await librarian.client.post(f"{librarian.path}/documents/{document['id']}/reindex")
+    await librarian.wait_for(document["id"])
+    await maintenance.maintain(services, tenant_id, agent_id)
+    assert (await _find_base(services, agent_id))["generation"] == 2
+    store = services.get(ChunkStore)
+    await store.drop(TableRef(agent_id, 1))
+    old = KnowledgeInfo(agent_id, 1, 1, "local/wordllama")
+    found = await retrieval.search(services, tenant_id, old, "When does the shop open?", 5)
+    assert found[0][0].document_id == document["id"]
+    gone = KnowledgeInfo("agt_00000000000000000000000009", 1, 1, "local/wordllama")
+    assert await retrieval.search(services, tenant_id, gone, "When does the shop open?", 5) == []
+
+
+async def test_a_reader_whose_files_were_deleted_opens_the_table_again(
+    librarian: Librarian, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunk_store, "_KEPT_VERSIONS", timedelta(milliseconds=1))
+    await librarian.add(handbook_md=HANDBOOK)
+    assert await librarian.search("When does the shop open?")
+    table = TableRef(librarian.agent_id, 1)
+    base = await _find_base(services, librarian.agent_id)
+    opened = services.get(ChunkStore)._open_tables[table]
+    assert opened.revision == base["revision"]
+    other = ChunkStore("", services.settings.data_dir)
+    vectors = np.ones((1, 256), np.float32)
+    chunks = [Chunk("Another text")]
+    await other.replace(table, EmbeddedDocument("doc_2", "x.txt", 1, "m", chunks, vectors))
+    await other.optimize(table)
+    assert await librarian.search("When does the shop open?")
+
+
+async def test_one_writer_at_a_time_has_a_table(librarian: Librarian, services: Services) -> None:
+    await librarian.add(handbook_md=HANDBOOK)
+    ids = (librarian.client.tenant_id, librarian.agent_id)
+    order = []
+
+    async def write(number: int) -> None:
+        async with hold_table(services, *ids):
+            order.append(number)
+            await asyncio.sleep(0.01)
+            order.append(number)
+
+    await asyncio.gather(*(write(number) for number in range(5)))
+    assert sorted(order[::2]) == [0, 1, 2, 3, 4]
+    assert order[::2] == order[1::2]
+
+
+async def test_who_lost_the_lease_records_nothing(librarian: Librarian, services: Services) -> None:
+    await librarian.add(handbook_md=HANDBOOK)
+    tenant_id, agent_id = librarian.client.tenant_id, librarian.agent_id
+    async with hold_table(services, tenant_id, agent_id) as writer:
+        expire = "UPDATE knowledge_bases SET writer_until = now() WHERE agent_id = $1"
+        await fetch_rows(services, expire, agent_id)
+        async with hold_table(services, tenant_id, agent_id) as next_writer:
+            assert next_writer.table == writer.table
+            with pytest.raises(TableReplaced):
+                async with services.db.tx(tenant_id) as tx:
+                    await writer.record_change(tx, removed=False, maintain_seconds=1)
