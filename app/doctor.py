@@ -15,13 +15,12 @@ import msgspec
 from app.areas import AREAS
 from app.domain.knowledge import local_embedder
 from app.domain.knowledge.chunk_store import ChunkStore
-from app.kit import heartbeat, key_check, keys
+from app.kit import heartbeat, key_check, keys, optional
 from app.kit.crypto import KeyProblem
 from app.kit.files import Files
+from app.kit.optional import Feature
 from app.kit.redis import connect
 from app.kit.sandbox.box import Sandbox
-from app.local import optional
-from app.local.optional import Feature
 from app.settings import Settings
 from db import key_checks, schema
 from db.session import ALL_TENANTS, Database

@@ -24,9 +24,9 @@ import msgspec
 from app import bootstrap, migration
 from app import settings as configuration
 from app.bootstrap import AdminAccount
-from app.kit import heartbeat, keys
+from app.kit import heartbeat, keys, optional
 from app.kit.redis import connect
-from app.local import child, optional, postgres, redis
+from app.local import child, postgres, redis
 from app.settings import Settings
 from db.session import Database
 

@@ -18,7 +18,8 @@ class Feature(msgspec.Struct, frozen=True):
     module: str
 
 
-FEATURES: Final = (Feature("speech recognition", group="speech", module="moonshine_voice"),)
+SPEECH_RECOGNITION: Final = Feature("speech recognition", group="speech", module="moonshine_voice")
+FEATURES: Final = (SPEECH_RECOGNITION,)
 
 
 def is_installed(feature: Feature) -> bool:

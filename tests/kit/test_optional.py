@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from app import doctor
-from app.local import optional
-from app.local.optional import Feature
+from app.kit import optional
+from app.kit.optional import Feature
 from app.services import Services
 from tests.stores import Stores
 
