@@ -59,6 +59,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_body_mb: int = 25
     local_model: bool = True
     local_model_port: int = 0
+    transcription_model: str = "local/moonshine"
+    speech_model: str = "local/espeak"
     lease_seconds: float = 30.0
     pool_size: int = 20
     metrics_dir: str = ""
@@ -231,6 +233,18 @@ def _plain_url(value: str) -> str:
     return value.rstrip("/")
 
 
+def _model(embedded: str, hosted: str) -> Callable[[str], str]:
+    """The name of the embedded model, or of a provider's model."""
+
+    def parse(value: str) -> str:
+        is_other_local = value.startswith("local/") and value != embedded
+        if is_other_local or not value.partition("/")[2] or not _MODEL_NAME.match(value):
+            raise ValueError(f"must be {embedded} or a provider's model, like {hosted}")
+        return value
+
+    return parse
+
+
 def _database_url(value: str) -> str:
     parse_url(value)
     return value
@@ -263,6 +277,8 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "max_body_mb": _int(1, 1024),
     "local_model": _flag,
     "local_model_port": _int(0, 65535),
+    "transcription_model": _model("local/moonshine", "openai/whisper-1"),
+    "speech_model": _model("local/espeak", "openai/tts-1"),
     "lease_seconds": _seconds,
     "pool_size": _int(1, 500),
     "metrics_dir": _text,

@@ -11,9 +11,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
-from aiohttp import web
+from aiohttp import BodyPartReader, web
 
 from tests.peer import Handler, Peer
+
+# The beginning of an MP3 file.
+SPEECH = b"ID3\x04" + bytes(range(200))
 
 
 class Reply(msgspec.Struct, kw_only=True):
@@ -60,6 +63,8 @@ class ModelServer(Peer):
         return {
             "POST /v1/chat/completions": self._complete,
             "POST /v1/embeddings": self._embed,
+            "POST /v1/audio/transcriptions": self._transcribe,
+            "POST /v1/audio/speech": self._speak,
             "GET /v1/models": self._models,
         }
 
@@ -81,19 +86,46 @@ class ModelServer(Peer):
         usage = {"prompt_tokens": len(data), "total_tokens": len(data)}
         return web.json_response({"data": list(reversed(data)), "usage": usage})
 
-    async def _complete(self, request: web.Request) -> web.StreamResponse:
-        body = await request.json()
+    async def _transcribe(self, request: web.Request) -> web.StreamResponse:
+        """Records the fields of the form; the file as its name, type and content."""
+        body: dict[str, Any] = {}
+        async for part in await request.multipart():
+            assert isinstance(part, BodyPartReader)
+            content = bytes(await part.read())
+            if part.filename is None:
+                body[part.name or ""] = content.decode()
+            else:
+                body[part.name or ""] = (part.filename, part.headers["content-type"], content)
+        reply = self._next_reply(body, request)
+        if reply.status != 200:
+            return _refusal(reply)
+        if reply.hold is not None:
+            await reply.hold.wait()
+        if reply.raw is not None:
+            return web.Response(body=reply.raw, content_type="application/json")
+        return web.json_response({"text": "".join(reply.texts)})
+
+    async def _speak(self, request: web.Request) -> web.StreamResponse:
+        reply = self._next_reply(await request.json(), request)
+        if reply.status != 200:
+            return _refusal(reply)
+        return web.Response(body=SPEECH if reply.raw is None else reply.raw)
+
+    def _next_reply(self, body: dict[str, Any], request: web.Request) -> Reply:
         self.requests.append(body)
         self.headers.append(dict(request.headers))
         script = self._scripts[body["model"]]
-        reply = script.pop(0) if len(script) > 1 else script[0]
+        return script.pop(0) if len(script) > 1 else script[0]
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        reply = self._next_reply(body, request)
         self.open += 1
         try:
             if reply.first_delay:
                 await asyncio.sleep(reply.first_delay)
             if reply.status != 200:
-                error_body = {"error": {"message": reply.message}}
-                return web.json_response(error_body, status=reply.status, headers=reply.headers)
+                return _refusal(reply)
             if reply.raw is not None:
                 return web.Response(body=reply.raw, content_type="application/json")
             if body.get("stream"):
@@ -127,6 +159,11 @@ class ModelServer(Peer):
         await response.write(b"data: [DONE]\n\n")
         await response.write_eof()
         return response
+
+
+def _refusal(reply: Reply) -> web.Response:
+    error_body = {"error": {"message": reply.message}}
+    return web.json_response(error_body, status=reply.status, headers=reply.headers)
 
 
 async def _chunks(request: web.Request, reply: Reply) -> AsyncIterator[dict[str, Any]]:

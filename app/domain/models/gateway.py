@@ -104,6 +104,16 @@ class Models:
         adapter, target = await self._resolve(target)
         return await adapter.embed(target, texts)
 
+    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> str:
+        """Returns the text of a recording."""
+        adapter, target = await self._resolve(target)
+        return await adapter.transcribe(target, audio, media_type)
+
+    async def speak(self, target: Target, text: str, voice: str | None) -> bytes:
+        """Returns the text as speech, an MP3 file."""
+        adapter, target = await self._resolve(target)
+        return await adapter.speak(target, text, voice)
+
     async def list_models(self, target: Target, seconds: float = 5.0) -> list[str]:
         """Returns the models that an OpenAI-compatible endpoint lists itself."""
         if target.base_url is None:

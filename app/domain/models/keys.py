@@ -160,6 +160,9 @@ async def _send_test_request(models: Models, target: Target) -> str:
     if target.base_url is not None or (provider is not None and provider.base_url is not None):
         count = len(await models.list_models(target))
         return f"The provider accepted the key and lists {count} models"
+    if provider is not None and not provider.has_chat:
+        message = "its keys cannot be tested: the provider has speech models only"
+        raise ModelFailed(target.provider, "refused", message)
     names = prices.models_of(await prices.table(), target.provider)
     if not names:
         raise ModelFailed(target.provider, "refused", "no model of this provider is known")

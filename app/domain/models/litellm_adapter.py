@@ -18,6 +18,7 @@ import msgspec
 from app.domain.models.answer_builder import AnswerBuilder
 from app.domain.models.errors import ModelFailed, Reason
 from app.domain.models.openai_adapter import IDLE_SECONDS
+from app.domain.models.openai_audio import EXTENSIONS
 from app.domain.models.openai_requests import common_fields
 from app.domain.models.protocol import (
     AnswerPart,
@@ -29,6 +30,7 @@ from app.domain.models.protocol import (
 )
 from app.domain.models.provider_failures import (
     answer_incomplete,
+    check_mp3,
     embeddings_missing,
     mask_key,
     parse_retry_after,
@@ -41,8 +43,9 @@ class LiteLLMProvider(msgspec.Struct, frozen=True):
     """litellm's name of a provider, and the provider's addresses."""
 
     name: str
-    chat_url: str
+    chat_url: str | None = None
     embed_url: str | None = None
+    audio_url: str | None = None
     # False when litellm cannot read the provider's streams: then the answer is requested whole.
     can_stream: bool = True
     # `drop_params` leaves out parameters that the provider does not support.
@@ -73,6 +76,7 @@ LITELLM_PROVIDERS: Final = {
         },
     ),
     "replicate": LiteLLMProvider("replicate", "https://api.replicate.com/v1"),
+    "elevenlabs": LiteLLMProvider("elevenlabs", audio_url="https://api.elevenlabs.io"),
 }
 
 # By the names of exceptions of httpx and litellm; the first match counts.
@@ -90,6 +94,7 @@ _REASONS: dict[str, Reason] = {
     "BadGatewayError": "unavailable",
 }
 _MAX_CAUSES = 20
+_DEFAULT_VOICE = "alloy"
 _LIBRARY_TEXT = re.compile(
     r"(litellm\.)?\w+(Error|Exception)( - |: )|\. Handle with `litellm.*", re.DOTALL
 )
@@ -107,8 +112,9 @@ class LiteLLMAdapter:
         if not provider.can_stream:
             request = msgspec.structs.replace(request, is_streamed=False)
         is_streamed = request.is_streamed
+        url = _require_url(target, provider.chat_url, "chat models")
         library = await self._litellm()
-        arguments = {**_common_arguments(target, provider.chat_url), **common_fields(request)}
+        arguments = {**_common_arguments(target, url), **common_fields(request)}
         arguments |= {"temperature": request.temperature, "max_tokens": request.max_tokens}
         builder = AnswerBuilder(target)
         used: list[UsedTokens] = []
@@ -138,10 +144,8 @@ class LiteLLMAdapter:
             yield call
 
     async def embed(self, target: Target, texts: list[str]) -> Embeddings:
-        url = LITELLM_PROVIDERS[target.provider].embed_url
-        if url is None:
-            message = f"{target.model}: the provider {target.provider} has no embeddings"
-            raise ModelFailed(target.model, "refused", message)
+        embed_url = LITELLM_PROVIDERS[target.provider].embed_url
+        url = _require_url(target, embed_url, "embeddings")
         library = await self._litellm()
         try:
             async with asyncio.timeout(IDLE_SECONDS):
@@ -154,6 +158,28 @@ class LiteLLMAdapter:
         if len(vectors) != len(texts):
             raise embeddings_missing(target)
         return Embeddings(vectors, UsedTokens.from_provider(prompt_tokens, 0).prompt_tokens)
+
+    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> str:
+        arguments = _audio_arguments(target)
+        library = await self._litellm()
+        file = (f"audio.{EXTENSIONS[media_type]}", audio, media_type)
+        try:
+            async with asyncio.timeout(IDLE_SECONDS):
+                answer = await library.atranscription(**arguments, file=file)
+            return storable(str(answer.text))
+        except Exception as error:
+            raise _failure(target, error, has_answer=False) from error
+
+    async def speak(self, target: Target, text: str, voice: str | None) -> bytes:
+        arguments = {**_audio_arguments(target), "voice": voice or _DEFAULT_VOICE}
+        library = await self._litellm()
+        try:
+            async with asyncio.timeout(IDLE_SECONDS):
+                answer = await library.aspeech(**arguments, input=text, response_format="mp3")
+            content = bytes(answer.content)
+        except Exception as error:
+            raise _failure(target, error, has_answer=False) from error
+        return check_mp3(target, content)
 
     async def close(self) -> None:
         if self._importing is not None:
@@ -176,6 +202,18 @@ def _import_litellm() -> Any:
     # litellm's aiohttp transport treats a broken connection as the end of the answer.
     library.disable_aiohttp_transport = True
     return library
+
+
+def _require_url(target: Target, url: str | None, feature: str) -> str:
+    if url is None:
+        message = f"{target.model}: the provider {target.provider} has no {feature}"
+        raise ModelFailed(target.model, "refused", message)
+    return url
+
+
+def _audio_arguments(target: Target) -> dict[str, Any]:
+    audio_url = LITELLM_PROVIDERS[target.provider].audio_url
+    return _common_arguments(target, _require_url(target, audio_url, "speech models"))
 
 
 def _common_arguments(target: Target, url: str) -> dict[str, Any]:

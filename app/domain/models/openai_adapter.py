@@ -7,18 +7,21 @@ import aiohttp
 import msgspec
 
 from app.domain.models.errors import ModelFailed, Reason
+from app.domain.models.openai_audio import encode_transcription, speech_body
 from app.domain.models.openai_completions import CompletionParser, Usage, decode
 from app.domain.models.openai_requests import completion_body
 from app.domain.models.openai_responses import read_body, read_events
 from app.domain.models.protocol import AnswerPart, Embeddings, ModelRequest, Target, UsedTokens
 from app.domain.models.provider_failures import (
     answer_incomplete,
+    check_mp3,
     embeddings_missing,
     error_message,
     parse_retry_after,
     reason_of,
 )
 from app.kit.egress import BlockedAddress, Egress, EgressError, EgressTimeout
+from app.kit.texts import storable
 
 TOTAL_SECONDS = 600.0
 IDLE_SECONDS = 120.0
@@ -26,6 +29,7 @@ _MAX_ANSWER_BYTES = 8 * 1024 * 1024
 _MAX_LIST_BYTES = 1024 * 1024
 _MAX_LISTED_MODELS = 1000
 _OK = 200
+_JSON = "application/json"
 
 
 class _Embedding(msgspec.Struct):
@@ -38,6 +42,10 @@ class _EmbeddingList(msgspec.Struct):
     usage: Usage = msgspec.field(default_factory=Usage)
 
 
+class _Transcription(msgspec.Struct):
+    text: str
+
+
 class _Model(msgspec.Struct):
     id: str
 
@@ -47,6 +55,7 @@ class _ModelList(msgspec.Struct):
 
 
 _embeddings_decoder = msgspec.json.Decoder(_EmbeddingList)
+_transcription_decoder = msgspec.json.Decoder(_Transcription)
 _models_decoder = msgspec.json.Decoder(_ModelList)
 
 
@@ -89,6 +98,26 @@ class OpenAIAdapter:
         used = UsedTokens.from_provider(answer.usage.prompt_tokens, 0)
         return Embeddings([item.embedding for item in ordered], used.prompt_tokens)
 
+    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> str:
+        body, content_type = encode_transcription(target, audio, media_type)
+        opening = self._open(
+            target,
+            "POST",
+            "/audio/transcriptions",
+            body,
+            TOTAL_SECONDS,
+            content_type=content_type,
+        )
+        async with opening as response:
+            raw = await read_body(target, response, _MAX_ANSWER_BYTES)
+        answer = decode(_transcription_decoder, target, raw)
+        return storable(answer.text)
+
+    async def speak(self, target: Target, text: str, voice: str | None) -> bytes:
+        body = msgspec.json.encode(speech_body(target, text, voice))
+        async with self._open(target, "POST", "/audio/speech", body, TOTAL_SECONDS) as response:
+            return check_mp3(target, await read_body(target, response))
+
     async def list_models(self, target: Target, seconds: float) -> list[str]:
         """Returns the model names that the endpoint itself lists."""
         async with self._open(target, "GET", "/models", None, seconds) as response:
@@ -109,8 +138,9 @@ class OpenAIAdapter:
         seconds: float,
         *,
         is_streamed: bool = False,
+        content_type: str = _JSON,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": content_type}
         if target.api_key:
             headers["Authorization"] = f"Bearer {target.api_key}"
         has_response = False

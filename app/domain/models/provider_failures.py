@@ -38,6 +38,18 @@ def embeddings_missing(target: Target) -> ModelFailed:
     return ModelFailed(target.model, "broken", f"{target.model} left out embeddings")
 
 
+def speech_not_mp3(target: Target) -> ModelFailed:
+    return ModelFailed(target.model, "broken", f"{target.model} did not return an MP3 file")
+
+
+def check_mp3(target: Target, content: bytes) -> bytes:
+    """Returns the content if it starts as an MP3 file does: with a tag, or the bits of a frame."""
+    is_frame = content[:1] == b"\xff" and content[1:2] >= b"\xe0"
+    if not (is_frame or content.startswith(b"ID3")):
+        raise speech_not_mp3(target)
+    return content
+
+
 def error_message(target: Target, body: Any, default: str = "the provider reports an error") -> str:
     """Returns the message in a provider's error body with its key masked, or the default."""
     error = body.get("error", body) if isinstance(body, dict) else body

@@ -20,6 +20,8 @@ class Provider(msgspec.Struct, frozen=True):
     name: str
     title: str
     base_url: str | None = None
+    # False for a provider of speech models only.
+    has_chat: bool = True
 
 
 PROVIDERS: Final = {
@@ -44,6 +46,7 @@ PROVIDERS: Final = {
         Provider("cohere", "Cohere"),
         Provider("ai21", "AI21"),
         Provider("replicate", "Replicate"),
+        Provider("elevenlabs", "ElevenLabs", has_chat=False),
     )
 }
 

@@ -1,0 +1,102 @@
+"""Transcription and speech of the OpenAI adapter."""
+
+import json
+
+import pytest
+
+from app.domain.models.errors import ModelFailed
+from app.domain.models.openai_adapter import OpenAIAdapter
+from tests.model_server import SPEECH, ModelServer, Reply
+from tests.models.answers import KEY, STATUS_REASONS
+from tests.models.openai_provider import JSON, MIB, make_target, serve_endlessly, serve_packets
+
+AUDIO = b"RIFF\r\n--not a boundary\r\n\x00\xff"
+
+
+async def test_a_recording_is_sent_as_a_file_and_its_text_comes_back(
+    adapter: OpenAIAdapter, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for media_type, name in (
+        ("audio/wav", "audio.wav"),
+        ("audio/mpeg", "audio.mp3"),
+        ("audio/webm", "audio.webm"),
+    ):
+        with subtests.test(media_type):
+            model = f"ear-of-{name}"
+            models.script(model, Reply(texts=["Good ", "morning."]))
+            target = make_target(models.url, f"scripted/{model}")
+            assert await adapter.transcribe(target, AUDIO, media_type) == "Good morning."
+            (request,) = models.asked(model)
+            assert request["file"] == (name, media_type, AUDIO)
+            assert request["response_format"] == "json"
+            assert models.headers[-1]["Authorization"] == f"Bearer {KEY}"
+
+
+async def test_a_text_is_spoken_as_mp3_with_the_chosen_voice(
+    adapter: OpenAIAdapter, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for voice, sent_voice in ((None, "alloy"), ("nova", "nova")):
+        with subtests.test(voice):
+            model = f"voice-{voice}"
+            target = make_target(models.url, f"scripted/{model}")
+            assert await adapter.speak(target, "Good morning.", voice) == SPEECH
+            (request,) = models.asked(model)
+            expected = {"input": "Good morning.", "voice": sent_voice, "response_format": "mp3"}
+            assert request == {"model": model, **expected}
+
+
+async def test_a_transcript_without_text_is_broken(
+    adapter: OpenAIAdapter, subtests: pytest.Subtests
+) -> None:
+    for body in ({}, {"text": None}, {"text": ["a"]}, []):
+        with subtests.test(body=body):
+            async with serve_packets(JSON, json.dumps(body).encode()) as url:
+                with pytest.raises(ModelFailed) as caught:
+                    await adapter.transcribe(make_target(url), AUDIO, "audio/wav")
+            assert caught.value.reason == "broken"
+
+
+async def test_a_transcript_has_no_nul_characters(adapter: OpenAIAdapter) -> None:
+    async with serve_packets(JSON, json.dumps({"text": "a\0b"}).encode()) as url:
+        assert await adapter.transcribe(make_target(url), AUDIO, "audio/wav") == "ab"
+
+
+async def test_speech_that_is_not_mp3_is_broken(
+    adapter: OpenAIAdapter, subtests: pytest.Subtests
+) -> None:
+    for body in (b"", b"\xff", b"RIFF0000WAVE", b'{"error": "none"}'):
+        with subtests.test(body=body):
+            async with serve_packets(JSON, body) as url:
+                with pytest.raises(ModelFailed) as caught:
+                    await adapter.speak(make_target(url), "Hello", None)
+            assert caught.value.reason == "broken"
+
+
+async def test_a_refusal_has_its_reason_and_not_the_key(
+    adapter: OpenAIAdapter, models: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for status, reason in STATUS_REASONS:
+        with subtests.test(status=status):
+            models.script("refusing", Reply(status=status, message=f"no: {KEY}"))
+            target = make_target(models.url, "scripted/refusing")
+            for call in (
+                adapter.transcribe(target, AUDIO, "audio/wav"),
+                adapter.speak(target, "Hello", None),
+            ):
+                with pytest.raises(ModelFailed) as caught:
+                    await call
+                assert caught.value.reason == reason
+                assert "***" in caught.value.message
+                assert KEY not in caught.value.message
+
+
+async def test_an_endless_answer_is_cut_off(adapter: OpenAIAdapter) -> None:
+    async with serve_endlessly(JSON, b"\xff\xfb" * 32_768) as (url, sent_bytes):
+        for call in (
+            adapter.transcribe(make_target(url), AUDIO, "audio/wav"),
+            adapter.speak(make_target(url), "Hello", None),
+        ):
+            sent_bytes[0] = 0
+            with pytest.raises(ModelFailed, match="too long"):
+                await call
+            assert sent_bytes[0] < 60 * MIB
