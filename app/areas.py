@@ -16,6 +16,7 @@ from app.domain.mfa.area import AREA as MFA
 from app.domain.models.area import AREA as MODELS
 from app.domain.roles.area import AREA as ROLES
 from app.domain.search.area import AREA as SEARCH
+from app.domain.speech.area import AREA as SPEECH
 from app.domain.subscriptions.area import AREA as SUBSCRIPTIONS
 from app.domain.tenants.area import AREA as TENANTS
 from app.domain.tools.area import AREA as TOOLS
@@ -32,6 +33,7 @@ AREAS: Final = Areas(
         MAIL,
         AGENTS,
         CHAT,
+        SPEECH,
         USAGE,
         EMBED,
         MODELS,

@@ -31,6 +31,7 @@ from app.domain.openai.controllers import OpenAiController
 from app.domain.profile.controllers import AvatarController, ProfileController
 from app.domain.roles.controllers import RoleController
 from app.domain.search.controllers import WebSearchController
+from app.domain.speech.controllers import SpeechController
 from app.domain.subscriptions.controllers import (
     SubscriptionController,
     TestEventController,
@@ -77,6 +78,7 @@ ROUTES: list[Any] = [
     SubAgentController,
     ChatController,
     ConversationController,
+    SpeechController,
     EmbedKeyController,
     PublicAgentController,
     OpenAiController,

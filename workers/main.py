@@ -43,6 +43,7 @@ from workers.knowledge import (
 from workers.lane_scanner import LaneScanner
 from workers.mail import send_mail
 from workers.runner import JobFunction, OnDead, Runner
+from workers.speech import on_dead_speech, run_speech
 from workers.sweep import Sweeper
 from workers.tools import on_dead_tool, run_tool
 
@@ -60,6 +61,7 @@ JOBS: Final[dict[str, JobFunction]] = {
     "knowledge.sweep": sweep_tables,
     "webhooks.deliver": deliver,
     "mail.send": send_mail,
+    "speech.run": run_speech,
     "tools.run": run_tool,
 }
 
@@ -67,6 +69,7 @@ JOBS: Final[dict[str, JobFunction]] = {
 ON_DEAD: Final[dict[str, OnDead]] = {
     "chat.turn": on_dead_turn,
     "knowledge.ingest": on_dead_document,
+    "speech.run": on_dead_speech,
     "tools.run": on_dead_tool,
     "webhooks.deliver": on_dead_delivery,
 }
@@ -75,7 +78,7 @@ ON_DEAD: Final[dict[str, OnDead]] = {
 CONCURRENCY: Final = {
     "chat": 32,
     "ingest": 2,
-    "speech": 2,
+    "speech": 4,
     "tools": 8,
     "deliveries": 32,
     "default": 16,

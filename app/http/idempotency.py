@@ -117,7 +117,7 @@ async def claim_or_replay(request: Request[Any, Any, Any]) -> Response[bytes] | 
     if not 1 <= len(key) <= _MAX_LENGTH:
         raise Invalid.field(HEADER, f"must have 1 to {_MAX_LENGTH} characters")
     key_id = _digest(*_key_owner(request), request.scope["path"], request.url.query, key)
-    fingerprint = _digest((await request.body()).hex())
+    fingerprint = await asyncio.to_thread(_fingerprint, await request.body(), _boundary(request))
     services = services_of(request)
     if mode == LONG_RUNNING:
         lease = KeyLease(services.db, key_id)
@@ -215,6 +215,18 @@ def _key_owner(request: Request[Any, Any, Any]) -> tuple[str, str]:
 
 def _seal_context(key_id: str) -> SealContext:
     return SealContext.of(IdempotencyKey.body, "", key_id)
+
+
+def _boundary(request: Request[Any, Any, Any]) -> bytes:
+    """Returns the boundary of a multipart body; b"" for any other body."""
+    media_type, parameters = request.content_type
+    is_multipart = media_type == "multipart/form-data"
+    return parameters.get("boundary", "").encode() if is_multipart else b""
+
+
+def _fingerprint(body: bytes, boundary: bytes) -> str:
+    """A client sends the same parts with another boundary each time."""
+    return _digest((body.replace(boundary, b"") if boundary else body).hex())
 
 
 def _digest(*texts: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,13 @@ class Files:
         """Deletes the files whose keys start with `folder`, which ends with a slash."""
         async for page in obstore.list(self._store, folder):
             await obstore.delete_async(self._store, [item["path"] for item in page])
+
+    async def delete_older(self, folder: str, moment: datetime) -> None:
+        """Deletes the files of a folder that were stored before a moment."""
+        async for batch in obstore.list(self._store, folder):
+            for item in batch:
+                if item["last_modified"] < moment:
+                    await self.delete(item["path"])
 
     async def delete(self, key: str) -> None:
         try:

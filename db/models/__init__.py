@@ -14,6 +14,7 @@ from db.models.mfa import MfaDevice, RecoveryCode
 from db.models.models import ProviderKey
 from db.models.roles import RoleGrant
 from db.models.search import WebSearchConfig
+from db.models.speech import SpeechJob
 from db.models.subscriptions import EventSubscription
 from db.models.tenants import Tenant
 from db.models.tools import AgentTool, Tool, ToolExecution
@@ -53,6 +54,7 @@ __all__ = [
     "RequestSpan",
     "RoleGrant",
     "Session",
+    "SpeechJob",
     "SubAgent",
     "Tenant",
     "Tool",

@@ -48,7 +48,8 @@ async def test_a_text_is_spoken_as_mp3_with_the_chosen_voice(
 async def test_a_transcript_without_text_is_broken(
     adapter: OpenAIAdapter, subtests: pytest.Subtests
 ) -> None:
-    for body in ({}, {"text": None}, {"text": ["a"]}, []):
+    bodies: list[object] = [{}, {"text": None}, {"text": ["a"]}, []]
+    for body in bodies:
         with subtests.test(body=body):
             async with serve_packets(JSON, json.dumps(body).encode()) as url:
                 with pytest.raises(ModelFailed) as caught:

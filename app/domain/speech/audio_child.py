@@ -1,0 +1,149 @@
+"""Script that decodes one audio file; `app.domain.speech.audio` runs it with limits.
+
+It imports nothing of Parley. It reads the file from standard input. Its arguments are the longest
+duration and the longest piece, in seconds. It writes one line, and then the samples: 32-bit floats,
+16 kHz, mono. The line has the media type and the number of samples of each piece, or `!`, an error
+code and an error. A silent file has no pieces.
+"""
+
+import io
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Samples = np.ndarray[tuple[int], np.dtype[np.float32]]
+
+RATE = 16_000
+_MEDIA_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "matroska,webm": "audio/webm"}
+# Other demuxers and decoders are never tried. Some would read files or addresses that a playlist
+# names.
+_OPTIONS = {
+    "format_whitelist": "wav,mp3,matroska,webm",
+    "codec_whitelist": (
+        "pcm_u8,pcm_s16le,pcm_s24le,pcm_s32le,pcm_f32le,pcm_f64le,pcm_alaw,pcm_mulaw,"
+        "mp3,mp3float,opus,libopus,vorbis,libvorbis"
+    ),
+    "protocol_whitelist": "pipe",
+}
+_MIN_RATE, _MAX_RATE = 4_000, 192_000
+_MAX_CHANNELS = 8
+# Encoders add some padding.
+_PADDING_SECONDS = 1
+# Where a long recording may be cut: the quietest moment of so many last seconds of a piece.
+_PAUSE_SECONDS = 10
+_WINDOW = RATE // 5
+# The mean level of the loudest moment of silence. Recognisers make up words for silence.
+_SILENCE = 0.001
+
+
+class Refused(Exception):
+    def __init__(self, message: str, code: str = "unsupported_file_type") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def decode(content: bytes, max_seconds: int) -> "tuple[str, Samples]":
+    """Returns the media type and the samples."""
+    import av  # noqa: PLC0415  # errors are reported
+
+    try:
+        container = av.open(io.BytesIO(content), options=_OPTIONS)
+    except av.FFmpegError:
+        raise Refused("is not a WAV, MP3 or WebM recording") from None
+    with container:
+        media_type = _MEDIA_TYPES.get(container.format.name)
+        if media_type is None:
+            raise Refused("is not a WAV, MP3 or WebM recording")
+        stream = container.streams.best("audio")
+        if stream is None:
+            raise Refused("has no sound track")
+        return media_type, _read_samples(container, stream, max_seconds)
+
+
+def _read_samples(container: Any, stream: Any, max_seconds: int) -> "Samples":
+    """Skips damaged packets. Refuses a file with more damaged packets than sound ones."""
+    import av  # noqa: PLC0415
+    import numpy as np  # noqa: PLC0415
+
+    _check_stream(stream)
+    stream.codec_context.thread_count = 1
+    resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
+    parts: list[Samples] = []
+    total = sound = damaged = 0
+    for packet in container.demux(stream):
+        try:
+            frames = packet.decode()
+        except av.FFmpegError:
+            damaged += 1
+            continue
+        for frame in frames:
+            sound += 1
+            for piece in resampler.resample(frame):
+                parts.append(piece.to_ndarray()[0])
+                total += len(parts[-1])
+        if total > (max_seconds + _PADDING_SECONDS) * RATE:
+            raise Refused(f"is longer than {max_seconds // 60} minutes", "payload_too_large")
+    if not sound or damaged > sound:
+        raise Refused("is a damaged recording")
+    parts += [piece.to_ndarray()[0] for piece in resampler.resample(None)]
+    return np.concatenate(parts)
+
+
+def _check_stream(stream: Any) -> None:
+    context = stream.codec_context
+    if not _MIN_RATE <= context.sample_rate <= _MAX_RATE:
+        raise Refused(f"has a sample rate of {context.sample_rate} Hz")
+    if not 1 <= context.layout.nb_channels <= _MAX_CHANNELS:
+        raise Refused(f"has {context.layout.nb_channels} channels")
+
+
+def split_at_pauses(samples: "Samples", max_length: int) -> list[int]:
+    """Returns the lengths of pieces of at most `max_length` samples, cut where it is quiet."""
+    lengths = []
+    start, search = 0, min(_PAUSE_SECONDS * RATE, max_length // 2)
+    while len(samples) - start > max_length:
+        end = start + max_length
+        quietest = int(_measure_levels(samples[end - search : end]).argmin())
+        cut = end - search + quietest * _WINDOW + _WINDOW // 2
+        lengths.append(cut - start)
+        start = cut
+    return [*lengths, len(samples) - start]
+
+
+def is_silent(samples: "Samples") -> bool:
+    return not (_measure_levels(samples) > _SILENCE).any()
+
+
+def _measure_levels(samples: "Samples") -> "Samples":
+    """Returns the mean level of each fifth of a second; the end is filled up with silence."""
+    import numpy as np  # noqa: PLC0415
+
+    padded = np.pad(np.abs(samples), (0, -len(samples) % _WINDOW))
+    levels: Samples = padded.reshape(-1, _WINDOW).mean(axis=1)
+    return levels
+
+
+def respond(content: bytes, max_seconds: int, piece_seconds: int) -> bytes:
+    try:
+        media_type, samples = decode(content, max_seconds)
+        if is_silent(samples):
+            return f"{media_type}\n".encode()
+        lengths = split_at_pauses(samples, piece_seconds * RATE)
+    except Refused as problem:
+        return f"!{problem.code} {problem}\n".encode()
+    except MemoryError:
+        return b"!unsupported_file_type takes too much memory to read\n"
+    except Exception:  # noqa: BLE001  # a decoder's error means a bad file
+        return b"!unsupported_file_type is a damaged recording\n"
+    return f"{media_type} {' '.join(map(str, lengths))}\n".encode() + samples.tobytes()
+
+
+def main() -> None:
+    content = sys.stdin.buffer.read()
+    sys.stdout.buffer.write(respond(content, int(sys.argv[1]), int(sys.argv[2])))
+
+
+if __name__ == "__main__":
+    main()

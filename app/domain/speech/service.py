@@ -1,0 +1,99 @@
+"""Chat by voice, and texts as speech."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from app.domain.agents import service as agents
+from app.domain.agents.service import AgentRuntime
+from app.domain.chat import service as chat
+from app.domain.chat.service import AgentReference, Question, Speaker
+from app.domain.models.service import Models
+from app.domain.speech import engines, jobs
+from app.domain.speech.audio import MAX_MB
+from app.domain.speech.errors import RecordingTooLarge
+from app.domain.speech.jobs import SpeechRequest
+from app.domain.speech.schemas import AudioReply, SpeakText
+from app.kit.cancellation import run_unless
+from app.security.principal import Principal
+from app.services import Services
+
+# Waits until the client has closed its connection.
+ClientGone = Callable[[], Awaitable[object]]
+T = TypeVar("T")
+
+
+async def answer_recording(
+    services: Services,
+    principal: Principal,
+    agent_id: str,
+    content: bytes,
+    conversation_id: str | None,
+    client_gone: ClientGone,
+) -> AudioReply:
+    """Transcribes a recording and runs one turn with the text. A client that goes away before the
+    turn starts ends the request; afterwards the turn goes on, as it does in a chat by text.
+    """
+    _check_size(services, content)
+    runtime = await _load_runtime(services, principal, agent_id)
+    await services.get(Models).check(runtime.target)
+    model = services.settings.transcription_model
+    await _check_model(services, runtime, model)
+    request = SpeechRequest(
+        tenant_id=runtime.tenant_id,
+        agent_id=agent_id,
+        kind="transcribe",
+        model=model,
+        audio=content,
+    )
+    transcript = await run_unless(client_gone(), jobs.transcribe(services, request))
+    question = Question(
+        speaker=Speaker(principal.user_id),
+        source="audio",
+        text=transcript,
+        conversation_id=conversation_id or None,
+    )
+    reply = await chat.answer(services, AgentReference(principal.scope, agent_id), question)
+    return AudioReply(**msgspec.structs.asdict(reply), transcript=transcript)
+
+
+async def speak(
+    services: Services,
+    principal: Principal,
+    agent_id: str,
+    data: SpeakText,
+    client_gone: ClientGone,
+) -> bytes:
+    """Returns the text as speech, an MP3 file."""
+    runtime = await _load_runtime(services, principal, agent_id)
+    model = services.settings.speech_model
+    await _check_model(services, runtime, model)
+    request = SpeechRequest(
+        tenant_id=runtime.tenant_id,
+        agent_id=agent_id,
+        kind="synthesize",
+        model=model,
+        text=data.text,
+        voice=data.voice,
+    )
+    return await run_unless(client_gone(), jobs.synthesize(services, request))
+
+
+def _check_size(services: Services, content: bytes) -> None:
+    max_mb = min(MAX_MB, services.settings.max_body_mb)
+    if len(content) > max_mb * 1024 * 1024:
+        raise RecordingTooLarge(
+            f"audio is larger than {max_mb} MB", details={"field": "audio", "max_size_mb": max_mb}
+        )
+
+
+async def _load_runtime(services: Services, principal: Principal, agent_id: str) -> AgentRuntime:
+    async with services.db.tx(principal.scope, autocommit=True) as tx:
+        return await agents.load_runtime(tx, services.keyring, agent_id)
+
+
+async def _check_model(services: Services, runtime: AgentRuntime, model: str) -> None:
+    """Raises ModelNotConfigured when the tenant has no key for a provider's model."""
+    if model not in engines.EMBEDDED:
+        await engines.load_target(services, runtime.tenant_id, model)

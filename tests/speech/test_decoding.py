@@ -1,0 +1,110 @@
+"""Which recordings are decoded, and what of them."""
+
+import numpy as np
+import pytest
+
+from app.domain.speech import audio
+from app.domain.speech.audio_child import RATE, is_silent, split_at_pauses
+from app.domain.speech.errors import RecordingTooLarge
+from app.kit.errors import UnsupportedFileType
+from tests.speech.recordings import silent_film, tone
+
+_NOISE = np.random.default_rng(1).bytes(50_000)
+
+
+async def _measure(content: bytes) -> tuple[str, float, float]:
+    """Returns the media type, the seconds and the frequency of the decoded samples."""
+    recording = await audio.decode(content)
+    samples = np.frombuffer(b"".join(recording.pieces), np.float32)
+    spectrum = np.abs(np.fft.rfft(samples))
+    return recording.media_type, len(samples) / RATE, spectrum.argmax() * RATE / len(samples)
+
+
+async def test_recordings_of_all_kinds_sound_as_before(subtests: pytest.Subtests) -> None:
+    for name, media_type, content in (
+        ("WAV, 8 bits", "audio/wav", tone(bits=8, rate=8_000)),
+        ("WAV, 16 bits", "audio/wav", tone()),
+        ("WAV, stereo, 44.1 kHz", "audio/wav", tone(channels=2, rate=44_100)),
+        ("MP3", "audio/mpeg", tone("mp3", rate=44_100)),
+        ("WebM with Opus", "audio/webm", tone("webm", rate=48_000)),
+    ):
+        with subtests.test(name):
+            kind, seconds, frequency = await _measure(content)
+            assert kind == media_type
+            assert seconds == pytest.approx(1.0, abs=0.1)
+            assert frequency == pytest.approx(440, abs=5)
+
+
+async def test_a_recording_with_a_damaged_part_keeps_the_rest() -> None:
+    content = tone("mp3", seconds=3.0, rate=44_100)
+    damaged = content[:20_000] + _NOISE[:2_000] + content[22_000:]
+    kind, seconds, frequency = await _measure(damaged)
+    assert kind == "audio/mpeg"
+    assert 2.0 < seconds < 3.5
+    assert frequency == pytest.approx(440, abs=5)
+
+
+async def test_other_files_are_refused_whatever_they_contain(subtests: pytest.Subtests) -> None:
+    wav, webm = tone(), tone("webm", rate=48_000)
+    for name, content in (
+        ("empty", b""),
+        ("text", b"This is not a recording. " * 40),
+        ("noise", _NOISE),
+        ("zeros", bytes(50_000)),
+        ("MP4", tone("mp4", rate=44_100)),
+        ("Ogg", tone("ogg", rate=48_000)),
+        ("a film without sound", silent_film()),
+        ("the header of a WAV", wav[:44]),
+        ("the beginning of a WebM", webm[:100]),
+        ("a WebM with nothing intact", webm[:300] + _NOISE),
+        ("a WAV with an impossible rate", wav[:24] + b"\x01\0\0\0" + wav[28:]),
+        ("a playlist", b"#EXTM3U\n#EXTINF:10,\nfile:///etc/passwd\n#EXT-X-ENDLIST\n"),
+        ("a list of files", b"ffconcat version 1.0\nfile '/etc/passwd'\n"),
+    ):
+        with subtests.test(name):
+            with pytest.raises(UnsupportedFileType) as caught:
+                await audio.decode(content)
+            assert set(caught.value.details or {}) == {"audio"}
+
+
+async def test_ten_minutes_are_decoded_and_more_are_refused() -> None:
+    recording = await audio.decode(tone(seconds=600, rate=8_000, bits=8))
+    lengths = [len(piece) / 4 / RATE for piece in recording.pieces]
+    assert sum(lengths) == pytest.approx(600, abs=1)
+    assert max(lengths) <= 30
+    with pytest.raises(RecordingTooLarge) as caught:
+        await audio.decode(tone(seconds=602, rate=8_000, bits=8))
+    assert caught.value.details == {"max_seconds": 600}
+
+
+async def test_silence_has_no_pieces(subtests: pytest.Subtests) -> None:
+    for volume, is_quiet in ((0.0, True), (0.0005, True), (0.01, False)):
+        with subtests.test(volume=volume):
+            recording = await audio.decode(tone(volume=volume))
+            assert (recording.pieces == []) == is_quiet
+
+
+def test_a_long_recording_is_cut_in_its_pauses() -> None:
+    samples = np.ones(70 * RATE, np.float32)
+    pauses = (25, 50)
+    for second in pauses:
+        samples[second * RATE : (second + 1) * RATE] = 0
+    lengths = split_at_pauses(samples, 30 * RATE)
+    assert sum(lengths) == len(samples)
+    assert max(lengths) <= 30 * RATE
+    cuts = np.cumsum(lengths)[:-1] / RATE
+    for cut, second in zip(cuts, pauses, strict=True):
+        assert second <= cut <= second + 1
+
+
+def test_a_recording_that_never_pauses_is_cut_too() -> None:
+    lengths = split_at_pauses(np.ones(100 * RATE, np.float32), 30 * RATE)
+    assert sum(lengths) == 100 * RATE
+    assert max(lengths) <= 30 * RATE
+
+
+def test_a_short_sound_is_not_silence() -> None:
+    samples = np.zeros(10 * RATE, np.float32)
+    assert is_silent(samples)
+    samples[: RATE // 10] = 0.1
+    assert not is_silent(samples)

@@ -1,0 +1,51 @@
+"""Texts spoken by the embedded voice are understood by the embedded recogniser."""
+
+from itertools import cycle
+
+import pytest
+
+from app.services import Services
+from tests.asking import wait_until
+from tests.speech.calls import Voice, is_removed, needs_recogniser
+from tests.speech.recordings import SENTENCES, convert, count_word_errors
+
+pytestmark = [needs_recogniser, pytest.mark.timeout(120)]
+_CONTAINERS = {"mp3": 22_050, "webm": 48_000, "wav": 44_100}
+_MAX_ERROR_RATE = 0.25
+
+
+async def test_the_agent_is_asked_what_was_said(served_voice: Voice, services: Services) -> None:
+    """Ten sentences, as MP3, WebM and WAV, with at most a quarter of the words wrong."""
+    errors = words = 0
+    for sentence, container in zip(SENTENCES, cycle(_CONTAINERS), strict=False):
+        mp3 = await served_voice.speak(sentence)
+        reply = await served_voice.say(convert(mp3, container, _CONTAINERS[container]))
+        transcript = reply["transcript"]
+        assert served_voice.talk.asked[-1]["messages"][-1] == {
+            "role": "user",
+            "content": transcript,
+        }
+        wrong, total = count_word_errors(sentence, transcript)
+        errors, words = errors + wrong, words + total
+    assert errors / words <= _MAX_ERROR_RATE, f"{errors} of {words} words"
+    await wait_until(lambda: is_removed(services, served_voice))
+
+
+async def test_a_long_recording_is_understood_to_its_end(served_voice: Voice) -> None:
+    text = " ".join(SENTENCES)
+    reply = await served_voice.say(await served_voice.speak(text))
+    wrong, total = count_word_errors(text, reply["transcript"])
+    assert wrong / total <= _MAX_ERROR_RATE, reply["transcript"]
+
+
+def test_the_error_rate_counts_words_to_change_add_and_remove(subtests: pytest.Subtests) -> None:
+    for actual, errors in (
+        ("One two, three.", 0),
+        ("one too three", 1),
+        ("one three", 1),
+        ("one two two three", 1),
+        ("", 3),
+        ("four", 3),
+    ):
+        with subtests.test(actual):
+            assert count_word_errors("One two three", actual) == (errors, 3)
