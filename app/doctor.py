@@ -66,6 +66,7 @@ async def examine(settings: Settings) -> list[Finding]:
         _check_embeddings(settings),
         _check_model(settings),
         _check_sandbox(settings),
+        _check_voice(settings),
         *map(_check_optional, optional.FEATURES),
     ]
     return [await check for check in checks]
@@ -238,6 +239,15 @@ async def _check_sandbox(settings: Settings) -> Finding:
         "install bubblewrap (Debian: apt-get install bubblewrap); code tools are refused until then"
     )
     return Finding("sandbox", _state(tier != "none"), tier, fix)
+
+
+async def _check_voice(settings: Settings) -> Finding:
+    if not settings.speech_model.startswith("local/"):
+        return Finding("voice", "off", f"PARLEY_SPEECH_MODEL is {settings.speech_model}")
+    is_installed = importlib.util.find_spec("espeakng_loader") is not None
+    text = "eSpeak NG is installed" if is_installed else "espeakng-loader is not installed"
+    fix = "install espeakng-loader, or set PARLEY_SPEECH_MODEL to a provider's model"
+    return Finding("voice", _state(is_installed), text, fix)
 
 
 async def _check_optional(feature: Feature) -> Finding:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from app.kit.errors import ClientGone
 
 T = TypeVar("T")
+_REPEAT_SECONDS = 0.5
 
 
 async def run_unless(client_gone: Awaitable[object], coroutine: Coroutine[Any, Any, T]) -> T:
@@ -21,6 +22,14 @@ async def run_unless(client_gone: Awaitable[object], coroutine: Coroutine[Any, A
             raise ClientGone("The client disconnected before the request was complete")
         return running.result()
     finally:
-        for task in (running, watching):
+        await cancel([running, watching])
+
+
+async def cancel(tasks: list[asyncio.Future[Any]]) -> None:
+    """Cancels tasks and waits for their end. Cancels again what goes on: a library may catch a
+    cancellation, as the Redis client does while it connects.
+    """
+    while pending := [task for task in tasks if not task.done()]:
+        for task in pending:
             task.cancel()
-        await asyncio.wait([running, watching])
+        await asyncio.wait(pending, timeout=_REPEAT_SECONDS)

@@ -61,3 +61,11 @@ def list_files(services: Services) -> list[Path]:
 async def is_removed(services: Services, voice: Voice) -> bool:
     """True when neither a row nor a file is left."""
     return not await list_jobs(services, voice) and not list_files(services)
+
+
+async def create_archived(talk: Talker) -> Talker:
+    """Creates an archived agent of the same user."""
+    archived = await talk.agent()
+    answer = await talk.client.put(archived.path, {"status": "archived"})
+    assert answer.status_code == 200, answer.text
+    return archived

@@ -6,6 +6,11 @@ import msgspec
 from litestar.datastructures import UploadFile
 from msgspec import Meta
 
+from app.kit import validation
+
+_ID_OR_EMPTY = r"^(?![\s\S]*\n)[A-Za-z0-9_]*$"
+validation.describe_pattern(_ID_OR_EMPTY, "must be the id of a conversation")
+
 
 class AudioQuestion(msgspec.Struct):
     """A WAV, MP3 or WebM recording of at most 25 MB and 10 minutes."""
@@ -16,6 +21,7 @@ class AudioQuestion(msgspec.Struct):
             str,
             Meta(
                 max_length=64,
+                pattern=_ID_OR_EMPTY,
                 description="Goes on with a conversation of yours; without it, a new one",
             ),
         ]

@@ -1,0 +1,68 @@
+"""Coroutines that end when their client goes away."""
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from app.kit.cancellation import run_unless
+from app.kit.errors import ClientGone
+
+
+async def _fail() -> None:
+    raise ValueError("failed")
+
+
+async def test_the_result_or_the_error_of_the_coroutine_is_passed_on() -> None:
+    gone = asyncio.Event()
+    assert await run_unless(gone.wait(), asyncio.sleep(0, "result")) == "result"
+    with pytest.raises(ValueError, match="failed"):
+        await run_unless(gone.wait(), _fail())
+
+
+async def test_a_client_that_goes_away_cancels_the_coroutine() -> None:
+    gone, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait_forever() -> None:
+        gone.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with pytest.raises(ClientGone):
+        await run_unless(gone.wait(), wait_forever())
+    assert ended.is_set()
+
+
+async def test_a_coroutine_that_catches_a_cancellation_is_cancelled_again() -> None:
+    gone, caught = asyncio.Event(), asyncio.Event()
+
+    async def go_on_once() -> None:
+        gone.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        caught.set()
+        await asyncio.Event().wait()
+
+    with pytest.raises(ClientGone):
+        await run_unless(gone.wait(), go_on_once())
+    assert caught.is_set()
+
+
+async def test_a_cancelled_caller_takes_the_coroutine_along() -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait_forever() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    task = asyncio.create_task(run_unless(asyncio.Event().wait(), wait_forever()))
+    await started.wait()
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    assert ended.is_set()

@@ -1,0 +1,126 @@
+"""The embedded recogniser: loaded once, or missing with a reason."""
+
+import asyncio
+import importlib.util
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from app import doctor
+from app.domain.speech import espeak, moonshine
+from app.domain.speech.moonshine import Recogniser
+from app.kit import optional
+from app.kit.errors import Unavailable
+from app.kit.optional import Feature
+from app.services import Services
+from tests.asking import refused, wait_until
+from tests.speech.calls import Voice, is_removed
+from tests.speech.recordings import tone
+from tests.stores import Stores
+from workers.main import WorkerProcess
+
+_MISSING = Feature("speech recognition", group="planted", module="planted_module")
+_SECOND = bytes(4 * 16_000)
+
+
+class _Library:
+    """Counts loaded models and the calls that run at the same time."""
+
+    ModelArch = SimpleNamespace(TINY=0)
+
+    def __init__(self) -> None:
+        self.loaded = self.closed = self.running = self.most_running = 0
+        self.threads: set[int] = set()
+
+    def get_model_path(self, name: str) -> str:
+        return name
+
+    def Transcriber(self, *_args: Any, **_options: Any) -> "_Library":  # noqa: N802  # its name
+        self.loaded += 1
+        return self
+
+    def transcribe_without_streaming(self, samples: Any) -> Any:
+        self.threads.add(threading.get_ident())
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        self.running -= 1
+        return SimpleNamespace(lines=[SimpleNamespace(text=f" {len(samples)} ")])
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> _Library:
+    library = _Library()
+    monkeypatch.setattr(moonshine, "import_module", lambda _name: library)
+    monkeypatch.setattr(optional, "is_installed", lambda _feature: True)
+    return library
+
+
+async def test_the_model_is_loaded_once_and_used_in_one_thread(library: _Library) -> None:
+    recogniser = Recogniser()
+    texts = await asyncio.gather(*(recogniser.transcribe([_SECOND] * 2) for _ in range(5)))
+    assert texts == ["16000 16000"] * 5
+    assert (library.loaded, library.most_running, len(library.threads)) == (1, 1, 1)
+    assert threading.get_ident() not in library.threads
+    await recogniser.close()
+    assert library.closed == 1
+
+
+async def test_a_recogniser_that_was_not_used_closes(library: _Library) -> None:
+    await Recogniser().close()
+    assert (library.loaded, library.closed) == (0, 0)
+
+
+async def test_a_library_that_cannot_be_loaded_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_name: str) -> Any:
+        raise OSError("libmissing.so: cannot open shared object file")
+
+    monkeypatch.setattr(moonshine, "import_module", fail)
+    monkeypatch.setattr(optional, "is_installed", lambda _feature: True)
+    recogniser = Recogniser()
+    with pytest.raises(Unavailable, match="cannot be loaded: OSError"):
+        await recogniser.transcribe([_SECOND])
+    await recogniser.close()
+
+
+async def test_without_the_package_voice_chat_answers_with_the_reason_and_speech_works(
+    served_voice: Voice,
+    speech_worker: WorkerProcess,
+    services: Services,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(optional, "SPEECH_RECOGNITION", _MISSING)
+    monkeypatch.setitem(speech_worker.services.area_objects, Recogniser, Recogniser())
+    error = refused(await served_voice.send(tone()), 503, "unavailable")
+    assert "planted-module is not installed" in error["message"]
+    assert await served_voice.speak("Hello")
+    await wait_until(lambda: is_removed(services, served_voice))
+
+
+async def test_without_the_embedded_voice_speech_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(espeak, "find_spec", lambda _name: None)
+    with pytest.raises(Unavailable, match="espeakng-loader is not installed"):
+        await espeak.speak("Hello", None)
+
+
+async def test_the_doctor_says_whether_there_are_a_voice_and_a_recogniser(
+    services: Services, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    findings = {finding.part: finding for finding in await doctor.examine(stores.settings)}
+    assert (findings["voice"].state, findings["voice"].text) == ("ok", "eSpeak NG is installed")
+    assert "speech" in findings
+    hosted = msgspec.structs.replace(stores.settings, speech_model="openai/tts-1")
+    assert (await doctor._check_voice(hosted)).state == "off"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    finding = await doctor._check_voice(stores.settings)
+    assert (finding.state, finding.text) == ("BAD", "espeakng-loader is not installed")
+    assert "PARLEY_SPEECH_MODEL" in finding.fix

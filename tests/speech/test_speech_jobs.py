@@ -1,0 +1,167 @@
+"""Nothing of a request is left behind, however it ends."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from app.areas import AREAS
+from app.domain.speech import jobs
+from app.domain.speech.area import AREA
+from app.kit import clock
+from app.services import Services
+from db import ledger
+from db.retention import delete_expired
+from db.session import ALL_TENANTS
+from tests.asking import refused, wait_until
+from tests.database import fetch_rows, run_sql
+from tests.running_worker import run_worker
+from tests.server import Server
+from tests.speech.calls import Voice, is_removed, list_files, list_jobs
+from tests.speech.recordings import tone
+from tests.stores import Stores
+from workers.speech import run_speech
+
+
+async def _wait_for_job(services: Services, voice: Voice) -> dict[str, Any]:
+    return (await wait_until(lambda: list_jobs(services, voice)))[0]
+
+
+async def _work_states(services: Services, voice: Voice) -> list[str]:
+    sql = "SELECT state FROM work WHERE tenant_id = $1 AND kind = 'speech.run'"
+    return [row["state"] for row in await fetch_rows(services, sql, voice.talk.client.tenant_id)]
+
+
+async def test_a_request_that_no_worker_takes_is_told_so_and_removed(
+    voice: Voice, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "QUEUE_SECONDS", 0.1)
+    for answer in (
+        await voice.send(tone()),
+        await voice.request_speech({"text": "Hello"}),
+    ):
+        error = refused(answer, 503, "unavailable")
+        assert "`speech`" in error["message"]
+    await wait_until(lambda: is_removed(services, voice))
+    assert await _work_states(services, voice) == ["cancelled", "cancelled"]
+
+
+async def test_a_client_that_goes_away_cancels_its_work(
+    voice: Voice, services: Services, server: Server
+) -> None:
+    headers = {"authorization": f"Bearer {voice.talk.client.token}"}
+    async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
+        path = f"{voice.talk.path}/chat"
+        for request in (
+            client.post(f"{path}/audio", files={"audio": ("a.wav", tone())}),
+            client.post(f"{path}/tts", json={"text": "Hello"}),
+        ):
+            task = asyncio.create_task(request)
+            await _wait_for_job(services, voice)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            await wait_until(lambda: is_removed(services, voice))
+    assert await _work_states(services, voice) == ["cancelled", "cancelled"]
+    assert voice.talk.asked == []
+
+
+async def test_a_deleted_agent_ends_its_requests(voice: Voice, services: Services) -> None:
+    task = asyncio.create_task(voice.send(tone()))
+    await _wait_for_job(services, voice)
+    assert (await voice.talk.client.delete(voice.talk.path)).status_code == 204
+    refused(await task, 404, "agent_not_found")
+    await wait_until(lambda: is_removed(services, voice))
+    assert await _work_states(services, voice) == ["cancelled"]
+
+
+class _FakeJob:
+    """A job whose work was cancelled while it ran."""
+
+    def __init__(self, services: Services, voice: Voice, row: dict[str, Any]) -> None:
+        self.services, self.outcome = services, None
+        self.tenant_id, self.ref_id = voice.talk.client.tenant_id, row["id"]
+        self._row = row
+
+    @asynccontextmanager
+    async def checkpoint(self) -> AsyncIterator[Any]:
+        async with self.services.db.tx(self.tenant_id) as tx:
+            yield tx
+
+    @asynccontextmanager
+    async def finish(self) -> AsyncIterator[Any]:
+        async with self.services.db.tx(self.tenant_id) as tx:
+            yield tx
+
+    async def hold(self, _tx: Any) -> None:
+        raise RuntimeError("lease lost")
+
+
+async def test_a_worker_that_comes_too_late_leaves_no_file(
+    voice: Voice, services: Services
+) -> None:
+    task = asyncio.create_task(voice.request_speech({"text": "Hello"}))
+    row = await _wait_for_job(services, voice)
+    job: Any = _FakeJob(services, voice, row)
+    with pytest.raises(RuntimeError, match="lease lost"):
+        await run_speech(job)
+    await wait_until(lambda: _has_no_files(services))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await wait_until(lambda: is_removed(services, voice))
+
+
+async def _has_no_files(services: Services) -> bool:
+    return not list_files(services)
+
+
+async def test_a_request_whose_every_worker_died_ends_with_an_error(
+    voice: Voice, services: Services, stores: Stores
+) -> None:
+    task = asyncio.create_task(voice.send(tone()))
+    row = await _wait_for_job(services, voice)
+    for _ in range(jobs.RUN_SPEECH.max_attempts):
+        async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+            raw = await tx.raw()
+            assert await ledger.claim(raw, row["work_id"], "lea_dead", 0.0) is not None
+    async with run_worker(stores.settings, "speech"):
+        error = refused(await task, 503, "unavailable")
+    assert "could not be processed" in error["message"]
+    await wait_until(lambda: is_removed(services, voice))
+
+
+async def test_rows_and_files_of_a_process_that_died_are_deleted_after_a_day(
+    voice: Voice, services: Services
+) -> None:
+    old, new = jobs.new_file_key(), jobs.new_file_key()
+    for key in (old, new):
+        await services.files.put(key, b"left over")
+    folder = services.settings.data_dir / "files"
+    day_ago = (clock.now() - timedelta(days=1, minutes=1)).timestamp()
+    os.utime(folder / old, (day_ago, day_ago))
+    insert = """
+        INSERT INTO speech_jobs (tenant_id, id, agent_id, work_id, kind, model, created_at)
+        VALUES ($1, $2, $3, 'wrk_x', 'transcribe', 'local/moonshine', now() - $4::interval)
+    """
+    ids = (voice.talk.client.tenant_id, voice.talk.agent_id)
+    await run_sql(services, insert, ids[0], old, ids[1], timedelta(days=1, minutes=1))
+    await run_sql(services, insert, ids[0], new, ids[1], timedelta(hours=23))
+    (task,) = AREA.periodic_tasks
+    await task.run(services)
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        await delete_expired(await tx.raw(), AREA.retention)
+    rows = await fetch_rows(services, "SELECT id FROM speech_jobs WHERE tenant_id = $1", ids[0])
+    assert [row["id"] for row in rows] == [new]
+    assert [file.name for file in list_files(services)] == [new.removeprefix(jobs.FOLDER)]
+    await services.files.delete(new)
+
+
+def test_the_queue_has_one_kind_so_that_tenants_share_it() -> None:
+    assert [kind.name for kind in AREAS.work_kinds.values() if kind.queue == "speech"] == [
+        "speech.run"
+    ]

@@ -1,0 +1,82 @@
+"""Texts as speech."""
+
+import io
+
+import av
+import msgspec
+import pytest
+
+from app.services import Services
+from tests.asking import refused, wait_until
+from tests.model_server import ModelServer
+from tests.speech.calls import Voice, create_archived, is_removed
+from tests.talk import talker
+from tests.world import World
+
+
+def _seconds(mp3: bytes) -> float:
+    with av.open(io.BytesIO(mp3), "r", format="mp3") as file:
+        return sum(frame.samples / frame.sample_rate for frame in file.decode(audio=0))
+
+
+async def test_a_text_is_spoken_as_mp3(served_voice: Voice, services: Services) -> None:
+    short, long = await served_voice.speak("Hello"), await served_voice.speak("Hello " * 20)
+    assert 0.2 < _seconds(short) < 3
+    assert _seconds(long) > 3 * _seconds(short)
+    await wait_until(lambda: is_removed(services, served_voice))
+
+
+async def test_the_voice_can_be_chosen(served_voice: Voice) -> None:
+    default, other = (
+        await served_voice.speak("Guten Morgen"),
+        await served_voice.speak("Guten Morgen", voice="de"),
+    )
+    assert default != other
+
+
+async def test_texts_are_taken_literally(served_voice: Voice, subtests: pytest.Subtests) -> None:
+    """Neither markup nor control characters are commands."""
+    for text in ("<speak><break time='600s'/>Hi</speak>", "\x01900R Hi", "[[h@'loU]] Hi"):
+        with subtests.test(text=text):
+            assert _seconds(await served_voice.speak(text)) < 20
+
+
+async def test_wrong_bodies_are_refused(served_voice: Voice, services: Services) -> None:
+    for body, field in (
+        ({}, "text"),
+        ({"text": ""}, "text"),
+        ({"text": " \n"}, "text"),
+        ({"text": 1}, "text"),
+        ({"text": None}, "text"),
+        ({"text": "a" * 5001}, "text"),
+        ({"text": "..."}, "text"),
+        ({"text": "Hello", "voice": ""}, "voice"),
+        ({"text": "Hello", "voice": "../en"}, "voice"),
+        ({"text": "Hello", "voice": "nonsense"}, "voice"),
+    ):
+        error = refused(await served_voice.request_speech(body), 422, "validation_error")
+        assert set(error["details"]) == {field}, body
+    await wait_until(lambda: is_removed(services, served_voice))
+
+
+async def test_the_agent_must_exist_and_not_be_archived(
+    voice: Voice, world: World, models: ModelServer, services: Services
+) -> None:
+    foreign, archived = await talker(world, models), await create_archived(voice.talk)
+    for agent_id, status, code in (
+        (foreign.agent_id, 404, "agent_not_found"),
+        (archived.agent_id, 409, "agent_archived"),
+    ):
+        other = Voice(msgspec.structs.replace(voice.talk, agent_id=agent_id))
+        refused(await other.request_speech({"text": "Hello"}), status, code)
+    assert await is_removed(services, voice)
+
+
+async def test_a_repeated_request_gets_the_same_file_again(served_voice: Voice) -> None:
+    headers = {"idempotency-key": "speak-1"}
+    first, second = [
+        await served_voice.request_speech({"text": "Hello"}, headers=headers) for _ in range(2)
+    ]
+    assert first.content == second.content
+    assert second.headers["idempotent-replayed"] == "true"
+    assert second.headers["content-type"] == "audio/mpeg"
