@@ -11,7 +11,7 @@ KINDS = AREAS.work_kinds.values()
 
 
 def test_queues_that_no_worker_serves_are_found() -> None:
-    workers = [Beat("worker", "a", ["chat"]), Beat("worker", "b", ["tools", "default"])]
+    workers = [Beat("worker", "a", ["chat"]), Beat("worker", "b", ["speech", "tools", "default"])]
     assert heartbeat.find_unserved_queues(workers, KINDS) == ["deliveries"]
 
 
