@@ -36,6 +36,7 @@ _WAIT_SECONDS = 30
 _FIRST_PAUSE_SECONDS = 0.02
 _MAX_PAUSE_SECONDS = 0.5
 _RENEW_SECONDS = 20.0
+_LARGE_BYTES = 256 * 1024
 
 _CLAIM_IN_TX = """
 WITH lock AS (SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS acquired),
@@ -117,7 +118,7 @@ async def claim_or_replay(request: Request[Any, Any, Any]) -> Response[bytes] | 
     if not 1 <= len(key) <= _MAX_LENGTH:
         raise Invalid.field(HEADER, f"must have 1 to {_MAX_LENGTH} characters")
     key_id = _digest(*_key_owner(request), request.scope["path"], request.url.query, key)
-    fingerprint = await asyncio.to_thread(_fingerprint, await request.body(), _boundary(request))
+    fingerprint = await _compute_fingerprint(request)
     services = services_of(request)
     if mode == LONG_RUNNING:
         lease = KeyLease(services.db, key_id)
@@ -215,6 +216,14 @@ def _key_owner(request: Request[Any, Any, Any]) -> tuple[str, str]:
 
 def _seal_context(key_id: str) -> SealContext:
     return SealContext.of(IdempotencyKey.body, "", key_id)
+
+
+async def _compute_fingerprint(request: Request[Any, Any, Any]) -> str:
+    body, boundary = await request.body(), _boundary(request)
+    if len(body) < _LARGE_BYTES:
+        return _fingerprint(body, boundary)
+    # An upload takes some hundred milliseconds.
+    return await asyncio.to_thread(_fingerprint, body, boundary)
 
 
 def _boundary(request: Request[Any, Any, Any]) -> bytes:

@@ -166,8 +166,16 @@ def _complete_operation(
         statuses |= {"409", "413"}
     responses = operation["responses"]
     responses.pop("400", None)
+    _describe_files(responses)
     for status in sorted(statuses | {str(code) for code in handler.opt.get("errors", ())}):
         responses.setdefault(status, _error_response(status))
+
+
+def _describe_files(responses: dict[str, Any]) -> None:
+    for response in responses.values():
+        for media_type, content in response.get("content", {}).items():
+            if media_type.startswith(("audio/", "image/")):
+                content["schema"] = {"type": "string", "format": "binary"}
 
 
 def _error_response(status: str) -> dict[str, Any]:

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from app.domain.chat.schemas import ChatReply
-from app.domain.speech import engines
+from app.domain.speech import engines, service
+from app.domain.speech.errors import RecordingTooLarge
 from app.services import Services
 from tests.asking import refused, wait_until
 from tests.database import fetch_rows
@@ -188,3 +189,25 @@ async def test_a_recording_is_not_stored_for_a_bad_request(
 ) -> None:
     refused(await voice.send(b"", name="file"), 422, "validation_error")
     assert await list_jobs(services, voice) == []
+
+
+def test_the_operator_may_lower_the_limit_and_not_raise_it(services: Services) -> None:
+    for max_body_mb, limit in ((1, 1), (25, 25), (100, 25)):
+        settings = msgspec.structs.replace(services.settings, max_body_mb=max_body_mb)
+        changed = msgspec.structs.replace(services, settings=settings)
+        service._check_size(changed, bytes(limit * MIB))
+        with pytest.raises(RecordingTooLarge) as caught:
+            service._check_size(changed, bytes(limit * MIB + 1))
+        assert caught.value.details == {"field": "audio", "max_size_mb": limit}
+
+
+async def test_the_document_describes_the_recording_and_the_spoken_text(voice: Voice) -> None:
+    document = (await voice.talk.client.get("/openapi.json")).json()
+    base = "/api/v1/agents/{agent_id}/chat"
+    body = document["paths"][f"{base}/audio"]["post"]["requestBody"]["content"]
+    assert list(body) == ["multipart/form-data"]
+    schema = document["components"]["schemas"]["AudioQuestion"]
+    assert schema["required"] == ["audio"]
+    assert schema["properties"]["audio"]["format"] == "binary"
+    answer = document["paths"][f"{base}/tts"]["post"]["responses"]["200"]["content"]
+    assert answer == {"audio/mpeg": {"schema": {"type": "string", "format": "binary"}}}

@@ -23,7 +23,7 @@ from tests.stores import Stores
 from workers.main import WorkerProcess
 
 _MISSING = Feature("speech recognition", group="planted", module="planted_module")
-_SECOND = bytes(4 * 16_000)
+_SECOND = memoryview(bytes(4 * 16_000))
 
 
 class _Library:

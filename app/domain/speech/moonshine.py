@@ -25,7 +25,7 @@ class Recogniser:
         self._thread: ThreadPoolExecutor | None = None
         self._transcriber: Any = None
 
-    async def transcribe(self, pieces: list[bytes]) -> str:
+    async def transcribe(self, pieces: list[memoryview]) -> str:
         """Returns the text of 32-bit float samples, 16 kHz, mono; "" when nobody speaks."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="moonshine")
@@ -45,10 +45,11 @@ class Recogniser:
             self._transcriber.close()
             self._transcriber = None
 
-    def _transcribe_piece(self, piece: bytes) -> str:
+    def _transcribe_piece(self, piece: memoryview) -> str:
         if self._transcriber is None:
             self._transcriber = _load()
-        samples = array("f", piece)
+        samples = array("f")
+        samples.frombytes(piece)
         transcript = self._transcriber.transcribe_without_streaming(samples)
         return " ".join(filter(None, (line.text.strip() for line in transcript.lines)))
 
