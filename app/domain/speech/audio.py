@@ -26,7 +26,8 @@ _SAMPLES_PER_SECOND = 16_000
 _SCRIPT = Path(__file__).with_name("audio_child.py")
 _SECONDS = 90.0
 _CPU_SECONDS = 30
-_MEMORY_MIB = 1024
+# Address space; each processor may add a thread with its stack.
+_MEMORY_MIB = 2048
 _OPEN_FILES = 32
 _NICENESS = 5
 # A second more than the limit for the padding of encoders, and the first line.

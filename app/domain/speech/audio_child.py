@@ -7,6 +7,7 @@ code and an error. A silent file has no pieces.
 """
 
 import io
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +142,8 @@ def respond(content: bytes, max_seconds: int, piece_seconds: int) -> bytes:
 
 
 def main() -> None:
+    # NumPy would reserve memory for a thread per processor.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     content = sys.stdin.buffer.read()
     sys.stdout.buffer.write(respond(content, int(sys.argv[1]), int(sys.argv[2])))
 

@@ -16,7 +16,8 @@ DEFAULT_VOICE: Final = "en-us"
 _SCRIPT = Path(__file__).with_name("espeak_child.py")
 _SECONDS = 120.0
 _CPU_SECONDS = 60
-_MEMORY_MIB = 1024
+# Address space; each processor may add a thread with its stack.
+_MEMORY_MIB = 2048
 _OPEN_FILES = 64
 _NICENESS = 5
 _MAX_OUTPUT_BYTES = 16 * 1024 * 1024
