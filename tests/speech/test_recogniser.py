@@ -3,10 +3,10 @@
 import asyncio
 import importlib.util
 import threading
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from app import doctor
@@ -17,7 +17,7 @@ from app.kit.errors import Unavailable
 from app.kit.optional import Feature
 from app.services import Services
 from tests.asking import refused, wait_until
-from tests.speech.calls import Voice, is_removed
+from tests.speech.calls import Voice, is_removed, needs_recogniser
 from tests.speech.recordings import tone
 from tests.stores import Stores
 from workers.main import WorkerProcess
@@ -26,54 +26,48 @@ _MISSING = Feature("speech recognition", group="planted", module="planted_module
 _SECOND = memoryview(bytes(4 * 16_000))
 
 
-class _Library:
-    """Counts loaded models and the calls that run at the same time."""
-
-    ModelArch = SimpleNamespace(TINY=0)
+class _CountingModel:
+    """Counts its loads and the calls that run at the same time."""
 
     def __init__(self) -> None:
         self.loaded = self.closed = self.running = self.most_running = 0
         self.threads: set[int] = set()
 
-    def get_model_path(self, name: str) -> str:
-        return name
-
-    def Transcriber(self, *_args: Any, **_options: Any) -> "_Library":  # noqa: N802  # its name
+    def load(self) -> "_CountingModel":
         self.loaded += 1
         return self
 
-    def transcribe_without_streaming(self, samples: Any) -> Any:
+    def transcribe(self, piece: memoryview) -> str:
         self.threads.add(threading.get_ident())
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         self.running -= 1
-        return SimpleNamespace(lines=[SimpleNamespace(text=f" {len(samples)} ")])
+        return f"{piece.nbytes} bytes" if piece.nbytes else ""
 
     def close(self) -> None:
         self.closed += 1
 
 
 @pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> _Library:
-    library = _Library()
-    monkeypatch.setattr(moonshine, "import_module", lambda _name: library)
-    monkeypatch.setattr(optional, "is_installed", lambda _feature: True)
-    return library
+def model(monkeypatch: pytest.MonkeyPatch) -> _CountingModel:
+    model = _CountingModel()
+    monkeypatch.setattr(moonshine, "_load", model.load)
+    return model
 
 
-async def test_the_model_is_loaded_once_and_used_in_one_thread(library: _Library) -> None:
-    recogniser = Recogniser()
-    texts = await asyncio.gather(*(recogniser.transcribe([_SECOND] * 2) for _ in range(5)))
-    assert texts == ["16000 16000"] * 5
-    assert (library.loaded, library.most_running, len(library.threads)) == (1, 1, 1)
-    assert threading.get_ident() not in library.threads
+async def test_the_model_is_loaded_once_and_used_in_one_thread(model: _CountingModel) -> None:
+    recogniser, pieces = Recogniser(), [_SECOND, memoryview(b""), _SECOND]
+    texts = await asyncio.gather(*(recogniser.transcribe(pieces) for _ in range(5)))
+    assert texts == ["64000 bytes 64000 bytes"] * 5
+    assert (model.loaded, model.most_running, len(model.threads)) == (1, 1, 1)
+    assert threading.get_ident() not in model.threads
     await recogniser.close()
-    assert library.closed == 1
+    assert model.closed == 1
 
 
-async def test_a_recogniser_that_was_not_used_closes(library: _Library) -> None:
+async def test_a_recogniser_that_was_not_used_closes(model: _CountingModel) -> None:
     await Recogniser().close()
-    assert (library.loaded, library.closed) == (0, 0)
+    assert (model.loaded, model.closed) == (0, 0)
 
 
 async def test_a_library_that_cannot_be_loaded_is_unavailable(
@@ -87,6 +81,15 @@ async def test_a_library_that_cannot_be_loaded_is_unavailable(
     recogniser = Recogniser()
     with pytest.raises(Unavailable, match="cannot be loaded: OSError"):
         await recogniser.transcribe([_SECOND])
+    await recogniser.close()
+
+
+@needs_recogniser
+async def test_the_real_model_hears_no_words_in_silence_and_noise() -> None:
+    recogniser, noise = Recogniser(), np.random.default_rng(1).normal(size=16_000 * 5)
+    for samples in (np.zeros(0), np.zeros(10), noise * 0.1, noise * 0.01):
+        piece = memoryview(samples.astype(np.float32).tobytes())
+        assert await recogniser.transcribe([piece]) == ""
     await recogniser.close()
 
 

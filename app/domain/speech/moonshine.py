@@ -1,7 +1,7 @@
 """The embedded recogniser: Moonshine, loaded at its first use and kept by the process."""
 
 import asyncio
-from array import array
+import ctypes
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any, Final
@@ -12,7 +12,7 @@ from app.kit.errors import Unavailable
 log = logs.get("speech")
 
 MODEL: Final = "local/moonshine"
-_RETRY_SECONDS = 3600
+SAMPLE_RATE: Final = 16_000
 _OPTIONS = {"return_audio_data": "false", "identify_speakers": "false"}
 
 
@@ -23,7 +23,7 @@ class Recogniser:
 
     def __init__(self) -> None:
         self._thread: ThreadPoolExecutor | None = None
-        self._transcriber: Any = None
+        self._model: Model | None = None
 
     async def transcribe(self, pieces: list[memoryview]) -> str:
         """Returns the text of 32-bit float samples, 16 kHz, mono; "" when nobody speaks."""
@@ -41,27 +41,47 @@ class Recogniser:
         if self._thread is not None:
             await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
             self._thread = None
-        if self._transcriber is not None:
-            self._transcriber.close()
-            self._transcriber = None
+        if self._model is not None:
+            self._model.close()
+            self._model = None
 
     def _transcribe_piece(self, piece: memoryview) -> str:
-        if self._transcriber is None:
-            self._transcriber = _load()
-        samples = array("f")
-        samples.frombytes(piece)
-        transcript = self._transcriber.transcribe_without_streaming(samples)
-        return " ".join(filter(None, (line.text.strip() for line in transcript.lines)))
+        if self._model is None:
+            self._model = _load()
+        return self._model.transcribe(piece)
 
 
-def _load() -> Any:
+class Model:
+    """A loaded model. It calls the C library itself: the package's own function makes an object of
+    each sample, which stops all threads for a tenth of a second.
+    """
+
+    def __init__(self, library: Any) -> None:
+        path, arch = library.get_model_path("tiny-en"), library.ModelArch.TINY
+        self._transcriber = library.Transcriber(path, arch, options=_OPTIONS)
+        self._result_type: Any = ctypes.POINTER(library.moonshine_api.TranscriptC)
+        self._check: Any = library.errors.check_error
+
+    def transcribe(self, piece: memoryview) -> str:
+        count = piece.nbytes // ctypes.sizeof(ctypes.c_float)
+        samples = (ctypes.c_float * count).from_buffer_copy(piece)
+        result = self._result_type()
+        library, handle = self._transcriber._lib, self._transcriber._handle  # noqa: SLF001  # see above
+        call = library.moonshine_transcribe_without_streaming
+        self._check(call(handle, samples, count, SAMPLE_RATE, 0, ctypes.byref(result)))
+        lines = self._transcriber._parse_transcript(result).lines  # noqa: SLF001  # see above
+        return " ".join(filter(None, (line.text.strip() for line in lines)))
+
+    def close(self) -> None:
+        self._transcriber.close()
+
+
+def _load() -> Model:
     feature = optional.SPEECH_RECOGNITION
     if not optional.is_installed(feature):
         raise _unavailable(optional.read_missing_reason(feature))
     try:
-        library: Any = import_module(feature.module)
-        path, arch = library.get_model_path("tiny-en"), library.ModelArch.TINY
-        return library.Transcriber(path, arch, options=_OPTIONS)
+        return Model(import_module(feature.module))
     except Exception as error:
         # A C library may miss another one; the reason is for the operator.
         log.exception("speech recognition cannot be loaded")
@@ -69,5 +89,4 @@ def _load() -> Any:
 
 
 def _unavailable(reason: str) -> Unavailable:
-    message = f"Speech recognition is not available here: {reason}"
-    return Unavailable(message, _RETRY_SECONDS)
+    return Unavailable(f"Speech recognition is not available here: {reason}")
