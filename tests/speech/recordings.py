@@ -5,6 +5,7 @@ from typing import Any
 
 import av
 import numpy as np
+from PIL import Image
 
 SENTENCES = [
     "The library is open from nine in the morning until eight in the evening.",
@@ -78,16 +79,31 @@ def convert(recording: bytes, container: str, rate: int) -> bytes:
     return _encode(container, _CODECS[container], frames, rate, "mono")
 
 
-def silent_film() -> bytes:
-    """Returns a WebM file with pictures and without sound."""
+def film(*, with_sound: bool) -> bytes:
+    """Returns a WebM file with a picture, and with a tone of one second or without sound."""
     output = io.BytesIO()
+    samples = (np.sin(2 * np.pi * 440 * np.arange(48_000) / 48_000) * 16_000).astype(np.int16)
     with av.open(output, "w", format="webm") as file:
-        stream: Any = file.add_stream("libvpx", 10, options={"deadline": "realtime"})
-        stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
-        frame = av.VideoFrame.from_ndarray(np.zeros((64, 64, 3), np.uint8), format="rgb24")
-        for item in [frame, None]:
-            file.mux(stream.encode(item))
+        pictures: Any = file.add_stream("libvpx", 10, options={"deadline": "realtime"})
+        pictures.width, pictures.height, pictures.pix_fmt = 64, 64, "yuv420p"
+        sound: Any = file.add_stream("libopus", 48_000, layout="mono") if with_sound else None
+        picture = av.VideoFrame.from_ndarray(np.zeros((64, 64, 3), np.uint8), format="rgb24")
+        for item in [picture, None]:
+            file.mux(pictures.encode(item))
+        if sound is not None:
+            for frame in [_build_frame(samples[None], "s16", "mono", 48_000), None]:
+                file.mux(sound.encode(frame))
     return output.getvalue()
+
+
+def with_cover(mp3: bytes) -> bytes:
+    """Returns an MP3 file with a tag that has a picture."""
+    picture = io.BytesIO()
+    Image.new("RGB", (64, 64)).save(picture, "PNG")
+    frame = b"\x00image/png\x00\x03\x00" + picture.getvalue()
+    content = b"APIC" + len(frame).to_bytes(4, "big") + b"\0\0" + frame
+    size = bytes((len(content) >> shift) & 0x7F for shift in (21, 14, 7, 0))
+    return b"ID3\x03\0\0" + size + content + mp3
 
 
 def count_word_errors(expected: str, actual: str) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from app.domain.speech import audio
 from app.domain.speech.audio_child import RATE, is_silent, split_at_pauses
 from app.domain.speech.errors import RecordingTooLarge
 from app.kit.errors import UnsupportedFileType
-from tests.speech.recordings import silent_film, tone
+from tests.speech.recordings import film, tone, with_cover
 
 _NOISE = np.random.default_rng(1).bytes(50_000)
 
@@ -26,7 +26,9 @@ async def test_recordings_of_all_kinds_sound_as_before(subtests: pytest.Subtests
         ("WAV, 16 bits", "audio/wav", tone()),
         ("WAV, stereo, 44.1 kHz", "audio/wav", tone(channels=2, rate=44_100)),
         ("MP3", "audio/mpeg", tone("mp3", rate=44_100)),
+        ("MP3 with a cover", "audio/mpeg", with_cover(tone("mp3", rate=44_100))),
         ("WebM with Opus", "audio/webm", tone("webm", rate=48_000)),
+        ("WebM with a picture", "audio/webm", film(with_sound=True)),
     ):
         with subtests.test(name):
             kind, seconds, frequency = await _measure(content)
@@ -53,7 +55,7 @@ async def test_other_files_are_refused_whatever_they_contain(subtests: pytest.Su
         ("zeros", bytes(50_000)),
         ("MP4", tone("mp4", rate=44_100)),
         ("Ogg", tone("ogg", rate=48_000)),
-        ("a film without sound", silent_film()),
+        ("a film without sound", film(with_sound=False)),
         ("the header of a WAV", wav[:44]),
         ("the beginning of a WebM", webm[:100]),
         ("a WebM with nothing intact", webm[:300] + _NOISE),
