@@ -96,10 +96,9 @@ def handle(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]
         _use_public_names(request, error)
     api_error = to_api_error(error)
     if isinstance(api_error, PayloadTooLarge) and request.route_handler.opt.get("upload"):
-        api_error = FileTooLarge(api_error.message)
-    if isinstance(api_error, PayloadTooLarge) and api_error.details is None:
         limit = request.route_handler.opt.get("max_upload_mb")
-        api_error.details = {"max_size_mb": limit} if limit else None
+        details = {"max_size_mb": limit} if limit else None
+        api_error = FileTooLarge(api_error.message, details=details)
     if api_error.status >= HTTP_SERVER_ERROR:
         report(api_error, error, request.scope["path"])
     return Response(

@@ -107,11 +107,11 @@ async def test_recordings_beyond_the_limits_are_refused_with_the_limit(
     largest = bytes(25 * MIB)
     assert (await served_voice.say(largest))["transcript"] == QUESTION
     for content in (largest + b"0", bytes(27 * MIB)):
-        error = refused(await served_voice.send(content), 413, "payload_too_large")
+        error = refused(await served_voice.send(content), 413, "file_too_large")
         assert error["details"]["max_size_mb"] == 25
     monkeypatch.undo()
     error = refused(
-        await served_voice.send(tone(seconds=605, rate=8_000, bits=8)), 413, "payload_too_large"
+        await served_voice.send(tone(seconds=605, rate=8_000, bits=8)), 413, "file_too_large"
     )
     assert error["details"] == {"max_seconds": 600}
 

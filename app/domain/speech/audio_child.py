@@ -85,7 +85,7 @@ def _read_samples(container: Any, stream: Any, max_seconds: int) -> "Samples":
                 parts.append(piece.to_ndarray()[0])
                 total += len(parts[-1])
         if total > (max_seconds + _PADDING_SECONDS) * RATE:
-            raise Refused(f"is longer than {max_seconds // 60} minutes", "payload_too_large")
+            raise Refused(f"is longer than {max_seconds // 60} minutes", "file_too_large")
     if not sound or damaged > sound:
         raise Refused("is a damaged recording")
     parts += [piece.to_ndarray()[0] for piece in resampler.resample(None)]

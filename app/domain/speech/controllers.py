@@ -26,6 +26,7 @@ class SpeechController(Controller):
         status_code=200,
         idempotent="long_running",
         errors=(415, 502),
+        upload=True,
         max_upload_mb=MAX_MB,
         # The other parts of the body take less than a megabyte.
         request_max_body_size=(MAX_MB + 1) * MEGABYTE,

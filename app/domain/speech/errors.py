@@ -1,5 +1,5 @@
-from app.kit.errors import PayloadTooLarge
+from app.kit.errors import FileTooLarge
 
 
-class RecordingTooLarge(PayloadTooLarge):
+class RecordingTooLarge(FileTooLarge):
     """The file is too large, or the recording too long; `details` has the limit."""
