@@ -11,7 +11,9 @@ from tests.events.database import load_events, wait_until_idle
 from tests.events.emitter_context import EmitterContext
 from tests.events.responses import post_json, read_json
 from tests.events.user_emitters import Emitter
+from tests.knowledge.librarian import Librarian
 from tests.model_server import Reply
+from tests.running_worker import run_worker
 from tests.subscriptions.factories import create_subscription, subscribe_url
 from tests.vault.api import run_connection_test
 from tests.vault.factories import create_credential
@@ -53,6 +55,21 @@ async def emit_agent_published(context: EmitterContext) -> None:
 
 async def emit_agent_deleted(context: EmitterContext) -> None:
     read_json(await context.admin.delete(await _create_agent(context)), 204)
+
+
+async def emit_document_processed(context: EmitterContext) -> None:
+    path = await _create_agent(context)
+    librarian = Librarian(context.admin, path.rpartition("/")[2])
+    async with run_worker(context.services.settings, "ingest"):
+        await librarian.add(hours_txt="The shop opens at nine.")
+
+
+async def emit_document_deleted(context: EmitterContext) -> None:
+    path = await _create_agent(context)
+    librarian = Librarian(context.admin, path.rpartition("/")[2])
+    accepted = await librarian.upload(hours_txt="The shop opens at nine.")
+    document_path = f"{path}/documents/{accepted['documents'][0]['id']}"
+    read_json(await context.admin.delete(document_path), 204)
 
 
 async def emit_agent_chat_message(context: EmitterContext) -> None:
@@ -302,6 +319,8 @@ EMITTERS: dict[str, Emitter] = user_emitters.EMITTERS | {
     "agent.chat.started": emit_agent_chat_message,
     "agent.chat.message": emit_agent_chat_message,
     "agent.chat.completed": emit_agent_chat_completed,
+    "system.document.processed": emit_document_processed,
+    "system.document.deleted": emit_document_deleted,
     "system.embed_key.created": emit_embed_key_created,
     "system.embed_key.revoked": emit_embed_key_revoked,
     "system.provider_key.created": emit_provider_key_created,

@@ -10,7 +10,7 @@ from tests.talk import Talker
 from workers.main import WorkerProcess
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def reader(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
     """A worker that reads documents and keeps their tables, within this process."""
     async with run_worker(stores.settings, "ingest", "default") as process:

@@ -89,7 +89,7 @@ async def test_a_document_that_was_read_is_logged_and_emitted(librarian: Librari
     assert entries[document["id"]]["content"] == "handbook.md: 2 chunks"
     assert entries[document["id"]]["conversation_id"] is None
     assert entries[failed["id"]]["content"] == "empty.txt: The file is empty"
-    query = {"event_type": "agent.document.processed"}
+    query = {"event_type": "system.document.processed"}
     log = (await librarian.client.get("/api/v1/event-log", params=query)).json()
     statuses = {event["data"]["document_id"]: event["data"]["status"] for event in log["data"]}
     assert statuses == {document["id"]: "ready", failed["id"]: "failed"}

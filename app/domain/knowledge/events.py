@@ -4,7 +4,7 @@ from app.domain.area import Event
 
 
 class DocumentProcessed(Event):
-    type: ClassVar[str] = "agent.document.processed"
+    type: ClassVar[str] = "system.document.processed"
     description: ClassVar[str] = "A document of an agent's knowledge base was read, or failed"
     example: ClassVar[dict[str, Any]] = {
         "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
@@ -24,7 +24,7 @@ class DocumentProcessed(Event):
 
 
 class DocumentDeleted(Event):
-    type: ClassVar[str] = "agent.document.deleted"
+    type: ClassVar[str] = "system.document.deleted"
     description: ClassVar[str] = "A document was deleted from an agent's knowledge base"
     example: ClassVar[dict[str, Any]] = {
         "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
