@@ -1,35 +1,107 @@
-"""Joins the two halves of a search by reciprocal rank fusion, and cuts previews."""
+"""Joins the two halves of a search by reciprocal rank fusion, and cuts previews.
 
+A third ranking is that by the share of the question's words in a chunk. The share is also the
+weight of the words: a chunk that has only one usual word of the question is hardly a match.
+"""
+
+import math
+import re
+from collections import Counter
+from itertools import islice
 from typing import Final
 
 from app.domain.knowledge.chunk_store import Matches
 from app.domain.knowledge.chunks import StoredChunk
 
-# The usual constant: the first rank counts only a little more than the second.
-_RANK_OFFSET = 60
-# A chunk without a matching word must be at least this similar.
+# The first rank of one half counts more than two middle ranks: often only one half is right.
+_RANK_OFFSET = 2
+_TEXT_WEIGHT = 1.5
+# A chunk is relevant when it is so similar, or has this share of the question's words.
 MIN_SIMILARITY: Final = 0.2
+MIN_COVERAGE: Final = 0.4
 PREVIEW_CHARS: Final = 200
+_MAX_WORDS = 100
+_WORD_GROUP = re.compile(r"\w+(?:[-.,/:@]\w+)*")
+_NO_WORD = re.compile(r"[\W_]+")
+# A longer word matches without its ending.
+_MIN_STEM_CHARS = 4
+_ENDING_CHARS = 2
+# English, like the stop words of the full-text index.
+_FUNCTION_WORD = re.compile(
+    r"a|about|am|an|and|any|are|as|at|be|been|but|by|can|could|did|do|does|"
+    r"for|from|get|had|has|have|how|i|if|in|into|is|it|its|may|me|my|no|not|"
+    r"of|on|or|our|out|should|so|some|than|that|the|their|them|then|there|these|"
+    r"they|this|to|us|was|we|were|what|when|where|which|who|whom|whose|why|will|"
+    r"with|would|you|your"
+)
+
+_Key = tuple[str, int]
 
 
-def fuse(matches: Matches, limit: int) -> list[tuple[StoredChunk, float]]:
-    """Returns the best chunks with a score above 0, at most 1: 1 is the first of both halves."""
-    matching = {chunk.key for chunk, _ in matches.by_text}
-    nearest = [
-        chunk
-        for chunk, similarity in matches.by_vector
-        if similarity >= MIN_SIMILARITY or chunk.key in matching
+def fuse(matches: Matches, limit: int, query: str = "") -> list[tuple[StoredChunk, float]]:
+    """Returns the relevant chunks with a score above 0, at most 1: 1 is the first of all
+    rankings and has all words of the query. Without a query all words count as found.
+    """
+    similarities = {chunk.key: similarity for chunk, similarity in matches.by_vector}
+    chunks = {chunk.key: chunk for half in matches for chunk, _ in half}
+    text_scores = {chunk.key: score for chunk, score in matches.by_text}
+    coverage = _cover(query, chunks) if query else dict.fromkeys(text_scores, 1.0)
+    by_text = sorted(text_scores, key=lambda key: -text_scores[key] * coverage[key])
+    min_coverage = MIN_COVERAGE if similarities else 0.0
+    relevant = [
+        key
+        for key in chunks
+        if similarities.get(key, 0.0) >= MIN_SIMILARITY or coverage.get(key, 0.0) >= min_coverage
     ]
-    halves = [half for half in (nearest, [chunk for chunk, _ in matches.by_text]) if half]
-    scores: dict[tuple[str, int], float] = {}
-    chunks: dict[tuple[str, int], StoredChunk] = {}
-    for half in halves:
-        for rank, chunk in enumerate(half):
-            chunks[chunk.key] = chunk
-            scores[chunk.key] = scores.get(chunk.key, 0.0) + 1 / (_RANK_OFFSET + 1 + rank)
-    best = len(halves) / (_RANK_OFFSET + 1)
-    order = sorted(scores, key=lambda key: (-scores[key], key))[:limit]
-    return [(chunks[key], round(min(1.0, scores[key] / best), 4)) for key in order]
+    by_words = sorted(coverage, key=lambda key: (-coverage[key], -similarities.get(key, 0.0), key))
+    rankings = [(list(similarities), 1.0), (by_text, _TEXT_WEIGHT), (by_words, 1.0)]
+    scores = dict.fromkeys(relevant, 0.0)
+    best = 0.0
+    for number, (keys, weight) in enumerate(rankings):
+        best += weight / (_RANK_OFFSET + 1) if keys else 0.0
+        for rank, key in enumerate(key for key in keys if key in scores):
+            share = coverage[key] if number else 1.0
+            scores[key] += weight * share / (_RANK_OFFSET + 1 + rank)
+    order = sorted((key for key in scores if scores[key]), key=lambda key: (-scores[key], key))
+    return [(chunks[key], round(min(1.0, scores[key] / best), 4)) for key in order[:limit]]
+
+
+def _cover(query: str, chunks: dict[_Key, StoredChunk]) -> dict[_Key, float]:
+    """Returns the share of the query's words that each chunk has. A word counts the more, the
+    fewer of the chunks have it.
+    """
+    words = _list_words(query)
+    if not words:
+        return dict.fromkeys(chunks, 0.0)
+    texts = {key: _flatten(chunk.text) for key, chunk in chunks.items()}
+    found = {key: [word for word in words if word in text] for key, text in texts.items()}
+    counts = Counter(word for present in found.values() for word in present)
+    weights = {word: math.log(1 + (len(chunks) + 0.5) / (counts[word] + 0.5)) for word in words}
+    total = sum(weights.values())
+    return {key: sum(weights[word] for word in present) / total for key, present in found.items()}
+
+
+def _list_words(query: str) -> list[str]:
+    """Returns what to look for in flat texts: words without their endings, and numbers and names
+    with marks in them, both as a whole and in parts.
+    """
+    words: dict[str, None] = {}
+    for group in _WORD_GROUP.findall(query):
+        parts = _flatten(group).split()
+        if len(parts) > 1 or not _FUNCTION_WORD.fullmatch(group.lower()):
+            words |= dict.fromkeys([" ".join(parts), *parts])
+    return [_cut_ending(word) for word in islice(words, _MAX_WORDS)]
+
+
+def _cut_ending(word: str) -> str:
+    if len(word) <= _MIN_STEM_CHARS or not word.isalpha():
+        return f" {word} "
+    return " " + word[: max(_MIN_STEM_CHARS, len(word) - _ENDING_CHARS)]
+
+
+def _flatten(text: str) -> str:
+    """Returns the words in small letters with one space around each."""
+    return f" {_NO_WORD.sub(' ', text.lower())} "
 
 
 def cut_preview(text: str) -> str:
