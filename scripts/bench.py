@@ -17,12 +17,13 @@ from pathlib import Path
 import asyncpg
 import bench_chat
 import bench_events
+import bench_knowledge
 import bench_reads
 import bench_start
 import bench_tools
 import uvloop
 from litestar import Litestar, Request, get
-from load import CLIENTS, SECONDS, per_second
+from load import CLIENTS, SECONDS, per_second, wait_for_port
 from redis.asyncio import Redis
 from saq.queue.redis import RedisQueue
 from saq.worker import Worker
@@ -44,7 +45,7 @@ from app.services import Services
 from db.session import ALL_TENANTS
 from tests.ports import free_port
 from tests.stores import Stores
-from tests.world import PASSWORD, World
+from tests.world import PASSWORD, Client, World
 from workers.main import CONCURRENCY, JOBS
 from workers.main import main as worker_main
 from workers.runner import Job
@@ -287,18 +288,6 @@ def web(factory: str, port: int) -> str:
     )
 
 
-async def wait_for_port(port: int) -> None:
-    for _ in range(600):
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            await asyncio.sleep(0.05)
-        else:
-            writer.close()
-            return
-    raise RuntimeError(f"nothing listens on {port}")
-
-
 async def main() -> None:
     stores = Stores()
     # Durable, as in production, so that the disk is measured as well.
@@ -311,6 +300,7 @@ async def main() -> None:
         "stub": 18464,
         "receiver": 18465,
         "bare_reads": 18466,
+        "knowledge": 18467,
     }
     os.environ["STUB_PORT"] = str(ports["stub"])
     os.environ["RECEIVER_PORT"] = str(ports["receiver"])
@@ -328,8 +318,10 @@ async def main() -> None:
             start("import bench_tools; bench_tools.worker()", stores),
             start("import bench_events; bench_events.worker()", stores),
             start("import receiver; receiver.main()", stores),
+            start("import bench_knowledge; bench_knowledge.worker()", stores),
+            start(web("bench:parley_app", ports["knowledge"]), stores),
         ]
-        await measure(stores, ports, children[0].pid)
+        await measure(stores, ports, children[0].pid, children[-1].pid)
     finally:
         for child in children:
             child.terminate()
@@ -355,7 +347,7 @@ def parley_app() -> Litestar:
     return app
 
 
-async def measure(stores: Stores, ports: dict[str, int], web_pid: int) -> None:
+async def measure(stores: Stores, ports: dict[str, int], web_pid: int, knowledge_pid: int) -> None:
     from app import bootstrap  # noqa: PLC0415
     from app.main import create_app  # noqa: PLC0415
 
@@ -385,6 +377,14 @@ async def measure(stores: Stores, ports: dict[str, int], web_pid: int) -> None:
         await bench_events.growth(world, row)
     if only in {"", "chat"}:
         await bench_chat.bench(world, ports, web_pid, row)
+    if only in {"", "knowledge"}:
+        await bench_knowledge.bench(world, ports, knowledge_pid, row)
+    await bench_spine(world, ports, user, only)
+    await services.close()
+
+
+async def bench_spine(world: World, ports: dict[str, int], user: Client, only: str) -> None:
+    services = world.services
     if only in {"", "spine"}:
         await bench_get(ports, user.tenant_id, user.token or "")
         await bench_limiter(ports, user.token or "")
@@ -393,7 +393,6 @@ async def measure(stores: Stores, ports: dict[str, int], web_pid: int) -> None:
     if only in {"", "spine", "ledger"}:
         await bench_ledger(services, user.tenant_id)
         await bench_wake_up(services, user.tenant_id)
-    await services.close()
 
 
 if __name__ == "__main__":

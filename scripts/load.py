@@ -69,3 +69,15 @@ async def per_second(port: int, requests: list[list[bytes]]) -> float:
     if failed:
         raise RuntimeError(f"{len(failed)} of the requests failed, the first: {failed[0]!r}")
     return rate
+
+
+async def wait_for_port(port: int) -> None:
+    for _ in range(600):
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.05)
+        else:
+            writer.close()
+            return
+    raise RuntimeError(f"nothing listens on {port}")
