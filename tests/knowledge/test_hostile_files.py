@@ -9,7 +9,7 @@ import pytest
 
 from app.domain.knowledge import parsing
 from app.domain.knowledge.parsing import Kind, Unreadable
-from app.domain.knowledge.readers import formats, table
+from app.domain.knowledge.readers import formats, table, word
 from app.domain.knowledge.readers.cutting import Refused
 from tests.knowledge.sample_packages import (
     make_docx,
@@ -45,7 +45,7 @@ def _pdfs() -> Iterator[tuple[str, bytes, str]]:
 
 def _packages() -> Iterator[tuple[str, bytes, str]]:
     docx = make_docx(lambda document: document.add_paragraph("text"))
-    blank = b" " * (49 * _MIB)
+    blank = b" " * (_MIB + 1)
     yield "text", b"This is plain text.", _NOT_DOCX
     yield "plain zip", make_zip(readme=b"text"), _NOT_DOCX
     yield "other package", make_zip(**{"[Content_Types].xml": b"<Types/>"}), "DOCX"
@@ -73,7 +73,11 @@ def _texts() -> Iterator[tuple[str, bytes, str]]:
     yield "invisible", "\ufeff\u200b\u00ad".encode(), _NO_TEXT
 
 
-def test_a_file_that_cannot_be_read_is_refused_with_a_reason(subtests: pytest.Subtests) -> None:
+def test_a_file_that_cannot_be_read_is_refused_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    monkeypatch.setattr(word, "_MAX_XML_BYTES", _MIB)
+    monkeypatch.setattr(word, "_MAX_UNPACKED_BYTES", 4 * _MIB)
     kinds = {"pdf": _pdfs(), "docx": _packages(), "txt": _texts(), "md": _texts(), "csv": _texts()}
     for kind, cases in kinds.items():
         with subtests.test(f"empty {kind}"), pytest.raises(Refused, match="is empty"):
@@ -131,7 +135,7 @@ async def test_large_files_are_read_or_refused_within_the_memory_limit(
 ) -> None:
     document = paragraph("a word ") * (3 * _MIB // len(paragraph("a word ")))
     cases: list[tuple[str, bytes, Kind, str]] = [
-        ("a text without spaces", b"x" * (2 * _MIB), "txt", "chunks"),
+        ("a text without spaces", b"x" * _MIB, "txt", "chunks"),
         ("25 MB of words", b"some words " * (25 * _MIB // 11), "txt", "has too much text"),
         ("a PDF without pages", make_pdf([]), "pdf", "has no pages"),
         ("a large DOCX", make_raw_docx(document), "docx", "chunks"),
@@ -146,11 +150,14 @@ async def test_large_files_are_read_or_refused_within_the_memory_limit(
 async def test_a_script_that_a_limit_ends_gives_a_reason(
     monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    content = b"x" * (6 * _MIB)
-    for limit, value in (("_SECONDS", 0.5), ("_CPU_SECONDS", 1), ("_MAX_OUTPUT_BYTES", 100)):
+    long, short = b"x" * (6 * _MIB), b"word " * 1000
+    cases = (
+        ("_SECONDS", 0.3, long),
+        ("_CPU_SECONDS", 1, long),
+        ("_MAX_OUTPUT_BYTES", 100, short),
+        ("_MEMORY_MIB", 32, short),
+    )
+    for limit, value, content in cases:
         with subtests.test(limit), monkeypatch.context() as patch:
             patch.setattr(parsing, limit, value)
             assert await _read(content, "txt") == "takes too much time or memory to read"
-    with subtests.test("memory"), monkeypatch.context() as patch:
-        patch.setattr(parsing, "_MEMORY_MIB", 64)
-        assert "too much" in await _read(content, "txt")

@@ -38,12 +38,16 @@ def read_chunks(content: bytes, kind: str) -> list[Chunk]:
 
 
 def respond(content: bytes, kind: str) -> bytes:
-    """Returns `ok` or `!` with an error, a newline, and the chunks as JSON."""
+    """Returns `ok` or `!` with an error, a newline, and the chunks as JSON. Raises ImportError,
+    also when a library does not fit into the memory.
+    """
     try:
         return b"ok\n" + msgspec.json.encode(read_chunks(content, kind))
     except Refused as problem:
         return f"!{problem}\n".encode()
     except MemoryError:
         return b"!takes too much memory to read\n"
+    except ImportError:
+        raise
     except Exception:  # noqa: BLE001  # a reader's error means a bad file
         return b"!is damaged\n"
