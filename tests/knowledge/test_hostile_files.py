@@ -102,6 +102,7 @@ def test_too_much_text_and_too_many_sections_are_told_apart(
     monkeypatch.setattr(formats, "MAX_CHUNKS", 10)
     with pytest.raises(Refused, match="has too much text; at most 2,000 characters"):
         formats.read_chunks(b"word " * 1000, "txt")
+    assert formats.read_chunks(b"word " * 399, "txt")
     with pytest.raises(Refused, match="has too many sections; at most 10 passages"):
         formats.read_chunks(b"# A\na\n" * 20, "md")
 

@@ -9,6 +9,8 @@ from app.domain.knowledge.readers.cutting import Chunk, Refused
 
 MAX_CHARACTERS: Final = 20_000_000
 MAX_CHUNKS: Final = 50_000
+# Chunks overlap, so together they are longer than the text.
+_OVERLAP_FACTOR = 1.2
 _READERS = {
     "pdf": pdf.read,
     "docx": word.read,
@@ -27,7 +29,7 @@ def read_chunks(content: bytes, kind: str) -> list[Chunk]:
     for chunk in _READERS[kind](content):
         chunks.append(chunk)
         characters += len(chunk[0])
-        if characters > MAX_CHARACTERS:
+        if characters > MAX_CHARACTERS * _OVERLAP_FACTOR:
             raise Refused(f"has too much text; at most {MAX_CHARACTERS:,} characters are read")
         if len(chunks) > MAX_CHUNKS:
             raise Refused(f"has too many sections; at most {MAX_CHUNKS:,} passages are stored")
