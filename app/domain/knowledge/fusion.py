@@ -22,7 +22,7 @@ MIN_COVERAGE: Final = 0.4
 PREVIEW_CHARS: Final = 200
 _MAX_WORDS = 100
 _WORD_GROUP = re.compile(r"\w+(?:[-.,/:@]\w+)*")
-_NO_WORD = re.compile(r"[\W_]+")
+_WORD = re.compile(r"\w+")
 # A longer word matches without its ending.
 _MIN_STEM_CHARS = 4
 _ENDING_CHARS = 2
@@ -73,35 +73,43 @@ def _cover(query: str, chunks: dict[_Key, StoredChunk]) -> dict[_Key, float]:
     words = _list_words(query)
     if not words:
         return dict.fromkeys(chunks, 0.0)
-    texts = {key: _flatten(chunk.text) for key, chunk in chunks.items()}
-    found = {key: [word for word in words if word in text] for key, text in texts.items()}
+    texts = {key: chunk.text.lower() for key, chunk in chunks.items()}
+    found = {
+        key: [word for word, is_whole in words.items() if _has_word(text, word, is_whole=is_whole)]
+        for key, text in texts.items()
+    }
     counts = Counter(word for present in found.values() for word in present)
     weights = {word: math.log(1 + (len(chunks) + 0.5) / (counts[word] + 0.5)) for word in words}
     total = sum(weights.values())
     return {key: sum(weights[word] for word in present) / total for key, present in found.items()}
 
 
-def _list_words(query: str) -> list[str]:
-    """Returns what to look for in flat texts: words without their endings, and numbers and names
-    with marks in them, both as a whole and in parts.
+def _list_words(query: str) -> dict[str, bool]:
+    """Returns the words to look for, and whether each is whole or without its ending. Numbers and
+    names with marks in them are listed as a whole and in parts.
     """
-    words: dict[str, None] = {}
-    for group in _WORD_GROUP.findall(query):
-        parts = _flatten(group).split()
-        if len(parts) > 1 or not _FUNCTION_WORD.fullmatch(group.lower()):
-            words |= dict.fromkeys([" ".join(parts), *parts])
-    return [_cut_ending(word) for word in islice(words, _MAX_WORDS)]
+    words: dict[str, bool] = {}
+    for group in _WORD_GROUP.findall(query.lower()):
+        if not _FUNCTION_WORD.fullmatch(group):
+            words |= dict(map(_cut_ending, [group, *_WORD.findall(group)]))
+    return dict(islice(words.items(), _MAX_WORDS))
 
 
-def _cut_ending(word: str) -> str:
+def _cut_ending(word: str) -> tuple[str, bool]:
     if len(word) <= _MIN_STEM_CHARS or not word.isalpha():
-        return f" {word} "
-    return " " + word[: max(_MIN_STEM_CHARS, len(word) - _ENDING_CHARS)]
+        return word, True
+    return word[: max(_MIN_STEM_CHARS, len(word) - _ENDING_CHARS)], False
 
 
-def _flatten(text: str) -> str:
-    """Returns the words in small letters with one space around each."""
-    return f" {_NO_WORD.sub(' ', text.lower())} "
+def _has_word(text: str, word: str, *, is_whole: bool) -> bool:
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        starts_word = start == 0 or not text[start - 1].isalnum()
+        if starts_word and not (is_whole and text[end : end + 1].isalnum()):
+            return True
+        start = text.find(word, start + 1)
+    return False
 
 
 def cut_preview(text: str) -> str:
