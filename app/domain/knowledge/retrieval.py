@@ -71,7 +71,7 @@ async def search(
     except (RuntimeError, OSError, ValueError) as error:
         log.exception("a knowledge base cannot be searched", agent_id=base.agent_id)
         raise Unavailable("The agent's knowledge base cannot be searched now", 5) from error
-    return fusion.fuse(matches, limit)
+    return fusion.fuse(matches, limit, text)
 
 
 async def _search_table(
