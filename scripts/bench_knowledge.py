@@ -198,17 +198,17 @@ class Library:
         questions = TokenTable().embed(queries)
         similarities = questions @ vectors.T
         exact = np.argpartition(-similarities, 5, axis=1)[:, :5]
-        used = chunk_store._PROBED_SHARE  # noqa: SLF001  # other values are tried
+        used = chunk_store.PROBED_SHARE
         try:
             for share in (used, *_PROBED_SHARES):
-                chunk_store._PROBED_SHARE = share  # noqa: SLF001
+                chunk_store.PROBED_SHARE = share
                 recall, p95 = await self._recall(base, queries, questions, exact)
                 is_used = share == used
                 row(f"  recall@5 with {share:.0%} of the index", f"{recall:.1%}", "exact",
                     f"{p95:.1f} ms", "≥ 99 %" if is_used else "none",
                     holds=recall >= 0.99 or not is_used)  # fmt: skip
         finally:
-            chunk_store._PROBED_SHARE = used  # noqa: SLF001
+            chunk_store.PROBED_SHARE = used
 
     async def _recall(
         self, base: KnowledgeInfo, queries: list[str], questions: Any, exact: Any

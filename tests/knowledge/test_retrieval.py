@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+from app.domain.knowledge.retrieval import shorten
 from tests.knowledge.librarian import HANDBOOK, Librarian
 from tests.model_server import Reply
 from tests.running_worker import run_worker
@@ -134,3 +135,24 @@ async def test_an_asynchronous_reply_has_sources(
     async with run_worker(stores.settings, "chat"):
         job = (await talk.client.get(path, params={"wait": 20})).json()
     assert job["reply"]["sources"][0]["document_name"] == "handbook.md"
+
+
+def test_the_vector_database_adds_nothing_to_the_start_of_child_processes() -> None:
+    """Its hook for forked processes would run in each of them, and may wait for ever."""
+    code = (
+        "import os; hooks = [];"
+        "os.register_at_fork = lambda **named: hooks.extend(named.values());"
+        "from app.domain.knowledge import chunk_store; chunk_store._import_lancedb();"
+        "modules = [hook.__module__ for hook in hooks];"
+        "assert not any(module.startswith('lance') for module in modules), modules"
+    )
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr[-500:]
+
+
+def test_a_long_question_is_shortened_to_its_beginning_and_end() -> None:
+    assert shorten("When  does\nit open?") == "When does it open?"
+    words = [f"word{number}" for number in range(5000)]
+    short = shorten(" ".join(words)).split()
+    assert short == [*words[:32], *words[-32:]]
+    assert len(shorten("x" * 100_000)) <= 2000

@@ -8,7 +8,7 @@ from app.services import Services
 
 _MAX_TOKENS = 6000
 # A question with fewer words is often about the one before it.
-_MIN_WORDS = 5
+_MIN_WORDS = 6
 
 
 async def find_passages(

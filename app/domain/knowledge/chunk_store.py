@@ -8,10 +8,11 @@ threads of its own. Readers keep tables open. Writers hold the lease of the know
 import asyncio
 import importlib
 import math
+import os
 import warnings
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Collection, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -23,9 +24,9 @@ from app.domain.knowledge.chunks import EmbeddedDocument, StoredChunk
 MAX_OPEN_TABLES: Final = 64
 # From this size on an index serves the search for vectors.
 MIN_INDEXED_CHUNKS: Final = 20_000
-_CHUNKS_PER_PARTITION = 1000
-# The share of the index's partitions that a search reads.
-_PROBED_SHARE = 0.4
+# The share of the index's partitions that a search reads: vectors of texts are hardly clustered.
+PROBED_SHARE = 0.4
+_MAX_PROBES = 200
 # Versions of a table that a reader may still have open.
 _KEPT_VERSIONS = timedelta(minutes=10)
 _COPY_ROWS = 5000
@@ -260,11 +261,24 @@ class ChunkStore:
 
 
 def _import_lancedb() -> Any:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _without_fork_hooks():
         warnings.simplefilter("ignore")
         for module in ("lancedb.index", "lancedb.query"):
             importlib.import_module(module)
         return importlib.import_module("lancedb")
+
+
+@contextmanager
+def _without_fork_hooks() -> Iterator[None]:
+    """Leaves out LanceDB's hook for forked processes. It would run in every child process that is
+    started, before the child's own program, and may wait there for ever.
+    """
+    register = os.register_at_fork
+    os.register_at_fork = lambda **_hooks: None
+    try:
+        yield
+    finally:
+        os.register_at_fork = register
 
 
 def _index(name: str, **options: Any) -> Any:
@@ -277,14 +291,18 @@ async def _create_vector_index(table: Any) -> None:
     names = {column for index in await table.list_indices() for column in index.columns}
     if row_count < MIN_INDEXED_CHUNKS or "vector" in names:
         return
-    partitions = max(1, row_count // _CHUNKS_PER_PARTITION)
-    options = {"distance_type": "cosine", "num_partitions": partitions}
+    options = {"distance_type": "cosine", "num_partitions": _count_partitions(row_count)}
     await table.create_index("vector", config=_index("IvfFlat", **options))
 
 
+def _count_partitions(row_count: int) -> int:
+    return max(1, math.isqrt(row_count))
+
+
 def _to_vector_query(opened: _OpenTable, request: SearchRequest, vector: list[float]) -> Any:
-    probes = math.ceil(opened.row_count / _CHUNKS_PER_PARTITION * _PROBED_SHARE)
-    query = opened.table.query().nearest_to(vector).distance_type("cosine").nprobes(probes or 1)
+    probes = math.ceil(_count_partitions(opened.row_count) * PROBED_SHARE)
+    query = opened.table.query().nearest_to(vector).distance_type("cosine")
+    query = query.nprobes(min(probes, _MAX_PROBES))
     return _restrict(query, request).select([*_COLUMNS, "_distance"])
 
 

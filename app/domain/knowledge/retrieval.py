@@ -29,6 +29,8 @@ log = logs.get("knowledge")
 MAX_PASSAGES: Final = 5
 _CANDIDATES = 20
 _MAX_QUERY_CHARS = 2000
+# Each word costs the search of the text a part of a millisecond.
+_MAX_QUERY_WORDS = 64
 
 
 class Passages(msgspec.Struct, frozen=True):
@@ -58,7 +60,7 @@ async def search(
     services: Services, tenant_id: str, base: KnowledgeInfo, query: str, limit: int
 ) -> list[tuple[StoredChunk, float]]:
     """Returns the best chunks with their scores. Raises Unavailable."""
-    text = query[:_MAX_QUERY_CHARS]
+    text = shorten(query)
     try:
         try:
             matches = await _search_table(services, tenant_id, base, text, limit)
@@ -72,6 +74,17 @@ async def search(
         log.exception("a knowledge base cannot be searched", agent_id=base.agent_id)
         raise Unavailable("The agent's knowledge base cannot be searched now", 5) from error
     return fusion.fuse(matches, limit, text)
+
+
+def shorten(query: str) -> str:
+    """Returns the words of a question; of a long text its first and last ones, since the question
+    may stand at either end.
+    """
+    words = query[:_MAX_QUERY_CHARS].split() + query[_MAX_QUERY_CHARS:][-_MAX_QUERY_CHARS:].split()
+    if len(words) > _MAX_QUERY_WORDS:
+        half = _MAX_QUERY_WORDS // 2
+        words = [*words[:half], *words[-half:]]
+    return " ".join(words)[:_MAX_QUERY_CHARS]
 
 
 async def _search_table(
