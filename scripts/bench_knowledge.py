@@ -21,6 +21,7 @@ from app.domain.knowledge import chunk_store, parsing, retrieval
 from app.domain.knowledge.chunk_store import ChunkStore, SearchRequest, TableRef
 from app.domain.knowledge.chunks import Chunk, EmbeddedDocument
 from app.domain.knowledge.local_embedder import NAME, TokenTable
+from app.domain.knowledge.writer_lease import hold_table
 from tests.knowledge.evaluation import Corpus, Ranks, read_corpus, read_questions
 from tests.knowledge.sample_packages import make_raw_docx, paragraph
 from tests.world import Client, World
@@ -164,17 +165,18 @@ class Library:
             runtime = await agents.find_runtime(tx, services.keyring, agent_id)
         if runtime.knowledge is None:
             raise RuntimeError("the agent has no knowledge base")
-        table = TableRef(agent_id, runtime.knowledge.generation)
         store, embedder, parts = services.get(ChunkStore), TokenTable(), []
-        for number in range(_CHUNKS // _DOCUMENT_CHUNKS):
-            topics = range(number * _DOCUMENT_CHUNKS, (number + 1) * _DOCUMENT_CHUNKS)
-            texts = [self._write(topic, _CHUNK_WORDS) for topic in topics]
-            vectors = await asyncio.to_thread(embedder.embed, texts)
-            chunks = [Chunk(text) for text in texts]
-            document = EmbeddedDocument(f"doc_{number}", "bench", 1, NAME, chunks, vectors)
-            await store.replace(table, document)
-            parts.append(vectors)
-        await store.optimize(table)
+        # The worker's upkeep of the table waits.
+        async with hold_table(services, tenant_id, agent_id) as writer:
+            for number in range(_CHUNKS // _DOCUMENT_CHUNKS):
+                topics = range(number * _DOCUMENT_CHUNKS, (number + 1) * _DOCUMENT_CHUNKS)
+                texts = [self._write(topic, _CHUNK_WORDS) for topic in topics]
+                vectors = await asyncio.to_thread(embedder.embed, texts)
+                chunks = [Chunk(text) for text in texts]
+                document = EmbeddedDocument(f"doc_{number}", "bench", 1, NAME, chunks, vectors)
+                await store.replace(writer.table, document)
+                parts.append(vectors)
+            await store.optimize(writer.table)
         return runtime.knowledge, np.concatenate(parts)
 
     async def bench_retrieval(self, base: KnowledgeInfo, row: Row) -> None:
