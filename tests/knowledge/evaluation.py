@@ -1,7 +1,9 @@
 """Asks questions about a corpus and ranks the chunk that has the answer.
 
 The corpus is that of a company of our invention. A question names the document and a phrase of
-the right chunk. Questions of the kind `paraphrase` share hardly a word with it.
+the right chunk. `questions.json` has questions as people ask them, written without a look at the
+results of any search. In `hard_questions.json`, on which the fusion was tuned, the paraphrases share
+hardly a word with the right chunk.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,10 +18,10 @@ from app.domain.knowledge.chunk_store import ChunkStore, Matches, SearchRequest,
 from app.domain.knowledge.chunks import Chunk, EmbeddedDocument, StoredChunk
 from app.domain.knowledge.local_embedder import DIMENSIONS, NAME, TokenTable
 from app.domain.knowledge.readers import formats
+from app.domain.knowledge.retrieval import CANDIDATES
 
 _FOLDER = Path(__file__).parent
 _TABLE = TableRef("agt_corpus", 1)
-CANDIDATES = 20
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +112,6 @@ def read_corpus() -> Iterator[tuple[str, list[Chunk]]]:
             yield path.name, [Chunk(*chunk) for chunk in chunks]
 
 
-def read_questions() -> list[Question]:
-    content = (_FOLDER / "questions.json").read_bytes()
+def read_questions(*, hard: bool = False) -> list[Question]:
+    content = (_FOLDER / ("hard_questions.json" if hard else "questions.json")).read_bytes()
     return msgspec.json.decode(content, type=list[Question])

@@ -30,7 +30,7 @@ async def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 @pytest.fixture(scope="module")
 async def outcomes(corpus: Corpus) -> list[Outcome]:
-    return await corpus.ask(read_questions())
+    return await corpus.ask(read_questions(hard=True))
 
 
 def _is_paraphrase(question: Question) -> bool:
@@ -39,8 +39,18 @@ def _is_paraphrase(question: Question) -> bool:
 
 def test_each_question_has_its_answer_in_a_chunk() -> None:
     texts = {name: [chunk.text for chunk in chunks] for name, chunks in read_corpus()}
-    for question in read_questions():
+    for question in [*read_questions(), *read_questions(hard=True)]:
         assert any(question.phrase in text for text in texts[question.document]), question
+
+
+async def test_questions_as_people_ask_them_find_their_passage(corpus: Corpus) -> None:
+    outcomes = await corpus.ask(read_questions())
+    hybrid = Ranks([outcome.hybrid for outcome in outcomes])
+    assert hybrid.hits(3) >= 0.9
+    for half in ("by_vector", "by_text"):
+        ranks = Ranks([getattr(outcome, half) for outcome in outcomes])
+        assert hybrid.hits(3) >= ranks.hits(3)
+        assert hybrid.mean_reciprocal >= ranks.mean_reciprocal
 
 
 def test_hybrid_search_is_better_than_each_half_alone(outcomes: list[Outcome]) -> None:

@@ -27,7 +27,7 @@ from app.services import Services
 log = logs.get("knowledge")
 
 MAX_PASSAGES: Final = 5
-_CANDIDATES = 20
+CANDIDATES: Final = 15
 _MAX_QUERY_CHARS = 2000
 # Each word costs the search of the text a part of a millisecond.
 _MAX_QUERY_WORDS = 64
@@ -96,7 +96,7 @@ async def _search_table(
         revision=base.revision,
         text=text,
         vector=vector,
-        limit=max(limit, _CANDIDATES),
+        limit=max(limit, CANDIDATES),
         hidden_document_ids=base.hidden_document_ids,
     )
     return await services.get(ChunkStore).search(request)
