@@ -2,8 +2,8 @@
 
 The corpus is that of a company of our invention. A question names the document and a phrase of
 the right chunk. `questions.json` has questions as people ask them, written without a look at the
-results of any search. In `hard_questions.json`, on which the fusion was tuned, the paraphrases share
-hardly a word with the right chunk.
+results of any search. In `hard_questions.json`, on which the fusion was tuned, the paraphrases
+share hardly a word with the right chunk.
 """
 
 from collections.abc import Iterator, Sequence
