@@ -68,6 +68,14 @@ async def test_the_text_of_a_deleted_document_leaves_the_files_of_the_table(
     assert _contains(folder, SECRET)
     await librarian.client.delete(f"{librarian.path}/documents/{deleted['id']}")
 
+    async def is_due() -> bool:
+        base = await _find_base(services, librarian.agent_id)
+        return bool(base["has_removed_chunks"] and base["maintain_at"])
+
+    await wait_until(is_due)
+    # The worker would do so seconds later.
+    await maintenance.maintain(services, librarian.client.tenant_id, librarian.agent_id)
+
     async def is_rebuilt() -> bool:
         return await _list_generations(services, librarian.agent_id) == [2]
 
