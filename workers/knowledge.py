@@ -155,13 +155,14 @@ async def _remove_chunks(job: Job, agent_id: str, file_key: str | None) -> None:
     services, tenant_id, document_id = job.services, job.tenant_id, job.ref_id
     async with hold_table(services, tenant_id, agent_id) as writer:
         store = services.get(ChunkStore)
-        removed = await store.delete_documents(writer.table, [document_id])
+        await store.delete_documents(writer.table, [document_id])
         await services.files.delete_folder(document_folder(agent_id, document_id))
         if file_key is not None:
             await services.files.delete(file_key)
         async with job.finish() as tx:
             await job.hold(tx)
-            await writer.record_change(tx, removed=removed, maintain_seconds=_REBUILD_SECONDS)
+            # An earlier attempt may have removed the chunks, whose text is still in the files.
+            await writer.record_change(tx, removed=True, maintain_seconds=_REBUILD_SECONDS)
             await queries.delete(tx, tenant_id, document_id)
 
 

@@ -118,7 +118,7 @@ async def test_the_old_table_stays_while_the_new_model_fails(
     assert await librarian.search("When does the shop open?")
 
 
-async def test_a_changed_setting_makes_a_table_due_unless_it_is_attended_to(
+async def test_another_model_or_removed_text_makes_a_table_due_unless_it_is_attended_to(
     librarian: Librarian, services: Services
 ) -> None:
     await librarian.add(handbook_md=HANDBOOK)
@@ -126,18 +126,22 @@ async def test_a_changed_setting_makes_a_table_due_unless_it_is_attended_to(
     async with services.db.tx(ALL_TENANTS) as tx:
         raw = await tx.raw()
 
-        async def is_due() -> bool:
+        async def is_due(model: str) -> bool:
             """In this transaction alone, so that no worker takes it."""
             clear = "UPDATE knowledge_bases SET maintain_at = NULL WHERE agent_id = $1"
             await raw.execute(clear, agent_id)
-            await queries.mark_other_models(tx, MAINTAIN.name, "openai/another")
+            await queries.mark_other_models(tx, MAINTAIN.name, model)
             sql = "SELECT maintain_at IS NOT NULL FROM knowledge_bases WHERE agent_id = $1"
             return bool(await raw.fetchval(sql, agent_id))
 
-        assert await is_due()
+        assert await is_due("openai/another")
+        assert not await is_due(services.settings.embedding_model)
+        removed = "UPDATE knowledge_bases SET has_removed_chunks = true WHERE agent_id = $1"
+        await raw.execute(removed, agent_id)
+        assert await is_due(services.settings.embedding_model)
         later = clock.now() + timedelta(days=1)
         await work.accept(tx, MAINTAIN, tenant_id=tenant_id, ref_id=agent_id, run_at=later)
-        assert not await is_due()
+        assert not await is_due("openai/another")
         await raw.execute("ROLLBACK AND CHAIN")
 
 
@@ -218,13 +222,17 @@ async def test_a_reader_whose_files_were_deleted_opens_the_table_again(
     assert await librarian.search("When does the shop open?")
     table = TableRef(librarian.agent_id, 1)
     base = await _find_base(services, librarian.agent_id)
-    opened = services.get(ChunkStore)._open_tables[table]
+    store = services.get(ChunkStore)
+    opened = store._open_tables[table]
     assert opened.revision == base["revision"]
     other = ChunkStore("", services.settings.data_dir)
     vectors = np.ones((1, 256), np.float32)
     chunks = [Chunk("Another text")]
     await other.replace(table, EmbeddedDocument("doc_2", "x.txt", 1, "m", chunks, vectors))
     await other.optimize(table)
+    (document,) = (await librarian.client.get(f"{librarian.path}/documents")).json()["data"]
+    assert len((await librarian.chunks(document["id"]))["data"]) == 2
+    store._open_tables[table] = opened
     assert await librarian.search("When does the shop open?")
 
 

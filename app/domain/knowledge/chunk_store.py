@@ -11,15 +11,17 @@ import math
 import os
 import warnings
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from app.domain.knowledge.chunks import EmbeddedDocument, StoredChunk
+
+T = TypeVar("T")
 
 MAX_OPEN_TABLES: Final = 64
 # From this size on an index serves the search for vectors.
@@ -104,12 +106,15 @@ class ChunkStore:
 
     async def search(self, request: SearchRequest) -> Matches:
         """Runs both halves side by side. Raises TableMissing."""
+        return await self._read(request.table, lambda: self._search(request))
+
+    async def _read(self, table: TableRef, read: Callable[[], Awaitable[T]]) -> T:
+        """Reads a second time when files of the version that is open here were deleted."""
         try:
-            return await self._search(request)
+            return await read()
         except (RuntimeError, OSError):
-            # Files of the version that is open here were deleted.
-            self._open_tables.pop(request.table, None)
-            return await self._search(request)
+            self._open_tables.pop(table, None)
+            return await read()
 
     async def _search(self, request: SearchRequest) -> Matches:
         opened = await self._open_for_reading(request.table, request.revision)
@@ -124,11 +129,16 @@ class ChunkStore:
         self, table: TableRef, revision: int, document_id: str, start: int, limit: int
     ) -> list[StoredChunk]:
         """Returns a document's chunks from the position `start` on, in their order."""
-        opened = await self._open_for_reading(table, revision)
         place = f"position >= {start} AND position < {start + limit}"
-        query = opened.table.query().where(f"{_of_documents([document_id])} AND {place}")
-        rows = await query.select(_COLUMNS).to_list()
-        return sorted(map(_stored, rows), key=lambda chunk: chunk.position)
+        condition = f"{_of_documents([document_id])} AND {place}"
+
+        async def read() -> list[StoredChunk]:
+            opened = await self._open_for_reading(table, revision)
+            query = opened.table.query().where(condition)
+            rows = await query.select(_COLUMNS).to_list()
+            return sorted(map(_stored, rows), key=lambda chunk: chunk.position)
+
+        return await self._read(table, read)
 
     async def _open_for_reading(self, ref: TableRef, revision: int) -> _OpenTable:
         opened = self._open_tables.get(ref)

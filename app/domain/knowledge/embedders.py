@@ -22,14 +22,26 @@ class Embedder:
         if target.model == local_embedder.NAME:
             return await asyncio.to_thread(self._local.embed, list(texts))
         batches = [texts[i : i + _HOSTED_BATCH] for i in range(0, len(texts), _HOSTED_BATCH)]
-        vectors: list[list[float]] = []
+        parts: list[Any] = []
         for start in range(0, len(batches), _HOSTED_CONCURRENCY):
-            parts = batches[start : start + _HOSTED_CONCURRENCY]
-            embeddings = await asyncio.gather(
-                *(self._models.embed(target, list(part)) for part in parts)
+            answers = await asyncio.gather(
+                *(
+                    self._models.embed(target, list(batch))
+                    for batch in batches[start : start + _HOSTED_CONCURRENCY]
+                )
             )
-            vectors += [vector for part in embeddings for vector in part.vectors]
-        return await asyncio.to_thread(_normalize, target, vectors)
+            # As numbers of four bytes at once: lists of Python numbers take ten times as much.
+            vectors = [vector for answer in answers for vector in answer.vectors]
+            parts.append(await asyncio.to_thread(_normalize, target, vectors))
+        return _join(target, parts)
+
+
+def _join(target: Target, parts: list[Any]) -> Any:
+    import numpy as np  # noqa: PLC0415  # only processes that embed load it
+
+    if len({part.shape[1] for part in parts}) != 1:
+        raise ModelFailed(target.model, "broken", "the embeddings differ in length")
+    return np.concatenate(parts)
 
 
 def _normalize(target: Target, vectors: list[list[float]]) -> Any:

@@ -12,7 +12,7 @@ from app.domain.knowledge.chunk_store import ChunkStore, DocumentState, TableRef
 from app.domain.knowledge.files import DOCUMENTS_FOLDER, documents_folder
 from app.domain.knowledge.ingestion import embed_texts
 from app.domain.knowledge.work_kinds import DROP_TABLE, INGEST, MAINTAIN, SWEEP
-from app.domain.knowledge.writer_lease import Writer, hold_table
+from app.domain.knowledge.writer_lease import TableReplaced, Writer, hold_table
 from app.kit import background, clock, logs, work
 from app.services import Services
 from db.fast import Row
@@ -35,7 +35,9 @@ async def accept_due(services: Services) -> None:
 
 
 async def mark_other_models(services: Services) -> None:
-    """Makes tables due whose vectors are of another model than the configured one."""
+    """Makes tables due whose vectors are of another model than the configured one, or that still
+    have text of removed chunks, for example because their rebuilding was given up.
+    """
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         await queries.mark_other_models(tx, MAINTAIN.name, services.settings.embedding_model)
 
@@ -107,11 +109,12 @@ async def _swap(services: Services, writer: Writer, copy: "_TableCopy") -> None:
             copy.model,
             removed=copy.has_removed_chunks,
         )
-        if was_swapped:
-            run_at = clock.now() + _DROP_AFTER
-            await work.accept(
-                tx, DROP_TABLE, tenant_id=writer.tenant_id, ref_id=old.name, run_at=run_at
-            )
+        if not was_swapped:
+            raise TableReplaced(old.name)
+        run_at = clock.now() + _DROP_AFTER
+        await work.accept(
+            tx, DROP_TABLE, tenant_id=writer.tenant_id, ref_id=old.name, run_at=run_at
+        )
 
 
 class _TableCopy:
@@ -143,7 +146,8 @@ class _TableCopy:
         target = await self._store.list_documents(self.new)
         stale = [key for key, state in target.items() if source.get(key) != state]
         missing = [key for key, state in source.items() if target.get(key) != state]
-        if stale and await self._store.delete_documents(self.new, stale):
+        if stale:
+            await self._store.delete_documents(self.new, stale)
             self.has_removed_chunks = True
         for start in range(0, len(missing), _MAX_DOCUMENTS):
             await self._copy(missing[start : start + _MAX_DOCUMENTS])

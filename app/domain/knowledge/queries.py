@@ -145,7 +145,8 @@ WHERE tenant_id = $1 AND agent_id = $2 AND writer = $3 AND generation = $4
 _IS_UNATTENDED = f"NOT {ledger.unfinished_sql('w.ref_id = k.agent_id AND w.kind = $1')}"
 _MARK_OTHER_MODELS = f"""
 UPDATE knowledge_bases k SET maintain_at = now()
-WHERE k.embedding_model <> $2 AND k.maintain_at IS NULL AND {_IS_UNATTENDED}
+WHERE (k.embedding_model <> $2 OR k.has_removed_chunks) AND k.maintain_at IS NULL
+  AND {_IS_UNATTENDED}
 """
 _TAKE_DUE = f"""
 UPDATE knowledge_bases SET maintain_at = NULL
