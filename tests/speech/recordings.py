@@ -23,6 +23,7 @@ _CODECS = {
     "wav": "pcm_s16le",
     "mp3": "libmp3lame",
     "webm": "libopus",
+    "matroska": "aac",
     "mp4": "aac",
     "ogg": "libopus",
 }

@@ -55,6 +55,7 @@ async def test_other_files_are_refused_whatever_they_contain(subtests: pytest.Su
         ("zeros", bytes(50_000)),
         ("MP4", tone("mp4", rate=44_100)),
         ("Ogg", tone("ogg", rate=48_000)),
+        ("Matroska with AAC", tone("matroska", rate=44_100)),
         ("a film without sound", film(with_sound=False)),
         ("the header of a WAV", wav[:44]),
         ("the beginning of a WebM", webm[:100]),

@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 RATE = 16_000
 _MEDIA_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "matroska,webm": "audio/webm"}
-# Other demuxers and decoders are never tried. Some would read files or addresses that a playlist
-# names.
+# Other decoders are never run.
+_CODECS = (
+    "pcm_u8,pcm_s16le,pcm_s24le,pcm_s32le,pcm_f32le,pcm_f64le,pcm_alaw,pcm_mulaw,"
+    "mp3,mp3float,opus,libopus,vorbis,libvorbis"
+)
+# Other demuxers are never tried. Some would read files or addresses that a playlist names.
 _OPTIONS = {
     "format_whitelist": "wav,mp3,matroska,webm",
-    "codec_whitelist": (
-        "pcm_u8,pcm_s16le,pcm_s24le,pcm_s32le,pcm_f32le,pcm_f64le,pcm_alaw,pcm_mulaw,"
-        "mp3,mp3float,opus,libopus,vorbis,libvorbis"
-    ),
+    # Only for the detection of the format; `_check_stream` is for the decoding.
+    "codec_whitelist": _CODECS,
     "protocol_whitelist": "pipe",
 }
 _MIN_RATE, _MAX_RATE = 4_000, 192_000
@@ -94,6 +96,8 @@ def _read_samples(container: Any, stream: Any, max_seconds: int) -> "Samples":
 
 def _check_stream(stream: Any) -> None:
     context = stream.codec_context
+    if context.name not in _CODECS.split(","):
+        raise Refused(f"has sound of the kind {context.name}; send WAV, MP3 or WebM")
     if not _MIN_RATE <= context.sample_rate <= _MAX_RATE:
         raise Refused(f"has a sample rate of {context.sample_rate} Hz")
     if not 1 <= context.layout.nb_channels <= _MAX_CHANNELS:

@@ -22,7 +22,7 @@ _OPEN_FILES = 64
 _NICENESS = 5
 _MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 _PROBLEMS = {
-    b"!voice": ("voice", "is not a voice of eSpeak NG, like en-us, en-gb or de"),
+    b"!voice": ("voice", "is not a voice of eSpeak NG, like en-us, en-gb-x-rp or de"),
     b"!text": ("text", "has nothing that can be spoken"),
 }
 

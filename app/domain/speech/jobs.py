@@ -29,7 +29,8 @@ from db.session import Tx
 RUN_SPEECH: Final = WorkKind(
     "speech.run",
     "speech",
-    timeout_seconds=300,
+    # Several of the longest recordings share the recogniser's thread.
+    timeout_seconds=900,
     retry_delays=(1, 2),
     awaited=True,
     per_tenant=2,
