@@ -160,6 +160,26 @@ async def test_a_large_table_gets_an_index_of_its_vectors(
     assert "Text number 17." in found[0]["content"]
 
 
+async def test_an_index_of_many_parts_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunk_store, "MIN_INDEXED_CHUNKS", 300)
+    monkeypatch.setattr(chunk_store, "MAX_INDEX_PARTS", 2)
+    store, table = ChunkStore("", tmp_path), TableRef("agt_parts", 1)
+    await store.create(table, "m", 8)
+    random = np.random.default_rng(1)
+    counts = []
+    for number in range(5):
+        vectors = random.normal(size=(300, 8)).astype(np.float32)
+        chunks = [Chunk(f"Text {number}")] * 300
+        await store.replace(table, EmbeddedDocument(f"d{number}", "x", 1, "m", chunks, vectors))
+        await store.optimize(table)
+        indexes = await (await store._open(table)).list_indices()
+        counts += [index.num_segments for index in indexes if index.columns == ["vector"]]
+    assert max(counts) > 1
+    assert max(counts) <= 3
+
+
 async def test_a_reader_follows_every_change_of_the_table(librarian: Librarian) -> None:
     """It keeps the table open, and reads it again when the revision has changed."""
     for number in range(3):

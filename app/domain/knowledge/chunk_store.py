@@ -26,6 +26,7 @@ T = TypeVar("T")
 MAX_OPEN_TABLES: Final = 64
 # From this size on an index serves the search for vectors.
 MIN_INDEXED_CHUNKS: Final = 20_000
+MAX_INDEX_PARTS: Final = 8
 # The share of the index's partitions that a search reads: vectors of texts are hardly clustered.
 PROBED_SHARE = 0.4
 _MAX_PROBES = 200
@@ -296,10 +297,14 @@ def _index(name: str, **options: Any) -> Any:
 
 
 async def _create_vector_index(table: Any) -> None:
-    """Creates the index once the table is large enough for it; later rows are added to it."""
+    """Creates the index once the table is large enough for it. Later rows are added as further
+    parts, each of which a search reads: with many parts the index is created again.
+    """
     row_count = await table.count_rows()
-    names = {column for index in await table.list_indices() for column in index.columns}
-    if row_count < MIN_INDEXED_CHUNKS or "vector" in names:
+    parts = [
+        index.num_segments for index in await table.list_indices() if "vector" in index.columns
+    ]
+    if row_count < MIN_INDEXED_CHUNKS or (parts and max(parts) <= MAX_INDEX_PARTS):
         return
     options = {"distance_type": "cosine", "num_partitions": _count_partitions(row_count)}
     await table.create_index("vector", config=_index("IvfFlat", **options))
