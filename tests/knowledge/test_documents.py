@@ -4,8 +4,10 @@ from typing import Any
 
 import httpx
 import msgspec
+import pytest
 
 from app.domain.knowledge.chunk_store import ChunkStore
+from app.kit.files import StoredFile
 from app.main import create_app
 from app.services import Services
 from tests.asking import refused, wait_until
@@ -200,6 +202,24 @@ async def test_a_file_of_the_same_name_replaces_the_document(librarian: Libraria
     assert content.text == "The shop opens at ten."
 
 
+async def test_an_upload_survives_the_deletion_of_the_document_that_it_replaces(
+    librarian: Librarian, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The document is deleted after the new file was stored, and before it was accepted."""
+    (first,) = await librarian.add(hours_txt="The shop opens at nine.")
+    put = services.files.put
+
+    async def put_and_delete(key: str, content: bytes) -> StoredFile:
+        stored = await put(key, content)
+        await librarian.client.delete(f"{librarian.path}/documents/{first['id']}")
+        return stored
+
+    monkeypatch.setattr(services.files, "put", put_and_delete)
+    (second,) = await librarian.add(hours_txt="The shop opens at ten.")
+    assert (second["status"], second["error"]) == ("ready", None)
+    assert second["id"] != first["id"]
+
+
 async def test_a_replacement_that_fails_leaves_the_old_chunks_in_use(librarian: Librarian) -> None:
     (first,) = await librarian.add(hours_txt="The shop opens at nine.")
     (second,) = await librarian.add(hours_txt=b"\x00\x01\x02 not a text")
@@ -247,7 +267,7 @@ async def test_a_deleted_document_is_not_found_at_once_and_its_traces_are_remove
 
     await wait_until(is_gone)
     folder = services.settings.data_dir / "files" / "documents" / librarian.agent_id
-    assert [path.name for path in folder.iterdir()] == [kept["id"]]
+    assert len(list(folder.rglob("fil_*"))) == 1
 
 
 async def test_a_missing_document_is_not_found(talk: Talker) -> None:

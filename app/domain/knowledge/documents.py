@@ -69,21 +69,23 @@ async def train(
     async with services.db.tx(principal.scope, autocommit=True) as tx:
         tenant_id = (await agents.find(tx, agent_id)).tenant_id
         names = _check_uploads(uploads)
-        known = await _find_known(tx, tenant_id, agent_id, names)
+        await _check_count(tx, tenant_id, agent_id, names)
     documents: list[_Document] = []
     try:
         for name, upload in zip(names, uploads, strict=True):
-            document_id = known[name]["id"] if name in known else new_id("doc")
-            documents.append(await _store(services, agent_id, document_id, name, upload))
-        async with services.db.tx(tenant_id) as tx:
-            views = await _accept(tx, services, tenant_id, agent_id, documents)
-    except BaseException as error:
-        for document in documents:
-            if document.stored is not None:
-                await services.files.delete(document.stored.key)
-        if isinstance(error, asyncpg.ForeignKeyViolationError):
-            raise AgentNotFound("This agent was deleted at this moment") from None
+            documents.append(await _store(services, agent_id, name, upload))
+    except BaseException:
+        await _delete_files(services, documents)
         raise
+    async with services.db.tx(tenant_id) as tx:
+        try:
+            views = await _accept(tx, services, tenant_id, agent_id, documents)
+        except BaseException as error:
+            # Not after the commit, which may have succeeded although its reply was lost.
+            await _delete_files(services, documents)
+            if isinstance(error, asyncpg.ForeignKeyViolationError):
+                raise AgentNotFound("This agent was deleted at this moment") from None
+            raise
     return _build_answer(views)
 
 
@@ -108,18 +110,25 @@ def _clean_name(name: str) -> str:
     return name if len(name) <= _MAX_NAME_CHARS else name[: _MAX_NAME_CHARS - 20] + name[-20:]
 
 
-async def _find_known(tx: Tx, tenant_id: str, agent_id: str, names: list[str]) -> dict[str, Row]:
-    """Returns the documents that the files replace, by name. Raises TooManyDocuments."""
-    rows = await queries.list_by_name(tx, tenant_id, agent_id, names)
+async def _check_count(tx: Tx, tenant_id: str, agent_id: str, names: list[str]) -> None:
+    """Raises TooManyDocuments. Files with the name of a document replace it."""
+    replaced = await queries.list_by_name(tx, tenant_id, agent_id, names)
     count = await queries.count(tx, tenant_id, agent_id)
-    if count + len(names) - len(rows) > MAX_DOCUMENTS:
+    if count + len(names) - len(replaced) > MAX_DOCUMENTS:
         raise TooManyDocuments(f"An agent has at most {MAX_DOCUMENTS} documents; delete some first")
-    return {row["name"]: row for row in rows}
 
 
-async def _store(
-    services: Services, agent_id: str, document_id: str, name: str, upload: Upload
-) -> _Document:
+async def _delete_files(services: Services, documents: list[_Document]) -> None:
+    for document in documents:
+        if document.stored is not None:
+            await services.files.delete(document.stored.key)
+
+
+async def _store(services: Services, agent_id: str, name: str, upload: Upload) -> _Document:
+    """Stores a file as that of a new document: the one that it replaces may be deleted meanwhile,
+    together with its files.
+    """
+    document_id = new_id("doc")
     kind = parsing.kind_of(name)
     if kind is None:
         error = f"The file is not a {_FORMATS} file"
