@@ -132,7 +132,11 @@ async def before_handler(request: Request[Any, Any, Any]) -> Response[bytes] | N
     authorization.authorize(request, request.route_handler)
     if authorization.uses_embed_key(request, request.route_handler):
         await embed.admit(request)
-    return await idempotency.claim_or_replay(request)
+    response = await idempotency.claim_or_replay(request)
+    if response is None and request.route_handler.opt.get("upload"):
+        # Before Litestar parses it, which then finds the parsed form.
+        await request.form()
+    return response
 
 
 def create_app(settings: Settings | None = None, *, routes: list[Any] | None = None) -> Litestar:

@@ -1,9 +1,13 @@
-"""Strict decoding of JSON request bodies."""
+"""Strict decoding of request bodies."""
 
 from typing import Any
 
 from litestar import Request
+from litestar.datastructures import FormMultiDict
+from litestar.enums import RequestEncodingType
+from litestar.types import Empty
 
+from app.http import multipart
 from app.kit.validation import decode
 
 # The limit of request bodies; upload handlers set their own.
@@ -16,3 +20,13 @@ class StrictRequest(Request[Any, Any, Any]):
     async def json(self) -> Any:  # the type of the handler's body
         field = self.route_handler.parsed_data_field
         return decode(await self.body(), field.annotation if field else Any)
+
+    async def form(self) -> FormMultiDict:
+        """Parses a multipart body by `app.http.multipart`; the rest is Litestar's."""
+        content_type, options = self.content_type
+        state = self._connection_state
+        boundary = options.get("boundary")
+        is_multipart = content_type == RequestEncodingType.MULTI_PART
+        if is_multipart and boundary is not None and state.form is Empty:
+            state.form = await multipart.parse_form(self.stream(), boundary.encode())
+        return await super().form()

@@ -1,0 +1,80 @@
+"""Parses multipart bodies: files are spooled, texts are short and in UTF-8.
+
+A client may name any charset for a text, and some of them decode in quadratic time.
+"""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from litestar.datastructures import UploadFile
+from litestar.exceptions import ClientException
+from multipart import (  # type: ignore[import-untyped]
+    MultipartError,
+    MultipartSegment,
+    PushMultipartParser,
+)
+
+from app.kit.errors import Invalid
+
+MAX_TEXT_BYTES: Final = 64 * 1024
+_MAX_PARTS = 1000
+
+_Fields = defaultdict[str, list[Any]]
+
+
+async def parse_form(stream: AsyncIterator[bytes], boundary: bytes) -> dict[str, Any]:
+    """Returns files and texts by name; a list where a name stands several times."""
+    fields: _Fields = defaultdict(list)
+    try:
+        await _read_parts(stream, boundary, fields)
+        for name, values in fields.items():
+            fields[name] = [_decode(name, value) for value in values]
+    except BaseException as error:
+        for value in (value for values in fields.values() for value in values):
+            if isinstance(value, UploadFile):
+                await value.close()
+        if isinstance(error, MultipartError):
+            raise ClientException("Invalid multipart/form-data") from error
+        raise
+    return {name: values if len(values) > 1 else values[0] for name, values in fields.items()}
+
+
+async def _read_parts(stream: AsyncIterator[bytes], boundary: bytes, fields: _Fields) -> None:
+    """Adds an UploadFile or a bytearray for each part."""
+    name = ""
+    value: Any = None
+    with PushMultipartParser(boundary, max_segment_count=_MAX_PARTS) as parser:
+        async for chunk in stream:
+            for event in parser.parse(chunk):
+                if isinstance(event, MultipartSegment):
+                    name, value = event.name or "", _start_value(event)
+                    fields[name].append(value)
+                elif isinstance(value, UploadFile):
+                    await (value.write(event) if event else value.seek(0))
+                elif event:
+                    value += event
+                    if len(value) > MAX_TEXT_BYTES:
+                        raise Invalid.field(name, f"is longer than {MAX_TEXT_BYTES // 1024} kB")
+            if parser.closed:
+                return
+        parser.parse(b"")
+
+
+def _start_value(segment: MultipartSegment) -> Any:
+    if not segment.filename:
+        return bytearray()
+    return UploadFile(
+        content_type=segment.content_type or "text/plain",
+        filename=segment.filename,
+        headers=dict(segment.headerlist),
+    )
+
+
+def _decode(name: str, value: Any) -> Any:
+    if isinstance(value, UploadFile):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise Invalid.field(name, "must be text in UTF-8") from None
