@@ -185,6 +185,14 @@ UPDATE work SET state = 'cancelled', finished_at = now(), lease_token = NULL, le
 WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND state IN ('pending', 'leased')
 """
 
+_CANCEL_MANY = """
+UPDATE work w SET state = 'cancelled', finished_at = now(), lease_token = NULL, lease_until = NULL
+FROM (SELECT id, state FROM work WHERE tenant_id = $1 AND id = ANY($2)
+      AND state IN ('pending', 'leased') ORDER BY id FOR UPDATE) open_work
+WHERE w.id = open_work.id
+RETURNING w.id, open_work.state = 'leased' AS was_running
+"""
+
 _CANCEL_LANE = """
 UPDATE work w SET state = 'cancelled', finished_at = now(), lease_token = NULL, lease_until = NULL
 FROM (SELECT id FROM work
@@ -296,6 +304,11 @@ async def claim_lanes(
     scan = records[0]
     is_last = scan["lanes"] < lanes.LANES_PER_SCAN
     return Scan(rows, "" if is_last else scan["last_lane"], scan["candidates"] > len(rows))
+
+
+async def cancel_many(tx: Tx, tenant: str, work_ids: list[str]) -> list[fast.Row]:
+    """Returns id and `was_running` of the rows that were unfinished."""
+    return await fast.rows(tx, tenant, _CANCEL_MANY, work_ids)
 
 
 async def cancel_lane(tx: Tx, tenant: str, kind: str, lane: str) -> int:

@@ -46,6 +46,10 @@ class Retry(Exception):
         self.after_seconds = after_seconds
 
 
+class Postpone(Exception):
+    """The work has to wait for other work. It is tried again soon; this attempt does not count."""
+
+
 class GiveUp(Exception):
     """The work fails for good."""
 
@@ -241,7 +245,7 @@ class Runner:
         metrics.WORK.labels(kind.name, outcome).inc()
         metrics.WORK_SECONDS.labels(kind.name).observe(time.perf_counter() - started)
         level = log.info if outcome in {"done", "cancelled"} else log.warning
-        if kind.in_bulk and outcome == "done":
+        if outcome == "postponed" or (kind.in_bulk and outcome == "done"):
             # There are many of these, and each has a row of its own.
             level = log.debug
         level(
@@ -255,14 +259,10 @@ class Runner:
             await self._services.doorbell.announce_done(row.id)
 
     async def _run_function(self, kind: WorkKind, job: Job) -> str:
-        """Returns the outcome: done, retried, released, dead, cancelled or lost."""
+        """Returns the outcome: done, retried, postponed, released, dead, cancelled or lost."""
         row = job.row
-        function = self._functions.get(row.kind)
         try:
-            if row.attempt > row.max_attempts:
-                raise GiveUp("every attempt ended without an outcome")  # noqa: TRY301
-            if function is None:
-                raise GiveUp(f"no worker knows the kind {row.kind}")  # noqa: TRY301
+            function = self._find_function(row)
             async with asyncio.timeout(kind.timeout_seconds):
                 await function(job)
             if job.outcome is None:
@@ -274,6 +274,9 @@ class Runner:
             return "lost"
         except GiveUp as error:
             return await self._give_up(row, str(error))
+        except Postpone:
+            await self.put_back(row)
+            return "postponed"
         except Retry as error:
             return await self._retry(kind, row, str(error), error.after_seconds)
         except TimeoutError:
@@ -283,6 +286,14 @@ class Runner:
             # The message may contain a secret; ledger and events get the class name only.
             return await self._retry(kind, row, f"unexpected {type(error).__name__}", None)
         return job.outcome or "done"
+
+    def _find_function(self, row: WorkRow) -> JobFunction:
+        if row.attempt > row.max_attempts:
+            raise GiveUp("every attempt ended without an outcome")
+        function = self._functions.get(row.kind)
+        if function is None:
+            raise GiveUp(f"no worker knows the kind {row.kind}")
+        return function
 
     async def _release_or_cancel(self, row: WorkRow) -> str:
         """Releases work of a stopping worker. Cancelled work has lost its lease and stays."""

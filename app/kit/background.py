@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -31,7 +31,10 @@ async def run_to_end(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait([task])
+        while not task.done():
+            # It may be cancelled again, for example by its timeout and then by a stopping worker.
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
         if not task.cancelled():
             # The caller's cancellation is raised instead.
             task.exception()

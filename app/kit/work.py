@@ -183,6 +183,13 @@ async def cancel(tx: Tx, doorbell: Doorbell, tenant_id: str | None, work_id: str
     return cancelled
 
 
+async def cancel_many(tx: Tx, doorbell: Doorbell, tenant_id: str, work_ids: list[str]) -> None:
+    """Like `cancel`, in one statement."""
+    for row in await ledger.cancel_many(tx, tenant_id, work_ids):
+        if row["was_running"]:
+            tx.after_commit.append(partial(doorbell.announce_cancel, row["id"]))
+
+
 async def wait(
     db: Database, doorbell: Doorbell, tenant_id: str, work_id: str, seconds: float
 ) -> str | None:

@@ -7,6 +7,7 @@ import pytest
 from app.kit import work
 from app.services import Services
 from db.session import ALL_TENANTS
+from tests.database import run_sql
 from tests.workers.factories import WaitingJob, accept, create_runner, read_row, wait_until
 from tests.world import World
 from workers.runner import Job
@@ -21,6 +22,27 @@ async def test_cancelled_pending_work_never_runs(services: Services, tenant: str
         assert await work.cancel(tx, services.doorbell, tenant, work_id)
     await create_runner(services, never).run(work_id)
     assert (await read_row(services, work_id))["state"] == "cancelled"
+
+
+async def test_many_rows_are_cancelled_together_and_only_running_ones_are_announced(
+    services: Services, tenant: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announced: list[str] = []
+
+    async def announce(work_id: str) -> None:
+        announced.append(work_id)
+
+    monkeypatch.setattr(services.doorbell, "announce_cancel", announce)
+    pending, running, finished = [await accept(services, tenant) for _ in range(3)]
+    foreign = await accept(services, (await world.user()).tenant_id)
+    await run_sql(services, "UPDATE work SET state = 'leased' WHERE id = $1", running)
+    await run_sql(services, "UPDATE work SET state = 'done' WHERE id = $1", finished)
+    work_ids = [pending, running, finished, foreign]
+    async with services.db.tx(tenant) as tx:
+        await work.cancel_many(tx, services.doorbell, tenant, work_ids)
+    states = [(await read_row(services, work_id))["state"] for work_id in work_ids]
+    assert states == ["cancelled", "cancelled", "done", "pending"]
+    assert announced == [running]
 
 
 async def test_another_tenant_cannot_cancel(services: Services, tenant: str, world: World) -> None:

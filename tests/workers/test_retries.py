@@ -5,12 +5,13 @@ import asyncio
 import msgspec
 import pytest
 
-from app.kit import logs
+from app.kit import clock, logs
 from app.services import Services
 from db import ledger
 from db.session import ALL_TENANTS
+from tests.database import run_sql
 from tests.workers.factories import BRIEF, QUICK, accept, create_runner, read_row
-from workers.runner import GiveUp, Job, Retry
+from workers.runner import GiveUp, Job, Postpone, Retry
 
 
 async def test_a_job_that_raises_is_retried_and_then_dead_with_an_event(
@@ -70,6 +71,20 @@ async def test_a_job_may_set_the_time_of_its_retry(services: Services, tenant: s
     row = await read_row(services, work_id)
     assert row["state"] == "pending"
     assert 3500 < (row["run_at"] - row["created_at"]).total_seconds() < 3700
+
+
+async def test_work_that_is_postponed_keeps_its_attempts(services: Services, tenant: str) -> None:
+    async def postpone(_job: Job) -> None:
+        raise Postpone
+
+    work_id = await accept(services, tenant)
+    runner = create_runner(services, postpone)
+    for _ in range(QUICK.max_attempts + 1):
+        await runner.run(work_id)
+        row = await read_row(services, work_id)
+        assert (row["state"], row["attempt"]) == ("pending", 0)
+        assert (row["run_at"] - clock.now()).total_seconds() < 2
+        await run_sql(services, "UPDATE work SET run_at = now() WHERE id = $1", work_id)
 
 
 async def test_a_job_over_its_time_limit_is_cancelled(services: Services, tenant: str) -> None:
