@@ -79,6 +79,7 @@ class ModelServer(Peer):
 
     async def _embed(self, request: web.Request) -> web.Response:
         body = await request.json()
+        self.requests.append(body)
         data = [
             {"index": index, "embedding": [float(len(text)), 1.0]}
             for index, text in enumerate(body["input"])

@@ -6,7 +6,7 @@ import msgspec
 
 from app.domain.chat.conversations import log_training
 from app.domain.events import service as events
-from app.domain.knowledge import ingestion, maintenance, queries
+from app.domain.knowledge import ingestion, maintenance, queries, reconciliation, table_queries
 from app.domain.knowledge.chunk_store import ChunkStore, TableRef
 from app.domain.knowledge.chunks import EmbeddedDocument
 from app.domain.knowledge.events import DocumentProcessed
@@ -22,14 +22,19 @@ from app.domain.knowledge.writer_lease import (
 )
 from app.domain.models.errors import TRANSIENT, ModelFailed, ModelNotConfigured
 from app.kit import background
+from app.services import Services
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
-from workers.runner import Job, LeaseLost, Retry
+from workers.runner import Job, LeaseLost, Postpone, Retry
 
 # When a table is rebuilt after chunks were removed, whose text its files still have.
 _REBUILD_SECONDS = 5.0
-_BUSY_SECONDS = 1.0
+# A document that was read is not read again for a short wait.
+_WAIT_SECONDS = 60.0
+_REPLACED = "another writer changed the knowledge base"
+_REPLACED_SECONDS = 1.0
+_MAX_REMOVED = 500
 
 
 async def ingest_document(job: Job) -> None:
@@ -40,7 +45,7 @@ async def ingest_document(job: Job) -> None:
         return
     try:
         document = await _read_and_embed(job, row)
-        await background.run_to_end(_write(job, row, document))
+        await _write(job, row["agent_id"], document)
     except NoKnowledgeBase:
         return
     except Unreadable as error:
@@ -51,15 +56,17 @@ async def ingest_document(job: Job) -> None:
         if error.reason in TRANSIENT and job.row.attempt < job.row.max_attempts:
             raise Retry(f"the embedding model did not answer: {error.reason}") from error
         await _fail(job, row, f"The text cannot be embedded: {error.message}")
-    except (TableBusy, TableReplaced) as error:
-        raise Retry("another writer changed the knowledge base", _BUSY_SECONDS) from error
+    except TableBusy as error:
+        raise Postpone from error
+    except TableReplaced as error:
+        raise Retry(_REPLACED, _REPLACED_SECONDS) from error
 
 
 async def _read_and_embed(job: Job, row: Row) -> EmbeddedDocument:
     services, tenant_id = job.services, job.tenant_id
     chunks = await ingestion.read_document(services, row)
     async with job.read() as tx:
-        base = await queries.find_base(tx, tenant_id, row["agent_id"])
+        base = await table_queries.find_base(tx, tenant_id, row["agent_id"])
     if base is None:
         raise NoKnowledgeBase(row["agent_id"])
     model, texts = base["embedding_model"], [chunk.text for chunk in chunks]
@@ -67,38 +74,43 @@ async def _read_and_embed(job: Job, row: Row) -> EmbeddedDocument:
     return EmbeddedDocument(job.ref_id, row["name"], row["version"], model, chunks, vectors)
 
 
-async def _write(job: Job, row: Row, document: EmbeddedDocument) -> None:
-    """Writes the chunks and the outcome under the lease of the table. A newer version of the
-    document has work of its own: then this does nothing.
-    """
+async def _write(job: Job, agent_id: str, document: EmbeddedDocument) -> None:
+    """Writes the chunks and the outcome under the lease of the table."""
+    async with hold_table(job.services, job.tenant_id, agent_id, _WAIT_SECONDS) as writer:
+        await background.run_to_end(_replace_chunks(job, writer, document))
+
+
+async def _replace_chunks(job: Job, writer: Writer, document: EmbeddedDocument) -> None:
+    """A newer version of the document has work of its own: then this does nothing."""
     services, tenant_id, version = job.services, job.tenant_id, document.version
-    async with hold_table(services, tenant_id, row["agent_id"]) as writer:
-        if writer.embedding_model != document.model:
-            raise TableReplaced(writer.table.name)
-        async with job.read() as tx:
-            if not await queries.is_current(tx, tenant_id, job.ref_id, version):
-                return
-        removed = await ingestion.replace_chunks(services, writer, document)
-        try:
-            async with job.finish() as tx:
-                await job.hold(tx)
-                await writer.record_change(tx, removed=removed, maintain_seconds=MAINTAIN_SECONDS)
-                count = len(document.chunks)
-                ended = await queries.end(
-                    tx, tenant_id, job.ref_id, version, "ready", chunk_count=count
-                )
-                await _report(tx, tenant_id, job.ref_id, ended, "ready")
-        except LeaseLost:
-            await _drop_orphan(job, writer)
-            raise
-
-
-async def _drop_orphan(job: Job, writer: Writer) -> None:
-    """The agent may have been deleted while its table was written."""
+    if writer.embedding_model != document.model:
+        raise TableReplaced(writer.table.name)
     async with job.read() as tx:
-        base = await queries.find_base(tx, job.tenant_id, writer.table.agent_id)
-    if base is None:
-        await job.services.get(ChunkStore).drop(writer.table)
+        if not await queries.is_current(tx, tenant_id, job.ref_id, version):
+            return
+    removed = await ingestion.replace_chunks(services, writer, document)
+    try:
+        async with job.finish() as tx:
+            await job.hold(tx)
+            await writer.record_change(tx, removed=removed, maintain_seconds=MAINTAIN_SECONDS)
+            ids, count = (tenant_id, job.ref_id), len(document.chunks)
+            ended = await queries.end(tx, *ids, version, "ready", chunk_count=count)
+            await _report(tx, *ids, ended, "ready")
+    except (LeaseLost, TableReplaced):
+        # The document was replaced or deleted, or another process took over. Corrected once the
+        # lease is free.
+        background.spawn(_correct_table(services, tenant_id, writer.table.agent_id))
+        raise
+
+
+async def _correct_table(services: Services, tenant_id: str, agent_id: str) -> None:
+    """The next sweep would do it too."""
+    try:
+        await reconciliation.reconcile(services, tenant_id, agent_id, removed=True)
+    except NoKnowledgeBase:
+        await maintenance.remove_agent(services, agent_id)
+    except (TableBusy, TableReplaced):
+        return
 
 
 async def _fail(job: Job, row: Row, error: str) -> None:
@@ -139,40 +151,50 @@ async def on_dead_document(tx: Tx, work: WorkRow, error: str) -> None:
 
 
 async def remove_document(job: Job) -> None:
+    """Removes all hidden documents of the agent at once, because each commit takes a while."""
     async with job.read() as tx:
         row = await queries.find_hidden(tx, job.tenant_id, job.ref_id)
     if row is None:
+        # Other work has removed it.
         return
     try:
-        await background.run_to_end(_remove_chunks(job, row["agent_id"], row["file_key"]))
+        async with hold_table(job.services, job.tenant_id, row["agent_id"]) as writer:
+            await background.run_to_end(_remove_hidden(job, writer))
     except NoKnowledgeBase:
         return
-    except (TableBusy, TableReplaced) as error:
-        raise Retry("another writer changed the knowledge base", _BUSY_SECONDS) from error
+    except TableBusy as error:
+        raise Postpone from error
+    except TableReplaced as error:
+        raise Retry(_REPLACED, _REPLACED_SECONDS) from error
 
 
-async def _remove_chunks(job: Job, agent_id: str, file_key: str | None) -> None:
-    services, tenant_id, document_id = job.services, job.tenant_id, job.ref_id
-    async with hold_table(services, tenant_id, agent_id) as writer:
-        store = services.get(ChunkStore)
-        await store.delete_documents(writer.table, [document_id])
-        await services.files.delete_folder(document_folder(agent_id, document_id))
-        if file_key is not None:
-            await services.files.delete(file_key)
-        async with job.finish() as tx:
-            await job.hold(tx)
-            # An earlier attempt may have removed the chunks, whose text is still in the files.
-            await writer.record_change(tx, removed=True, maintain_seconds=_REBUILD_SECONDS)
-            await queries.delete(tx, tenant_id, document_id)
+async def _remove_hidden(job: Job, writer: Writer) -> None:
+    services, tenant_id, agent_id = job.services, job.tenant_id, writer.table.agent_id
+    async with job.read() as tx:
+        rows = await queries.list_hidden(tx, tenant_id, agent_id, _MAX_REMOVED)
+    ids = [row["id"] for row in rows]
+    await services.get(ChunkStore).delete_documents(writer.table, ids)
+    for row in rows:
+        await services.files.delete_folder(document_folder(agent_id, row["id"]))
+        if row["file_key"] is not None:
+            await services.files.delete(row["file_key"])
+    async with job.finish() as tx:
+        await job.hold(tx)
+        # An earlier attempt may have removed the chunks, whose text is still in the files.
+        await writer.record_change(tx, removed=True, maintain_seconds=_REBUILD_SECONDS)
+        await queries.delete(tx, tenant_id, ids)
 
 
 async def maintain_table(job: Job) -> None:
     try:
         await maintenance.maintain(job.services, job.tenant_id, job.ref_id)
     except NoKnowledgeBase:
-        return
-    except (TableBusy, TableReplaced) as error:
-        raise Retry("another writer changed the knowledge base", _BUSY_SECONDS) from error
+        # The agent was deleted while a new table was filled.
+        await maintenance.remove_agent(job.services, job.ref_id)
+    except TableBusy as error:
+        raise Postpone from error
+    except TableReplaced as error:
+        raise Retry(_REPLACED, _REPLACED_SECONDS) from error
 
 
 async def drop_table(job: Job) -> None:
@@ -187,4 +209,4 @@ async def remove_agent(job: Job) -> None:
 
 async def sweep_tables(job: Job) -> None:
     await maintenance.sweep(job.services)
-    await maintenance.restore_lost_documents(job.services)
+    await reconciliation.reconcile_all(job.services)

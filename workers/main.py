@@ -77,7 +77,8 @@ ON_DEAD: Final[dict[str, OnDead]] = {
 # How many jobs of a queue one process runs at a time.
 CONCURRENCY: Final = {
     "chat": 32,
-    "ingest": 2,
+    # One more than the share of a tenant, so that one tenant alone does not take them all.
+    "ingest": 3,
     "speech": 4,
     "tools": 8,
     "deliveries": 32,

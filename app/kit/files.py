@@ -83,12 +83,19 @@ class Files:
         async for page in obstore.list(self._store, folder):
             await obstore.delete_async(self._store, [item["path"] for item in page])
 
+    async def list_older(self, folder: str, moment: datetime) -> list[str]:
+        """Returns the keys of a folder's files that were stored before a moment."""
+        return [
+            item["path"]
+            async for batch in obstore.list(self._store, folder)
+            for item in batch
+            if item["last_modified"] < moment
+        ]
+
     async def delete_older(self, folder: str, moment: datetime) -> None:
         """Deletes the files of a folder that were stored before a moment."""
-        async for batch in obstore.list(self._store, folder):
-            for item in batch:
-                if item["last_modified"] < moment:
-                    await self.delete(item["path"])
+        for key in await self.list_older(folder, moment):
+            await self.delete(key)
 
     async def delete(self, key: str) -> None:
         try:

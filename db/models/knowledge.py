@@ -9,8 +9,8 @@ from db.base import Base, DateTimeUTC, HasId, TenantOwned
 class KnowledgeBase(TenantOwned, Base):
     """The vector table of an agent's documents.
 
-    The table's name has the agent's id and `generation`. A rebuilt table has the next generation.
-    `revision` grows with every change that readers of the table have to see.
+    The table's name has the agent's id and `generation`. A table that is rebuilt gets a generation
+    that no attempt had before. `revision` grows with every change that readers have to see.
     """
 
     __tablename__ = "knowledge_bases"
@@ -27,12 +27,15 @@ class KnowledgeBase(TenantOwned, Base):
         ForeignKey("agents.id", ondelete="CASCADE"), primary_key=True
     )
     generation: Mapped[int] = mapped_column(default=1, server_default="1")
+    last_generation: Mapped[int] = mapped_column(default=1, server_default="1")
     revision: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     embedding_model: Mapped[str]
     # Rows were deleted or replaced; their text is still in the files of this generation.
     has_removed_chunks: Mapped[bool] = mapped_column(default=False, server_default="false")
     # When the table is to be compacted, indexed or rebuilt.
     maintain_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
+    # A large table is not rebuilt for each document that is removed.
+    rebuild_after: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
     # One process at a time changes the table.
     writer: Mapped[str | None]
     writer_until: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))

@@ -1,7 +1,7 @@
 from typing import Final
 
 from app.domain.area import AgentDeletion, Area, PeriodicTask
-from app.domain.knowledge import maintenance, queries, work_kinds
+from app.domain.knowledge import maintenance, queries, table_queries, work_kinds
 from app.domain.knowledge.chunk_store import ChunkStore
 from app.domain.knowledge.embedders import Embedder
 from app.domain.knowledge.events import DocumentDeleted, DocumentProcessed
@@ -22,9 +22,9 @@ def _create_shared(services: Services) -> tuple[ChunkStore, Embedder]:
 async def _remove_documents(deletion: AgentDeletion) -> None:
     """Stops the reading of documents, and accepts the removal of tables and files."""
     tx, tenant_id = deletion.tx, deletion.tenant_id
-    for work_id in await queries.list_unfinished_work(tx, tenant_id, deletion.agent_ids):
-        await work.cancel(tx, deletion.services.doorbell, tenant_id, work_id)
-    for agent_id in await queries.list_with_base(tx, tenant_id, deletion.agent_ids):
+    work_ids = await queries.list_unfinished_work(tx, tenant_id, deletion.agent_ids)
+    await work.cancel_many(tx, deletion.services.doorbell, tenant_id, work_ids)
+    for agent_id in await table_queries.list_with_base(tx, tenant_id, deletion.agent_ids):
         await work.accept(
             tx, REMOVE_AGENT, tenant_id=tenant_id, ref_id=agent_id, dedupe_key=agent_id
         )

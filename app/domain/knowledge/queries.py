@@ -1,9 +1,9 @@
-"""SQL of documents and knowledge bases."""
+"""SQL of documents."""
 
 from app.domain.knowledge.schemas import DocumentStatus, DocumentView
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
-from db import fast, ledger
+from db import fast
 from db.fast import Row, tenant_of
 from db.lists import Total, Where
 from db.models import Document
@@ -97,78 +97,32 @@ SELECT EXISTS (SELECT 1 FROM documents
                WHERE tenant_id = $1 AND id = $2 AND version = $3 AND deleted_at IS NULL)
 """
 _FIND_HIDDEN = """
-SELECT agent_id, file_key FROM documents
-WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NOT NULL
+SELECT agent_id FROM documents WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NOT NULL
 """
-_DELETE = "DELETE FROM documents WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NOT NULL"
+_LIST_HIDDEN = """
+SELECT id, file_key FROM documents
+WHERE tenant_id = $1 AND agent_id = $2 AND deleted_at IS NOT NULL ORDER BY deleted_at LIMIT $3
+"""
+_DELETE = "DELETE FROM documents WHERE tenant_id = $1 AND id = ANY($2) AND deleted_at IS NOT NULL"
 
-# The table of an agent
+# Upkeep
 
-_BASE_COLUMNS = "tenant_id, agent_id, generation, revision, embedding_model, has_removed_chunks"
-_FIND_BASE = f"""
-SELECT {_BASE_COLUMNS} FROM knowledge_bases
-WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2
+_LIST_DOCUMENTS = """
+SELECT id, version, status, chunk_count, deleted_at IS NOT NULL AS is_hidden FROM documents
+WHERE tenant_id = $1 AND agent_id = $2
 """
-_TAKE_WRITER = f"""
-UPDATE knowledge_bases SET writer = $3, writer_until = now() + $4 * interval '1 second'
-WHERE tenant_id = $1 AND agent_id = $2 AND (writer_until IS NULL OR writer_until < now())
-RETURNING {_BASE_COLUMNS}
-"""
-_RENEW_WRITER = """
-UPDATE knowledge_bases SET writer_until = now() + $4 * interval '1 second'
-WHERE tenant_id = $1 AND agent_id = $2 AND writer = $3
-"""
-_RELEASE_WRITER = """
-UPDATE knowledge_bases SET writer = NULL, writer_until = NULL
-WHERE tenant_id = $1 AND agent_id = $2 AND writer = $3
-"""
-_RECORD_CHANGE = """
-UPDATE knowledge_bases
-SET revision = revision + 1, has_removed_chunks = has_removed_chunks OR $5,
-    maintain_at = least(maintain_at, now() + $6 * interval '1 second')
-WHERE tenant_id = $1 AND agent_id = $2 AND writer = $3 AND generation = $4
-"""
-_RECORD_MAINTENANCE = """
-UPDATE knowledge_bases SET revision = revision + 1
-WHERE tenant_id = $1 AND agent_id = $2 AND writer = $3
-"""
-_SWAP = """
-UPDATE knowledge_bases
-SET generation = $5, embedding_model = $6, revision = revision + 1, has_removed_chunks = $7,
-    maintain_at = CASE WHEN $7 THEN now() ELSE maintain_at END
-WHERE tenant_id = $1 AND agent_id = $2 AND writer = $3 AND generation = $4
-"""
-
-# Maintenance
-
-# Work for one agent does not run twice at a time.
-_IS_UNATTENDED = f"NOT {ledger.unfinished_sql('w.ref_id = k.agent_id AND w.kind = $1')}"
-_MARK_OTHER_MODELS = f"""
-UPDATE knowledge_bases k SET maintain_at = now()
-WHERE (k.embedding_model <> $2 OR k.has_removed_chunks) AND k.maintain_at IS NULL
-  AND {_IS_UNATTENDED}
-"""
-_TAKE_DUE = f"""
-UPDATE knowledge_bases SET maintain_at = NULL
-WHERE agent_id IN (
-    SELECT k.agent_id FROM knowledge_bases k WHERE k.maintain_at <= now() AND {_IS_UNATTENDED}
-    ORDER BY k.maintain_at LIMIT $2 FOR UPDATE SKIP LOCKED
-)
-RETURNING tenant_id, agent_id
+_SET_CHUNK_COUNT = "UPDATE documents SET chunk_count = $3 WHERE tenant_id = $1 AND id = $2"
+_LOCK_READY = """
+SELECT true FROM documents
+WHERE tenant_id = $1 AND id = $2 AND version = $3 AND status = 'ready' AND deleted_at IS NULL
+FOR UPDATE
 """
 _UNFINISHED = """
 SELECT work_id FROM documents
 WHERE tenant_id = $1 AND agent_id = ANY($2) AND work_id IS NOT NULL
   AND (status IN ('pending', 'processing') OR deleted_at IS NOT NULL)
 """
-_WITH_BASE = "SELECT agent_id FROM knowledge_bases WHERE tenant_id = $1 AND agent_id = ANY($2)"
-_LIST_BASES = "SELECT tenant_id, agent_id, generation FROM knowledge_bases ORDER BY agent_id"
-_LIST_READY = """
-SELECT id, version, chunk_count FROM documents
-WHERE tenant_id = $1 AND agent_id = $2 AND status = 'ready' AND deleted_at IS NULL
-"""
-_GENERATIONS = "SELECT agent_id, generation FROM knowledge_bases WHERE agent_id = ANY($1)"
-_EXISTING_AGENTS = "SELECT id FROM agents WHERE id = ANY($1)"
+_LIST_FILE_KEYS = "SELECT file_key FROM documents WHERE agent_id = $1 AND file_key IS NOT NULL"
 
 
 # Reading
@@ -270,101 +224,34 @@ async def find_hidden(tx: Tx, tenant: str, document_id: str) -> Row | None:
     return await fast.row(tx, tenant, _FIND_HIDDEN, document_id)
 
 
-async def delete(tx: Tx, tenant: str, document_id: str) -> None:
-    await fast.execute(tx, tenant, _DELETE, document_id)
+async def list_hidden(tx: Tx, tenant: str, agent_id: str, limit: int) -> list[Row]:
+    return await fast.rows(tx, tenant, _LIST_HIDDEN, agent_id, limit)
 
 
-# The table of an agent
+async def delete(tx: Tx, tenant: str, document_ids: list[str]) -> None:
+    await fast.execute(tx, tenant, _DELETE, document_ids)
 
 
-async def find_base(tx: Tx, tenant: str | None, agent_id: str) -> Row | None:
-    return await fast.row(tx, tenant, _FIND_BASE, agent_id)
+# Upkeep
 
 
-async def take_writer(
-    tx: Tx, tenant: str, agent_id: str, writer: str, seconds: float
-) -> Row | None:
-    """Returns None while another writer has the table."""
-    return await fast.row(tx, tenant, _TAKE_WRITER, agent_id, writer, seconds)
+async def list_documents(tx: Tx, tenant: str, agent_id: str) -> list[Row]:
+    return await fast.rows(tx, tenant, _LIST_DOCUMENTS, agent_id)
 
 
-async def renew_writer(tx: Tx, tenant: str, agent_id: str, writer: str, seconds: float) -> None:
-    await fast.execute(tx, tenant, _RENEW_WRITER, agent_id, writer, seconds)
+async def set_chunk_count(tx: Tx, tenant: str, document_id: str, chunk_count: int) -> None:
+    await fast.execute(tx, tenant, _SET_CHUNK_COUNT, document_id, chunk_count)
 
 
-async def release_writer(tx: Tx, tenant: str, agent_id: str, writer: str) -> None:
-    await fast.execute(tx, tenant, _RELEASE_WRITER, agent_id, writer)
-
-
-async def record_change(
-    tx: Tx,
-    tenant: str,
-    agent_id: str,
-    writer: str,
-    generation: int,
-    *,
-    removed: bool,
-    maintain_seconds: float,
-) -> bool:
-    """False when the lease was lost, or the table has been replaced."""
-    args = (agent_id, writer, generation, removed, maintain_seconds)
-    return bool(await fast.execute(tx, tenant, _RECORD_CHANGE, *args))
-
-
-async def record_maintenance(tx: Tx, tenant: str, agent_id: str, writer: str) -> None:
-    await fast.execute(tx, tenant, _RECORD_MAINTENANCE, agent_id, writer)
-
-
-async def swap(
-    tx: Tx,
-    tenant: str,
-    agent_id: str,
-    writer: str,
-    generations: tuple[int, int],
-    embedding_model: str,
-    *,
-    removed: bool,
-) -> bool:
-    """Replaces the first generation by the second; False when the lease was lost."""
-    args = (agent_id, writer, *generations, embedding_model, removed)
-    return bool(await fast.execute(tx, tenant, _SWAP, *args))
-
-
-# Maintenance
-
-
-async def mark_other_models(tx: Tx, kind: str, embedding_model: str) -> None:
-    """Marks the tables whose vectors are of another model as due."""
-    await (await tx.raw()).execute(_MARK_OTHER_MODELS, kind, embedding_model)
-
-
-async def take_due(tx: Tx, kind: str, limit: int) -> list[Row]:
-    """Returns tables that are due, and marks them as not due."""
-    return list(await (await tx.raw()).fetch(_TAKE_DUE, kind, limit))
+async def lock_ready(tx: Tx, tenant: str, document_id: str, version: int) -> bool:
+    """Locks this version of the document; False when it is not ready any more."""
+    return await fast.value(tx, tenant, _LOCK_READY, document_id, version) is not None
 
 
 async def list_unfinished_work(tx: Tx, tenant: str, agent_ids: list[str]) -> list[str]:
     return [row["work_id"] for row in await fast.rows(tx, tenant, _UNFINISHED, agent_ids)]
 
 
-async def list_with_base(tx: Tx, tenant: str, agent_ids: list[str]) -> list[str]:
-    return [row["agent_id"] for row in await fast.rows(tx, tenant, _WITH_BASE, agent_ids)]
-
-
-async def list_existing_agents(tx: Tx, agent_ids: list[str]) -> set[str]:
-    rows = await (await tx.raw()).fetch(_EXISTING_AGENTS, agent_ids)
-    return {row["id"] for row in rows}
-
-
-async def list_generations(tx: Tx, agent_ids: list[str]) -> dict[str, int]:
-    rows = await (await tx.raw()).fetch(_GENERATIONS, agent_ids)
-    return {row["agent_id"]: row["generation"] for row in rows}
-
-
-async def list_bases(tx: Tx) -> list[Row]:
-    """Returns the tables of all tenants."""
-    return list(await (await tx.raw()).fetch(_LIST_BASES))
-
-
-async def list_ready(tx: Tx, tenant: str, agent_id: str) -> list[Row]:
-    return await fast.rows(tx, tenant, _LIST_READY, agent_id)
+async def list_file_keys(tx: Tx, agent_id: str) -> set[str]:
+    rows = await (await tx.raw()).fetch(_LIST_FILE_KEYS, agent_id)
+    return {row["file_key"] for row in rows}

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from app.domain.agents.service import KnowledgeInfo
-from app.domain.knowledge import fusion, queries
+from app.domain.knowledge import fusion, table_queries
 from app.domain.knowledge.chunk_store import (
     ChunkStore,
     Matches,
@@ -104,7 +104,7 @@ async def _search_table(
 
 async def _reload(services: Services, tenant_id: str, base: KnowledgeInfo) -> KnowledgeInfo:
     async with services.db.tx(tenant_id, autocommit=True) as tx:
-        row = await queries.find_base(tx, tenant_id, base.agent_id)
+        row = await table_queries.find_base(tx, tenant_id, base.agent_id)
     if row is None:
         raise TableMissing(base.agent_id)
     names = ("generation", "revision", "embedding_model")

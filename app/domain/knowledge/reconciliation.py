@@ -1,0 +1,104 @@
+"""Compares an agent's table with Postgres and corrects both.
+
+They differ after a power failure, since LanceDB does not wait for the disk, and after a process
+that was suspended for longer than its lease has written what nobody expects any more.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from app.domain.knowledge import queries, table_queries
+from app.domain.knowledge.chunk_store import ChunkStore, DocumentState
+from app.domain.knowledge.work_kinds import INGEST
+from app.domain.knowledge.writer_lease import (
+    NoKnowledgeBase,
+    TableBusy,
+    TableReplaced,
+    Writer,
+    hold_table,
+)
+from app.kit import background, logs, work
+from app.services import Services
+from db.fast import Row
+from db.session import ALL_TENANTS
+
+log = logs.get("knowledge")
+
+_WAIT_SECONDS = 60.0
+_MAINTAIN_SECONDS = 5.0
+
+
+class Differences(msgspec.Struct, frozen=True):
+    # In the table, but not in Postgres.
+    unknown: list[str]
+    # Ready documents whose chunks are not in the table, with their versions.
+    lost: dict[str, int]
+    # Documents whose `chunk_count` is not that of the table, with that of the table.
+    counts: dict[str, int]
+
+
+def compare(rows: Sequence[Row], states: Mapping[str, DocumentState]) -> Differences:
+    """Hidden documents are left to the work that removes them."""
+    differences = Differences(
+        unknown=sorted(states.keys() - {row["id"] for row in rows}), lost={}, counts={}
+    )
+    for row in rows:
+        state = states.get(row["id"])
+        count = state.chunk_count if state is not None else 0
+        if row["is_hidden"]:
+            continue
+        if row["status"] == "ready":
+            if state != (row["version"], row["chunk_count"]):
+                differences.lost[row["id"]] = row["version"]
+        elif count != row["chunk_count"]:
+            differences.counts[row["id"]] = count
+    return differences
+
+
+async def reconcile_all(services: Services) -> None:
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        bases = await table_queries.list_bases(tx)
+    for base in bases:
+        try:
+            await reconcile(services, base["tenant_id"], base["agent_id"])
+        except NoKnowledgeBase:
+            continue
+        except (TableBusy, TableReplaced):
+            log.info("a table is busy, so it was not compared", agent_id=base["agent_id"])
+
+
+async def reconcile(
+    services: Services, tenant_id: str, agent_id: str, *, removed: bool = False
+) -> None:
+    """Corrects what differs. `removed`: chunks were removed, and that may not be recorded. Raises
+    NoKnowledgeBase, TableBusy, TableReplaced.
+    """
+    async with hold_table(services, tenant_id, agent_id, _WAIT_SECONDS) as writer:
+        await background.run_to_end(_reconcile(services, writer, removed))
+
+
+async def _reconcile(services: Services, writer: Writer, removed: bool) -> None:  # noqa: FBT001
+    tenant_id, agent_id = writer.tenant_id, writer.table.agent_id
+    store = services.get(ChunkStore)
+    async with services.db.tx(tenant_id, autocommit=True) as tx:
+        rows = await queries.list_documents(tx, tenant_id, agent_id)
+    differences = compare(rows, await store.list_documents(writer.table))
+    if differences.unknown:
+        log.warning("deleting chunks of deleted documents", agent_id=agent_id)
+        await store.delete_documents(writer.table, differences.unknown)
+    if removed or differences.unknown or differences.counts:
+        async with services.db.tx(tenant_id) as tx:
+            await writer.record_change(tx, removed=True, maintain_seconds=_MAINTAIN_SECONDS)
+            for document_id, count in differences.counts.items():
+                await queries.set_chunk_count(tx, tenant_id, document_id, count)
+    for document_id, version in differences.lost.items():
+        await _read_again(services, tenant_id, document_id, version)
+
+
+async def _read_again(services: Services, tenant_id: str, document_id: str, version: int) -> None:
+    async with services.db.tx(tenant_id) as tx:
+        if await queries.lock_ready(tx, tenant_id, document_id, version):
+            log.warning("the chunks of a document are lost", document_id=document_id)
+            work_id = await work.accept(tx, INGEST, tenant_id=tenant_id, ref_id=document_id)
+            await queries.restart(tx, tenant_id, document_id, work_id)
