@@ -65,13 +65,13 @@ class Files:
         except FileNotFoundError:
             raise FileNotStored(key) from None
 
-    async def stream(self, key: str) -> AsyncIterator[bytes]:
+    async def open(self, key: str) -> AsyncIterator[bytes]:
+        """Returns the parts of a file, which are read one at a time."""
         try:
             result = await obstore.get_async(self._store, key)
         except FileNotFoundError:
             raise FileNotStored(key) from None
-        async for chunk in result.stream(min_chunk_size=64 * 1024):
-            yield bytes(chunk)
+        return _read_parts(result)
 
     async def list_folders(self, folder: str) -> list[str]:
         """Returns the names of the folders in `folder`, which ends with a slash."""
@@ -102,3 +102,8 @@ class Files:
             await obstore.delete_async(self._store, key)
         except FileNotFoundError:
             return
+
+
+async def _read_parts(result: Any) -> AsyncIterator[bytes]:
+    async for part in result.stream(min_chunk_size=64 * 1024):
+        yield bytes(part)

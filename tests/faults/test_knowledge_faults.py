@@ -1,4 +1,4 @@
-"""Workers are killed while they read documents: nothing is lost, and nothing is there twice."""
+"""Workers are killed while they read, remove or rebuild: nothing is lost or there twice."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -82,6 +82,52 @@ async def test_documents_survive_a_killed_worker_without_duplicates(
     counts = await _count_chunks(own_services, librarian.agent_id)
     assert [counts[document_id] for document_id in ids] == [SECTIONS] * DOCUMENTS
     assert counts.total() == SECTIONS * (DOCUMENTS + 1)
+
+
+async def test_removal_and_rebuilding_survive_killed_workers(
+    librarian: Librarian, own_services: Services, processes: Processes
+) -> None:
+    first = processes.python(*WORKER)
+    files = {f"file{number}_md": _text(f"file{number}") for number in range(6)}
+    ids = [document["id"] for document in await librarian.add(**files)]
+    kept, deleted = ids[:3], ids[3:]
+    for document_id in deleted:
+        await librarian.client.delete(f"{librarian.path}/documents/{document_id}")
+    agent_id = librarian.agent_id
+    await _wait_for_work(own_services, "knowledge.remove_document", deleted[0], "leased", "done")
+    processes.kill(first)
+    second = processes.python(*WORKER)
+    await _wait_for_value(own_services, _HIDDEN.format(agent_id), 0)
+    due = f"UPDATE knowledge_bases SET maintain_at = now() WHERE agent_id = '{agent_id}'"
+    await fetch_value(own_services, due)
+    await _wait_for_work(own_services, "knowledge.maintain", agent_id, "leased")
+    processes.kill(second)
+    processes.python(*WORKER)
+    await _wait_for_value(own_services, _HAS_REMOVED.format(agent_id), expected=False)
+    counts = await _count_chunks(own_services, agent_id)
+    assert counts == dict.fromkeys(kept, SECTIONS)
+    found = await librarian.search("Section 7 of file1")
+    assert any("Section 7 of file1." in passage["content"] for passage in found)
+
+
+_HIDDEN = "SELECT count(*) FROM documents WHERE deleted_at IS NOT NULL AND agent_id = '{}'"
+_HAS_REMOVED = "SELECT has_removed_chunks FROM knowledge_bases WHERE agent_id = '{}'"
+
+
+async def _wait_for_work(services: Services, kind: str, ref_id: str, *states: str) -> None:
+    sql = f"SELECT max(state) FROM work WHERE kind = '{kind}' AND ref_id = '{ref_id}'"
+
+    async def has_state() -> bool:
+        return await fetch_value(services, sql) in states
+
+    await wait_until(has_state)
+
+
+async def _wait_for_value(services: Services, sql: str, expected: object) -> None:
+    async def is_expected() -> bool:
+        return bool(await fetch_value(services, sql) == expected)
+
+    await wait_until(is_expected, seconds=60)
 
 
 async def test_several_workers_write_one_table_without_conflicts(

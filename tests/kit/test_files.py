@@ -61,12 +61,12 @@ async def test_a_range_of_a_file_is_read(files: Files, start: int, end: int, par
 async def test_a_streamed_file_is_whole(files: Files) -> None:
     content = os.urandom(1_000_000)
     await files.put("fil_1", content)
-    assert b"".join([chunk async for chunk in files.stream("fil_1")]) == content
+    assert b"".join([part async for part in await files.open("fil_1")]) == content
 
 
 async def test_a_large_file_is_streamed_in_parts(files: Files) -> None:
     await files.put("fil_1", bytes(10_000_000))
-    assert len([chunk async for chunk in files.stream("fil_1")]) > 1
+    assert len([part async for part in await files.open("fil_1")]) > 1
 
 
 async def test_a_deleted_file_is_gone(files: Files) -> None:
@@ -92,7 +92,7 @@ async def test_reading_a_range_of_a_missing_file_is_an_error(files: Files) -> No
 
 async def test_streaming_a_missing_file_is_an_error(files: Files) -> None:
     with pytest.raises(FileNotStored):
-        await anext(files.stream("fil_1"))
+        await files.open("fil_1")
 
 
 async def test_no_key_leads_out_of_the_folder(files: Files, tmp_path: Path) -> None:

@@ -3,14 +3,19 @@
 import subprocess
 import sys
 
-from app.domain.knowledge.retrieval import shorten
+from app.domain.agents.service import KnowledgeInfo
+from app.domain.knowledge.retrieval import find_passages, shorten
+from app.domain.models.service import upper_bound_tokens
+from app.services import Services
 from tests.knowledge.librarian import HANDBOOK, Librarian
+from tests.knowledge.tables import find_base
 from tests.model_server import Reply
 from tests.running_worker import run_worker
 from tests.stores import Stores
 from tests.talk import Talker
 
 QUESTION = "When does the shop open on Sundays?"
+CAFE = "The cafe of the shop opens at ten on Sundays."
 HOSTILE = """# Gardening
 
 Tomatoes want six hours of sun a day.
@@ -43,14 +48,38 @@ async def test_every_way_of_chatting_has_sources(talk: Talker, librarian: Librar
 
 
 async def test_only_what_is_in_the_prompt_is_a_source(talk: Talker, librarian: Librarian) -> None:
-    await librarian.add(handbook_md=HANDBOOK, animals_txt="Cats purr. Dogs bark.")
+    await librarian.add(handbook_md=HANDBOOK, animals_txt="Cats purr. Dogs bark.", cafe_txt=CAFE)
     talk.script(Reply(texts=["At eleven."]))
     reply = await talk.say(QUESTION)
     prompt = _system_prompt(talk)
+    assert len(reply["sources"]) >= 2
     for number, source in enumerate(reply["sources"], 1):
         assert f"[{number}] {source['document_name']}" in prompt
         assert source["chunk_preview"].split()[-1] in prompt
     assert f"[{len(reply['sources']) + 1}]" not in prompt
+
+
+async def test_passages_fit_into_the_tokens_that_are_left(
+    librarian: Librarian, services: Services
+) -> None:
+    await librarian.add(handbook_md=HANDBOOK, cafe_txt=CAFE)
+    base = await find_base(services, librarian.agent_id)
+    info = KnowledgeInfo(
+        librarian.agent_id, base["generation"], base["revision"], base["embedding_model"]
+    )
+
+    async def count_passages(max_tokens: int) -> int:
+        passages = await find_passages(
+            services, librarian.client.tenant_id, info, QUESTION, max_tokens
+        )
+        return 0 if passages is None else len(passages.sources)
+
+    found = await librarian.search(QUESTION)
+    sizes = [upper_bound_tokens(passage["content"]) for passage in found]
+    assert len(sizes) == 2
+    assert await count_passages(sum(sizes)) == 2
+    assert await count_passages(sum(sizes) - 1) == 1
+    assert await count_passages(sizes[0] - 1) == 0
 
 
 async def test_the_prompt_asks_for_an_answer_from_the_passages(

@@ -2,9 +2,10 @@ from typing import Annotated
 from urllib.parse import quote
 
 import msgspec
-from litestar import Controller, Response, delete, get, post
+from litestar import Controller, delete, get, post
 from litestar.datastructures import UploadFile
 from litestar.params import JSONBody, MultipartBody, QueryParameter
+from litestar.response import Stream
 
 from app.domain.knowledge import documents, service
 from app.domain.knowledge.schemas import (
@@ -134,12 +135,12 @@ class KnowledgeController(Controller):
     )
     async def get_content(
         self, services: Services, principal: Principal, agent_id: Id, document_id: Id
-    ) -> Response[bytes]:
+    ) -> Stream:
         """The file as it was uploaded, as an attachment."""
-        file = await documents.load_content(services, principal.scope, agent_id, document_id)
-        disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"
-        return Response(
-            file.content,
-            media_type=file.mime_type,
-            headers={"content-disposition": disposition},
-        )
+        file = await documents.open_content(services, principal.scope, agent_id, document_id)
+        headers = {
+            "content-disposition": f"attachment; filename*=UTF-8''{quote(file.name, safe='')}",
+            "content-length": str(file.size_bytes),
+            "content-type": file.mime_type,
+        }
+        return Stream(file.parts, headers=headers)

@@ -1,7 +1,7 @@
 """Documents of an agent: uploading, listing, indexing again, deleting."""
 
-import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -33,7 +33,9 @@ MAX_FILES: Final = 50
 MAX_DOCUMENTS: Final = 10_000
 _MEGABYTE = 1024 * 1024
 _MAX_NAME_CHARS = 255
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+# Control and format characters, line and paragraph separators. Joiners belong to some scripts.
+_INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp"})
+_JOINERS = "\u200c\u200d"
 _FORMATS = "PDF, DOCX, MD, TXT or CSV"
 
 
@@ -105,9 +107,16 @@ def _check_uploads(uploads: Sequence[Upload]) -> list[str]:
 
 
 def _clean_name(name: str) -> str:
-    """Returns the last part of a path, without control characters. The ending stays."""
-    name = _UNPRINTABLE.sub("", name.replace("\\", "/").rpartition("/")[2]).strip()
+    """Returns the last part of a path, without invisible characters, in the normal form in which
+    equal names are equal. The ending stays.
+    """
+    name = unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2])
+    name = "".join(filter(_is_visible, name)).strip()
     return name if len(name) <= _MAX_NAME_CHARS else name[: _MAX_NAME_CHARS - 20] + name[-20:]
+
+
+def _is_visible(letter: str) -> bool:
+    return letter in _JOINERS or unicodedata.category(letter) not in _INVISIBLE_CATEGORIES
 
 
 async def _check_count(tx: Tx, tenant_id: str, agent_id: str, names: list[str]) -> None:
@@ -137,6 +146,8 @@ async def _store(services: Services, agent_id: str, name: str, upload: Upload) -
     content = await upload.read(max_mb * _MEGABYTE + 1)
     mime_type, size = parsing.MIME_TYPES[kind], len(content)
     if size > max_mb * _MEGABYTE:
+        while part := await upload.read(_MEGABYTE):
+            size += len(part)
         error = f"The file is larger than {max_mb} MB"
         return _Document(document_id, name, mime_type, size, error=error)
     key = document_folder(agent_id, document_id) + new_id("fil")
@@ -242,10 +253,11 @@ async def list_chunks(
 class OriginalFile(msgspec.Struct, frozen=True):
     name: str
     mime_type: str
-    content: bytes
+    size_bytes: int
+    parts: AsyncIterator[bytes]
 
 
-async def load_content(
+async def open_content(
     services: Services, scope: Scope, agent_id: str, document_id: str
 ) -> OriginalFile:
     """Returns the file as it was uploaded last."""
@@ -257,10 +269,10 @@ async def load_content(
     if row["file_key"] is None:
         raise missing
     try:
-        content = await services.files.read(row["file_key"])
+        parts = await services.files.open(row["file_key"])
     except FileNotStored:
         raise missing from None
-    return OriginalFile(row["name"], row["mime_type"], content)
+    return OriginalFile(row["name"], row["mime_type"], row["size_bytes"], parts)
 
 
 # Changing

@@ -23,7 +23,9 @@ _SORT_ORDERS = SortOrders(
 )
 _VISIBLE = "($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND deleted_at IS NULL"
 _FIND = f"SELECT {_VIEW.columns} FROM documents WHERE {_VISIBLE} AND id = $3"
-_FIND_FILE = f"SELECT name, mime_type, file_key FROM documents WHERE {_VISIBLE} AND id = $3"
+_FIND_FILE = f"""
+SELECT name, mime_type, size_bytes, file_key FROM documents WHERE {_VISIBLE} AND id = $3
+"""
 
 # What a reader needs of a document's knowledge base.
 _FIND_TABLE = """
