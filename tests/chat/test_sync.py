@@ -284,7 +284,8 @@ async def test_a_longer_list_of_messages_needs_no_more_statements(
             ]
         with record_statements(services, monkeypatch) as statements:
             await list_messages(talk, conversation["conversation_id"])
-        counts.append(len(statements))
+        # The login is checked in Postgres too when Redis is slow.
+        counts.append(sum("conversation" in statement for statement in statements))
     assert 1 <= counts[0] == counts[1]
 
 
