@@ -39,7 +39,7 @@ _QUERY_WORDS = 6
 _QUERIES = 200
 _WARM_UP = 10
 _TURNS = 80
-_PROBED_SHARES = (0.05, 0.1, 0.2, 0.5)
+_REFINE_FACTORS = (1, 2, 10)
 _STORED_XML_BYTES = 47 * _MIB
 
 Row = Callable[..., None]
@@ -168,7 +168,7 @@ class Library:
             raise RuntimeError("the agent has no knowledge base")
         store, embedder, parts = services.get(ChunkStore), TokenTable(), []
         # The worker's upkeep of the table waits.
-        async with hold_table(services, tenant_id, agent_id) as writer:
+        async with hold_table(services, tenant_id, agent_id, 60) as writer:
             for number in range(_CHUNKS // _DOCUMENT_CHUNKS):
                 topics = range(number * _DOCUMENT_CHUNKS, (number + 1) * _DOCUMENT_CHUNKS)
                 texts = [self._write(topic, _CHUNK_WORDS) for topic in topics]
@@ -196,22 +196,22 @@ class Library:
             holds=p95 <= 30)  # fmt: skip
 
     async def bench_recall(self, base: KnowledgeInfo, vectors: Any, row: Row) -> None:
-        """Compares the vector half with exact search, also for other shares of the index."""
+        """Compares the vector half with exact search, also for other factors of refinement."""
         queries = [self.write_query() for _ in range(_QUERIES)]
         questions = TokenTable().embed(queries)
         similarities = questions @ vectors.T
         exact = np.argpartition(-similarities, 5, axis=1)[:, :5]
-        used = chunk_store.PROBED_SHARE
+        used = chunk_store.REFINE_FACTOR
         try:
-            for share in (used, *_PROBED_SHARES):
-                chunk_store.PROBED_SHARE = share
+            for factor in (used, *_REFINE_FACTORS):
+                chunk_store.REFINE_FACTOR = factor
                 recall, p95 = await self._recall(base, queries, questions, exact)
-                is_used = share == used
-                row(f"  recall@5 with {share:.0%} of the index", f"{recall:.1%}", "exact",
+                is_used = factor == used
+                row(f"  recall@5, {factor} times the rows compared", f"{recall:.1%}", "exact",
                     f"{p95:.1f} ms", "≥ 99 %" if is_used else "none",
                     holds=recall >= 0.99 or not is_used)  # fmt: skip
         finally:
-            chunk_store.PROBED_SHARE = used
+            chunk_store.REFINE_FACTOR = used
 
     async def _recall(
         self, base: KnowledgeInfo, queries: list[str], questions: Any, exact: Any

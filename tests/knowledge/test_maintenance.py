@@ -13,7 +13,7 @@ from app.domain.knowledge import (
     maintenance,
     table_queries,
 )
-from app.domain.knowledge.chunk_store import ChunkStore, TableRef
+from app.domain.knowledge.chunk_store import ChunkStore, SearchRequest, TableRef
 from app.domain.knowledge.chunks import Chunk, EmbeddedDocument
 from app.domain.knowledge.work_kinds import MAINTAIN, REMOVE_DOCUMENT
 from app.domain.knowledge.writer_lease import TableBusy, TableReplaced, hold_table
@@ -87,6 +87,27 @@ async def test_an_index_of_many_parts_is_created_again(
         counts += [index.num_segments for index in indexes if index.columns == ["vector"]]
     assert max(counts) > 1
     assert max(counts) <= 3
+
+
+@pytest.mark.parametrize(("dimensions", "kind"), [(64, "IvfRq"), (12, "IvfFlat")])
+async def test_vectors_of_any_length_are_indexed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dimensions: int, kind: str
+) -> None:
+    monkeypatch.setattr(chunk_store, "MIN_INDEXED_CHUNKS", 300)
+    store, table = ChunkStore("", tmp_path), TableRef("agt_lengths", 1)
+    await store.create(table, "m", dimensions)
+    vectors = np.random.default_rng(1).normal(size=(1000, dimensions)).astype(np.float32)
+    chunks = [Chunk(f"Text {number}") for number in range(1000)]
+    await store.replace(table, EmbeddedDocument("doc", "x", 1, "m", chunks, vectors))
+    await store.optimize(table)
+    indexes = await (await store._open(table)).list_indices()
+    assert [index.index_type for index in indexes if index.columns == ["vector"]] == [kind]
+    for number in range(0, 1000, 100):
+        request = SearchRequest(
+            table=table, revision=1, text="nothing", vector=vectors[number].tolist(), limit=5
+        )
+        ((chunk, similarity), *_) = (await store.search(request)).by_vector
+        assert (chunk.position, round(similarity, 4)) == (number, 1.0)
 
 
 async def test_a_reader_follows_every_change_of_the_table(librarian: Librarian) -> None:

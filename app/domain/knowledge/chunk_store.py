@@ -27,9 +27,12 @@ MAX_OPEN_TABLES: Final = 64
 # From this size on an index serves the search for vectors.
 MIN_INDEXED_CHUNKS: Final = 20_000
 MAX_INDEX_PARTS: Final = 8
-# The share of the index's partitions that a search reads: vectors of texts are hardly clustered.
-PROBED_SHARE = 0.4
-_MAX_PROBES = 200
+# A search reads the whole index, since vectors of texts are hardly clustered. The index has a bit
+# for each number of a vector, so the best rows, so many times the limit, are compared exactly.
+REFINE_FACTOR = 5
+_ALL_PARTITIONS = 100_000
+# The index of bits takes vectors of these lengths only.
+_BITS_PER_BYTE = 8
 # Versions of a table that a reader may still have open.
 _KEPT_VERSIONS = timedelta(minutes=10)
 _COPY_ROWS = 5000
@@ -89,7 +92,6 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True):
 class _OpenTable(NamedTuple):
     table: Any
     revision: int
-    row_count: int
 
 
 class ChunkStore:
@@ -146,7 +148,7 @@ class ChunkStore:
         if opened is None or opened.revision < revision:
             table = await self._open(ref) if opened is None else opened.table
             await table.checkout_latest()
-            opened = _OpenTable(table, revision, await table.count_rows())
+            opened = _OpenTable(table, revision)
             self._open_tables[ref] = opened
         self._open_tables.move_to_end(ref)
         while len(self._open_tables) > MAX_OPEN_TABLES:
@@ -306,18 +308,17 @@ async def _create_vector_index(table: Any) -> None:
     ]
     if row_count < MIN_INDEXED_CHUNKS or (parts and max(parts) <= MAX_INDEX_PARTS):
         return
-    options = {"distance_type": "cosine", "num_partitions": _count_partitions(row_count)}
-    await table.create_index("vector", config=_index("IvfFlat", **options))
-
-
-def _count_partitions(row_count: int) -> int:
-    return max(1, math.isqrt(row_count))
+    dimensions = (await table.schema()).field("vector").type.list_size
+    name = "IvfFlat" if dimensions % _BITS_PER_BYTE else "IvfRq"
+    # The square root would be usual. Fewer are trained faster, and all of them are read anyway.
+    partitions = max(1, math.isqrt(row_count) // 4)
+    config = _index(name, distance_type="cosine", num_partitions=partitions)
+    await table.create_index("vector", config=config)
 
 
 def _to_vector_query(opened: _OpenTable, request: SearchRequest, vector: list[float]) -> Any:
-    probes = math.ceil(_count_partitions(opened.row_count) * PROBED_SHARE)
     query = opened.table.query().nearest_to(vector).distance_type("cosine")
-    query = query.nprobes(min(probes, _MAX_PROBES))
+    query = query.nprobes(_ALL_PARTITIONS).refine_factor(REFINE_FACTOR)
     return _restrict(query, request).select([*_COLUMNS, "_distance"])
 
 
