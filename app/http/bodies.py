@@ -4,7 +4,6 @@ from typing import Any
 
 from litestar import Request
 from litestar.datastructures import FormMultiDict
-from litestar.enums import RequestEncodingType
 from litestar.types import Empty
 
 from app.http import multipart
@@ -23,10 +22,7 @@ class StrictRequest(Request[Any, Any, Any]):
 
     async def form(self) -> FormMultiDict:
         """Parses a multipart body by `app.http.multipart`; the rest is Litestar's."""
-        content_type, options = self.content_type
-        state = self._connection_state
-        boundary = options.get("boundary")
-        is_multipart = content_type == RequestEncodingType.MULTI_PART
-        if is_multipart and boundary is not None and state.form is Empty:
-            state.form = await multipart.parse_form(self.stream(), boundary.encode())
+        state, boundary = self._connection_state, multipart.find_boundary(self)
+        if boundary is not None and state.form is Empty:
+            state.form = await multipart.parse_form(self.stream(), boundary)
         return await super().form()

@@ -1,13 +1,15 @@
-"""Parses multipart bodies: files are spooled, texts are short and in UTF-8.
+"""Parses and splits multipart bodies: files are spooled, texts are short and in UTF-8.
 
 A client may name any charset for a text, and some of them decode in quadratic time.
 """
 
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
+from litestar import Request
 from litestar.datastructures import UploadFile
+from litestar.enums import RequestEncodingType
 from litestar.exceptions import ClientException
 from multipart import (  # type: ignore[import-untyped]
     MultipartError,
@@ -19,8 +21,18 @@ from app.kit.errors import Invalid
 
 MAX_TEXT_BYTES: Final = 64 * 1024
 _MAX_PARTS = 1000
+# The search in a body holds the interpreter's lock for one such piece.
+_SEARCH_BYTES = 1024 * 1024
 
 _Fields = defaultdict[str, list[Any]]
+
+
+def find_boundary(request: Request[Any, Any, Any]) -> bytes | None:
+    """Returns the boundary of a multipart body; None for any other body."""
+    media_type, parameters = request.content_type
+    boundary = parameters.get("boundary")
+    is_multipart = media_type == RequestEncodingType.MULTI_PART
+    return boundary.encode() if is_multipart and boundary is not None else None
 
 
 async def parse_form(stream: AsyncIterator[bytes], boundary: bytes) -> dict[str, Any]:
@@ -59,6 +71,37 @@ async def _read_parts(stream: AsyncIterator[bytes], boundary: bytes, fields: _Fi
             if parser.closed:
                 return
         parser.parse(b"")
+
+
+def split_body(body: bytes, boundary: bytes) -> Iterator[memoryview]:
+    """Yields what stands before, between and after the delimiters `--boundary` at the start of a
+    line, as views. Joined by that delimiter they are the body. The whole body, without a boundary.
+
+    A body with more parts than `parse_form` accepts is not split any further.
+    """
+    view, start = memoryview(body), 0
+    delimiter = b"\r\n--" + boundary
+    if boundary and body.startswith(delimiter[2:]):
+        yield view[:0]
+        start = len(delimiter) - 2
+    # One more than parts: the last delimiter ends the body.
+    for _ in range(_MAX_PARTS + 1 if boundary else 0):
+        index = _find(body, delimiter, start)
+        if index == -1:
+            break
+        # The line break belongs to the part: the first delimiter may be without one.
+        yield view[start : index + 2]
+        start = index + len(delimiter)
+    yield view[start:]
+
+
+def _find(body: bytes, text: bytes, start: int) -> int:
+    while start < len(body):
+        index = body.find(text, start, start + _SEARCH_BYTES + len(text))
+        if index != -1:
+            return index
+        start += _SEARCH_BYTES
+    return -1
 
 
 def _start_value(segment: MultipartSegment) -> Any:

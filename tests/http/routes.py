@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 from litestar import Response, get, post
-from litestar.params import JSONBody
+from litestar.params import JSONBody, MultipartBody
 from sqlalchemy import select, text
 
 from app.domain.events import service as events
@@ -25,6 +25,10 @@ class Form(msgspec.Struct):
     name: str
     nested: Nested
     age: int = 0
+
+
+class Upload(msgspec.Struct):
+    name: str
 
 
 @post("/test/failing-commit", public=True, include_in_schema=False)
@@ -63,6 +67,12 @@ async def counted(tx: Tx, data: JSONBody[dict[str, Any]]) -> dict[str, str]:
     return {"id": event_id}
 
 
+@post("/test/upload", include_in_schema=False)
+async def upload(tx: Tx, data: MultipartBody[Upload]) -> dict[str, str]:
+    """Answers with another id each time it runs."""
+    return {"name": data.name, "id": new_id("upl")}
+
+
 @get("/test/crash", public=True, include_in_schema=False)
 async def crash() -> None:
     raise RuntimeError("a secret detail: hunter2")
@@ -99,4 +109,4 @@ async def stream(services: Services, principal: Principal) -> Response[bytes]:
     return EventStream(send_chunks())
 
 
-ROUTES = [failing_commit, form, counted, crash, chat, unscoped, stream]
+ROUTES = [failing_commit, form, counted, upload, crash, chat, unscoped, stream]
