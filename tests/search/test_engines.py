@@ -7,6 +7,7 @@ import pytest
 from app.domain.search.engines import http
 from app.domain.search.engines.brave import Brave
 from app.domain.search.engines.duckduckgo import DuckDuckGo
+from app.domain.search.engines.protocol import SearchFailed
 from app.domain.search.engines.searxng import Searxng
 from app.domain.search.engines.tavily import Tavily
 from app.kit.egress import Egress
@@ -63,12 +64,39 @@ async def test_brave_receives_at_most_50_words(loopback: Egress, engine: EngineS
 
 async def test_tavily_receives_the_key_in_a_header(loopback: Egress, engine: EngineServer) -> None:
     engine.body = tavily_answer(ITEMS, [0.9, 0.5, None])
-    hits = await Tavily(loopback, engine.url).search(build_request("a&b=ü", max_results=7))
+    request = build_request("a&b=ü", max_results=7, safe_search=False)
+    hits = await Tavily(loopback, engine.url).search(request)
     assert [hit.score for hit in hits] == [0.9, 0.5, None]
     (call,) = engine.calls
     assert (call.method, call.path, call.query) == ("POST", "/search", {})
-    assert call.json == {"query": "a&b=ü", "max_results": 7}
+    assert call.json == {"query": "a&b=ü", "max_results": 7, "search_depth": "basic"}
     assert call.headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_tavily_receives_safe_search_where_it_is_on(
+    loopback: Egress, engine: EngineServer
+) -> None:
+    """Tavily has it for enterprise keys only, so a search without it does not name it."""
+    engine.body, tavily = tavily_answer(ITEMS), Tavily(loopback, engine.url)
+    for safe_search in (True, False):
+        await tavily.search(build_request(safe_search=safe_search))
+        assert engine.calls.pop().json.get("safe_search") == (True if safe_search else None)
+
+
+async def test_a_refused_safe_search_of_tavily_is_not_repeated_without_it(
+    loopback: Egress, engine: EngineServer
+) -> None:
+    tavily = Tavily(loopback, engine.url)
+    for status in (400, 403):
+        engine.status = status
+        error = await expect_failure(tavily)
+        assert (error.reason, "safe_search" in str(error)) == ("refused", True)
+        assert len(engine.calls) == 1
+        engine.calls.clear()
+        with pytest.raises(SearchFailed, match="status") as raised:
+            await tavily.search(build_request(safe_search=False))
+        assert "safe_search" not in str(raised.value)
+        engine.calls.clear()
 
 
 async def test_only_engines_with_keys_send_one(

@@ -232,6 +232,7 @@ _SAFE_SEARCH = {
     "duckduckgo": lambda call: call.form["kp"] == "1",
     "searxng": lambda call: call.query["safesearch"] == "2",
     "brave": lambda call: call.query["safesearch"] == "strict",
+    "tavily": lambda call: call.json.get("safe_search", False),
 }
 _BODIES = {
     "duckduckgo": duckduckgo_page(_MANY),
@@ -256,8 +257,7 @@ async def test_every_engine_obeys_max_results_and_safe_search(
                 urls = [source["metadata"]["url"] for source in reply["sources"]]
                 assert urls == [url for _, url, _ in _MANY[:max_results]]
                 call = engine.calls.pop()
-                if name in _SAFE_SEARCH:
-                    assert _SAFE_SEARCH[name](call) == safe_search
+                assert _SAFE_SEARCH[name](call) == safe_search
                 if name == "brave":
                     assert call.query["count"] == str(max_results)
                 if name == "tavily":

@@ -13,7 +13,10 @@ SearchEngine = Annotated[
 MaxResults = Annotated[int, Meta(ge=1, le=20, description="The most results of one search")]
 SafeSearch = Annotated[
     bool,
-    Meta(description="Leave out adult results. tavily has no such switch and ignores it"),
+    Meta(
+        description="Leave out adult results. tavily does so for keys of its enterprise plan only: "
+        "with another key set it to false, or searches may fail"
+    ),
 ]
 
 _CONFIG = {

@@ -40,7 +40,7 @@ async def fetch(
     except EgressError as error:
         raise SearchFailed("unreachable", "the search engine cannot be reached") from error
     if answer.status != _OK:
-        raise SearchFailed("refused", _explain_status(answer.status))
+        raise SearchFailed("refused", _explain_status(answer.status), answer.status)
     return answer.body
 
 

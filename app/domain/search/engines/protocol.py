@@ -28,11 +28,14 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class SearchFailed(Exception):
-    """A search without a result. The message is for people and has no address and no key."""
+    """A search without a result. The message is for people and has no address and no key.
+    `status` is that of an answer other than 200.
+    """
 
-    def __init__(self, reason: Reason, message: str) -> None:
+    def __init__(self, reason: Reason, message: str, status: int | None = None) -> None:
         super().__init__(message)
         self.reason = reason
+        self.status = status
 
 
 class Engine(Protocol):
