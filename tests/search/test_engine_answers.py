@@ -1,5 +1,6 @@
 """What the engines read from pages and answers."""
 
+import html
 import json
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from app.domain.search.engines.duckduckgo import parse_page, resolve_link
 from app.domain.search.engines.protocol import Hit, SearchFailed
+from app.domain.search.results import select_results
 from app.kit.egress import Egress
 from tests.search.engine_server import (
     ITEMS,
@@ -27,7 +29,7 @@ _PAGES: list[tuple[str, str, list[Hit]]] = [
     (
         "tags in texts",
         wrap_results([duckduckgo_result("<b>O</b>ne", "https://one.example/", "A <b>b</b> &amp;")]),
-        [Hit("One", "https://one.example/", "A b &")],
+        [Hit("One", "https://one.example/", "A b &amp;")],
     ),
     (
         "ads",
@@ -64,6 +66,14 @@ def test_a_page_of_duckduckgo_is_read(subtests: pytest.Subtests) -> None:
     for name, page, hits in _PAGES:
         with subtests.test(name=name):
             assert parse_page(page.encode()) == hits
+
+
+def test_a_text_of_duckduckgo_is_shown_as_its_page_shows_it(subtests: pytest.Subtests) -> None:
+    for text in ("vector<int>", "the tag <b>", "the entity &lt;", "Fish & chips", "I <3 it"):
+        with subtests.test(text=text):
+            result = duckduckgo_result(html.escape(text), "https://one.example/", html.escape(text))
+            (shown,) = select_results(parse_page(wrap_results([result]).encode()), 1)
+            assert (shown.title, shown.snippet) == (text, text)
 
 
 @pytest.mark.parametrize(

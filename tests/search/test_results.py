@@ -28,31 +28,40 @@ def _hits(count: int) -> list[Hit]:
 _TEXTS = [
     ("plain", "plain"),
     ("  two \n lines\tand\r\nmore ", "two lines and more"),
+    # Marks of engines
     ("<b>bold</b> and <strong>strong</strong>", "bold and strong"),
     ("run<b>ning</b>", "running"),
-    ("<p>one</p><p>two</p>", "one two"),
-    ("<script>alert(1)</script>x", "alert(1) x"),
-    ("<img src=x onerror=alert(1)>x", "x"),
-    ("&lt;script&gt;x", "x"),
+    ("<EM>one</EM> <mark>two</mark>", "one two"),
+    ("one<br>two<br/>three<br />four", "one two three four"),
+    ('<span class="highlight">one</span>s', "ones"),
+    ("<em\nclass='x'>one</em >", "one"),
+    # Text that only looks like a tag
+    ("a vector<int> of <T>", "a vector<int> of <T>"),
+    ("Map<String, List<Bean>>", "Map<String, List<Bean>>"),
+    ("#include <stdio.h>", "#include <stdio.h>"),
+    ("mail <me@example.com>", "mail <me@example.com>"),
+    ("5 < 6 and 7 > 3, I <3 it", "5 < 6 and 7 > 3, I <3 it"),
+    ("a <bold> <spanner> <embed>", "a <bold> <spanner> <embed>"),
+    ("a<b && c>d", "a<b && c>d"),
+    ("broken <b", "broken <b"),
+    # Entities, each once
     ("Fish &amp; chips", "Fish & chips"),
     ("&#65;&#x42;", "AB"),
-    ("5 < 6 and 7 > 3", "5 < 6 and 7 > 3"),
-    ("I <3 it", "I <3 it"),
-    ("<scr<b>ipt>x", "x"),
-    ("<scr<u>ipt>x", "scr ipt>x"),
-    ("<<u <q>>x", "u >x"),
-    ("<<<a", "a"),
-    ("broken <a href='x", "broken a href='x"),
-    ("<!-- note -->x", "x"),
+    ("the tag &lt;b&gt;", "the tag <b>"),
+    ("the entity &amp;lt;", "the entity &lt;"),
+    ("the entity &amp;amp;amp;", "the entity &amp;amp;"),
+    ("<b>&lt;b&gt;</b>", "<b>"),
+    ("<scr<b>ipt>x", "<script>x"),
+    # Characters that cannot be seen
     ("a\0b\x07c\x1b[31md", "abc[31md"),
-    ("<\0script>x", "x"),
-    ("<\u200bscript>x", "x"),
     ("right\u202eleft\u2066x", "rightleftx"),
+    ("right&#x202e;left", "rightleft"),
     ("soft\u00adhyphen", "softhyphen"),
     ("tag\U000e0041\U000e0042s", "tags"),
     ("private\ue000use", "privateuse"),
     ("lone\ud800surrogate", "lonesurrogate"),
     ("non\u00a0breaking\u2028line", "non breaking line"),
+    ("line&#10;break", "line break"),
     ("\u0645\u06cc\u200c\u062e\u0648", "\u0645\u06cc\u200c\u062e\u0648"),
     ("\U0001f469\u200d\U0001f680", "\U0001f469\u200d\U0001f680"),
     ("", ""),
@@ -65,16 +74,8 @@ def test_a_text_becomes_one_plain_line(subtests: pytest.Subtests) -> None:
             assert plain_text(text, 1000) == expected
 
 
-def test_no_tag_is_left_in_what_is_plain(subtests: pytest.Subtests) -> None:
-    for text in ("<" * 50 + "script>", "<a<b<i>>>" * 20, "<<b>script>x</<b>script>"):
-        with subtests.test(text=text):
-            plain = plain_text(text, 1000)
-            assert plain_text(plain, 1000) == plain
-            assert "<s" not in plain
-
-
 def test_a_huge_text_is_cleaned_in_short_time(subtests: pytest.Subtests) -> None:
-    for part in ("<a", "&lt;", "<", " ", "<b>", "&amp;lt;", "\u202e", "<" * 99 + "!"):
+    for part in ("<b", "<b ", "<span a", "&lt;", "<", " ", "<b>", "&amp;lt;", "\u202e"):
         with subtests.test(part=part):
             started = time.process_time()
             assert len(plain_text(part * 1_000_000, 100_000)) <= 100_000

@@ -19,12 +19,12 @@ _URL_CHARS = 1000
 _RAW_FACTOR = 5
 _RANK_STEP = 0.1
 
-# Tags within a word.
-_INLINE_TAG = re.compile(r"</?(?:b|em|i|mark|strong|wbr)>", re.IGNORECASE)
-_TAG = re.compile(r"<[A-Za-z/!?][^<>]*>")
-# The rest of a tag that has no end, or whose parts are joined by the removal of another tag.
-# It begins at the first `<` of a row, so that it matches in linear time.
-_TAG_START = re.compile(r"(?<!<)<++(?=[A-Za-z/!?])")
+# The tags by which engines mark words. Any other text in angle brackets is a part of the result.
+_ATTRIBUTES = r"""(?:\s++[a-z-]++\s*+=\s*+(?:"[^"<>]*+"|'[^'<>]*+'))*+\s*+"""
+_MARK = re.compile(
+    rf"<(?:(?:b|em|mark|span|strong){_ATTRIBUTES}|/(?:b|em|mark|span|strong)\s*+)>", re.IGNORECASE
+)
+_LINE_BREAK = re.compile(r"<br\s*+/?>", re.IGNORECASE)
 _JOINERS: Final = "\u200c\u200d"
 _NOT_IN_URL = re.compile(r"""[\s<>"'`\\^{|}]""")
 
@@ -59,13 +59,15 @@ def select_results(hits: Iterable[Hit], max_results: int) -> list[Result]:
     return results
 
 
-def plain_text(text: str, max_chars: int) -> str:
-    """Returns one line without tags and without characters that cannot be seen."""
-    text = html.unescape(text[: _RAW_FACTOR * max_chars])
+def plain_text(markup: str, max_chars: int) -> str:
+    """Returns one line without the marks of engines and without characters that cannot be seen.
+    It is no HTML: `<` and `&` stand for themselves.
+    """
+    markup = markup[: _RAW_FACTOR * max_chars]
+    text = html.unescape(_LINE_BREAK.sub(" ", _MARK.sub("", markup)))
     if not text.isprintable():
         text = "".join(map(_visible, text))
-    text = _TAG.sub(" ", _INLINE_TAG.sub("", text))
-    return shorten(" ".join(_TAG_START.sub("", text).split()), max_chars)
+    return shorten(" ".join(text.split()), max_chars)
 
 
 def _visible(char: str) -> str:

@@ -1,6 +1,7 @@
 """DuckDuckGo's page without scripts. It needs no key."""
 
 import asyncio
+import html
 from typing import Any, ClassVar, Final
 from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 
@@ -81,7 +82,8 @@ def _parse_result(result: Any) -> Hit | None:
 
 
 def _text(element: Any) -> str:
-    return "".join(element.itertext())
+    """Returns HTML without tags: the parser has resolved the entities of the page."""
+    return html.escape("".join(element.itertext()), quote=False)
 
 
 def resolve_link(href: str) -> str | None:

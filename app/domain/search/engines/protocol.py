@@ -17,7 +17,7 @@ class SearchRequest(msgspec.Struct, frozen=True):
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A result as the engine sent it: its texts may have tags, its URL may be any text.
+    """A result as the engine sent it: its texts are HTML, its URL may be any text.
     `score` is from 0 to 1, for engines that have one.
     """
 
