@@ -183,9 +183,11 @@ async def test_a_provider_lists_its_models_for_a_valid_key(
         await model_gateway.list_models(Target("", "scripted", "wrong", models.url))
 
 
-async def test_testing_a_key_of_an_unreachable_provider_fails(model_gateway: Models) -> None:
+async def test_testing_a_key_of_an_unreachable_provider_fails(
+    model_gateway: Models, services: Services
+) -> None:
     target = Target("scripted", "scripted", KEY, f"http://127.0.0.1:{free_port()}/v1")
-    result = await keys.test(model_gateway, target)
+    result = await keys.test(model_gateway, services.egress, target)
     assert not result.success
     assert result.message.startswith("scripted: 127.0.0.1")
 

@@ -58,7 +58,9 @@ class ProviderKeyController(Controller):
         cost="execute",
     )
     async def test_key(self, services: Services, principal: Principal, key_id: Id) -> KeyTest:
-        """Sends the provider a real request. A key that fails is `success: false`, not an error."""
+        """Sends the provider a real request: it lists its models or voices, answers with one token,
+        or searches the web for one result. A key that fails is `success: false`, not an error.
+        """
         async with services.db.tx(principal.scope, autocommit=True) as tx:
             target = await keys.target_of(tx, services.keyring, key_id)
-        return await keys.test(services.get(Models), target)
+        return await keys.test(services.get(Models), services.egress, target)

@@ -3,16 +3,17 @@
 import time
 
 from app.domain.events import service as events
-from app.domain.models import prices, queries
+from app.domain.models import key_probes, prices, queries
 from app.domain.models.errors import ModelFailed, ProviderKeyNotFound
 from app.domain.models.events import ProviderKeyCreated, ProviderKeyDeleted
 from app.domain.models.gateway import Models
+from app.domain.models.key_probes import PROBES
 from app.domain.models.protocol import Message, ModelRequest, Target
 from app.domain.models.providers import LOCAL, PROVIDERS, SEARCH_PROVIDERS, provider_of
 from app.domain.models.schemas import CreateProviderKey, KeyTest, ProviderKeyView
 from app.kit import clock
 from app.kit.crypto import Keyring, SealContext
-from app.kit.egress import Guard
+from app.kit.egress import Egress, Guard
 from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
 from db.fast import Row
@@ -140,29 +141,27 @@ def _target(keyring: Keyring, row: Row) -> Target:
     return Target(row["provider"], row["provider"], api_key, row["base_url"])
 
 
-async def test(models: Models, target: Target) -> KeyTest:
+async def test(models: Models, egress: Egress, target: Target) -> KeyTest:
     """Sends the provider a request that costs almost nothing."""
     started = time.perf_counter()
     try:
-        message, success = await _send_test_request(models, target), True
+        message, success = await _send_test_request(models, egress, target), True
     except ModelFailed as error:
         message, success = error.message, False
     latency_ms = round((time.perf_counter() - started) * 1000)
     return KeyTest(success, message, latency_ms, clock.now())
 
 
-async def _send_test_request(models: Models, target: Target) -> str:
-    """Lists the provider's models, or has its cheapest model answer with one token."""
-    provider = PROVIDERS.get(target.provider)
-    if target.provider in SEARCH_PROVIDERS and target.base_url is None:
-        message = "This is the key of a search engine; the web search of an agent shows if it works"
-        raise ModelFailed(target.provider, "refused", message)
+async def _send_test_request(models: Models, egress: Egress, target: Target) -> str:
+    """Lists the provider's models, or has its cheapest model answer with one token. A provider
+    without chat models has a request of its own.
+    """
+    provider, probe = PROVIDERS.get(target.provider), PROBES.get(target.provider)
     if target.base_url is not None or (provider is not None and provider.base_url is not None):
         count = len(await models.list_models(target))
         return f"The provider accepted the key and lists {count} models"
-    if provider is not None and not provider.has_chat:
-        message = "its keys cannot be tested: the provider has speech models only"
-        raise ModelFailed(target.provider, "refused", message)
+    if probe is not None:
+        return await key_probes.send(egress, target, probe)
     names = prices.models_of(await prices.table(), target.provider)
     if not names:
         raise ModelFailed(target.provider, "refused", "no model of this provider is known")

@@ -20,8 +20,6 @@ class Provider(msgspec.Struct, frozen=True):
     name: str
     title: str
     base_url: str | None = None
-    # False for a provider of speech models only.
-    has_chat: bool = True
 
 
 PROVIDERS: Final = {
@@ -46,7 +44,7 @@ PROVIDERS: Final = {
         Provider("cohere", "Cohere"),
         Provider("ai21", "AI21"),
         Provider("replicate", "Replicate"),
-        Provider("elevenlabs", "ElevenLabs", has_chat=False),
+        Provider("elevenlabs", "ElevenLabs"),
     )
 }
 
