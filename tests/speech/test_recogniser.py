@@ -1,15 +1,12 @@
 """The embedded recogniser: loaded once, or missing with a reason."""
 
 import asyncio
-import importlib.util
 import threading
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
-from app import doctor
 from app.domain.speech import espeak, moonshine
 from app.domain.speech.moonshine import Recogniser
 from app.kit import optional
@@ -19,7 +16,6 @@ from app.services import Services
 from tests.asking import refused, wait_until
 from tests.speech.calls import Voice, is_removed, needs_recogniser
 from tests.speech.recordings import tone
-from tests.stores import Stores
 from workers.main import WorkerProcess
 
 _MISSING = Feature("speech recognition", group="planted", module="planted_module")
@@ -113,17 +109,3 @@ async def test_without_the_embedded_voice_speech_is_unavailable(
     monkeypatch.setattr(espeak, "find_spec", lambda _name: None)
     with pytest.raises(Unavailable, match="espeakng-loader is not installed"):
         await espeak.speak("Hello", None)
-
-
-async def test_the_doctor_says_whether_there_are_a_voice_and_a_recogniser(
-    services: Services, stores: Stores, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    findings = {finding.part: finding for finding in await doctor.examine(stores.settings)}
-    assert (findings["voice"].state, findings["voice"].text) == ("ok", "eSpeak NG is installed")
-    assert "speech" in findings
-    hosted = msgspec.structs.replace(stores.settings, speech_model="openai/tts-1")
-    assert (await doctor._check_voice(hosted)).state == "off"
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    finding = await doctor._check_voice(stores.settings)
-    assert (finding.state, finding.text) == ("BAD", "espeakng-loader is not installed")
-    assert "PARLEY_SPEECH_MODEL" in finding.fix

@@ -4,15 +4,13 @@ import asyncio
 from typing import Final
 from weakref import WeakValueDictionary
 
-from yarl import URL
-
 from app.domain.search.engines.brave import Brave
 from app.domain.search.engines.duckduckgo import DuckDuckGo
 from app.domain.search.engines.http import SECONDS
 from app.domain.search.engines.protocol import Engine, Hit, SearchFailed, SearchRequest
-from app.domain.search.engines.searxng import Searxng
+from app.domain.search.engines.searxng import Searxng, open_egress
 from app.domain.search.engines.tavily import Tavily
-from app.kit.egress import Egress, Guard
+from app.kit.egress import Egress
 
 # Searches of one tenant at a time, so that it does not occupy all connections to an engine.
 _MAX_SEARCHES: Final = 5
@@ -31,8 +29,7 @@ class SearchEngines:
         }
         self._searxng_egress: Egress | None = None
         if searxng_url:
-            # The operator chose the address, so it may be a private one; but no other may be.
-            self._searxng_egress = Egress(Guard((URL(searxng_url).raw_host or "",)))
+            self._searxng_egress = open_egress(searxng_url)
             self._engines["searxng"] = Searxng(self._searxng_egress, searxng_url)
         self._limits: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 

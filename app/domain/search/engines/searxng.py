@@ -7,7 +7,7 @@ from yarl import URL
 
 from app.domain.search.engines.http import as_text, decode_json, fetch
 from app.domain.search.engines.protocol import Hit, SearchRequest
-from app.kit.egress import Egress
+from app.kit.egress import Egress, Guard
 
 _STRICT, _OFF = "2", "0"
 
@@ -20,6 +20,13 @@ class _Result(msgspec.Struct):
 
 class _Answer(msgspec.Struct):
     results: list[_Result]
+
+
+def open_egress(address: str) -> Egress:
+    """Returns a client for this address, which the caller closes together with its guard. The
+    operator chose the address, so it may be a private one; but no other may be.
+    """
+    return Egress(Guard((URL(address).raw_host or "",)))
 
 
 class Searxng:
