@@ -5,7 +5,7 @@ workers and clean-up read that list, so that a new area changes no file of anoth
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, ClassVar, Final, Literal
 
@@ -16,6 +16,8 @@ from app.security.permissions import ROLES, Permission
 from app.services import Services
 from db.retention import RetentionRule
 from db.session import Tx
+
+_CHAT_JOB = "chat.turn"
 
 SpanKind = Literal["request", "job", "node", "model", "tool", "delivery", "notification"]
 
@@ -36,6 +38,21 @@ class Span(msgspec.Struct):
     status: str
     started_at: datetime
     duration_ms: float
+
+
+def find_turn(outer: Sequence[Span], moment: datetime) -> str | None:
+    """Returns the chat job that ran at that moment, or else the request: the parent of what a turn
+    does itself.
+    """
+    jobs = [
+        span
+        for span in outer
+        if span.name == _CHAT_JOB
+        and span.kind == "job"
+        and span.started_at <= moment <= span.started_at + timedelta(milliseconds=span.duration_ms)
+    ]
+    parents = jobs or [span for span in outer if span.kind == "request"]
+    return parents[0].id if parents else None
 
 
 # Loads an area's spans of one correlation id. The tenant is None for all tenants. The last argument

@@ -13,7 +13,7 @@ from db.models.mail import MailMessage
 from db.models.mfa import MfaDevice, RecoveryCode
 from db.models.models import ProviderKey
 from db.models.roles import RoleGrant
-from db.models.search import WebSearchConfig
+from db.models.search import WebSearch, WebSearchConfig
 from db.models.speech import SpeechJob
 from db.models.subscriptions import EventSubscription
 from db.models.tenants import Tenant
@@ -62,6 +62,7 @@ __all__ = [
     "Usage",
     "UsageHour",
     "User",
+    "WebSearch",
     "WebSearchConfig",
     "Webhook",
     "Work",

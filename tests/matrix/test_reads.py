@@ -22,7 +22,7 @@ from tests.world import Client, World
 _STATEMENTS = {
     "/api/v1/agents/{agent_id}/stats": 2,
     "/api/v1/agents/{agent_id}/status": 2,
-    "/api/v1/event-log/trace/{correlation_id}": 6,
+    "/api/v1/event-log/trace/{correlation_id}": 7,
     "/api/v1/event-subscriptions/{subscription_id}/executions": 2,
     "/api/v1/event-subscriptions/{subscription_id}/executions/{delivery_id}": 2,
     "/v1/tools/{tool_id}/stats": 3,

@@ -1,15 +1,19 @@
 """Web search as a function that a model can call."""
 
 import asyncio
+import time
+from datetime import datetime
 from typing import Any, Final
 
 from app.domain.agents.service import AgentRuntime, WebSearchInfo
 from app.domain.models.service import Function, load_search_key
-from app.domain.search import results
+from app.domain.search import queries, results
 from app.domain.search.engines.protocol import Hit, SearchFailed, SearchRequest
 from app.domain.search.engines.registry import SearchEngines
+from app.domain.search.queries import FinishedSearch
 from app.domain.tools.service import WEB_SEARCH, CallOutcome, CallStatus, ToolOffer
-from app.kit import logs
+from app.kit import clock, logs, trace
+from app.kit.ids import new_id
 from app.kit.texts import storable
 from app.services import Services
 
@@ -56,16 +60,42 @@ class WebSearch:
             return CallOutcome({"error": message}, "failed")
         if self._info is None:
             return _fail(SearchFailed("not_configured", _NOT_CONFIGURED))
+        started_at, started = clock.now(), time.perf_counter()
+        outcome = await self._answer(self._info, query)
+        await self._record(self._info.engine, outcome, started_at, time.perf_counter() - started)
+        return outcome
+
+    async def _answer(self, info: WebSearchInfo, query: str) -> CallOutcome:
         try:
-            hits = await self._search(self._info, query)
+            hits = await self._search(info, query)
         except SearchFailed as error:
-            log.info("web search failed", engine=self._info.engine, reason=error.reason)
+            log.info("web search failed", engine=info.engine, reason=error.reason)
             return _fail(error)
         # Up to tens of milliseconds for texts that are full of tags and invisible characters.
-        selected = await asyncio.to_thread(results.select_results, hits, self._info.max_results)
+        selected = await asyncio.to_thread(results.select_results, hits, info.max_results)
         return CallOutcome(
             results.render(selected), sources=tuple(map(results.to_source, selected))
         )
+
+    async def _record(
+        self, engine: str, outcome: CallOutcome, started_at: datetime, seconds: float
+    ) -> None:
+        """Records the search for the trace of the turn, which does not fail without it."""
+        count = len(outcome.sources) if outcome.status == "completed" else None
+        search = FinishedSearch(
+            new_id("wsr"),
+            trace.current().correlation_id,
+            engine,
+            outcome.status,
+            count,
+            started_at,
+            round(seconds * 1000, 3),
+        )
+        try:
+            async with self._services.db.tx(self._tenant_id, autocommit=True) as tx:
+                await queries.add_search(tx, self._tenant_id, search)
+        except Exception as error:  # noqa: BLE001  # the database may be unavailable for a while
+            log.warning("a web search was not recorded", reason=str(error)[:200])
 
     async def _search(self, info: WebSearchInfo, query: str) -> list[Hit]:
         engines = self._services.get(SearchEngines)

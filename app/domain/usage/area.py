@@ -2,15 +2,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from app.domain.area import Area, PeriodicTask, Span
+from app.domain.area import Area, PeriodicTask, Span, find_turn
 from app.domain.events.service import MAX_SPANS
 from app.domain.usage import queries, service
 from app.security.permissions import DEVELOPERS, Permission
 from db.fast import Row
 from db.retention import RetentionRule
 from db.session import Tx
-
-_CHAT_JOB = "chat.turn"
 
 
 async def _read_spans(
@@ -21,20 +19,11 @@ async def _read_spans(
 
 
 def _build_model_span(row: Row, outer: Sequence[Span]) -> Span:
-    """Returns a span whose parent is the chat job that called the model, or else the request."""
     milliseconds, ended = row["response_time_ms"], row["created_at"]
-    jobs = [
-        span
-        for span in outer
-        if span.name == _CHAT_JOB
-        and span.kind == "job"
-        and span.started_at <= ended <= span.started_at + timedelta(milliseconds=span.duration_ms)
-    ]
-    parents = (jobs or [span for span in outer if span.kind == "request"])[:1]
     return Span(
         "model",
         f"{row['id']}:{row['model']}",
-        parents[0].id if parents else None,
+        find_turn(outer, ended),
         row["model"],
         "completed",
         ended - timedelta(milliseconds=milliseconds),
