@@ -96,10 +96,10 @@ class _TableCopy:
         if generation is None:
             raise NoKnowledgeBase(old.agent_id)
         copy = cls(services, tenant_id, old, TableRef(old.agent_id, generation), model)
-        await copy._look_at_tables()
+        await copy.look_at_tables()
         return copy
 
-    async def _look_at_tables(self) -> None:
+    async def look_at_tables(self) -> None:
         tables = await self._store.list_tables(self.old.agent_id)
         self.abandoned = [ref for ref in tables if ref != self.old]
         for ref in (self.old, *self.abandoned):
