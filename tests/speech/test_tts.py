@@ -1,13 +1,18 @@
 """Texts as speech."""
 
 import io
+from pathlib import Path
 
 import av
 import msgspec
 import pytest
 
+from app.domain.speech import espeak
+from app.domain.speech.espeak_child import split_text
+from app.kit.errors import Invalid
 from app.services import Services
 from tests.asking import refused, wait_until
+from tests.kit.child_scripts import write_script
 from tests.model_server import ModelServer
 from tests.speech.calls import Voice, create_archived, is_removed
 from tests.talk import talker
@@ -39,6 +44,53 @@ async def test_texts_are_taken_literally(served_voice: Voice, subtests: pytest.S
     for text in ("<speak><break time='600s'/>Hi</speak>", "\x01900R Hi", "[[h@'loU]] Hi"):
         with subtests.test(text=text):
             assert _seconds(await served_voice.speak(text)) < 20
+
+
+async def test_texts_without_spaces_are_spoken_to_their_end(subtests: pytest.Subtests) -> None:
+    """The library by itself crashes on the first two, and loses the end of the others."""
+    for unit, count in ((".a", 100), ("U.S.A.", 50), ("W", 20), ("12", 30), ("\N{SNOWMAN}", 25)):
+        with subtests.test(unit=unit):
+            short = _seconds(await espeak.speak(unit * count, None))
+            long = _seconds(await espeak.speak(unit * count * 2, None))
+            assert long == pytest.approx(2 * short, rel=0.1)
+
+
+async def test_a_text_that_crashes_the_voice_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SIGSEGV", "SIGABRT"):
+        code = f"import os, signal; os.kill(os.getpid(), signal.{name})"
+        monkeypatch.setattr(espeak, "_SCRIPT", write_script(tmp_path, code))
+        with pytest.raises(Invalid, match="cannot be spoken") as caught:
+            await espeak.speak("Hello", None)
+        assert set(caught.value.details or {}) == {"text"}
+
+
+async def test_a_speech_of_more_than_half_an_hour_is_refused() -> None:
+    with pytest.raises(Invalid, match="half an hour"):
+        await espeak.speak("1" * 5000, None)
+
+
+def test_a_text_is_cut_after_sentences_then_clauses_then_words(subtests: pytest.Subtests) -> None:
+    sentence, clause, words = "It is late. ", "It is late, ", "It is late "
+    for name, text, first in (
+        ("short", "It is late.", "It is late."),
+        ("sentences", sentence * 9, sentence * 7),
+        ("a sentence and clauses", sentence + clause * 9, sentence),
+        ("a line and clauses", "Title\n" + clause * 9, "Title\n"),
+        ("clauses", clause * 9, clause * 7),
+        ("a clause and words", clause + words * 9, clause),
+        ("words", words * 10, words * 8 + "It "),
+        ("an abbreviation", "Fruit, e.g. " + "apple " * 20, "Fruit, "),
+        ("letters", "a" * 200, "a" * 30),
+        ("capital letters", "A" * 200, "A" * 15),
+        ("symbols", "\N{SNOWMAN}" * 100, "\N{SNOWMAN}" * 5),
+        ("Chinese", "\u4f60\u597d\u3002" * 40, "\u4f60\u597d\u3002" * 10),
+    ):
+        with subtests.test(name):
+            chunks = split_text(text)
+            assert "".join(chunks) == text
+            assert chunks[0] == first
 
 
 async def test_wrong_bodies_are_refused(served_voice: Voice, services: Services) -> None:

@@ -1,6 +1,7 @@
 """The embedded voice: eSpeak NG, in a child process with limits."""
 
 import asyncio
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -21,14 +22,19 @@ _MEMORY_MIB = 2048
 _OPEN_FILES = 64
 _NICENESS = 5
 _MAX_OUTPUT_BYTES = 16 * 1024 * 1024
+# The same text would end the process again.
+_CRASHES = (-signal.SIGSEGV, -signal.SIGABRT)
 _PROBLEMS = {
     b"!voice": ("voice", "is not a voice of eSpeak NG, like en-us, en-gb-x-rp or de"),
     b"!text": ("text", "has nothing that can be spoken"),
+    b"!length": ("text", "takes more than half an hour to speak"),
 }
 
 
 async def speak(text: str, voice: str | None) -> bytes:
-    """Returns an MP3 file. Raises Invalid for an unknown voice."""
+    """Returns an MP3 file. Raises Invalid for an unknown voice, and for a text that cannot be
+    spoken.
+    """
     if find_spec("espeakng_loader") is None:
         raise Unavailable("The embedded voice is not available: espeakng-loader is not installed")
     try:
@@ -46,6 +52,8 @@ async def speak(text: str, voice: str | None) -> bytes:
             )
     except (TimeoutError, child_process.ProcessFailed) as error:
         log.warning("the embedded voice failed", reason=str(error))
+        if getattr(error, "exit_code", None) in _CRASHES:
+            raise Invalid.field("text", "cannot be spoken by the embedded voice") from error
         raise Unavailable("The embedded voice failed; try again, or with less text") from error
     head, _, mp3 = output.partition(b"\n")
     if head in _PROBLEMS:

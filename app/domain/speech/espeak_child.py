@@ -3,19 +3,22 @@
 It imports nothing of Parley. It reads the text from standard input and the name of the voice from
 its first argument. It writes one line, `ok` or `!` and an error code, and then an MP3 file.
 
-eSpeak NG is a C library with global state, so each text has a process of its own.
+eSpeak NG is a C library with global state, so each text has a process of its own. Its buffers are
+small: it loses the end of a long word or clause, or crashes. So it gets the text in short chunks.
 """
 
 import ctypes
 import io
 import re
 import sys
+import unicodedata
 from importlib import import_module
 from typing import Any
 
 _SYNCHRONOUS = 2
 _DO_NOT_EXIT = 0x8000
 _UTF8 = 1
+_PAUSE_AT_END = 0x1000
 _RATE = 1
 _WORDS_PER_MINUTE = 150
 _BIT_RATE = 64_000
@@ -23,6 +26,23 @@ _BIT_RATE = 64_000
 _ENCODER = {"compression_level": "7"}
 # Control characters start commands within the text, such as a change of speed.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# More than the longest text takes in the language of its voice.
+_MAX_SECONDS = 1800
+
+# A letter costs 1; see `_measure_cost`.
+_MAX_CHUNK_COST = 100
+_MAX_WORD_COST = 30
+_CAPITAL_COST = 2
+_SYMBOL_COST = 6
+# eSpeak NG says a run of one symbol once, such as a line of dashes.
+_SYMBOL_RUN = re.compile(r"([!-/:-@\[-`{-~])\1{10,}")
+# Where a text is cut, the best first: after a sentence, after a clause, after a word.
+_SENTENCE_END = re.compile(r"[.!?…][\"')\]”’»]*\s+(?![a-z])|[。！？]|\n\s*")  # noqa: RUF001  # full width
+_CLAUSE_END = re.compile(r"[,;:)]\s+|[，；：、]|\s[-–—]\s")  # noqa: RUF001  # likewise
+_WORD_END = re.compile(r"\s+")
+_BORDERS = (_SENTENCE_END, _CLAUSE_END, _WORD_END)
+# A chunk that ends so is followed by the pause of its punctuation.
+_PAUSE = re.compile(r"\w\W{0,4}(?:[^\w\s]|\n)\s*$")
 
 _Callback = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
@@ -30,13 +50,60 @@ _Callback = ctypes.CFUNCTYPE(
 
 
 class Refused(Exception):
-    """The argument is an error code: `voice` or `text`."""
+    """The argument is an error code: `voice`, `text` or `length`."""
+
+
+def split_text(text: str) -> list[str]:
+    """Returns chunks that eSpeak NG speaks completely; together they are the text."""
+    chunks = []
+    start = 0
+    while start < len(text):
+        end = _find_limit(text, start)
+        if end < len(text):
+            end = _find_border(text, start, end)
+        chunks.append(text[start:end])
+        start = end
+    return chunks
+
+
+def _find_limit(text: str, start: int) -> int:
+    """Returns the end of the longest chunk that is cheap enough, and has no word that is not."""
+    chunk_cost = word_cost = 0
+    for position in range(start, len(text)):
+        cost = _measure_cost(text[position])
+        chunk_cost += cost
+        word_cost = 0 if text[position].isspace() else word_cost + cost
+        if chunk_cost > _MAX_CHUNK_COST or word_cost > _MAX_WORD_COST:
+            return position
+    return len(text)
+
+
+def _measure_cost(char: str) -> int:
+    """Capital letters may be spelled. Other symbols are said by their names or numbers."""
+    if char.isascii() or (char <= "\uffff" and unicodedata.category(char)[0] not in "SC"):
+        return _CAPITAL_COST if char.isupper() else 1
+    return _SYMBOL_COST
+
+
+def _find_border(text: str, start: int, limit: int) -> int:
+    """Returns the end of the last sentence, clause or word before the limit, else the limit."""
+    for border in _BORDERS:
+        # A border may look at the next letter.
+        matches = border.finditer(text, start, limit + 1)
+        ends = [match.end() for match in matches if match.end() <= limit]
+        if ends:
+            return ends[-1]
+    return limit
 
 
 def synthesize(text: str, voice: str) -> tuple[int, bytes]:
     """Returns the sample rate, and 16-bit samples."""
     library_files: Any = import_module("espeakng_loader")
     library = ctypes.CDLL(library_files.get_library_path())
+    data_path = library_files.get_data_path().encode()
+    rate: int = library.espeak_Initialize(_SYNCHRONOUS, 0, data_path, _DO_NOT_EXIT)
+    if rate <= 0:
+        raise RuntimeError("eSpeak NG does not start")
     samples = bytearray()
 
     def collect(wave: Any, count: int, _events: Any) -> int:
@@ -45,20 +112,30 @@ def synthesize(text: str, voice: str) -> tuple[int, bytes]:
         return 0
 
     callback = _Callback(collect)
-    data_path = library_files.get_data_path().encode()
-    rate: int = library.espeak_Initialize(_SYNCHRONOUS, 0, data_path, _DO_NOT_EXIT)
-    if rate <= 0:
-        raise RuntimeError("eSpeak NG does not start")
     library.espeak_SetSynthCallback(callback)
     if library.espeak_SetVoiceByName(voice.encode()) != 0:
         raise Refused("voice")
     library.espeak_SetParameter(_RATE, _WORDS_PER_MINUTE, 0)
-    raw = _CONTROL.sub(" ", text).encode("utf-8", "replace") + b"\0"
-    library.espeak_Synth(raw, ctypes.c_size_t(len(raw)), 0, 1, 0, _UTF8, None, None)
-    library.espeak_Synchronize()
+    *chunks, last = split_text(_clean(text))
+    for chunk in chunks:
+        _speak_chunk(library, chunk, with_pause=_PAUSE.search(chunk) is not None)
+        if len(samples) > _MAX_SECONDS * rate * 2:
+            raise Refused("length")
+    _speak_chunk(library, last, with_pause=False)
     if not any(samples):
         raise Refused("text")
     return rate, bytes(samples)
+
+
+def _clean(text: str) -> str:
+    return _SYMBOL_RUN.sub(lambda run: run[0][:10], _CONTROL.sub(" ", text))
+
+
+def _speak_chunk(library: Any, chunk: str, *, with_pause: bool) -> None:
+    raw = chunk.encode("utf-8", "replace") + b"\0"
+    flags = _UTF8 | _PAUSE_AT_END if with_pause else _UTF8
+    library.espeak_Synth(raw, ctypes.c_size_t(len(raw)), 0, 1, 0, flags, None, None)
+    library.espeak_Synchronize()
 
 
 def encode_mp3(rate: int, samples: bytes) -> bytes:
