@@ -1,12 +1,15 @@
 """Runs a Python script in a child process with limits, for library calls that cannot be stopped.
 
-The process ends by the kernel's limits, when its script ends, or when the caller is cancelled.
+The process ends by its limits, when its script ends, or when the caller is cancelled.
 """
 
 import asyncio
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
+
+import msgspec
 
 _BOOTSTRAP = """
 import os, resource, runpy, sys
@@ -38,26 +41,69 @@ class ProcessFailed(Exception):
         self.exit_code = exit_code
 
 
-async def run(
-    script: Path,
-    content: bytes,
-    *arguments: str,
-    cpu_seconds: int,
-    memory_mib: int = 1024,
-    file_mib: int = 1,
-    output_bytes: int = 8 * _MIB,
-    open_files: int = 0,
-    niceness: int = 0,
-) -> bytes:
+class ScriptRefused(Exception):
+    """The script refused its input; the message is the script's."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """`memory_mib` is address space. `file_mib` is the largest file that the script may write.
+    `open_files` 0 keeps the inherited limit.
+    """
+
+    seconds: float
+    cpu_seconds: int
+    memory_mib: int = 1024
+    file_mib: int = 0
+    output_bytes: int = 8 * _MIB
+    open_files: int = 0
+    niceness: int = 0
+
+
+class Response(msgspec.Struct, frozen=True):
+    """The first line of a script's output, and a view of the rest."""
+
+    head: str
+    body: memoryview
+
+
+async def request(script: Path, content: bytes, *arguments: str, limits: Limits) -> Response:
+    """Like `run`, for a script whose first line is a head, or `!` and why it refuses its input.
+    Raises ScriptRefused for the latter.
+    """
+    output = await run(script, content, *arguments, limits=limits)
+    end = output.find(b"\n")
+    if end < 0:
+        raise ProcessFailed("wrote no line")
+    head = output[:end].decode()
+    if head.startswith("!"):
+        raise ScriptRefused(head[1:])
+    return Response(head, memoryview(output)[end + 1 :])
+
+
+async def run(script: Path, content: bytes, *arguments: str, limits: Limits) -> bytes:
     """Returns what the script writes to standard output; `content` is its standard input.
 
-    The script has no environment variables. `open_files` 0 keeps the inherited limit. Raises
-    ProcessFailed when the script fails or writes more than `output_bytes`.
+    The script has no environment variables. Raises ProcessFailed when the script fails or exceeds
+    a limit.
     """
-    limits = (cpu_seconds, memory_mib * _MIB, file_mib * _MIB, open_files, niceness)
+    try:
+        async with asyncio.timeout(limits.seconds):
+            return await _run(script, content, arguments, limits)
+    except TimeoutError:
+        raise ProcessFailed(f"took more than {limits.seconds:g} s", -signal.SIGKILL) from None
+
+
+async def _run(script: Path, content: bytes, arguments: tuple[str, ...], limits: Limits) -> bytes:
+    numbers = (
+        limits.cpu_seconds,
+        limits.memory_mib * _MIB,
+        limits.file_mib * _MIB,
+        limits.open_files,
+        limits.niceness,
+    )
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-c", _BOOTSTRAP, str(script)),
-        *map(str, limits),
+        *map(str, numbers),
         *arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -66,7 +112,7 @@ async def run(
         start_new_session=True,
     )
     try:
-        output = await _communicate(process, content, output_bytes)
+        output = await _communicate(process, content, limits.output_bytes)
         if await process.wait() != 0:
             raise ProcessFailed(f"ended with {process.returncode}", process.returncode)
         return output

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.kit import images
@@ -34,7 +35,7 @@ async def test_a_decoder_that_takes_too_long_is_killed_and_a_refusal(
 ) -> None:
     script = write_script(tmp_path, "import time; time.sleep(60)")
     monkeypatch.setattr(images, "_SCRIPT", script)
-    monkeypatch.setattr(images, "_SECONDS", 0.2)
+    monkeypatch.setattr(images, "_LIMITS", msgspec.structs.replace(images._LIMITS, seconds=0.2))
     with pytest.raises(NotAPicture):
         await images.redraw(plain_picture("PNG"), 512)
     assert not is_running(script)

@@ -5,6 +5,7 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.domain.knowledge import parsing
@@ -153,12 +154,13 @@ async def test_a_script_that_a_limit_ends_gives_a_reason(
 ) -> None:
     long, short = b"x" * (6 * _MIB), b"word " * 1000
     cases = (
-        ("_SECONDS", 0.3, long),
-        ("_CPU_SECONDS", 1, long),
-        ("_MAX_OUTPUT_BYTES", 100, short),
-        ("_MEMORY_MIB", 32, short),
+        ({"seconds": 0.3}, long),
+        ({"cpu_seconds": 1}, long),
+        ({"output_bytes": 100}, short),
+        ({"memory_mib": 32}, short),
     )
-    for limit, value, content in cases:
-        with subtests.test(limit), monkeypatch.context() as patch:
-            patch.setattr(parsing, limit, value)
+    limits = parsing._LIMITS
+    for change, content in cases:
+        with subtests.test(**change):
+            monkeypatch.setattr(parsing, "_LIMITS", msgspec.structs.replace(limits, **change))
             assert await _read(content, "txt") == "takes too much time or memory to read"

@@ -2,8 +2,6 @@
 little time and memory. The format is what the decoder finds, whatever name or type was declared.
 """
 
-import asyncio
-import signal
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Final
@@ -12,6 +10,7 @@ import msgspec
 
 from app.domain.speech.errors import RecordingTooLarge
 from app.kit import child_process, logs
+from app.kit.child_process import Limits, ProcessFailed, ScriptRefused
 from app.kit.errors import UnsupportedFileType
 
 log = logs.get("speech")
@@ -24,14 +23,16 @@ _SAMPLE_BYTES = 4
 _SAMPLES_PER_SECOND = 16_000
 
 _SCRIPT = Path(__file__).with_name("audio_child.py")
-_SECONDS = 90.0
-_CPU_SECONDS = 30
-# Address space; each processor may add a thread with its stack.
-_MEMORY_MIB = 2048
-_OPEN_FILES = 32
-_NICENESS = 5
-# A second more than the limit for the padding of encoders, and the first line.
-_MAX_OUTPUT_BYTES = (MAX_SECONDS + 2) * _SAMPLES_PER_SECOND * _SAMPLE_BYTES
+_LIMITS = Limits(
+    seconds=90.0,
+    cpu_seconds=30,
+    # Each processor may add a thread with its stack.
+    memory_mib=2048,
+    # A second more than the limit for the padding of encoders, and the first line.
+    output_bytes=(MAX_SECONDS + 2) * _SAMPLES_PER_SECOND * _SAMPLE_BYTES,
+    open_files=32,
+    niceness=5,
+)
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -45,44 +46,23 @@ class Recording(msgspec.Struct, frozen=True):
 
 async def decode(content: bytes) -> Recording:
     """Raises UnsupportedFileType, or RecordingTooLarge for one that is too long."""
-    output = await _run_script(content)
-    end = output.find(b"\n")
-    if end < 0:
-        raise _unsupported("takes too much time or memory to read")
-    head, samples = output[:end], memoryview(output)[end + 1 :]
-    if head.startswith(b"!"):
-        code, _, message = head[1:].decode().partition(" ")
+    arguments = (str(MAX_SECONDS), str(_PIECE_SECONDS))
+    try:
+        response = await child_process.request(_SCRIPT, content, *arguments, limits=_LIMITS)
+    except ScriptRefused as error:
+        code, _, message = str(error).partition(" ")
         if code == RecordingTooLarge.code:
-            raise RecordingTooLarge(f"audio {message}", details={"max_seconds": MAX_SECONDS})
-        raise _unsupported(message)
-    media_type, *lengths = head.decode().split()
+            raise RecordingTooLarge(
+                f"audio {message}", details={"max_seconds": MAX_SECONDS}
+            ) from None
+        raise _unsupported(message) from None
+    except ProcessFailed as error:
+        log.info("a recording could not be decoded", code=error.exit_code)
+        raise _unsupported("takes too much time or memory to read") from error
+    media_type, *lengths = response.head.split()
     ends = accumulate((int(length) * _SAMPLE_BYTES for length in lengths), initial=0)
-    return Recording(media_type, [samples[start:end] for start, end in pairwise(ends)])
+    return Recording(media_type, [response.body[start:end] for start, end in pairwise(ends)])
 
 
 def _unsupported(message: str) -> UnsupportedFileType:
     return UnsupportedFileType(f"audio {message}", details={"audio": message})
-
-
-async def _run_script(content: bytes) -> bytes:
-    """Returns the script's output, or nothing when it was ended."""
-    try:
-        async with asyncio.timeout(_SECONDS):
-            return await child_process.run(
-                _SCRIPT,
-                content,
-                str(MAX_SECONDS),
-                str(_PIECE_SECONDS),
-                cpu_seconds=_CPU_SECONDS,
-                memory_mib=_MEMORY_MIB,
-                file_mib=0,
-                output_bytes=_MAX_OUTPUT_BYTES,
-                open_files=_OPEN_FILES,
-                niceness=_NICENESS,
-            )
-    except TimeoutError:
-        exit_code: int | None = -signal.SIGKILL
-    except child_process.ProcessFailed as error:
-        exit_code = error.exit_code
-    log.info("a recording could not be decoded", code=exit_code)
-    return b""

@@ -31,7 +31,7 @@ from app.domain.vault.types import (
     SshSecrets,
 )
 from app.kit import child_process, clock, databases
-from app.kit.child_process import ProcessFailed
+from app.kit.child_process import Limits, ProcessFailed
 from app.kit.egress import EgressError, custom_headers
 from app.kit.errors import Invalid
 from app.kit.http_auth import basic, bearer
@@ -40,7 +40,8 @@ from app.services import Services
 
 _TIMEOUT_SECONDS = 15.0
 _DECRYPT_SCRIPT = Path(__file__).with_name("ssh_key_child.py")
-_DECRYPT_CPU_SECONDS = 6
+# The libraries of the script write a small file.
+_DECRYPT_LIMITS = Limits(seconds=_TIMEOUT_SECONDS, cpu_seconds=6, file_mib=1)
 _SUCCESS_STATUSES = range(200, 300)
 
 
@@ -252,7 +253,7 @@ async def _decrypt_private_key(secrets: SshSecrets) -> str:
     """Runs in a child process with a CPU limit: the key file sets the cost of the derivation."""
     request = {"key": secrets.private_key, "passphrase": secrets.passphrase}
     private_key = await child_process.run(
-        _DECRYPT_SCRIPT, msgspec.json.encode(request), cpu_seconds=_DECRYPT_CPU_SECONDS
+        _DECRYPT_SCRIPT, msgspec.json.encode(request), limits=_DECRYPT_LIMITS
     )
     return private_key.decode()
 

@@ -15,6 +15,7 @@ from app.domain.tools.executors.protocol import ExecutorEnvironment, Task
 from app.domain.tools.executors.rows import build_result
 from app.domain.tools.executors.sql import Statement
 from app.kit import child_process
+from app.kit.child_process import Limits, ProcessFailed
 
 _CHILD = Path(__file__).with_name("sqlite_child.py")
 _MAX_FILE_MIB = 256
@@ -55,18 +56,23 @@ async def run(
         "params": params,
         "max_rows": config.max_rows,
     }
-    try:
-        content = await child_process.run(
-            _CHILD,
-            msgspec.json.encode(request),
-            cpu_seconds=int(task.timeout_seconds) + 1,
-            memory_mib=_MAX_MEMORY_MIB,
-            file_mib=_MAX_FILE_MIB,
-        )
-    except child_process.ProcessFailed as error:
-        message = "the statement used more time, memory or disk than it may"
-        raise ToolFailed("runtime_error", message) from error
-    response = msgspec.json.decode(content, type=_Response)
+    response = await _run_script(request, int(task.timeout_seconds) + 1)
     if response.code is not None:
         raise ToolFailed(response.code, response.message)
     return build_result(response.columns, response.rows, response.affected_rows, config.max_rows)
+
+
+async def _run_script(request: dict[str, Any], seconds: int) -> _Response:
+    """The caller's own timeout comes first."""
+    limits = Limits(
+        seconds=seconds,
+        cpu_seconds=seconds,
+        memory_mib=_MAX_MEMORY_MIB,
+        file_mib=_MAX_FILE_MIB,
+    )
+    try:
+        content = await child_process.run(_CHILD, msgspec.json.encode(request), limits=limits)
+    except ProcessFailed as error:
+        message = "the statement used more time, memory or disk than it may"
+        raise ToolFailed("runtime_error", message) from error
+    return msgspec.json.decode(content, type=_Response)
