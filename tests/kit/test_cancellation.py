@@ -1,7 +1,9 @@
 """Coroutines that end when their client goes away."""
 
 import asyncio
+import gc
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -66,3 +68,35 @@ async def test_a_cancelled_caller_takes_the_coroutine_along() -> None:
     with suppress(asyncio.CancelledError):
         await task
     assert ended.is_set()
+
+
+async def test_an_error_that_nobody_gets_is_retrieved(subtests: pytest.Subtests) -> None:
+    """Otherwise asyncio reports it when the task is collected, without saying whose it was."""
+    reports: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _loop, report: reports.append(report))
+
+    async def fail_when_cancelled() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("failed")
+
+    for name, client_gone, coroutine, error in (
+        (
+            "the coroutine while it is cancelled",
+            asyncio.sleep(0),
+            fail_when_cancelled(),
+            ClientGone,
+        ),
+        ("the watcher", _fail(), asyncio.sleep(60), ClientGone),
+        ("both", _fail(), _fail(), ValueError),
+        ("the watcher while it is cancelled", fail_when_cancelled(), _fail(), ValueError),
+    ):
+        reports.clear()
+        with subtests.test(name):
+            with pytest.raises(error):
+                await run_unless(client_gone, coroutine)
+            gc.collect()
+            assert reports == []
+    loop.set_exception_handler(None)
