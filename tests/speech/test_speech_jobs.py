@@ -80,6 +80,34 @@ async def test_a_deleted_agent_ends_its_requests(voice: Voice, services: Service
     assert await _work_states(services, voice) == ["cancelled"]
 
 
+async def test_a_deleted_agent_takes_the_files_of_finished_jobs_along(
+    voice: Voice, services: Services
+) -> None:
+    """Its request has not read the row yet, so it does not know the file of the speech."""
+    spoken = jobs.new_file_key()
+    await services.files.put(spoken, b"an MP3 file")
+    insert = """
+        INSERT INTO speech_jobs (tenant_id, id, agent_id, work_id, kind, model, status, output_key,
+                                 finished_at)
+        VALUES ($1, 'spj_finished', $2, 'wrk_finished', 'synthesize', 'local/espeak', 'completed',
+                $3, now())
+    """
+    await run_sql(services, insert, voice.talk.client.tenant_id, voice.talk.agent_id, spoken)
+    assert (await voice.talk.client.delete(voice.talk.path)).status_code == 204
+    await wait_until(lambda: _has_no_files(services))
+
+
+async def test_a_speech_whose_file_is_deleted_with_the_agent_is_not_found(
+    voice: Voice, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def finish(*_: Any) -> dict[str, Any]:
+        return {"error": None, "output_key": jobs.new_file_key()}
+
+    monkeypatch.setattr(jobs, "_wait", finish)
+    refused(await voice.request_speech({"text": "Hello"}), 404, "agent_not_found")
+    await wait_until(lambda: is_removed(services, voice))
+
+
 class _FakeJob:
     """A job whose work was cancelled while it ran."""
 

@@ -19,6 +19,7 @@ from app.kit.errors import (
     Unavailable,
     UnsupportedFileType,
 )
+from app.kit.files import FileNotStored
 from app.kit.ids import new_id
 from app.kit.work import WorkKind
 from app.services import Services
@@ -42,6 +43,7 @@ _NO_WORKER = (
     f"No worker took it in time: the tenant's share of {RUN_SPEECH.per_tenant} at a time in each "
     "worker may be in use, or no worker is running that takes the queue `speech`"
 )
+_AGENT_DELETED = "The agent was deleted meanwhile"
 _NO_OUTCOME = "It took too long; try again later, or with less of it"
 _ERRORS: dict[str, type[ApiError]] = {
     kind.code: kind
@@ -91,18 +93,21 @@ def new_file_key() -> str:
 
 async def transcribe(services: Services, request: SpeechRequest) -> str:
     """Returns the text of the recording; it is not blank."""
-    async with _run_to_end(services, request) as row:
+    async with _run_and_remove(services, request) as row:
         return str(row["transcript"])
 
 
 async def synthesize(services: Services, request: SpeechRequest) -> bytes:
     """Returns the text as speech, an MP3 file."""
-    async with _run_to_end(services, request) as row:
-        return await services.files.read(row["output_key"])
+    async with _run_and_remove(services, request) as row:
+        try:
+            return await services.files.read(row["output_key"])
+        except FileNotStored:
+            raise AgentNotFound(_AGENT_DELETED) from None
 
 
 @asynccontextmanager
-async def _run_to_end(services: Services, request: SpeechRequest) -> AsyncIterator[Row]:
+async def _run_and_remove(services: Services, request: SpeechRequest) -> AsyncIterator[Row]:
     """Yields the finished job. However the block ends, also when the caller is cancelled, neither
     work nor row nor file remains.
     """
@@ -157,7 +162,7 @@ async def _find(services: Services, job: _Job) -> Row:
     async with services.db.tx(job.tenant_id, autocommit=True) as tx:
         row = await queries.find_job(tx, job.tenant_id, job.id)
     if row is None:
-        raise AgentNotFound("The agent was deleted meanwhile")
+        raise AgentNotFound(_AGENT_DELETED)
     return row
 
 
@@ -176,8 +181,11 @@ async def _remove(services: Services, job: _Job) -> None:
 async def cancel_all(tx: Tx, services: Services, tenant_id: str, agent_ids: list[str]) -> None:
     """Before agents are deleted: cancels their jobs, and deletes the files after the commit."""
     doorbell, files = services.doorbell, services.files
-    for row in await queries.list_jobs_of_agents(tx, tenant_id, agent_ids):
+    ids = (tenant_id, agent_ids)
+    for row in await queries.list_jobs_of_agents(tx, *ids):
         if await work.cancel(tx, doorbell, tenant_id, row["work_id"]):
             tx.after_commit.append(partial(doorbell.announce_done, row["work_id"]))
-            for key in filter(None, (row["input_key"], row["output_key"])):
-                tx.after_commit.append(partial(files.delete, key))
+    # Read afterwards: a worker may have finished a job before its work could be cancelled.
+    for row in await queries.list_jobs_of_agents(tx, *ids):
+        for key in filter(None, (row["input_key"], row["output_key"])):
+            tx.after_commit.append(partial(files.delete, key))
