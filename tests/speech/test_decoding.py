@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.domain.speech import audio
-from app.domain.speech.audio_child import RATE, is_silent, split_at_pauses
+from app.domain.speech.audio_child import RATE, Refused, decode, is_silent, split_at_pauses
 from app.domain.speech.errors import RecordingTooLarge
 from app.kit.errors import UnsupportedFileType
 from tests.speech.recordings import film, tone, with_cover
@@ -35,6 +35,32 @@ async def test_recordings_of_all_kinds_sound_as_before(subtests: pytest.Subtests
             assert kind == media_type
             assert seconds == pytest.approx(1.0, abs=0.1)
             assert frequency == pytest.approx(440, abs=5)
+
+
+async def test_an_mp3_whose_format_changes_midway_is_decoded_to_its_end(
+    subtests: pytest.Subtests,
+) -> None:
+    stereo, mono = tone("mp3", rate=44_100, channels=2), tone("mp3", rate=22_050)
+    high = tone("mp3", rate=48_000)
+    for name, parts in (
+        ("rate and channels", [stereo, mono]),
+        ("rate", [mono, high]),
+        ("several times", [stereo, mono, high, stereo]),
+    ):
+        with subtests.test(name):
+            kind, seconds, frequency = await _measure(b"".join(parts))
+            assert kind == "audio/mpeg"
+            assert seconds == pytest.approx(len(parts), abs=0.1 * len(parts))
+            assert frequency == pytest.approx(440, abs=5)
+
+
+def test_the_limit_is_for_all_formats_of_a_recording_together() -> None:
+    first, second = tone("mp3", seconds=2, rate=8_000), tone("mp3", seconds=2, rate=16_000)
+    for part in (first, second):
+        decode(part, 2)
+    with pytest.raises(Refused) as caught:
+        decode(first + second, 2)
+    assert caught.value.code == "file_too_large"
 
 
 async def test_a_recording_with_a_damaged_part_keeps_the_rest() -> None:

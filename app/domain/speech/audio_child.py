@@ -26,7 +26,7 @@ _CODECS = (
 # Other demuxers are never tried. Some would read files or addresses that a playlist names.
 _OPTIONS = {
     "format_whitelist": "wav,mp3,matroska,webm",
-    # Only for the detection of the format; `_check_stream` is for the decoding.
+    # Only for the detection of the format; `_check_codec` is for the decoding.
     "codec_whitelist": _CODECS,
     "protocol_whitelist": "pipe",
 }
@@ -68,13 +68,11 @@ def decode(content: bytes, max_seconds: int) -> "tuple[str, Samples]":
 def _read_samples(container: Any, stream: Any, max_seconds: int) -> "Samples":
     """Skips damaged packets. Refuses a file with more damaged packets than sound ones."""
     import av  # noqa: PLC0415
-    import numpy as np  # noqa: PLC0415
 
-    _check_stream(stream)
+    _check_codec(stream.codec_context)
     stream.codec_context.thread_count = 1
-    resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
-    parts: list[Samples] = []
-    total = sound = damaged = 0
+    converter = Converter()
+    sound = damaged = 0
     for packet in container.demux(stream):
         try:
             frames = packet.decode()
@@ -83,25 +81,64 @@ def _read_samples(container: Any, stream: Any, max_seconds: int) -> "Samples":
             continue
         for frame in frames:
             sound += 1
-            for piece in resampler.resample(frame):
-                parts.append(piece.to_ndarray()[0])
-                total += len(parts[-1])
-        if total > (max_seconds + _PADDING_SECONDS) * RATE:
+            converter.add(frame)
+        if converter.length > (max_seconds + _PADDING_SECONDS) * RATE:
             raise Refused(f"is longer than {max_seconds // 60} minutes", "file_too_large")
     if not sound or damaged > sound:
         raise Refused("is a damaged recording")
-    parts += [piece.to_ndarray()[0] for piece in resampler.resample(None)]
-    return np.concatenate(parts)
+    return converter.finish()
 
 
-def _check_stream(stream: Any) -> None:
-    context = stream.codec_context
+def _check_codec(context: Any) -> None:
     if context.name not in _CODECS.split(","):
         raise Refused(f"has sound of the kind {context.name}; send WAV, MP3 or WebM")
-    if not _MIN_RATE <= context.sample_rate <= _MAX_RATE:
-        raise Refused(f"has a sample rate of {context.sample_rate} Hz")
-    if not 1 <= context.layout.nb_channels <= _MAX_CHANNELS:
-        raise Refused(f"has {context.layout.nb_channels} channels")
+    _check_format(context.sample_rate, context.layout.nb_channels)
+
+
+def _check_format(sample_rate: int, channels: int) -> None:
+    if not _MIN_RATE <= sample_rate <= _MAX_RATE:
+        raise Refused(f"has a sample rate of {sample_rate} Hz")
+    if not 1 <= channels <= _MAX_CHANNELS:
+        raise Refused(f"has {channels} channels")
+
+
+class Converter:
+    """Converts frames to samples. The format may change midway: some MP3 files are several joined
+    ones.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._parts: list[Samples] = []
+        self._format: object = None
+        self._resampler: Any = None
+
+    def add(self, frame: Any) -> None:
+        import av  # noqa: PLC0415
+
+        frame_format = (frame.format.name, frame.layout.name, frame.sample_rate)
+        if frame_format != self._format:
+            self._flush()
+            _check_format(frame.sample_rate, frame.layout.nb_channels)
+            self._format = frame_format
+            self._resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
+        self._resample(frame)
+
+    def finish(self) -> "Samples":
+        import numpy as np  # noqa: PLC0415
+
+        self._flush()
+        return np.concatenate(self._parts)
+
+    def _flush(self) -> None:
+        if self._resampler is not None:
+            self._resample(None)
+
+    def _resample(self, frame: Any) -> None:
+        for piece in self._resampler.resample(frame):
+            samples = piece.to_ndarray()[0]
+            self._parts.append(samples)
+            self.length += len(samples)
 
 
 def split_at_pauses(samples: "Samples", max_length: int) -> list[int]:
