@@ -25,4 +25,6 @@ class StrictRequest(Request[Any, Any, Any]):
         state, boundary = self._connection_state, multipart.find_boundary(self)
         if boundary is not None and state.form is Empty:
             state.form = await multipart.parse_form(self.stream(), boundary)
+            # One that was read for its fingerprint need not stay in memory beside its parts.
+            self._body = state.body = Empty
         return await super().form()

@@ -6,12 +6,15 @@ from typing import Any
 
 import msgspec
 from litestar import Response, get, post
+from litestar.datastructures import UploadFile
 from litestar.params import JSONBody, MultipartBody
+from litestar.types import Empty
+from litestar.utils.scope.state import ScopeState
 from sqlalchemy import select, text
 
 from app.domain.events import service as events
 from app.domain.events.events import SystemTest
-from app.http.dependencies import Principal, Services, Tx
+from app.http.dependencies import HttpRequest, Principal, Services, Tx
 from app.http.sse import EventStream
 from app.kit.ids import new_id
 from db.models import Invitation
@@ -29,6 +32,10 @@ class Form(msgspec.Struct):
 
 class Upload(msgspec.Struct):
     name: str
+
+
+class FileForm(msgspec.Struct):
+    file: UploadFile
 
 
 @post("/test/failing-commit", public=True, include_in_schema=False)
@@ -73,6 +80,13 @@ async def upload(tx: Tx, data: MultipartBody[Upload]) -> dict[str, str]:
     return {"name": data.name, "id": new_id("upl")}
 
 
+@post("/test/file", upload=True, idempotent="long_running", include_in_schema=False)
+async def read_file(request: HttpRequest, data: MultipartBody[FileForm]) -> dict[str, Any]:
+    """Tells whether the whole body is still in memory."""
+    body_is_kept = ScopeState.from_scope(request.scope).body is not Empty
+    return {"file": (await data.file.read()).decode(), "body_is_kept": body_is_kept}
+
+
 @get("/test/crash", public=True, include_in_schema=False)
 async def crash() -> None:
     raise RuntimeError("a secret detail: hunter2")
@@ -109,4 +123,4 @@ async def stream(services: Services, principal: Principal) -> Response[bytes]:
     return EventStream(send_chunks())
 
 
-ROUTES = [failing_commit, form, counted, upload, crash, chat, unscoped, stream]
+ROUTES = [failing_commit, form, counted, upload, read_file, crash, chat, unscoped, stream]

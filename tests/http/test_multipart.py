@@ -6,6 +6,7 @@ import pytest
 
 from tests.asking import refused
 from tests.talk import Talker
+from tests.world import Client
 
 _BOUNDARY = "frontier"
 
@@ -48,3 +49,12 @@ async def test_an_unfinished_body_is_refused(talk: Talker) -> None:
     for length in (10, 60, len(body) - 20):
         answer = await _send(talk, body[:length])
         assert answer.status_code in {400, 422}, answer.text  # type: ignore[attr-defined]
+
+
+async def test_the_body_is_not_kept_beside_its_parts(developer: Client) -> None:
+    """With a key, the body is read as a whole for its fingerprint."""
+    for headers in ({}, {"idempotency-key": "upload-1"}):
+        answer = await developer.http.post(
+            "/test/file", files={"file": ("a.txt", b"content")}, headers=headers
+        )
+        assert answer.json() == {"file": "content", "body_is_kept": False}
