@@ -14,7 +14,13 @@ from app.domain.chat.jobs import accept
 from app.domain.chat.persistence import TurnWriter
 from app.domain.chat.schemas import ChatReply
 from app.domain.chat.sse_encoding import encode_stream, error_body
-from app.domain.chat.start_turn import Question, load_usable_runtime, resume_many, start_turn
+from app.domain.chat.start_turn import (
+    Question,
+    load_usable_runtime,
+    require_conversation,
+    resume_many,
+    start_turn,
+)
 from app.domain.chat.stream_events import StreamEvent, TextDelta, TurnFinished, TurnStarted
 from app.domain.chat.turn import Speaker, Turn
 from app.domain.models.errors import ModelNotConfigured
@@ -37,6 +43,7 @@ __all__ = [
     "answer",
     "encode_stream",
     "error_body",
+    "require_conversation",
     "stream",
 ]
 

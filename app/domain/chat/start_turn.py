@@ -169,15 +169,20 @@ def has_no_answer(past: list[PastMessage]) -> bool:
 
 
 async def _refuse(tx: Tx, turn: Turn) -> NoReturn:
-    runtime, speaker = turn.runtime, turn.speaker
-    exists = speaker.is_visitor or await turn_queries.exists(
-        tx, runtime.tenant_id, turn.conversation_id, runtime.agent_id, speaker.user_id
-    )
-    if not exists:
-        raise ConversationNotFound(
-            f"You have no conversation {turn.conversation_id[:64]} with this agent"
-        )
+    if not turn.speaker.is_visitor:
+        await require_conversation(tx, turn.runtime, turn.speaker, turn.conversation_id)
     raise ConversationBusy("The agent is still answering in this conversation; wait for it to end")
+
+
+async def require_conversation(
+    tx: Tx, runtime: AgentRuntime, speaker: Speaker, conversation_id: str
+) -> None:
+    """Raises ConversationNotFound unless the user has this conversation with the agent."""
+    ids = (conversation_id, runtime.agent_id, speaker.user_id)
+    if not await turn_queries.exists(tx, runtime.tenant_id, *ids):
+        raise ConversationNotFound(
+            f"You have no conversation {conversation_id[:64]} with this agent"
+        )
 
 
 async def read_history(tx: Tx, tenant_id: str, conversation_id: str) -> list[PastMessage]:
