@@ -8,6 +8,7 @@ from typing import Any
 
 from litestar import Litestar, Request, Response
 from litestar.di import Provide
+from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 
 from app import container
@@ -178,15 +179,22 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
 
 
 def _limit_uploads(app: Litestar, max_mb: int) -> None:
-    """Sets the largest body of routes whose files are limited by PARLEY_MAX_BODY_MB: room for the
-    number of such files that `full_files` names, and for the rest of the body.
+    """Sets the largest body of routes whose files are limited by PARLEY_MAX_BODY_MB, and by
+    `max_upload_mb` where the route has it: room for the number of such files that `full_files`
+    names, and for the rest of the body.
     """
     for route in app.routes:
         if isinstance(route, HTTPRoute):
             for handler in route.route_handlers:
                 if "full_files" in handler.opt:
-                    size = handler.opt["full_files"] * max_mb * MEGABYTE + MAX_BYTES
-                    handler.request_max_body_size = size
+                    _limit_upload(handler, max_mb)
+
+
+def _limit_upload(handler: HTTPRouteHandler, max_mb: int) -> None:
+    if "max_upload_mb" in handler.opt:
+        max_mb = min(max_mb, handler.opt["max_upload_mb"])
+        handler.opt = {**handler.opt, "max_upload_mb": max_mb}
+    handler.request_max_body_size = handler.opt["full_files"] * max_mb * MEGABYTE + MAX_BYTES
 
 
 def _dependencies() -> dict[str, Provide]:
