@@ -1,6 +1,7 @@
 """Chat by voice: what is refused, and what the reply has."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -8,14 +9,15 @@ import msgspec
 import pytest
 
 from app.domain.chat.schemas import ChatReply
-from app.domain.speech import engines, service
-from app.domain.speech.errors import RecordingTooLarge
+from app.domain.speech import engines, jobs
+from app.main import create_app
 from app.services import Services
 from tests.asking import refused, wait_until
 from tests.database import fetch_rows
 from tests.model_server import ModelServer
 from tests.speech.calls import Voice, create_archived, is_removed, list_jobs
 from tests.speech.recordings import tone
+from tests.stores import Stores
 from tests.talk import talker
 from tests.world import World
 
@@ -59,12 +61,22 @@ async def test_an_empty_conversation_id_starts_a_new_conversation(
     assert (await served_voice.say(tone(), conversation_id=""))["conversation_id"]
 
 
-async def test_a_conversation_that_does_not_exist_is_not_found(
-    served_voice: Voice, recogniser: None
+async def test_a_conversation_that_the_user_does_not_have_is_not_found_before_transcription(
+    voice: Voice, world: World, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for conversation_id in ("cnv_00000000000000000000000000", "123"):
-        answer = await served_voice.send(tone(), conversation_id=conversation_id)
+    monkeypatch.setattr(jobs, "QUEUE_SECONDS", 0.1)
+    own, other_agent = voice.talk, await voice.talk.agent()
+    colleague = await world.user("agent_developer", own.client.tenant_id)
+    other_user = msgspec.structs.replace(own, client=colleague)
+    for conversation_id in (
+        "cnv_00000000000000000000000000",
+        "123",
+        (await other_agent.say("Hello"))["conversation_id"],
+        (await other_user.say("Hello"))["conversation_id"],
+    ):
+        answer = await voice.send(tone(), conversation_id=conversation_id)
         refused(answer, 404, "conversation_not_found")
+    assert await is_removed(services, voice)
 
 
 async def test_bodies_without_a_recording_are_refused(voice: Voice) -> None:
@@ -149,9 +161,13 @@ async def test_a_super_admin_speaks_with_an_agent_of_any_tenant(
     assert await other.speak("Hello")
 
 
-def _multipart(boundary: str, content: bytes) -> dict[str, Any]:
+def _start_file(boundary: str) -> bytes:
     head = f'--{boundary}\r\nContent-Disposition: form-data; name="audio"; filename="a"\r\n\r\n'
-    body = head.encode() + content + f"\r\n--{boundary}--\r\n".encode()
+    return head.encode()
+
+
+def _multipart(boundary: str, content: bytes) -> dict[str, Any]:
+    body = _start_file(boundary) + content + f"\r\n--{boundary}--\r\n".encode()
     return {
         "content": body,
         "headers": {
@@ -191,14 +207,27 @@ async def test_a_recording_is_not_stored_for_a_bad_request(
     assert await list_jobs(services, voice) == []
 
 
-def test_the_operator_may_lower_the_limit_and_not_raise_it(services: Services) -> None:
-    for max_body_mb, limit in ((1, 1), (25, 25), (100, 25)):
-        settings = msgspec.structs.replace(services.settings, max_body_mb=max_body_mb)
-        changed = msgspec.structs.replace(services, settings=settings)
-        service._check_size(changed, bytes(limit * MIB))
-        with pytest.raises(RecordingTooLarge) as caught:
-            service._check_size(changed, bytes(limit * MIB + 1))
-        assert caught.value.details == {"field": "audio", "max_size_mb": limit}
+@pytest.mark.usefixtures("app")
+async def test_the_operator_may_lower_the_limit(stores: Stores, models: ModelServer) -> None:
+    app = create_app(msgspec.structs.replace(stores.settings, max_body_mb=1))
+    talk = await talker(World(app), models)
+    path, http = f"{talk.path}/chat/audio", talk.client.http
+    chunks = [_start_file("x"), *[bytes(MIB)] * 20]
+
+    async def send_chunks() -> AsyncIterator[bytes]:
+        while chunks:
+            yield chunks.pop(0)
+
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+    for answer in (
+        await http.post(path, files={"audio": ("a.wav", bytes(MIB + 1))}),
+        await http.post(path, content=send_chunks(), headers=headers),
+    ):
+        error = refused(answer, 413, "file_too_large")
+        assert error["details"]["max_size_mb"] == 1
+    # The rest of the body was not read.
+    assert len(chunks) >= 17
+    await app.state.services.close()
 
 
 async def test_the_document_describes_the_recording_and_the_spoken_text(voice: Voice) -> None:

@@ -13,7 +13,10 @@ import pytest
 from app.areas import AREAS
 from app.domain.speech import jobs
 from app.domain.speech.area import AREA
-from app.kit import clock
+from app.domain.speech.errors import RecordingTooLarge
+from app.domain.speech.jobs import SpeechRequest
+from app.kit import background, clock
+from app.kit.files import StoredFile
 from app.services import Services
 from db import ledger
 from db.retention import delete_expired
@@ -37,6 +40,15 @@ async def _work_states(services: Services, voice: Voice) -> list[str]:
     return [row["state"] for row in await fetch_rows(services, sql, voice.talk.client.tenant_id)]
 
 
+def _build_request(voice: Voice) -> SpeechRequest:
+    return SpeechRequest(
+        tenant_id=voice.talk.client.tenant_id,
+        agent_id=voice.talk.agent_id,
+        kind="transcribe",
+        model="local/moonshine",
+    )
+
+
 async def test_a_request_that_no_worker_takes_is_told_so_and_removed(
     voice: Voice, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,6 +61,63 @@ async def test_a_request_that_no_worker_takes_is_told_so_and_removed(
         assert "`speech`" in error["message"]
     await wait_until(lambda: is_removed(services, voice))
     assert await _work_states(services, voice) == ["cancelled", "cancelled"]
+
+
+async def test_a_recording_is_not_in_memory_while_it_waits_for_a_worker(
+    voice: Voice, services: Services
+) -> None:
+    freed = asyncio.Event()
+
+    class Content(bytes):
+        def __del__(self) -> None:
+            freed.set()
+
+    async def read() -> bytes:
+        return Content(tone())
+
+    task = asyncio.create_task(jobs.transcribe(services, _build_request(voice), read))
+    await _wait_for_job(services, voice)
+    async with asyncio.timeout(5):
+        await freed.wait()
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    await wait_until(lambda: is_removed(services, voice))
+
+
+async def test_a_recording_that_cannot_be_read_leaves_nothing(
+    voice: Voice, services: Services
+) -> None:
+    async def read() -> bytes:
+        raise RecordingTooLarge("audio is larger than 25 MB")
+
+    with pytest.raises(RecordingTooLarge):
+        await jobs.transcribe(services, _build_request(voice), read)
+    await wait_until(lambda: is_removed(services, voice))
+
+
+async def test_a_request_that_ends_while_its_recording_is_stored_leaves_no_file(
+    voice: Voice, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store may write the file after its caller was cancelled."""
+    started, goes_on = asyncio.Event(), asyncio.Event()
+    put = services.files.put
+
+    async def put_slowly(key: str, content: bytes) -> StoredFile:
+        started.set()
+        with suppress(asyncio.CancelledError):
+            await goes_on.wait()
+        return await put(key, content)
+
+    monkeypatch.setattr(services.files, "put", put_slowly)
+    task = asyncio.create_task(voice.send(tone()))
+    await started.wait()
+    task.cancel()
+    goes_on.set()
+    with suppress(asyncio.CancelledError):
+        await task
+    await background.drain()
+    assert await is_removed(services, voice)
 
 
 async def test_a_client_that_goes_away_cancels_its_work(

@@ -9,7 +9,6 @@ from app.domain.speech.schemas import AudioReply, SpeakText
 from app.domain.speech.uploads import AudioQuestion
 from app.http.dependencies import Context, HttpRequest, Id
 from app.http.disconnect import wait_for_disconnect
-from app.http.uploads import MEGABYTE
 
 _MP3 = "audio/mpeg"
 
@@ -27,9 +26,8 @@ class SpeechController(Controller):
         idempotent="long_running",
         errors=(415, 502),
         upload=True,
+        full_files=1,
         max_upload_mb=MAX_MB,
-        # The other parts of the body take less than a megabyte.
-        request_max_body_size=(MAX_MB + 1) * MEGABYTE,
     )
     async def chat_audio(
         self,
@@ -46,7 +44,7 @@ class SpeechController(Controller):
             context.services,
             context.principal,
             agent_id,
-            await data.audio.read(),
+            data.audio,
             data.conversation_id,
             partial(wait_for_disconnect, request),
         )

@@ -1,6 +1,6 @@
 """Speech jobs: stored together with their work, run by a worker, and waited for here."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, Literal
@@ -37,6 +37,7 @@ RUN_SPEECH: Final = WorkKind(
     per_tenant=2,
 )
 FOLDER: Final = "speech/"
+ReadRecording = Callable[[], Awaitable[bytes]]
 # How long a job may wait for a worker.
 QUEUE_SECONDS = 30.0
 _NO_WORKER = (
@@ -64,7 +65,6 @@ class SpeechRequest(msgspec.Struct, frozen=True, kw_only=True):
     agent_id: str
     kind: Literal["transcribe", "synthesize"]
     model: str
-    audio: bytes | None = None
     text: str | None = None
     voice: str | None = None
 
@@ -80,6 +80,8 @@ class StoredError(msgspec.Struct):
 
 
 class _Job(msgspec.Struct):
+    """What is known of a job. `input_key` is a recording that is stored before the row."""
+
     tenant_id: str
     id: str
     work_id: str | None = None
@@ -91,15 +93,22 @@ def new_file_key() -> str:
     return FOLDER + new_id("aud")
 
 
-async def transcribe(services: Services, request: SpeechRequest) -> str:
-    """Returns the text of the recording; it is not blank."""
-    async with _run_and_remove(services, request) as row:
+async def transcribe(services: Services, request: SpeechRequest, read: ReadRecording) -> str:
+    """Returns the text of the recording; it is not blank. The recording is not in memory while it
+    waits for a worker.
+    """
+    job = _Job(request.tenant_id, new_id("spj"), input_key=new_file_key())
+    async with _remove_at_end(services, job):
+        await _store_recording(services, job, read)
+        row = await _run(services, request, job)
         return str(row["transcript"])
 
 
 async def synthesize(services: Services, request: SpeechRequest) -> bytes:
     """Returns the text as speech, an MP3 file."""
-    async with _run_and_remove(services, request) as row:
+    job = _Job(request.tenant_id, new_id("spj"))
+    async with _remove_at_end(services, job):
+        row = await _run(services, request, job)
         try:
             return await services.files.read(row["output_key"])
         except FileNotStored:
@@ -107,28 +116,33 @@ async def synthesize(services: Services, request: SpeechRequest) -> bytes:
 
 
 @asynccontextmanager
-async def _run_and_remove(services: Services, request: SpeechRequest) -> AsyncIterator[Row]:
-    """Yields the finished job. However the block ends, also when the caller is cancelled, neither
-    work nor row nor file remains.
+async def _remove_at_end(services: Services, job: _Job) -> AsyncIterator[None]:
+    """However the block ends, also when the caller is cancelled, neither work nor row nor file
+    remains.
     """
-    job = _Job(request.tenant_id, new_id("spj"))
     with background.busy():
         try:
-            await _accept(services, request, job)
-            row = await _wait(services, job)
-            if row["error"] is not None:
-                raise msgspec.json.decode(row["error"], type=StoredError).build()
-            yield row
+            yield
         finally:
             # In a task of its own: the answer does not wait for it, nor does a cancelled caller.
             background.spawn(_remove(services, job))
 
 
+async def _store_recording(services: Services, job: _Job, read: ReadRecording) -> None:
+    """To its end: a file that is stored after the removal would remain."""
+    await background.run_to_end(services.files.put(job.input_key or "", await read()))
+
+
+async def _run(services: Services, request: SpeechRequest, job: _Job) -> Row:
+    """Returns the finished row."""
+    await _accept(services, request, job)
+    row = await _wait(services, job)
+    if row["error"] is not None:
+        raise msgspec.json.decode(row["error"], type=StoredError).build()
+    return row
+
+
 async def _accept(services: Services, request: SpeechRequest, job: _Job) -> None:
-    """Stores the file before the row refers to it."""
-    if request.audio is not None:
-        job.input_key = new_file_key()
-        await services.files.put(job.input_key, request.audio)
     async with services.db.tx(job.tenant_id) as tx:
         job.work_id = await work.accept(
             tx, RUN_SPEECH, tenant_id=job.tenant_id, ref_id=job.id, dedupe_key=job.id

@@ -1,7 +1,8 @@
 """Chat by voice, and texts as speech."""
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from functools import partial
+from typing import Protocol
 
 import msgspec
 
@@ -21,22 +22,33 @@ from app.services import Services
 
 # Waits until the client has closed its connection.
 ClientGone = Callable[[], Awaitable[object]]
-T = TypeVar("T")
+_MEGABYTE = 1024 * 1024
+
+
+class Upload(Protocol):
+    """An uploaded file."""
+
+    async def read(self, size: int = -1) -> bytes: ...
+
+    async def close(self) -> None: ...
 
 
 async def answer_recording(
     services: Services,
     principal: Principal,
     agent_id: str,
-    content: bytes,
+    upload: Upload,
     conversation_id: str | None,
     client_gone: ClientGone,
 ) -> AudioReply:
     """Transcribes a recording and runs one turn with the text. A client that goes away before the
     turn starts ends the request; afterwards the turn goes on, as it does in a chat by text.
     """
-    _check_size(services, content)
-    runtime = await _load_runtime(services, principal, agent_id)
+    speaker = Speaker(principal.user_id)
+    async with services.db.tx(principal.scope, autocommit=True) as tx:
+        runtime = await agents.load_runtime(tx, services.keyring, agent_id)
+        if conversation_id:
+            await chat.require_conversation(tx, runtime, speaker, conversation_id)
     await services.get(Models).check(runtime.target)
     model = services.settings.transcription_model
     await _check_model(services, runtime, model)
@@ -45,11 +57,11 @@ async def answer_recording(
         agent_id=agent_id,
         kind="transcribe",
         model=model,
-        audio=content,
     )
-    transcript = await run_unless(client_gone(), jobs.transcribe(services, request))
+    read = partial(_read_recording, services, upload)
+    transcript = await run_unless(client_gone(), jobs.transcribe(services, request, read))
     question = Question(
-        speaker=Speaker(principal.user_id),
+        speaker=speaker,
         source="audio",
         text=transcript,
         conversation_id=conversation_id or None,
@@ -66,7 +78,8 @@ async def speak(
     client_gone: ClientGone,
 ) -> bytes:
     """Returns the text as speech, an MP3 file."""
-    runtime = await _load_runtime(services, principal, agent_id)
+    async with services.db.tx(principal.scope, autocommit=True) as tx:
+        runtime = await agents.load_runtime(tx, services.keyring, agent_id)
     model = services.settings.speech_model
     await _check_model(services, runtime, model)
     request = SpeechRequest(
@@ -80,17 +93,16 @@ async def speak(
     return await run_unless(client_gone(), jobs.synthesize(services, request))
 
 
-def _check_size(services: Services, content: bytes) -> None:
+async def _read_recording(services: Services, upload: Upload) -> bytes:
+    """Closes the upload, so that only the caller has the content."""
     max_mb = min(MAX_MB, services.settings.max_body_mb)
-    if len(content) > max_mb * 1024 * 1024:
+    content = await upload.read(max_mb * _MEGABYTE + 1)
+    await upload.close()
+    if len(content) > max_mb * _MEGABYTE:
         raise RecordingTooLarge(
             f"audio is larger than {max_mb} MB", details={"field": "audio", "max_size_mb": max_mb}
         )
-
-
-async def _load_runtime(services: Services, principal: Principal, agent_id: str) -> AgentRuntime:
-    async with services.db.tx(principal.scope, autocommit=True) as tx:
-        return await agents.load_runtime(tx, services.keyring, agent_id)
+    return content
 
 
 async def _check_model(services: Services, runtime: AgentRuntime, model: str) -> None:
