@@ -28,16 +28,21 @@ class _CountingModel:
     def __init__(self) -> None:
         self.loaded = self.closed = self.running = self.most_running = 0
         self.threads: set[int] = set()
+        self._changed = threading.Condition()
 
     def load(self) -> "_CountingModel":
         self.loaded += 1
         return self
 
     def transcribe(self, piece: memoryview) -> str:
-        self.threads.add(threading.get_ident())
-        self.running += 1
-        self.most_running = max(self.most_running, self.running)
-        self.running -= 1
+        with self._changed:
+            self.threads.add(threading.get_ident())
+            self.running += 1
+            self.most_running = max(self.most_running, self.running)
+            self._changed.notify_all()
+            # Gives a second call the time to start, if another thread makes one.
+            self._changed.wait_for(lambda: self.running > 1, timeout=0.02)
+            self.running -= 1
         return f"{piece.nbytes} bytes" if piece.nbytes else ""
 
     def close(self) -> None:
