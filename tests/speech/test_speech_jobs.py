@@ -99,23 +99,25 @@ async def test_a_recording_that_cannot_be_read_leaves_nothing(
 async def test_a_request_that_ends_while_its_recording_is_stored_leaves_no_file(
     voice: Voice, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store may write the file after its caller was cancelled."""
+    """A store may write the file after its caller was cancelled."""
     started, goes_on = asyncio.Event(), asyncio.Event()
     put = services.files.put
 
     async def put_slowly(key: str, content: bytes) -> StoredFile:
         started.set()
-        with suppress(asyncio.CancelledError):
-            await goes_on.wait()
+        await goes_on.wait()
         return await put(key, content)
 
-    monkeypatch.setattr(services.files, "put", put_slowly)
+    async def put_anyway(key: str, content: bytes) -> StoredFile:
+        return await asyncio.shield(background.spawn(put_slowly(key, content)))
+
+    monkeypatch.setattr(services.files, "put", put_anyway)
     task = asyncio.create_task(voice.send(tone()))
     await started.wait()
     task.cancel()
-    goes_on.set()
     with suppress(asyncio.CancelledError):
         await task
+    goes_on.set()
     await background.drain()
     assert await is_removed(services, voice)
 

@@ -54,7 +54,7 @@ async def test_texts_are_taken_literally(subtests: pytest.Subtests) -> None:
 
 async def test_texts_without_spaces_are_spoken_to_their_end(subtests: pytest.Subtests) -> None:
     """The library by itself crashes on the first two, and loses the end of the others."""
-    for unit, count in ((".a", 100), ("U.S.A.", 50), ("W", 20), ("12", 30), ("\N{SNOWMAN}", 25)):
+    for unit, count in ((".a", 100), ("U.S.A.", 50), ("W", 20), ("\N{SNOWMAN}", 25)):
         with subtests.test(unit=unit):
             short = _seconds(await espeak.speak(unit * count, None))
             long = _seconds(await espeak.speak(unit * count * 2, None))

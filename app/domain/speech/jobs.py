@@ -1,5 +1,6 @@
 """Speech jobs: stored together with their work, run by a worker, and waited for here."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -19,7 +20,7 @@ from app.kit.errors import (
     Unavailable,
     UnsupportedFileType,
 )
-from app.kit.files import FileNotStored
+from app.kit.files import FileNotStored, StoredFile
 from app.kit.ids import new_id
 from app.kit.work import WorkKind
 from app.services import Services
@@ -80,12 +81,13 @@ class StoredError(msgspec.Struct):
 
 
 class _Job(msgspec.Struct):
-    """What is known of a job. `input_key` is a recording that is stored before the row."""
+    """What is known of a job. A recording is stored as `input_key` before the row refers to it."""
 
     tenant_id: str
     id: str
     work_id: str | None = None
     input_key: str | None = None
+    storing: asyncio.Task[StoredFile] | None = None
     output_key: str | None = None
 
 
@@ -129,8 +131,9 @@ async def _remove_at_end(services: Services, job: _Job) -> AsyncIterator[None]:
 
 
 async def _store_recording(services: Services, job: _Job, read: ReadRecording) -> None:
-    """To its end: a file that is stored after the removal would remain."""
-    await background.run_to_end(services.files.put(job.input_key or "", await read()))
+    """In a task that is not cancelled: a store may go on after that, and the file would remain."""
+    job.storing = asyncio.create_task(services.files.put(job.input_key or "", await read()))
+    await asyncio.shield(job.storing)
 
 
 async def _run(services: Services, request: SpeechRequest, job: _Job) -> Row:
@@ -188,6 +191,8 @@ async def _remove(services: Services, job: _Job) -> None:
             await work.cancel(tx, services.doorbell, job.tenant_id, job.work_id)
             key = await queries.delete_job(tx, job.tenant_id, job.id)
             job.output_key = job.output_key or key
+    if job.storing is not None:
+        await asyncio.wait([job.storing])
     for key in filter(None, (job.input_key, job.output_key)):
         await services.files.delete(key)
 
