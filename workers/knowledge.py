@@ -172,6 +172,9 @@ async def _remove_hidden(job: Job, writer: Writer) -> None:
     services, tenant_id, agent_id = job.services, job.tenant_id, writer.table.agent_id
     async with job.read() as tx:
         rows = await queries.list_hidden(tx, tenant_id, agent_id, _MAX_REMOVED)
+    if not rows:
+        # Other work has removed them while this one waited.
+        return
     ids = [row["id"] for row in rows]
     await services.get(ChunkStore).delete_documents(writer.table, ids)
     for row in rows:

@@ -11,6 +11,7 @@ import pytest
 from app.domain.knowledge import (
     chunk_store,
     maintenance,
+    queries,
     table_queries,
 )
 from app.domain.knowledge.chunk_store import ChunkStore, SearchRequest, TableRef
@@ -188,10 +189,10 @@ async def test_deleted_documents_wait_for_the_table_without_a_slot_and_go_togeth
     librarian: Librarian, services: Services, reader: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     documents = await librarian.add(
-        **{f"note{number}_txt": f"Note {number}." for number in range(20)}
+        **{f"note{number}_txt": f"Note {number}." for number in range(8)}
     )
     ids = [document["id"] for document in documents]
-    calls = _count_calls(monkeypatch, ChunkStore, "delete_documents")
+    removals = _record_removals(monkeypatch, librarian.agent_id)
     async with hold_table(services, librarian.client.tenant_id, librarian.agent_id, 10):
         for document_id in ids:
             await librarian.client.delete(f"{librarian.path}/documents/{document_id}")
@@ -211,19 +212,43 @@ async def test_deleted_documents_wait_for_the_table_without_a_slot_and_go_togeth
 
     await wait_until(are_removed)
     assert await services.get(ChunkStore).list_documents(TableRef(librarian.agent_id, 1)) == {}
-    assert len(calls) < len(ids) / 2
+    assert [len(removed) for removed in removals] == [len(ids)]
 
 
-def _count_calls(patch: pytest.MonkeyPatch, owner: type, name: str) -> list[object]:
-    calls: list[object] = []
-    function = getattr(owner, name)
+def _record_removals(patch: pytest.MonkeyPatch, agent_id: str) -> list[list[str]]:
+    """Returns the lists of ids that are removed from the agent's table from now on."""
+    removals: list[list[str]] = []
+    delete_documents = ChunkStore.delete_documents
 
-    def count(*args: Any) -> Any:
-        calls.append(args)
-        return function(*args)
+    async def record(self: ChunkStore, ref: TableRef, document_ids: list[str]) -> bool:
+        if ref.agent_id == agent_id:
+            removals.append(document_ids)
+        return await delete_documents(self, ref, document_ids)
 
-    patch.setattr(owner, name, count)
-    return calls
+    patch.setattr(ChunkStore, "delete_documents", record)
+    return removals
+
+
+async def test_a_removal_that_other_work_has_done_meanwhile_is_done(
+    librarian: Librarian, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It found the document, and then the table without hidden documents."""
+    await librarian.add(handbook_md=HANDBOOK)
+
+    async def find_hidden(*_args: object) -> dict[str, str]:
+        return {"agent_id": librarian.agent_id}
+
+    monkeypatch.setattr(queries, "find_hidden", find_hidden)
+    tenant_id = librarian.client.tenant_id
+    async with services.db.tx(tenant_id) as tx:
+        work_id = await work.accept(tx, REMOVE_DOCUMENT, tenant_id=tenant_id, ref_id="doc_gone")
+
+    async def find_finished() -> list[dict[str, Any]]:
+        sql = "SELECT state, last_error FROM work WHERE id = $1 AND finished_at IS NOT NULL"
+        return await fetch_rows(services, sql, work_id)
+
+    assert await wait_until(find_finished) == [{"state": "done", "last_error": None}]
+    assert not (await find_base(services, librarian.agent_id))["has_removed_chunks"]
 
 
 async def test_a_process_maintains_one_table_at_a_time(
