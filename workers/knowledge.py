@@ -32,8 +32,6 @@ from workers.runner import Job, LeaseLost, Postpone, Retry
 _REBUILD_SECONDS = 5.0
 # A document that was read is not read again for a short wait.
 _WAIT_SECONDS = 60.0
-_REPLACED = "another writer changed the knowledge base"
-_REPLACED_SECONDS = 1.0
 _MAX_REMOVED = 500
 
 
@@ -56,10 +54,8 @@ async def ingest_document(job: Job) -> None:
         if error.reason in TRANSIENT and job.row.attempt < job.row.max_attempts:
             raise Retry(f"the embedding model did not answer: {error.reason}") from error
         await _fail(job, row, f"The text cannot be embedded: {error.message}")
-    except TableBusy as error:
+    except (TableBusy, TableReplaced) as error:
         raise Postpone from error
-    except TableReplaced as error:
-        raise Retry(_REPLACED, _REPLACED_SECONDS) from error
 
 
 async def _read_and_embed(job: Job, row: Row) -> EmbeddedDocument:
@@ -92,10 +88,10 @@ async def _replace_chunks(job: Job, writer: Writer, document: EmbeddedDocument) 
     try:
         async with job.finish() as tx:
             await job.hold(tx)
-            await writer.record_change(tx, removed=removed, maintain_seconds=MAINTAIN_SECONDS)
             ids, count = (tenant_id, job.ref_id), len(document.chunks)
             ended = await queries.end(tx, *ids, version, "ready", chunk_count=count)
             await _report(tx, *ids, ended, "ready")
+            await writer.record_change(tx, removed=removed, maintain_seconds=MAINTAIN_SECONDS)
     except (LeaseLost, TableReplaced):
         # The document was replaced or deleted, or another process took over. Corrected once the
         # lease is free.
@@ -162,16 +158,14 @@ async def remove_document(job: Job) -> None:
             await background.run_to_end(_remove_hidden(job, writer))
     except NoKnowledgeBase:
         return
-    except TableBusy as error:
+    except (TableBusy, TableReplaced) as error:
         raise Postpone from error
-    except TableReplaced as error:
-        raise Retry(_REPLACED, _REPLACED_SECONDS) from error
 
 
 async def _remove_hidden(job: Job, writer: Writer) -> None:
     services, tenant_id, agent_id = job.services, job.tenant_id, writer.table.agent_id
     async with job.read() as tx:
-        rows = await queries.list_hidden(tx, tenant_id, agent_id, _MAX_REMOVED)
+        rows = await queries.list_hidden(tx, tenant_id, agent_id, job.ref_id, _MAX_REMOVED)
     if not rows:
         # Other work has removed them while this one waited.
         return
@@ -183,9 +177,9 @@ async def _remove_hidden(job: Job, writer: Writer) -> None:
             await services.files.delete(row["file_key"])
     async with job.finish() as tx:
         await job.hold(tx)
+        await queries.delete(tx, tenant_id, ids)
         # An earlier attempt may have removed the chunks, whose text is still in the files.
         await writer.record_change(tx, removed=True, maintain_seconds=_REBUILD_SECONDS)
-        await queries.delete(tx, tenant_id, ids)
 
 
 async def maintain_table(job: Job) -> None:
@@ -194,10 +188,8 @@ async def maintain_table(job: Job) -> None:
     except NoKnowledgeBase:
         # The agent was deleted while a new table was filled.
         await maintenance.remove_agent(job.services, job.ref_id)
-    except TableBusy as error:
+    except (TableBusy, TableReplaced) as error:
         raise Postpone from error
-    except TableReplaced as error:
-        raise Retry(_REPLACED, _REPLACED_SECONDS) from error
 
 
 async def drop_table(job: Job) -> None:

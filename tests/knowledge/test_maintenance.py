@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+import workers.knowledge
 from app.domain.knowledge import (
     chunk_store,
+    ingestion,
     maintenance,
     queries,
     table_queries,
 )
 from app.domain.knowledge.chunk_store import ChunkStore, SearchRequest, TableRef
 from app.domain.knowledge.chunks import Chunk, EmbeddedDocument
+from app.domain.knowledge.parsing import Unreadable
 from app.domain.knowledge.work_kinds import MAINTAIN, REMOVE_DOCUMENT
-from app.domain.knowledge.writer_lease import TableBusy, TableReplaced, hold_table
+from app.domain.knowledge.writer_lease import TableBusy, TableReplaced, Writer, hold_table
 from app.kit import clock, work
 from app.services import Services
 from db.session import ALL_TENANTS
@@ -40,7 +43,7 @@ async def test_another_model_or_removed_text_makes_a_table_due_unless_it_is_atte
             """In this transaction alone, so that no worker takes it."""
             clear = "UPDATE knowledge_bases SET maintain_at = NULL WHERE agent_id = $1"
             await raw.execute(clear, agent_id)
-            await table_queries.mark_other_models(tx, MAINTAIN.name, model)
+            await table_queries.mark_due(tx, MAINTAIN.name, model)
             sql = "SELECT maintain_at IS NOT NULL FROM knowledge_bases WHERE agent_id = $1"
             return bool(await raw.fetchval(sql, agent_id))
 
@@ -260,3 +263,33 @@ async def test_a_process_maintains_one_table_at_a_time(
         with pytest.raises(TableBusy):
             await maintain(services, librarian)
     await maintain(services, librarian)
+
+
+async def test_each_removal_removes_its_own_document(
+    librarian: Librarian, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when there are more deleted documents than one removal takes."""
+    monkeypatch.setattr(workers.knowledge, "_MAX_REMOVED", 1)
+    notes = {f"note{number}_txt": f"Note {number}." for number in range(4)}
+    documents = await librarian.add(**notes)
+    async with hold_table(services, librarian.client.tenant_id, librarian.agent_id, 10):
+        for document in documents:
+            await librarian.client.delete(f"{librarian.path}/documents/{document['id']}")
+
+    async def are_removed() -> bool:
+        sql = "SELECT 1 FROM documents WHERE agent_id = $1"
+        return await fetch_rows(services, sql, librarian.agent_id) == []
+
+    await wait_until(are_removed)
+
+
+async def test_vectors_of_another_length_are_refused_with_a_reason(
+    librarian: Librarian, services: Services
+) -> None:
+    await librarian.add(handbook_md=HANDBOOK)
+    table = TableRef(librarian.agent_id, 1)
+    writer = Writer(librarian.client.tenant_id, "wrt_1", table, "local/wordllama")
+    chunks, vectors = [Chunk("Text")], np.ones((1, 8), np.float32)
+    document = EmbeddedDocument("doc_1", "x.txt", 1, "local/wordllama", chunks, vectors)
+    with pytest.raises(Unreadable, match="vectors of another length"):
+        await ingestion.replace_chunks(services, writer, document)

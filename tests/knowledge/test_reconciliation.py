@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.domain.knowledge import ingestion, maintenance, reconciliation
+from app.domain.knowledge import arrow_rows, ingestion, maintenance, reconciliation
 from app.domain.knowledge.chunk_store import ChunkStore, DocumentState, TableRef
 from app.domain.knowledge.chunks import Chunk, EmbeddedDocument
 from app.domain.knowledge.reconciliation import Differences, compare
@@ -11,9 +11,10 @@ from app.domain.knowledge.writer_lease import Writer
 from app.kit.files import FileNotStored
 from app.services import Services
 from tests.asking import wait_until
-from tests.database import Row, fetch_rows
-from tests.knowledge.librarian import HANDBOOK, Librarian
+from tests.database import Row, fetch_rows, run_sql
+from tests.knowledge.librarian import HANDBOOK, Librarian, librarian_of
 from tests.knowledge.tables import current_table, find_base
+from tests.talk import Talker
 
 
 def _row(status: str, *, version: int = 2, chunk_count: int = 5, hidden: bool = False) -> Row:
@@ -123,3 +124,55 @@ async def test_a_sweep_deletes_files_of_uploads_that_did_not_end(
         await services.files.read(unused)
     content = await librarian.client.get(f"{librarian.path}/documents/{document['id']}/content")
     assert content.text == HANDBOOK
+
+
+async def test_a_damaged_table_is_replaced_and_stops_no_other(
+    talk: Talker, librarian: Librarian, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are empty, as after a power failure."""
+    monkeypatch.setattr(reconciliation, "_READ_PAUSE_SECONDS", 0)
+    (document,) = await librarian.add(handbook_md=HANDBOOK)
+    other = librarian_of(await talk.agent())
+    (lost,) = await other.add(cats_txt="Cats purr.")
+    store = services.get(ChunkStore)
+    await store.delete_documents(TableRef(other.agent_id, 1), [lost["id"]])
+    folder = services.settings.data_dir / "lancedb" / f"{librarian.agent_id}_1.lance" / "data"
+    for path in folder.iterdir():
+        path.write_bytes(b"")
+    await reconciliation.reconcile_all(services)
+    for reader, found in ((librarian, document), (other, lost)):
+        assert (await reader.wait_for(found["id"]))["status"] == "ready"
+        assert (await reader.chunks(found["id"]))["data"]
+    assert (await current_table(services, librarian.agent_id)).generation == 2
+    assert await librarian.search("When does the shop open?")
+
+
+async def test_documents_whose_work_was_given_up_get_new_work(
+    librarian: Librarian, services: Services
+) -> None:
+    removed, read, kept = await librarian.add(
+        removed_txt="Dogs bark.", read_txt="Cows moo.", kept_txt="Cats purr."
+    )
+    hide = "UPDATE documents SET deleted_at = now() WHERE id = $1"
+    await run_sql(services, hide, removed["id"])
+    await run_sql(services, "UPDATE documents SET status = 'processing' WHERE id = $1", read["id"])
+    await reconciliation.reconcile(services, librarian.client.tenant_id, librarian.agent_id)
+    await wait_until(lambda: _is_removed(services, removed["id"]))
+    assert (await librarian.wait_for(read["id"]))["status"] == "ready"
+    table = await current_table(services, librarian.agent_id)
+    documents = await services.get(ChunkStore).list_documents(table)
+    assert documents == {read["id"]: (2, 1), kept["id"]: (1, 1)}
+
+
+async def test_chunks_of_two_versions_of_a_document_are_read_again(
+    librarian: Librarian, services: Services
+) -> None:
+    (document,) = await librarian.add(cats_txt="Cats purr.")
+    table, store = TableRef(librarian.agent_id, 1), services.get(ChunkStore)
+    chunks, vectors = [Chunk("Cats sleep.")], np.ones((1, 256), np.float32)
+    late = EmbeddedDocument(document["id"], "cats.txt", 0, "local/wordllama", chunks, vectors)
+    await (await store._open(table)).add(arrow_rows.build_rows(late))
+    await reconciliation.reconcile_all(services)
+    await librarian.wait_for(document["id"])
+    texts = [chunk["text"] for chunk in (await librarian.chunks(document["id"]))["data"]]
+    assert texts == ["Cats purr."]

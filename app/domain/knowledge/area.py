@@ -36,8 +36,8 @@ AREA: Final = Area(
     work_kinds=work_kinds.ALL,
     periodic_tasks=(
         PeriodicTask(5.0, maintenance.accept_due),
-        PeriodicTask(60.0, maintenance.mark_other_models),
-        PeriodicTask(1800.0, maintenance.accept_sweep),
+        PeriodicTask(60.0, maintenance.mark_due),
+        PeriodicTask(300.0, maintenance.accept_sweep),
     ),
     shared=_create_shared,
     before_agents_deleted=_remove_documents,

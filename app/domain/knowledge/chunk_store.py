@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from app.domain.knowledge import arrow_rows
 from app.domain.knowledge.chunks import EmbeddedDocument, StoredChunk
 
 T = TypeVar("T")
@@ -160,7 +161,7 @@ class ChunkStore:
     async def create(self, ref: TableRef, model: str, dimensions: int) -> None:
         """Creates the table with its full-text index, unless it exists."""
         connection = await self._connect()
-        schema = _schema(dimensions).with_metadata({_MODEL_KEY: model})
+        schema = arrow_rows.build_schema(dimensions).with_metadata({_MODEL_KEY: model})
         table = await connection.create_table(ref.name, schema=schema, exist_ok=True)
         if not await table.list_indices():
             await table.create_index("text", config=_index("FTS", with_position=False))
@@ -168,7 +169,7 @@ class ChunkStore:
     async def replace(self, ref: TableRef, document: EmbeddedDocument) -> bool:
         """Replaces all chunks of a document in one commit; True when it had any before."""
         table = await self._open(ref)
-        rows = await asyncio.to_thread(_to_arrow, document)
+        rows = await asyncio.to_thread(arrow_rows.build_rows, document)
         condition = _of_documents([document.document_id])
         if not await table.count_rows(condition):
             await table.add(rows)
@@ -230,15 +231,18 @@ class ChunkStore:
         return TableDescription(model, schema.field("vector").type.list_size)
 
     async def list_documents(self, ref: TableRef) -> dict[str, DocumentState]:
-        """Returns the version and the number of chunks of each document, by its id."""
+        """Returns the newest version and the number of chunks of each document, by its id. Older
+        chunks, which a suspended process may have left, are counted too.
+        """
         try:
             table = await self._open(ref)
         except TableMissing:
             return {}
         columns = await table.query().select(["document_id", "version"]).to_arrow()
-        groups = columns.group_by(["document_id", "version"]).aggregate([([], "count_all")])
+        counts = [("version", "max"), ([], "count_all")]
+        groups = columns.group_by("document_id").aggregate(counts)
         return {
-            row["document_id"]: DocumentState(row["version"], row["count_all"])
+            row["document_id"]: DocumentState(row["version_max"], row["count_all"])
             for row in groups.to_pylist()
         }
 
@@ -253,7 +257,7 @@ class ChunkStore:
 
     async def add_batch(self, ref: TableRef, batch: Any, vectors: Any = None) -> None:
         """Adds a batch of another table, with its own vectors or these."""
-        rows = await asyncio.to_thread(_with_vectors, batch, vectors)
+        rows = await asyncio.to_thread(arrow_rows.replace_vectors, batch, vectors)
         await (await self._open(ref)).add(rows)
 
     # The connection
@@ -349,51 +353,3 @@ def _scored(rows: list[dict[str, Any]]) -> list[tuple[StoredChunk, float]]:
 
 def _stored(row: dict[str, Any]) -> StoredChunk:
     return StoredChunk(**{name: row[name] for name in _COLUMNS})
-
-
-def _schema(dimensions: int) -> Any:
-    import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415  # with LanceDB
-
-    return pa.schema(
-        [
-            ("document_id", pa.string()),
-            ("document_name", pa.string()),
-            ("version", pa.int32()),
-            ("position", pa.int32()),
-            ("text", pa.string()),
-            ("page", pa.int32()),
-            ("row", pa.int32()),
-            ("vector", pa.list_(pa.float32(), dimensions)),
-        ]
-    )
-
-
-def _to_arrow(document: EmbeddedDocument) -> Any:
-    import pyarrow as pa  # noqa: PLC0415  # with LanceDB
-
-    count, dimensions = document.vectors.shape
-    chunks = document.chunks
-    columns = [
-        pa.array([document.document_id] * count),
-        pa.array([document.document_name] * count),
-        pa.array([document.version] * count, pa.int32()),
-        pa.array(range(count), pa.int32()),
-        pa.array([chunk.text for chunk in chunks]),
-        pa.array([chunk.page for chunk in chunks], pa.int32()),
-        pa.array([chunk.row for chunk in chunks], pa.int32()),
-        pa.FixedSizeListArray.from_arrays(pa.array(document.vectors.ravel()), dimensions),
-    ]
-    return pa.table(columns, schema=_schema(dimensions))
-
-
-def _with_vectors(batch: Any, vectors: Any) -> Any:
-    import pyarrow as pa  # noqa: PLC0415  # with LanceDB
-
-    rows = pa.Table.from_batches([batch])
-    if vectors is None:
-        return rows
-    dimensions = vectors.shape[1]
-    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimensions)
-    fields = {name: rows.column(name) for name in rows.column_names} | {"vector": column}
-    schema = _schema(dimensions)
-    return pa.table([fields[name] for name in schema.names], schema=schema)

@@ -297,6 +297,8 @@ async def delete(tx: Tx, services: Services, agent_id: str, document_id: str) ->
     """Hides the document at once; a worker removes its chunks and its file."""
     row = await _find_work(tx, agent_id, document_id)
     tenant_id = row["tenant_id"]
+    # An upload of the same name must find the document as it is, or not at all.
+    await queries.lock_uploads(tx, tenant_id, agent_id)
     if row["work_id"] is not None:
         await work.cancel(tx, services.doorbell, tenant_id, row["work_id"])
     work_id = await work.accept(tx, REMOVE_DOCUMENT, tenant_id=tenant_id, ref_id=document_id)

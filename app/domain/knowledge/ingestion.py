@@ -45,8 +45,9 @@ async def replace_chunks(services: Services, writer: Writer, document: EmbeddedD
     """
     store = services.get(ChunkStore)
     dimensions = int(document.vectors.shape[1])
-    await store.create(writer.table, writer.embedding_model, dimensions)
     described = await store.describe(writer.table)
-    if described is not None and described.dimensions != dimensions:
+    if described is None:
+        await store.create(writer.table, writer.embedding_model, dimensions)
+    elif described.dimensions != dimensions:
         raise Unreadable("got vectors of another length than the knowledge base has")
     return await store.replace(writer.table, document)

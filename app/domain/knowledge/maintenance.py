@@ -7,6 +7,7 @@ from app.domain.knowledge.chunk_store import ChunkStore, TableRef
 from app.domain.knowledge.files import DOCUMENTS_FOLDER, documents_folder
 from app.domain.knowledge.work_kinds import MAINTAIN, SWEEP
 from app.domain.knowledge.writer_lease import TableBusy, Writer, hold_table
+from app.domain.models.errors import ModelFailed, ModelNotConfigured
 from app.kit import background, clock, logs, work
 from app.services import Services
 from db.fast import Row
@@ -17,7 +18,9 @@ log = logs.get("knowledge")
 # Few, because a process maintains one table at a time.
 _MAX_DUE = 8
 _WAIT_SECONDS = 5.0
-_SWEEP_HOURS = 6
+# After so long a model that failed is tried again.
+_MODEL_SECONDS = 600.0
+_SWEEP_HOURS = 1
 # An upload stores its files before its documents.
 _MAX_UPLOAD_TIME = timedelta(days=1)
 
@@ -31,12 +34,12 @@ async def accept_due(services: Services) -> None:
             await work.accept(tx, MAINTAIN, tenant_id=row["tenant_id"], ref_id=row["agent_id"])
 
 
-async def mark_other_models(services: Services) -> None:
+async def mark_due(services: Services) -> None:
     """Makes tables due whose vectors are of another model than the configured one, or that still
     have text of removed chunks, for example because their rebuilding was given up.
     """
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        await table_queries.mark_other_models(tx, MAINTAIN.name, services.settings.embedding_model)
+        await table_queries.mark_due(tx, MAINTAIN.name, services.settings.embedding_model)
 
 
 async def accept_sweep(services: Services) -> None:
@@ -60,13 +63,31 @@ async def maintain(services: Services, tenant_id: str, agent_id: str) -> None:
 
 async def _maintain(services: Services, base: Row) -> None:
     tenant_id, agent_id = base["tenant_id"], base["agent_id"]
-    model = services.settings.embedding_model
-    must_rebuild = base["has_removed_chunks"] and base["may_rebuild"]
-    if must_rebuild or base["embedding_model"] != model:
-        await rebuilding.rebuild(services, tenant_id, TableRef(agent_id, base["generation"]), model)
-        return
+    if base["may_rebuild"]:
+        model = services.settings.embedding_model
+        if base["embedding_model"] != model and await _change_model(services, base, model):
+            return
+        if base["has_removed_chunks"]:
+            table = TableRef(agent_id, base["generation"])
+            await rebuilding.rebuild(services, tenant_id, table, base["embedding_model"])
+            return
     async with hold_table(services, tenant_id, agent_id, _WAIT_SECONDS) as writer:
         await background.run_to_end(_optimize(services, writer))
+
+
+async def _change_model(services: Services, base: Row, model: str) -> bool:
+    """False when the model cannot be used for this tenant now, for example without a key."""
+    tenant_id, agent_id = base["tenant_id"], base["agent_id"]
+    try:
+        table = TableRef(agent_id, base["generation"])
+        await rebuilding.rebuild(services, tenant_id, table, model)
+    except (ModelFailed, ModelNotConfigured) as error:
+        reason = error.message[:200]
+        log.warning("a table keeps its embedding model", agent_id=agent_id, reason=reason)
+        async with services.db.tx(tenant_id, autocommit=True) as tx:
+            await table_queries.delay_rebuild(tx, tenant_id, agent_id, _MODEL_SECONDS)
+        return False
+    return True
 
 
 async def _optimize(services: Services, writer: Writer) -> None:
@@ -98,14 +119,19 @@ async def sweep(services: Services) -> None:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         generations = await table_queries.list_generations(tx, sorted(agent_ids))
         existing = await table_queries.list_existing_agents(tx, sorted(agent_ids))
-    for agent_id in agent_ids - existing:
-        log.info("deleting the documents of a deleted agent", agent_id=agent_id)
-        await remove_agent(services, agent_id)
     for ref in tables:
         if ref.generation < generations.get(ref.agent_id, 0):
             await store.drop(ref)
-    for agent_id in existing:
-        await _sweep_files(services, agent_id)
+    for agent_id in agent_ids:
+        try:
+            if agent_id in existing:
+                await _sweep_files(services, agent_id)
+            else:
+                log.info("deleting the documents of a deleted agent", agent_id=agent_id)
+                await remove_agent(services, agent_id)
+        except (RuntimeError, OSError):
+            # One folder or table that cannot be deleted must not keep the others.
+            log.exception("a sweep failed", agent_id=agent_id)
 
 
 async def _sweep_files(services: Services, agent_id: str) -> None:

@@ -3,7 +3,7 @@
 from app.domain.knowledge.schemas import DocumentStatus, DocumentView
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
-from db import fast
+from db import fast, ledger
 from db.fast import Row, tenant_of
 from db.lists import Total, Where
 from db.models import Document
@@ -103,7 +103,8 @@ SELECT agent_id FROM documents WHERE tenant_id = $1 AND id = $2 AND deleted_at I
 """
 _LIST_HIDDEN = """
 SELECT id, file_key FROM documents
-WHERE tenant_id = $1 AND agent_id = $2 AND deleted_at IS NOT NULL ORDER BY deleted_at LIMIT $3
+WHERE tenant_id = $1 AND agent_id = $2 AND deleted_at IS NOT NULL
+ORDER BY id <> $3, deleted_at LIMIT $4
 """
 _DELETE = "DELETE FROM documents WHERE tenant_id = $1 AND id = ANY($2) AND deleted_at IS NOT NULL"
 
@@ -118,6 +119,17 @@ _LOCK_READY = """
 SELECT true FROM documents
 WHERE tenant_id = $1 AND id = $2 AND version = $3 AND status = 'ready' AND deleted_at IS NULL
 FOR UPDATE
+"""
+# Documents whose work was given up, or is lost.
+_LIST_STALLED = f"""
+SELECT d.id, d.deleted_at IS NOT NULL AS is_hidden FROM documents d
+WHERE d.tenant_id = $1 AND d.agent_id = $2
+  AND (d.deleted_at IS NOT NULL OR d.status IN ('pending', 'processing'))
+  AND NOT {ledger.unfinished_sql("w.id = d.work_id")}
+ORDER BY d.id
+"""
+_SET_REMOVAL = """
+UPDATE documents SET work_id = $3 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NOT NULL
 """
 _UNFINISHED = """
 SELECT work_id FROM documents
@@ -226,8 +238,11 @@ async def find_hidden(tx: Tx, tenant: str, document_id: str) -> Row | None:
     return await fast.row(tx, tenant, _FIND_HIDDEN, document_id)
 
 
-async def list_hidden(tx: Tx, tenant: str, agent_id: str, limit: int) -> list[Row]:
-    return await fast.rows(tx, tenant, _LIST_HIDDEN, agent_id, limit)
+async def list_hidden(
+    tx: Tx, tenant: str, agent_id: str, document_id: str, limit: int
+) -> list[Row]:
+    """Returns this document first."""
+    return await fast.rows(tx, tenant, _LIST_HIDDEN, agent_id, document_id, limit)
 
 
 async def delete(tx: Tx, tenant: str, document_ids: list[str]) -> None:
@@ -248,6 +263,14 @@ async def set_chunk_count(tx: Tx, tenant: str, document_id: str, chunk_count: in
 async def lock_ready(tx: Tx, tenant: str, document_id: str, version: int) -> bool:
     """Locks this version of the document; False when it is not ready any more."""
     return await fast.value(tx, tenant, _LOCK_READY, document_id, version) is not None
+
+
+async def list_stalled(tx: Tx, tenant: str, agent_id: str) -> list[Row]:
+    return await fast.rows(tx, tenant, _LIST_STALLED, agent_id)
+
+
+async def set_removal(tx: Tx, tenant: str, document_id: str, work_id: str) -> None:
+    await fast.execute(tx, tenant, _SET_REMOVAL, document_id, work_id)
 
 
 async def list_unfinished_work(tx: Tx, tenant: str, agent_ids: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ import time
 from datetime import timedelta
 
 from app.domain.knowledge import table_queries
-from app.domain.knowledge.chunk_store import ChunkStore, TableRef
+from app.domain.knowledge.chunk_store import ChunkStore, DocumentState, TableMissing, TableRef
 from app.domain.knowledge.ingestion import embed_texts
 from app.domain.knowledge.work_kinds import DROP_TABLE
 from app.domain.knowledge.writer_lease import NoKnowledgeBase, TableReplaced, Writer, hold_table
@@ -20,6 +20,8 @@ log = logs.get("knowledge")
 
 # Rebuilding takes at most this share of the time, however many documents are removed.
 _REBUILDING_SHARE = 0.1
+# What changes in later rounds is copied under the lease.
+_MAX_ROUNDS = 3
 # A finished copy is not thrown away for a short wait.
 _WAIT_SECONDS = 240.0
 # A reader that has loaded the old generation finishes its search within this time.
@@ -30,42 +32,68 @@ _MAX_DOCUMENTS = 500
 async def rebuild(services: Services, tenant_id: str, old: TableRef, model: str) -> None:
     """Raises NoKnowledgeBase, TableBusy, TableReplaced, ModelFailed, ModelNotConfigured."""
     started = time.monotonic()
-    copy = await _TableCopy.prepare(services, tenant_id, old, model)
-    while await copy.run_round():
-        pass
-    await services.get(ChunkStore).optimize(copy.new)
+    new = await create_ref(services, tenant_id, old.agent_id)
+    copy = _TableCopy(services, tenant_id, old, new, model)
+    await copy.find_vectors()
+    for _ in range(_MAX_ROUNDS):
+        if not await copy.run_round():
+            break
+    await services.get(ChunkStore).optimize(new)
+    pause = (time.monotonic() - started) / _REBUILDING_SHARE
     async with hold_table(services, tenant_id, old.agent_id, _WAIT_SECONDS) as writer:
-        await background.run_to_end(_complete(services, writer, copy, started))
-    log.info("knowledge base rebuilt", agent_id=old.agent_id, generation=copy.new.generation)
+        await background.run_to_end(_complete(services, writer, copy, pause))
+    log.info("knowledge base rebuilt", agent_id=old.agent_id, generation=new.generation)
 
 
-async def _complete(services: Services, writer: Writer, copy: "_TableCopy", started: float) -> None:
-    """Copies the last changes and swaps the tables, while nobody else writes. The old tables are
-    deleted when no reader uses them any more.
-    """
+async def create_ref(services: Services, tenant_id: str, agent_id: str) -> TableRef:
+    """Returns the name of a table that does not exist. Raises NoKnowledgeBase."""
+    tables = await services.get(ChunkStore).list_tables(agent_id)
+    while True:
+        async with services.db.tx(tenant_id, autocommit=True) as tx:
+            generation = await table_queries.next_generation(tx, tenant_id, agent_id)
+        if generation is None:
+            raise NoKnowledgeBase(agent_id)
+        # There may be one after a backup of Postgres was restored that is older than the tables.
+        if (ref := TableRef(agent_id, generation)) not in tables:
+            return ref
+
+
+async def _complete(services: Services, writer: Writer, copy: "_TableCopy", pause: float) -> None:
+    """Copies the last changes and swaps the tables, while nobody else writes."""
     if writer.table != copy.old:
         raise TableReplaced(copy.old.name)
     while await copy.run_round():
         pass
-    pause = (time.monotonic() - started) / _REBUILDING_SHARE
-    drop_at = clock.now() + _DROP_AFTER
+    options = {"has_removed_chunks": copy.has_removed_chunks, "pause_seconds": pause}
+    await swap(services, writer, copy.new, copy.model, **options)  # type: ignore[arg-type]
+
+
+async def swap(
+    services: Services,
+    writer: Writer,
+    new: TableRef,
+    model: str,
+    *,
+    has_removed_chunks: bool,
+    pause_seconds: float,
+) -> None:
+    """Names the new table in Postgres. The old one is deleted when no reader uses it any more."""
+    old, drop_at = writer.table, clock.now() + _DROP_AFTER
     async with services.db.tx(writer.tenant_id) as tx:
         was_swapped = await table_queries.swap(
             tx,
             writer.tenant_id,
-            writer.table.agent_id,
+            old.agent_id,
             writer.token,
-            (copy.old.generation, copy.new.generation),
-            copy.model,
-            removed=copy.has_removed_chunks,
-            pause_seconds=pause,
+            (old.generation, new.generation),
+            model,
+            has_removed_chunks=has_removed_chunks,
+            pause_seconds=pause_seconds,
         )
         if not was_swapped:
-            raise TableReplaced(copy.old.name)
-        for ref in (copy.old, *copy.abandoned):
-            await work.accept(
-                tx, DROP_TABLE, tenant_id=writer.tenant_id, ref_id=ref.name, run_at=drop_at
-            )
+            raise TableReplaced(old.name)
+        ids = {"tenant_id": writer.tenant_id, "ref_id": old.name}
+        await work.accept(tx, DROP_TABLE, **ids, run_at=drop_at)
 
 
 class _TableCopy:
@@ -78,34 +106,31 @@ class _TableCopy:
         self.new = new
         self.model = model
         self.has_removed_chunks = False
-        # Tables of attempts that did not finish.
-        self.abandoned: list[TableRef] = []
         self._services = services
         self._store = services.get(ChunkStore)
         self._tenant_id = tenant_id
-        # Tables with vectors of the model, which need not be computed again.
-        self._embedded: list[TableRef] = []
+        self._has_vectors = False
+        # Tables of attempts that did not finish, whose vectors need not be computed again.
+        self._unfinished: list[TableRef] = []
 
-    @classmethod
-    async def prepare(
-        cls, services: Services, tenant_id: str, old: TableRef, model: str
-    ) -> "_TableCopy":
-        """Raises NoKnowledgeBase when the agent was deleted."""
-        async with services.db.tx(tenant_id, autocommit=True) as tx:
-            generation = await table_queries.next_generation(tx, tenant_id, old.agent_id)
-        if generation is None:
-            raise NoKnowledgeBase(old.agent_id)
-        copy = cls(services, tenant_id, old, TableRef(old.agent_id, generation), model)
-        await copy.look_at_tables()
-        return copy
+    async def find_vectors(self) -> None:
+        """Looks for vectors of the model. Tables of earlier attempts without any are deleted."""
+        described = await self._store.describe(self.old)
+        self._has_vectors = described is not None and described.model == self.model
+        for ref in await self._store.list_tables(self.old.agent_id):
+            if ref.generation > self.old.generation and ref != self.new:
+                if not self._has_vectors and await self._is_reusable(ref):
+                    self._unfinished.append(ref)
+                else:
+                    await self._store.drop(ref)
 
-    async def look_at_tables(self) -> None:
-        tables = await self._store.list_tables(self.old.agent_id)
-        self.abandoned = [ref for ref in tables if ref != self.old]
-        for ref in (self.old, *self.abandoned):
+    async def _is_reusable(self, ref: TableRef) -> bool:
+        try:
             described = await self._store.describe(ref)
-            if described is not None and described.model == self.model:
-                self._embedded.append(ref)
+        except (RuntimeError, OSError):
+            # Its files are damaged.
+            return False
+        return described is not None and described.model == self.model
 
     async def run_round(self) -> bool:
         """Copies what differs; False when nothing did."""
@@ -116,16 +141,24 @@ class _TableCopy:
         if stale:
             await self._store.delete_documents(self.new, stale)
             self.has_removed_chunks = True
-        for ref in self._embedded:
-            if not missing:
-                break
-            states = source if ref == self.old else await self._store.list_documents(ref)
+        while self._unfinished:
+            await self._reuse(self._unfinished.pop(), missing)
+        await self._copy(self.old, list(missing), has_vectors=self._has_vectors)
+        return source != target
+
+    async def _reuse(self, ref: TableRef, missing: dict[str, DocumentState]) -> None:
+        """Takes the vectors of an earlier attempt over, and deletes its table."""
+        try:
+            states = await self._store.list_documents(ref)
             complete = [key for key, state in missing.items() if states.get(key) == state]
             await self._copy(ref, complete, has_vectors=True)
-            for key in complete:
-                del missing[key]
-        await self._copy(self.old, list(missing), has_vectors=False)
-        return source != target
+        except (RuntimeError, OSError, TableMissing) as error:
+            # A part of a document may be copied: the next round compares again.
+            log.warning("a table cannot be read", table=ref.name, reason=type(error).__name__)
+            complete = list(await self._store.list_documents(self.new))
+        for key in complete:
+            missing.pop(key, None)
+        await self._store.drop(ref)
 
     async def _copy(self, source: TableRef, document_ids: list[str], *, has_vectors: bool) -> None:
         for start in range(0, len(document_ids), _MAX_DOCUMENTS):

@@ -1,16 +1,19 @@
 """Compares an agent's table with Postgres and corrects both.
 
 They differ after a power failure, since LanceDB does not wait for the disk, and after a process
-that was suspended for longer than its lease has written what nobody expects any more.
+that was suspended for longer than its lease has written what nobody expects any more. A table whose
+files are damaged is replaced by an empty one, and its documents are read again.
 """
 
+import asyncio
+import random
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from app.domain.knowledge import queries, table_queries
+from app.domain.knowledge import queries, rebuilding, table_queries
 from app.domain.knowledge.chunk_store import ChunkStore, DocumentState
-from app.domain.knowledge.work_kinds import INGEST
+from app.domain.knowledge.work_kinds import INGEST, REMOVE_DOCUMENT
 from app.domain.knowledge.writer_lease import (
     NoKnowledgeBase,
     TableBusy,
@@ -27,6 +30,9 @@ log = logs.get("knowledge")
 
 _WAIT_SECONDS = 60.0
 _MAINTAIN_SECONDS = 5.0
+# A table is damaged when it cannot be read so often.
+_READS = 3
+_READ_PAUSE_SECONDS = 3.0
 
 
 class Differences(msgspec.Struct, frozen=True):
@@ -59,6 +65,8 @@ def compare(rows: Sequence[Row], states: Mapping[str, DocumentState]) -> Differe
 async def reconcile_all(services: Services) -> None:
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         bases = await table_queries.list_bases(tx)
+    # In another order each time, in case there is not enough time for all.
+    random.shuffle(bases)
     for base in bases:
         try:
             await reconcile(services, base["tenant_id"], base["agent_id"])
@@ -66,6 +74,9 @@ async def reconcile_all(services: Services) -> None:
             continue
         except (TableBusy, TableReplaced):
             log.info("a table is busy, so it was not compared", agent_id=base["agent_id"])
+        except Exception:
+            # One broken table must not keep the others from being compared.
+            log.exception("a table was not compared", agent_id=base["agent_id"])
 
 
 async def reconcile(
@@ -80,20 +91,44 @@ async def reconcile(
 
 async def _reconcile(services: Services, writer: Writer, removed: bool) -> None:  # noqa: FBT001
     tenant_id, agent_id = writer.tenant_id, writer.table.agent_id
-    store = services.get(ChunkStore)
+    # The table first: a document is in Postgres before its chunks are in the table.
+    writer, states = await _list_documents(services, writer)
     async with services.db.tx(tenant_id, autocommit=True) as tx:
         rows = await queries.list_documents(tx, tenant_id, agent_id)
-    differences = compare(rows, await store.list_documents(writer.table))
+        stalled = await queries.list_stalled(tx, tenant_id, agent_id)
+    differences = compare(rows, states)
     if differences.unknown:
         log.warning("deleting chunks of deleted documents", agent_id=agent_id)
-        await store.delete_documents(writer.table, differences.unknown)
+        await services.get(ChunkStore).delete_documents(writer.table, differences.unknown)
     if removed or differences.unknown or differences.counts:
         async with services.db.tx(tenant_id) as tx:
-            await writer.record_change(tx, removed=True, maintain_seconds=_MAINTAIN_SECONDS)
-            for document_id, count in differences.counts.items():
+            for document_id, count in sorted(differences.counts.items()):
                 await queries.set_chunk_count(tx, tenant_id, document_id, count)
+            await writer.record_change(tx, removed=True, maintain_seconds=_MAINTAIN_SECONDS)
     for document_id, version in differences.lost.items():
         await _read_again(services, tenant_id, document_id, version)
+    for row in stalled:
+        await _accept_again(services, tenant_id, row["id"], is_hidden=row["is_hidden"])
+
+
+async def _list_documents(
+    services: Services, writer: Writer
+) -> tuple[Writer, dict[str, DocumentState]]:
+    """Replaces a damaged table. Returns the writer of the table that is used from now on."""
+    store = services.get(ChunkStore)
+    for _ in range(_READS):
+        try:
+            return writer, await store.list_documents(writer.table)
+        except (RuntimeError, OSError) as error:
+            reason = f"{type(error).__name__}: {str(error)[:200]}"
+            # Raises when the store is unavailable, which is no damage.
+            await store.list_tables(writer.table.agent_id)
+            await asyncio.sleep(_READ_PAUSE_SECONDS)
+    log.error("a table is damaged and is replaced", table=writer.table.name, reason=reason)
+    new = await rebuilding.create_ref(services, writer.tenant_id, writer.table.agent_id)
+    model = writer.embedding_model
+    await rebuilding.swap(services, writer, new, model, has_removed_chunks=False, pause_seconds=0)
+    return msgspec.structs.replace(writer, table=new), {}
 
 
 async def _read_again(services: Services, tenant_id: str, document_id: str, version: int) -> None:
@@ -101,4 +136,18 @@ async def _read_again(services: Services, tenant_id: str, document_id: str, vers
         if await queries.lock_ready(tx, tenant_id, document_id, version):
             log.warning("the chunks of a document are lost", document_id=document_id)
             work_id = await work.accept(tx, INGEST, tenant_id=tenant_id, ref_id=document_id)
+            await queries.restart(tx, tenant_id, document_id, work_id)
+
+
+async def _accept_again(
+    services: Services, tenant_id: str, document_id: str, *, is_hidden: bool
+) -> None:
+    """Accepts work for a document whose work was given up, or is lost."""
+    log.warning("a document has no work", document_id=document_id, is_hidden=is_hidden)
+    async with services.db.tx(tenant_id) as tx:
+        kind = REMOVE_DOCUMENT if is_hidden else INGEST
+        work_id = await work.accept(tx, kind, tenant_id=tenant_id, ref_id=document_id)
+        if is_hidden:
+            await queries.set_removal(tx, tenant_id, document_id, work_id)
+        else:
             await queries.restart(tx, tenant_id, document_id, work_id)

@@ -1,4 +1,8 @@
-"""SQL of the tables of chunks: their generations, writers and upkeep."""
+"""SQL of the tables of chunks: their generations, writers and upkeep.
+
+A transaction locks rows of work first, then those of documents, and then that of the knowledge
+base, as the deletion of an agent does.
+"""
 
 from db import fast, ledger
 from db.fast import Row
@@ -36,7 +40,7 @@ UPDATE knowledge_bases SET revision = revision + 1
 WHERE tenant_id = $1 AND agent_id = $2 AND writer = $3
 """
 _NEXT_GENERATION = """
-UPDATE knowledge_bases SET last_generation = last_generation + 1
+UPDATE knowledge_bases SET last_generation = greatest(last_generation, generation) + 1
 WHERE tenant_id = $1 AND agent_id = $2 RETURNING last_generation
 """
 _SWAP = """
@@ -50,11 +54,15 @@ WHERE tenant_id = $1 AND agent_id = $2 AND writer = $3 AND generation = $4
 
 # Work for one agent does not run twice at a time.
 _IS_UNATTENDED = f"NOT {ledger.unfinished_sql('w.ref_id = k.agent_id AND w.kind = $1')}"
-_MARK_OTHER_MODELS = f"""
+_MARK_DUE = f"""
 UPDATE knowledge_bases k SET maintain_at = now()
 WHERE k.maintain_at IS NULL AND {_IS_UNATTENDED}
-  AND (k.embedding_model <> $2
-       OR k.has_removed_chunks AND coalesce(k.rebuild_after <= now(), true))
+  AND (k.embedding_model <> $2 OR k.has_removed_chunks)
+  AND coalesce(k.rebuild_after <= now(), true)
+"""
+_DELAY_REBUILD = """
+UPDATE knowledge_bases SET rebuild_after = now() + $3 * interval '1 second'
+WHERE tenant_id = $1 AND agent_id = $2
 """
 _TAKE_DUE = f"""
 UPDATE knowledge_bases SET maintain_at = NULL
@@ -116,13 +124,13 @@ async def swap(
     generations: tuple[int, int],
     embedding_model: str,
     *,
-    removed: bool,
+    has_removed_chunks: bool,
     pause_seconds: float,
 ) -> bool:
-    """Replaces the first generation by the second; False when the lease was lost. For so long it is
-    not rebuilt because of removed chunks.
+    """Replaces the first generation by the second; False when the lease was lost. For so long the
+    second is not rebuilt.
     """
-    args = (agent_id, writer, *generations, embedding_model, removed, pause_seconds)
+    args = (agent_id, writer, *generations, embedding_model, has_removed_chunks, pause_seconds)
     return bool(await fast.execute(tx, tenant, _SWAP, *args))
 
 
@@ -135,9 +143,13 @@ async def next_generation(tx: Tx, tenant: str, agent_id: str) -> int | None:
 # Maintenance
 
 
-async def mark_other_models(tx: Tx, kind: str, embedding_model: str) -> None:
-    """Marks the tables whose vectors are of another model as due."""
-    await (await tx.raw()).execute(_MARK_OTHER_MODELS, kind, embedding_model)
+async def mark_due(tx: Tx, kind: str, embedding_model: str) -> None:
+    """Marks the tables that have vectors of another model, or text of removed chunks, as due."""
+    await (await tx.raw()).execute(_MARK_DUE, kind, embedding_model)
+
+
+async def delay_rebuild(tx: Tx, tenant: str, agent_id: str, seconds: float) -> None:
+    await fast.execute(tx, tenant, _DELAY_REBUILD, agent_id, seconds)
 
 
 async def take_due(tx: Tx, kind: str, limit: int) -> list[Row]:

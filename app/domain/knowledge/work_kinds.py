@@ -20,7 +20,7 @@ MAINTAIN: Final = WorkKind("knowledge.maintain", timeout_seconds=7200)
 DROP_TABLE: Final = WorkKind("knowledge.drop_table", timeout_seconds=600)
 # Deletes the tables and files of a deleted agent; ref_id is the agent's id.
 REMOVE_AGENT: Final = WorkKind("knowledge.remove_agent", timeout_seconds=600)
-# Deletes the tables and files of agents that were deleted with their tenant.
+# Deletes tables and files that nobody needs, and compares all tables with Postgres.
 SWEEP: Final = WorkKind("knowledge.sweep", timeout_seconds=1800, retry_delays=(60,))
 
 ALL: Final = (INGEST, REMOVE_DOCUMENT, MAINTAIN, DROP_TABLE, REMOVE_AGENT, SWEEP)
