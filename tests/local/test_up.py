@@ -120,6 +120,26 @@ def test_an_agent_on_the_local_model_answers_from_its_prompt(
     assert client.get(f"/api/v1/agents/{agent_id}/status").json()["is_online"]
 
 
+def test_the_local_model_answers_from_a_document_and_quotes_no_more_than_its_answer(
+    agent: tuple[httpx.Client, str],
+) -> None:
+    client, _ = agent
+    agent_id = create_agent_on_local_model(client)
+    path, text = f"/api/v1/agents/{agent_id}", "The shop opens at nine. On Sundays at eleven."
+    client.post(f"{path}/train", files=[("files", ("hours.md", f"# Hours\n\n{text}"))])
+
+    def is_read() -> bool:
+        training = client.get(f"{path}/status").json()["training"]
+        return bool(training["status"] == "ready")
+
+    wait_for(is_read, 60, "the document")
+    question = {"message": "When does the shop open on Sundays?"}
+    reply = client.post(f"{path}/chat", json=question).json()
+    assert "eleven" in reply["message"]["content"]
+    assert "===" not in reply["message"]["content"]
+    assert [source["document_name"] for source in reply["sources"]] == ["hours.md"]
+
+
 def test_the_local_model_streams_word_by_word(agent: tuple[httpx.Client, str]) -> None:
     client, agent_id = agent
     answer = client.post(f"/api/v1/agents/{agent_id}/chat/stream", json=QUESTION)

@@ -18,7 +18,7 @@ from app.domain.knowledge.chunks import StoredChunk
 from app.domain.knowledge.ingestion import embed_texts
 from app.domain.knowledge.prompt import quote_passages
 from app.domain.models.errors import ModelFailed, ModelNotConfigured
-from app.domain.models.service import upper_bound_tokens
+from app.domain.models.service import QUOTATION_MARK, upper_bound_tokens
 from app.domain.sources import SourceView
 from app.kit import logs
 from app.kit.errors import Unavailable
@@ -52,7 +52,7 @@ async def find_passages(
         chosen.append((_to_source(chunk, score), chunk.text))
     if not chosen:
         return None
-    prompt = quote_passages(chosen, f"=== {secrets.token_hex(6)}")
+    prompt = quote_passages(chosen, f"{QUOTATION_MARK}{secrets.token_hex(6)}")
     return Passages(prompt, [source for source, _ in chosen])
 
 

@@ -1,11 +1,15 @@
 """Request bodies of chat completions in OpenAI's wire format."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from app.domain.models.protocol import Message, ModelRequest, Target
+from app.domain.models.providers import LOCAL, provider_of
 
+# The beginning of the lines around quoted material in a prompt. The local model is so small that it
+# goes on with the next quotation after its answer.
+QUOTATION_MARK: Final = "=== "
 # OpenAI's own reasoning models accept no temperature.
 _REASONING_PREFIXES = ("o1", "o3", "o4", "gpt-5")
 
@@ -17,6 +21,8 @@ def completion_body(target: Target, request: ModelRequest) -> dict[str, Any]:
     body["max_completion_tokens" if is_openai else "max_tokens"] = request.max_tokens
     if not (is_openai and name.startswith(_REASONING_PREFIXES)):
         body["temperature"] = request.temperature
+    if provider_of(target.model) == LOCAL:
+        body["stop"] = [f"\n{QUOTATION_MARK}"]
     return body
 
 

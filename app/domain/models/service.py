@@ -7,6 +7,7 @@ from app.domain.models.errors import ModelFailed
 from app.domain.models.gateway import LOCAL_MODEL, LOCAL_WINDOW, Models
 from app.domain.models.keys import load_search_key, load_target
 from app.domain.models.keys import seal_context as key_seal_context
+from app.domain.models.openai_requests import QUOTATION_MARK
 from app.domain.models.prices import cost_usd
 from app.domain.models.protocol import (
     Function,
@@ -26,6 +27,7 @@ from app.kit import logs
 
 __all__ = [
     "LOCAL",
+    "QUOTATION_MARK",
     "Function",
     "Message",
     "ModelRequest",
