@@ -4,6 +4,7 @@ import pytest
 
 from app.domain.models.service import Models, Target
 from app.services import Services
+from tests.asking import until
 from tests.chat.conversation_helpers import start_conversation
 from tests.db.invitations import get_pool
 from tests.model_server import Reply
@@ -17,6 +18,8 @@ def held_connections(services: Services, monkeypatch: pytest.MonkeyPatch) -> lis
     check = Models.check
 
     async def count(self: Models, target: Target) -> None:
+        # Others of this process may have one for a moment.
+        await until(lambda: pool.checkedout() == 0)
         counts.append(pool.checkedout())
         await check(self, target)
 
