@@ -52,6 +52,9 @@ def _packages() -> Iterator[tuple[str, bytes, str]]:
     yield "other package", make_zip(**{"[Content_Types].xml": b"<Types/>"}), "DOCX"
     yield "old format", _OLE, "is encrypted, or an older DOC file; save it as DOCX"
     yield "truncated", docx[: len(docx) // 2], _NOT_DOCX
+    # In the directory at the end: the version of the format that the first part needs.
+    version = docx.find(b"PK\x01\x02") + 6
+    yield "later version", docx[:version] + b"\x63" + docx[version + 1 :], _NOT_DOCX
     yield "broken XML", replace_part(docx, "word/document.xml", b"<w:document"), "is a damaged DOCX"
     yield "many parts", make_zip(**{f"p{n}": b"" for n in range(5001)}), "unpacks to more"
     yield "large part", replace_part(docx, "word/big.xml", blank), "unpacks to more"

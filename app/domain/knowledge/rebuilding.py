@@ -64,8 +64,14 @@ async def _complete(services: Services, writer: Writer, copy: "_TableCopy", paus
         raise TableReplaced(copy.old.name)
     while await copy.run_round():
         pass
-    options = {"has_removed_chunks": copy.has_removed_chunks, "pause_seconds": pause}
-    await swap(services, writer, copy.new, copy.model, **options)  # type: ignore[arg-type]
+    await swap(
+        services,
+        writer,
+        copy.new,
+        copy.model,
+        has_removed_chunks=copy.has_removed_chunks,
+        pause_seconds=pause,
+    )
 
 
 async def swap(

@@ -86,10 +86,10 @@ async def reconcile(
     NoKnowledgeBase, TableBusy, TableReplaced.
     """
     async with hold_table(services, tenant_id, agent_id, _WAIT_SECONDS) as writer:
-        await background.run_to_end(_reconcile(services, writer, removed))
+        await background.run_to_end(_reconcile(services, writer, removed=removed))
 
 
-async def _reconcile(services: Services, writer: Writer, removed: bool) -> None:  # noqa: FBT001
+async def _reconcile(services: Services, writer: Writer, *, removed: bool) -> None:
     tenant_id, agent_id = writer.tenant_id, writer.table.agent_id
     # The table first: a document is in Postgres before its chunks are in the table.
     writer, states = await _list_documents(services, writer)

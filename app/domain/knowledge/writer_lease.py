@@ -44,9 +44,16 @@ class Writer(msgspec.Struct, frozen=True):
 
     async def record_change(self, tx: Tx, *, removed: bool, maintain_seconds: float) -> None:
         """Makes a change of the table known to readers. Raises TableReplaced."""
-        table = (self.table.agent_id, self.token, self.table.generation)
-        options = {"removed": removed, "maintain_seconds": maintain_seconds}
-        if not await table_queries.record_change(tx, self.tenant_id, *table, **options):  # type: ignore[arg-type]
+        was_recorded = await table_queries.record_change(
+            tx,
+            self.tenant_id,
+            self.table.agent_id,
+            self.token,
+            self.table.generation,
+            removed=removed,
+            maintain_seconds=maintain_seconds,
+        )
+        if not was_recorded:
             raise TableReplaced(self.table.name)
 
 

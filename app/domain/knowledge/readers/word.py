@@ -53,6 +53,7 @@ def _check_package(content: bytes) -> None:
         with zipfile.ZipFile(io.BytesIO(content)) as package:
             parts = package.infolist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+        # The last is how zipfile refuses a package of a later version of its format.
         raise Refused(_NOT_DOCX) from None
     size = sum(part.file_size for part in parts)
     xml_size = sum(part.file_size for part in parts if part.filename.endswith((".xml", ".rels")))
