@@ -6,10 +6,12 @@ import httpx
 import msgspec
 import pytest
 
+from app.domain.knowledge import documents
 from app.domain.knowledge.chunk_store import ChunkStore
-from app.kit.files import StoredFile
+from app.kit.files import FileNotStored, StoredFile
 from app.main import create_app
 from app.services import Services
+from db.session import Tx
 from tests.asking import refused, wait_until
 from tests.database import fetch_rows
 from tests.knowledge.librarian import HANDBOOK, Librarian
@@ -227,6 +229,49 @@ async def test_an_upload_survives_the_deletion_of_the_document_that_it_replaces(
     (second,) = await librarian.add(hours_txt="The shop opens at ten.")
     assert (second["status"], second["error"]) == ("ready", None)
     assert second["id"] != first["id"]
+
+
+async def test_an_upload_to_an_agent_that_is_deleted_meanwhile_leaves_no_file(
+    librarian: Librarian, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, put = [], services.files.put
+
+    async def put_and_delete(key: str, content: bytes) -> StoredFile:
+        keys.append(key)
+        stored = await put(key, content)
+        await librarian.client.delete(librarian.path)
+        return stored
+
+    monkeypatch.setattr(services.files, "put", put_and_delete)
+    files = [("files", ("hours.txt", b"The shop opens at ten."))]
+    answer = await librarian.client.http.post(f"{librarian.path}/train", files=files)
+    refused(answer, 404, "agent_not_found")
+    with pytest.raises(FileNotStored):
+        await services.files.read(keys[0])
+
+
+async def test_a_file_stays_when_the_reply_to_its_commit_is_lost(
+    librarian: Librarian, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The document may be accepted although the client got an error."""
+    commit, accept, uploads = Tx.commit, documents._accept, list[Tx]()
+
+    async def remember(tx: Tx, *args: Any) -> Any:
+        uploads.append(tx)
+        return await accept(tx, *args)
+
+    async def commit_and_fail(tx: Tx) -> None:
+        await commit(tx)
+        if tx in uploads:
+            raise ConnectionError("the reply was lost")
+
+    monkeypatch.setattr(documents, "_accept", remember)
+    monkeypatch.setattr(Tx, "commit", commit_and_fail)
+    files = [("files", ("hours.txt", b"The shop opens at ten."))]
+    answer = await librarian.client.http.post(f"{librarian.path}/train", files=files)
+    assert answer.status_code >= 500
+    (document,) = (await librarian.client.get(f"{librarian.path}/documents")).json()["data"]
+    assert (await librarian.wait_for(document["id"]))["status"] == "ready"
 
 
 async def test_a_replacement_that_fails_leaves_the_old_chunks_in_use(librarian: Librarian) -> None:

@@ -73,21 +73,20 @@ async def train(
         names = _check_uploads(uploads)
         await _check_count(tx, tenant_id, agent_id, names)
     documents: list[_Document] = []
+    is_accepted = False
     try:
         for name, upload in zip(names, uploads, strict=True):
             documents.append(await _store(services, agent_id, name, upload))
-    except BaseException:
-        await _delete_files(services, documents)
-        raise
-    async with services.db.tx(tenant_id) as tx:
-        try:
+        async with services.db.tx(tenant_id) as tx:
             views = await _accept(tx, services, tenant_id, agent_id, documents)
-        except BaseException as error:
-            # Not after the commit, which may have succeeded although its reply was lost.
+            is_accepted = True
+    except BaseException as error:
+        # A commit that fails may have succeeded, although its reply was lost.
+        if not is_accepted:
             await _delete_files(services, documents)
-            if isinstance(error, asyncpg.ForeignKeyViolationError):
-                raise AgentNotFound("This agent was deleted at this moment") from None
-            raise
+        if isinstance(error, asyncpg.ForeignKeyViolationError):
+            raise AgentNotFound("This agent was deleted at this moment") from None
+        raise
     return _build_answer(views)
 
 
