@@ -7,9 +7,10 @@ from urllib.parse import quote
 
 import pytest
 
-from app.domain.deliveries import sending, signing
+from app.domain.deliveries import signing
 from app.domain.deliveries.sending import Attempt, NextStep, next_step
 from app.kit import clock
+from app.kit.retry_after import parse_retry_after
 from tests.deliveries.receiver import ReceivedRequest, Receiver
 from tests.deliveries.sender import Sender
 from tests.webhooks.factories import PATH
@@ -311,5 +312,5 @@ def test_no_retry_after_value_raises() -> None:
         for second in pieces:
             for third in pieces:
                 value = f"{first} {second}{third}"
-                seconds = sending._retry_after(value)
+                seconds = parse_retry_after(value)
                 assert seconds is None or seconds >= 0, value

@@ -170,7 +170,7 @@ async def test_a_retry_after_of_zero_retries_at_once(
         await read_parts(model_gateway, scripted_target(models, "no-wait"))
 
 
-@pytest.mark.parametrize("seconds", ["10.1", "60", "inf", "1e400"])
+@pytest.mark.parametrize("seconds", ["10.1", "60", "9" * 30, "11.5"])
 async def test_a_retry_after_over_ten_seconds_ends_the_retries(
     model_gateway: Models, models: ModelServer, seconds: str
 ) -> None:

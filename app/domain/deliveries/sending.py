@@ -1,8 +1,7 @@
 """One attempt at a delivery: the request, and what its response means for the next attempt."""
 
 import time
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -17,6 +16,7 @@ from app.kit import clock, headers
 from app.kit.crypto import CannotOpen, Keyring
 from app.kit.egress import BlockedAddress, Egress, EgressError, Guard, custom_headers
 from app.kit.redaction import Redactor
+from app.kit.retry_after import parse_retry_after
 from app.kit.texts import storable
 
 TIMEOUT_SECONDS: Final = 15.0
@@ -79,7 +79,7 @@ async def send(egress: Egress, keyring: Keyring, request: DeliveryRequest, retri
             timeout_seconds=TIMEOUT_SECONDS,
         ) as response:
             code = response.status
-            retry_after = _retry_after(response.headers.get("Retry-After"))
+            retry_after = parse_retry_after(response.headers.get("Retry-After"))
             body = await _read_redacted(keys, response)
         error = _status_error(code)
     except CannotOpen:
@@ -164,21 +164,6 @@ def _secrets(keys: EndpointKeys) -> tuple[str, ...]:
 @lru_cache(maxsize=256)
 def _redactor(secrets: tuple[str, ...]) -> Redactor:
     return Redactor(secrets)
-
-
-def _retry_after(value: str | None) -> float | None:
-    """Parses seconds or a date into seconds. A date without a zone is in GMT, as in HTTP."""
-    if value is None:
-        return None
-    text = value.strip()
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    try:
-        until = parsedate_to_datetime(text)
-        until = until if until.tzinfo else until.replace(tzinfo=UTC)
-        return max(0.0, until.timestamp() - clock.epoch())
-    except (ValueError, OverflowError, TypeError):
-        return None
 
 
 class DeliveryEgress(Egress):

@@ -33,9 +33,9 @@ from app.domain.models.provider_failures import (
     check_mp3,
     embeddings_missing,
     mask_key,
-    parse_retry_after,
     reason_of,
 )
+from app.kit.retry_after import parse_retry_after
 from app.kit.texts import storable
 
 

@@ -17,10 +17,10 @@ from app.domain.models.provider_failures import (
     check_mp3,
     embeddings_missing,
     error_message,
-    parse_retry_after,
     reason_of,
 )
 from app.kit.egress import BlockedAddress, Egress, EgressError, EgressTimeout
+from app.kit.retry_after import parse_retry_after
 from app.kit.texts import storable
 
 TOTAL_SECONDS = 600.0

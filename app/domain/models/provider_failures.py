@@ -64,11 +64,3 @@ def mask_key(target: Target, text: str) -> str:
     if target.api_key:
         text = text.replace(target.api_key, "***")
     return text.replace("\0", "")[:_MAX_MESSAGE_CHARS]
-
-
-def parse_retry_after(value: str | None) -> float | None:
-    """Returns the seconds of a Retry-After header; None when it is missing or not a number."""
-    try:
-        return max(0.0, float(value)) if value else None
-    except ValueError:
-        return None

@@ -1,0 +1,98 @@
+"""What a provider is: the struct of its config, and how it sends a notice to one recipient.
+
+Each provider is one file; `registry.py` lists them. A provider keeps no state: the config of the
+channel comes with each call.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from app.kit.egress import Egress
+
+ChannelType = Literal["email", "team_chat", "webhook", "sms", "in_app"]
+
+# Types of config keys. A secret is stored sealed and shown as a mask.
+Secret = Annotated[str, Meta(min_length=1, max_length=4096, extra={"secret": True})]
+Line = Annotated[str, Meta(min_length=1, max_length=500)]
+# The base address of a hosted service, for its other regions.
+ApiBase = Annotated[str, Meta(min_length=1, max_length=500)]
+Recipients = Annotated[list[Line], Meta(min_length=1, max_length=50)]
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """A message to one recipient. `id` is the same at each attempt, for providers that accept an
+    idempotency key. Only mails use `html`.
+    """
+
+    id: str
+    recipient: str
+    type: str
+    title: str
+    text: str
+    html: str
+    data: dict[str, Any]
+    created_at: datetime
+
+
+class SendFailed(Exception):
+    """The provider did not accept the notice. `message` may have text of the provider: the caller
+    removes the channel's secrets from it. `is_permanent` is True when another try would fail too.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: Literal["provider_error", "delivery_failed"] = "provider_error",
+        is_permanent: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code: Literal["provider_error", "delivery_failed"] = code
+        self.is_permanent = is_permanent
+        self.retry_after = retry_after
+
+
+class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys that every provider has."""
+
+    to: Recipients = []
+
+
+class Provider:
+    """`rate_per_minute` limits a channel that has no limit of its own."""
+
+    id: ClassVar[str]
+    channel_type: ClassVar[ChannelType]
+    name: ClassVar[str]
+    config: ClassVar[type[ProviderConfig]]
+    rate_per_minute: ClassVar[int] = 600
+
+    def find_problem(self, config: Any) -> tuple[str, str] | None:
+        """Returns the key of an invalid value and what is wrong with it, beyond the types."""
+        del config
+        return None
+
+    def urls(self, config: Any) -> dict[str, str]:
+        """Returns the URLs that the config names, by key. They must pass the egress guard."""
+        del config
+        return {}
+
+    def destination(self, config: Any) -> tuple[Any, ...]:
+        """Returns the server that receives the secrets. A change of it needs them again."""
+        raise NotImplementedError
+
+    def recipients(self, config: Any) -> list[str]:
+        """Returns where a notice without recipients of its own goes: `to`, or the one place that
+        the channel leads to. The log shows it, so that it must have no secret.
+        """
+        recipients: list[str] = config.to
+        return recipients
+
+    async def send(self, egress: Egress, config: Any, notice: Notice) -> None:
+        """Raises SendFailed or EgressError unless the provider accepted the notice."""
+        raise NotImplementedError

@@ -1,0 +1,1 @@
+"""Notifications: what other areas call."""

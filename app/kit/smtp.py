@@ -1,0 +1,107 @@
+"""Sessions with mail servers: the instance's own, and those that a tenant chose."""
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Literal
+
+import aiosmtplib
+import msgspec
+
+from app.kit import databases
+from app.kit.egress import Guard
+
+_IMPLICIT_TLS_PORT = 465
+_PERMANENT = 500
+_MAX_ANSWER_CHARS = 500
+
+
+class SmtpServer(msgspec.Struct, frozen=True, kw_only=True):
+    """`implicit` is TLS from the first byte; `required` and `if_offered` are STARTTLS."""
+
+    host: str
+    port: int | None = None
+    username: str = ""
+    password: str = ""
+    tls: Literal["implicit", "required", "if_offered", "none"] = "required"
+
+    @classmethod
+    def at_port(
+        cls, host: str, port: int, username: str, password: str, *, use_tls: bool
+    ) -> "SmtpServer":
+        """Returns a server whose kind of TLS follows from its port."""
+        tls: Literal["implicit", "required"]
+        tls = "implicit" if port == _IMPLICIT_TLS_PORT else "required"
+        return cls(
+            host=host,
+            port=port,
+            username=username,
+            password=password,
+            tls=tls if use_tls else "none",
+        )
+
+
+class SmtpFailed(Exception):
+    """The message has no text of the server, which may repeat a secret: `answer` has it.
+    `is_permanent` is True when the same mail would be refused again.
+    """
+
+    def __init__(self, message: str, answer: str = "", *, is_permanent: bool = False) -> None:
+        super().__init__(message)
+        self.answer = answer
+        self.is_permanent = is_permanent
+
+
+@asynccontextmanager
+async def connect(
+    server: SmtpServer, *, guard: Guard | None, timeout_seconds: float
+) -> AsyncIterator[aiosmtplib.SMTP]:
+    """A session after the login. With `guard` it connects only to an allowed address, and TLS still
+    verifies the host name. Raises EgressError for an address that is not allowed, and SmtpFailed.
+    """
+    address, context = server.host, None
+    if guard is not None:
+        address = await guard.resolve_host(server.host, server.port or 0)
+        context = _named_context(server)
+    client = aiosmtplib.SMTP(
+        hostname=address,
+        port=server.port,
+        use_tls=server.tls == "implicit",
+        start_tls={"required": True, "if_offered": None}.get(server.tls, False),
+        tls_context=context,
+        timeout=timeout_seconds,
+    )
+    try:
+        async with client:
+            if server.username:
+                await client.login(server.username, server.password)
+            yield client
+    except aiosmtplib.SMTPResponseException as error:
+        raise _refusal(error) from error
+    except aiosmtplib.SMTPRecipientsRefused as error:
+        raise _refusal(error.recipients[0]) from error
+    except (aiosmtplib.SMTPException, OSError) as error:
+        raise SmtpFailed(f"no session with the mail server: {type(error).__name__}") from error
+
+
+def _named_context(server: SmtpServer) -> ssl.SSLContext | None:
+    return databases.named_context(server.host) if server.tls in {"implicit", "required"} else None
+
+
+def _refusal(error: aiosmtplib.SMTPResponseException) -> SmtpFailed:
+    answer = error.message[:_MAX_ANSWER_CHARS]
+    is_permanent = error.code >= _PERMANENT
+    return SmtpFailed(f"the mail server answered {error.code}", answer, is_permanent=is_permanent)
+
+
+async def send(
+    server: SmtpServer,
+    sender: str,
+    recipient: str,
+    message: bytes,
+    *,
+    guard: Guard | None,
+    timeout_seconds: float,
+) -> None:
+    async with connect(server, guard=guard, timeout_seconds=timeout_seconds) as client:
+        await client.sendmail(sender, [recipient], message)

@@ -1,0 +1,28 @@
+"""E-mail addresses in the configs of mail channels."""
+
+import pytest
+
+from app.domain.notifications.providers import addresses
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "address"),
+    [
+        ("ann@example.com", "", "ann@example.com"),
+        ("Ann Lee <ann@example.com>", "Ann Lee", "ann@example.com"),
+        ('"Lee, Ann" <ann@EXAMPLE.com>', "Lee, Ann", "ann@example.com"),
+    ],
+)
+def test_a_sender_is_an_address_with_or_without_a_name(text: str, name: str, address: str) -> None:
+    assert addresses.parse(text) == (name, address)
+
+
+@pytest.mark.parametrize("text", ["", "ann", "ann@example.com\r\nBcc: eve@example.com", "a@b, c@d"])
+def test_another_text_is_no_sender(text: str) -> None:
+    assert addresses.find_problem(text, []) is not None
+
+
+def test_an_invalid_recipient_is_named_by_its_position() -> None:
+    problem = addresses.find_problem("ann@example.com", ["bob@example.com", "nobody"])
+    assert problem is not None
+    assert problem[0] == "to.1"
