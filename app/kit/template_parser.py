@@ -36,7 +36,7 @@ from app.kit.template_filters import FILTERS, Parameter
 # Jinja takes some 10 microseconds for a token and a dozen frames of the stack for a bracket. Limits
 # on tokens decide alike, however much of the stack the caller uses.
 _MAX_TOKENS = 4_000
-_MAX_LEXEMES = 12_000  # with spaces and comments
+_MAX_LEXEMES = 9_000  # with spaces and comments
 _MAX_BRACKETS = 15
 _MAX_BLOCKS = 15
 _MAX_PREFIXES = 20

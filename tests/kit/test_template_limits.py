@@ -1,0 +1,193 @@
+"""Templates of tenants cost no more than their budget, whatever their source and data are."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from app.kit import template_filters, templates
+from app.kit.template_filters import CostExceeded, Run
+from app.kit.templates import TemplateProblem, check, evaluate, render
+
+
+@pytest.mark.parametrize("stack", [0, 500])
+def test_limits_on_nesting_do_not_depend_on_the_stack_of_the_caller(stack: int) -> None:
+    within = "{% if a %}" * 15 + "{{ " + "not " * 20 + "(" * 15 + "a" + ")" * 15 + " }}"
+    source = within + "{% endif %}" * 15
+
+    def call(frames: int) -> str:
+        templates._parse_cached.cache_clear()
+        return call(frames - 1) if frames else render(source, {"a": 1}, max_chars=9)
+
+    assert call(stack) == "true"
+    with pytest.raises(TemplateProblem):
+        check("{% if a %}" + source + "{% endif %}", "a")
+
+
+def test_the_output_ends_at_the_limit() -> None:
+    event = {"text": "x" * 2**20, "list": [1] * 2**18}
+    for source in ("{{ event.text }}" * 100, "{{ event.list }}" * 100, "y" * 9_000):
+        assert len(render(source, {"event": event}, max_chars=200)) == 200
+    assert render("abc{{ event.text }}", {"event": event}, max_chars=5) == "abcxx"
+    assert render("abc", {"event": event}, max_chars=0) == ""
+    assert len(evaluate("{{ event.text | upper }}", {"event": event}, max_chars=7)) == 7
+
+
+def test_nothing_is_evaluated_after_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    charges: list[int] = []
+    monkeypatch.setattr(Run, "charge", lambda _, units: charges.append(units))
+    render("{{ event | upper }}" * 300, {"event": "x" * 100}, max_chars=250)
+    assert charges == [100, 100, 100]
+
+
+# Each would take seconds, or gigabytes, without a budget.
+COSTLY = [
+    "{{ event.text | upper | length }}",
+    "{{ event.text | title | length }}",
+    "{{ event.text | trim | length }}",
+    "{{ event.list | join('0123456789') | length }}",
+    "{{ event.list | tojson | length }}",
+    "{{ event.surrogates | tojson | length }}",
+    "{{ event.list | truncate | length }}",
+    "{{ event.list == event.equal }}",
+    "{{ event.text == event.text }}",
+    "{{ event.text < event.text }}",
+    "{{ event.needle in event.text }}",
+    "{{ 2 in event.list }}",
+    "{{ event.text in event.object }}",
+    "{{ event.quotes" + " | tojson" * 45 + " | length }}",
+]
+
+
+def test_operations_end_at_the_budget(subtests: pytest.Subtests) -> None:
+    event = {
+        "text": "a " * 2**19,
+        "list": [1] * 2**18,
+        "equal": [1] * 2**18,
+        "surrogates": ["\ud800"] * 2**16,
+        "needle": "a " * 500 + "b",
+        "object": {"a": 1},
+        "quotes": '"',
+    }
+    for expression in COSTLY:
+        with subtests.test(expression), pytest.MonkeyPatch.context() as patch:
+            charges = _record_charges(patch)
+            text = render(expression * 20 + "end", {"event": event}, max_chars=10_000)
+            assert "end" not in text
+            # All but the last operation are within the budget, and the last one is bounded.
+            assert sum(charges[:-1]) <= template_filters.MAX_COST
+            assert charges[-1] <= 20 * 2**20
+
+
+def _record_charges(patch: pytest.MonkeyPatch) -> list[int]:
+    charges, charge = [], Run.charge
+
+    def record(run: Run, units: int) -> None:
+        charges.append(units)
+        charge(run, units)
+
+    patch.setattr(Run, "charge", record)
+    return charges
+
+
+def test_an_expression_beyond_the_budget_has_no_value() -> None:
+    source = "{{ event | tojson | tojson | tojson | tojson | upper }}"
+    assert evaluate(source, {"event": '"' * 2**20}, max_chars=100) is None
+    assert render("a" + source + "b", {"event": '"' * 2**20}, max_chars=100) == "a"
+
+
+@pytest.mark.parametrize(
+    ("length", "needle", "cost"),
+    [(2_499, 1_200, 302_379), (29_999, 99, 326_989), (10**6, 50, 10**6 + 50)],
+)
+def test_a_search_is_charged_by_its_worst_case(length: int, needle: int, cost: int) -> None:
+    """CPython's search takes quadratic time in short texts."""
+    text, item = "a" * length, "a" * needle
+    run = Run({}, budget=cost)
+    assert template_filters.COMPARISONS["in"](run, item, text)
+    with pytest.raises(CostExceeded):
+        run.charge(1)
+
+
+def test_data_of_extreme_depth_render() -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    other: Any = []
+    for _ in range(100_000):
+        other = [other]
+    values = {"deep": deep, "other": other}
+    assert render("{{ deep }}|{{ deep == other }}", values, max_chars=99) == "null|false"
+
+
+def test_templates_are_parsed_once_unless_they_are_long() -> None:
+    templates._parse_cached.cache_clear()
+    for _ in range(3):
+        render("{{ event }}", {"event": 1}, max_chars=9)
+        render("{{ event }}" + "x" * 10_000, {"event": 1}, max_chars=9)
+    info = templates._parse_cached.cache_info()
+    assert (info.misses, info.hits) == (1, 2)
+
+
+def test_the_import_of_templates_does_not_import_jinja() -> None:
+    code = "import sys, app.kit.templates; sys.exit('jinja2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+_fragments = st.lists(
+    st.sampled_from(
+        [
+            *("{{", "}}", "{%", "%}", "{#", "#}", "(", ")", "[", "]", "{", "}", "'x'", '"', "\\"),
+            *("event", "a", "0", "1", "1.5", "none", ".", ",", ":", "|", "-", "+", "*", "~", "="),
+            *("==", "<", "in", "not", "and", "or", "is", "if", "elif", "else", "endif", "for"),
+            *("raw", "endraw", "default", "upper", "join", "tojson", "truncate", "round"),
+        ]
+    )
+    | st.text(max_size=4),
+    max_size=30,
+).map(" ".join)
+_expressions = st.recursive(
+    st.sampled_from(["event", "event.a", "event['a'].b[0]", "'x'", "-1", "none", "true", "1.5"]),
+    lambda inner: (
+        st.builds(
+            "({} {} {})".format, inner, st.sampled_from(["==", "<", "in", "and", "or"]), inner
+        )
+        | st.builds("({} | {})".format, inner, st.sampled_from(sorted(template_filters.FILTERS)))
+        | st.builds("({} if {} else {})".format, inner, inner, inner)
+        | st.builds("(not {})".format, inner)
+    ),
+    max_leaves=6,
+)
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=5)
+        | st.dictionaries(st.sampled_from("abc") | st.text(max_size=3), inner, max_size=5)
+    ),
+)
+
+
+@given(st.text() | _fragments, _json)
+@example("{{ event[0x" + "f" * 9_000 + "] }}", None)
+@example("{{ 1_000 }}{{ event.0 }}", [1])
+def test_any_source_renders_or_is_refused(source: str, event: Any) -> None:
+    try:
+        check(source, ["event"])
+    except TemplateProblem:
+        with pytest.raises(TemplateProblem):
+            render(source, {"event": event}, max_chars=50)
+    else:
+        assert len(render(source, {"event": event}, max_chars=50)) <= 50
+        evaluate(source, {"event": event}, max_chars=50)
+
+
+@given(_expressions, _json)
+def test_any_data_render(expression: str, event: Any) -> None:
+    text = render("{{ " + expression + " }}", {"event": event}, max_chars=100)
+    assert len(text) <= 100
+    assert text.encode().decode() == text
+    assert "\0" not in text
+    evaluate("{{ " + expression + " }}", {"event": event}, max_chars=100)
