@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from app.kit.template_filters import COMPARISONS, Filter, Run, look_up, to_text
+from app.kit.template_filters import COMPARISONS, Filter, Run, encode, look_up, to_text
 
 
 class TemplateProblem(ValueError):
@@ -121,7 +121,13 @@ class Output:
     expression: Expression
 
     def texts(self, run: Run) -> Iterator[str]:
-        yield to_text(run, self.expression.value(run))
+        value = self.expression.value(run)
+        if not isinstance(value, dict | list):
+            yield to_text(run, value)
+            return
+        text, cost = encode(value)
+        yield text  # before the charge: an object beyond the budget is cut, not left out
+        run.charge(cost)
 
 
 @dataclass(frozen=True, slots=True)

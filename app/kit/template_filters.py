@@ -15,6 +15,7 @@ import msgspec
 MAX_COST = 2_000_000
 _ITEM_COST = 40
 _WORD_COST = 16
+_FAILURE_COST = 500_000
 _MAX_PRECISION = 15
 _MAX_TRUNCATION = 10_000
 _MAX_SEPARATOR = 10
@@ -52,23 +53,29 @@ def look_up(value: Any, key: str | int) -> Any:
     return value[key] if is_item else None
 
 
-def to_json(run: Run, value: Any) -> str:
-    """Returns compact JSON; `null` for what cannot be encoded, such as data of extreme depth."""
+def encode(value: Any) -> tuple[str, int]:
+    """Returns compact JSON and its cost; `null` for what cannot be encoded, such as data of extreme
+    depth, whose size is unknown.
+    """
     try:
-        text = _encode(run, value)
+        return _encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        text = "null"
-    run.charge(len(text))
-    return text
+        return "null", _FAILURE_COST
 
 
-def _encode(run: Run, value: Any) -> str:
+def _encode(value: Any) -> tuple[str, int]:
     try:
-        return msgspec.json.encode(value).decode()
+        text = msgspec.json.encode(value).decode()
     except UnicodeEncodeError:  # a lone surrogate
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        run.charge(len(text))  # takes twice the time
-        return text
+        return text, 2 * len(text)
+    return text, len(text)
+
+
+def to_json(run: Run, value: Any) -> str:
+    text, cost = encode(value)
+    run.charge(cost)
+    return text
 
 
 def to_text(run: Run, value: Any) -> str:

@@ -36,6 +36,11 @@ def test_the_output_ends_at_the_limit() -> None:
     assert len(evaluate("{{ event.text | upper }}", {"event": event}, max_chars=7)) == 7
 
 
+def test_an_object_beyond_the_budget_is_cut() -> None:
+    text = render("{{ event }}{{ event }}", {"event": ["x" * 3_000_000]}, max_chars=4_000_000)
+    assert text == '["' + "x" * 3_000_000 + '"]'
+
+
 def test_nothing_is_evaluated_after_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     charges: list[int] = []
     monkeypatch.setattr(Run, "charge", lambda _, units: charges.append(units))
@@ -58,6 +63,8 @@ COSTLY = [
     "{{ event.needle in event.text }}",
     "{{ 2 in event.list }}",
     "{{ event.text in event.object }}",
+    "{{ event.unlimited | tojson | length }}",
+    "{{ event.unlimited == event.unlimited }}",
     "{{ event.quotes" + " | tojson" * 45 + " | length }}",
 ]
 
@@ -71,6 +78,7 @@ def test_operations_end_at_the_budget(subtests: pytest.Subtests) -> None:
         "needle": "a " * 500 + "b",
         "object": {"a": 1},
         "quotes": '"',
+        "unlimited": [*([1] * 2**18), 10**5_000],  # cannot be encoded, which shows at its end
     }
     for expression in COSTLY:
         with subtests.test(expression), pytest.MonkeyPatch.context() as patch:
