@@ -28,6 +28,7 @@ from app.domain.deliveries.schemas import (
     RequestView,
 )
 from app.domain.deliveries.sending import BODY_BYTES, TIMEOUT_SECONDS
+from app.domain.deliveries.signing import sign
 from app.domain.events.service import EmittedEvent
 from app.kit import work
 from app.kit.crypto import Keyring
@@ -64,6 +65,7 @@ __all__ = [
     "redeliver",
     "renew_secret",
     "reset_health",
+    "sign",
     "wait_for",
 ]
 
