@@ -4,6 +4,8 @@ from email.headerregistry import Address
 from email.utils import getaddresses
 from typing import NamedTuple
 
+import idna
+
 from app import email_addresses
 
 
@@ -15,6 +17,20 @@ class Mailbox(NamedTuple):
     def header(self) -> str:
         """Returns the value of a From header."""
         return str(Address(self.name, addr_spec=self.address))
+
+    @property
+    def domain(self) -> str:
+        return self.address.rpartition("@")[2]
+
+    @property
+    def encoded(self) -> "Mailbox":
+        return Mailbox(self.name, encode_domain(self.address))
+
+
+def encode_domain(address: str) -> str:
+    """Returns the address with a non-ASCII domain in IDNA encoding, as SMTP needs it."""
+    local, _, domain = address.rpartition("@")
+    return address if domain.isascii() else f"{local}@{idna.encode(domain, uts46=True).decode()}"
 
 
 def parse(text: str) -> Mailbox:
@@ -29,14 +45,14 @@ def parse(text: str) -> Mailbox:
 
 
 def find_problem(sender: str, recipients: list[str]) -> tuple[str, str] | None:
-    """Returns the key of an address that is not valid, and the reason."""
+    """Returns the key of an address that is not valid, and a reason that does not repeat it."""
     try:
         parse(sender)
-    except ValueError as problem:
-        return "from", str(problem)
+    except ValueError:
+        return "from", "must be an address like ann@example.com or Ann <ann@example.com>"
     for index, recipient in enumerate(recipients):
         try:
             email_addresses.normalize(recipient)
-        except ValueError as problem:
-            return f"to.{index}", str(problem)
+        except ValueError:
+            return f"to.{index}", "is not an e-mail address"
     return None

@@ -11,14 +11,20 @@ import msgspec
 from msgspec import Meta
 
 from app.kit.egress import Egress
+from app.kit.validation import ONE_LINE, VISIBLE, describe_pattern
 
 ChannelType = Literal["email", "team_chat", "webhook", "sms", "in_app"]
 
+_API_BASE = r"^https?://[^\s?#]+\Z"
+describe_pattern(_API_BASE, "must be a URL without a query and a fragment")
+
 # Types of config keys. A secret is stored sealed and shown as a mask.
 Secret = Annotated[str, Meta(min_length=1, max_length=4096, extra={"secret": True})]
-Line = Annotated[str, Meta(min_length=1, max_length=500)]
+# A secret that a header contains.
+Token = Annotated[str, Meta(min_length=1, max_length=4096, pattern=VISIBLE, extra={"secret": True})]
+Line = Annotated[str, Meta(min_length=1, max_length=500, pattern=ONE_LINE)]
 # The base address of a hosted service, for its other regions.
-ApiBase = Annotated[str, Meta(min_length=1, max_length=500)]
+ApiBase = Annotated[str, Meta(min_length=1, max_length=500, pattern=_API_BASE)]
 Recipients = Annotated[list[Line], Meta(min_length=1, max_length=50)]
 
 
@@ -36,10 +42,16 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any]
     created_at: datetime
 
+    @property
+    def subject(self) -> str:
+        """Returns the title as one line: a header of a mail has no line breaks."""
+        return " ".join(self.title.split())
+
 
 class SendFailed(Exception):
-    """The provider did not accept the notice. `message` may have text of the provider: the caller
-    removes the channel's secrets from it. `is_permanent` is True when another try would fail too.
+    """The provider did not accept the notice. `message` may have text of the provider, whole and
+    with secrets of the channel: `configs.describe_failure` removes them, then shortens it.
+    `is_permanent` is True when another try would fail too.
     """
 
     def __init__(
@@ -94,5 +106,5 @@ class Provider:
         return recipients
 
     async def send(self, egress: Egress, config: Any, notice: Notice) -> None:
-        """Raises SendFailed or EgressError unless the provider accepted the notice."""
+        """Raises SendFailed unless the provider accepted the notice."""
         raise NotImplementedError

@@ -1,30 +1,30 @@
 """SendGrid's mail send API, version 3."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from app.domain.notifications.providers import addresses, http
+from app.domain.notifications.providers.hosted import HostedProvider
 from app.domain.notifications.providers.protocol import (
     ApiBase,
     ChannelType,
     Line,
     Notice,
-    Provider,
     ProviderConfig,
-    Secret,
+    Token,
 )
 from app.kit.egress import Egress
 from app.kit.http_auth import bearer
 
 
 class SendGridConfig(ProviderConfig, frozen=True, kw_only=True):
-    api_key: Secret
+    api_key: Token
     sender: Line = msgspec.field(name="from")
     api_base: ApiBase = "https://api.sendgrid.com"
 
 
-class SendGrid(Provider):
+class SendGrid(HostedProvider):
     id: ClassVar[str] = "sendgrid"
     channel_type: ClassVar[ChannelType] = "email"
     name: ClassVar[str] = "SendGrid"
@@ -33,24 +33,18 @@ class SendGrid(Provider):
     def find_problem(self, config: SendGridConfig) -> tuple[str, str] | None:
         return addresses.find_problem(config.sender, config.to)
 
-    def urls(self, config: SendGridConfig) -> dict[str, str]:
-        return {"api_base": config.api_base}
-
-    def destination(self, config: SendGridConfig) -> tuple[Any, ...]:
-        return (config.api_base,)
-
     async def send(self, egress: Egress, config: SendGridConfig, notice: Notice) -> None:
         sender = addresses.parse(config.sender)
         body = {
             "personalizations": [{"to": [{"email": notice.recipient}]}],
             "from": {"email": sender.address, **({"name": sender.name} if sender.name else {})},
-            "subject": notice.title,
+            "subject": notice.subject,
             "content": [
                 {"type": "text/plain", "value": notice.text},
                 {"type": "text/html", "value": notice.html},
             ],
         }
-        url = f"{config.api_base.rstrip('/')}/v3/mail/send"
+        url = self.endpoint(config, "v3/mail/send")
         headers = bearer(config.api_key)
         await http.post_json(
             egress, url, body, headers, lambda answer: answer["errors"][0]["message"]

@@ -1,0 +1,83 @@
+"""Vonage's SMS API."""
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from app.domain.notifications.providers import http, sms
+from app.domain.notifications.providers.hosted import HostedProvider
+from app.domain.notifications.providers.protocol import (
+    ApiBase,
+    ChannelType,
+    Line,
+    Notice,
+    ProviderConfig,
+    Secret,
+    SendFailed,
+)
+from app.kit.egress import Egress
+from app.kit.texts import storable
+
+_ACCEPTED = "0"
+# Too many requests, and an error of Vonage's own.
+_TEMPORARY = {"1", "5"}
+
+
+class VonageConfig(ProviderConfig, frozen=True, kw_only=True):
+    api_key: Line
+    api_secret: Secret
+    sender: Line = msgspec.field(name="from")
+    api_base: ApiBase = "https://rest.nexmo.com"
+
+
+class Vonage(HostedProvider):
+    id: ClassVar[str] = "vonage"
+    channel_type: ClassVar[ChannelType] = "sms"
+    name: ClassVar[str] = "Vonage"
+    config: ClassVar[type[ProviderConfig]] = VonageConfig
+
+    def find_problem(self, config: VonageConfig) -> tuple[str, str] | None:
+        return sms.find_problem(config.to)
+
+    async def send(self, egress: Egress, config: VonageConfig, notice: Notice) -> None:
+        text = sms.build_text(notice)
+        fields = {
+            "api_key": config.api_key,
+            "api_secret": config.api_secret,
+            "from": sms.strip_plus(config.sender),
+            "to": sms.strip_plus(notice.recipient),
+            "text": text,
+            "type": "text" if _is_gsm(text) else "unicode",
+        }
+        url = self.endpoint(config, "sms/json")
+        _check(await http.post_form(egress, url, fields, {}, _explain))
+
+
+def _is_gsm(text: str) -> bool:
+    """True for ASCII without the one printable character that is not in the alphabet of GSM."""
+    return text.isascii() and "`" not in text
+
+
+def _explain(answer: Any) -> object:
+    return answer["messages"][0]["error-text"]
+
+
+def _check(answer: Any) -> None:
+    """Vonage answers 200 also when it refuses a message. A long text has several parts."""
+    match answer:
+        case {"messages": [_, *_] as parts}:
+            for part in parts:
+                _check_part(part)
+        case _:
+            raise SendFailed("the answer is not one of Vonage")
+
+
+def _check_part(part: Any) -> None:
+    match part:
+        case {"status": str(status)} if status == _ACCEPTED:
+            return
+        case {"status": str(status)}:
+            text = storable(str(part.get("error-text", "")))
+            message = f"Vonage answered status {status}: {text}".removesuffix(": ")
+            raise SendFailed(message, is_permanent=status not in _TEMPORARY)
+    raise SendFailed("the answer is not one of Vonage")
