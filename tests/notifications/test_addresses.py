@@ -11,6 +11,7 @@ from app.domain.notifications.providers import addresses
         ("ann@example.com", "", "ann@example.com"),
         ("Ann Lee <ann@example.com>", "Ann Lee", "ann@example.com"),
         ('"Lee, Ann" <ann@EXAMPLE.com>', "Lee, Ann", "ann@example.com"),
+        ("Jürgen <j@bücher.example>", "Jürgen", "j@xn--bcher-kva.example"),
     ],
 )
 def test_a_sender_is_an_address_with_or_without_a_name(text: str, name: str, address: str) -> None:

@@ -22,13 +22,9 @@ class Mailbox(NamedTuple):
     def domain(self) -> str:
         return self.address.rpartition("@")[2]
 
-    @property
-    def encoded(self) -> "Mailbox":
-        return Mailbox(self.name, encode_domain(self.address))
-
 
 def encode_domain(address: str) -> str:
-    """Returns the address with a non-ASCII domain in IDNA encoding, as SMTP needs it."""
+    """Returns the address with a non-ASCII domain in IDNA encoding, which every server accepts."""
     local, _, domain = address.rpartition("@")
     return address if domain.isascii() else f"{local}@{idna.encode(domain, uts46=True).decode()}"
 
@@ -41,7 +37,7 @@ def parse(text: str) -> Mailbox:
     if len(mailboxes) != 1:
         raise ValueError("must be one address")
     name, address = mailboxes[0]
-    return Mailbox(name, email_addresses.normalize(address))
+    return Mailbox(name, encode_domain(email_addresses.normalize(address)))
 
 
 def find_problem(sender: str, recipients: list[str]) -> tuple[str, str] | None:

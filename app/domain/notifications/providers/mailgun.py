@@ -44,7 +44,7 @@ class Mailgun(HostedProvider):
     async def send(self, egress: Egress, config: MailgunConfig, notice: Notice) -> None:
         fields = {
             "from": addresses.parse(config.sender).header,
-            "to": notice.recipient,
+            "to": addresses.encode_domain(notice.recipient),
             "subject": notice.subject,
             "text": notice.text,
             "html": notice.html,

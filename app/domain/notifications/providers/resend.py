@@ -38,7 +38,7 @@ class Resend(HostedProvider):
     async def send(self, egress: Egress, config: ResendConfig, notice: Notice) -> None:
         body = {
             "from": addresses.parse(config.sender).header,
-            "to": [notice.recipient],
+            "to": [addresses.encode_domain(notice.recipient)],
             "subject": notice.subject,
             "text": notice.text,
             "html": notice.html,

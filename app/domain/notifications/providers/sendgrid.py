@@ -36,7 +36,7 @@ class SendGrid(HostedProvider):
     async def send(self, egress: Egress, config: SendGridConfig, notice: Notice) -> None:
         sender = addresses.parse(config.sender)
         body = {
-            "personalizations": [{"to": [{"email": notice.recipient}]}],
+            "personalizations": [{"to": [{"email": addresses.encode_domain(notice.recipient)}]}],
             "from": {"email": sender.address, **({"name": sender.name} if sender.name else {})},
             "subject": notice.subject,
             "content": [

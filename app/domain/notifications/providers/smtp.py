@@ -57,7 +57,7 @@ class Smtp(Provider):
     async def send(self, egress: Egress, config: SmtpConfig, notice: Notice) -> None:
         login = config.username, config.password
         server = SmtpServer.at_port(config.host, config.port, *login, use_tls=config.use_tls)
-        sender = addresses.parse(config.sender).encoded
+        sender = addresses.parse(config.sender)
         try:
             await smtp.send(
                 server,
