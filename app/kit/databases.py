@@ -13,6 +13,7 @@ import msgspec
 
 from app.kit.egress import Guard
 from app.kit.postgres_relay import SessionTooLarge, TlsRefused, open_relay
+from app.kit.tls import named_context
 
 Engine = Literal["postgresql", "mysql"]
 SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
@@ -44,27 +45,6 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def real_port(self) -> int:
         return self.port or PORTS[self.engine]
-
-
-class _NamedContext(ssl.SSLContext):
-    """Verifies the certificate for a host name although the connection goes to an address."""
-
-    name = ""
-
-    def wrap_bio(self, *args: Any, **options: Any) -> ssl.SSLObject:
-        options["server_hostname"] = self.name
-        return super().wrap_bio(*args, **options)
-
-
-def named_context(host: str, *, verified: bool = True) -> ssl.SSLContext:
-    context = _NamedContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.name = host
-    if verified:
-        context.load_default_certs()
-    else:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from typing import Literal
 import aiosmtplib
 import msgspec
 
-from app.kit import databases
 from app.kit.egress import Guard
+from app.kit.tls import named_context
 
 _IMPLICIT_TLS_PORT = 465
 _PERMANENT = 500
@@ -85,7 +85,7 @@ async def connect(
 
 
 def _named_context(server: SmtpServer) -> ssl.SSLContext | None:
-    return databases.named_context(server.host) if server.tls in {"implicit", "required"} else None
+    return named_context(server.host) if server.tls in {"implicit", "required"} else None
 
 
 def _refusal(error: aiosmtplib.SMTPResponseException) -> SmtpFailed:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiomysql
-import aiosmtplib
 import asyncpg
 import msgspec
 
@@ -30,11 +29,12 @@ from app.domain.vault.types import (
     SmtpSecrets,
     SshSecrets,
 )
-from app.kit import child_process, clock, databases
+from app.kit import child_process, clock, databases, smtp
 from app.kit.child_process import Limits, ProcessFailed
 from app.kit.egress import EgressError, custom_headers
 from app.kit.errors import Invalid
 from app.kit.http_auth import basic, bearer
+from app.kit.smtp import SmtpFailed, SmtpServer
 from app.security.principal import Principal
 from app.services import Services
 
@@ -183,27 +183,15 @@ async def _test_database(test: ConnectionTest) -> str:
 
 async def _test_smtp(test: ConnectionTest) -> str:
     secrets: SmtpSecrets = test.secrets
-    address = await test.services.egress.guard.resolve_host(secrets.host, secrets.port)
-    is_implicit_tls = secrets.use_tls and secrets.port == 465  # noqa: PLR2004  # SMTP over TLS
-    client = aiosmtplib.SMTP(
-        hostname=address,
-        port=secrets.port,
-        use_tls=is_implicit_tls,
-        start_tls=secrets.use_tls and not is_implicit_tls,
-        tls_context=databases.named_context(secrets.host) if secrets.use_tls else None,
-        timeout=_TIMEOUT_SECONDS,
+    server = SmtpServer.at_port(
+        secrets.host, secrets.port, secrets.username, secrets.password, use_tls=secrets.use_tls
     )
+    guard = test.services.egress.guard
     try:
-        async with client:
-            if secrets.username:
-                await client.login(secrets.username, secrets.password)
+        async with smtp.connect(server, guard=guard, timeout_seconds=_TIMEOUT_SECONDS) as client:
             await client.noop()
-    except aiosmtplib.SMTPResponseException as error:
-        raise ConnectionTestFailed(f"the mail server answered {error.code}") from error
-    except (aiosmtplib.SMTPException, OSError) as error:
-        raise ConnectionTestFailed(
-            f"no session with the mail server: {type(error).__name__}"
-        ) from error
+    except SmtpFailed as error:
+        raise ConnectionTestFailed(str(error)) from error
     return "The mail server accepted the login" if secrets.username else "The mail server answered"
 
 
