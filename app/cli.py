@@ -333,7 +333,7 @@ def mail(number: int | None) -> None:
         message = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
         click.echo(f"{position:>4}  {message['Date']}  {message['To']}  {message['Subject']}")
         if number is not None:
-            body = message.get_body()
+            body = message.get_body(("plain",))
             click.echo("\n" + (body.get_content() if body else ""))
 
 

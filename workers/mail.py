@@ -1,10 +1,9 @@
 """Job function: send a queued mail."""
 
-import aiosmtplib
-
 from app.domain.mail import service as mail
 from app.kit import clock
 from app.kit.crypto import CannotOpen
+from app.kit.smtp import SessionRefused, SmtpFailed
 from db.models import MailMessage
 from workers.runner import GiveUp, Job, Retry
 
@@ -15,19 +14,32 @@ async def send_mail(job: Job) -> None:
     if message is None or message.body is None:
         return
     try:
-        context = mail.seal_context(message.tenant_id, message.id)
-        text = job.services.keyring.open(message.body, context).decode()
+        content = mail.open_content(job.services.keyring, message)
     except CannotOpen as error:
         raise GiveUp(f"the mail cannot be decrypted: {error}") from error
-    settings = job.services.settings
-    content = mail.compose(settings, message.id, message.recipient, message.subject, text)
-    try:
-        await mail.send(settings, message.id, message.recipient, content)
-    except aiosmtplib.SMTPResponseException as error:
-        raise Retry(f"the mail server answered {error.code}") from error
-    except (aiosmtplib.SMTPException, OSError) as error:
-        raise Retry(f"the mail cannot be sent: {type(error).__name__}") from error
+    await _send(job, message, content)
     async with job.finish() as tx:
         sent = await (await tx.session()).get(MailMessage, job.ref_id)
         if sent is not None:
             sent.body, sent.sent_at = None, clock.now()
+
+
+async def _send(job: Job, message: MailMessage, content: mail.MailContent) -> None:
+    settings = job.services.settings
+    composed = mail.compose(
+        settings.mail_from,
+        message.id,
+        message.recipient,
+        content,
+        domain=mail.domain_of(settings),
+    )
+    try:
+        await mail.send(settings, message.id, message.recipient, composed)
+    except SessionRefused as error:
+        # The operator can correct the login: the mail is not lost.
+        raise Retry(f"the mail cannot be sent: {error}") from error
+    except SmtpFailed as error:
+        reason = f"the mail cannot be sent: {error}"
+        raise (GiveUp(reason) if error.is_permanent else Retry(reason)) from error
+    except OSError as error:
+        raise Retry(f"the mail cannot be sent: {type(error).__name__}") from error

@@ -52,6 +52,10 @@ class SmtpFailed(Exception):
         self.is_permanent = is_permanent
 
 
+class SessionRefused(SmtpFailed):
+    """The server refused the connection or the login, whatever the mail."""
+
+
 @asynccontextmanager
 async def connect(
     server: SmtpServer, *, guard: Guard | None, timeout_seconds: float
@@ -71,15 +75,17 @@ async def connect(
         tls_context=context,
         timeout=timeout_seconds,
     )
+    failure: type[SmtpFailed] = SessionRefused
     try:
         async with client:
             if server.username:
                 await client.login(server.username, server.password)
+            failure = SmtpFailed
             yield client
     except aiosmtplib.SMTPResponseException as error:
-        raise _refusal(error) from error
+        raise _refusal(error, failure) from error
     except aiosmtplib.SMTPRecipientsRefused as error:
-        raise _refusal(error.recipients[0]) from error
+        raise _refusal(error.recipients[0], failure) from error
     except (aiosmtplib.SMTPException, OSError) as error:
         raise SmtpFailed(f"no session with the mail server: {type(error).__name__}") from error
 
@@ -88,10 +94,10 @@ def _named_context(server: SmtpServer) -> ssl.SSLContext | None:
     return named_context(server.host) if server.tls in {"implicit", "required"} else None
 
 
-def _refusal(error: aiosmtplib.SMTPResponseException) -> SmtpFailed:
+def _refusal(error: aiosmtplib.SMTPResponseException, failure: type[SmtpFailed]) -> SmtpFailed:
     answer = error.message[:_MAX_ANSWER_CHARS]
     is_permanent = error.code >= _PERMANENT
-    return SmtpFailed(f"the mail server answered {error.code}", answer, is_permanent=is_permanent)
+    return failure(f"the mail server answered {error.code}", answer, is_permanent=is_permanent)
 
 
 async def send(

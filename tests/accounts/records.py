@@ -74,12 +74,7 @@ async def read_mails(services: Services, email: str) -> list[tuple[str, str]]:
     statement = select(MailMessage).where(MailMessage.recipient == email).order_by(MailMessage.id)
     async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
         rows = list(await (await tx.session()).scalars(statement))
-    return [(row.subject, _open_body(services, row)) for row in rows]
-
-
-def _open_body(services: Services, row: MailMessage) -> str:
-    context = mail.seal_context(row.tenant_id, row.id)
-    return services.keyring.open(row.body or b"", context).decode()
+    return [(row.subject, mail.open_content(services.keyring, row).text) for row in rows]
 
 
 async def read_mail_texts(services: Services, email: str) -> list[str]:

@@ -154,7 +154,8 @@ async def test_every_address_that_can_be_invited_can_be_mailed(
     answer = await admin.post("/users/invite", invitation_body(email=email))
     assert answer.status_code in {201, 422}
     if answer.status_code == 201:
-        assert mail.compose(services.settings, "mal_x", email, "s", "t")
+        content = mail.MailContent("s", "t", "h")
+        assert mail.compose("parley@localhost", "mal_x", email, content, domain="localhost")
 
 
 @pytest.mark.parametrize("role", ["owner", "", "SUPER_ADMIN", None, 1])

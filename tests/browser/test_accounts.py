@@ -4,9 +4,8 @@ import re
 
 from playwright.async_api import Page, expect
 
-from app.domain.mail import service as mail
 from app.services import Services
-from db.session import ALL_TENANTS
+from tests.accounts.records import read_mail_texts
 from tests.server import Server
 from tests.world import Client
 
@@ -15,15 +14,7 @@ NEW_PASSWORD = "Battery9Staple"
 
 async def _find_mail_link(services: Services, recipient: str) -> str:
     """Returns the path of the link in the newest mail to the recipient."""
-    async with services.db.tx(ALL_TENANTS) as tx:
-        row = await (await tx.raw()).fetchrow(
-            "SELECT id, tenant_id, body FROM mail_messages WHERE recipient = $1 "
-            "ORDER BY id DESC LIMIT 1",
-            recipient,
-        )
-    text = services.keyring.open(
-        row["body"], mail.seal_context(row["tenant_id"], row["id"])
-    ).decode()
+    text = (await read_mail_texts(services, recipient))[-1]
     match = re.search(r"https?://[^/\s]+(/\S+\?token=\S+)", text)
     assert match, text
     return match.group(1)

@@ -8,6 +8,7 @@ from tests.asking import until, wait_until
 from tests.deliveries.raw_server import encode_response, run_raw_server
 from tests.deliveries.receiver import Receiver
 from tests.deliveries.sender import EVENT, Sender
+from tests.mail.messages import parse, read_part
 from tests.webhooks.factories import PATH
 from tests.world import Client, World
 
@@ -67,12 +68,12 @@ async def test_the_owner_gets_a_mail(sender: Sender, receiver: Receiver) -> None
 
 
 async def _wait_for_mail(sender: Sender) -> str:
-    """Returns the only mail to the user who created the webhooks."""
+    """Returns the text of the only mail to the user who created the webhooks."""
     folder = sender.services.settings.data_dir / "mail"
 
     async def find_mails() -> list[str]:
-        mails = [path.read_text(errors="replace") for path in folder.glob("*.eml")]
-        return [mail for mail in mails if sender.client.email in mail]
+        mails = [path.read_bytes() for path in folder.glob("*.eml")]
+        return [read_part(mail) for mail in mails if parse(mail)["To"] == sender.client.email]
 
     (mail,) = await wait_until(find_mails)
     return mail

@@ -1,7 +1,6 @@
 """What an emitter needs, and steps that several emitters share."""
 
 import re
-from email import message_from_bytes, policy
 
 import msgspec
 import pyotp
@@ -14,6 +13,7 @@ from db.models import MailMessage
 from db.session import ALL_TENANTS
 from tests.deliveries.receiver import Receiver
 from tests.events.responses import post_json
+from tests.mail.messages import read_part
 from tests.model_server import ModelServer
 from tests.talk import Talker, talker
 from tests.world import Client, World
@@ -51,10 +51,9 @@ class EmitterContext(msgspec.Struct):
 
     def _read_text(self, message: MailMessage) -> str:
         if message.body is not None:
-            seal_context = mail.seal_context(message.tenant_id, message.id)
-            return self.services.keyring.open(message.body, seal_context).decode()
+            return mail.open_content(self.services.keyring, message).text
         path = mail.mailbox(self.services.settings) / f"{message.id}.eml"
-        return str(message_from_bytes(path.read_bytes(), policy=policy.default).get_content())
+        return read_part(path.read_bytes())
 
 
 async def add_mfa_device(client: Client) -> list[str]:

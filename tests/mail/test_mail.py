@@ -1,73 +1,102 @@
 """Composing mails, and sending them to a folder or an SMTP server."""
 
-import asyncio
-import email
-import email.policy
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from email.message import EmailMessage
 from pathlib import Path
-from typing import Any
 
-import aiosmtplib
 import msgspec
 import pytest
-from aiosmtpd.controller import Controller
-from aiosmtpd.smtp import AuthResult, LoginPassword
 
 from app.domain.mail import service as mail
+from app.domain.mail.service import MailContent
 from app.kit import clock
+from app.kit.smtp import SessionRefused, SmtpFailed
 from app.settings import Settings
+from tests.certificates import create_server_context, write_certificate
+from tests.mail.inbox import WRONG_PASSWORD, Inbox, run_smtp_server
+from tests.mail.messages import parse, read_part
 from tests.ports import free_port
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SENDER, RECIPIENT = "hello@parley.test", "ann@example.com"
+CONTENT = MailContent("Hello", "text\n", "<p>text</p>\n")
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(
-        data_dir=tmp_path / "data", base_url="https://parley.test", mail_from="hello@parley.test"
-    )
+    return Settings(data_dir=tmp_path / "data", base_url="https://parley.test", mail_from=SENDER)
 
 
-def _compose(settings: Settings, subject: str = "Hello", text: str = "text\n") -> EmailMessage:
-    content = mail.compose(settings, "mal_1", "ann@example.com", subject, text)
-    return email.message_from_bytes(content, policy=email.policy.default)
+def _compose(
+    subject: str = "Hello", text: str = "text\n", html: str = "<p>text</p>\n", to: str = RECIPIENT
+) -> bytes:
+    content = MailContent(subject, text, html)
+    return mail.compose(SENDER, "mal_1", to, content, domain="parley.test")
 
 
 @pytest.mark.parametrize(
     ("header", "value"),
     [
-        ("From", "hello@parley.test"),
-        ("To", "ann@example.com"),
-        ("Subject", "Gr\u00fc\u00dfe \u2713"),
+        ("From", SENDER),
+        ("To", RECIPIENT),
+        ("Subject", "Grüße ✓"),
         ("Date", "Sun, 01 Mar 2026 12:00:00 +0000"),
         ("Message-ID", "<mal_1@parley.test>"),
+        ("Auto-Submitted", "auto-generated"),
     ],
 )
-def test_a_composed_mail_has_its_headers(settings: Settings, header: str, value: str) -> None:
+def test_a_composed_mail_has_its_headers(header: str, value: str) -> None:
     with clock.frozen(NOON):
-        assert str(_compose(settings, "Gr\u00fc\u00dfe \u2713")[header]) == value
+        assert str(parse(_compose("Grüße ✓"))[header]) == value
 
 
-@pytest.mark.parametrize("text", ["plain\n", "Gr\u00fc\u00dfe \u2713\n", "x" * 2_000 + "\n"])
-def test_a_composed_mail_has_its_text(settings: Settings, text: str) -> None:
-    assert _compose(settings, text=text).get_content() == text
+@pytest.mark.parametrize("text", ["plain\n", "Grüße ✓\n", "x" * 2_000 + "\n"])
+def test_a_composed_mail_has_its_text_and_its_html(text: str) -> None:
+    message = _compose(text=text, html=f"<p>{text}</p>\n")
+    assert read_part(message) == text
+    assert read_part(message, "html") == f"<p>{text}</p>\n"
+
+
+def test_the_html_is_the_last_and_so_the_preferred_alternative() -> None:
+    message = parse(_compose())
+    assert message.get_content_type() == "multipart/alternative"
+    types = [part.get_content_type() for part in message.iter_parts()]
+    assert types == ["text/plain", "text/html"]
+
+
+def test_a_mail_without_html_is_plain_text() -> None:
+    message = parse(_compose(html=""))
+    assert (message.get_content_type(), message.get_content()) == ("text/plain", "text\n")
 
 
 @pytest.mark.parametrize("subject", ["Hello\nBcc: eve@example.com", "Hello\r\nBcc: a@b.c", "a\rb"])
-def test_a_subject_cannot_add_a_header(settings: Settings, subject: str) -> None:
+def test_a_subject_cannot_add_a_header(subject: str) -> None:
     with pytest.raises(ValueError, match="linefeed or carriage return"):
-        _compose(settings, subject)
+        _compose(subject)
 
 
 @pytest.mark.parametrize(
     "recipient", ["ann@example.com\r\nBcc: eve@example.com", "ann@example.com, eve@example.com"]
 )
-def test_a_recipient_cannot_add_another(settings: Settings, recipient: str) -> None:
+def test_a_recipient_cannot_add_another(recipient: str) -> None:
     with pytest.raises(ValueError, match=r"CR or LF|only 'ann@example\.com'"):
-        mail.compose(settings, "mal_1", recipient, "Hello", "text")
+        _compose(to=recipient)
+
+
+def test_a_sender_cannot_add_a_header() -> None:
+    sender = "Ann <ann@example.com>\nBcc: eve@example.com"
+    with pytest.raises(ValueError, match="linefeed or carriage return"):
+        mail.compose(sender, "mal_1", RECIPIENT, CONTENT, domain="parley.test")
+
+
+def test_a_mail_to_an_international_domain_goes_to_its_encoded_form() -> None:
+    assert b"To: a@xn--bcher-kva.example" in _compose(to="a@bücher.example")
+
+
+def test_the_domain_of_message_ids_is_that_of_the_public_url(settings: Settings) -> None:
+    assert mail.domain_of(settings) == "parley.test"
+
+
+# Without a mail server
 
 
 def _list_names(folder: Path) -> list[str]:
@@ -75,138 +104,117 @@ def _list_names(folder: Path) -> list[str]:
 
 
 async def test_without_smtp_a_mail_is_a_file_in_the_folder(settings: Settings) -> None:
-    await mail.send(settings, "mal_1", "ann@example.com", b"message")
+    await mail.send(settings, "mal_1", RECIPIENT, b"message")
     assert (mail.mailbox(settings) / "mal_1.eml").read_bytes() == b"message"
 
 
 async def test_a_mail_delivered_twice_is_in_the_folder_once(settings: Settings) -> None:
     for _ in range(2):
-        await mail.send(settings, "mal_1", "ann@example.com", b"message")
+        await mail.send(settings, "mal_1", RECIPIENT, b"message")
     assert _list_names(mail.mailbox(settings)) == ["mal_1.eml"]
 
 
 async def test_only_the_owner_has_access_to_the_mail_folder(settings: Settings) -> None:
-    await mail.send(settings, "mal_1", "ann@example.com", b"message")
+    await mail.send(settings, "mal_1", RECIPIENT, b"message")
     assert mail.mailbox(settings).stat().st_mode & 0o777 == 0o700
 
 
-class ReceivedMail(msgspec.Struct, frozen=True):
-    sender: str
-    recipients: list[str]
-    content: bytes
+# With a mail server
 
 
-class Inbox:
-    """The handler of a real SMTP server; it records mails and logins."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.received: list[ReceivedMail] = []
-        self.logins: list[tuple[bytes, bytes]] = []
-
-    async def handle_RCPT(  # noqa: N802  # the name that aiosmtpd calls
-        self, _server: object, _session: object, envelope: Any, address: str, _options: object
-    ) -> str:
-        if address.startswith("nobody@"):
-            return "550 no such mailbox"
-        envelope.rcpt_tos.append(address)
-        return "250 OK"
-
-    async def handle_DATA(  # noqa: N802  # the name that aiosmtpd calls
-        self, _server: object, _session: object, envelope: Any
-    ) -> str:
-        self.received.append(ReceivedMail(envelope.mail_from, envelope.rcpt_tos, envelope.content))
-        return "250 OK"
-
-    def authenticate(self, *args: Any) -> AuthResult:
-        login: LoginPassword = args[-1]
-        self.logins.append((login.login, login.password))
-        return AuthResult(success=True)
-
-    def configure(self, settings: Settings, login: str = "") -> Settings:
-        """Returns settings with which mails go to this server."""
-        url = f"smtp://{login}127.0.0.1:{self.port}"
-        return msgspec.structs.replace(settings, smtp_url=url)
-
-
-@asynccontextmanager
-async def _run_smtp_server(**options: Any) -> AsyncIterator[Inbox]:
-    inbox = Inbox(free_port())
-    controller = Controller(
-        inbox,
-        "127.0.0.1",
-        inbox.port,
-        authenticator=inbox.authenticate,
-        auth_require_tls=False,
-        **options,
-    )
-    await asyncio.to_thread(controller.start)
-    try:
-        yield inbox
-    finally:
-        await asyncio.to_thread(controller.stop)
-
-
-@pytest.fixture
-async def inbox() -> AsyncIterator[Inbox]:
-    async with _run_smtp_server() as running_inbox:
-        yield running_inbox
-
-
-async def test_with_smtp_a_mail_goes_to_the_server(settings: Settings, inbox: Inbox) -> None:
-    message = mail.compose(settings, "mal_1", "ann@example.com", "Hello", "Gr\u00fc\u00dfe\n")
-    await mail.send(inbox.configure(settings), "mal_1", "ann@example.com", message)
+async def test_a_mail_goes_to_the_server_and_not_to_the_folder(
+    settings: Settings, inbox: Inbox
+) -> None:
+    message = _compose(text="Grüße\n")
+    await mail.send(inbox.configure(settings), "mal_1", RECIPIENT, message)
     (received,) = inbox.received
     assert received.content.replace(b"\r\n", b"\n") == message
-
-
-async def test_the_envelope_names_sender_and_recipient(settings: Settings, inbox: Inbox) -> None:
-    message = mail.compose(settings, "mal_1", "ann@example.com", "Hello", "text")
-    await mail.send(inbox.configure(settings), "mal_1", "ann@example.com", message)
-    (received,) = inbox.received
-    assert (received.sender, received.recipients) == ("hello@parley.test", ["ann@example.com"])
-
-
-async def test_a_sender_may_have_a_display_name(settings: Settings, inbox: Inbox) -> None:
-    settings_with_name = msgspec.structs.replace(settings, mail_from="Parley <hello@parley.test>")
-    message = mail.compose(settings_with_name, "mal_1", "ann@example.com", "Hello", "text")
-    await mail.send(inbox.configure(settings_with_name), "mal_1", "ann@example.com", message)
-    assert inbox.received[0].sender == "hello@parley.test"
-
-
-async def test_a_line_of_one_dot_does_not_end_the_mail(settings: Settings, inbox: Inbox) -> None:
-    message = mail.compose(settings, "mal_1", "ann@example.com", "Hello", "a\n.\n..b\n")
-    await mail.send(inbox.configure(settings), "mal_1", "ann@example.com", message)
-    received = email.message_from_bytes(inbox.received[0].content, policy=email.policy.default)
-    assert received.get_content().replace("\r\n", "\n") == "a\n.\n..b\n"
-
-
-async def test_with_smtp_nothing_is_left_in_the_folder(settings: Settings, inbox: Inbox) -> None:
-    await mail.send(inbox.configure(settings), "mal_1", "ann@example.com", b"A: b\n\ntext\n")
     assert not mail.mailbox(settings).exists()
 
 
-async def test_a_recipient_that_the_server_refuses_is_an_error(
+async def test_the_envelope_has_addresses_without_names(settings: Settings, inbox: Inbox) -> None:
+    with_name = msgspec.structs.replace(settings, mail_from="Parley <hello@parley.test>")
+    await mail.send(inbox.configure(with_name), "mal_1", RECIPIENT, _compose())
+    (received,) = inbox.received
+    assert (received.sender, received.recipients) == (SENDER, [RECIPIENT])
+
+
+async def test_a_line_of_one_dot_does_not_end_the_mail(settings: Settings, inbox: Inbox) -> None:
+    message = _compose(text="a\n.\n..b\n", html="<p>\n.\n</p>\n")
+    await mail.send(inbox.configure(settings), "mal_1", RECIPIENT, message)
+    content = inbox.received[0].content
+    assert read_part(content) == "a\n.\n..b\n"
+    assert read_part(content, "html") == "<p>\n.\n</p>\n"
+
+
+async def test_the_login_in_the_url_is_decoded(settings: Settings, inbox: Inbox) -> None:
+    with_login = inbox.configure(settings, "ann%40parley.test:p%40ss%2Fword@")
+    await mail.send(with_login, "mal_1", RECIPIENT, _compose())
+    assert inbox.logins == [(b"ann@parley.test", b"p@ss/word")]
+
+
+async def _send_by_starttls(settings: Settings, pem: Path, options: str) -> Inbox:
+    tls = {"tls_context": create_server_context(pem), "require_starttls": True}
+    async with run_smtp_server(**tls, auth_require_tls=True) as inbox:
+        with_login = inbox.configure(settings, "ann:right@", options)
+        await mail.send(with_login, "mal_1", RECIPIENT, _compose(text="Grüße\n"))
+    return inbox
+
+
+@pytest.mark.parametrize("options", ["", "?starttls=1"])
+async def test_a_mail_of_both_formats_is_sent_by_starttls_and_login(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str
+) -> None:
+    pem = write_certificate(tmp_path, "localhost")
+    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+    inbox = await _send_by_starttls(settings, pem, options)
+    (received,) = inbox.received
+    assert (received.has_tls, inbox.logins) == (True, [(b"ann", b"right")])
+    assert read_part(received.content) == "Grüße\n"
+    assert read_part(received.content, "html") == "<p>text</p>\n"
+
+
+async def test_a_server_with_an_unknown_certificate_gets_no_login(
+    settings: Settings, tmp_path: Path
+) -> None:
+    with pytest.raises(SmtpFailed, match="no session with the mail server"):
+        await _send_by_starttls(settings, write_certificate(tmp_path, "localhost"), "")
+
+
+async def test_a_server_without_starttls_gets_no_mail_where_it_is_required(
     settings: Settings, inbox: Inbox
 ) -> None:
-    with pytest.raises(aiosmtplib.SMTPRecipientsRefused):
-        await mail.send(inbox.configure(settings), "mal_1", "nobody@example.com", b"A: b\n\n")
+    with pytest.raises(SmtpFailed):
+        await mail.send(
+            inbox.configure(settings, options="?starttls=1"), "mal_1", RECIPIENT, _compose()
+        )
+    assert inbox.received == []
+
+
+@pytest.mark.parametrize(
+    ("recipient", "is_permanent", "code"),
+    [("nobody@example.com", True, 550), ("later@example.com", False, 451)],
+)
+async def test_a_refused_recipient_is_an_error_without_text_of_the_server(
+    settings: Settings, inbox: Inbox, recipient: str, code: int, *, is_permanent: bool
+) -> None:
+    with pytest.raises(SmtpFailed) as failure:
+        await mail.send(inbox.configure(settings), "mal_1", recipient, _compose())
+    assert failure.value.is_permanent is is_permanent
+    assert str(failure.value) == f"the mail server answered {code}"
+    assert not isinstance(failure.value, SessionRefused)
+
+
+async def test_a_refused_login_is_told_from_a_refused_mail(
+    settings: Settings, inbox: Inbox
+) -> None:
+    wrong = inbox.configure(settings, f"ann:{WRONG_PASSWORD}@")
+    with pytest.raises(SessionRefused, match=r"^the mail server answered 535$"):
+        await mail.send(wrong, "mal_1", RECIPIENT, _compose())
 
 
 async def test_an_unreachable_server_is_an_error(settings: Settings) -> None:
     unreachable = Inbox(free_port()).configure(settings)
-    with pytest.raises(aiosmtplib.SMTPConnectError):
-        await mail.send(unreachable, "mal_1", "ann@example.com", b"A: b\n\n")
-
-
-async def test_the_login_in_the_url_is_decoded(settings: Settings, inbox: Inbox) -> None:
-    login = "ann%40parley.test:p%40ss%2Fword@"
-    message = mail.compose(settings, "mal_1", "ann@example.com", "Hello", "text")
-    await mail.send(inbox.configure(settings, login), "mal_1", "ann@example.com", message)
-    assert inbox.logins == [(b"ann@parley.test", b"p@ss/word")]
-
-
-def test_a_mail_to_an_international_domain_goes_to_its_encoded_form(tmp_path: Path) -> None:
-    settings = Settings(data_dir=tmp_path)
-    message = mail.compose(settings, "mal_1", "a@bücher.example", "Hello", "text")
-    assert b"To: a@xn--bcher-kva.example" in message
+    with pytest.raises(SmtpFailed, match="SMTPConnectError") as failure:
+        await mail.send(unreachable, "mal_1", RECIPIENT, _compose())
+    assert not failure.value.is_permanent

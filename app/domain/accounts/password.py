@@ -116,9 +116,7 @@ async def _store_password(
         tx, tenant_id, user_id, one_time_tokens.RESET_PASSWORD, one_time_tokens.MFA
     )
     event_id = await events.emit(tx, PasswordChanged(user_id, by), tenant_id=tenant_id)
-    await account_mails.mail_notice(
-        tx, services, user, "The password of your account was changed.", event_id
-    )
+    await account_mails.mail_notice(tx, services, user, "password_changed", event_id)
 
 
 def _validate_new_password(field: str, password: str) -> None:

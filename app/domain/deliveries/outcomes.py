@@ -184,28 +184,9 @@ async def _disable(services: Services, tx: Tx, outcome: AttemptOutcome) -> None:
             services.keyring,
             tenant_id=tenant_id,
             recipient=address,
-            subject="A webhook of yours was switched off",
-            text=_mail_text(disabled),
+            content=mail.render("webhook_disabled", **msgspec.structs.asdict(disabled)),
             cause_event_id=event_id,
         )
-
-
-def _mail_text(disabled: WebhookDisabled) -> str:
-    """Names the webhook, or the subscription whose own address it is."""
-    kind, name, path = "webhook", disabled.webhook_id, "/api/v1/webhooks"
-    if disabled.subscription_id is not None:
-        kind, name = "subscription", disabled.subscription_id
-        path = "/api/v1/event-subscriptions"
-    reason = (
-        "The endpoint answered 410 Gone, which says that it wants no more deliveries."
-        if disabled.reason == "gone"
-        else "Every delivery to it has failed for five days."
-    )
-    return (
-        f"The {kind} {name} delivers no more events:\n\n    {disabled.url}\n\n{reason}\n\n"
-        f"Once the endpoint works again, set `active` to true by PUT {path}/{name}. What could "
-        f"not be delivered is listed at {path}/{name}/executions and can be redelivered there.\n"
-    )
 
 
 @contextmanager

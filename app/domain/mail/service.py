@@ -5,24 +5,51 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
-import aiosmtplib
 import idna
+import msgspec
 
-from app.kit import clock, disk, work
+from app.domain.mail import queries
+from app.domain.mail.queries import Cause, NewMail
+from app.domain.mail.rendering import MailContent, render
+from app.kit import clock, disk, smtp, trace
 from app.kit.crypto import Keyring, SealContext
 from app.kit.ids import new_id
+from app.kit.smtp import SmtpServer
 from app.kit.work import WorkKind
 from app.settings import Settings
 from db.models import MailMessage
 from db.session import Tx
 
+__all__ = [
+    "SEND_MAIL",
+    "MailContent",
+    "compose",
+    "domain_of",
+    "mailbox",
+    "open_content",
+    "queue",
+    "queue_many",
+    "render",
+    "seal_context",
+    "send",
+]
+
 SEND_MAIL: Final = WorkKind(
     "mail.send", timeout_seconds=90, retry_delays=(5, 30, 120, 600, 3600, 14400)
 )
 _SMTP_TIMEOUT_SECONDS = 30
+# A wake-up is a request to Redis.
+_MAX_WOKEN = 32
+
+
+class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The sealed part of a queued mail."""
+
+    text: str
+    html: str
 
 
 def seal_context(tenant_id: str, mail_id: str) -> SealContext:
@@ -35,46 +62,99 @@ async def queue(
     *,
     tenant_id: str,
     recipient: str,
-    subject: str,
-    text: str,
+    content: MailContent,
     cause_event_id: str | None = None,
 ) -> str:
-    mail_id = new_id("mal")
-    session = await tx.session()
-    body = keyring.seal(text.encode(), seal_context(tenant_id, mail_id))
-    session.add(
-        MailMessage(
-            id=mail_id, tenant_id=tenant_id, recipient=recipient, subject=subject, body=body
-        )
-    )
-    await work.accept(
+    """Returns the id of the mail."""
+    (mail_id,) = await queue_many(
         tx,
-        SEND_MAIL,
+        keyring,
         tenant_id=tenant_id,
-        ref_id=mail_id,
-        dedupe_key=mail_id,
+        mails=[(recipient, content)],
         cause_event_id=cause_event_id,
     )
     return mail_id
 
 
-def compose(settings: Settings, mail_id: str, recipient: str, subject: str, text: str) -> bytes:
+async def queue_many(
+    tx: Tx,
+    keyring: Keyring,
+    *,
+    tenant_id: str,
+    mails: list[tuple[str, MailContent]],
+    cause_event_id: str | None = None,
+) -> list[str]:
+    """Queues a mail to each recipient in one statement; returns the ids in the same order."""
+    if not mails:
+        return []
+    rows = [_seal(keyring, tenant_id, recipient, content) for recipient, content in mails]
+    current = trace.current()
+    cause = Cause(current.correlation_id, cause_event_id or current.cause_event_id)
+    await queries.add(tx, tenant_id, rows, SEND_MAIL, cause, _MAX_WOKEN)
+    for row in rows[:_MAX_WOKEN]:
+        tx.wake(SEND_MAIL.name, row.work_id)
+    return [row.id for row in rows]
+
+
+def _seal(keyring: Keyring, tenant_id: str, recipient: str, content: MailContent) -> NewMail:
+    mail_id = new_id("mal")
+    body = msgspec.json.encode(_Body(content.text, content.html))
+    sealed_body = keyring.seal(body, seal_context(tenant_id, mail_id))
+    return NewMail(mail_id, new_id("wrk"), recipient, content.subject, sealed_body)
+
+
+def open_content(keyring: Keyring, message: MailMessage) -> MailContent:
+    """Returns the content of a mail that is not sent yet. Raises CannotOpen."""
+    opened = keyring.open(message.body or b"", seal_context(message.tenant_id, message.id))
+    try:
+        body = msgspec.json.decode(opened, type=_Body)
+    except msgspec.DecodeError:
+        # Queued by a version that sealed the bare text.
+        body = _Body(opened.decode(), "")
+    return MailContent(message.subject, body.text, body.html)
+
+
+def compose(
+    sender: str, message_id: str, recipient: str, content: MailContent, *, domain: str
+) -> bytes:
+    """Builds the mail, as text and HTML. Raises ValueError for a line break in a header, and for
+    more than one recipient.
+    """
     message = EmailMessage()
-    message["From"] = settings.mail_from
+    message["From"] = sender
     message["To"] = Address(addr_spec=_encode_address(recipient))
-    message["Subject"] = subject
+    message["Subject"] = content.subject
     message["Date"] = format_datetime(clock.now())
-    message["Message-ID"] = f"<{mail_id}@{urlsplit(settings.public_url).hostname or 'localhost'}>"
-    message.set_content(text)
+    message["Message-ID"] = f"<{message_id}@{domain}>"
+    # No vacation notice comes back.
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(content.text)
+    if content.html:
+        message.add_alternative(content.html, subtype="html")
     return message.as_bytes()
 
 
+def domain_of(settings: Settings) -> str:
+    """Returns the domain of this instance, for the ids of messages."""
+    return urlsplit(settings.public_url).hostname or "localhost"
+
+
 async def send(settings: Settings, mail_id: str, recipient: str, message: bytes) -> None:
-    """Hands the mail to the SMTP server, or writes it to the mail folder under its id."""
-    if settings.smtp_url:
-        await _send_by_smtp(settings, recipient, message)
-    else:
+    """Hands the mail to the SMTP server, or writes it to the mail folder under its id. Raises
+    SmtpFailed or OSError.
+    """
+    if not settings.smtp_url:
         await asyncio.to_thread(_write_to_folder, mailbox(settings), mail_id, message)
+        return
+    await smtp.send(
+        _parse_server(settings.smtp_url),
+        settings.mail_from,
+        _encode_address(recipient),
+        message,
+        # The operator chose this server: it may be at a private address.
+        guard=None,
+        timeout_seconds=_SMTP_TIMEOUT_SECONDS,
+    )
 
 
 def _encode_address(recipient: str) -> str:
@@ -98,18 +178,18 @@ def _write_to_folder(folder: Path, mail_id: str, message: bytes) -> None:
     disk.fsync(folder / f"{mail_id}.eml")
 
 
-async def _send_by_smtp(settings: Settings, recipient: str, message: bytes) -> None:
-    url = urlsplit(settings.smtp_url)
+def _parse_server(smtp_url: str) -> SmtpServer:
+    url = urlsplit(smtp_url)
     starttls = parse_qs(url.query).get("starttls", [""])[0]
-    await aiosmtplib.send(
-        message,
-        sender=settings.mail_from,
-        recipients=[_encode_address(recipient)],
-        hostname=url.hostname or "localhost",
+    tls: Literal["implicit", "required", "if_offered", "none"] = "if_offered"
+    if url.scheme == "smtps":
+        tls = "implicit"
+    elif starttls:
+        tls = "required" if starttls in {"1", "true", "yes"} else "none"
+    return SmtpServer(
+        host=url.hostname or "localhost",
         port=url.port,
-        username=unquote(url.username) if url.username else None,
-        password=unquote(url.password) if url.password else None,
-        use_tls=url.scheme == "smtps",
-        start_tls=None if not starttls else starttls in {"1", "true", "yes"},
-        timeout=_SMTP_TIMEOUT_SECONDS,
+        username=unquote(url.username or ""),
+        password=unquote(url.password or ""),
+        tls=tls,
     )

@@ -93,7 +93,7 @@ async def enable(
         await accounts.mark_code_shown(tx, principal)
         event_class = MfaDeviceAdded if user["mfa_enabled"] else MfaEnabled
         event_id = await events.emit(tx, event_class(user_id, device_id), tenant_id=tenant_id)
-        await accounts.mail_notice(tx, services, user, "An authenticator was added.", event_id)
+        await accounts.mail_notice(tx, services, user, "authenticator_added", event_id)
 
     if not await _check_code(services, principal, data.code, address, confirm, pending=True):
         raise Invalid.field("code", _WRONG_CODE)
@@ -180,7 +180,7 @@ async def remove_device(tx: Tx, services: Services, principal: Principal, device
     await queries.remove_device(tx, user["tenant_id"], user["id"], device_id)
     removed = MfaDeviceRemoved(user["id"], device_id)
     event_id = await events.emit(tx, removed, tenant_id=user["tenant_id"])
-    await accounts.mail_notice(tx, services, user, "An authenticator was removed.", event_id)
+    await accounts.mail_notice(tx, services, user, "authenticator_removed", event_id)
     if device_ids == {device_id}:
         await _turn_off(tx, services, user)
         return Done("The device is removed; it was the last, so multi-factor authentication is off")
@@ -197,7 +197,7 @@ async def replace_recovery_codes(tx: Tx, services: Services, principal: Principa
     await queries.replace_codes(tx, user["tenant_id"], user["id"], hashes)
     replaced = RecoveryCodesReplaced(user["id"])
     event_id = await events.emit(tx, replaced, tenant_id=user["tenant_id"])
-    await accounts.mail_notice(tx, services, user, "New recovery codes were made.", event_id)
+    await accounts.mail_notice(tx, services, user, "recovery_codes_replaced", event_id)
     return RecoveryCodes(recovery_codes, "Keep these codes safe; all earlier ones are void")
 
 
@@ -212,8 +212,7 @@ async def reset(tx: Tx, services: Services, principal: Principal, user_id: str) 
     if user.mfa_enabled:
         await accounts.set_mfa(tx, user.tenant_id, user.id, enabled=False)
         event_id = await events.emit(tx, MfaReset(user.id), tenant_id=user.tenant_id)
-        notice = "An administrator removed your authenticators."
-        await accounts.mail_notice(tx, services, row, notice, event_id)
+        await accounts.mail_notice(tx, services, row, "mfa_reset", event_id)
     return MfaResetView(
         user.id,
         False,  # noqa: FBT003  # a field of the response
@@ -226,5 +225,4 @@ async def _turn_off(tx: Tx, services: Services, user: Row) -> None:
     await accounts.forget_code_shown(tx, user["tenant_id"], user["id"])
     await accounts.set_mfa(tx, user["tenant_id"], user["id"], enabled=False)
     event_id = await events.emit(tx, MfaDisabled(user["id"]), tenant_id=user["tenant_id"])
-    notice = "Multi-factor authentication was turned off."
-    await accounts.mail_notice(tx, services, user, notice, event_id)
+    await accounts.mail_notice(tx, services, user, "mfa_disabled", event_id)
