@@ -1,5 +1,7 @@
 """Job function: send a queued mail."""
 
+import asyncio
+
 from app.domain.mail import service as mail
 from app.kit import clock
 from app.kit.crypto import CannotOpen
@@ -26,7 +28,9 @@ async def send_mail(job: Job) -> None:
 
 async def _send(job: Job, message: MailMessage, content: mail.MailContent) -> None:
     settings = job.services.settings
-    composed = mail.compose(
+    # Encoding a long mail takes a tenth of a second.
+    composed = await asyncio.to_thread(
+        mail.compose,
         settings.mail_from,
         message.id,
         message.recipient,

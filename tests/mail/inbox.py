@@ -54,9 +54,11 @@ class Inbox:
         self.logins.append((login.login, login.password))
         return AuthResult(success=login.password != WRONG_PASSWORD.encode(), handled=False)
 
-    def configure(self, settings: Settings, login: str = "", options: str = "") -> Settings:
+    def configure(
+        self, settings: Settings, login: str = "", options: str = "", host: str = "127.0.0.1"
+    ) -> Settings:
         """Returns settings with which mails go to this server."""
-        url = f"smtp://{login}localhost:{self.port}{options}"
+        url = f"smtp://{login}{host}:{self.port}{options}"
         return msgspec.structs.replace(settings, smtp_url=url)
 
 

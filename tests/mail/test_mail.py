@@ -156,7 +156,7 @@ async def test_the_login_in_the_url_is_decoded(settings: Settings, inbox: Inbox)
 async def _send_by_starttls(settings: Settings, pem: Path, options: str) -> Inbox:
     tls = {"tls_context": create_server_context(pem), "require_starttls": True}
     async with run_smtp_server(**tls, auth_require_tls=True) as inbox:
-        with_login = inbox.configure(settings, "ann:right@", options)
+        with_login = inbox.configure(settings, "ann:right@", options, "localhost")
         await mail.send(with_login, "mal_1", RECIPIENT, _compose(text="Grüße\n"))
     return inbox
 
