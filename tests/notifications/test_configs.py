@@ -7,7 +7,7 @@ import pytest
 
 from app.domain.notifications import configs
 from app.domain.notifications.errors import InvalidConfig
-from app.domain.notifications.providers.protocol import ProviderConfig
+from app.domain.notifications.providers.protocol import ProviderConfig, SendFailed
 from app.domain.notifications.providers.registry import PROVIDERS
 from app.kit.egress import Guard
 from app.kit.headers import MASK
@@ -380,3 +380,12 @@ def test_the_secret_texts_of_each_provider(subtests: pytest.Subtests) -> None:
             assert texts == expected.get(name, own)
     config = _validate("webhook", {"url": "https://shop.example.com/"})
     assert configs.secret_texts(PROVIDERS["webhook"], config) == []
+
+
+def test_a_failure_is_cut_after_its_secrets_are_removed() -> None:
+    provider, secret = PROVIDERS["sendgrid"], "planted-0123456789"
+    config = _validate("sendgrid", {"api_key": secret, "from": "ann@example.com"})
+    for length in range(480, 500):
+        text = configs.describe_failure(provider, config, SendFailed("x" * length + secret))
+        assert len(text) <= 500
+        assert "planted" not in text

@@ -18,6 +18,10 @@ from tests.vault.servers import ConnectionHandler, serve_tcp
 _HOST = "mail.example.com"
 
 
+async def _resolve_to_loopback(_host: str, _port: int) -> list[str]:
+    return ["127.0.0.1"]
+
+
 @pytest.fixture
 async def mail_server() -> AsyncIterator[MailServer]:
     """A mail server without TLS."""
@@ -27,12 +31,8 @@ async def mail_server() -> AsyncIterator[MailServer]:
 
 @pytest.fixture
 async def named() -> AsyncIterator[Egress]:
-    """A client for which the mail server's name leads to loopback."""
-
-    async def resolve(_host: str, _port: int) -> list[str]:
-        return ["127.0.0.1"]
-
-    egress = Egress(Guard((_HOST,), resolve=resolve))
+    """A client that may reach the mail server by its name."""
+    egress = Egress(Guard((_HOST,), resolve=_resolve_to_loopback))
     yield egress
     await egress.close()
 
@@ -164,6 +164,16 @@ async def test_a_private_address_gets_no_session(
             failure = await fail(public_only, "smtp", mail_server.config(host=host))
             assert failure.message == f"no session: {host} is not a public address"
             assert (failure.code, failure.is_permanent) == ("delivery_failed", True)
+    assert mail_server.logins == []
+
+
+async def test_a_name_that_leads_to_a_private_address_gets_no_session(
+    mail_server: MailServer,
+) -> None:
+    egress = Egress(Guard((), resolve=_resolve_to_loopback))
+    failure = await fail(egress, "smtp", mail_server.config(host=_HOST))
+    assert failure.message == f"no session: {_HOST} leads to an address that is not public"
+    assert failure.is_permanent
     assert mail_server.logins == []
 
 
