@@ -48,7 +48,7 @@ RENDERED = [
     ("[{{ event.huge }}{{ event.infinite }}{{ event.object }}]", "[]"),
     ("{{ event.tags }}", '["a","b",3,null,true,{"k":[1]}]'),
     ("{{ event.get }}", '{"keys":"deep key"}'),
-    ("{{ event.tags[0] }}{{ event.tags.1 }}{{ event.tags[-4] }}", "ab3"),
+    ("{{ event.tags[0] }}{{ event.tags.1 }}{{ event.tags[-4] }}{{ event.tags[-6] }}", "ab3a"),
     ("[{{ event.tags[99] }}{{ event.tags[-99] }}{{ event.tags['0'] }}]", "[]"),
     ("{{ event.error | default('unknown') }}", "unknown"),
     ("{{ event.missing.deep | default(event.name) }}", "Nightly import"),
@@ -79,6 +79,7 @@ RENDERED = [
     ("{{ event.name > 5 }} {{ event.missing >= 0 }} {{ event.yes > 0 }}", "false false false"),
     ("{{ 'a' < 'b' }} {{ event.tags < event.tags }}", "true false"),
     ("{{ event.tags == event.tags }} {{ event.tags != event.get }}", "true true"),
+    ("{{ event.count == '3' }} {{ event.name == 3 }} {{ event.get == 1 }}", "false false false"),
     ("{{ event.error == none }} {{ event.missing == none }}", "true true"),
     (
         "{{ 'a' in event.tags }} {{ 'port' in event.name }} {{ 'keys' in event.get }}",
@@ -97,6 +98,9 @@ RENDERED = [
     ("{{ (event.missing or event.get).keys }}", "deep key"),
     ("{{ event.count }}{{ 'a' 'b' }}{{ '\\u00fc\\n' }}", "3abü\n"),
     ("{{ '\\ud800\\x00' }}|\0", "?|"),
+    ("{{ 'x' | truncate(10) | truncate(10000) }}{{ 0.5 | round(0) | round(15) }}", "x0"),
+    ("{{ 9223372036854775807 }} {{ -9223372036854775807 }}", f"{2**63 - 1} {1 - 2**63}"),
+    ("{{ " + "(" * 15 + "1" + ")" * 15 + " }}", "1"),
     ("{{ true }}{{ none }}{{ -5 }}{{ 1.5 }}", "true-51.5"),
 ]
 
@@ -138,6 +142,7 @@ REFUSED = [
     ("{{ event | round(1000000) }}", "from 0 to 15"),
     ("{{ event | round(true) }}", "from 0 to 15"),
     ("{{ event | truncate(1) }}", "from 10 to 10000"),
+    ("{{ event | truncate(10001) }}", "from 10 to 10000"),
     ("{{ event | truncate(event.count) }}", "from 10 to 10000"),
     ("{{ event | truncate(20, false, '12345678901') }}", "at most 10 characters"),
     ("{{ event | default('a', 1) }}", "true or false"),
@@ -199,6 +204,7 @@ REFUSED = [
     ("{{ 0x" + "f" * 10_000 + " }}", "too large"),
     ("{{ event\n[" + "9" * 5_000 + "] }}", "too many digits"),
     ("{{ " + "(" * 5_000 + "1" + ")" * 5_000 + " }}", "nested too deeply"),
+    ("{{ " + "(" * 16 + "1" + ")" * 16 + " }}", "nested too deeply"),
     ("{{ " + "[" * 5_000, "nested too deeply"),
     ("{" * 19_000, "nested too deeply"),
     ("{{ " + "not " * 4_000 + "event }}", "nested too deeply"),
