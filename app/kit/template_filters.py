@@ -13,7 +13,7 @@ import msgspec
 
 # A unit is at most about 20 nanoseconds: all operations of one rendering take tens of milliseconds.
 MAX_COST = 2_000_000
-_ITEM_COST = 40
+_ITEM_COST = 60
 _WORD_COST = 16
 _FAILURE_COST = 500_000
 _MAX_PRECISION = 15

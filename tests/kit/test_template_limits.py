@@ -1,30 +1,39 @@
 """Templates of tenants cost no more than their budget, whatever their source and data are."""
 
+import inspect
 import subprocess
 import sys
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.kit import template_filters, templates
 from app.kit.template_filters import CostExceeded, Run
 from app.kit.templates import TemplateProblem, check, evaluate, render
 
+_NESTED = "{{ " + "not " * 20 + "(" * 15 + "a" + ")" * 15 + " }}"
+_DEEPEST = "{% if a %}" * 15 + _NESTED + "{% endif %}" * 15
 
-@pytest.mark.parametrize("stack", [0, 500])
-def test_limits_on_nesting_do_not_depend_on_the_stack_of_the_caller(stack: int) -> None:
-    within = "{% if a %}" * 15 + "{{ " + "not " * 20 + "(" * 15 + "a" + ")" * 15 + " }}"
-    source = within + "{% endif %}" * 15
 
-    def call(frames: int) -> str:
-        templates._parse_cached.cache_clear()
-        return call(frames - 1) if frames else render(source, {"a": 1}, max_chars=9)
+def _render_with_frames(frames: int) -> str:
+    templates._parse_cached.cache_clear()
+    return _render_with_frames(frames - 1) if frames else render(_DEEPEST, {"a": 1}, max_chars=9)
 
-    assert call(stack) == "true"
+
+@pytest.mark.parametrize("frames", [0, 500])
+def test_limits_on_nesting_do_not_depend_on_the_stack_of_the_caller(frames: int) -> None:
+    assert _render_with_frames(frames) == "true"
     with pytest.raises(TemplateProblem):
-        check("{% if a %}" + source + "{% endif %}", "a")
+        check("{% if a %}" + _DEEPEST + "{% endif %}", "a")
+
+
+def test_a_caller_at_the_end_of_the_stack_gets_a_problem() -> None:
+    check("{{ a }}", "a")  # imports Jinja
+    frames = sys.getrecursionlimit() - len(inspect.stack(0)) - 150
+    with pytest.raises(TemplateProblem, match="nested too deeply"):
+        _render_with_frames(frames)
 
 
 def test_the_output_ends_at_the_limit() -> None:
@@ -178,6 +187,7 @@ _json = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.text() | _fragments, _json)
 @example("{{ event[0x" + "f" * 9_000 + "] }}", None)
 @example("{{ 1_000 }}{{ event.0 }}", [1])
@@ -192,6 +202,7 @@ def test_any_source_renders_or_is_refused(source: str, event: Any) -> None:
         evaluate(source, {"event": event}, max_chars=50)
 
 
+@settings(deadline=None)
 @given(_expressions, _json)
 def test_any_data_render(expression: str, event: Any) -> None:
     text = render("{{ " + expression + " }}", {"event": event}, max_chars=100)
