@@ -126,6 +126,7 @@ REFUSED = [
     ("{{ -event.count }}", "arithmetic"),
     ("{{ +1 }}", "arithmetic"),
     ("{{ -'a' }}", "arithmetic"),
+    ("{{ -true }}", "arithmetic"),
     ("{{ - - 1 }}", "arithmetic"),
     ("{{ event.a ~ event.b }}", "`~`"),
     ("{{ '%1000000000d' | format(1) }}", "'format'"),
