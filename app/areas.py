@@ -14,6 +14,7 @@ from app.domain.knowledge.area import AREA as KNOWLEDGE
 from app.domain.mail.area import AREA as MAIL
 from app.domain.mfa.area import AREA as MFA
 from app.domain.models.area import AREA as MODELS
+from app.domain.notifications.area import AREA as NOTIFICATIONS
 from app.domain.roles.area import AREA as ROLES
 from app.domain.search.area import AREA as SEARCH
 from app.domain.speech.area import AREA as SPEECH
@@ -45,6 +46,7 @@ AREAS: Final = Areas(
         DELIVERIES,
         WEBHOOKS,
         INCOMING,
+        NOTIFICATIONS,
         SUBSCRIPTIONS,
     ]
 )

@@ -28,6 +28,7 @@ from app.domain.incoming.controllers import IncomingWebhookController, receive_p
 from app.domain.knowledge.controllers import KnowledgeController
 from app.domain.mfa.controllers import MfaController, MfaResetController, MfaSignInController
 from app.domain.models.controllers import ModelController, ProviderKeyController
+from app.domain.notifications.controllers import ChannelController, NotificationController
 from app.domain.openai.controllers import OpenAiController
 from app.domain.profile.controllers import AvatarController, ProfileController
 from app.domain.roles.controllers import RoleController
@@ -98,6 +99,8 @@ ROUTES: list[Any] = [
     WebhookController,
     IncomingWebhookController,
     receive_payload,
+    ChannelController,
+    NotificationController,
     home_page,
     account_page,
     trace_page,

@@ -264,11 +264,11 @@ async def claim(
     work_id: str,
     token: str,
     lease_seconds: float,
-    capacity: Capacity | None = None,
+    *capacities: Capacity,
 ) -> WorkRow | None:
-    """`capacity` limits work that has a lane: beyond it, the row is not changed."""
-    full_lanes = capacity.full_lanes if capacity is not None else []
-    full_tenants = capacity.full_tenants if capacity is not None else []
+    """`capacities` limit work that has a lane: beyond one of them, the row is not changed."""
+    full_lanes = [lane for capacity in capacities for lane in capacity.full_lanes]
+    full_tenants = [tenant for capacity in capacities for tenant in capacity.full_tenants]
     row = await connection.fetchrow(_CLAIM, work_id, token, lease_seconds, full_lanes, full_tenants)
     return WorkRow(**row) if row else None
 

@@ -121,7 +121,7 @@ async def fetch_page(
         total = await count_rows(tx, where, counted)
     if total <= BOUND:
         return rows, Total(total)
-    return rows, await _estimate(tx, where, estimated or counted, total)
+    return rows, await estimate(tx, where, estimated or counted, total)
 
 
 async def count_rows(tx: Tx, where: Where, counted: str) -> int:
@@ -133,7 +133,8 @@ def _count_sql(counted: str) -> str:
     return f"SELECT count(*) FROM (SELECT 1 {counted} LIMIT {BOUND + 1}) bounded"
 
 
-async def _estimate(tx: Tx, where: Where, estimated: str, at_least: int) -> Total:
+async def estimate(tx: Tx, where: Where, estimated: str, at_least: int) -> Total:
+    """Returns the planner's estimate of the rows of a FROM clause."""
     explain = f"EXPLAIN (FORMAT JSON) SELECT 1 {estimated}"
     plan: Any = await fast.value(tx, where.tenant, explain, *where.args)
     return Total(max(int(plan[0]["Plan"]["Plan Rows"]), at_least), is_exact=False)

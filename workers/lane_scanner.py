@@ -36,7 +36,7 @@ class LaneScanner:
     ) -> None:
         self._services = services
         self._runner = runner
-        self._kind = kind
+        self.kind = kind
         self._slots = slots
         self._share = share
         self._tasks: set[asyncio.Task[None]] = set()
@@ -82,7 +82,7 @@ class LaneScanner:
                 if time.monotonic() >= self._scan_at:
                     await self.scan()
             except Exception as error:  # noqa: BLE001  # the database may be unavailable for a while
-                log.warning("scan for due work failed", kind=self._kind, reason=str(error)[:200])
+                log.warning("scan for due work failed", kind=self.kind, reason=str(error)[:200])
                 self._scan_at = time.monotonic() + _SCAN_SECONDS
             with suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, self._scan_at - time.monotonic())):
@@ -149,7 +149,7 @@ class LaneScanner:
         seconds = self._services.settings.lease_seconds
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             scan = await ledger.claim_lanes(
-                await tx.raw(), self._kind, limit, self.capacity(), seconds, self._cursor
+                await tx.raw(), self.kind, limit, self.capacity(), seconds, self._cursor
             )
             try:
                 payloads = await self._load_payloads(tx, scan.rows) if scan.rows else {}

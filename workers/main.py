@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from prometheus_client import start_http_server
-from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 from saq.job import Job as QueueJob
 from saq.queue.redis import RedisQueue
@@ -19,6 +18,7 @@ from app import container
 from app.domain.events import service as events
 from app.kit import background, heartbeat, logs, memory
 from app.kit.heartbeat import Beat
+from app.kit.pubsub import listen_forever
 from app.kit.redis import connect
 from app.kit.work import CANCEL_CHANNEL, QUEUES
 from app.services import Services
@@ -42,6 +42,12 @@ from workers.knowledge import (
 )
 from workers.lane_scanner import LaneScanner
 from workers.mail import send_mail
+from workers.notifications import (
+    dispatch_message,
+    on_dead_notification,
+    send_digest,
+    send_notification,
+)
 from workers.runner import JobFunction, OnDead, Runner
 from workers.speech import on_dead_speech, run_speech
 from workers.sweep import Sweeper
@@ -61,6 +67,9 @@ JOBS: Final[dict[str, JobFunction]] = {
     "knowledge.sweep": sweep_tables,
     "webhooks.deliver": deliver,
     "mail.send": send_mail,
+    "notifications.digest": send_digest,
+    "notifications.dispatch": dispatch_message,
+    "notifications.send": send_notification,
     "speech.run": run_speech,
     "tools.run": run_tool,
 }
@@ -69,6 +78,7 @@ JOBS: Final[dict[str, JobFunction]] = {
 ON_DEAD: Final[dict[str, OnDead]] = {
     "chat.turn": on_dead_turn,
     "knowledge.ingest": on_dead_document,
+    "notifications.send": on_dead_notification,
     "speech.run": on_dead_speech,
     "tools.run": on_dead_tool,
     "webhooks.deliver": on_dead_delivery,
@@ -89,7 +99,6 @@ _DEQUEUE_SECONDS = 2
 # How long Redis may take for a reply; then the connection is replaced. A limit on each command, as
 # the client has it, would cost a tenth of the throughput.
 _REPLY_SECONDS = 5
-_RECONNECT_SECONDS = 1
 _STOP_SECONDS = 5
 _SWEEP_SECONDS = 60
 
@@ -152,9 +161,13 @@ class WorkerProcess:
             on_any_dead=events.emit_dead,
         )
         self.sweeper = Sweeper(services, self.runner, queues)
-        self.courier = Courier(services, self.runner) if "deliveries" in queues else None
-        if self.courier is not None:
-            self.runner.slots = self.courier
+        self.courier: Courier | None = None
+        self.channel_courier: Courier | None = None
+        if "deliveries" in queues:
+            self.courier = self.runner.slots = Courier.for_webhooks(services, self.runner)
+            self.channel_courier = Courier.for_channels(services, self.runner)
+        couriers = [courier for courier in (self.courier, self.channel_courier) if courier]
+        self.runner.couriers = {courier.kind: courier for courier in couriers}
         # By queue: work that is claimed by the lanes of tenants.
         self.scanners = {
             kind.queue: LaneScanner(
@@ -207,11 +220,12 @@ class WorkerProcess:
         beat = Beat("worker", heartbeat.own_name(), self.queues, tier)
         consumers = [asyncio.create_task(worker.start()) for worker in self._saq_workers]
         pollers = [asyncio.create_task(self.sweeper.poll_forever())]
-        scanners = [*self.scanners.values(), *([self.courier] if self.courier else [])]
+        couriers = [courier for courier in (self.courier, self.channel_courier) if courier]
+        scanners = [*self.scanners.values(), *couriers]
         pollers += [asyncio.create_task(scanner.run()) for scanner in scanners]
         upkeep = [
             asyncio.create_task(self.runner.renew_forever()),
-            asyncio.create_task(self._listen_for_cancels()),
+            asyncio.create_task(listen_forever(self._redis, CANCEL_CHANNEL, self._on_cancel)),
             asyncio.create_task(heartbeat.send_forever(self.services.redis, beat)),
         ]
         log.info("worker ready", queues=self.queues, sandbox=tier)
@@ -233,37 +247,14 @@ class WorkerProcess:
         await asyncio.wait([*pollers, *upkeep], timeout=_STOP_SECONDS)
         await heartbeat.stop(self.services.redis, beat)
 
+    def _on_cancel(self, message: bytes) -> None:
+        self.runner.cancel(message.decode())
+
     async def _start_sandbox(self) -> str:
         """Returns the sandbox tier of this machine; a worker that runs no tools needs none."""
         if "tools" not in self.queues:
             return "none"
         return await self.services.sandbox.start()
-
-    async def _listen_for_cancels(self) -> None:
-        while True:
-            with contextlib.suppress(RedisError, OSError, TimeoutError):
-                async with self._redis.pubsub() as channel:
-                    async with asyncio.timeout(_REPLY_SECONDS):
-                        await channel.subscribe(CANCEL_CHANNEL)
-                    await self._receive_cancels(channel)
-            if background.is_cancelled():
-                return
-            await asyncio.sleep(_RECONNECT_SECONDS)
-
-    async def _receive_cancels(self, channel: PubSub) -> None:
-        """Returns when Redis does not reply to a ping."""
-        was_pinged = False
-        while True:
-            message = await channel.get_message(timeout=_REPLY_SECONDS)
-            if message is not None:
-                was_pinged = False
-                if message["type"] == "message":
-                    self.runner.cancel(message["data"].decode())
-            elif was_pinged:
-                return
-            else:
-                await channel.ping()
-                was_pinged = True
 
 
 def _warm_up(queues: list[str]) -> None:

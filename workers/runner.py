@@ -67,6 +67,8 @@ class DeliverySlots(Protocol):
 
     async def run_claimed(self, row: WorkRow) -> None: ...
 
+    def pause(self, lane: str, seconds: float) -> None: ...
+
 
 class Job:
     """The argument of a job function: its work, the services, and transactions for its results."""
@@ -88,6 +90,8 @@ class Job:
         # The tenant and the lanes in which slots are reserved for the follow-up work.
         self.reserved: tuple[str, Collection[str]] = ("", ())
         self.follow_up: FollowUp | None = None
+        # For how long no other work of this lane is to be claimed.
+        self.pause_seconds: float | None = None
 
     def reserve(self, tenant_id: str, lanes: list[str]) -> Collection[str]:
         """Reserves slots and returns the lanes that got one."""
@@ -157,7 +161,8 @@ class Runner:
         self._running: dict[str, tuple[WorkRow, asyncio.Task[None]]] = {}
         self._claiming = 0
         self.accepting = True
-        # Runs deliveries.
+        # Run deliveries, by their kind; `slots` are those of webhooks, which fan-outs reserve.
+        self.couriers: dict[str, DeliverySlots] = {}
         self.slots: DeliverySlots | None = None
 
     @property
@@ -176,9 +181,9 @@ class Runner:
             self._claiming -= 1
         if row is None:
             return
-        kind = self._kinds.get(row.kind)
-        if kind is not None and kind.in_bulk and self.slots is not None:
-            await self.slots.run_claimed(row)
+        courier = self.couriers.get(row.kind)
+        if courier is not None:
+            await courier.run_claimed(row)
             return
         await self.run_claimed(row)
 
@@ -221,10 +226,13 @@ class Runner:
             )
 
     async def _claim(self, work_id: str) -> WorkRow | None:
-        capacity = self.slots.capacity() if self.slots is not None else None
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             return await ledger.claim(
-                await tx.raw(), work_id, new_id("lea"), self._lease_seconds, capacity
+                await tx.raw(),
+                work_id,
+                new_id("lea"),
+                self._lease_seconds,
+                *(courier.capacity() for courier in self.couriers.values()),
             )
 
     async def _undispatch(self, work_id: str) -> None:
@@ -239,6 +247,8 @@ class Runner:
             outcome = await self._run_function(kind, job)
             if job.follow_up is not None and self.slots is not None and outcome == "done":
                 self.slots.run_follow_up(job.follow_up)
+            if job.pause_seconds is not None and row.kind in self.couriers:
+                self.couriers[row.kind].pause(row.lane or "", job.pause_seconds)
         finally:
             if self.slots is not None:
                 self.slots.release(*job.reserved)

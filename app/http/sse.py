@@ -24,8 +24,14 @@ _KEEP_ALIVE = b": still here\n\n"
 _STOP_SECONDS = 5.0
 
 
-def event(name: str, data: bytes) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
+def event(name: str, data: bytes, event_id: str | None = None) -> bytes:
+    """`event_id` is what a client sends as Last-Event-ID when it connects again."""
+    id_line = b"id: %s\n" % event_id.encode() if event_id is not None else b""
+    return b"%sevent: %s\ndata: %s\n\n" % (id_line, name.encode(), data)
+
+
+def comment(text: str) -> bytes:
+    return b": %s\n\n" % text.encode()
 
 
 class EventStream(Response[bytes]):

@@ -8,7 +8,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
 
+import asyncpg
+
 from app.kit import background
+from db import fast
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -72,3 +75,23 @@ def _fail(batch: list[tuple[Any, asyncio.Future[Any]]], reason: str) -> None:
     for _, future in batch:
         if not future.done():
             future.set_exception(RuntimeError(f"a batch ended early: {reason}"))
+
+
+async def run_together(
+    items: list[T], run: Callable[[list[T]], Awaitable[list[R]]]
+) -> list[R | Exception]:
+    """Runs all items in one transaction. When Postgres refuses it because of one of them, runs each
+    alone: only that one gets the error.
+    """
+    try:
+        return list(await run(items))
+    except asyncpg.PostgresError as error:
+        if len(items) == 1 or not fast.was_refused(error):
+            raise
+    results: list[R | Exception] = []
+    for item in items:
+        try:
+            results += await run([item])
+        except Exception as error:  # noqa: BLE001  # raised to the caller that waits for this item
+            results.append(error)
+    return results

@@ -13,7 +13,8 @@ from app.kit.tls import named_context
 
 _IMPLICIT_TLS_PORT = 465
 _PERMANENT = 500
-_MAX_ANSWER_CHARS = 500
+# The caller removes secrets from it before it shortens it further.
+_MAX_ANSWER_CHARS = 4000
 
 
 class SmtpServer(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,17 @@ from db.models.knowledge import Document, KnowledgeBase
 from db.models.mail import MailMessage
 from db.models.mfa import MfaDevice, RecoveryCode
 from db.models.models import ProviderKey
+from db.models.notifications import (
+    Notification,
+    NotificationChannel,
+    NotificationChannelDay,
+    NotificationDelivery,
+    NotificationDigest,
+    NotificationDigestItem,
+    NotificationLogEntry,
+    NotificationMessage,
+    NotificationPreferences,
+)
 from db.models.roles import RoleGrant
 from db.models.search import WebSearch, WebSearchConfig
 from db.models.speech import SpeechJob
@@ -48,6 +59,15 @@ __all__ = [
     "KnowledgeBase",
     "MailMessage",
     "MfaDevice",
+    "Notification",
+    "NotificationChannel",
+    "NotificationChannelDay",
+    "NotificationDelivery",
+    "NotificationDigest",
+    "NotificationDigestItem",
+    "NotificationLogEntry",
+    "NotificationMessage",
+    "NotificationPreferences",
     "OneTimeToken",
     "ProviderKey",
     "RecoveryCode",

@@ -21,7 +21,7 @@ from tests.deliveries.sender import EVENT, Sender
 from tests.webhooks.factories import PATH
 from tests.world import World
 from workers import lane_scanner
-from workers.courier import MAX_DELIVERIES, MAX_PER_ENDPOINT, MAX_PER_TENANT, Courier
+from workers.courier import WEBHOOKS, Courier
 from workers.main import JOBS, ON_DEAD, WorkerProcess
 from workers.runner import Runner
 
@@ -38,7 +38,7 @@ async def _create_hanging_webhook(
     """Creates a hanging endpoint with the most concurrent requests, and more deliveries due."""
     webhook_id = await sender.create_webhook(f"{receiver.url}/slow/{name}")
     await sender.emit_events(count)
-    await receiver.wait_for(MAX_PER_ENDPOINT, f"/slow/{name}")
+    await receiver.wait_for(WEBHOOKS.per_lane, f"/slow/{name}")
     return webhook_id
 
 
@@ -85,11 +85,11 @@ async def test_many_hanging_endpoints_of_a_tenant_leave_capacity_for_others(
 ) -> None:
     webhook_ids = [await sender.create_webhook(f"{receiver.url}/slow/many-{n}") for n in range(50)]
     await sender.emit_events(10)
-    await receiver.wait_for(MAX_PER_TENANT)
+    await receiver.wait_for(WEBHOOKS.per_tenant)
     other_id = await neighbour.create_webhook(f"{receiver.url}/200")
     await neighbour.emit_events(40)
     await neighbour.wait_until_finished(other_id, 40)
-    assert sum(receiver.max_concurrent.values()) == MAX_PER_TENANT
+    assert sum(receiver.max_concurrent.values()) == WEBHOOKS.per_tenant
     receiver.may_respond.set()
     for webhook_id in webhook_ids:
         await sender.wait_until_finished(webhook_id, 10)
@@ -127,10 +127,10 @@ async def test_concurrent_requests_to_an_endpoint_are_limited(
     other_id = await sender.create_webhook(f"{receiver.url}/200")
     await sender.emit_events(5)
     await sender.wait_until_finished(other_id, 5)
-    assert receiver.max_concurrent["few"] == MAX_PER_ENDPOINT
+    assert receiver.max_concurrent["few"] == WEBHOOKS.per_lane
     receiver.may_respond.set()
     await sender.wait_until_finished(webhook_id, 55)
-    assert receiver.max_concurrent["few"] == MAX_PER_ENDPOINT
+    assert receiver.max_concurrent["few"] == WEBHOOKS.per_lane
     assert await sender.count_deliveries(webhook_id, "status = 'delivered' AND attempt = 1") == 55
 
 
@@ -182,8 +182,8 @@ async def test_redeliveries_have_the_same_limit(
     other_id = await neighbour.create_webhook(f"{receiver.url}/200/other")
     await neighbour.emit_events(5)
     await neighbour.wait_until_finished(other_id, 5)
-    await receiver.wait_for(MAX_PER_ENDPOINT, "/slow/redelivered")
-    assert receiver.max_concurrent["redelivered"] == MAX_PER_ENDPOINT
+    await receiver.wait_for(WEBHOOKS.per_lane, "/slow/redelivered")
+    assert receiver.max_concurrent["redelivered"] == WEBHOOKS.per_lane
     receiver.may_respond.set()
     await sender.wait_until_finished(webhook_id, 50)
 
@@ -199,9 +199,9 @@ async def test_deliveries_beyond_the_limits_are_not_touched(
     sender: Sender, neighbour: Sender, receiver: Receiver
 ) -> None:
     webhook_id = await _redeliver_all_to(sender, receiver, "/slow/untouched", 30)
-    await receiver.wait_for(MAX_PER_ENDPOINT, "/slow/untouched")
+    await receiver.wait_for(WEBHOOKS.per_lane, "/slow/untouched")
     before = await sender.fetch_value(_VERSIONS, webhook_id)
-    assert len(before) == 30 - MAX_PER_ENDPOINT
+    assert len(before) == 30 - WEBHOOKS.per_lane
     # The courier scans for the deliveries of others meanwhile.
     other_id = await neighbour.create_webhook(f"{receiver.url}/200/other")
     for count in range(5, 20, 5):
@@ -219,11 +219,11 @@ async def test_test_events_to_a_hanging_endpoint_do_not_hold_up_others(
     webhook_id = await sender.create_webhook(f"{receiver.url}/slow/tried")
     path, body = f"{PATH}/{webhook_id}/test", {"event_type": EVENT}
     tasks = [asyncio.create_task(sender.client.post(path, body)) for _ in range(40)]
-    await receiver.wait_for(MAX_PER_ENDPOINT, "/slow/tried")
+    await receiver.wait_for(WEBHOOKS.per_lane, "/slow/tried")
     other_id = await neighbour.create_webhook(f"{receiver.url}/200")
     await neighbour.emit_events(5)
     await neighbour.wait_until_finished(other_id, 5)
-    assert receiver.max_concurrent["tried"] == MAX_PER_ENDPOINT
+    assert receiver.max_concurrent["tried"] == WEBHOOKS.per_lane
     receiver.may_respond.set()
     answers = await asyncio.gather(*tasks)
     assert {answer.json()["status"] for answer in answers} == {"delivered"}
@@ -294,7 +294,7 @@ async def test_a_stopping_courier_returns_its_leases_without_an_attempt(
     webhook_id = await sender.create_webhook(f"{receiver.url}/slow/stopped")
     rows = await _lease_deliveries(sender, webhook_id, 25)
     runner = Runner(sender.services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead)
-    stopping_courier = Courier(sender.services, runner)
+    stopping_courier = Courier.for_webhooks(sender.services, runner)
     await stopping_courier._start_rows(rows[:10], {})
     await receiver.wait_for(10)
     stop = asyncio.create_task(runner.drain(0.1))
@@ -321,11 +321,11 @@ async def test_claimed_rows_do_not_exceed_the_limit_of_their_tenant(
         row for webhook_id in webhook_ids for row in await _lease_deliveries(sender, webhook_id, 1)
     ]
     runner = Runner(sender.services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead)
-    courier, tenant_id = Courier(sender.services, runner), sender.client.tenant_id
-    lanes = [f"lane-{number}" for number in range(MAX_PER_TENANT - 1)]
-    assert len(courier.reserve(tenant_id, lanes)) == MAX_PER_TENANT - 1
+    courier, tenant_id = Courier.for_webhooks(sender.services, runner), sender.client.tenant_id
+    lanes = [f"lane-{number}" for number in range(WEBHOOKS.per_tenant - 1)]
+    assert len(courier.reserve(tenant_id, lanes)) == WEBHOOKS.per_tenant - 1
     await courier._start_rows(rows, {})
-    assert courier._tenants[tenant_id] == MAX_PER_TENANT
+    assert courier._tenants[tenant_id] == WEBHOOKS.per_tenant
     courier.release(tenant_id, lanes)
     for webhook_id in webhook_ids:
         await sender.wait_until_finished(webhook_id, 1)
@@ -337,7 +337,7 @@ async def test_a_tenant_gets_the_slots_that_others_free(
     """The share of a tenant is half of the free slots."""
     monkeypatch.setattr(lane_scanner, "_SCAN_SECONDS", 600.0)
     runner = Runner(sender.services, JOBS, on_dead=ON_DEAD, on_any_dead=emit_dead)
-    courier = Courier(sender.services, runner)
+    courier = Courier.for_webhooks(sender.services, runner)
     tasks: list[asyncio.Task[None]] = [asyncio.create_task(asyncio.sleep(0)) for _ in range(400)]
     courier._tasks.update(tasks)
     courier._tenants.update({"busy": 60, "other": 340})
@@ -352,6 +352,6 @@ async def test_a_tenant_gets_the_slots_that_others_free(
 
 
 def test_the_limits_leave_capacity_for_others() -> None:
-    assert MAX_PER_ENDPOINT * 2 <= MAX_PER_TENANT
-    assert MAX_PER_TENANT * 2 <= MAX_DELIVERIES
-    assert lane_scanner._BATCH <= MAX_DELIVERIES
+    assert WEBHOOKS.per_lane * 2 <= WEBHOOKS.per_tenant
+    assert WEBHOOKS.per_tenant * 2 <= WEBHOOKS.total
+    assert WEBHOOKS.total >= lane_scanner._BATCH

@@ -25,16 +25,12 @@ class Item(msgspec.Struct):
     created_at: datetime = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-WEBHOOK = {"webhook_id": "whk_1", "url": "https://example.com", "reason": "gone"}
 # Values of every template, by the name of the case; the template is its first word.
 CASES: dict[str, dict[str, Any]] = {
     "verification": {"url": URL, "days": 7},
     "password_reset": {"url": URL},
     "invitation": {"role": "viewer", "url": URL, "days": 7},
     "account_notice": {"change": "password_changed", "url": URL},
-    "webhook_disabled": {**WEBHOOK, "subscription_id": None},
-    "webhook_disabled of a subscription": {**WEBHOOK, "subscription_id": "sub_1"},
-    "webhook_disabled for failures": {**WEBHOOK, "subscription_id": None, "reason": "failing"},
     "notification": {"title": "New file", "message": "a\n\nb", "url": URL},
     "notification without a URL": {"title": "New file", "message": "text", "url": None},
     "digest": {"title": "2 new", "items": [Item("One", "a\nb"), Item("Two", "c")], "url": URL},

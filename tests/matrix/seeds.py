@@ -13,6 +13,7 @@ from sqlalchemy import (
     ARRAY,
     Boolean,
     Column,
+    Date,
     DateTime,
     Float,
     Integer,
@@ -34,7 +35,11 @@ Rows = dict[str, dict[str, Any]]
 # Tables that a parameter of a path does not name.
 _TABLES = {"event_id": ("event_log", "incoming_payloads")}
 # Values of a path that are the same in every tenant.
-_SHARED_VALUES = {"role": ("viewer",), "event_type": ("agent.created",)}
+_SHARED_VALUES = {
+    "role": ("viewer",),
+    "event_type": ("agent.created",),
+    "channel_type": ("email",),
+}
 # The rows have any text in every column; responses have only certain values in these.
 VALID_VALUES = (
     "UPDATE sub_agents SET relationship_type = 'direct' WHERE tenant_id = $1",
@@ -42,6 +47,8 @@ VALID_VALUES = (
     "UPDATE chat_jobs SET reply = NULL, error = NULL WHERE tenant_id = $1",
     "UPDATE incoming_payloads SET body = '{}' WHERE tenant_id = $1",
     "UPDATE documents SET status = 'ready', deleted_at = NULL WHERE tenant_id = $1",
+    "UPDATE notification_channels SET type = 'email', provider = 'smtp' WHERE tenant_id = $1",
+    "UPDATE notification_log SET status = 'failed' WHERE tenant_id = $1",
     "UPDATE tenants SET limits = '{}' WHERE id = $1",
 )
 
@@ -99,6 +106,8 @@ def _build_value(
             return {"text": MARKER}
         case ARRAY():
             return []
+        case Date():
+            return datetime.now(UTC).date()
         case DateTime():
             return datetime.now(UTC) + timedelta(days=1)
         case Boolean():

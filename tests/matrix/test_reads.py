@@ -22,13 +22,15 @@ from tests.world import Client, World
 _STATEMENTS = {
     "/api/v1/agents/{agent_id}/stats": 2,
     "/api/v1/agents/{agent_id}/status": 2,
-    "/api/v1/event-log/trace/{correlation_id}": 7,
+    "/api/v1/event-log/trace/{correlation_id}": 8,
     "/api/v1/event-subscriptions/{subscription_id}/executions": 2,
     "/api/v1/event-subscriptions/{subscription_id}/executions/{delivery_id}": 2,
     "/v1/tools/{tool_id}/stats": 3,
 }
 # Not rows as JSON; and a read that is recorded in the audit log.
 _NOT_READS = {
+    "/api/v1/notification-channels/{channel_id}/reveal",
+    "/api/v1/notifications/stream",
     "/api/v1/agents/{agent_id}/documents/{document_id}/content",
     "/api/v1/avatars/{key}",
     "/metrics",

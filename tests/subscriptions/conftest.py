@@ -8,5 +8,5 @@ __all__ = ["courier", "receiver"]
 
 @pytest.fixture(autouse=True)
 def accept_unhandled_actions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workflow and notification actions are validated and stored although no area runs them yet."""
+    """Workflow actions are validated and stored although no area runs them yet."""
     monkeypatch.setattr(actions, "is_handled", lambda _action: True)

@@ -29,10 +29,7 @@ from workers.runner import Runner
 
 pytestmark = pytest.mark.usefixtures("courier")
 
-ACTIONS: dict[str, dict[str, Any]] = {
-    "workflow": {"workflow_id": "wfl_1"},
-    "notification": {"role": "viewer", "title": "Look", "message": "There"},
-}
+ACTIONS: dict[str, dict[str, Any]] = {"workflow": {"workflow_id": "wfl_1"}}
 
 
 async def _load_actions(services: Services, client: Client) -> list[Row]:

@@ -134,6 +134,10 @@ _INVALID_NOTIFICATION_CONFIGS: list[tuple[dict[str, Any], set[str]]] = [
     ({**TITLES, "user_ids": [7]}, {"user_ids.0"}),
     ({**TITLES, "user_ids": [""]}, {"user_ids.0"}),
     ({**TITLES, "channel_id": ""}, {"channel_id"}),
+    ({**TITLES, "channel_id": "nch_nothing"}, {"channel_id"}),
+    ({"title": "{{ event.data.", "message": "x", "role": "viewer"}, {"title"}),
+    ({"title": "x", "message": "{% for a in b %}", "role": "viewer"}, {"message"}),
+    ({"title": "{{ secrets }}", "message": "x", "role": "viewer"}, {"title"}),
     ({"title": "", "message": "", "role": "viewer"}, {"title", "message"}),
     ({"title": "x" * 201, "message": "x" * 10_001, "role": "viewer"}, {"title", "message"}),
     ({**TITLES, "role": "viewer", "subject": "x"}, {"subject"}),
@@ -152,8 +156,11 @@ async def test_a_notification_may_name_a_channel_a_role_or_users(
     world: World, developer: Client
 ) -> None:
     colleague = await world.user("viewer", developer.tenant_id)
+    channel = await developer.post(
+        "/api/v1/notification-channels", {"name": "Center", "type": "in_app", "config": {}}
+    )
     for target in (
-        {"channel_id": "chn_1"},
+        {"channel_id": channel.json()["id"]},
         {"role": "viewer"},
         {"user_ids": [developer.user_id, colleague.user_id]},
     ):
@@ -332,7 +339,7 @@ async def test_active_can_be_changed_without_the_action(developer: Client) -> No
 # Actions that no area runs, without the fixture `accept_unhandled_actions`
 
 
-@pytest.mark.parametrize("action_type", ["workflow", "notification"])
+@pytest.mark.parametrize("action_type", ["workflow"])
 async def test_an_action_that_no_area_runs_is_refused(
     developer: Client, monkeypatch: pytest.MonkeyPatch, action_type: str
 ) -> None:

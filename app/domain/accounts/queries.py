@@ -32,6 +32,19 @@ _FIND_EMAIL = """
 SELECT email FROM users
 WHERE id = $2 AND status = 'active' AND (tenant_id = $1 OR role = 'super_admin')
 """
+# Locked, so that no user is deleted before the caller's rows about them are written.
+_LIST_CONTACTS = """
+SELECT id, tenant_id, email, timezone FROM users
+WHERE (tenant_id = $1 OR $2::text[] IS NOT NULL AND role = 'super_admin')
+  AND ($2::text[] IS NULL OR id = ANY($2)) AND ($3::text IS NULL OR role = $3)
+  AND status = 'active' AND id > $4
+ORDER BY id LIMIT $5 FOR KEY SHARE
+"""
+_COUNT_CONTACTS = """
+SELECT count(*) FROM users
+WHERE tenant_id = $1 AND ($2::text[] IS NULL OR id = ANY($2)) AND ($3::text IS NULL OR role = $3)
+  AND status = 'active'
+"""
 _FIND_EXISTING_IDS = "SELECT id FROM users WHERE tenant_id = $1 AND id = ANY($2)"
 _FIND_HASH = "SELECT email, password_hash FROM users WHERE tenant_id = $1 AND id = $2"
 
@@ -151,6 +164,18 @@ async def find_user_view(tx: Tx, tenant_id: str, user_id: str) -> dict[str, Any]
 async def find_email(tx: Tx, tenant_id: str, user_id: str) -> str | None:
     email: str | None = await fast.value(tx, tenant_id, _FIND_EMAIL, user_id)
     return email
+
+
+async def list_contacts(
+    tx: Tx, tenant_id: str, user_ids: list[str] | None, role: str | None, after: str, limit: int
+) -> list[Row]:
+    return await fast.rows(tx, tenant_id, _LIST_CONTACTS, user_ids, role, after, limit)
+
+
+async def count_contacts(
+    tx: Tx, tenant_id: str, user_ids: list[str] | None, role: str | None
+) -> int:
+    return int(await fast.value(tx, tenant_id, _COUNT_CONTACTS, user_ids, role))
 
 
 async def find_existing_ids(tx: Tx, tenant_id: str, user_ids: list[str]) -> set[str]:

@@ -11,12 +11,14 @@ from app.domain.accounts.sessions import (
 )
 from app.domain.accounts.sign_in import begin_session, emit_sign_in_blocked
 from app.domain.accounts.users import lock_own_user, lock_user_to_change, set_mfa
+from db.fast import Row
 from db.session import Tx
 
 __all__ = [
     "MFA",
     "PICTURE_FOLDER",
     "begin_session",
+    "count_contacts",
     "count_try",
     "delete_picture",
     "emit_sign_in_blocked",
@@ -26,6 +28,7 @@ __all__ = [
     "find_token",
     "find_unknown_ids",
     "forget_code_shown",
+    "list_contacts",
     "lock_own_user",
     "lock_user",
     "lock_user_to_change",
@@ -41,6 +44,7 @@ __all__ = [
 find_profile, update_profile = queries.find_profile, queries.update_profile
 set_avatar, find_avatar_type = queries.set_avatar, queries.find_avatar_type
 lock_user = queries.lock_user
+count_contacts = queries.count_contacts
 
 
 async def find_email(tx: Tx, tenant_id: str, user_id: str | None) -> str | None:
@@ -52,3 +56,19 @@ async def find_unknown_ids(tx: Tx, tenant_id: str, user_ids: list[str]) -> list[
     """Returns the ids that belong to no user of the tenant."""
     existing_ids = await queries.find_existing_ids(tx, tenant_id, user_ids)
     return [user_id for user_id in user_ids if user_id not in existing_ids]
+
+
+async def list_contacts(
+    tx: Tx,
+    tenant_id: str,
+    *,
+    user_ids: list[str] | None = None,
+    role: str | None = None,
+    after: str = "",
+    limit: int,
+) -> list[Row]:
+    """Returns active users in the order of their ids, from the one after `after` on: id, tenant_id,
+    email and timezone. Without ids and role it lists all users of the tenant. A super_admin may be
+    among `user_ids`. The rows are locked against deletion.
+    """
+    return await queries.list_contacts(tx, tenant_id, user_ids, role, after, limit)

@@ -4,7 +4,7 @@ from app.domain.area import Event
 
 
 class WebhookDisabled(Event):
-    """`subscription_id` names the subscription whose address it was."""
+    """`subscription_id` names the subscription whose address it was, `owner_id` who created it."""
 
     type: ClassVar[str] = "system.webhook.disabled"
     description: ClassVar[str] = (
@@ -15,9 +15,11 @@ class WebhookDisabled(Event):
         "url": "https://example.com",
         "reason": "gone",
         "subscription_id": "sub_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "owner_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
     }
 
     webhook_id: str
     url: str
     reason: Literal["gone", "failing"]
     subscription_id: str | None = None
+    owner_id: str | None = None

@@ -1,14 +1,11 @@
 """Records the outcomes of attempts: many in one statement, each under its own lease."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import Final, Literal
 
-import asyncpg
 import msgspec
 
-from app.domain.accounts import service as accounts
 from app.domain.area import Areas
 from app.domain.deliveries import queries
 from app.domain.deliveries.endpoints import origin_of
@@ -16,12 +13,10 @@ from app.domain.deliveries.events import WebhookDisabled
 from app.domain.deliveries.requests import DeliveryRequest
 from app.domain.deliveries.sending import Attempt, NextStep
 from app.domain.events import service as events
-from app.domain.mail import service as mail
-from app.kit import logs, trace
+from app.kit import logs
+from app.kit.batches import run_together
 from app.kit.texts import as_json
-from app.kit.trace import Trace
 from app.services import Services
-from db import fast
 from db.ledger import WorkRow
 from db.session import ALL_TENANTS, Tx
 
@@ -118,18 +113,7 @@ async def record(services: Services, outcomes: list[AttemptOutcome]) -> list[boo
     """Returns True for each outcome whose lease is still valid, or the error that prevented its
     recording; the others are recorded.
     """
-    try:
-        return list(await _record(services, outcomes))
-    except asyncpg.PostgresError as error:
-        if len(outcomes) == 1 or not fast.was_refused(error):
-            raise
-    results: list[bool | Exception] = []
-    for outcome in outcomes:
-        try:
-            results += await _record(services, [outcome])
-        except Exception as error:  # noqa: BLE001  # raised to the caller that waits for this outcome
-            results.append(error)
-    return results
+    return await run_together(outcomes, partial(_record, services))
 
 
 async def record_alone(services: Services, outcome: AttemptOutcome) -> bool:
@@ -148,7 +132,7 @@ async def _record(
         recorded = [outcome for outcome in outcomes if outcome.work.id in written]
         for outcome in recorded:
             if outcome.row.state == "dead":
-                with _chain_of(outcome.work):
+                with events.chain_of(outcome.work):
                     await events.emit_dead(tx, outcome.work, outcome.row.error or "")
         await _disable_failing(services, tx, recorded)
     return [outcome.work.id in written for outcome in outcomes]
@@ -162,7 +146,7 @@ async def _disable_failing(services: Services, tx: Tx, outcomes: list[AttemptOut
     failing = set(await queries.find_failing(await tx.raw(), ids, FAILING_SECONDS))
     for outcome in sorted(failed, key=lambda item: item.row.webhook_id):
         if outcome.is_gone or outcome.row.webhook_id in failing:
-            with _chain_of(outcome.work):
+            with events.chain_of(outcome.work):
                 await _disable(services, tx, outcome)
 
 
@@ -175,27 +159,6 @@ async def _disable(services: Services, tx: Tx, outcome: AttemptOutcome) -> None:
     await services.get(Areas).on_webhook_disabled(tx, tenant_id, webhook_id)
     log.warning("webhook disabled", webhook_id=webhook_id, reason=reason)
     url = origin_of(webhook["url"])
-    disabled = WebhookDisabled(webhook_id, url, reason, webhook["subscription_id"])
-    event_id = await events.emit(tx, disabled, tenant_id=tenant_id)
-    address = await accounts.find_email(tx, tenant_id, webhook["created_by"])
-    if address is not None:
-        await mail.queue(
-            tx,
-            services.keyring,
-            tenant_id=tenant_id,
-            recipient=address,
-            content=mail.render("webhook_disabled", **msgspec.structs.asdict(disabled)),
-            cause_event_id=event_id,
-        )
-
-
-@contextmanager
-def _chain_of(work: WorkRow) -> Iterator[None]:
-    """Events emitted inside belong to the chain of this work, not to that of other outcomes."""
-    before = trace.current_or_none()
-    trace.begin(Trace(work.correlation_id, cause_event_id=work.cause_event_id))
-    try:
-        yield
-    finally:
-        if before is not None:
-            trace.begin(before)
+    owner_id, subscription_id = webhook["created_by"], webhook["subscription_id"]
+    disabled = WebhookDisabled(webhook_id, url, reason, subscription_id, owner_id)
+    await events.emit(tx, disabled, tenant_id=tenant_id)

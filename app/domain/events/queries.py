@@ -22,21 +22,43 @@ FAN_OUT: Final = WorkKind("events.fan_out", "deliveries")
 # Runs one action of a subscription.
 RUN_ACTION: Final = WorkKind("events.act", retry_delays=(5, 30, 120, 600))
 
+# Users are notified of these without a subscription; the rules of notifications say who.
+NOTIFIED_TYPES: Final = (
+    "approval.requested",
+    "form.submission.created",
+    "system.credential.invalid",
+    "system.user.mfa_device_added",
+    "system.user.mfa_device_removed",
+    "system.user.mfa_disabled",
+    "system.user.mfa_enabled",
+    "system.user.mfa_reset",
+    "system.user.password_changed",
+    "system.user.recovery_code_used",
+    "system.user.recovery_codes_replaced",
+    "system.user.sign_in_blocked",
+    "system.webhook.disabled",
+    "workflow.execution.completed",
+    "workflow.execution.failed",
+)
+_NOTIFIED = ", ".join(f"'{name}'" for name in NOTIFIED_TYPES)
+
 _COLUMNS_IN = "tenant_id, id, type, correlation_id, parent_id, request_id, actor_id, data"
 
 # One more than the depth of the event `p` that caused it; and the first event of the chain.
 _DEPTH = "CASE WHEN p.id IS NULL THEN 0 ELSE least(p.depth + 1, 1000) END"
 _ROOT = "coalesce(p.root_id, p.id)"
 
-# An event that a webhook or a subscription waits for is fanned out by a worker. That work is
+# A worker fans out an event that a webhook or a subscription waits for, or that users are notified
+# of. That work is
 # accepted in the statement that records the event: neither exists without the other. Of a chain
 # that is too long, one more event is fanned out, so that its end is recorded.
 _ROUTE = ledger.insert_sql(
     f"""emitted e
 WHERE e.depth <= {MAX_DEPTH + 1} AND (
-    EXISTS (SELECT 1 FROM webhooks w
-            WHERE w.tenant_id = e.tenant_id AND w.active AND w.subscription_id IS NULL
-              AND e.type = ANY(w.events))
+    e.type IN ({_NOTIFIED})
+    OR EXISTS (SELECT 1 FROM webhooks w
+               WHERE w.tenant_id = e.tenant_id AND w.active AND w.subscription_id IS NULL
+                 AND e.type = ANY(w.events))
     OR EXISTS (SELECT 1 FROM event_subscriptions s
                WHERE s.tenant_id = e.tenant_id AND s.event_type = e.type AND s.active))
 RETURNING id""",

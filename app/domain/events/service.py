@@ -1,6 +1,7 @@
 """Emits events in the caller's transaction, and reads the log."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
@@ -10,13 +11,21 @@ from app.domain.events import queries
 from app.domain.events.catalogue import NO_EVENT_TYPE, check_type
 from app.domain.events.errors import EventNotFound
 from app.domain.events.events import WorkDead
-from app.domain.events.queries import FAN_OUT, MAX_DEPTH, ROUTED, RUN_ACTION, emission_sql
+from app.domain.events.queries import (
+    FAN_OUT,
+    MAX_DEPTH,
+    NOTIFIED_TYPES,
+    ROUTED,
+    RUN_ACTION,
+    emission_sql,
+)
 from app.domain.events.schemas import Entry
 from app.kit import trace
 from app.kit.changes import apply_changes
 from app.kit.ids import new_id
 from app.kit.paging import Flat, Page, flat
 from app.kit.texts import as_json
+from app.kit.trace import Trace
 from db import ledger
 from db.fast import Row
 from db.ledger import WorkRow
@@ -27,11 +36,13 @@ __all__ = [
     "IS_SETTLED",
     "MAX_DEPTH",
     "MAX_SPANS",
+    "NOTIFIED_TYPES",
     "NO_EVENT_TYPE",
     "ROUTED",
     "RUN_ACTION",
     "EmittedEvent",
     "add_derived_work",
+    "chain_of",
     "check_type",
     "delete_agent_chat_events",
     "delete_conversation_events",
@@ -112,6 +123,20 @@ async def emit_dead(tx: Tx, work: WorkRow, error: str) -> None:
     if work.tenant_id is not None:
         dead = WorkDead(work.id, work.kind, work.ref_id, work.attempt, error)
         await emit(tx, dead, tenant_id=work.tenant_id)
+
+
+@contextmanager
+def chain_of(work: WorkRow) -> Iterator[None]:
+    """Events emitted inside belong to the chain of this work, not to that of other work whose
+    outcome is written in the same transaction.
+    """
+    before = trace.current_or_none()
+    trace.begin(Trace(work.correlation_id, cause_event_id=work.cause_event_id))
+    try:
+        yield
+    finally:
+        if before is not None:
+            trace.begin(before)
 
 
 async def save_changes(

@@ -1,5 +1,7 @@
 """The mails' SQL."""
 
+from datetime import datetime
+
 import msgspec
 
 from app.kit.work import WorkKind
@@ -16,7 +18,8 @@ _ADD_WORK = ledger.insert_sql(
     max_attempts="$8::int",
     correlation_id="$9::text",
     cause_event_id="$10::text",
-    dispatched_at="CASE WHEN m.number <= $11 THEN now() END",
+    run_at="coalesce($12::timestamptz, now())",
+    dispatched_at="CASE WHEN m.number <= $11 AND $12::timestamptz IS NULL THEN now() END",
 )
 # One statement for any number of mails and the work of sending them.
 _ADD = f"""
@@ -46,10 +49,16 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 async def add(
-    tx: Tx, tenant: str, mails: list[NewMail], kind: WorkKind, cause: Cause, woken: int
+    tx: Tx,
+    tenant: str,
+    mails: list[NewMail],
+    kind: WorkKind,
+    cause: Cause,
+    woken: int,
+    run_at: datetime | None,
 ) -> None:
-    """Adds mails and their work. The caller wakes workers for the first ones; pollers find the
-    rest.
+    """Adds mails and their work, due at once or at `run_at`. The caller wakes workers for the first
+    ones; pollers find the rest.
     """
     await fast.execute(
         tx,
@@ -65,4 +74,5 @@ async def add(
         cause.correlation_id,
         cause.event_id,
         woken,
+        run_at,
     )

@@ -1,6 +1,7 @@
 """Mail: queued in the caller's transaction; a worker sends it by SMTP or writes it to a folder."""
 
 import asyncio
+from datetime import datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime
@@ -83,15 +84,18 @@ async def queue_many(
     tenant_id: str,
     mails: list[tuple[str, MailContent]],
     cause_event_id: str | None = None,
+    run_at: datetime | None = None,
 ) -> list[str]:
-    """Queues a mail to each recipient in one statement; returns the ids in the same order."""
+    """Queues a mail to each recipient in one statement, to be sent at once or at `run_at`; returns
+    the ids in the same order.
+    """
     if not mails:
         return []
     rows = [_seal(keyring, tenant_id, recipient, content) for recipient, content in mails]
     current = trace.current()
     cause = Cause(current.correlation_id, cause_event_id or current.cause_event_id)
-    await queries.add(tx, tenant_id, rows, SEND_MAIL, cause, _MAX_WOKEN)
-    for row in rows[:_MAX_WOKEN]:
+    await queries.add(tx, tenant_id, rows, SEND_MAIL, cause, _MAX_WOKEN, run_at)
+    for row in rows[:_MAX_WOKEN] if run_at is None else []:
         tx.wake(SEND_MAIL.name, row.work_id)
     return [row.id for row in rows]
 

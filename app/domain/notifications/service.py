@@ -1,1 +1,27 @@
-"""Notifications: what other areas call."""
+"""Notifications: what other areas call. They accept messages in their own transactions, for an
+event, or for themselves; workers dispatch and send them.
+"""
+
+from app.domain.notifications.channels import find as find_channel
+from app.domain.notifications.messages import (
+    MAX_MESSAGE_CHARS,
+    MAX_TITLE_CHARS,
+    NewMessage,
+    accept,
+    accept_for_event,
+)
+from app.domain.notifications.recipients import Recipients
+from app.domain.notifications.rules import type_of
+from app.domain.notifications.work_kinds import SEND
+
+__all__ = [
+    "MAX_MESSAGE_CHARS",
+    "MAX_TITLE_CHARS",
+    "SEND",
+    "NewMessage",
+    "Recipients",
+    "accept",
+    "accept_for_event",
+    "find_channel",
+    "type_of",
+]

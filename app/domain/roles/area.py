@@ -16,11 +16,6 @@ _RESERVED: Final = (
     Permission("forms:submit", "Submit forms", USERS),
     Permission("data_tables:read", "Read data tables", EVERYBODY),
     Permission("data_tables:write", "Create, change and delete data tables and rows", DEVELOPERS),
-    Permission("notifications:read", "See notification channels", DEVELOPERS),
-    Permission(
-        "notifications:write", "Manage notification channels and send notifications", DEVELOPERS
-    ),
-    Permission("notifications:reveal", "Read the secrets of notification channels"),
     Permission("approvals:read", "See all approvals", DEVELOPERS),
     Permission("approvals:decide", "Decide approvals that one is asked for", USERS),
     Permission("files:read", "Read stored files", DEVELOPERS),

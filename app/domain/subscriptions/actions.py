@@ -1,5 +1,5 @@
-"""The registry of actions that subscriptions trigger. Each action has the struct and the check of
-its config; the area that implements an action other than a delivery sets its `run`.
+"""The registry of actions that subscriptions trigger: the struct of each config, its check, and the
+function that runs it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -9,8 +9,12 @@ import msgspec
 from msgspec import Meta
 
 from app.domain.accounts import service as accounts
-from app.kit import validation
+from app.domain.notifications import service as notifications
+from app.domain.notifications.errors import ChannelNotFound
+from app.domain.subscriptions.errors import CannotRunAction
+from app.kit import templates, validation
 from app.kit.errors import Invalid
+from app.kit.templates import TemplateProblem
 from app.kit.texts import is_deeper
 from app.security.permissions import ROLES
 from app.services import Services
@@ -46,9 +50,12 @@ class NotificationConfig(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """The event that triggers an action."""
+    """The event that triggers an action, and the subscription or incoming webhook that it belongs
+    to.
+    """
 
     tenant_id: str
+    source_id: str
     event_id: str
     event_type: str
     correlation_id: str
@@ -94,12 +101,58 @@ async def _check_notification(tx: Tx, tenant_id: str, config: NotificationConfig
         unknown = await accounts.find_unknown_ids(tx, tenant_id, config.user_ids)
         if unknown:
             raise Invalid.field("action_config.user_ids", f"there is no user {unknown[0]}")
+    if config.channel_id is not None:
+        await _check_channel(tx, tenant_id, config.channel_id)
+    for name in ("title", "message"):
+        try:
+            templates.check(getattr(config, name), ["event"])
+        except TemplateProblem as problem:
+            raise Invalid.field(f"action_config.{name}", str(problem)) from None
+
+
+async def _check_channel(tx: Tx, tenant_id: str, channel_id: str) -> None:
+    try:
+        exists = (await notifications.find_channel(tx, channel_id)).tenant_id == tenant_id
+    except ChannelNotFound:
+        exists = False
+    if not exists:
+        raise Invalid.field("action_config.channel_id", "there is no such channel")
+
+
+async def _run_notification(
+    _services: Services, tx: Tx, cause: Cause, config: NotificationConfig
+) -> str | None:
+    """Accepts the message; a worker dispatches it to its recipients."""
+    if config.channel_id is not None:
+        try:
+            await notifications.find_channel(tx, config.channel_id)
+        except ChannelNotFound as error:
+            raise CannotRunAction(
+                "the channel that this subscription names does not exist any more"
+            ) from error
+    event = {"id": cause.event_id, "type": cause.event_type, "data": cause.data}
+    title = templates.render(
+        config.title, {"event": event}, max_chars=notifications.MAX_TITLE_CHARS
+    )
+    message = templates.render(
+        config.message, {"event": event}, max_chars=notifications.MAX_MESSAGE_CHARS
+    )
+    new = notifications.NewMessage(
+        type=notifications.type_of(cause.event_type),
+        title=" ".join(title.split()) or cause.event_type,
+        message=message,
+        recipients=notifications.Recipients(config.user_ids, config.role, config.channel_id),
+        data={"event_id": cause.event_id, "event_type": cause.event_type},
+        event_id=cause.event_id,
+        source=cause.source_id,
+    )
+    return await notifications.accept(tx, cause.tenant_id, new)
 
 
 ACTIONS: Final[dict[str, Action]] = {
     "webhook": Action(WebhookConfig, _check_webhook, delivers=True),
     "workflow": Action(WorkflowConfig, _check_workflow),
-    "notification": Action(NotificationConfig, _check_notification),
+    "notification": Action(NotificationConfig, _check_notification, run=_run_notification),
 }
 
 

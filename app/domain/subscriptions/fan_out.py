@@ -1,4 +1,5 @@
-"""Fans an event out: a delivery to each endpoint that waits for it, and each subscription's action.
+"""Fans an event out: a delivery to each endpoint that waits for it, each subscription's action, and
+the notification that its rule names.
 
 All of it is written in one transaction as work of its own; fanning the same event out twice adds
 nothing.
@@ -14,6 +15,7 @@ from app.domain.deliveries.service import Leases, NewDelivery
 from app.domain.events import service as events
 from app.domain.events.events import ChainStopped
 from app.domain.events.service import MAX_DEPTH, EmittedEvent
+from app.domain.notifications import service as notifications
 from app.domain.subscriptions import filters, queries
 from app.domain.subscriptions.actions import ACTIONS
 from app.kit import logs
@@ -76,6 +78,7 @@ async def fan_out(
         return FollowUp()
     data = msgspec.json.decode(event["data"])
     triggered = await find_triggered(tx, tenant_id, event["event_type"], data)
+    await notifications.accept_for_event(tx, tenant_id, event, data)
     started = await _deliver(services, tx, tenant_id, event, triggered, reserve)
     actions = await _add_actions(
         tx, tenant_id, event, [item.id for item in triggered if item.needs_work]

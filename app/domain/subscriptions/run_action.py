@@ -30,6 +30,7 @@ async def run_action(
         raise CannotRunAction(f"no part of this instance runs {action_type} actions yet")
     cause = Cause(
         tenant_id,
+        ref_id,
         event["event_id"],
         event["event_type"],
         event["correlation_id"],

@@ -99,7 +99,11 @@ async def _store_result(
             credential = await queries.mark_invalid(tx, tenant_id, credential_id, version)
             if credential is not None:
                 invalid = CredentialInvalid(
-                    credential_id, credential["name"], credential["type"], result.message
+                    credential_id,
+                    credential["name"],
+                    credential["type"],
+                    result.message,
+                    credential["created_by"],
                 )
                 await events.emit(tx, invalid, tenant_id=tenant_id)
         await audit.append_entry(

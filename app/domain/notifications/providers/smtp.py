@@ -1,5 +1,6 @@
 """A mail server, by SMTP."""
 
+import asyncio
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -63,7 +64,7 @@ class Smtp(Provider):
                 server,
                 sender.address,
                 addresses.encode_domain(notice.recipient),
-                _compose(sender, notice),
+                await asyncio.to_thread(_compose, sender, notice),
                 guard=egress.guard,
                 timeout_seconds=TIMEOUT_SECONDS,
             )

@@ -1,0 +1,73 @@
+from collections.abc import Sequence
+from typing import Final
+
+from app.domain.area import Area, Span
+from app.domain.events.service import MAX_SPANS
+from app.domain.notifications import delivery_queries
+from app.domain.notifications.events import (
+    ChannelCreated,
+    ChannelDeleted,
+    ChannelRevealed,
+    ChannelUpdated,
+    NotificationSent,
+)
+from app.domain.notifications.feed import Feed
+from app.domain.notifications.sending import ChannelEgress
+from app.domain.notifications.work_kinds import DISPATCH, SEND, SEND_DIGEST
+from app.kit import clock
+from app.security.permissions import DEVELOPERS, Permission
+from db.retention import CASCADE_BATCH, RetentionRule
+from db.session import Tx
+
+
+async def read_spans(
+    tx: Tx, tenant: str | None, correlation_id: str, _outer: Sequence[Span]
+) -> list[Span]:
+    """Returns a span for each delivery, from its creation to its end, with all attempts."""
+    rows = await delivery_queries.list_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
+    return [
+        Span(
+            "notification",
+            row["id"],
+            row["occasion"] if row["occasion"].startswith("evt_") else None,
+            f"{row['title']} through {row['name']}",
+            row["status"],
+            row["created_at"],
+            clock.milliseconds(row["created_at"], row["finished_at"] or clock.now()),
+        )
+        for row in rows
+    ]
+
+
+AREA: Final = Area(
+    name="notifications",
+    events=(ChannelCreated, ChannelUpdated, ChannelDeleted, ChannelRevealed, NotificationSent),
+    permissions=(
+        Permission("notifications:read", "See notification channels", DEVELOPERS),
+        Permission(
+            "notifications:write", "Manage notification channels and send notifications", DEVELOPERS
+        ),
+        Permission("notifications:reveal", "Read the secrets of notification channels"),
+    ),
+    work_kinds=(DISPATCH, SEND, SEND_DIGEST),
+    retention=(
+        # With their notifications, deliveries and log. Nothing waits that long.
+        RetentionRule(
+            "notification_messages",
+            "t.created_at < now() - interval '90 days'",
+            order_by="t.created_at",
+            batch=CASCADE_BATCH,
+        ),
+        RetentionRule(
+            "notification_digests",
+            "t.due_at < now() - interval '90 days' AND t.sent_at IS NOT NULL",
+            order_by="t.due_at",
+            batch=CASCADE_BATCH,
+        ),
+    ),
+    spans=read_spans,
+    shared=lambda services: (
+        Feed(services.settings.redis_address),
+        ChannelEgress(services.egress.guard),
+    ),
+)

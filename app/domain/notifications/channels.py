@@ -1,0 +1,255 @@
+"""Channels: creates, shows, changes, deletes and reveals them."""
+
+from typing import Any, get_args
+
+import msgspec
+
+from app.domain.events import service as events
+from app.domain.notifications import channel_queries as queries
+from app.domain.notifications import configs
+from app.domain.notifications.channel_schemas import (
+    ChannelList,
+    ChannelView,
+    ConfigKey,
+    CreateChannel,
+    ProviderList,
+    ProviderView,
+    RevealedChannel,
+    UpdateChannel,
+)
+from app.domain.notifications.errors import (
+    ChannelNotFound,
+    ChannelTypeNotFound,
+    UnusableConfig,
+)
+from app.domain.notifications.events import (
+    ChannelCreated,
+    ChannelDeleted,
+    ChannelRevealed,
+    ChannelUpdated,
+)
+from app.domain.notifications.providers.protocol import ChannelType, Provider, ProviderConfig
+from app.domain.notifications.providers.registry import PROVIDERS
+from app.domain.notifications.work_kinds import SEND
+from app.http.context import RequestContext
+from app.http.responses import build_view
+from app.kit import validation
+from app.kit.crypto import CannotOpen, Keyring, SealContext
+from app.kit.errors import Conflict, Invalid
+from app.kit.ids import new_id
+from app.security.principal import Principal
+from app.services import Services
+from db import ledger
+from db.models import NotificationChannel
+from db.session import Tx
+
+_MAX_LISTED = 1000
+
+
+def list_providers() -> ProviderList:
+    return ProviderList(
+        [
+            ProviderView(provider.id, provider.channel_type, provider.name, _build_schema(provider))
+            for provider in PROVIDERS.values()
+        ]
+    )
+
+
+def _build_schema(provider: Provider) -> dict[str, ConfigKey]:
+    return msgspec.convert(configs.build_schema(provider), dict[str, ConfigKey])
+
+
+async def list_all(tx: Tx, type_: ChannelType | None, *, active: bool | None) -> ChannelList:
+    channels = await queries.list_all(tx, type_, active=active, limit=_MAX_LISTED)
+    return ChannelList(channels, len(channels))
+
+
+async def list_active(tx: Tx, type_: str) -> ChannelList:
+    types: tuple[ChannelType, ...] = get_args(ChannelType)
+    for known in types:
+        if known == type_:
+            return await list_all(tx, known, active=True)
+    raise ChannelTypeNotFound(
+        f"There is no channel type {type_[:64]}; there are {', '.join(types)}"
+    )
+
+
+async def find(tx: Tx, channel_id: str, *, for_update: bool = False) -> NotificationChannel:
+    channel = await queries.find(tx, channel_id, for_update=for_update)
+    if channel is None:
+        raise not_found(channel_id)
+    return channel
+
+
+def not_found(channel_id: str) -> ChannelNotFound:
+    return ChannelNotFound(f"There is no notification channel {channel_id[:64]}")
+
+
+async def require(tx: Tx, channel_id: str) -> None:
+    """Raises ChannelNotFound unless the channel exists."""
+    if not await queries.exists(tx, channel_id):
+        raise not_found(channel_id)
+
+
+async def get(context: RequestContext, channel_id: str) -> ChannelView:
+    row = await queries.find_row(context.tx, channel_id)
+    if row is None:
+        raise not_found(channel_id)
+    ids = (row["tenant_id"], row["id"], row["provider"])
+    return queries.build_view(row, config=_mask(context.keyring, *ids, row["config"]))
+
+
+async def create(context: RequestContext, data: CreateChannel) -> ChannelView:
+    tx, tenant_id = context.tx, context.principal.home
+    provider = _find_provider(data.type, data.provider)
+    await queries.check_quota(tx, tenant_id)
+    values = configs.unmask(provider, data.config, {})
+    configs.validate(provider, values, context.guard)
+    channel_id = new_id("nch")
+    channel = NotificationChannel(
+        id=channel_id,
+        tenant_id=tenant_id,
+        name=data.name,
+        type=data.type,
+        provider=provider.id,
+        config=seal_config(context.keyring, tenant_id, channel_id, values),
+        active=data.active,
+        rate_limit_per_minute=data.rate_limit_per_minute,
+        created_by=context.principal.user_id,
+    )
+    session = await tx.session()
+    session.add(channel)
+    await session.flush()
+    await events.emit(tx, ChannelCreated(*_describe(channel)), tenant_id=tenant_id)
+    return _view(context, channel)
+
+
+def _find_provider(type_: ChannelType, provider_id: str | None) -> Provider:
+    """The type in_app has only one provider, which may be left out."""
+    names = [item.id for item in PROVIDERS.values() if item.channel_type == type_]
+    if (provider_id is None and len(names) > 1) or provider_id == "":
+        raise Invalid.field("provider", f"is required; for {type_} there are {', '.join(names)}")
+    provider_id = provider_id or names[0]
+    if provider_id not in names:
+        raise Invalid.field("provider", f"must be one of {', '.join(names)} for {type_}")
+    return PROVIDERS[provider_id]
+
+
+async def update(context: RequestContext, channel_id: str, data: UpdateChannel) -> ChannelView:
+    channel = await find(context.tx, channel_id, for_update=True)
+    values = validation.set_fields(data)
+    for name in ("type", "provider"):
+        if values.pop(name, None) not in {None, getattr(channel, name)}:
+            raise Invalid.field(name, "cannot be changed; create another channel instead")
+    also_changed = []
+    if "config" in values and _change_config(context, channel, values.pop("config")):
+        also_changed.append("config")
+    await events.save_changes(
+        context.tx,
+        channel,
+        values,
+        lambda names: ChannelUpdated(*_describe(channel), names),
+        also_changed=also_changed,
+    )
+    return _view(context, channel)
+
+
+def _change_config(
+    context: RequestContext, channel: NotificationChannel, new_values: dict[str, Any]
+) -> bool:
+    """Seals a new config. Returns True when it differs from the stored one."""
+    provider = PROVIDERS[channel.provider]
+    try:
+        stored = open_values(context.keyring, channel.tenant_id, channel.id, channel.config)
+    except CannotOpen:
+        # The root key is lost: only a config with all its secrets helps.
+        stored = {}
+    unmasked = configs.unmask(provider, new_values, stored)
+    config = configs.validate(provider, unmasked, context.guard)
+    if stored:
+        stored_config = msgspec.convert(stored, provider.config)
+        configs.check_move(provider, new_values, config, stored_config)
+    if unmasked == stored:
+        return False
+    channel.config = seal_config(context.keyring, channel.tenant_id, channel.id, unmasked)
+    return True
+
+
+async def delete(context: RequestContext, channel_id: str) -> None:
+    """Pending sends are cancelled, and the log is deleted with the channel."""
+    tx = context.tx
+    channel = await find(tx, channel_id)
+    await ledger.cancel_lane(tx, channel.tenant_id, SEND.name, channel.id)
+    # Locked after its work, in the order of the workers; it may have been deleted meanwhile.
+    channel = await find(tx, channel_id, for_update=True)
+    session = await tx.session()
+    await session.delete(channel)
+    await session.flush()
+    await events.emit(tx, ChannelDeleted(*_describe(channel)), tenant_id=channel.tenant_id)
+
+
+async def reveal(services: Services, principal: Principal, channel_id: str) -> RevealedChannel:
+    """The event is committed before the secrets are returned."""
+    async with services.db.tx(principal.scope) as tx:
+        channel = await find(tx, channel_id)
+        try:
+            config = open_values(services.keyring, channel.tenant_id, channel.id, channel.config)
+        except CannotOpen:
+            raise Conflict(
+                "This config cannot be opened with this instance's keys; set it again"
+            ) from None
+        revealed = ChannelRevealed(*_describe(channel), principal.user_id)
+        await events.emit(tx, revealed, tenant_id=channel.tenant_id)
+        return build_view(RevealedChannel, channel, config=config)
+
+
+# Sealed configs
+
+
+def _seal_context(tenant_id: str, channel_id: str) -> SealContext:
+    return SealContext.of(NotificationChannel.config, tenant_id, channel_id)
+
+
+def seal_config(keyring: Keyring, tenant_id: str, channel_id: str, values: dict[str, Any]) -> bytes:
+    return keyring.seal(msgspec.json.encode(values), _seal_context(tenant_id, channel_id))
+
+
+def open_values(keyring: Keyring, tenant_id: str, channel_id: str, sealed: bytes) -> dict[str, Any]:
+    """Returns the keys that were stored. Raises CannotOpen."""
+    values: dict[str, Any] = msgspec.json.decode(
+        keyring.open(sealed, _seal_context(tenant_id, channel_id))
+    )
+    return values
+
+
+def open_config(
+    keyring: Keyring, tenant_id: str, channel_id: str, provider: Provider, sealed: bytes
+) -> ProviderConfig:
+    """Raises UnusableConfig."""
+    try:
+        values = open_values(keyring, tenant_id, channel_id, sealed)
+        return msgspec.convert(values, provider.config)
+    except CannotOpen as error:
+        raise UnusableConfig("it cannot be opened with this instance's keys") from error
+    except msgspec.ValidationError as error:
+        raise UnusableConfig("this version needs other keys or values; set it again") from error
+
+
+def _mask(
+    keyring: Keyring, tenant_id: str, channel_id: str, provider_id: str, sealed: bytes
+) -> dict[str, Any]:
+    """Returns the config as the API shows it; nothing where the root key is lost."""
+    try:
+        values = open_values(keyring, tenant_id, channel_id, sealed)
+    except CannotOpen:
+        return {}
+    return configs.mask(PROVIDERS[provider_id], values)
+
+
+def _view(context: RequestContext, channel: NotificationChannel) -> ChannelView:
+    ids = (channel.tenant_id, channel.id, channel.provider)
+    return build_view(ChannelView, channel, config=_mask(context.keyring, *ids, channel.config))
+
+
+def _describe(channel: NotificationChannel) -> tuple[str, str, str, str]:
+    return channel.id, channel.name, channel.type, channel.provider

@@ -1,0 +1,92 @@
+"""Accepts messages: one row with the recipients, and the work that dispatches it to them."""
+
+from typing import Any, Final
+
+import msgspec
+
+from app.domain.notifications import message_queries as queries
+from app.domain.notifications.recipients import Recipients
+from app.domain.notifications.rules import RULES
+from app.domain.notifications.types import TypeName
+from app.domain.notifications.work_kinds import DISPATCH
+from app.kit import templates, trace
+from app.kit.ids import new_id
+from app.kit.texts import as_json, storable
+from db.fast import Row
+from db.session import Tx
+
+MAX_TITLE_CHARS: Final = 200
+MAX_MESSAGE_CHARS: Final = 10_000
+
+
+class NewMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """`event_id` names the event that causes it, and `source` what the event triggered: one event
+    causes one message for each source. Without an event each message stands for itself.
+    """
+
+    type: TypeName
+    title: str
+    message: str
+    recipients: Recipients
+    data: dict[str, Any] = {}
+    event_id: str | None = None
+    source: str | None = None
+    is_mailed: bool = False
+    created_by: str | None = None
+
+
+async def accept(
+    tx: Tx, tenant_id: str, new: NewMessage, *, is_dispatched: bool = True
+) -> str | None:
+    """Returns the id of the message, or None when the event has caused it already. Without
+    `is_dispatched`, the caller adds the deliveries itself.
+    """
+    message_id, work_id = new_id("ntm"), new_id("wrk")
+    current = trace.current()
+    row = await queries.accept(
+        tx,
+        tenant_id,
+        message_id,
+        new.type,
+        storable(new.title)[:MAX_TITLE_CHARS],
+        storable(new.message)[:MAX_MESSAGE_CHARS],
+        as_json(new.data),
+        as_json(new.recipients),
+        new.event_id or message_id,
+        new.source or message_id,
+        current.correlation_id,
+        new.is_mailed,
+        work_id,
+        is_dispatched,
+        new.event_id or current.cause_event_id,
+        new.created_by,
+    )
+    if row is None:
+        return None
+    if row["work_id"] is not None:
+        tx.wake(DISPATCH.name, row["work_id"])
+    return message_id
+
+
+async def accept_for_event(tx: Tx, tenant_id: str, event: Row, data: dict[str, Any]) -> bool:
+    """Notifies the users that the rule of an event names. Returns False when there is no rule, or
+    nobody to notify. A test event notifies nobody: its data are an example.
+    """
+    rule = RULES.get(event["event_type"])
+    if rule is None or event["test"]:
+        return False
+    recipients = rule.recipients(data)
+    if recipients is None:
+        return False
+    values = {"event": {"id": event["event_id"], "type": event["event_type"], "data": data}}
+    new = NewMessage(
+        type=rule.type,
+        title=templates.render(rule.title, values, max_chars=MAX_TITLE_CHARS),
+        message=templates.render(rule.message, values, max_chars=MAX_MESSAGE_CHARS),
+        recipients=recipients,
+        data={**data, "event_id": event["event_id"], "event_type": event["event_type"]},
+        event_id=event["event_id"],
+        source="rule",
+        is_mailed=rule.is_mailed,
+    )
+    return await accept(tx, tenant_id, new) is not None

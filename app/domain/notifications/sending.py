@@ -1,0 +1,144 @@
+"""One attempt to send a message through a channel, and what its result means for the next one."""
+
+import asyncio
+import time
+from datetime import datetime
+from typing import Any, Final, Literal
+
+import msgspec
+
+from app.domain.mail import service as mail
+from app.domain.notifications import configs
+from app.domain.notifications.channels import open_config
+from app.domain.notifications.delivery_queries import load_pending
+from app.domain.notifications.errors import UnusableConfig
+from app.domain.notifications.providers.protocol import Notice, SendFailed
+from app.domain.notifications.providers.registry import PROVIDERS
+from app.domain.notifications.work_kinds import RETRY_DELAYS
+from app.kit.crypto import Keyring
+from app.kit.egress import Egress, EgressError, Guard
+from db.session import Tx
+
+# For the whole attempt, whatever number of replies a mail server makes it wait for.
+TIMEOUT_SECONDS: Final = 45.0
+# The longest wait that a provider may ask for between two attempts.
+MAX_RETRY_AFTER: Final = 600.0
+
+ErrorCode = Literal[
+    "provider_error", "delivery_failed", "invalid_config", "channel_inactive", "rate_limited"
+]
+
+
+class SendRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A delivery with its message and its channel."""
+
+    id: str
+    tenant_id: str
+    message_id: str
+    channel_id: str
+    first_id: str
+    occasion: str
+    recipient: str
+    attempt: int
+    is_test: bool
+    correlation_id: str
+    type: str
+    title: str
+    message: str
+    data: str
+    created_at: datetime
+    channel_type: str
+    provider: str
+    config: bytes
+    active: bool
+    rate_limit_per_minute: int | None
+
+    @property
+    def rate_per_minute(self) -> int:
+        return self.rate_limit_per_minute or PROVIDERS[self.provider].rate_per_minute
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """`error` is None where the provider accepted the message."""
+
+    milliseconds: int | None
+    error: str | None = None
+    code: ErrorCode | None = None
+    is_permanent: bool = False
+    retry_after: float | None = None
+
+
+class NextStep(msgspec.Struct, frozen=True):
+    status: Literal["delivered", "pending", "failed"]
+    after_seconds: float | None = None
+
+
+class ChannelEgress(Egress):
+    """Without connection limits, which the courier has."""
+
+    def __init__(self, guard: Guard) -> None:
+        super().__init__(guard, limit=0, per_host=0)
+
+
+async def load(tx: Tx, delivery_ids: list[str]) -> dict[str, SendRequest]:
+    """Returns requests by delivery id, without deliveries that are finished or deleted."""
+    rows = await load_pending(tx, delivery_ids)
+    names = SendRequest.__struct_fields__
+    return {row["id"]: SendRequest(**{name: row[name] for name in names}) for row in rows}
+
+
+def next_step(attempt: Attempt, number: int, *, is_test: bool) -> NextStep:
+    """`number` counts the attempts, this one included."""
+    if attempt.error is None:
+        return NextStep("delivered")
+    if is_test or attempt.is_permanent or number >= len(RETRY_DELAYS):
+        return NextStep("failed")
+    wait = RETRY_DELAYS[number]
+    if attempt.retry_after is not None:
+        wait = max(wait, min(attempt.retry_after, MAX_RETRY_AFTER))
+    return NextStep("pending", wait)
+
+
+async def send(egress: Egress, keyring: Keyring, request: SendRequest) -> Attempt:
+    """Makes one attempt. Errors are part of the result."""
+    provider = PROVIDERS[request.provider]
+    try:
+        ids = (request.tenant_id, request.channel_id)
+        config = open_config(keyring, *ids, provider, request.config)
+    except UnusableConfig as error:
+        problem = f"the config of the channel: {error}"
+        return Attempt(None, problem, "invalid_config", is_permanent=True)
+    if not request.recipient:
+        problem = "the channel has no recipients; set `to` in its config"
+        return Attempt(None, problem, "invalid_config", is_permanent=True)
+    started = time.perf_counter()
+    failure = None
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            await provider.send(egress, config, _build_notice(request))
+    except SendFailed as error:
+        failure = error
+    except EgressError as error:
+        failure = SendFailed(f"no connection: {error}", code="delivery_failed")
+    except TimeoutError:
+        failure = SendFailed(f"no answer within {TIMEOUT_SECONDS:g} s", code="delivery_failed")
+    spent = round((time.perf_counter() - started) * 1000)
+    if failure is None:
+        return Attempt(spent)
+    message = configs.describe_failure(provider, config, failure)
+    return Attempt(spent, message, failure.code, failure.is_permanent, failure.retry_after)
+
+
+def _build_notice(request: SendRequest) -> Notice:
+    content = mail.render("notification", title=request.title, message=request.message, url=None)
+    data: dict[str, Any] = msgspec.json.decode(request.data)
+    return Notice(
+        id=request.id,
+        recipient=request.recipient,
+        type=request.type,
+        title=request.title,
+        text=content.text if request.channel_type == "email" else request.message,
+        html=content.html,
+        data=data,
+        created_at=request.created_at,
+    )

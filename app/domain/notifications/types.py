@@ -1,0 +1,65 @@
+"""The notification types: what each is about, and which way it goes unless a user changes that."""
+
+from typing import Final, Literal
+
+import msgspec
+
+TypeName = Literal[
+    "workflow_completed",
+    "workflow_failed",
+    "form_submission",
+    "approval_requested",
+    "message",
+    "webhook_disabled",
+    "credential_invalid",
+    "security",
+]
+
+
+class NotificationType(msgspec.Struct, frozen=True, kw_only=True):
+    """An urgent type is never held back. One that is `internal` cannot be sent by hand."""
+
+    name: TypeName
+    description: str
+    email: bool = False
+    team_chat: bool = False
+    is_urgent: bool = False
+    internal: bool = False
+
+
+TYPES: Final[dict[str, NotificationType]] = {
+    kind.name: kind
+    for kind in (
+        NotificationType(
+            name="workflow_completed", description="A workflow that one started ended"
+        ),
+        NotificationType(name="workflow_failed", description="A workflow failed"),
+        NotificationType(name="form_submission", description="Somebody submitted a form"),
+        NotificationType(
+            name="approval_requested",
+            description="Somebody waits for a decision",
+            is_urgent=True,
+        ),
+        NotificationType(
+            name="message", description="Sent by hand, by a subscription or by a workflow"
+        ),
+        NotificationType(
+            name="webhook_disabled",
+            description="A webhook was disabled because its endpoint fails",
+            email=True,
+            internal=True,
+        ),
+        NotificationType(
+            name="credential_invalid",
+            description="A credential of the vault no longer works",
+            internal=True,
+        ),
+        NotificationType(
+            name="security",
+            description="Something about one's own account changed",
+            is_urgent=True,
+            internal=True,
+        ),
+    )
+}
+NAMES: Final = list(TYPES)

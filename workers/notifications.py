@@ -1,0 +1,108 @@
+"""Job functions: dispatch messages to their recipients, send them through channels, and digests."""
+
+import asyncio
+from functools import partial
+
+from app.domain.notifications import (
+    delivery_queries,
+    digests,
+    dispatching,
+    message_queries,
+    outcomes,
+    rate_limits,
+    sending,
+)
+from app.domain.notifications.feed import Feed
+from app.domain.notifications.outcomes import AttemptOutcome
+from app.domain.notifications.sending import Attempt, ChannelEgress, NextStep, SendRequest
+from app.services import Services
+from db import ledger
+from db.ledger import WorkRow
+from db.session import Tx
+from workers.runner import Job, LeaseLost
+
+# Outcomes of attempts that end within this time are written together.
+_BATCH_SECONDS = 0.003
+_INACTIVE = Attempt(None, "the channel is not active", "channel_inactive", is_permanent=True)
+
+
+async def dispatch_message(job: Job) -> None:
+    """In batches of users, each in a transaction of its own; a run that was interrupted starts
+    again and adds what is missing.
+    """
+    async with job.read() as tx:
+        message = await message_queries.find(tx, job.tenant_id, job.ref_id)
+    if message is None:
+        return
+    feed, after = job.services.get(Feed), ""
+    while True:
+        async with job.checkpoint() as tx:
+            batch = await dispatching.dispatch_batch(
+                job.services, tx, job.tenant_id, message, after
+            )
+        await feed.announce(batch.notified)
+        if batch.last is None:
+            return
+        after = batch.last
+
+
+async def send_notification(job: Job) -> None:
+    """Makes one attempt. Its outcome is written in one statement with others of the same moment."""
+    services, request = job.services, job.payload
+    if not isinstance(request, SendRequest):
+        async with job.read() as tx:
+            request = (await sending.load(tx, [job.ref_id])).get(job.ref_id)
+    if request is None:
+        # Deleted with its channel, or sent already.
+        return
+    wait = await _count_send(services, request)
+    if wait is not None:
+        await _postpone(job, request, wait)
+        return
+    outcome = await _attempt(services, job.row, request)
+    await asyncio.sleep(_BATCH_SECONDS)
+    record = partial(outcomes.record, services)
+    state = await services.batches.join("notification outcomes", outcome, record)
+    state = state or await outcomes.record_alone(services, outcome)
+    if state is None:
+        raise LeaseLost(job.row.id)
+    job.outcome = "retried" if state == "pending" else state
+    if request.is_test:
+        await services.doorbell.announce_done(job.row.id)
+
+
+async def _count_send(services: Services, request: SendRequest) -> float | None:
+    """Returns the seconds to wait for the limit of the channel. A test was counted by the request
+    that asks for it.
+    """
+    if request.is_test or not request.active:
+        return None
+    return await rate_limits.count_send(services.redis, request.channel_id, request.rate_per_minute)
+
+
+async def _postpone(job: Job, request: SendRequest, seconds: float) -> None:
+    """Waits for the limit of the channel; this attempt does not count."""
+    async with job.checkpoint() as tx:
+        number = request.attempt + 1
+        await delivery_queries.mark_rate_limited(tx, request.tenant_id, request.id, number)
+        await ledger.retry(
+            await tx.raw(), job.row, after_seconds=seconds, error="rate_limited", uncounted=True
+        )
+    job.outcome, job.pause_seconds = "postponed", seconds
+
+
+async def _attempt(services: Services, row: WorkRow, request: SendRequest) -> AttemptOutcome:
+    if not request.active and not request.is_test:
+        return outcomes.build_outcome(row, request, _INACTIVE, NextStep("failed"))
+    attempt = await sending.send(services.get(ChannelEgress), services.keyring, request)
+    step = sending.next_step(attempt, request.attempt + 1, is_test=request.is_test)
+    return outcomes.build_outcome(row, request, attempt, step)
+
+
+async def send_digest(job: Job) -> None:
+    async with job.finish() as tx:
+        await digests.send(job.services, tx, job.tenant_id, job.ref_id)
+
+
+async def on_dead_notification(tx: Tx, row: WorkRow, error: str) -> None:
+    await delivery_queries.fail(tx, row.tenant_id or "", row.ref_id or "", error)
