@@ -225,7 +225,7 @@ class WorkerProcess:
         pollers += [asyncio.create_task(scanner.run()) for scanner in scanners]
         upkeep = [
             asyncio.create_task(self.runner.renew_forever()),
-            asyncio.create_task(listen_forever(self._redis, CANCEL_CHANNEL, self._on_cancel)),
+            asyncio.create_task(self._listen_for_cancels()),
             asyncio.create_task(heartbeat.send_forever(self.services.redis, beat)),
         ]
         log.info("worker ready", queues=self.queues, sandbox=tier)
@@ -247,8 +247,10 @@ class WorkerProcess:
         await asyncio.wait([*pollers, *upkeep], timeout=_STOP_SECONDS)
         await heartbeat.stop(self.services.redis, beat)
 
-    def _on_cancel(self, message: bytes) -> None:
-        self.runner.cancel(message.decode())
+    async def _listen_for_cancels(self) -> None:
+        await listen_forever(
+            self._redis, CANCEL_CHANNEL, lambda work_id: self.runner.cancel(work_id.decode())
+        )
 
     async def _start_sandbox(self) -> str:
         """Returns the sandbox tier of this machine; a worker that runs no tools needs none."""

@@ -254,6 +254,36 @@ async def emit_incoming_webhook_received(context: EmitterContext) -> None:
     await post_json(context.admin, f"{events_path}/{payload_event['event_id']}/replay", {}, 202)
 
 
+# Notifications
+
+
+async def _create_channel(context: EmitterContext) -> str:
+    body = {"name": "Center", "type": "in_app", "config": {}}
+    channel = await post_json(context.admin, "/api/v1/notification-channels", body)
+    return f"/api/v1/notification-channels/{channel['id']}"
+
+
+async def emit_channel_created(context: EmitterContext) -> None:
+    await _create_channel(context)
+
+
+async def emit_channel_updated(context: EmitterContext) -> None:
+    read_json(await context.admin.put(await _create_channel(context), {"active": False}))
+
+
+async def emit_channel_deleted(context: EmitterContext) -> None:
+    read_json(await context.admin.delete(await _create_channel(context)), 204)
+
+
+async def emit_channel_revealed(context: EmitterContext) -> None:
+    read_json(await context.admin.get(f"{await _create_channel(context)}/reveal"))
+
+
+async def emit_notification_sent(context: EmitterContext) -> None:
+    body = {"role": "tenant_admin", "title": "Hello", "message": "There"}
+    await post_json(context.admin, "/api/v1/notifications", body, 202)
+
+
 # Subscriptions and the rest
 
 
@@ -332,6 +362,11 @@ EMITTERS: dict[str, Emitter] = user_emitters.EMITTERS | {
     "system.tool.created": emit_tool_created,
     "system.tool.updated": emit_tool_updated,
     "system.tool.deleted": emit_tool_deleted,
+    "system.notification.sent": emit_notification_sent,
+    "system.notification_channel.created": emit_channel_created,
+    "system.notification_channel.updated": emit_channel_updated,
+    "system.notification_channel.deleted": emit_channel_deleted,
+    "system.notification_channel.revealed": emit_channel_revealed,
     "system.webhook.created": emit_webhook_created,
     "system.webhook.updated": emit_webhook_updated,
     "system.webhook.deleted": emit_webhook_deleted,

@@ -9,6 +9,7 @@ import pytest
 from saq.job import Status
 
 from app.areas import AREAS
+from app.kit import pubsub
 from app.kit.ids import new_id
 from app.kit.work import CANCEL_CHANNEL, Doorbell
 from app.services import Services
@@ -75,8 +76,10 @@ async def process(
     services: Services, proxy: _RedisProxy, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[WorkerProcess]:
     """A worker that is not started and has short time limits."""
-    for name in ("_DEQUEUE_SECONDS", "_REPLY_SECONDS", "_RECONNECT_SECONDS"):
+    for name in ("_DEQUEUE_SECONDS", "_REPLY_SECONDS"):
         monkeypatch.setattr(main, name, 0.1)
+    for name in ("_REPLY_SECONDS", "_RECONNECT_SECONDS"):
+        monkeypatch.setattr(pubsub, name, 0.1)
     settings = msgspec.structs.replace(services.settings, redis_url=proxy.url)
     functions = dict.fromkeys(AREAS.work_kinds, JOBS["mail.send"])
     process = WorkerProcess(

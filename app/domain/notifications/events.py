@@ -65,13 +65,13 @@ class NotificationSent(Event):
     type: ClassVar[str] = "system.notification.sent"
     description: ClassVar[str] = "Somebody sent a notification by hand"
     example: ClassVar[dict[str, Any]] = {
-        "message_id": "ntm_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "notification_id": "ntm_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "notification_type": "message",
         "user_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
         "recipients": 3,
     }
 
-    message_id: str
+    notification_id: str
     notification_type: str
     user_id: str
     recipients: int

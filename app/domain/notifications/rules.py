@@ -122,8 +122,8 @@ RULES: Final[dict[str, Rule]] = {
         Rule(
             event_type="system.credential.invalid",
             type="credential_invalid",
-            # Who created the credential, or else the administrators.
-            recipients=_user_or_admins("owner_id"),
+            # The administrators.
+            recipients=lambda _data: Recipients(role="tenant_admin"),
             title="A credential no longer works: {{ event.data.name }}",
             message="The credential {{ event.data.name }} was refused: {{ event.data.reason }}. "
             "Tools that use it fail until its secrets are replaced.",

@@ -99,11 +99,7 @@ async def _store_result(
             credential = await queries.mark_invalid(tx, tenant_id, credential_id, version)
             if credential is not None:
                 invalid = CredentialInvalid(
-                    credential_id,
-                    credential["name"],
-                    credential["type"],
-                    result.message,
-                    credential["created_by"],
+                    credential_id, credential["name"], credential["type"], result.message
                 )
                 await events.emit(tx, invalid, tenant_id=tenant_id)
         await audit.append_entry(

@@ -43,14 +43,9 @@ class CredentialDeleted(Event):
 class CredentialInvalid(Event):
     type: ClassVar[str] = "system.credential.invalid"
     description: ClassVar[str] = "A credential no longer works: its test or a token refresh failed"
-    example: ClassVar[dict[str, Any]] = {
-        **_CREDENTIAL,
-        "reason": "expired",
-        "owner_id": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
-    }
+    example: ClassVar[dict[str, Any]] = {**_CREDENTIAL, "reason": "expired"}
 
     credential_id: str
     name: str
     credential_type: str
     reason: str
-    owner_id: str | None

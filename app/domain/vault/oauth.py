@@ -234,9 +234,8 @@ class TokenRefresher:
                     tx, tenant_id, credential_id, row["secrets_version"]
                 )
                 if credential is not None:
-                    owner_id = credential["created_by"]
                     invalid = CredentialInvalid(
-                        credential_id, credential["name"], "oauth2", str(error), owner_id
+                        credential_id, credential["name"], "oauth2", str(error)
                     )
                     await events.emit(tx, invalid, tenant_id=tenant_id)
 

@@ -128,7 +128,7 @@ WHERE tenant_id = $1 AND id = $2 AND refresh_holder = $3
 _MARK_INVALID = """
 UPDATE credentials SET is_valid = false
 WHERE tenant_id = $1 AND id = $2 AND is_valid AND secrets_version = $3
-RETURNING name, type, created_by
+RETURNING name, type
 """
 
 
