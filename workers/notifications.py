@@ -7,7 +7,6 @@ from app.domain.notifications import (
     delivery_queries,
     digests,
     dispatching,
-    message_queries,
     outcomes,
     rate_limits,
     sending,
@@ -27,23 +26,16 @@ _INACTIVE = Attempt(None, "the channel is not active", "channel_inactive", is_pe
 
 
 async def dispatch_message(job: Job) -> None:
-    """In batches of users, each in a transaction of its own; a run that was interrupted starts
-    again and adds what is missing.
+    """In batches of users, each in a transaction of its own that also records how far it came: a
+    run that was interrupted continues there.
     """
-    async with job.read() as tx:
-        message = await message_queries.find(tx, job.tenant_id, job.ref_id)
-    if message is None:
-        return
-    feed, after = job.services.get(Feed), ""
+    feed = job.services.get(Feed)
     while True:
         async with job.checkpoint() as tx:
-            batch = await dispatching.dispatch_batch(
-                job.services, tx, job.tenant_id, message, after
-            )
+            batch = await dispatching.dispatch_batch(job.services, tx, job.tenant_id, job.ref_id)
         await feed.announce(batch.notified)
-        if batch.last is None:
+        if not batch.has_more:
             return
-        after = batch.last
 
 
 async def send_notification(job: Job) -> None:

@@ -48,6 +48,8 @@ class NotificationMessage(TenantOwned, HasId, Base):
     occasion: Mapped[str]
     # The rule or the subscription that an event triggered, or the message itself.
     source: Mapped[str]
+    # The last user that it was dispatched to; "" before the first one.
+    dispatched_to: Mapped[str] = mapped_column(default="", server_default="")
     # True when the area that emitted the event has sent a mail about it.
     is_mailed: Mapped[bool] = mapped_column(default=False, server_default="false")
     correlation_id: Mapped[str]
@@ -177,27 +179,28 @@ class NotificationChannelDay(TenantOwned, Base):
 
 
 class NotificationDigest(TenantOwned, HasId, Base):
-    """Messages of one type that a user gets together when `due_at` is past."""
+    """Messages of one type that a user gets together when `due_at` is past. A team chat, which many
+    users share, gets one without a user.
+    """
 
     __tablename__ = "notification_digests"
     __table_args__ = (
         Index(
             "uq_notification_digests_due",
             "tenant_id",
-            "user_id",
+            func.coalesce(text("user_id"), text("''")),
             "type",
             "channel_type",
             "due_at",
             unique=True,
             postgresql_where=text("sent_at IS NULL"),
         ),
+        Index("ix_notification_digests_tenant_id", "tenant_id"),
         Index("ix_notification_digests_user_id", "user_id"),
         Index("ix_notification_digests_due_at", "due_at"),
     )
 
-    # No foreign key: the row is deleted with its user.
-    tenant_id: Mapped[str] = mapped_column()
-    user_id: Mapped[str] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    user_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     type: Mapped[str]
     channel_type: Mapped[str]
     due_at: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))

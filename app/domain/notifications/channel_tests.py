@@ -9,13 +9,11 @@ from app.domain.mail import service as mail
 from app.domain.notifications import (
     channel_queries,
     channels,
-    dispatching,
-    message_queries,
     messages,
+    outgoing,
     rate_limits,
 )
 from app.domain.notifications.channel_schemas import ChannelTest, LogEntryView
-from app.domain.notifications.dispatching import Outgoing
 from app.domain.notifications.errors import (
     ChannelInactive,
     ChannelNotFound,
@@ -25,6 +23,7 @@ from app.domain.notifications.errors import (
 )
 from app.domain.notifications.feed import Feed
 from app.domain.notifications.messages import NewMessage
+from app.domain.notifications.outgoing import Outgoing
 from app.domain.notifications.providers.registry import PROVIDERS
 from app.domain.notifications.recipients import Recipients
 from app.domain.notifications.schemas import TestNotification
@@ -132,8 +131,9 @@ async def _notify_caller(
         data={"test": True},
         created_by=principal.user_id,
     )
-    message_id = await messages.accept(tx, tenant_id, new, is_dispatched=False) or ""
-    await dispatching.add_to_center(tx, tenant_id, message_id, "message", [principal.user_id])
+    message = await messages.accept_undispatched(tx, tenant_id, new)
+    user_ids = [principal.user_id]
+    await outgoing.add_to_center(tx, tenant_id, message["id"], message["type"], user_ids)
     feed = services.get(Feed)
     tx.after_commit.append(lambda: feed.announce([principal.user_id]))
 
@@ -193,12 +193,9 @@ async def _add(tx: Tx, channel: NotificationChannel, recipient: str, text: str) 
         data={"test": True},
     )
     tenant_id = channel.tenant_id
-    message_id = await messages.accept(tx, tenant_id, new, is_dispatched=False) or ""
-    message = await message_queries.find(tx, tenant_id, message_id)
-    if message is None:
-        raise LookupError("the message was just written")
-    outgoing = Outgoing(channel.id, recipient)
-    (added,) = await dispatching.add_deliveries(tx, message, [outgoing], is_test=True)
+    message = await messages.accept_undispatched(tx, tenant_id, new)
+    deliveries = [Outgoing(channel.id, recipient)]
+    (added,) = await outgoing.add_deliveries(tx, message, deliveries, is_test=True)
     return _Test(tenant_id, added["ref_id"], added["id"], recipient)
 
 

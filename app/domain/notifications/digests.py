@@ -1,12 +1,12 @@
-"""Sends what was collected for one user as one message."""
+"""Sends what was collected for one user, or for the team chat, as one message."""
 
 from typing import Final
 
 from app.domain.accounts import service as accounts
 from app.domain.mail import service as mail
-from app.domain.notifications import dispatching, message_queries, messages
-from app.domain.notifications.dispatching import Planned
+from app.domain.notifications import message_queries, messages, outgoing
 from app.domain.notifications.messages import NewMessage
+from app.domain.notifications.outgoing import Addressee
 from app.domain.notifications.recipients import Recipients
 from app.domain.notifications.types import TYPES
 from app.services import Services
@@ -14,7 +14,6 @@ from db.fast import Row
 from db.session import Tx
 
 MAX_ITEMS: Final = 100
-_MAX_LINE_CHARS = 300
 
 
 async def send(services: Services, tx: Tx, tenant_id: str, digest_id: str) -> None:
@@ -24,27 +23,33 @@ async def send(services: Services, tx: Tx, tenant_id: str, digest_id: str) -> No
         return
     await message_queries.mark_digest_sent(tx, tenant_id, digest_id)
     items = await message_queries.list_digest_items(tx, tenant_id, digest_id, MAX_ITEMS)
-    user_id = digest["user_id"]
-    contacts = await accounts.list_contacts(tx, tenant_id, user_ids=[user_id], limit=1)
-    if not items or not contacts:
-        # The messages or the user were deleted, or the user is not active any more.
+    if not items:
+        # The messages were deleted.
         return
-    title = _build_title(digest["type"], items[0]["total"])
+    message = await _accept(tx, tenant_id, digest, items)
+    if digest["channel_type"] == "team_chat":
+        await outgoing.post_to_team_chat(services, tx, message, None)
+        return
+    user_ids = [digest["user_id"]]
+    contacts = await accounts.list_contacts(tx, tenant_id, user_ids=user_ids, limit=1)
+    # There is none when the user is not active any more.
+    addressees = [Addressee(contact["email"]) for contact in contacts]
+    content = mail.render("digest", title=message["title"], items=items, url=None)
+    await outgoing.send_mails(services, tx, message, addressees, content)
+
+
+async def _accept(tx: Tx, tenant_id: str, digest: Row, items: list[Row]) -> Row:
+    """Returns the message that has the items as its text."""
+    user_id, total = digest["user_id"], items[0]["total"]
     new = NewMessage(
         type=digest["type"],
-        title=title,
+        title=_build_title(digest["type"], total),
         message=_build_text(items),
-        recipients=Recipients(user_ids=[user_id]),
-        data={"digest_id": digest_id, "count": items[0]["total"]},
-        source=digest_id,
+        recipients=Recipients(user_ids=[user_id] if user_id else None),
+        data={"digest_id": digest["id"], "count": total},
+        source=digest["id"],
     )
-    message_id = await messages.accept(tx, tenant_id, new, is_dispatched=False)
-    message = await message_queries.find(tx, tenant_id, message_id or "")
-    if message is None:
-        return
-    content = mail.render("digest", title=title, items=items, url=None)
-    planned: Planned = {digest["channel_type"]: [(contacts[0]["email"], None)]}
-    await dispatching.send_to_users(services, tx, message, planned, content)
+    return await messages.accept_undispatched(tx, tenant_id, new)
 
 
 def _build_title(type_name: str, count: int) -> str:
@@ -53,8 +58,9 @@ def _build_title(type_name: str, count: int) -> str:
 
 
 def _build_text(items: list[Row]) -> str:
-    """One paragraph for each item, for channels without a layout."""
-    paragraphs = [f"{item['title']}: {item['message'][:_MAX_LINE_CHARS]}" for item in items]
+    """One paragraph for each item, short enough for all of them."""
+    chars = messages.MAX_MESSAGE_CHARS // (len(items) + 1) - len("\n\n")
+    paragraphs = [f"{item['title']}: {item['message']}"[:chars] for item in items]
     total = items[0]["total"]
     if total > len(items):
         paragraphs.append(f"… and {total - len(items)} more")

@@ -31,8 +31,11 @@ SELECT (SELECT id FROM accepted) AS work_id FROM added
 
 _FIND = """
 SELECT id, tenant_id, type, title, message, data::text AS data, recipients::text AS recipients,
-       occasion, is_mailed, correlation_id, created_at
+       dispatched_to, occasion, is_mailed, correlation_id, created_at
 FROM notification_messages WHERE tenant_id = $1 AND id = $2
+"""
+_SET_DISPATCHED_TO = """
+UPDATE notification_messages SET dispatched_to = $3 WHERE tenant_id = $1 AND id = $2
 """
 _LIST_PREFERENCES = """
 SELECT p.user_id, p.preferences::text AS preferences
@@ -102,7 +105,8 @@ WITH requested AS (
     INSERT INTO notification_digests (tenant_id, id, user_id, type, channel_type, due_at)
     SELECT $1::text, g.id, g.user_id, $3, g.channel_type, g.due_at FROM requested g
     ORDER BY g.user_id, g.channel_type
-    ON CONFLICT (tenant_id, user_id, type, channel_type, due_at) WHERE sent_at IS NULL
+    ON CONFLICT (tenant_id, coalesce(user_id, ''), type, channel_type, due_at)
+      WHERE sent_at IS NULL
     DO UPDATE SET due_at = excluded.due_at
     RETURNING id, due_at
 ), item AS (
@@ -119,7 +123,7 @@ _MARK_DIGEST_SENT = """
 UPDATE notification_digests SET sent_at = now() WHERE tenant_id = $1 AND id = $2
 """
 _LIST_DIGEST_ITEMS = """
-SELECT m.title, m.message, m.created_at, count(*) OVER () AS total
+SELECT m.title, left(m.message, 2000) AS message, m.created_at, count(*) OVER () AS total
 FROM notification_digest_items i JOIN notification_messages m ON m.id = i.message_id
 WHERE i.tenant_id = $1 AND i.digest_id = $2 ORDER BY m.created_at, m.id LIMIT $3
 """
@@ -132,6 +136,10 @@ async def accept(tx: Tx, tenant: str, *values: object) -> Row | None:
 
 async def find(tx: Tx, tenant: str, message_id: str) -> Row | None:
     return await fast.row(tx, tenant, _FIND, message_id)
+
+
+async def set_dispatched_to(tx: Tx, tenant: str, message_id: str, user_id: str) -> None:
+    await fast.execute(tx, tenant, _SET_DISPATCHED_TO, message_id, user_id)
 
 
 async def list_preferences(tx: Tx, user_ids: list[str], tenant_ids: list[str]) -> dict[str, str]:

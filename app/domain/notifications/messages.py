@@ -68,6 +68,15 @@ async def accept(
     return message_id
 
 
+async def accept_undispatched(tx: Tx, tenant_id: str, new: NewMessage) -> Row:
+    """Returns a message whose deliveries the caller adds. It must be caused by no event."""
+    message_id = await accept(tx, tenant_id, new, is_dispatched=False)
+    message = await queries.find(tx, tenant_id, message_id or "")
+    if message is None:
+        raise LookupError("the message was just written")
+    return message
+
+
 async def accept_for_event(tx: Tx, tenant_id: str, event: Row, data: dict[str, Any]) -> bool:
     """Notifies the users that the rule of an event names. Returns False when there is no rule, or
     nobody to notify. A test event notifies nobody: its data are an example.

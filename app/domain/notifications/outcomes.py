@@ -7,8 +7,8 @@ from functools import partial
 import msgspec
 
 from app.domain.events import service as events
-from app.domain.notifications import channel_queries, delivery_queries, dispatching
-from app.domain.notifications.dispatching import Outgoing
+from app.domain.notifications import channel_queries, delivery_queries, outgoing
+from app.domain.notifications.outgoing import Outgoing
 from app.domain.notifications.sending import Attempt, NextStep, SendRequest
 from app.kit import logs
 from app.kit.batches import run_together
@@ -134,7 +134,7 @@ def _replace(services: Services, request: SendRequest, channel: Row) -> list[Out
     if request.channel_type in {"email", "sms"} and request.recipient:
         recipients = [request.recipient]
     else:
-        recipients = dispatching.list_recipients(services.keyring, channel) or [""]
+        recipients = outgoing.list_recipients(services.keyring, channel) or [""]
     return [
         Outgoing(channel["id"], recipient, first_id=request.first_id) for recipient in recipients
     ]
@@ -157,4 +157,4 @@ async def _on_failed(tx: Tx, item: AttemptOutcome, replacement: list[Outgoing] |
         "occasion": request.occasion,
         "correlation_id": request.correlation_id,
     }
-    await dispatching.add_deliveries(tx, message, replacement)
+    await outgoing.add_deliveries(tx, message, replacement)

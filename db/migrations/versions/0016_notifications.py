@@ -57,6 +57,7 @@ def upgrade() -> None:
         sa.Column("recipients", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
         sa.Column("occasion", sa.String(), nullable=False),
         sa.Column("source", sa.String(), nullable=False),
+        sa.Column("dispatched_to", sa.String(), server_default="", nullable=False),
         sa.Column("is_mailed", sa.Boolean(), server_default="false", nullable=False),
         sa.Column("correlation_id", sa.String(), nullable=False),
         sa.Column("created_by", sa.String(), nullable=True),
@@ -163,13 +164,19 @@ def upgrade() -> None:
     )
     op.create_table(
         "notification_digests",
-        sa.Column("tenant_id", sa.String(), nullable=False),
-        sa.Column("user_id", sa.String(), nullable=False),
+        sa.Column("user_id", sa.String(), nullable=True),
         sa.Column("type", sa.String(), nullable=False),
         sa.Column("channel_type", sa.String(), nullable=False),
         sa.Column("due_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("sent_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("tenant_id", sa.String(), nullable=False),
         sa.Column("id", sa.String(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["tenant_id"],
+            ["tenants.id"],
+            name=op.f("fk_notification_digests_tenant_id_tenants"),
+            ondelete="CASCADE",
+        ),
         sa.ForeignKeyConstraint(
             ["user_id"],
             ["users.id"],
@@ -182,12 +189,15 @@ def upgrade() -> None:
         "ix_notification_digests_due_at", "notification_digests", ["due_at"], unique=False
     )
     op.create_index(
+        "ix_notification_digests_tenant_id", "notification_digests", ["tenant_id"], unique=False
+    )
+    op.create_index(
         "ix_notification_digests_user_id", "notification_digests", ["user_id"], unique=False
     )
     op.create_index(
         "uq_notification_digests_due",
         "notification_digests",
-        ["tenant_id", "user_id", "type", "channel_type", "due_at"],
+        ["tenant_id", sa.text("coalesce(user_id, '')"), "type", "channel_type", "due_at"],
         unique=True,
         postgresql_where=sa.text("sent_at IS NULL"),
     )
