@@ -27,6 +27,7 @@ from app.domain.notifications.outgoing import Outgoing
 from app.domain.notifications.providers.registry import PROVIDERS
 from app.domain.notifications.recipients import Recipients
 from app.domain.notifications.schemas import TestNotification
+from app.domain.notifications.sealed_configs import open_config
 from app.domain.notifications.sending import TIMEOUT_SECONDS
 from app.kit import work
 from app.kit.errors import Invalid, ProviderError
@@ -160,7 +161,7 @@ async def _find_own_recipient(
 def _list_recipients(services: Services, channel: NotificationChannel) -> list[str]:
     provider = PROVIDERS[channel.provider]
     try:
-        config: Any = channels.open_config(
+        config: Any = open_config(
             services.keyring, channel.tenant_id, channel.id, provider, channel.config
         )
     except UnusableConfig:

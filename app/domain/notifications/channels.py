@@ -6,7 +6,7 @@ import msgspec
 
 from app.domain.events import service as events
 from app.domain.notifications import channel_queries as queries
-from app.domain.notifications import configs
+from app.domain.notifications import configs, failover, sealed_configs
 from app.domain.notifications.channel_schemas import (
     ChannelList,
     ChannelView,
@@ -20,7 +20,6 @@ from app.domain.notifications.channel_schemas import (
 from app.domain.notifications.errors import (
     ChannelNotFound,
     ChannelTypeNotFound,
-    UnusableConfig,
 )
 from app.domain.notifications.events import (
     ChannelCreated,
@@ -28,13 +27,13 @@ from app.domain.notifications.events import (
     ChannelRevealed,
     ChannelUpdated,
 )
-from app.domain.notifications.providers.protocol import ChannelType, Provider, ProviderConfig
+from app.domain.notifications.providers.protocol import ChannelType, Provider
 from app.domain.notifications.providers.registry import PROVIDERS
 from app.domain.notifications.work_kinds import SEND
 from app.http.context import RequestContext
 from app.http.responses import build_view
 from app.kit import validation
-from app.kit.crypto import CannotOpen, Keyring, SealContext
+from app.kit.crypto import CannotOpen, Keyring
 from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
 from app.security.principal import Principal
@@ -112,7 +111,7 @@ async def create(context: RequestContext, data: CreateChannel) -> ChannelView:
         name=data.name,
         type=data.type,
         provider=provider.id,
-        config=seal_config(context.keyring, tenant_id, channel_id, values),
+        config=sealed_configs.seal_config(context.keyring, tenant_id, channel_id, values),
         active=data.active,
         rate_limit_per_minute=data.rate_limit_per_minute,
         created_by=context.principal.user_id,
@@ -160,7 +159,9 @@ def _change_config(
     """Seals a new config. Returns True when it differs from the stored one."""
     provider = PROVIDERS[channel.provider]
     try:
-        stored = open_values(context.keyring, channel.tenant_id, channel.id, channel.config)
+        stored = sealed_configs.open_values(
+            context.keyring, channel.tenant_id, channel.id, channel.config
+        )
     except CannotOpen:
         # The root key is lost: only a config with all its secrets helps.
         stored = {}
@@ -171,17 +172,22 @@ def _change_config(
         configs.check_move(provider, new_values, config, stored_config)
     if unmasked == stored:
         return False
-    channel.config = seal_config(context.keyring, channel.tenant_id, channel.id, unmasked)
+    channel.config = sealed_configs.seal_config(
+        context.keyring, channel.tenant_id, channel.id, unmasked
+    )
     return True
 
 
 async def delete(context: RequestContext, channel_id: str) -> None:
-    """Pending sends are cancelled, and the log is deleted with the channel."""
+    """Pending sends go to the next active channel of the type, or are cancelled where there is
+    none. The log is deleted with the channel.
+    """
     tx = context.tx
     channel = await find(tx, channel_id)
     await ledger.cancel_lane(tx, channel.tenant_id, SEND.name, channel.id)
     # Locked after its work, in the order of the workers; it may have been deleted meanwhile.
     channel = await find(tx, channel_id, for_update=True)
+    await failover.move_pending(context.keyring, tx, channel.tenant_id, channel.id)
     session = await tx.session()
     await session.delete(channel)
     await session.flush()
@@ -193,7 +199,9 @@ async def reveal(services: Services, principal: Principal, channel_id: str) -> R
     async with services.db.tx(principal.scope) as tx:
         channel = await find(tx, channel_id)
         try:
-            config = open_values(services.keyring, channel.tenant_id, channel.id, channel.config)
+            config = sealed_configs.open_values(
+                services.keyring, channel.tenant_id, channel.id, channel.config
+            )
         except CannotOpen:
             raise Conflict(
                 "This config cannot be opened with this instance's keys; set it again"
@@ -203,44 +211,12 @@ async def reveal(services: Services, principal: Principal, channel_id: str) -> R
         return build_view(RevealedChannel, channel, config=config)
 
 
-# Sealed configs
-
-
-def _seal_context(tenant_id: str, channel_id: str) -> SealContext:
-    return SealContext.of(NotificationChannel.config, tenant_id, channel_id)
-
-
-def seal_config(keyring: Keyring, tenant_id: str, channel_id: str, values: dict[str, Any]) -> bytes:
-    return keyring.seal(msgspec.json.encode(values), _seal_context(tenant_id, channel_id))
-
-
-def open_values(keyring: Keyring, tenant_id: str, channel_id: str, sealed: bytes) -> dict[str, Any]:
-    """Returns the keys that were stored. Raises CannotOpen."""
-    values: dict[str, Any] = msgspec.json.decode(
-        keyring.open(sealed, _seal_context(tenant_id, channel_id))
-    )
-    return values
-
-
-def open_config(
-    keyring: Keyring, tenant_id: str, channel_id: str, provider: Provider, sealed: bytes
-) -> ProviderConfig:
-    """Raises UnusableConfig."""
-    try:
-        values = open_values(keyring, tenant_id, channel_id, sealed)
-        return msgspec.convert(values, provider.config)
-    except CannotOpen as error:
-        raise UnusableConfig("it cannot be opened with this instance's keys") from error
-    except msgspec.ValidationError as error:
-        raise UnusableConfig("this version needs other keys or values; set it again") from error
-
-
 def _mask(
     keyring: Keyring, tenant_id: str, channel_id: str, provider_id: str, sealed: bytes
 ) -> dict[str, Any]:
     """Returns the config as the API shows it; nothing where the root key is lost."""
     try:
-        values = open_values(keyring, tenant_id, channel_id, sealed)
+        values = sealed_configs.open_values(keyring, tenant_id, channel_id, sealed)
     except CannotOpen:
         return {}
     return configs.mask(PROVIDERS[provider_id], values)

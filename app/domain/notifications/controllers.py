@@ -108,7 +108,9 @@ class ChannelController(Controller):
 
     @delete("/{channel_id:str}", summary="Delete a channel", needs="notifications:write")
     async def delete_channel(self, context: Context, channel_id: Id) -> None:
-        """Cancels its pending sends and deletes its log."""
+        """Its pending sends go to the next active channel of the type, or are cancelled where there is
+        none. Its log is deleted.
+        """
         await channels.delete(context, channel_id)
 
     @post(

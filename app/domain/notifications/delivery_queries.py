@@ -1,5 +1,7 @@
 """SQL of deliveries through channels: loading, recording and replacing them."""
 
+from datetime import datetime
+
 import asyncpg
 
 from db import fast, ledger
@@ -71,6 +73,10 @@ _RECORD_ONE = _record_sql(skip_locked=False)
 _LIST_TRIED = """
 SELECT first_id, channel_id FROM notification_deliveries WHERE first_id = ANY($1)
 """
+_LIST_PENDING = """
+SELECT d.id, w.run_at FROM notification_deliveries d JOIN work w ON w.id = d.work_id
+WHERE d.tenant_id = $1 AND d.channel_id = $2 AND d.status = 'pending' AND NOT d.is_test
+"""
 _MARK_RATE_LIMITED = """
 UPDATE notification_log SET error_code = 'rate_limited'
 WHERE tenant_id = $1 AND delivery_id = $2 AND number = $3 AND error_code IS NULL
@@ -114,6 +120,12 @@ async def record(
 async def list_tried(connection: asyncpg.Connection, first_ids: list[str]) -> list[Row]:
     """Returns the channels that each of these first deliveries has tried."""
     return list(await connection.fetch(_LIST_TRIED, first_ids))
+
+
+async def list_pending(tx: Tx, tenant: str, channel_id: str) -> dict[str, datetime]:
+    """Returns when each pending delivery of a channel is due."""
+    rows = await fast.rows(tx, tenant, _LIST_PENDING, channel_id)
+    return {row["id"]: row["run_at"] for row in rows}
 
 
 async def mark_rate_limited(tx: Tx, tenant: str, delivery_id: str, number: int) -> None:

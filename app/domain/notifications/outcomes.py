@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from app.domain.events import service as events
-from app.domain.notifications import channel_queries, delivery_queries, outgoing
+from app.domain.notifications import delivery_queries, failover
 from app.domain.notifications.outgoing import Outgoing
 from app.domain.notifications.sending import Attempt, NextStep, SendRequest
 from app.kit import logs
@@ -15,7 +15,6 @@ from app.kit.batches import run_together
 from app.kit.ids import new_id
 from app.kit.texts import as_json
 from app.services import Services
-from db.fast import Row
 from db.ledger import WorkRow
 from db.session import ALL_TENANTS, Tx
 
@@ -92,7 +91,9 @@ async def _record(
     """Records outcomes of any tenants in one transaction."""
     async with services.db.tx(ALL_TENANTS) as tx:
         failed = [item for item in outcomes if item.row.state == "dead"]
-        replacements = await _find_replacements(services, tx, failed) if failed else {}
+        replacements = await failover.find_replacements(
+            services.keyring, tx, [item.request for item in failed]
+        )
         rows = [
             msgspec.structs.replace(item.row, state="done")
             if item.row.delivery_id in replacements
@@ -107,39 +108,6 @@ async def _record(
     return [row.state if row.work_id in written else None for row in rows]
 
 
-async def _find_replacements(
-    services: Services, tx: Tx, failed: list[AttemptOutcome]
-) -> dict[str, list[Outgoing]]:
-    """Returns deliveries through the next channel that was not tried yet, by failed delivery."""
-    tried = {(item.request.first_id, item.request.channel_id) for item in failed}
-    first_ids = list({item.request.first_id for item in failed})
-    for row in await delivery_queries.list_tried(await tx.raw(), first_ids):
-        tried.add((row["first_id"], row["channel_id"]))
-    channels: dict[tuple[str, str], list[Row]] = {}
-    replacements = {}
-    for item in failed:
-        request = item.request
-        key = (request.tenant_id, request.channel_type)
-        if key not in channels:
-            channels[key] = await channel_queries.list_active(tx, key[0], [key[1]])
-        for channel in channels[key]:
-            if (request.first_id, channel["id"]) not in tried:
-                replacements[request.id] = _replace(services, request, channel)
-                break
-    return replacements
-
-
-def _replace(services: Services, request: SendRequest, channel: Row) -> list[Outgoing]:
-    """A person keeps their address; a post goes to the place that the other channel leads to."""
-    if request.channel_type in {"email", "sms"} and request.recipient:
-        recipients = [request.recipient]
-    else:
-        recipients = outgoing.list_recipients(services.keyring, channel) or [""]
-    return [
-        Outgoing(channel["id"], recipient, first_id=request.first_id) for recipient in recipients
-    ]
-
-
 async def _on_failed(tx: Tx, item: AttemptOutcome, replacement: list[Outgoing] | None) -> None:
     request = item.request
     if replacement is None:
@@ -151,10 +119,4 @@ async def _on_failed(tx: Tx, item: AttemptOutcome, replacement: list[Outgoing] |
         channel_id=request.channel_id,
         next_channel_id=replacement[0].channel_id,
     )
-    message = {
-        "id": request.message_id,
-        "tenant_id": request.tenant_id,
-        "occasion": request.occasion,
-        "correlation_id": request.correlation_id,
-    }
-    await outgoing.add_deliveries(tx, message, replacement)
+    await failover.add(tx, request, replacement)

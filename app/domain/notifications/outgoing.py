@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from app.domain.mail import service as mail
 from app.domain.notifications import channel_queries, message_queries
-from app.domain.notifications.channels import open_config
 from app.domain.notifications.errors import UnusableConfig
 from app.domain.notifications.providers.registry import PROVIDERS
+from app.domain.notifications.sealed_configs import open_config
 from app.domain.notifications.work_kinds import SEND
 from app.kit.crypto import Keyring
 from app.kit.ids import new_id

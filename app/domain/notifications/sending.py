@@ -9,11 +9,11 @@ import msgspec
 
 from app.domain.mail import service as mail
 from app.domain.notifications import configs
-from app.domain.notifications.channels import open_config
 from app.domain.notifications.delivery_queries import load_pending
 from app.domain.notifications.errors import UnusableConfig
 from app.domain.notifications.providers.protocol import Notice, SendFailed
 from app.domain.notifications.providers.registry import PROVIDERS
+from app.domain.notifications.sealed_configs import open_config
 from app.domain.notifications.work_kinds import RETRY_DELAYS
 from app.kit.crypto import Keyring
 from app.kit.egress import Egress, EgressError, Guard
