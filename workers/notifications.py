@@ -12,8 +12,7 @@ from app.domain.notifications import (
     sending,
 )
 from app.domain.notifications.feed import Feed
-from app.domain.notifications.outcomes import AttemptOutcome
-from app.domain.notifications.sending import Attempt, ChannelEgress, NextStep, SendRequest
+from app.domain.notifications.sending import Attempt, ChannelEgress, SendRequest
 from app.services import Services
 from db import ledger
 from db.ledger import WorkRow
@@ -23,6 +22,9 @@ from workers.runner import Job, LeaseLost
 # Outcomes of attempts that end within this time are written together.
 _BATCH_SECONDS = 0.003
 _INACTIVE = Attempt(None, "the channel is not active", "channel_inactive", is_permanent=True)
+_NO_RECIPIENT = Attempt(
+    None, "the user is not active any more", "recipient_inactive", is_permanent=True
+)
 
 
 async def dispatch_message(job: Job) -> None:
@@ -51,7 +53,13 @@ async def send_notification(job: Job) -> None:
     if wait is not None:
         await _postpone(job, request, wait)
         return
-    outcome = await _attempt(services, job.row, request)
+    attempt = await _attempt(services, request)
+    wait = sending.throttled_seconds(attempt, request)
+    if wait is not None:
+        await _postpone(job, request, wait, by_provider=True)
+        return
+    step = sending.next_step(attempt, request.attempt + 1, is_test=request.is_test)
+    outcome = outcomes.build_outcome(job.row, request, attempt, step)
     await asyncio.sleep(_BATCH_SECONDS)
     record = partial(outcomes.record, services)
     state = await services.batches.join("notification outcomes", outcome, record)
@@ -72,27 +80,32 @@ async def _count_send(services: Services, request: SendRequest) -> float | None:
     return await rate_limits.count_send(services.redis, request.channel_id, request.rate_per_minute)
 
 
-async def _postpone(job: Job, request: SendRequest, seconds: float) -> None:
-    """Waits for the limit of the channel; this attempt does not count."""
+async def _postpone(
+    job: Job, request: SendRequest, seconds: float, *, by_provider: bool = False
+) -> None:
+    """Waits for the limit of the channel or of its provider; this attempt does not count."""
     async with job.checkpoint() as tx:
         number = request.attempt + 1
-        await delivery_queries.mark_rate_limited(tx, request.tenant_id, request.id, number)
+        await delivery_queries.mark_rate_limited(
+            tx, request.tenant_id, request.id, number, by_provider=by_provider
+        )
         await ledger.retry(
             await tx.raw(), job.row, after_seconds=seconds, error="rate_limited", uncounted=True
         )
     job.outcome, job.pause_seconds = "postponed", seconds
 
 
-async def _attempt(services: Services, row: WorkRow, request: SendRequest) -> AttemptOutcome:
+async def _attempt(services: Services, request: SendRequest) -> Attempt:
+    if not request.has_recipient:
+        return _NO_RECIPIENT
     if not request.active and not request.is_test:
-        return outcomes.build_outcome(row, request, _INACTIVE, NextStep("failed"))
-    attempt = await sending.send(services.get(ChannelEgress), services.keyring, request)
-    step = sending.next_step(attempt, request.attempt + 1, is_test=request.is_test)
-    return outcomes.build_outcome(row, request, attempt, step)
+        return _INACTIVE
+    return await sending.send(services.get(ChannelEgress), services.keyring, request)
 
 
 async def send_digest(job: Job) -> None:
     async with job.finish() as tx:
+        await job.hold(tx)
         await digests.send(job.services, tx, job.tenant_id, job.ref_id)
 
 

@@ -19,6 +19,7 @@ _STABLE_PART = re.compile(r"[A-Za-z0-9_.-]{12,}")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))")
 _MAX_DECODING_ROUNDS = 3
 _MAX_DECODED_TEXTS = 16
+_MAX_MATCHED_CHARS = 1_000_000
 
 
 class Redactor:
@@ -75,11 +76,17 @@ class Redactor:
         return value
 
     def _find_spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yields the position of every form, overlapping ones included."""
+        """Yields the position of every form, overlapping ones included. A text with very many of
+        them is one span: a secret that overlaps itself would take quadratic time.
+        """
         for form in self._forms:
-            start = text.find(form)
+            start, matched_chars = text.find(form), 0
             while start >= 0:
                 yield start, start + len(form)
+                matched_chars += len(form)
+                if matched_chars > _MAX_MATCHED_CHARS:
+                    yield 0, len(text)
+                    return
                 start = text.find(form, start + 1)
 
 

@@ -1,20 +1,19 @@
 """Sessions with mail servers: the instance's own, and those that a tenant chose."""
 
-import ssl
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Literal
 
 import aiosmtplib
 import msgspec
 
 from app.kit.egress import Guard
-from app.kit.tls import named_context
+from app.kit.tls import load_named_context
 
 _IMPLICIT_TLS_PORT = 465
 _PERMANENT = 500
-# The caller removes secrets from it before it shortens it further.
-_MAX_ANSWER_CHARS = 4000
+_QUIT_SECONDS = 2.0
 
 
 class SmtpServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +66,8 @@ async def connect(
     address, context = server.host, None
     if guard is not None:
         address = await guard.resolve_host(server.host, server.port or 0)
-        context = _named_context(server)
+        if server.tls in {"implicit", "required"}:
+            context = await load_named_context(server.host)
     client = aiosmtplib.SMTP(
         hostname=address,
         port=server.port,
@@ -78,27 +78,32 @@ async def connect(
     )
     failure: type[SmtpFailed] = SessionRefused
     try:
-        async with client:
-            if server.username:
-                await client.login(server.username, server.password)
-            failure = SmtpFailed
-            yield client
+        await client.connect()
+        if server.username:
+            await client.login(server.username, server.password)
+        failure = SmtpFailed
+        yield client
+        await _quit(client)
     except aiosmtplib.SMTPResponseException as error:
         raise _refusal(error, failure) from error
     except aiosmtplib.SMTPRecipientsRefused as error:
         raise _refusal(error.recipients[0], failure) from error
     except (aiosmtplib.SMTPException, OSError) as error:
         raise SmtpFailed(f"no session with the mail server: {type(error).__name__}") from error
+    finally:
+        client.close()
 
 
-def _named_context(server: SmtpServer) -> ssl.SSLContext | None:
-    return named_context(server.host) if server.tls in {"implicit", "required"} else None
+async def _quit(client: aiosmtplib.SMTP) -> None:
+    """Says goodbye. Whatever the server does about it, the mail is accepted already."""
+    with suppress(aiosmtplib.SMTPException, OSError, TimeoutError):
+        async with asyncio.timeout(_QUIT_SECONDS):
+            await client.quit()
 
 
 def _refusal(error: aiosmtplib.SMTPResponseException, failure: type[SmtpFailed]) -> SmtpFailed:
-    answer = error.message[:_MAX_ANSWER_CHARS]
-    is_permanent = error.code >= _PERMANENT
-    return failure(f"the mail server answered {error.code}", answer, is_permanent=is_permanent)
+    message = f"the mail server answered {error.code}"
+    return failure(message, error.message, is_permanent=error.code >= _PERMANENT)
 
 
 async def send(

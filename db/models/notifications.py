@@ -14,6 +14,11 @@ class NotificationChannel(TenantOwned, HasId, Timestamps, Base):
     __tablename__ = "notification_channels"
     __table_args__ = (
         Index("ix_notification_channels_type", "tenant_id", "type", "created_at", "id"),
+        Index(
+            "ix_notification_channels_deleted_at",
+            "deleted_at",
+            postgresql_where=text("deleted_at IS NOT NULL"),
+        ),
     )
 
     name: Mapped[str]
@@ -25,6 +30,8 @@ class NotificationChannel(TenantOwned, HasId, Timestamps, Base):
     rate_limit_per_minute: Mapped[int | None]
     # No foreign key: the channel outlives the user.
     created_by: Mapped[str | None]
+    # A deleted channel is kept until its pending deliveries went through another one.
+    deleted_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
 
 
 class NotificationMessage(TenantOwned, HasId, Base):
@@ -50,6 +57,8 @@ class NotificationMessage(TenantOwned, HasId, Base):
     source: Mapped[str]
     # The last user that it was dispatched to; "" before the first one.
     dispatched_to: Mapped[str] = mapped_column(default="", server_default="")
+    # When the team chat gets it, as far as the users are known that it was dispatched to.
+    team_chat: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     # True when the area that emitted the event has sent a mail about it.
     is_mailed: Mapped[bool] = mapped_column(default=False, server_default="false")
     correlation_id: Mapped[str]
@@ -122,11 +131,15 @@ class NotificationDelivery(TenantOwned, HasId, Base):
     channel_id: Mapped[str] = mapped_column(
         ForeignKey("notification_channels.id", ondelete="CASCADE")
     )
+    # The user whose address the recipient is, if it is one.
+    user_id: Mapped[str | None]
     first_id: Mapped[str]
     occasion: Mapped[str]
     recipient: Mapped[str]
     status: Mapped[str] = mapped_column(default="pending", server_default="pending")
     attempt: Mapped[int] = mapped_column(default=0, server_default="0")
+    # Since when the provider refuses it because of too many messages.
+    throttled_at: Mapped[datetime | None] = mapped_column(DateTimeUTC(timezone=True))
     # A test is sent once, and never through another channel.
     is_test: Mapped[bool] = mapped_column(default=False, server_default="false")
     work_id: Mapped[str]

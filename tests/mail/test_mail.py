@@ -74,6 +74,29 @@ def test_a_subject_cannot_add_a_header(subject: str) -> None:
         _compose(subject)
 
 
+# Encoded words (RFC 2047) that decode to a line break and another header.
+_ENCODED_BREAKS = [
+    "=?utf-8?q?Hi=0D=0ABcc:_eve=40example.com=0D=0A=0D=0Abody?=",
+    "=?utf-8?b?SGkNCkJjYzogZXZlQGV4YW1wbGUuY29t?=",
+    "before =?iso-8859-1?Q?=0A?= after",
+]
+
+
+@pytest.mark.parametrize("subject", _ENCODED_BREAKS)
+def test_an_encoded_subject_cannot_add_a_header(subject: str) -> None:
+    with pytest.raises(ValueError, match="control character"):
+        _compose(subject)
+
+
+@pytest.mark.parametrize("title", _ENCODED_BREAKS)
+def test_a_rendered_subject_has_no_encoded_words(title: str) -> None:
+    content = mail.render("notification", title=title, message="text", url=None)
+    message = parse(_compose(content.subject))
+    assert "\n" not in str(message["Subject"])
+    assert message["Bcc"] is None
+    assert "=?" not in str(message["Subject"])
+
+
 @pytest.mark.parametrize(
     "recipient", ["ann@example.com\r\nBcc: eve@example.com", "ann@example.com, eve@example.com"]
 )

@@ -48,6 +48,7 @@ VALID_VALUES = (
     "UPDATE incoming_payloads SET body = '{}' WHERE tenant_id = $1",
     "UPDATE documents SET status = 'ready', deleted_at = NULL WHERE tenant_id = $1",
     "UPDATE notification_channels SET type = 'email', provider = 'smtp' WHERE tenant_id = $1",
+    "UPDATE notification_channels SET deleted_at = NULL WHERE tenant_id = $1",
     "UPDATE notification_log SET status = 'failed' WHERE tenant_id = $1",
     "UPDATE tenants SET limits = '{}' WHERE id = $1",
 )

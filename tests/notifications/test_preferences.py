@@ -47,7 +47,7 @@ def test_each_combination_is_kept(in_app: bool, email: bool, team_chat: bool) ->
 def test_a_change_keeps_the_other_keys_and_types() -> None:
     stored = preferences.change({}, {"message": _change(email=True, quiet_hours=NIGHT)})
     stored = preferences.change(stored, {"message": _change(digest="daily")})
-    stored = preferences.change(stored, {"security": _change(in_app=False)})
+    stored = preferences.change(stored, {"workflow_failed": _change(in_app=False)})
     shown = msgspec.to_builtins(preferences.resolve("message", stored))
     assert shown == {
         "in_app": True,
@@ -56,7 +56,7 @@ def test_a_change_keeps_the_other_keys_and_types() -> None:
         "quiet_hours": NIGHT,
         "digest": "daily",
     }
-    assert not preferences.resolve("security", stored).in_app
+    assert not preferences.resolve("workflow_failed", stored).in_app
 
 
 def test_null_removes_quiet_hours() -> None:
@@ -75,6 +75,21 @@ def test_an_unknown_type_is_refused_by_its_name() -> None:
     with pytest.raises(Invalid) as refused:
         preferences.change({}, {"nonsense": _change(email=True)})
     assert list(refused.value.details or {}) == ["preferences.nonsense"]
+
+
+def test_security_notices_cannot_be_hidden_from_the_center() -> None:
+    with pytest.raises(Invalid, match="cannot be switched off"):
+        preferences.change({}, {"security": _change(in_app=False)})
+
+
+def test_a_preference_that_another_version_stored_falls_back_to_the_default() -> None:
+    stored = {"message": {"email": "sometimes"}}
+    assert preferences.resolve("message", stored) == preferences.resolve("message", {})
+
+
+@pytest.mark.parametrize("name", ["Mars/Olympus", "", "../etc/passwd"])
+def test_an_unknown_zone_is_utc(name: str) -> None:
+    assert preferences.find_zone(name) == ZoneInfo("UTC")
 
 
 def test_quiet_hours_that_last_all_day_are_refused() -> None:

@@ -91,6 +91,7 @@ async def test_a_provider_says_when_to_try_again(
         with subtests.test(provider=provider):
             failure = await fail(loopback, provider, providers.config(provider))
             assert (failure.is_permanent, failure.retry_after) == (False, 17.0)
+            assert failure.is_throttled
 
 
 @pytest.mark.parametrize(
@@ -109,6 +110,15 @@ async def test_slack_refuses_a_message_with_status_200(
     providers.answer(200, {"ok": False, "error": error})
     failure = await fail(loopback, "slack_bot", providers.config("slack_bot"))
     assert (failure.message, failure.is_permanent) == (f"Slack answered: {error}", is_permanent)
+    assert failure.is_throttled is error.startswith("rate")
+
+
+async def test_slack_may_repeat_a_long_message_in_its_answer(
+    loopback: Egress, providers: ProviderServer
+) -> None:
+    """A message that was accepted must not be posted again."""
+    providers.answer(200, {"ok": True, "message": {"text": "\u0416" * 100_000}})
+    await send(loopback, "slack_bot", providers.config("slack_bot"))
 
 
 async def test_vonage_refuses_a_message_with_status_200(
@@ -120,6 +130,8 @@ async def test_vonage_refuses_a_message_with_status_200(
         ([("2", "Missing to param")], "status 2: Missing to param", True),
         ([("9", "")], "status 9", True),
         ([("0", ""), ("7", "Number barred")], "status 7: Number barred", True),
+        # Another try would repeat the part that was accepted.
+        ([("0", ""), ("1", "Throttled")], "status 1: Throttled", True),
     ]
     for parts, reason, is_permanent in cases:
         with subtests.test(parts=parts):

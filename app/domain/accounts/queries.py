@@ -29,13 +29,13 @@ FROM users WHERE tenant_id = $1 AND id = $2
 """
 
 _FIND_EMAIL = """
-SELECT email FROM users
+SELECT email, email_verified FROM users
 WHERE id = $2 AND status = 'active' AND (tenant_id = $1 OR role = 'super_admin')
 """
 # Locked, so that no user is deleted before the caller's rows about them are written.
 _LIST_CONTACTS = """
 SELECT id, tenant_id, email, timezone FROM users
-WHERE (tenant_id = $1 OR $2::text[] IS NOT NULL AND role = 'super_admin')
+WHERE (tenant_id = $1 OR $6 AND $2::text[] IS NOT NULL AND role = 'super_admin')
   AND ($2::text[] IS NULL OR id = ANY($2)) AND ($3::text IS NULL OR role = $3)
   AND status = 'active' AND id > $4
 ORDER BY id LIMIT $5 FOR KEY SHARE
@@ -161,15 +161,22 @@ async def find_user_view(tx: Tx, tenant_id: str, user_id: str) -> dict[str, Any]
     return dict(row) if row is not None else None
 
 
-async def find_email(tx: Tx, tenant_id: str, user_id: str) -> str | None:
-    email: str | None = await fast.value(tx, tenant_id, _FIND_EMAIL, user_id)
-    return email
+async def find_email(tx: Tx, tenant_id: str, user_id: str) -> Row | None:
+    return await fast.row(tx, tenant_id, _FIND_EMAIL, user_id)
 
 
 async def list_contacts(
-    tx: Tx, tenant_id: str, user_ids: list[str] | None, role: str | None, after: str, limit: int
+    tx: Tx,
+    tenant_id: str,
+    user_ids: list[str] | None,
+    role: str | None,
+    after: str,
+    limit: int,
+    *,
+    super_admins: bool,
 ) -> list[Row]:
-    return await fast.rows(tx, tenant_id, _LIST_CONTACTS, user_ids, role, after, limit)
+    values = (user_ids, role, after, limit, super_admins)
+    return await fast.rows(tx, tenant_id, _LIST_CONTACTS, *values)
 
 
 async def count_contacts(

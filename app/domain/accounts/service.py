@@ -47,9 +47,14 @@ lock_user = queries.lock_user
 count_contacts = queries.count_contacts
 
 
-async def find_email(tx: Tx, tenant_id: str, user_id: str | None) -> str | None:
-    """Returns the e-mail of an active user of the tenant, or of an active super_admin."""
-    return await queries.find_email(tx, tenant_id, user_id) if user_id else None
+async def find_email(
+    tx: Tx, tenant_id: str, user_id: str, *, is_verified: bool = False
+) -> str | None:
+    """Returns the e-mail of an active user of the tenant, or of an active super_admin. With
+    `is_verified`, only one that the user has verified.
+    """
+    row = await queries.find_email(tx, tenant_id, user_id)
+    return row["email"] if row is not None and (row["email_verified"] or not is_verified) else None
 
 
 async def find_unknown_ids(tx: Tx, tenant_id: str, user_ids: list[str]) -> list[str]:
@@ -66,9 +71,12 @@ async def list_contacts(
     role: str | None = None,
     after: str = "",
     limit: int,
+    super_admins: bool = False,
 ) -> list[Row]:
     """Returns active users in the order of their ids, from the one after `after` on: id, tenant_id,
-    email and timezone. Without ids and role it lists all users of the tenant. A super_admin may be
-    among `user_ids`. The rows are locked against deletion.
+    email and timezone. Without ids and role it lists all users of the tenant. With `super_admins`,
+    `user_ids` may name those of other tenants. The rows are locked against deletion.
     """
-    return await queries.list_contacts(tx, tenant_id, user_ids, role, after, limit)
+    return await queries.list_contacts(
+        tx, tenant_id, user_ids, role, after, limit, super_admins=super_admins
+    )

@@ -40,7 +40,7 @@ def render(template: str, **values: Any) -> MailContent:
     name = f"{template}.jinja"
     text, html = _environment("txt").get_template(name), _environment("html").get_template(name)
     return MailContent(
-        _as_subject(text.render({**values, "layout": "subject.txt"})),
+        clean_subject(text.render({**values, "layout": "subject.txt"})),
         _as_body(text.render(values)),
         _as_body(html.render(values)),
     )
@@ -76,8 +76,11 @@ def _wrap(text: str) -> str:
     )
 
 
-def _as_subject(text: str) -> str:
-    subject = " ".join(_NOT_IN_SUBJECT.sub(" ", storable(text)).split())
+def clean_subject(text: str) -> str:
+    """Returns a text as one line without control characters. An encoded word (RFC 2047) is broken:
+    the `email` package would decode it, and write a line break that it hides.
+    """
+    subject = " ".join(_NOT_IN_SUBJECT.sub(" ", storable(text)).split()).replace("=?", "= ?")
     if len(subject) > _MAX_SUBJECT_CHARS:
         subject = subject[: _MAX_SUBJECT_CHARS - 1] + "…"
     return subject

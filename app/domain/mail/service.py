@@ -14,7 +14,7 @@ import msgspec
 
 from app.domain.mail import queries
 from app.domain.mail.queries import Cause, NewMail
-from app.domain.mail.rendering import MailContent, render
+from app.domain.mail.rendering import MailContent, clean_subject, render
 from app.kit import clock, disk, smtp, trace
 from app.kit.crypto import Keyring, SealContext
 from app.kit.ids import new_id
@@ -27,6 +27,7 @@ from db.session import Tx
 __all__ = [
     "SEND_MAIL",
     "MailContent",
+    "clean_subject",
     "compose",
     "domain_of",
     "mailbox",
@@ -132,6 +133,10 @@ def compose(
     message["Message-ID"] = f"<{message_id}@{domain}>"
     # No vacation notice comes back.
     message["Auto-Submitted"] = "auto-generated"
+    for name, value in message.items():
+        if not str(value).isprintable():
+            # A header that decodes to a line break would add another one.
+            raise ValueError(f"the header {name} has a control character")
     message.set_content(content.text)
     if content.html:
         message.add_alternative(content.html, subtype="html")

@@ -51,6 +51,13 @@ AREA: Final = Area(
     ),
     work_kinds=(DISPATCH, SEND, SEND_DIGEST),
     retention=(
+        # With their log. No delivery waits for more than a day.
+        RetentionRule(
+            "notification_channels",
+            "t.deleted_at < now() - interval '3 days'",
+            order_by="t.deleted_at",
+            batch=1,
+        ),
         # With their notifications, deliveries and log. Nothing waits that long.
         RetentionRule(
             "notification_messages",

@@ -38,14 +38,14 @@ _MAX_DEPTH = 16
 async def list_page(
     tx: Tx, user_id: str, filters: NotificationFilter, page: Page
 ) -> NotificationPage:
-    found = await queries.list_page(tx, user_id, filters, page)
+    rows = await queries.list_page(tx, user_id, filters, page)
     return NotificationPage(
-        found.data,
-        found.total.count,
-        found.unread,
+        rows.data,
+        rows.total.count,
+        rows.unread,
         page.page,
         page.per_page,
-        not found.total.is_exact,
+        not rows.total.is_exact,
     )
 
 
@@ -103,7 +103,7 @@ async def send(context: RequestContext, data: SendNotification) -> SentNotificat
 
 async def _check(tx: Tx, tenant_id: str, data: SendNotification) -> Recipients:
     if (data.user_ids is None) == (data.role is None):
-        raise Invalid.field("user_ids", "needs either user_ids or role")
+        raise Invalid.field("user_ids", "send either user_ids or role, not both")
     if TYPES[data.type].internal:
         raise Invalid.field("type", f"{data.type} is sent by the platform alone")
     _check_data(data.data)

@@ -30,7 +30,7 @@ from app.domain.notifications.schemas import TestNotification
 from app.domain.notifications.sealed_configs import open_config
 from app.domain.notifications.sending import TIMEOUT_SECONDS
 from app.kit import work
-from app.kit.errors import Invalid, ProviderError
+from app.kit.errors import Conflict, Invalid, ProviderError
 from app.security.principal import Principal
 from app.services import Services
 from db.models import NotificationChannel
@@ -40,6 +40,15 @@ from db.session import Tx
 _QUEUE_SECONDS: Final = 10.0
 _NO_RECIPIENT = "The channel has no recipient: set `to` in its config"
 _TITLE = "Test notification"
+_TESTS_PER_MINUTE: Final = 5
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    """A test through a channel that is not sent yet."""
+
+    channel: NotificationChannel
+    recipient: str
+    text: str
 
 
 class _Test(msgspec.Struct, frozen=True):
@@ -53,18 +62,19 @@ class _Test(msgspec.Struct, frozen=True):
 
 async def run(services: Services, principal: Principal, channel_id: str) -> ChannelTest:
     """Sends to the first recipient of the channel, or to the caller's own address."""
-    async with services.db.tx(principal.scope) as tx:
+    async with services.db.tx(principal.scope, autocommit=True) as tx:
         channel = await channels.find(tx, channel_id)
-        _check_active(channel)
-        text = f"The notification channel {channel.name} works."
-        if channel.type == "in_app":
-            await _notify_caller(services, tx, channel.tenant_id, principal, text)
-            return ChannelTest(True, "Added to your notifications", 0)  # noqa: FBT003  # a field
-        recipient = await _find_recipient(services, tx, principal, channel)
-        if recipient is None:
-            return ChannelTest(False, _NO_RECIPIENT, None)  # noqa: FBT003  # a field
-        await _count_send(services, channel)
-        test = await _add(tx, channel, recipient, text)
+        if not channel.active:
+            raise ChannelInactive("This channel is not active; set `active` to true first")
+        recipient = next(iter(_list_recipients(services, channel)), None)
+        if recipient is None and channel.type == "email":
+            recipient = await accounts.find_email(tx, principal.tenant_id, principal.user_id)
+    text = f"The notification channel {channel.name} works."
+    if channel.type == "in_app":
+        return await _notify_caller(services, channel.tenant_id, principal, text)
+    if recipient is None:
+        return ChannelTest(success=False, message=_NO_RECIPIENT, delivery_time_ms=None)
+    test = await _send(services, _Plan(channel, recipient, text))
     return _build_result(test, await _wait(services, test))
 
 
@@ -76,86 +86,86 @@ async def run_for_caller(
         raise Invalid.field(
             "channel_type", "your account has no such address; test the channel itself instead"
         )
-    tenant_id = principal.home
-    async with services.db.tx(tenant_id) as tx:
-        if data.channel_type == "in_app":
-            await _notify_caller(services, tx, tenant_id, principal, data.message)
-            return ChannelTest(True, "Added to your notifications", 0)  # noqa: FBT003  # a field
-        channel = await _find_first_active(tx, data.channel_type)
-        if channel is None:
-            return await _mail_caller(services, tx, principal, data.message)
-        recipient = await _find_own_recipient(services, tx, principal, channel)
-        await _count_send(services, channel)
-        test = await _add(tx, channel, recipient, data.message)
-    result = _build_result(test, entry := await _wait(services, test))
+    if data.channel_type == "team_chat":
+        # Everybody in the chat reads it.
+        principal.require("notifications:write")
+    await _count(services, f"user:{principal.user_id}", _TESTS_PER_MINUTE, "You can send")
+    if data.channel_type == "in_app":
+        return await _notify_caller(services, principal.home, principal, data.message)
+    async with services.db.tx(principal.home, autocommit=True) as tx:
+        plan = await _plan_for_caller(services, tx, principal, data)
+    if plan.channel is None:
+        return await _mail_caller(services, principal, plan.recipient, data.message)
+    test = await _send(services, _Plan(plan.channel, plan.recipient, data.message))
+    entry = await _wait(services, test)
+    result = _build_result(test, entry)
     if not result.success:
         is_refused = entry is not None and entry.error_code == "provider_error"
         raise (ProviderError if is_refused else DeliveryFailed)(result.message)
     return result
 
 
-def _check_active(channel: NotificationChannel) -> None:
-    if not channel.active:
-        raise ChannelInactive("This channel is not active; set `active` to true first")
+class _OwnPlan(msgspec.Struct, frozen=True):
+    """Without a channel, the instance's own mail server sends it."""
+
+    channel: NotificationChannel | None
+    recipient: str
 
 
-async def _find_first_active(tx: Tx, channel_type: str) -> NotificationChannel | None:
-    """Returns None when mails go out through the instance's own mail server."""
-    found = await channel_queries.list_all(tx, channel_type, active=None, limit=1000)
-    active = [item for item in found if item.active]
-    if active:
-        return await channels.find(tx, active[0].id)
-    if found:
-        raise ChannelInactive(f"No channel of the type {channel_type} is active")
-    if channel_type == "email":
-        return None
-    raise ChannelNotFound(f"There is no channel of the type {channel_type}; create one first")
-
-
-async def _mail_caller(services: Services, tx: Tx, principal: Principal, text: str) -> ChannelTest:
-    address = await accounts.find_email(tx, principal.tenant_id, principal.user_id) or ""
-    content = mail.render("notification", title=_TITLE, message=text, url=None)
-    await mail.queue(
-        tx, services.keyring, tenant_id=principal.home, recipient=address, content=content
+async def _plan_for_caller(
+    services: Services, tx: Tx, principal: Principal, data: TestNotification
+) -> _OwnPlan:
+    all_channels = await channel_queries.list_all(
+        tx, data.channel_type, active=None, limit=channel_queries.MAX_CHANNELS
     )
-    return ChannelTest(True, f"A mail to {address} is on its way", None)  # noqa: FBT003  # a field
+    active = [item for item in all_channels if item.active]
+    channel = await channels.find(tx, active[0].id) if active else None
+    if data.channel_type == "email":
+        # The text is the caller's own: it must not go to anybody else's address.
+        ids = (principal.tenant_id, principal.user_id)
+        address = await accounts.find_email(tx, *ids, is_verified=True)
+        if address is None:
+            raise Conflict("Verify your e-mail address first")
+        return _OwnPlan(channel, address)
+    if channel is None:
+        if all_channels:
+            raise ChannelInactive(f"No channel of the type {data.channel_type} is active")
+        raise ChannelNotFound(
+            f"There is no channel of the type {data.channel_type}; create one first"
+        )
+    return _OwnPlan(channel, next(iter(_list_recipients(services, channel)), ""))
+
+
+async def _mail_caller(
+    services: Services, principal: Principal, address: str, text: str
+) -> ChannelTest:
+    content = mail.render("notification", title=_TITLE, message=text, url=None)
+    async with services.db.tx(principal.home) as tx:
+        await mail.queue(
+            tx, services.keyring, tenant_id=principal.home, recipient=address, content=content
+        )
+    return ChannelTest(
+        success=True, message=f"A mail to {address} is on its way", delivery_time_ms=None
+    )
 
 
 async def _notify_caller(
-    services: Services, tx: Tx, tenant_id: str, principal: Principal, text: str
-) -> None:
+    services: Services, tenant_id: str, principal: Principal, text: str
+) -> ChannelTest:
+    user_ids = [principal.user_id]
     new = NewMessage(
         type="message",
         title=_TITLE,
         message=text,
-        recipients=Recipients(user_ids=[principal.user_id]),
+        recipients=Recipients(user_ids=user_ids),
         data={"test": True},
         created_by=principal.user_id,
     )
-    message = await messages.accept_undispatched(tx, tenant_id, new)
-    user_ids = [principal.user_id]
-    await outgoing.add_to_center(tx, tenant_id, message["id"], message["type"], user_ids)
-    feed = services.get(Feed)
-    tx.after_commit.append(lambda: feed.announce([principal.user_id]))
-
-
-async def _find_recipient(
-    services: Services, tx: Tx, principal: Principal, channel: NotificationChannel
-) -> str | None:
-    recipients = _list_recipients(services, channel)
-    if recipients:
-        return recipients[0]
-    if channel.type == "email":
-        return await accounts.find_email(tx, principal.tenant_id, principal.user_id)
-    return None
-
-
-async def _find_own_recipient(
-    services: Services, tx: Tx, principal: Principal, channel: NotificationChannel
-) -> str:
-    if channel.type == "email":
-        return await accounts.find_email(tx, principal.tenant_id, principal.user_id) or ""
-    return next(iter(_list_recipients(services, channel)), "")
+    async with services.db.tx(tenant_id) as tx:
+        message = await messages.accept_undispatched(tx, tenant_id, new)
+        await outgoing.add_to_center(tx, tenant_id, message["id"], message["type"], user_ids)
+    await services.get(Feed).announce(user_ids)
+    return ChannelTest(success=True, message="Added to your notifications", delivery_time_ms=0)
 
 
 def _list_recipients(services: Services, channel: NotificationChannel) -> list[str]:
@@ -166,38 +176,42 @@ def _list_recipients(services: Services, channel: NotificationChannel) -> list[s
         )
     except UnusableConfig:
         # The attempt fails and says why.
-        return ["unknown"]
+        return [""]
     return provider.recipients(config)
 
 
-async def _count_send(services: Services, channel: NotificationChannel) -> None:
-    limit = channel.rate_limit_per_minute or PROVIDERS[channel.provider].rate_per_minute
-    wait = await rate_limits.count_send(services.redis, channel.id, limit)
+async def _count(services: Services, key: str, limit: int, subject: str) -> None:
+    wait = await rate_limits.count_send(services.redis, key, limit)
     if wait is not None:
+        seconds = round(wait) + 1
         raise ChannelRateLimited(
-            f"This channel sends at most {limit} messages a minute; try again later",
+            f"{subject} at most {limit} messages a minute; try again in {seconds} s",
             details={
                 "limit": limit,
                 "window": rate_limits.WINDOW_SECONDS,
-                "retry_after": round(wait) + 1,
+                "retry_after": seconds,
             },
-            headers={"Retry-After": str(round(wait) + 1)},
+            headers={"Retry-After": str(seconds)},
         )
 
 
-async def _add(tx: Tx, channel: NotificationChannel, recipient: str, text: str) -> _Test:
+async def _send(services: Services, plan: _Plan) -> _Test:
+    channel = plan.channel
+    limit = channel.rate_limit_per_minute or PROVIDERS[channel.provider].rate_per_minute
+    await _count(services, channel.id, limit, "This channel sends")
+    tenant_id = channel.tenant_id
     new = NewMessage(
         type="message",
         title=_TITLE,
-        message=text,
+        message=plan.text,
         recipients=Recipients(channel_id=channel.id),
         data={"test": True},
     )
-    tenant_id = channel.tenant_id
-    message = await messages.accept_undispatched(tx, tenant_id, new)
-    deliveries = [Outgoing(channel.id, recipient)]
-    (added,) = await outgoing.add_deliveries(tx, message, deliveries, is_test=True)
-    return _Test(tenant_id, added["ref_id"], added["id"], recipient)
+    async with services.db.tx(tenant_id) as tx:
+        message = await messages.accept_undispatched(tx, tenant_id, new)
+        deliveries = [Outgoing(channel.id, plan.recipient)]
+        (added,) = await outgoing.add_deliveries(tx, message, deliveries, is_test=True)
+    return _Test(tenant_id, added["ref_id"], added["id"], plan.recipient)
 
 
 async def _wait(services: Services, test: _Test) -> LogEntryView | None:
@@ -211,7 +225,19 @@ async def _wait(services: Services, test: _Test) -> LogEntryView | None:
 
 def _build_result(test: _Test, entry: LogEntryView | None) -> ChannelTest:
     if entry is None:
-        return ChannelTest(False, "No worker has sent it yet; is one running?", None)  # noqa: FBT003
+        return ChannelTest(
+            success=False,
+            message="No worker has sent it yet, it may still arrive; is a worker running?",
+            delivery_time_ms=None,
+        )
     if entry.status == "delivered":
-        return ChannelTest(True, f"Delivered to {test.recipient}", entry.delivery_time_ms)  # noqa: FBT003
-    return ChannelTest(False, entry.error or "It was not delivered", entry.delivery_time_ms)  # noqa: FBT003
+        return ChannelTest(
+            success=True,
+            message=f"Delivered to {test.recipient}",
+            delivery_time_ms=entry.delivery_time_ms,
+        )
+    return ChannelTest(
+        success=False,
+        message=entry.error or "It was not delivered",
+        delivery_time_ms=entry.delivery_time_ms,
+    )

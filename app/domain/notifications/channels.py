@@ -4,9 +4,10 @@ from typing import Any, get_args
 
 import msgspec
 
+from app.domain.accounts import service as accounts
 from app.domain.events import service as events
 from app.domain.notifications import channel_queries as queries
-from app.domain.notifications import configs, failover, sealed_configs
+from app.domain.notifications import configs, sealed_configs
 from app.domain.notifications.channel_schemas import (
     ChannelList,
     ChannelView,
@@ -20,6 +21,7 @@ from app.domain.notifications.channel_schemas import (
 from app.domain.notifications.errors import (
     ChannelNotFound,
     ChannelTypeNotFound,
+    InvalidConfig,
 )
 from app.domain.notifications.events import (
     ChannelCreated,
@@ -27,18 +29,16 @@ from app.domain.notifications.events import (
     ChannelRevealed,
     ChannelUpdated,
 )
-from app.domain.notifications.providers.protocol import ChannelType, Provider
+from app.domain.notifications.providers.protocol import ChannelType, Provider, ProviderConfig
 from app.domain.notifications.providers.registry import PROVIDERS
-from app.domain.notifications.work_kinds import SEND
 from app.http.context import RequestContext
 from app.http.responses import build_view
-from app.kit import validation
+from app.kit import clock, validation
 from app.kit.crypto import CannotOpen, Keyring
 from app.kit.errors import Conflict, Invalid
 from app.kit.ids import new_id
 from app.security.principal import Principal
 from app.services import Services
-from db import ledger
 from db.models import NotificationChannel
 from db.session import Tx
 
@@ -103,7 +103,8 @@ async def create(context: RequestContext, data: CreateChannel) -> ChannelView:
     provider = _find_provider(data.type, data.provider)
     await queries.check_quota(tx, tenant_id)
     values = configs.unmask(provider, data.config, {})
-    configs.validate(provider, values, context.guard)
+    config = configs.validate(provider, values, context.guard)
+    await _check_users(tx, tenant_id, provider, config)
     channel_id = new_id("nch")
     channel = NotificationChannel(
         id=channel_id,
@@ -121,6 +122,13 @@ async def create(context: RequestContext, data: CreateChannel) -> ChannelView:
     await session.flush()
     await events.emit(tx, ChannelCreated(*_describe(channel)), tenant_id=tenant_id)
     return _view(context, channel)
+
+
+async def _check_users(tx: Tx, tenant_id: str, provider: Provider, config: ProviderConfig) -> None:
+    """The recipients of the notification center are users of the tenant."""
+    if provider.channel_type == "in_app":
+        unknown = await accounts.find_unknown_ids(tx, tenant_id, config.to)
+        InvalidConfig.check(("config.to", f"there is no user {user_id}") for user_id in unknown)
 
 
 def _find_provider(type_: ChannelType, provider_id: str | None) -> Provider:
@@ -141,7 +149,7 @@ async def update(context: RequestContext, channel_id: str, data: UpdateChannel) 
         if values.pop(name, None) not in {None, getattr(channel, name)}:
             raise Invalid.field(name, "cannot be changed; create another channel instead")
     also_changed = []
-    if "config" in values and _change_config(context, channel, values.pop("config")):
+    if "config" in values and await _change_config(context, channel, values.pop("config")):
         also_changed.append("config")
     await events.save_changes(
         context.tx,
@@ -153,7 +161,7 @@ async def update(context: RequestContext, channel_id: str, data: UpdateChannel) 
     return _view(context, channel)
 
 
-def _change_config(
+async def _change_config(
     context: RequestContext, channel: NotificationChannel, new_values: dict[str, Any]
 ) -> bool:
     """Seals a new config. Returns True when it differs from the stored one."""
@@ -170,6 +178,7 @@ def _change_config(
     if stored:
         stored_config = msgspec.convert(stored, provider.config)
         configs.check_move(provider, new_values, config, stored_config)
+    await _check_users(context.tx, channel.tenant_id, provider, config)
     if unmasked == stored:
         return False
     channel.config = sealed_configs.seal_config(
@@ -179,18 +188,14 @@ def _change_config(
 
 
 async def delete(context: RequestContext, channel_id: str) -> None:
-    """Pending sends go to the next active channel of the type, or are cancelled where there is
-    none. The log is deleted with the channel.
+    """Nobody sees the channel any more, and its config is gone. Its row stays until its pending
+    deliveries went through another channel when their turn came.
     """
     tx = context.tx
-    channel = await find(tx, channel_id)
-    await ledger.cancel_lane(tx, channel.tenant_id, SEND.name, channel.id)
-    # Locked after its work, in the order of the workers; it may have been deleted meanwhile.
     channel = await find(tx, channel_id, for_update=True)
-    await failover.move_pending(context.keyring, tx, channel.tenant_id, channel.id)
-    session = await tx.session()
-    await session.delete(channel)
-    await session.flush()
+    channel.active, channel.deleted_at = False, clock.now()
+    channel.config = sealed_configs.seal_config(context.keyring, channel.tenant_id, channel.id, {})
+    await (await tx.session()).flush()
     await events.emit(tx, ChannelDeleted(*_describe(channel)), tenant_id=channel.tenant_id)
 
 

@@ -108,9 +108,7 @@ class ChannelController(Controller):
 
     @delete("/{channel_id:str}", summary="Delete a channel", needs="notifications:write")
     async def delete_channel(self, context: Context, channel_id: Id) -> None:
-        """Its pending sends go to the next active channel of the type, or are cancelled where there is
-        none. Its log is deleted.
-        """
+        """With its log. Pending messages to users go through the next channel of the type."""
         await channels.delete(context, channel_id)
 
     @post(
@@ -201,8 +199,8 @@ class NotificationController(Controller):
         ] = None,
     ) -> EventStream:
         """Server-sent events: `notification` with a notification as its data and the id of the
-        event, from now on or after `Last-Event-ID`. The stream ends with the session, and after an
-        hour: connect again then.
+        event, from now on, or after `Last-Event-ID`; then some may come again, with the same id.
+        The stream ends with the session, and after an hour: connect again then.
         """
         services.get(Feed).check_streams(principal.user_id)
         return EventStream(_encode(services, principal, last_event_id))

@@ -1,7 +1,5 @@
 """SQL of deliveries through channels: loading, recording and replacing them."""
 
-from datetime import datetime
-
 import asyncpg
 
 from db import fast, ledger
@@ -10,11 +8,16 @@ from db.session import Tx
 
 _LOAD = """
 SELECT d.id, d.tenant_id, d.message_id, d.channel_id, d.first_id, d.occasion, d.recipient,
-       d.attempt, d.is_test, d.correlation_id, m.type, m.title, m.message, m.data::text AS data,
-       m.created_at, c.type AS channel_type, c.provider, c.config, c.active, c.rate_limit_per_minute
+       d.user_id, d.attempt, d.is_test, d.throttled_at, d.correlation_id,
+       m.type, m.title, m.message, m.data::text AS data, m.created_at,
+       m.recipients ? 'channel_id' AS is_named,
+       c.type AS channel_type, c.provider, c.config,
+       c.active AND c.deleted_at IS NULL AS active, c.rate_limit_per_minute,
+       d.user_id IS NULL OR u.id IS NOT NULL AS has_recipient
 FROM notification_deliveries d
 JOIN notification_messages m ON m.id = d.message_id AND m.tenant_id = d.tenant_id
 JOIN notification_channels c ON c.id = d.channel_id AND c.tenant_id = d.tenant_id
+LEFT JOIN users u ON u.id = d.user_id AND u.status = 'active'
 WHERE d.id = ANY($1) AND d.status = 'pending'
 """
 
@@ -73,11 +76,11 @@ _RECORD_ONE = _record_sql(skip_locked=False)
 _LIST_TRIED = """
 SELECT first_id, channel_id FROM notification_deliveries WHERE first_id = ANY($1)
 """
-_LIST_PENDING = """
-SELECT d.id, w.run_at FROM notification_deliveries d JOIN work w ON w.id = d.work_id
-WHERE d.tenant_id = $1 AND d.channel_id = $2 AND d.status = 'pending' AND NOT d.is_test
-"""
 _MARK_RATE_LIMITED = """
+WITH throttled AS (
+    UPDATE notification_deliveries SET throttled_at = coalesce(throttled_at, now())
+    WHERE tenant_id = $1 AND id = $2 AND $4
+)
 UPDATE notification_log SET error_code = 'rate_limited'
 WHERE tenant_id = $1 AND delivery_id = $2 AND number = $3 AND error_code IS NULL
 """
@@ -122,14 +125,10 @@ async def list_tried(connection: asyncpg.Connection, first_ids: list[str]) -> li
     return list(await connection.fetch(_LIST_TRIED, first_ids))
 
 
-async def list_pending(tx: Tx, tenant: str, channel_id: str) -> dict[str, datetime]:
-    """Returns when each pending delivery of a channel is due."""
-    rows = await fast.rows(tx, tenant, _LIST_PENDING, channel_id)
-    return {row["id"]: row["run_at"] for row in rows}
-
-
-async def mark_rate_limited(tx: Tx, tenant: str, delivery_id: str, number: int) -> None:
-    await fast.execute(tx, tenant, _MARK_RATE_LIMITED, delivery_id, number)
+async def mark_rate_limited(
+    tx: Tx, tenant: str, delivery_id: str, number: int, *, by_provider: bool
+) -> None:
+    await fast.execute(tx, tenant, _MARK_RATE_LIMITED, delivery_id, number, by_provider)
 
 
 async def fail(tx: Tx, tenant: str, delivery_id: str, error: str) -> None:

@@ -2,9 +2,11 @@
 
 from typing import Final
 
+import msgspec
+
 from app.domain.accounts import service as accounts
 from app.domain.mail import service as mail
-from app.domain.notifications import message_queries, messages, outgoing
+from app.domain.notifications import message_queries, messages, outgoing, preferences
 from app.domain.notifications.messages import NewMessage
 from app.domain.notifications.outgoing import Addressee
 from app.domain.notifications.recipients import Recipients
@@ -18,24 +20,45 @@ MAX_ITEMS: Final = 100
 
 async def send(services: Services, tx: Tx, tenant_id: str, digest_id: str) -> None:
     """In the transaction of the caller, which also marks the digest as sent."""
+    digest = await message_queries.find_digest(tx, tenant_id, digest_id)
+    if digest is None:
+        return
+    # The user is locked before the digest, as by the deletion of the user.
+    addressees = await _find_addressees(tx, tenant_id, digest)
     digest = await message_queries.lock_digest(tx, tenant_id, digest_id)
     if digest is None:
         return
     await message_queries.mark_digest_sent(tx, tenant_id, digest_id)
     items = await message_queries.list_digest_items(tx, tenant_id, digest_id, MAX_ITEMS)
-    if not items:
-        # The messages were deleted.
+    is_post = digest["channel_type"] == "team_chat"
+    if not items or not (is_post or addressees):
+        # The messages were deleted, or nobody wants them any more.
         return
     message = await _accept(tx, tenant_id, digest, items)
-    if digest["channel_type"] == "team_chat":
+    if is_post:
         await outgoing.post_to_team_chat(services, tx, message, None)
         return
-    user_ids = [digest["user_id"]]
-    contacts = await accounts.list_contacts(tx, tenant_id, user_ids=user_ids, limit=1)
-    # There is none when the user is not active any more.
-    addressees = [Addressee(contact["email"]) for contact in contacts]
     content = mail.render("digest", title=message["title"], items=items, url=None)
     await outgoing.send_mails(services, tx, message, addressees, content)
+
+
+async def _find_addressees(tx: Tx, tenant_id: str, digest: Row) -> list[Addressee]:
+    """Returns the user of a digest, unless they are not active any more or want no more mails."""
+    if digest["user_id"] is None:
+        return []
+    contacts = await accounts.list_contacts(
+        tx, tenant_id, user_ids=[digest["user_id"]], limit=1, super_admins=True
+    )
+    stored = await message_queries.list_preferences(
+        tx, [row["id"] for row in contacts], [row["tenant_id"] for row in contacts]
+    )
+    return [
+        Addressee(row["email"], None, row["id"])
+        for row in contacts
+        if preferences.resolve(
+            digest["type"], msgspec.json.decode(stored.get(row["id"], "{}"))
+        ).email
+    ]
 
 
 async def _accept(tx: Tx, tenant_id: str, digest: Row, items: list[Row]) -> Row:

@@ -1,18 +1,20 @@
 """Dispatches a message to its recipients: to users as their preferences say, or to a channel."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo
 
 import msgspec
 
 from app.domain.accounts import service as accounts
 from app.domain.mail import service as mail
 from app.domain.notifications import channel_queries, message_queries, outgoing, preferences
+from app.domain.notifications.messages import RULE_SOURCE
 from app.domain.notifications.outgoing import Addressee, Outgoing
 from app.domain.notifications.preferences import Timing
 from app.domain.notifications.recipients import Recipients
 from app.kit import clock, logs
 from app.kit.ids import new_id
+from app.kit.texts import as_json
 from app.services import Services
 from db.fast import Row
 from db.session import Tx
@@ -48,28 +50,18 @@ async def dispatch_batch(services: Services, tx: Tx, tenant_id: str, message_id:
     if message is None:
         return _NOTHING
     recipients = msgspec.json.decode(message["recipients"], type=Recipients)
-    is_in_center_only = False
-    if recipients.channel_id is not None:
-        channel = await channel_queries.find_row(tx, recipients.channel_id)
-        if channel is None:
-            log.warning("message to a deleted channel", message_id=message_id)
-            return _NOTHING
-        if channel["type"] != "in_app":
-            await _dispatch_to_channel(services, tx, message, channel)
-            return _NOTHING
-        # The users that the channel names, or else all users of the tenant.
-        user_ids = outgoing.list_recipients(services.keyring, channel)
-        recipients, is_in_center_only = Recipients(user_ids=user_ids or None), True
-    contacts = await _list_contacts(tx, tenant_id, recipients, message["dispatched_to"])
-    if not contacts:
+    if recipients.channel_id is None:
+        return await _dispatch_to_users(services, tx, message, recipients)
+    channel = await channel_queries.find_row(tx, recipients.channel_id)
+    if channel is None or (channel["type"] == "in_app" and not channel["active"]):
+        log.warning("message to a channel that is deleted or inactive", message_id=message_id)
         return _NOTHING
-    await message_queries.set_dispatched_to(tx, tenant_id, message_id, contacts[-1]["id"])
-    if is_in_center_only:
-        plan = _Plan(in_app=[row["id"] for row in contacts])
-    else:
-        plan = await _plan(tx, message, contacts)
-    notified = await _dispatch_to_users(services, tx, message, plan)
-    return Batch(notified, len(contacts) == BATCH)
+    if channel["type"] != "in_app":
+        await _dispatch_to_channel(services, tx, message, channel)
+        return _NOTHING
+    # The users that the channel names, or else all users of the tenant.
+    user_ids = outgoing.list_recipients(services.keyring, channel) or None
+    return await _dispatch_to_center(tx, message, Recipients(user_ids=user_ids))
 
 
 async def _dispatch_to_channel(services: Services, tx: Tx, message: Row, channel: Row) -> None:
@@ -81,15 +73,51 @@ async def _dispatch_to_channel(services: Services, tx: Tx, message: Row, channel
     await outgoing.add_deliveries(tx, message, deliveries)
 
 
-async def _list_contacts(tx: Tx, tenant_id: str, recipients: Recipients, after: str) -> list[Row]:
+async def _dispatch_to_center(tx: Tx, message: Row, recipients: Recipients) -> Batch:
+    contacts = await _list_contacts(tx, message, recipients)
+    notified = await _add_to_center(tx, message, [row["id"] for row in contacts])
+    await _record_progress(tx, message, contacts, None)
+    return Batch(notified, len(contacts) == BATCH)
+
+
+async def _dispatch_to_users(
+    services: Services, tx: Tx, message: Row, recipients: Recipients
+) -> Batch:
+    contacts = await _list_contacts(tx, message, recipients)
+    plan = await _plan(tx, message, contacts) if contacts else _Plan()
+    notified = await _add_to_center(tx, message, plan.in_app)
+    await _send_mails(services, tx, message, plan.mails)
+    # All users share the chat: one post, as early as one of them wants it.
+    if message["team_chat"] is not None:
+        plan.posts.append(msgspec.json.decode(message["team_chat"], type=Timing))
+    first = min(plan.posts, key=lambda timing: timing.at or message["created_at"], default=None)
+    await _record_progress(tx, message, contacts, first)
+    has_more = len(contacts) == BATCH
+    if first is not None and not has_more:
+        await _post(services, tx, message, first)
+    return Batch(notified, has_more)
+
+
+async def _list_contacts(tx: Tx, message: Row, recipients: Recipients) -> list[Row]:
     return await accounts.list_contacts(
         tx,
-        tenant_id,
+        message["tenant_id"],
         user_ids=recipients.user_ids,
         role=recipients.role,
-        after=after,
+        after=message["dispatched_to"],
         limit=BATCH,
+        # The owner of a thing may be one; nobody else may write to them.
+        super_admins=message["source"] == RULE_SOURCE,
     )
+
+
+async def _record_progress(
+    tx: Tx, message: Row, contacts: list[Row], team_chat: Timing | None
+) -> None:
+    if contacts:
+        encoded = as_json(team_chat) if team_chat is not None else None
+        ids = (message["tenant_id"], message["id"], contacts[-1]["id"])
+        await message_queries.set_dispatched_to(tx, *ids, encoded)
 
 
 async def _plan(tx: Tx, message: Row, contacts: list[Row]) -> _Plan:
@@ -100,7 +128,8 @@ async def _plan(tx: Tx, message: Row, contacts: list[Row]) -> _Plan:
     for contact in contacts:
         changed = msgspec.json.decode(stored.get(contact["id"], "{}"))
         preference = preferences.resolve(type_name, changed)
-        timing = preferences.time_of(type_name, preference, ZoneInfo(contact["timezone"]), now)
+        zone = preferences.find_zone(contact["timezone"])
+        timing = preferences.time_of(type_name, preference, zone, now)
         if preference.in_app:
             plan.in_app.append(contact["id"])
         if preference.email and not message["is_mailed"]:
@@ -110,43 +139,50 @@ async def _plan(tx: Tx, message: Row, contacts: list[Row]) -> _Plan:
     return plan
 
 
-async def _dispatch_to_users(services: Services, tx: Tx, message: Row, plan: _Plan) -> list[str]:
-    """Returns the users who got it in their center."""
+async def _add_to_center(tx: Tx, message: Row, user_ids: list[str]) -> list[str]:
+    """Returns the users who did not have the message yet."""
     ids = (message["tenant_id"], message["id"], message["type"])
-    notified = await outgoing.add_to_center(tx, *ids, plan.in_app)
-    held = [(row["id"], timing) for row, timing in plan.mails if timing.is_digest]
-    await _add_to_digests(tx, message, "email", held)
-    mails = [
-        Addressee(row["email"], timing.at) for row, timing in plan.mails if not timing.is_digest
+    return await outgoing.add_to_center(tx, *ids, user_ids)
+
+
+async def _send_mails(
+    services: Services, tx: Tx, message: Row, mails: list[tuple[Row, Timing]]
+) -> None:
+    """Adds each mail to the user's digest, or sends it at its time."""
+    collected = [(row["id"], timing) for row, timing in mails if timing.is_digest]
+    await _add_to_digests(tx, message, "email", collected)
+    addressees = [
+        Addressee(row["email"], timing.at, row["id"])
+        for row, timing in mails
+        if not timing.is_digest
     ]
-    if mails:
+    if addressees:
         content = mail.render(
             "notification", title=message["title"], message=message["message"], url=None
         )
-        await outgoing.send_mails(services, tx, message, mails, content)
-    if plan.posts:
-        # All of them share the chat: one post, as early as one of them wants it.
-        first = min(plan.posts, key=lambda timing: timing.at or message["created_at"])
-        if first.is_digest:
-            await _add_to_digests(tx, message, "team_chat", [(None, first)])
-        else:
-            await outgoing.post_to_team_chat(services, tx, message, first.at)
-    return notified
+        await outgoing.send_mails(services, tx, message, addressees, content)
+
+
+async def _post(services: Services, tx: Tx, message: Row, timing: Timing) -> None:
+    if timing.is_digest:
+        await _add_to_digests(tx, message, "team_chat", [(None, timing)])
+    else:
+        await outgoing.post_to_team_chat(services, tx, message, timing.at)
 
 
 async def _add_to_digests(
-    tx: Tx, message: Row, channel_type: str, held: list[tuple[str | None, Timing]]
+    tx: Tx, message: Row, channel_type: str, collected: Sequence[tuple[str | None, Timing]]
 ) -> None:
-    if held:
+    if collected:
         await message_queries.add_to_digests(
             tx,
             message["tenant_id"],
             message["id"],
             message["type"],
-            [new_id("ntg") for _ in held],
-            [user_id for user_id, _ in held],
-            [channel_type for _ in held],
-            [timing.at for _, timing in held],
+            [new_id("ntg") for _ in collected],
+            [user_id for user_id, _ in collected],
+            [channel_type for _ in collected],
+            [timing.at for _, timing in collected],
             message["correlation_id"],
             outgoing.event_of(message),
         )

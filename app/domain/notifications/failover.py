@@ -1,24 +1,31 @@
 """Sends what one channel did not deliver through the next active channel of the same type."""
 
-from collections import defaultdict
-from datetime import datetime
-
-from app.domain.notifications import channel_queries, delivery_queries, outgoing, sending
+from app.domain.mail import service as mail
+from app.domain.notifications import channel_queries, delivery_queries, outgoing
 from app.domain.notifications.outgoing import Outgoing
-from app.domain.notifications.sending import SendRequest
+from app.domain.notifications.sending import ErrorCode, SendRequest
 from app.kit.crypto import Keyring
 from db.fast import Row
 from db.session import Tx
 
 
+def may_be_replaced(request: SendRequest, code: ErrorCode | None) -> bool:
+    """True when another channel reaches the same people. A message that names its channel goes to
+    no other place, and not at all when that channel is not active.
+    """
+    if code == "recipient_inactive" or request.channel_type == "webhook":
+        return False
+    if not request.is_named:
+        return True
+    has_address = request.channel_type in {"email", "sms"} and request.recipient != ""
+    return has_address and code != "channel_inactive"
+
+
 async def find_replacements(
-    keyring: Keyring,
-    tx: Tx,
-    requests: list[SendRequest],
-    due: dict[str, datetime] | None = None,
-) -> dict[str, list[Outgoing]]:
+    keyring: Keyring, tx: Tx, requests: list[SendRequest]
+) -> dict[str, Outgoing]:
     """Returns the deliveries that replace others, by the id of the replaced one: through the oldest
-    channel that was not tried yet. `due` has the times of those that are not due at once.
+    channel that was not tried yet.
     """
     if not requests:
         return {}
@@ -34,47 +41,46 @@ async def find_replacements(
             channels[key] = await channel_queries.list_active(tx, key[0], [key[1]])
         for channel in channels[key]:
             if (request.first_id, channel["id"]) not in tried:
-                run_at = (due or {}).get(request.id)
-                replacements[request.id] = _replace(keyring, request, channel, run_at)
+                replacements[request.id] = _replace(keyring, request, channel)
                 break
     return replacements
 
 
-def _replace(
-    keyring: Keyring, request: SendRequest, channel: Row, run_at: datetime | None
-) -> list[Outgoing]:
+def _replace(keyring: Keyring, request: SendRequest, channel: Row) -> Outgoing:
     """A person keeps their address; a post goes to the place that the other channel leads to."""
-    if request.channel_type in {"email", "sms"} and request.recipient:
-        recipients = [request.recipient]
-    else:
-        recipients = outgoing.list_recipients(keyring, channel) or [""]
-    return [
-        Outgoing(channel["id"], recipient, run_at, request.first_id) for recipient in recipients
-    ]
+    recipient = request.recipient
+    if request.channel_type == "team_chat":
+        recipient = next(iter(outgoing.list_recipients(keyring, channel)), "")
+    return Outgoing(channel["id"], recipient, user_id=request.user_id, first_id=request.first_id)
 
 
-async def add(tx: Tx, request: SendRequest, replacements: list[Outgoing]) -> None:
-    """Adds deliveries of the message that a request belongs to."""
+async def add(tx: Tx, request: SendRequest, replacement: Outgoing) -> bool:
+    """Returns False when the recipient gets another message about the same event through that
+    channel.
+    """
     message = {
         "id": request.message_id,
         "tenant_id": request.tenant_id,
         "occasion": request.occasion,
         "correlation_id": request.correlation_id,
     }
-    await outgoing.add_deliveries(tx, message, replacements)
+    return bool(await outgoing.add_deliveries(tx, message, [replacement]))
 
 
-async def move_pending(keyring: Keyring, tx: Tx, tenant_id: str, channel_id: str) -> None:
-    """Adds replacements of all pending deliveries of a channel that is being deleted."""
-    due = await delivery_queries.list_pending(tx, tenant_id, channel_id)
-    requests = await sending.load(tx, list(due))
-    replacements = await find_replacements(keyring, tx, list(requests.values()), due)
-    # One statement for each message, which may have thousands of recipients.
-    by_message: defaultdict[str, list[Outgoing]] = defaultdict(list)
-    samples: dict[str, SendRequest] = {}
-    for delivery_id, items in replacements.items():
-        request = requests[delivery_id]
-        samples[request.message_id] = request
-        by_message[request.message_id] += items
-    for message_id, items in by_message.items():
-        await add(tx, samples[message_id], items)
+def goes_by_own_server(request: SendRequest, code: ErrorCode | None) -> bool:
+    """True for a mail to a user whose channel is not active any more: without a mail channel, mails
+    go through the instance's own mail server.
+    """
+    return code == "channel_inactive" and request.channel_type == "email" and not request.is_named
+
+
+async def send_by_own_server(tx: Tx, keyring: Keyring, request: SendRequest) -> None:
+    content = mail.render("notification", title=request.title, message=request.message, url=None)
+    await mail.queue(
+        tx,
+        keyring,
+        tenant_id=request.tenant_id,
+        recipient=request.recipient,
+        content=content,
+        cause_event_id=outgoing.event_of({"occasion": request.occasion}),
+    )

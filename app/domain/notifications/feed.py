@@ -34,7 +34,6 @@ MAX_STREAMS_PER_USER: Final = 10
 # A row may become visible this long after its time.
 _OVERLAP = timedelta(seconds=30)
 _BATCH = 200
-_MAX_SEEN = 5000
 _PUBLISH_SECONDS = 1.0
 
 
@@ -59,6 +58,7 @@ class Feed:
         if len(self._listeners.get(user_id, ())) >= MAX_STREAMS_PER_USER:
             raise RateLimited(
                 f"A user has at most {MAX_STREAMS_PER_USER} open streams; close one first",
+                details={"limit": MAX_STREAMS_PER_USER, "window": 0, "retry_after": 5},
                 headers={"Retry-After": "5"},
             )
 
@@ -79,7 +79,12 @@ class Feed:
                 del self._listeners[user_id]
 
     def _on_message(self, message: bytes) -> None:
-        for user_id in msgspec.json.decode(message, type=list[str]):
+        try:
+            user_ids = msgspec.json.decode(message, type=list[str])
+        except msgspec.DecodeError:
+            log.warning("a message on the channel of notifications is not readable")
+            return
+        for user_id in user_ids:
             for event in self._listeners.get(user_id, ()):
                 event.set()
 
@@ -94,7 +99,7 @@ class Feed:
 
 class NewNotifications:
     """Reads the notifications of a user that were not read yet. `seen` are those of the last
-    seconds before `since` that the client does not need.
+    seconds before `since` that the client does not need, with their times.
     """
 
     def __init__(
@@ -102,39 +107,40 @@ class NewNotifications:
         services: Services,
         principal: Principal,
         since: datetime,
-        seen: list[NotificationView],
+        seen: dict[str, datetime],
     ) -> None:
         self._services = services
         self._principal = principal
         self._since = since
-        self._seen = {item.id: item.created_at for item in seen}
+        self._seen = seen
 
     async def read(self) -> list[NotificationView]:
         """Returns the oldest first."""
         since, seen = self._since - _OVERLAP, list(self._seen)
         async with self._services.db.tx(self._principal.scope, autocommit=True) as tx:
-            found = await queries.list_since(tx, self._principal.user_id, since, seen, _BATCH)
-        for item in found:
+            items = await queries.list_since(tx, self._principal.user_id, since, seen, _BATCH)
+        for item in items:
             self._seen[item.id] = item.created_at
             self._since = max(self._since, item.created_at)
         oldest = self._since - 2 * _OVERLAP
         self._seen = {id_: at for id_, at in self._seen.items() if at >= oldest}
-        return found
+        return items
 
 
 async def _start_after(
     services: Services, principal: Principal, last_id: str | None
 ) -> NewNotifications:
-    """Starts after the notification that a client saw last, or else now."""
+    """Starts after the notification that a client saw last, or else now. Those of the seconds
+    before the last one may come again: one of them may have been committed later.
+    """
     user_id = principal.user_id
     async with services.db.tx(principal.scope, autocommit=True) as tx:
-        last = await queries.find(tx, user_id, last_id) if last_id else None
-        since = last.created_at if last is not None else await queries.read_time(tx)
-        seen = await queries.list_since(tx, user_id, since - _OVERLAP, [], _MAX_SEEN)
-    if last is not None:
-        key = (last.created_at, last.id)
-        seen = [item for item in seen if (item.created_at, item.id) <= key]
-    return NewNotifications(services, principal, since, seen)
+        last_at = await queries.find_time(tx, user_id, last_id) if last_id else None
+        if last_id is not None and last_at is not None:
+            return NewNotifications(services, principal, last_at, {last_id: last_at})
+        now = await queries.read_time(tx)
+        seen = await queries.list_ids_since(tx, user_id, now - _OVERLAP)
+    return NewNotifications(services, principal, now, seen)
 
 
 async def stream(
@@ -149,8 +155,8 @@ async def stream(
         yield []
         while True:
             hint.clear()
-            if found := await new.read():
-                yield found
+            if items := await new.read():
+                yield items
                 continue
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(POLL_SECONDS, end - loop.time())):

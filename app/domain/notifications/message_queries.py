@@ -31,11 +31,13 @@ SELECT (SELECT id FROM accepted) AS work_id FROM added
 
 _FIND = """
 SELECT id, tenant_id, type, title, message, data::text AS data, recipients::text AS recipients,
-       dispatched_to, occasion, is_mailed, correlation_id, created_at
+       dispatched_to, team_chat::text AS team_chat, occasion, source,
+       is_mailed, correlation_id, created_at
 FROM notification_messages WHERE tenant_id = $1 AND id = $2
 """
 _SET_DISPATCHED_TO = """
-UPDATE notification_messages SET dispatched_to = $3 WHERE tenant_id = $1 AND id = $2
+UPDATE notification_messages SET dispatched_to = $3, team_chat = $4::jsonb
+WHERE tenant_id = $1 AND id = $2
 """
 _LIST_PREFERENCES = """
 SELECT p.user_id, p.preferences::text AS preferences
@@ -67,12 +69,13 @@ _ADD_WORK = ledger.insert_sql(
 _ADD_DELIVERIES = f"""
 WITH requested AS (
     SELECT * FROM unnest($6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
-                         $11::timestamptz[], $12::text[])
-      AS g(id, channel_id, recipient, first_id, work_id, run_at, log_id)
+                         $11::timestamptz[], $12::text[], $14::text[])
+      AS g(id, channel_id, recipient, first_id, work_id, run_at, log_id, user_id)
 ), added AS (
     INSERT INTO notification_deliveries (tenant_id, id, message_id, channel_id, first_id, occasion,
-                                         recipient, work_id, correlation_id, is_test)
-    SELECT $1::text, g.id, $2, g.channel_id, g.first_id, $3, g.recipient, g.work_id, $4::text, $13
+                                         recipient, work_id, correlation_id, is_test, user_id)
+    SELECT $1::text, g.id, $2, g.channel_id, g.first_id, $3, g.recipient, g.work_id, $4::text, $13,
+           g.user_id
     FROM requested g
     ON CONFLICT (occasion, channel_id, recipient) DO NOTHING
     RETURNING id
@@ -115,10 +118,11 @@ WITH requested AS (
 )
 {_ADD_DIGEST_WORK}
 """
-_LOCK_DIGEST = """
+_FIND_DIGEST = """
 SELECT id, user_id, type, channel_type FROM notification_digests
-WHERE tenant_id = $1 AND id = $2 AND sent_at IS NULL FOR UPDATE
+WHERE tenant_id = $1 AND id = $2 AND sent_at IS NULL
 """
+_LOCK_DIGEST = _FIND_DIGEST + " FOR UPDATE"
 _MARK_DIGEST_SENT = """
 UPDATE notification_digests SET sent_at = now() WHERE tenant_id = $1 AND id = $2
 """
@@ -138,8 +142,10 @@ async def find(tx: Tx, tenant: str, message_id: str) -> Row | None:
     return await fast.row(tx, tenant, _FIND, message_id)
 
 
-async def set_dispatched_to(tx: Tx, tenant: str, message_id: str, user_id: str) -> None:
-    await fast.execute(tx, tenant, _SET_DISPATCHED_TO, message_id, user_id)
+async def set_dispatched_to(
+    tx: Tx, tenant: str, message_id: str, user_id: str, team_chat: str | None
+) -> None:
+    await fast.execute(tx, tenant, _SET_DISPATCHED_TO, message_id, user_id, team_chat)
 
 
 async def list_preferences(tx: Tx, user_ids: list[str], tenant_ids: list[str]) -> dict[str, str]:
@@ -160,6 +166,11 @@ async def add_deliveries(tx: Tx, tenant: str, *values: object) -> list[Row]:
 
 async def add_to_digests(tx: Tx, tenant: str, *values: object) -> None:
     await fast.execute(tx, tenant, _ADD_TO_DIGESTS, *values)
+
+
+async def find_digest(tx: Tx, tenant: str, digest_id: str) -> Row | None:
+    """Returns None when it was sent or deleted."""
+    return await fast.row(tx, tenant, _FIND_DIGEST, digest_id)
 
 
 async def lock_digest(tx: Tx, tenant: str, digest_id: str) -> Row | None:

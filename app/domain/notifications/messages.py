@@ -17,6 +17,9 @@ from db.session import Tx
 
 MAX_TITLE_CHARS: Final = 200
 MAX_MESSAGE_CHARS: Final = 10_000
+# The source of messages that a rule causes.
+RULE_SOURCE: Final = "rule"
+_MAX_DATA_BYTES = 16 * 1024
 
 
 class NewMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,9 +96,15 @@ async def accept_for_event(tx: Tx, tenant_id: str, event: Row, data: dict[str, A
         title=templates.render(rule.title, values, max_chars=MAX_TITLE_CHARS),
         message=templates.render(rule.message, values, max_chars=MAX_MESSAGE_CHARS),
         recipients=recipients,
-        data={**data, "event_id": event["event_id"], "event_type": event["event_type"]},
+        data=_build_data(event, data),
         event_id=event["event_id"],
-        source="rule",
+        source=RULE_SOURCE,
         is_mailed=rule.is_mailed,
     )
     return await accept(tx, tenant_id, new) is not None
+
+
+def _build_data(event: Row, data: dict[str, Any]) -> dict[str, Any]:
+    """Returns the data of the event unless they are large: each recipient reads them."""
+    ids = {"event_id": event["event_id"], "event_type": event["event_type"]}
+    return {**data, **ids} if len(as_json(data)) <= _MAX_DATA_BYTES else ids

@@ -9,7 +9,7 @@ import msgspec
 from app.domain.events import service as events
 from app.domain.notifications import delivery_queries, failover
 from app.domain.notifications.outgoing import Outgoing
-from app.domain.notifications.sending import Attempt, NextStep, SendRequest
+from app.domain.notifications.sending import Attempt, ErrorCode, NextStep, SendRequest
 from app.kit import logs
 from app.kit.batches import run_together
 from app.kit.ids import new_id
@@ -45,13 +45,18 @@ class AttemptOutcome(msgspec.Struct, frozen=True):
     work: WorkRow
     request: SendRequest
     row: OutcomeRow
+    code: ErrorCode | None
 
 
 def build_outcome(
     work: WorkRow, request: SendRequest, attempt: Attempt, step: NextStep
 ) -> AttemptOutcome:
-    # A failed test emits no event: the caller of the API reads the answer.
-    state = "done" if request.is_test else _STATES[step.status]
+    state = _STATES[step.status]
+    if attempt.code == "recipient_inactive":
+        state = "cancelled"
+    elif request.is_test:
+        # A failed test emits no event: the caller of the API reads the answer.
+        state = "done"
     row = OutcomeRow(
         work.id,
         work.lease_token,
@@ -67,7 +72,7 @@ def build_outcome(
         attempt.code,
         new_id("ntl"),
     )
-    return AttemptOutcome(work, request, row)
+    return AttemptOutcome(work, request, row, attempt.code)
 
 
 async def record(
@@ -91,12 +96,14 @@ async def _record(
     """Records outcomes of any tenants in one transaction."""
     async with services.db.tx(ALL_TENANTS) as tx:
         failed = [item for item in outcomes if item.row.state == "dead"]
-        replacements = await failover.find_replacements(
-            services.keyring, tx, [item.request for item in failed]
-        )
+        requests = [
+            item.request for item in failed if failover.may_be_replaced(item.request, item.code)
+        ]
+        replacements = await failover.find_replacements(services.keyring, tx, requests)
         rows = [
             msgspec.structs.replace(item.row, state="done")
             if item.row.delivery_id in replacements
+            or failover.goes_by_own_server(item.request, item.code)
             else item.row
             for item in outcomes
         ]
@@ -104,19 +111,26 @@ async def _record(
         written = await delivery_queries.record(connection, as_json(rows), skip_locked=skip_locked)
         for item in failed:
             if item.work.id in written:
-                await _on_failed(tx, item, replacements.get(item.row.delivery_id))
+                with events.chain_of(item.work):
+                    replacement = replacements.get(item.row.delivery_id)
+                    await _on_failed(services, tx, item, replacement)
     return [row.state if row.work_id in written else None for row in rows]
 
 
-async def _on_failed(tx: Tx, item: AttemptOutcome, replacement: list[Outgoing] | None) -> None:
+async def _on_failed(
+    services: Services, tx: Tx, item: AttemptOutcome, replacement: Outgoing | None
+) -> None:
+    """Sends the message another way where there is one, or says that it is lost."""
     request = item.request
-    if replacement is None:
-        with events.chain_of(item.work):
-            await events.emit_dead(tx, item.work, item.row.error or "")
+    if replacement is not None:
+        if await failover.add(tx, request, replacement):
+            log.info(
+                "notification goes through another channel",
+                channel_id=request.channel_id,
+                next_channel_id=replacement.channel_id,
+            )
+            return
+    elif failover.goes_by_own_server(request, item.code):
+        await failover.send_by_own_server(tx, services.keyring, request)
         return
-    log.info(
-        "notification goes through another channel",
-        channel_id=request.channel_id,
-        next_channel_id=replacement[0].channel_id,
-    )
-    await failover.add(tx, request, replacement)
+    await events.emit_dead(tx, item.work, item.row.error or "")

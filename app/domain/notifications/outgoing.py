@@ -22,14 +22,16 @@ class Outgoing(NamedTuple):
     channel_id: str
     recipient: str
     run_at: datetime | None = None
+    user_id: str | None = None
     first_id: str | None = None
 
 
 class Addressee(NamedTuple):
-    """The address of a user, and when the user gets the message: at once without a time."""
+    """A user's address, and when the user gets the message: at once without a time."""
 
     address: str
-    run_at: datetime | None = None
+    run_at: datetime | None
+    user_id: str
 
 
 async def add_to_center(
@@ -122,6 +124,7 @@ async def add_deliveries(
         [item.run_at for item in deliveries],
         [new_id("ntl") for _ in deliveries],
         is_test,
+        [item.user_id for item in deliveries],
     )
     first_of_lane: dict[str, str] = {}
     for row in added:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta
 from typing import Annotated, Any, Final, Literal, NamedTuple
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -54,8 +54,22 @@ def resolve(type_name: str, stored: dict[str, Any]) -> Preference:
     """Returns the default of a type with what the user has changed. `stored` is by type."""
     kind = TYPES[type_name]
     default = {"in_app": True, "email": kind.email, "team_chat": kind.team_chat}
-    preference: Preference = msgspec.convert({**default, **stored.get(type_name, {})}, Preference)
+    try:
+        preference: Preference = msgspec.convert(
+            {**default, **stored.get(type_name, {})}, Preference
+        )
+    except msgspec.ValidationError:
+        # Stored by another version.
+        preference = msgspec.convert(default, Preference)
     return preference
+
+
+def find_zone(name: str) -> ZoneInfo:
+    """Returns UTC for a name that this machine does not know."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo("UTC")
 
 
 def resolve_all(stored: dict[str, Any]) -> dict[str, Preference]:
@@ -79,6 +93,9 @@ def _find_problems(changes: dict[str, PreferenceChange]) -> Iterator[Problem]:
                 f"preferences.{name}",
                 f"is not a notification type; there are {', '.join(TYPES)}",
             )
+        elif name == "security" and values.in_app is False:
+            # Whoever took over a session must not hide what they do.
+            yield f"preferences.{name}.in_app", "cannot be switched off"
         elif isinstance(window := values.quiet_hours, QuietHours) and window.start == window.end:
             yield f"preferences.{name}.quiet_hours", "must not start and end at the same time"
 

@@ -135,4 +135,6 @@ class TestNotification(msgspec.Struct, kw_only=True):
     example: ClassVar[dict[str, Any]] = {"channel_type": "in_app", "message": "Does this arrive?"}
 
     channel_type: Literal["in_app", "email", "team_chat", "sms", "webhook"]
-    message: Text = "This is a test notification."
+    message: Annotated[str, Meta(max_length=500, pattern=NOT_BLANK)] = (
+        "This is a test notification."
+    )

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 import msgspec
@@ -15,17 +15,28 @@ from app.domain.notifications.providers.protocol import Notice, SendFailed
 from app.domain.notifications.providers.registry import PROVIDERS
 from app.domain.notifications.sealed_configs import open_config
 from app.domain.notifications.work_kinds import RETRY_DELAYS
+from app.kit import clock, logs
 from app.kit.crypto import Keyring
 from app.kit.egress import Egress, EgressError, Guard
 from db.session import Tx
 
+log = logs.get("notifications")
+
+# For how long a message waits for a provider that gets too many; then the attempts count.
+MAX_THROTTLED: Final = timedelta(hours=1)
+_THROTTLED_SECONDS = 5.0
 # For the whole attempt, whatever number of replies a mail server makes it wait for.
 TIMEOUT_SECONDS: Final = 45.0
 # The longest wait that a provider may ask for between two attempts.
 MAX_RETRY_AFTER: Final = 600.0
 
 ErrorCode = Literal[
-    "provider_error", "delivery_failed", "invalid_config", "channel_inactive", "rate_limited"
+    "provider_error",
+    "delivery_failed",
+    "invalid_config",
+    "channel_inactive",
+    "recipient_inactive",
+    "rate_limited",
 ]
 
 
@@ -39,19 +50,25 @@ class SendRequest(msgspec.Struct, frozen=True, kw_only=True):
     first_id: str
     occasion: str
     recipient: str
+    user_id: str | None
     attempt: int
     is_test: bool
+    throttled_at: datetime | None
     correlation_id: str
     type: str
     title: str
     message: str
     data: str
+    # True when the message names the channel, and not users.
+    is_named: bool
     created_at: datetime
     channel_type: str
     provider: str
     config: bytes
     active: bool
     rate_limit_per_minute: int | None
+    # False when the recipient was a user who is not active any more.
+    has_recipient: bool
 
     @property
     def rate_per_minute(self) -> int:
@@ -65,6 +82,7 @@ class Attempt(msgspec.Struct, frozen=True):
     error: str | None = None
     code: ErrorCode | None = None
     is_permanent: bool = False
+    is_throttled: bool = False
     retry_after: float | None = None
 
 
@@ -74,10 +92,10 @@ class NextStep(msgspec.Struct, frozen=True):
 
 
 class ChannelEgress(Egress):
-    """Without connection limits, which the courier has."""
+    """Without connection limits, which the courier has. Asks for no compressed answers."""
 
     def __init__(self, guard: Guard) -> None:
-        super().__init__(guard, limit=0, per_host=0)
+        super().__init__(guard, limit=0, per_host=0, decompress=False)
 
 
 async def load(tx: Tx, delivery_ids: list[str]) -> dict[str, SendRequest]:
@@ -97,6 +115,18 @@ def next_step(attempt: Attempt, number: int, *, is_test: bool) -> NextStep:
     if attempt.retry_after is not None:
         wait = max(wait, min(attempt.retry_after, MAX_RETRY_AFTER))
     return NextStep("pending", wait)
+
+
+def throttled_seconds(attempt: Attempt, request: SendRequest) -> float | None:
+    """Returns how long to wait for a provider that gets too many messages; the attempt does not
+    count. None when it counts.
+    """
+    if not attempt.is_throttled or request.is_test:
+        return None
+    since = request.throttled_at
+    if since is not None and clock.now() - since > MAX_THROTTLED:
+        return None
+    return max(1.0, min(attempt.retry_after or _THROTTLED_SECONDS, MAX_RETRY_AFTER))
 
 
 async def send(egress: Egress, keyring: Keyring, request: SendRequest) -> Attempt:
@@ -122,23 +152,39 @@ async def send(egress: Egress, keyring: Keyring, request: SendRequest) -> Attemp
         failure = SendFailed(f"no connection: {error}", code="delivery_failed")
     except TimeoutError:
         failure = SendFailed(f"no answer within {TIMEOUT_SECONDS:g} s", code="delivery_failed")
+    except Exception as error:
+        log.exception("a provider raised", provider=provider.id, delivery_id=request.id)
+        problem = f"unexpected {type(error).__name__}"
+        failure = SendFailed(problem, code="delivery_failed", is_permanent=True)
     spent = round((time.perf_counter() - started) * 1000)
     if failure is None:
         return Attempt(spent)
     message = configs.describe_failure(provider, config, failure)
-    return Attempt(spent, message, failure.code, failure.is_permanent, failure.retry_after)
+    return Attempt(
+        spent,
+        message,
+        failure.code,
+        failure.is_permanent,
+        failure.is_throttled,
+        failure.retry_after,
+    )
 
 
 def _build_notice(request: SendRequest) -> Notice:
-    content = mail.render("notification", title=request.title, message=request.message, url=None)
+    text, html = request.message, ""
+    if request.channel_type == "email":
+        content = mail.render(
+            "notification", title=request.title, message=request.message, url=None
+        )
+        text, html = content.text, content.html
     data: dict[str, Any] = msgspec.json.decode(request.data)
     return Notice(
         id=request.id,
         recipient=request.recipient,
         type=request.type,
         title=request.title,
-        text=content.text if request.channel_type == "email" else request.message,
-        html=content.html,
+        text=text,
+        html=html,
         data=data,
         created_at=request.created_at,
     )

@@ -31,7 +31,7 @@ TYPES: Final[dict[str, NotificationType]] = {
     kind.name: kind
     for kind in (
         NotificationType(
-            name="workflow_completed", description="A workflow that one started ended"
+            name="workflow_completed", description="A workflow that you started ended"
         ),
         NotificationType(name="workflow_failed", description="A workflow failed"),
         NotificationType(name="form_submission", description="Somebody submitted a form"),
@@ -56,7 +56,7 @@ TYPES: Final[dict[str, NotificationType]] = {
         ),
         NotificationType(
             name="security",
-            description="Something about one's own account changed",
+            description="Your account changed",
             is_urgent=True,
             internal=True,
         ),

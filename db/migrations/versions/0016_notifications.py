@@ -20,6 +20,7 @@ def upgrade() -> None:
         sa.Column("active", sa.Boolean(), server_default="true", nullable=False),
         sa.Column("rate_limit_per_minute", sa.Integer(), nullable=True),
         sa.Column("created_by", sa.String(), nullable=True),
+        sa.Column("deleted_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("tenant_id", sa.String(), nullable=False),
         sa.Column("id", sa.String(), nullable=False),
         sa.Column(
@@ -43,6 +44,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_notification_channels")),
     )
     op.create_index(
+        "ix_notification_channels_deleted_at",
+        "notification_channels",
+        ["deleted_at"],
+        unique=False,
+        postgresql_where=sa.text("deleted_at IS NOT NULL"),
+    )
+    op.create_index(
         "ix_notification_channels_type",
         "notification_channels",
         ["tenant_id", "type", "created_at", "id"],
@@ -58,6 +66,7 @@ def upgrade() -> None:
         sa.Column("occasion", sa.String(), nullable=False),
         sa.Column("source", sa.String(), nullable=False),
         sa.Column("dispatched_to", sa.String(), server_default="", nullable=False),
+        sa.Column("team_chat", postgresql.JSONB(astext_type=sa.Text()), nullable=True),
         sa.Column("is_mailed", sa.Boolean(), server_default="false", nullable=False),
         sa.Column("correlation_id", sa.String(), nullable=False),
         sa.Column("created_by", sa.String(), nullable=True),
@@ -105,11 +114,13 @@ def upgrade() -> None:
         sa.Column("tenant_id", sa.String(), nullable=False),
         sa.Column("message_id", sa.String(), nullable=False),
         sa.Column("channel_id", sa.String(), nullable=False),
+        sa.Column("user_id", sa.String(), nullable=True),
         sa.Column("first_id", sa.String(), nullable=False),
         sa.Column("occasion", sa.String(), nullable=False),
         sa.Column("recipient", sa.String(), nullable=False),
         sa.Column("status", sa.String(), server_default="pending", nullable=False),
         sa.Column("attempt", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("throttled_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("is_test", sa.Boolean(), server_default="false", nullable=False),
         sa.Column("work_id", sa.String(), nullable=False),
         sa.Column("correlation_id", sa.String(), nullable=False),

@@ -14,7 +14,10 @@ from app.kit.retry_after import parse_retry_after
 from app.kit.texts import storable
 
 TIMEOUT_SECONDS = 15.0
-_MAX_BYTES = 32 * 1024
+# Of an answer that accepts a message, which may repeat it, and of one that explains a refusal.
+_MAX_ACCEPTED_BYTES = 1024 * 1024
+_MAX_REFUSED_BYTES = 32 * 1024
+_TOO_MANY = 429
 _SUCCESS = range(200, 300)
 _SERVER_ERROR = 500
 # Too early, too many, the server took too long, or (Resend) an earlier attempt with the same
@@ -93,10 +96,12 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     """Returns b"" for a body that is too long: the status alone says whether a retry is due, and a
     part of the body may end within a secret, which would not be recognized.
     """
+    is_accepted = response.status in _SUCCESS
+    max_bytes = _MAX_ACCEPTED_BYTES if is_accepted else _MAX_REFUSED_BYTES
     content = bytearray()
-    async for chunk in response.content.iter_chunked(_MAX_BYTES):
+    async for chunk in response.content.iter_chunked(_MAX_REFUSED_BYTES):
         content += chunk
-        if len(content) > _MAX_BYTES:
+        if len(content) > max_bytes:
             return b""
     return bytes(content)
 
@@ -106,6 +111,7 @@ def _failure(answer: _Answer, explanation: str) -> SendFailed:
     return SendFailed(
         f"the provider answered {status}: {explanation}".removesuffix(": "),
         is_permanent=status < _SERVER_ERROR and status not in _TEMPORARY,
+        is_throttled=status == _TOO_MANY,
         retry_after=answer.retry_after,
     )
 

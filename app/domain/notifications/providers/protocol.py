@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
+from app.domain.mail import service as mail
 from app.kit.egress import Egress
 from app.kit.validation import ONE_LINE, VISIBLE, describe_pattern
 
@@ -44,14 +45,15 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> str:
-        """Returns the title as one line: a header of a mail has no line breaks."""
-        return " ".join(self.title.split())
+        """Returns the title as it may stand in a header."""
+        return mail.clean_subject(self.title)
 
 
 class SendFailed(Exception):
     """The provider did not accept the notice. `message` may have text of the provider, whole and
     with secrets of the channel: `configs.describe_failure` removes them, then shortens it.
-    `is_permanent` is True when another try would fail too.
+    `is_permanent` is True when another try would fail too, `is_throttled` when the provider has got
+    too many messages from this channel: then none of them should be sent for a while.
     """
 
     def __init__(
@@ -60,12 +62,14 @@ class SendFailed(Exception):
         *,
         code: Literal["provider_error", "delivery_failed"] = "provider_error",
         is_permanent: bool = False,
+        is_throttled: bool = False,
         retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.code: Literal["provider_error", "delivery_failed"] = code
         self.is_permanent = is_permanent
+        self.is_throttled = is_throttled
         self.retry_after = retry_after
 
 

@@ -16,11 +16,9 @@ from app.domain.notifications.providers.protocol import (
 from app.kit.egress import Egress
 from app.kit.http_auth import bearer
 
-# The errors that Slack documents as limits of a time, or as its own failures.
+_THROTTLED = {"ratelimited", "rate_limited", "message_limit_exceeded"}
+# The errors that Slack documents as its own failures.
 _TEMPORARY = {
-    "ratelimited",
-    "rate_limited",
-    "message_limit_exceeded",
     "internal_error",
     "fatal_error",
     "service_unavailable",
@@ -61,5 +59,9 @@ def _check(answer: Any) -> None:
         case {"ok": True}:
             return
         case {"ok": False, "error": str(error)}:
-            raise SendFailed(f"Slack answered: {error}", is_permanent=error not in _TEMPORARY)
+            raise SendFailed(
+                f"Slack answered: {error}",
+                is_permanent=error not in _TEMPORARY | _THROTTLED,
+                is_throttled=error in _THROTTLED,
+            )
     raise SendFailed("the answer is not one of Slack")

@@ -1,5 +1,6 @@
 """Twilio's messages API."""
 
+import re
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -22,7 +23,7 @@ from app.kit.validation import describe_pattern
 # It is a part of the path: no other character may be in it.
 _ACCOUNT_SID = r"^AC[0-9a-fA-F]{32}\Z"
 describe_pattern(_ACCOUNT_SID, "must be AC and 32 hexadecimal digits")
-_SERVICE_PREFIX = "MG"
+_SERVICE_SID = re.compile(r"MG[0-9a-fA-F]{32}\Z")
 
 
 class TwilioConfig(ProviderConfig, frozen=True, kw_only=True):
@@ -46,7 +47,7 @@ class Twilio(HostedProvider):
         return sms.find_problem(config.to)
 
     async def send(self, egress: Egress, config: TwilioConfig, notice: Notice) -> None:
-        is_service = config.sender.startswith(_SERVICE_PREFIX)
+        is_service = _SERVICE_SID.match(config.sender) is not None
         fields = {
             "To": f"+{sms.strip_plus(notice.recipient)}",
             "MessagingServiceSid" if is_service else "From": config.sender,

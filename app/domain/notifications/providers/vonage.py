@@ -19,8 +19,9 @@ from app.kit.egress import Egress
 from app.kit.texts import storable
 
 _ACCEPTED = "0"
+_THROTTLED = "1"
 # Too many requests, and an error of Vonage's own.
-_TEMPORARY = {"1", "5"}
+_TEMPORARY = {_THROTTLED, "5"}
 
 
 class VonageConfig(ProviderConfig, frozen=True, kw_only=True):
@@ -66,18 +67,27 @@ def _check(answer: Any) -> None:
     """Vonage answers 200 also when it refuses a message. A long text has several parts."""
     match answer:
         case {"messages": [_, *_] as parts}:
+            # Another try would repeat the parts that were accepted.
+            is_partial = any(_is_accepted(part) for part in parts)
             for part in parts:
-                _check_part(part)
+                _check_part(part, is_partial=is_partial)
         case _:
             raise SendFailed("the answer is not one of Vonage")
 
 
-def _check_part(part: Any) -> None:
+def _is_accepted(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("status") == _ACCEPTED
+
+
+def _check_part(part: Any, *, is_partial: bool) -> None:
+    if _is_accepted(part):
+        return
     match part:
-        case {"status": str(status)} if status == _ACCEPTED:
-            return
         case {"status": str(status)}:
             text = storable(str(part.get("error-text", "")))
-            message = f"Vonage answered status {status}: {text}".removesuffix(": ")
-            raise SendFailed(message, is_permanent=status not in _TEMPORARY)
+            raise SendFailed(
+                f"Vonage answered status {status}: {text}".removesuffix(": "),
+                is_permanent=is_partial or status not in _TEMPORARY,
+                is_throttled=status == _THROTTLED and not is_partial,
+            )
     raise SendFailed("the answer is not one of Vonage")
