@@ -109,6 +109,23 @@ class LaneScanner:
         self._full_tenants.update(capacity.full_tenants)
         self._has_no_slots = self._has_no_slots or len(self._tasks) >= self._slots
 
+    def _add_filled(
+        self,
+        capacity: Capacity,
+        lanes: Counter[str],
+        tenants: Counter[str],
+        rows: list[WorkRow],
+    ) -> None:
+        """Adds lanes and tenants whose free slots before the claim, which the counts are of, were
+        all used by it: jobs that ended meanwhile do not mean that no more of their work is due.
+        """
+        for row in rows:
+            lanes[row.lane or ""] += 1
+            tenants[row.tenant_id or ""] += 1
+        used = Capacity(lanes, tenants, capacity.per_lane, capacity.per_tenant)
+        self._full_lanes.update(used.full_lanes)
+        self._full_tenants.update(used.full_tenants)
+
     async def _put_back_unstarted(self) -> None:
         """Keeps rows for the next scan while Postgres is unavailable. One that Postgres refuses to
         change, because it is locked, becomes due when its lease expires: it must not stop scans.
@@ -148,9 +165,12 @@ class LaneScanner:
     async def _claim(self, limit: int) -> int:
         seconds = self._services.settings.lease_seconds
         async with self._services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+            connection, capacity = await tx.raw(), self.capacity()
+            counts = Counter(capacity.lanes), Counter(capacity.tenants)
             scan = await ledger.claim_lanes(
-                await tx.raw(), self.kind, limit, self.capacity(), seconds, self._cursor
+                connection, self.kind, limit, capacity, seconds, self._cursor
             )
+            self._add_filled(capacity, *counts, scan.rows)
             try:
                 payloads = await self._load_payloads(tx, scan.rows) if scan.rows else {}
             except BaseException:

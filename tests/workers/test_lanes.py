@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from typing import Any
 
 import asyncpg
 import pytest
@@ -11,7 +12,7 @@ from app.areas import AREAS
 from app.kit import work
 from app.services import Services
 from db import lanes, ledger
-from db.ledger import WorkRow
+from db.ledger import Scan, WorkRow
 from db.session import ALL_TENANTS
 from tests.asking import until
 from tests.database import Row, fetch_rows
@@ -114,6 +115,31 @@ async def test_a_free_slot_is_used_at_once(
     jobs.scanner.stop()
     await run
     assert len(set(jobs.work_ids)) == 10
+
+
+async def test_work_that_waits_is_found_although_jobs_end_during_the_claim(
+    services: Services, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim uses all free slots, and yet some are free after it."""
+    monkeypatch.setattr(lane_scanner, "_SCAN_SECONDS", 600.0)
+    jobs = _Jobs(services)
+    await _accept_many(services, tenant, 1)
+    assert await jobs.scanner.scan() == 1
+    await _accept_many(services, tenant, 5)
+    claim_lanes = ledger.claim_lanes
+
+    async def claim_while_jobs_end(*args: Any) -> Scan:
+        scan = await claim_lanes(*args)
+        jobs.may_end.set()
+        await until(lambda: not jobs.runner.running_count)
+        return scan
+
+    monkeypatch.setattr(ledger, "claim_lanes", claim_while_jobs_end)
+    jobs.scanner.wake()
+    run = asyncio.create_task(jobs.scanner.run())
+    await until(lambda: len(jobs.work_ids) == 6)
+    jobs.scanner.stop()
+    await run
 
 
 async def test_new_work_runs_without_a_scan_within_the_share(
