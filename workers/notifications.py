@@ -12,6 +12,7 @@ from app.domain.notifications import (
     sending,
 )
 from app.domain.notifications.feed import Feed
+from app.domain.notifications.rate_limits import ChannelSend
 from app.domain.notifications.sending import Attempt, ChannelEgress, SendRequest
 from app.services import Services
 from db import ledger
@@ -77,7 +78,9 @@ async def _count_send(services: Services, request: SendRequest) -> float | None:
     """
     if request.is_test or not request.active:
         return None
-    return await rate_limits.count_send(services.redis, request.channel_id, request.rate_per_minute)
+    send = ChannelSend(request.channel_id, request.rate_per_minute)
+    count = partial(rate_limits.count_sends, services.redis)
+    return await services.batches.join("channel sends", send, count)
 
 
 async def _postpone(

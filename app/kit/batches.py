@@ -5,7 +5,7 @@ batch. Batches grow with the load.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import asyncpg
@@ -16,7 +16,7 @@ from db import fast
 T = TypeVar("T")
 R = TypeVar("R")
 # Returns a result or an exception for each item, in the order of the items.
-Run = Callable[[list[T]], Awaitable[list[R | Exception]]]
+Run = Callable[[list[T]], Awaitable[Sequence[R | Exception]]]
 
 MAX_BATCH = 32
 

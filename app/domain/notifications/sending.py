@@ -3,6 +3,7 @@
 import asyncio
 import time
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
@@ -173,9 +174,7 @@ async def send(egress: Egress, keyring: Keyring, request: SendRequest) -> Attemp
 def _build_notice(request: SendRequest) -> Notice:
     text, html = request.message, ""
     if request.channel_type == "email":
-        content = mail.render(
-            "notification", title=request.title, message=request.message, url=None
-        )
+        content = _render_mail(request.title, request.message)
         text, html = content.text, content.html
     data: dict[str, Any] = msgspec.json.decode(request.data)
     return Notice(
@@ -188,3 +187,9 @@ def _build_notice(request: SendRequest) -> Notice:
         data=data,
         created_at=request.created_at,
     )
+
+
+# The recipients of a message get the same mail, most of them one after the other.
+@lru_cache(maxsize=64)
+def _render_mail(title: str, message: str) -> mail.MailContent:
+    return mail.render("notification", title=title, message=message, url=None)

@@ -2,6 +2,7 @@
 
 from email.headerregistry import Address
 from email.utils import getaddresses
+from functools import lru_cache
 from typing import NamedTuple
 
 import idna
@@ -29,6 +30,8 @@ def encode_domain(address: str) -> str:
     return address if domain.isascii() else f"{local}@{idna.encode(domain, uts46=True).decode()}"
 
 
+# Each mail of a channel has the same sender, and the syntax takes long to check.
+@lru_cache(maxsize=256)
 def parse(text: str) -> Mailbox:
     """Parses `ann@example.com` or `Ann <ann@example.com>`. Raises ValueError."""
     if not text.isprintable():
