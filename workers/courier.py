@@ -6,6 +6,7 @@ respond never delay other deliveries.
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +25,8 @@ from workers.runner import PUT_BACK_SECONDS, Runner
 
 # Loads what the jobs need, by the id of their delivery.
 LoadPayloads = Callable[[Tx, list[str]], Awaitable[Mapping[str, Any]]]
+# Returns how many jobs of its lane may run at a time, by the payload of one of them.
+ReadLaneLimit = Callable[[Any], int]
 
 
 class CourierLimits(msgspec.Struct, frozen=True):
@@ -33,8 +36,9 @@ class CourierLimits(msgspec.Struct, frozen=True):
 
 
 WEBHOOKS: Final = CourierLimits(total=500, per_tenant=120, per_lane=10)
-# A message is a session with a mail server, or a request to a service that has its own limits.
-CHANNELS: Final = CourierLimits(total=200, per_tenant=40, per_lane=8)
+# A channel has more slots than `per_lane` once its first work shows that its provider allows them.
+CHANNELS: Final = CourierLimits(total=400, per_tenant=100, per_lane=8)
+_MAX_LANE_LIMITS = 1000
 
 
 class Courier(LaneScanner):
@@ -45,10 +49,14 @@ class Courier(LaneScanner):
         kind: str,
         load: LoadPayloads,
         limits: CourierLimits,
+        read_lane_limit: ReadLaneLimit | None = None,
     ) -> None:
         super().__init__(services, runner, kind, slots=limits.total, share=limits.per_tenant)
         self._load = load
         self._limits = limits
+        self._read_lane_limit = read_lane_limit
+        # The limits of lanes that differ from `per_lane`.
+        self._lane_limits: dict[str, int] = {}
         # When work that was put back becomes due again.
         self._put_back_at = 0.0
         # Until when no work of a lane is claimed, by lane.
@@ -60,7 +68,9 @@ class Courier(LaneScanner):
 
     @classmethod
     def for_channels(cls, services: Services, runner: Runner) -> "Courier":
-        return cls(services, runner, SEND.name, sending.load, CHANNELS)
+        return cls(
+            services, runner, SEND.name, sending.load, CHANNELS, attrgetter("max_concurrent")
+        )
 
     def pause(self, lane: str, seconds: float) -> None:
         """Claims nothing more of a lane for a while, because all of it would have to wait."""
@@ -97,7 +107,8 @@ class Courier(LaneScanner):
 
     async def run_claimed(self, row: WorkRow) -> None:
         """Runs work that was claimed by its id because a request waits for it."""
-        if self._has_slot(row, self.capacity()) and len(self._tasks) < self._limits.total:
+        has_slot = self._has_slot(row, self.capacity().per_tenant)
+        if has_slot and len(self._tasks) < self._limits.total:
             self._start(row, None)
             # Others may have been accepted with it.
             self._scan_soon()
@@ -115,26 +126,42 @@ class Courier(LaneScanner):
         limits = self._limits
         share = min(limits.per_tenant, (limits.total - len(self._tasks)) // 2)
         share = max(limits.per_lane, share)
-        return Capacity(self._lanes_with_pauses(), self._tenants, limits.per_lane, share)
+        return Capacity(self._count_lanes(), self._tenants, limits.per_lane, share)
 
-    def _lanes_with_pauses(self) -> Mapping[str, int]:
-        """Counts a paused lane as full."""
-        if not self._paused:
+    def _count_lanes(self) -> Mapping[str, int]:
+        """Returns the count of each lane, to compare with `per_lane`: a lane with a higher limit
+        counts for less than it has, and one that is paused as full.
+        """
+        if not self._paused and not self._lane_limits:
             return self._lanes
-        now = time.monotonic()
+        per_lane, now = self._limits.per_lane, time.monotonic()
         self._paused = {lane: until for lane, until in self._paused.items() if until > now}
-        return {**self._lanes, **dict.fromkeys(self._paused, self._limits.per_lane)}
+        adjusted = {
+            lane: self._lanes[lane] + per_lane - limit for lane, limit in self._lane_limits.items()
+        }
+        return {**self._lanes, **adjusted, **dict.fromkeys(self._paused, per_lane)}
 
     async def _load_payloads(self, tx: Tx, rows: list[WorkRow]) -> Mapping[str, object]:
-        return await self._load(tx, [row.ref_id or "" for row in rows])
+        payloads = await self._load(tx, [row.ref_id or "" for row in rows])
+        if self._read_lane_limit is not None:
+            for row in rows:
+                if (payload := payloads.get(row.ref_id or "")) is not None:
+                    self._set_lane_limit(row.lane or "", self._read_lane_limit(payload))
+        return payloads
+
+    def _set_lane_limit(self, lane: str, limit: int) -> None:
+        if len(self._lane_limits) >= _MAX_LANE_LIMITS:
+            self._lane_limits.clear()
+        if limit != self._limits.per_lane:
+            self._lane_limits[lane] = limit
+        else:
+            # The channel has another provider now.
+            self._lane_limits.pop(lane, None)
 
     async def _start_rows(self, rows: list[WorkRow], payloads: Mapping[str, object]) -> None:
-        limits = Capacity(
-            self._lanes, self._tenants, self._limits.per_lane, self._limits.per_tenant
-        )
         excess = []
         for row in rows:
-            if self._has_slot(row, limits):
+            if self._has_slot(row, self._limits.per_tenant):
                 self._start(row, payloads.get(row.ref_id or ""))
             else:
                 # Other deliveries took the slots while these rows were claimed.
@@ -142,9 +169,10 @@ class Courier(LaneScanner):
         if excess:
             await self._put_back(excess)
 
-    def _has_slot(self, row: WorkRow, capacity: Capacity) -> bool:
-        lane, tenant = self._lanes[row.lane or ""], self._tenants[row.tenant_id or ""]
-        return lane < capacity.per_lane and tenant < capacity.per_tenant
+    def _has_slot(self, row: WorkRow, per_tenant: int) -> bool:
+        lane = row.lane or ""
+        limit = self._lane_limits.get(lane, self._limits.per_lane)
+        return self._lanes[lane] < limit and self._tenants[row.tenant_id or ""] < per_tenant
 
     async def _put_back(self, rows: list[WorkRow]) -> None:
         self._unstarted += rows

@@ -75,6 +75,10 @@ class SendRequest(msgspec.Struct, frozen=True, kw_only=True):
     def rate_per_minute(self) -> int:
         return self.rate_limit_per_minute or PROVIDERS[self.provider].rate_per_minute
 
+    @property
+    def max_concurrent(self) -> int:
+        return PROVIDERS[self.provider].max_concurrent
+
 
 class Attempt(msgspec.Struct, frozen=True):
     """`error` is None where the provider accepted the message."""

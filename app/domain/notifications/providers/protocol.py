@@ -80,13 +80,16 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Provider:
-    """`rate_per_minute` limits a channel that has no limit of its own."""
+    """`rate_per_minute` limits a channel that has no limit of its own. `max_concurrent` is how many
+    notices of a channel one worker sends at a time.
+    """
 
     id: ClassVar[str]
     channel_type: ClassVar[ChannelType]
     name: ClassVar[str]
     config: ClassVar[type[ProviderConfig]]
     rate_per_minute: ClassVar[int] = 600
+    max_concurrent: ClassVar[int] = 32
 
     def find_problem(self, config: Any) -> tuple[str, str] | None:
         """Returns the key of an invalid value and what is wrong with it, beyond the types."""

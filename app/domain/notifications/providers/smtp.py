@@ -45,6 +45,8 @@ class Smtp(Provider):
     channel_type: ClassVar[ChannelType] = "email"
     name: ClassVar[str] = "SMTP"
     config: ClassVar[type[ProviderConfig]] = SmtpConfig
+    # Each notice is a session of its own, and mail servers limit the sessions of a client.
+    max_concurrent: ClassVar[int] = 8
 
     def find_problem(self, config: SmtpConfig) -> tuple[str, str] | None:
         if bool(config.username) != bool(config.password):
