@@ -17,8 +17,7 @@ from db.views import View
 _VIEW = View(NotificationView, "n", title="m.title", message="m.message", data="m.data")
 _JOIN = "JOIN notification_messages m ON m.id = n.message_id AND m.tenant_id = n.tenant_id"
 _ORDER = "ORDER BY created_at DESC, id DESC"
-# Written so that no index on the tenant matches: the planner must use an index on the user.
-_UNINDEXED_TENANT = "tenant_id || ''"
+_TYPES = ", ".join(f"'{name}'" for name in NAMES)
 _FIND = f"""
 SELECT {_VIEW.columns} FROM notifications n {_JOIN}
 WHERE ($1::text IS NULL OR n.tenant_id = $1) AND n.user_id = $2 AND n.id = $3
@@ -84,14 +83,13 @@ async def list_page(
     matching = ""
     page_sql = f"SELECT id AS listed_id {counted} {_ORDER} LIMIT $limit OFFSET $offset"
     if filters.read is not None or filters.type is not None:
-        groups, of_group = _group(where, filters)
+        groups, of_group, matching = _group(where, filters)
         page_sql = f"""
         SELECT e.id AS listed_id FROM {groups} CROSS JOIN LATERAL (
             SELECT id, created_at {of_group} {_ORDER} LIMIT $limit::bigint + $offset::bigint
         ) e ORDER BY e.created_at DESC, e.id DESC LIMIT $limit OFFSET $offset
         """
         counted = f"FROM {groups} CROSS JOIN LATERAL (SELECT 1 {of_group} LIMIT {BOUND + 1}) e"
-        matching = f" AND (type, read) IN (SELECT g.type, g.read FROM {groups})"
     rows, total = await paging.fetch_page(
         tx,
         where,
@@ -104,35 +102,41 @@ async def list_page(
         counted=counted,
         estimated=f"FROM notifications WHERE {where.sql_without_tenant}{matching}",
     )
-    unread = rows[0]["unread"] if rows else BOUND + 1
-    if unread > BOUND:
-        unread = await count_unread(tx, user_id)
+    unread = await (
+        _complete_unread(tx, user_id, rows[0]["unread"]) if rows else count_unread(tx, user_id)
+    )
     return NotificationRows([_VIEW.build(row) for row in rows], total, unread)
 
 
 def _of_user(tx: Tx, user_id: str) -> Where:
-    where = Where(tenant_of(tx), tenant_column=_UNINDEXED_TENANT)
+    where = Where(tenant_of(tx))
     where.add("user_id = $n", user_id)
     return where
 
 
-def _group(where: Where, filters: NotificationFilter) -> tuple[str, str]:
-    """Returns the groups of type and state that match, and the rows of one group `g`."""
-    types = filters.type or ",".join(NAMES)
-    state = "true, false" if filters.read is None else str(filters.read).lower()
+def _group(where: Where, filters: NotificationFilter) -> tuple[str, str, str]:
+    """Returns the groups of type and state that match, the rows of one group `g`, and a condition
+    for the estimate of all rows, which the planner knows better than the groups.
+    """
+    types, states, matching = f"ARRAY[{_TYPES}]", "true, false", ""
+    if filters.type is not None:
+        type_ = where.bind(filters.type)
+        types, matching = f"ARRAY[{type_}::text]", f" AND type = {type_}"
+    if filters.read is not None:
+        states = "true" if filters.read else "false"
+        matching += f" AND read = {states}"
     groups = (
-        f"(SELECT type, read FROM unnest(string_to_array({where.bind(types)}, ',')) AS t(type), "
-        f"unnest(ARRAY[{state}]) AS s(read)) g"
+        f"(SELECT type, read FROM unnest({types}) AS t(type), unnest(ARRAY[{states}]) AS s(read)) g"
     )
-    return groups, f"FROM notifications WHERE {where.sql} AND type = g.type AND read = g.read"
+    of_group = f"FROM notifications WHERE {where.sql} AND type = g.type AND read = g.read"
+    return groups, of_group, matching
 
 
 def _count_unread_sql(where: Where) -> str:
     """Counts up to one more than the bound."""
-    types = ", ".join(f"'{name}'" for name in NAMES)
     return f"""
     SELECT count(*) FROM (
-        SELECT 1 FROM unnest(ARRAY[{types}]) AS g(type) CROSS JOIN LATERAL (
+        SELECT 1 FROM unnest(ARRAY[{_TYPES}]) AS g(type) CROSS JOIN LATERAL (
             SELECT 1 FROM notifications
             WHERE {where.tenant_condition} AND user_id = $2 AND type = g.type AND NOT read
             LIMIT {BOUND + 1}
@@ -145,8 +149,14 @@ async def count_unread(tx: Tx, user_id: str) -> int:
     """Exact up to the bound of totals, and an estimate beyond it."""
     where = _of_user(tx, user_id)
     count: int = await fast.value(tx, where.tenant, _count_unread_sql(where), *where.args)
+    return await _complete_unread(tx, user_id, count)
+
+
+async def _complete_unread(tx: Tx, user_id: str, count: int) -> int:
+    """Replaces a count beyond the bound by an estimate."""
     if count <= BOUND:
         return count
+    where = _of_user(tx, user_id)
     total = await lists.estimate(
         tx,
         where,
