@@ -59,11 +59,14 @@ class MailService(Peer):
         body = msgspec.json.decode(await request.read())
         mail = (body["to"][0], body["subject"])
         self._count += 1
-        if self._count % FAILURES_EVERY == 0 and not {mail} & (self.failed | self.received.keys()):
+        if self._count % FAILURES_EVERY == 0 and self._is_new(mail):
             self.failed.add(mail)
             return web.json_response({"message": "Try again."}, status=503)
         self.received[mail] += 1
         return web.json_response({"id": request.headers["Idempotency-Key"]})
+
+    def _is_new(self, mail: tuple[str, str]) -> bool:
+        return mail not in self.failed and mail not in self.received
 
 
 @pytest.fixture
