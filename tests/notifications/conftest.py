@@ -1,9 +1,16 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from litestar import Litestar
 
 from app.kit.egress import Egress, Guard
+from app.services import Services
 from tests.notifications.provider_server import ProviderServer
+from tests.notifications.sender import ChannelSender
+from tests.running_worker import run_worker
+from tests.stores import Stores
+from tests.world import Client
+from workers.main import WorkerProcess
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +42,23 @@ async def public_only() -> AsyncIterator[Egress]:
     egress = Egress(Guard(()))
     yield egress
     await egress.close()
+
+
+# Module scope, because other modules have tests that need work to stay pending.
+@pytest.fixture(scope="module")
+async def sending_worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
+    """A worker that dispatches and sends notifications, within this process."""
+    async with run_worker(stores.settings, "deliveries", "default") as process:
+        yield process
+
+
+@pytest.fixture
+async def sender(
+    developer: Client,
+    services: Services,
+    sending_worker: WorkerProcess,
+    providers: ProviderServer,
+) -> AsyncIterator[ChannelSender]:
+    sender = ChannelSender(developer, services, sending_worker, providers)
+    yield sender
+    await sender.cancel_pending_work()

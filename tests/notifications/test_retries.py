@@ -1,0 +1,137 @@
+"""Attempts of one delivery: their log, their schedule, and the end of the last one."""
+
+from typing import Any
+
+import pytest
+
+from app.domain.notifications import sending
+from app.domain.notifications.sending import Attempt
+from tests.notifications.factories import list_log
+from tests.notifications.sender import ChannelSender
+from tests.webhooks.factories import list_events
+
+LOG_KEYS = {
+    "id",
+    "channel_id",
+    "status",
+    "subject",
+    "recipient",
+    "delivery_time_ms",
+    "created_at",
+    "attempt",
+    "error_code",
+    "error",
+}
+
+
+async def test_a_message_is_delivered_at_once_and_logged(sender: ChannelSender) -> None:
+    channel_id = await sender.create()
+    await sender.send(channel_id, title="Import failed")
+    await sender.wait_for(channel_id, "delivered")
+    (entry,) = await list_log(sender.client, channel_id)
+    assert set(entry) == LOG_KEYS
+    assert entry["channel_id"] == channel_id
+    assert (entry["subject"], entry["recipient"]) == ("Import failed", "bob@example.com")
+    assert (entry["attempt"], entry["error_code"], entry["error"]) == (1, None, None)
+    assert isinstance(entry["delivery_time_ms"], int)
+    (work,) = await sender.list_work(channel_id)
+    assert (work["state"], work["attempt"]) == ("done", 1)
+    assert len(sender.providers.accepted) == 1
+
+
+async def test_two_failures_are_tried_again_after_1_and_5_seconds(sender: ChannelSender) -> None:
+    sender.script(500, 500, 200)
+    channel_id = await sender.create()
+    await sender.send(channel_id)
+    assert await sender.wait_for_retry(channel_id, 2) == 1
+    assert await sender.wait_for_retry(channel_id, 3) == 5
+    assert await sender.wait_for(channel_id, "failed", "failed", "delivered") == [
+        (1, "failed", "provider_error"),
+        (2, "failed", "provider_error"),
+        (3, "delivered", None),
+    ]
+    assert len(sender.providers.calls) == 3
+    assert await sender.count_deliveries(channel_id, "status = 'delivered' AND attempt = 3") == 1
+
+
+async def test_the_next_attempt_is_listed_as_pending(sender: ChannelSender) -> None:
+    sender.script(500)
+    channel_id = await sender.create()
+    await sender.send(channel_id)
+    await sender.wait_for(channel_id, "failed", "pending")
+    (entry,) = await list_log(sender.client, channel_id, status="pending")
+    assert (entry["attempt"], entry["delivery_time_ms"], entry["error"]) == (2, None, None)
+
+
+async def test_three_failures_end_a_delivery_with_an_event(sender: ChannelSender) -> None:
+    sender.script(503)
+    channel_id = await sender.create()
+    await sender.send(channel_id)
+    for number in (2, 3):
+        await sender.wait_for_retry(channel_id, number)
+    await sender.wait_for(channel_id, "failed", "failed", "failed")
+    (work,) = await sender.list_work(channel_id)
+    assert work["state"] == "dead"
+    (event,) = await list_events(sender.client, "system.work.dead")
+    assert event["data"]["kind"] == "notifications.send"
+    assert (event["data"]["work_id"], event["data"]["ref_id"]) == (work["id"], work["ref_id"])
+    assert "503" in event["data"]["error"]
+    assert len(sender.providers.calls) == 3
+
+
+async def test_a_refusal_that_lasts_is_not_tried_again(sender: ChannelSender) -> None:
+    sender.script(401)
+    channel_id = await sender.create()
+    await sender.send(channel_id)
+    outline = await sender.wait_for(channel_id, "failed")
+    assert outline == [(1, "failed", "provider_error")]
+    assert len(await list_events(sender.client, "system.work.dead")) == 1
+
+
+async def test_a_provider_sets_the_time_of_the_next_attempt(
+    sender: ChannelSender, subtests: pytest.Subtests
+) -> None:
+    for retry_after, seconds in (("30", 30), ("0", 1), ("86400", 600)):
+        with subtests.test(retry_after=retry_after):
+            sender.script(429, 200, **{"Retry-After": retry_after})
+            channel_id = await sender.create()
+            await sender.send(channel_id)
+            assert await sender.wait_for_retry(channel_id, 2) == seconds
+            await sender.wait_for(channel_id, "failed", "delivered")
+
+
+@pytest.mark.parametrize(
+    ("number", "attempt", "status", "seconds"),
+    [
+        (1, Attempt(5), "delivered", None),
+        (3, Attempt(5), "delivered", None),
+        (1, Attempt(5, "x"), "pending", 1),
+        (2, Attempt(5, "x"), "pending", 5),
+        (3, Attempt(5, "x"), "failed", None),
+        (1, Attempt(5, "x", is_permanent=True), "failed", None),
+        (1, Attempt(5, "x", retry_after=0.5), "pending", 1),
+        (2, Attempt(5, "x", retry_after=2), "pending", 5),
+        (2, Attempt(5, "x", retry_after=600), "pending", 600),
+        (2, Attempt(5, "x", retry_after=601), "pending", 600),
+        (3, Attempt(5, "x", retry_after=2), "failed", None),
+    ],
+)
+def test_what_follows_an_attempt(
+    number: int, attempt: Attempt, status: str, seconds: float | None
+) -> None:
+    step = sending.next_step(attempt, number, is_test=False)
+    assert (step.status, step.after_seconds) == (status, seconds)
+
+
+def test_a_failed_test_is_not_tried_again() -> None:
+    step = sending.next_step(Attempt(5, "x"), 1, is_test=True)
+    assert (step.status, step.after_seconds) == ("failed", None)
+
+
+async def test_a_server_that_cannot_be_reached_is_a_failed_delivery(
+    sender: ChannelSender,
+) -> None:
+    channel_id = await sender.create(api_base="http://127.0.0.1:1")
+    await sender.send(channel_id)
+    outline: list[Any] = await sender.wait_for(channel_id, "failed", "pending")
+    assert outline[0] == (1, "failed", "delivery_failed")
