@@ -22,6 +22,7 @@ from tests.notifications.factories import (
     reveal_config,
     run_test,
     seal_with_lost_key,
+    store_config,
     update_channel,
 )
 from tests.notifications.sender import ChannelSender
@@ -99,6 +100,28 @@ async def test_a_config_under_a_lost_key_is_empty_until_it_is_set_again(
     refused(await admin.get(f"{path}/reveal"), 409, "conflict")
     assert (await update_channel(admin, channel["id"], name="New"))["config"] == {}
     refused(await admin.put(path, {"config": channel["config"]}), 422, "invalid_config")
+    await update_channel(admin, channel["id"], config=CONFIGS["sendgrid"])
+    assert await reveal_config(admin, channel["id"]) == CONFIGS["sendgrid"]
+
+
+async def test_an_empty_config_replaces_one_under_a_lost_key(
+    admin: Client, services: Services
+) -> None:
+    channel = await create_channel(admin, "in_app")
+    await seal_with_lost_key(services, admin, channel["id"])
+    await update_channel(admin, channel["id"], config={})
+    assert await reveal_config(admin, channel["id"]) == {}
+
+
+async def test_a_config_of_another_version_can_be_set_again(
+    admin: Client, services: Services
+) -> None:
+    channel = await create_channel(admin, "sendgrid")
+    stored = {"api_key": "planted-1", "sender": "ann@example.com"}
+    await store_config(services.keyring, services, admin, channel["id"], stored)
+    path = f"{PATH}/{channel['id']}"
+    config = CONFIGS["sendgrid"] | {"api_key": MASK}
+    refused(await admin.put(path, {"config": config}), 422, "invalid_config")
     await update_channel(admin, channel["id"], config=CONFIGS["sendgrid"])
     assert await reveal_config(admin, channel["id"]) == CONFIGS["sendgrid"]
 

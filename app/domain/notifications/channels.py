@@ -22,6 +22,7 @@ from app.domain.notifications.errors import (
     ChannelNotFound,
     ChannelTypeNotFound,
     InvalidConfig,
+    UnusableConfig,
 )
 from app.domain.notifications.events import (
     ChannelCreated,
@@ -165,25 +166,21 @@ async def _change_config(
     context: RequestContext, channel: NotificationChannel, new_values: dict[str, Any]
 ) -> bool:
     """Seals a new config. Returns True when it differs from the stored one."""
-    provider = PROVIDERS[channel.provider]
+    provider, ids = PROVIDERS[channel.provider], (channel.tenant_id, channel.id)
     try:
-        stored = sealed_configs.open_values(
-            context.keyring, channel.tenant_id, channel.id, channel.config
-        )
-    except CannotOpen:
-        # The root key is lost: only a config with all its secrets helps.
-        stored = {}
-    unmasked = configs.unmask(provider, new_values, stored)
+        stored_config = sealed_configs.open_config(context.keyring, *ids, provider, channel.config)
+        stored_values = sealed_configs.open_values(context.keyring, *ids, channel.config)
+    except UnusableConfig:
+        # Only a config with all its secrets helps.
+        stored_config, stored_values = None, {}
+    unmasked = configs.unmask(provider, new_values, stored_values)
     config = configs.validate(provider, unmasked, context.guard)
-    if stored:
-        stored_config = msgspec.convert(stored, provider.config)
-        configs.check_move(provider, new_values, config, stored_config)
     await _check_users(context.tx, channel.tenant_id, provider, config)
-    if unmasked == stored:
-        return False
-    channel.config = sealed_configs.seal_config(
-        context.keyring, channel.tenant_id, channel.id, unmasked
-    )
+    if stored_config is not None:
+        configs.check_move(provider, new_values, config, stored_config)
+        if unmasked == stored_values:
+            return False
+    channel.config = sealed_configs.seal_config(context.keyring, *ids, unmasked)
     return True
 
 
