@@ -1,0 +1,190 @@
+"""What a channel fails to deliver goes through the next active channel of the same type."""
+
+import pytest
+
+from app.domain.notifications import service
+from app.domain.notifications.service import NewMessage, Recipients
+from tests.notifications.factories import list_log, update_channel
+from tests.notifications.provider_server import CHANNEL
+from tests.notifications.sender import ChannelSender
+from tests.webhooks.factories import list_events
+from tests.world import World
+
+_SENDGRID, _RESEND, _MAILGUN = "/v3/mail/send", "/emails", "/v3/mg.example.com/messages"
+
+
+async def test_after_the_last_attempt_the_next_channel_delivers(sender: ChannelSender) -> None:
+    sender.script(500, path=_SENDGRID)
+    first, second = await sender.create("sendgrid"), await sender.create("resend", to=["x@x.org"])
+    await sender.send(first)
+    for number in (2, 3):
+        assert await sender.outline(second) == []
+        await sender.wait_for_retry(first, number)
+    await sender.wait_for(second, "delivered")
+    assert await sender.wait_for(first, "failed", "failed", "failed")
+    # The recipients are those of the first channel.
+    assert await sender.list_recipients(second) == ["bob@example.com"]
+    assert await list_events(sender.client, "system.work.dead") == []
+
+
+async def test_a_refusal_that_lasts_goes_on_at_once(sender: ChannelSender) -> None:
+    sender.script(403, path=_SENDGRID)
+    first, second = await sender.create("sendgrid"), await sender.create("resend")
+    await sender.send(first)
+    await sender.wait_for(second, "delivered")
+    assert await sender.outline(first) == [(1, "failed", "provider_error")]
+
+
+async def test_channels_are_tried_from_the_oldest_on_without_inactive_ones(
+    sender: ChannelSender,
+) -> None:
+    sender.script(403, path=_SENDGRID)
+    inactive = await sender.create("sendgrid", active=False)
+    older = await sender.create("resend")
+    sending = await sender.create("sendgrid")
+    newer = await sender.create("mailgun")
+    chat = await sender.create("slack_bot")
+    await sender.send(sending)
+    await sender.wait_for(older, "delivered")
+    await sender.wait_until_idle()
+    for other in (inactive, newer, chat):
+        assert await sender.outline(other) == []
+
+
+async def test_each_channel_is_tried_once_until_the_last_one_fails(sender: ChannelSender) -> None:
+    sender.script(403)
+    channel_ids = [await sender.create(name) for name in ("sendgrid", "resend", "mailgun")]
+    await sender.send(channel_ids[1])
+    for channel_id in channel_ids:
+        await sender.wait_for(channel_id, "failed")
+    await sender.wait_until_idle()
+    paths = [call.path for call in sender.providers.calls]
+    assert paths == [_RESEND, _SENDGRID, _MAILGUN]
+    (event,) = await list_events(sender.client, "system.work.dead")
+    (last,) = await sender.list_work(channel_ids[2])
+    assert event["data"]["work_id"] == last["id"]
+    assert last["state"] == "dead"
+    assert await sender.count_deliveries(channel_ids[2], "status = 'failed'") == 1
+
+
+async def test_channels_of_another_tenant_are_never_used(
+    sender: ChannelSender, world: World
+) -> None:
+    neighbour = ChannelSender(await world.user(), sender.services, sender.process, sender.providers)
+    foreign = await neighbour.create("resend")
+    sender.script(403, path=_SENDGRID)
+    channel_id = await sender.create("sendgrid")
+    await sender.send(channel_id)
+    await sender.wait_for(channel_id, "failed")
+    await sender.wait_until_idle()
+    assert await neighbour.outline(foreign) == []
+    assert len(sender.providers.calls) == 1
+
+
+async def test_a_post_goes_to_the_place_of_the_other_channel(sender: ChannelSender) -> None:
+    sender.script(403, path="/services/")
+    first, second = await sender.create("slack_webhook"), await sender.create("slack_bot")
+    await sender.send(first)
+    await sender.wait_for(second, "delivered")
+    assert await sender.list_recipients(first) == ["127.0.0.1"]
+    assert await sender.list_recipients(second) == [CHANNEL]
+    (call,) = sender.list_calls("chat.postMessage")
+    assert call.json["channel"] == CHANNEL
+
+
+async def test_each_recipient_of_a_failed_channel_is_reached_through_the_next(
+    sender: ChannelSender,
+) -> None:
+    sender.script(403, path=_SENDGRID)
+    addresses = ["a@example.com", "b@example.com", "c@example.com"]
+    first, second = await sender.create("sendgrid", to=addresses), await sender.create("resend")
+    await sender.send(first)
+    await sender.wait_for(second, *["delivered"] * 3)
+    assert await sender.list_recipients(second) == addresses
+
+
+async def test_a_channel_that_is_inactive_at_its_turn_sends_nothing(sender: ChannelSender) -> None:
+    sender.script(500, path=_SENDGRID)
+    first, second = await sender.create("sendgrid"), await sender.create("resend")
+    await sender.send(first)
+    await sender.wait_for(first, "failed", "pending")
+    await update_channel(sender.client, first, active=False)
+    await sender.wait_for_retry(first, 2)
+    await sender.wait_for(second, "delivered")
+    assert await sender.outline(first) == [
+        (1, "failed", "provider_error"),
+        (2, "failed", "channel_inactive"),
+    ]
+    assert len(sender.list_calls(_SENDGRID)) == 1
+
+
+async def test_a_message_to_an_inactive_channel_alone_fails(sender: ChannelSender) -> None:
+    channel_id = await sender.create(active=False)
+    await sender.send(channel_id)
+    outline = await sender.wait_for(channel_id, "failed")
+    assert outline == [(1, "failed", "channel_inactive")]
+    assert len(await list_events(sender.client, "system.work.dead")) == 1
+
+
+async def test_a_channel_without_recipients_fails_and_says_why(sender: ChannelSender) -> None:
+    channel_id = await sender.create("twilio")
+    await sender.send(channel_id)
+    outline = await sender.wait_for(channel_id, "failed")
+    assert outline == [(1, "failed", "invalid_config")]
+    (entry,) = await list_log(sender.client, channel_id)
+    assert "`to`" in entry["error"]
+    assert sender.providers.calls == []
+
+
+async def test_without_recipients_of_its_own_the_next_channels_ones_get_it(
+    sender: ChannelSender,
+) -> None:
+    first = await sender.create("twilio")
+    second = await sender.create("vonage", to=["+447700900000", "+447700900001"])
+    await sender.send(first)
+    await sender.wait_for(second, "delivered", "delivered")
+    assert await sender.list_recipients(second) == ["+447700900000", "+447700900001"]
+
+
+async def test_a_user_is_reached_at_the_same_address_through_the_next_channel(
+    sender: ChannelSender,
+) -> None:
+    sender.script(403, path=_SENDGRID)
+    first, second = await sender.create("sendgrid"), await sender.create("resend")
+    client = sender.client
+    preferences = {"preferences": {"message": {"email": True}}}
+    assert (await client.put("/api/v1/notifications/preferences", preferences)).is_success
+    body = {"user_ids": [client.user_id], "type": "message", "title": "Hi", "message": "You"}
+    assert (await client.post("/api/v1/notifications", body)).status_code == 202
+    await sender.wait_for(second, "delivered")
+    for channel_id in (first, second):
+        assert await sender.list_recipients(channel_id) == [client.email]
+
+
+@pytest.mark.parametrize("count", [2, 5])
+async def test_a_channel_that_already_sent_the_message_does_not_send_it_again(
+    sender: ChannelSender, count: int
+) -> None:
+    sender.script(403, path="bad")
+    good = await sender.create_hook("good")
+    bad = [await sender.create_hook(f"bad{n}", active=False) for n in range(count)]
+    event_id = "evt_" + good[4:]
+    await sender.send(good, event_id=event_id, source="sub_good")
+    await sender.wait_for(good, "delivered")
+    for channel_id in bad:
+        await update_channel(sender.client, channel_id, active=True)
+    await sender.send(bad[0], event_id=event_id, source="sub_bad")
+    await sender.wait_for(bad[0], "failed")
+    await sender.wait_until_idle()
+    assert len(sender.list_calls("good")) == 1
+
+
+async def test_a_message_to_a_deleted_channel_is_dropped(sender: ChannelSender) -> None:
+    new = NewMessage(
+        type="message", title="Hi", message="You", recipients=Recipients(channel_id="nch_gone")
+    )
+    tenant_id = sender.client.tenant_id
+    async with sender.services.db.tx(tenant_id) as tx:
+        await service.accept(tx, tenant_id, new)
+    await sender.wait_until_idle()
+    assert await list_events(sender.client, "system.work.dead") == []
