@@ -1,12 +1,15 @@
 """Attempts of one delivery: their log, their schedule, and the end of the last one."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from app.domain.notifications import sending
 from app.domain.notifications.sending import Attempt
-from tests.notifications.factories import list_log
+from tests.database import run_sql
+from tests.events.responses import read_json
+from tests.notifications.factories import PATH, list_log
 from tests.notifications.sender import ChannelSender
 from tests.webhooks.factories import list_events
 
@@ -135,3 +138,32 @@ async def test_a_server_that_cannot_be_reached_is_a_failed_delivery(
     await sender.send(channel_id)
     outline: list[Any] = await sender.wait_for(channel_id, "failed", "pending")
     assert outline[0] == (1, "failed", "delivery_failed")
+
+
+async def test_an_attempt_ends_after_a_time(
+    sender: ChannelSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "TIMEOUT_SECONDS", 0.1)
+    sender.providers.hold = asyncio.Event()
+    channel_id = await sender.create()
+    await sender.send(channel_id)
+    outline = await sender.wait_for(channel_id, "failed", "pending")
+    assert outline[0] == (1, "failed", "delivery_failed")
+    sender.providers.hold.set()
+
+
+async def test_a_send_that_always_ends_without_an_outcome_fails(sender: ChannelSender) -> None:
+    sender.script(500)
+    channel_id = await sender.create()
+    await sender.send(channel_id)
+    await sender.wait_for(channel_id, "failed", "pending")
+    # As after many workers that were killed.
+    sql = "UPDATE work SET attempt = max_attempts WHERE lane = $1"
+    await run_sql(sender.services, sql, channel_id)
+    await sender.make_due(channel_id)
+    outline = await sender.wait_for(channel_id, "failed", "failed")
+    assert outline[1] == (2, "failed", "delivery_failed")
+    assert await sender.count_deliveries(channel_id, "status = 'failed'") == 1
+    assert read_json(await sender.client.get(f"{PATH}/{channel_id}/stats"))["failed"] == 1
+    assert len(await list_events(sender.client, "system.work.dead")) == 1
+    assert len(sender.providers.calls) == 1
