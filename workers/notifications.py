@@ -87,6 +87,7 @@ async def _postpone(
     job: Job, request: SendRequest, seconds: float, *, by_provider: bool = False
 ) -> None:
     """Waits for the limit of the channel or of its provider; this attempt does not count."""
+    job.pause_lane(seconds)
     async with job.checkpoint() as tx:
         number = request.attempt + 1
         await delivery_queries.mark_rate_limited(
@@ -95,7 +96,7 @@ async def _postpone(
         await ledger.retry(
             await tx.raw(), job.row, after_seconds=seconds, error="rate_limited", uncounted=True
         )
-    job.outcome, job.pause_seconds = "postponed", seconds
+    job.outcome = "postponed"
 
 
 async def _attempt(services: Services, request: SendRequest) -> Attempt:

@@ -79,6 +79,7 @@ class Job:
         row: WorkRow,
         payload: object = None,
         slots: DeliverySlots | None = None,
+        courier: DeliverySlots | None = None,
     ) -> None:
         self.services = services
         self.row = row
@@ -87,17 +88,22 @@ class Job:
         # Set once the outcome is written.
         self.outcome: str | None = None
         self._slots = slots
+        # Runs the deliveries of this kind.
+        self._courier = courier
         # The tenant and the lanes in which slots are reserved for the follow-up work.
         self.reserved: tuple[str, Collection[str]] = ("", ())
         self.follow_up: FollowUp | None = None
-        # For how long no other work of this lane is to be claimed.
-        self.pause_seconds: float | None = None
 
     def reserve(self, tenant_id: str, lanes: list[str]) -> Collection[str]:
         """Reserves slots and returns the lanes that got one."""
         if self._slots is not None:
             self.reserved = (tenant_id, self._slots.reserve(tenant_id, lanes))
         return self.reserved[1]
+
+    def pause_lane(self, seconds: float) -> None:
+        """Claims no other work of this lane for a while."""
+        if self._courier is not None:
+            self._courier.pause(self.row.lane or "", seconds)
 
     @property
     def tenant_id(self) -> str:
@@ -242,13 +248,11 @@ class Runner:
 
     async def _attempt(self, kind: WorkKind, row: WorkRow, payload: object) -> None:
         started = time.perf_counter()
-        job = Job(self._services, row, payload, self.slots)
+        job = Job(self._services, row, payload, self.slots, self.couriers.get(row.kind))
         try:
             outcome = await self._run_function(kind, job)
             if job.follow_up is not None and self.slots is not None and outcome == "done":
                 self.slots.run_follow_up(job.follow_up)
-            if job.pause_seconds is not None and row.kind in self.couriers:
-                self.couriers[row.kind].pause(row.lane or "", job.pause_seconds)
         finally:
             if self.slots is not None:
                 self.slots.release(*job.reserved)

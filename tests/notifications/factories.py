@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.domain.notifications import channels
+from app.domain.notifications import sealed_configs
 from app.kit.crypto import Keyring
 from app.services import Services
 from tests.database import run_sql
@@ -120,7 +120,7 @@ async def store_config(
     keyring: Keyring, services: Services, client: Client, channel_id: str, values: dict[str, Any]
 ) -> None:
     """Seals and stores a config without the API's validation."""
-    sealed = channels.seal_config(keyring, client.tenant_id, channel_id, values)
+    sealed = sealed_configs.seal_config(keyring, client.tenant_id, channel_id, values)
     sql = "UPDATE notification_channels SET config = $2 WHERE id = $1"
     await run_sql(services, sql, channel_id, sealed)
 

@@ -29,7 +29,7 @@ _DELAYS = """
 SELECT l.number, extract(epoch FROM w.run_at - l.created_at)::float8 AS seconds
 FROM notification_log l JOIN notification_deliveries d ON d.id = l.delivery_id
 JOIN work w ON w.id = d.work_id
-WHERE l.channel_id = $1 AND l.number = $2 AND w.state = 'pending'
+WHERE l.channel_id = $1 AND l.number = $2 AND (w.state = 'pending' OR l.status <> 'pending')
 """
 
 

@@ -14,7 +14,7 @@ from tests.notifications.mail_server import run_mail_server
 from tests.notifications.provider_server import KEY
 from tests.notifications.sender import ChannelSender
 from tests.webhooks.factories import list_events
-from tests.world import Client
+from tests.world import Client, World
 
 
 async def test_a_test_is_sent_to_the_first_recipient_of_the_channel(sender: ChannelSender) -> None:
@@ -93,13 +93,14 @@ async def test_a_channel_without_a_recipient_gets_advice(sender: ChannelSender) 
 
 
 async def test_an_in_app_test_adds_to_the_callers_notifications(
-    developer: Client, admin: Client
+    developer: Client, world: World
 ) -> None:
-    channel = await create_channel(developer, "in_app", config={"to": [admin.user_id]})
+    colleague = await world.user("viewer", developer.tenant_id)
+    channel = await create_channel(developer, "in_app", config={"to": [colleague.user_id]})
     assert (await run_test(developer, channel["id"]))["success"] is True
     page = read_json(await developer.get("/api/v1/notifications"))
     assert [item["title"] for item in page["data"]] == ["Test notification"]
-    assert read_json(await admin.get("/api/v1/notifications"))["total"] == 0
+    assert read_json(await colleague.get("/api/v1/notifications"))["total"] == 0
 
 
 async def test_tests_beyond_the_limit_of_the_channel_are_refused(sender: ChannelSender) -> None:

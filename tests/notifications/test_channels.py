@@ -61,10 +61,19 @@ async def test_a_new_channel_has_its_defaults(developer: Client) -> None:
 
 async def test_every_field_is_stored(developer: Client) -> None:
     fields = {"name": "Büro ☕", "active": False, "rate_limit_per_minute": 7}
-    channel = await create_channel(developer, "in_app", **fields, config={"to": ["usr_1"]})
+    config = {"to": [developer.user_id]}
+    channel = await create_channel(developer, "in_app", **fields, config=config)
     assert await read_channel(developer, channel["id"]) == channel
     assert {name: channel[name] for name in fields} == fields
-    assert channel["config"] == {"to": ["usr_1"]}
+    assert channel["config"] == config
+
+
+async def test_only_users_of_the_tenant_can_be_named_for_the_center(
+    developer: Client, admin: Client
+) -> None:
+    body = {"name": "Center", "type": "in_app", "config": {"to": [admin.user_id]}}
+    error = (await developer.post(PATH, body)).json()["error"]
+    assert (error["code"], set(error["details"])) == ("invalid_config", {"config.to"})
 
 
 async def test_a_channel_of_every_provider_can_be_created_and_sent_back(

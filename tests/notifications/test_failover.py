@@ -1,11 +1,16 @@
 """What a channel fails to deliver goes through the next active channel of the same type."""
 
+from collections.abc import Callable
+
 import pytest
+from aiohttp import web
 
 from app.domain.notifications import service
 from app.domain.notifications.service import NewMessage, Recipients
-from tests.notifications.factories import list_log, update_channel
-from tests.notifications.provider_server import CHANNEL
+from app.kit.ids import new_id
+from tests.events.responses import read_json
+from tests.notifications.factories import create_channel, list_log, update_channel
+from tests.notifications.provider_server import CHANNEL, ProviderCall
 from tests.notifications.sender import ChannelSender
 from tests.webhooks.factories import list_events
 from tests.world import World
@@ -81,15 +86,39 @@ async def test_channels_of_another_tenant_are_never_used(
     assert len(sender.providers.calls) == 1
 
 
+async def _notify_caller(sender: ChannelSender, **preference: bool) -> None:
+    """Sends the client a message through the channels that its preferences name."""
+    client = sender.client
+    preferences = {"preferences": {"message": preference}}
+    assert (await client.put("/api/v1/notifications/preferences", preferences)).is_success
+    body = {"user_ids": [client.user_id], "type": "message", "title": "Hi", "message": "You"}
+    assert (await client.post("/api/v1/notifications", body)).status_code == 202
+
+
 async def test_a_post_goes_to_the_place_of_the_other_channel(sender: ChannelSender) -> None:
     sender.script(403, path="/services/")
     first, second = await sender.create("slack_webhook"), await sender.create("slack_bot")
-    await sender.send(first)
+    await _notify_caller(sender, team_chat=True)
     await sender.wait_for(second, "delivered")
     assert await sender.list_recipients(first) == ["127.0.0.1"]
     assert await sender.list_recipients(second) == [CHANNEL]
     (call,) = sender.list_calls("chat.postMessage")
     assert call.json["channel"] == CHANNEL
+
+
+async def test_a_message_that_names_its_channel_goes_to_no_other_place(
+    sender: ChannelSender, subtests: pytest.Subtests
+) -> None:
+    sender.script(403)
+    chats = [await sender.create("slack_webhook"), await sender.create("slack_bot")]
+    hooks = [await sender.create_hook("first"), await sender.create_hook("other")]
+    for named, other in (chats, hooks):
+        with subtests.test(channel_id=named):
+            await sender.send(named)
+            await sender.wait_for(named, "failed")
+            await sender.wait_until_idle()
+            assert await sender.outline(other) == []
+    assert len(await list_events(sender.client, "system.work.dead")) == 2
 
 
 async def test_each_recipient_of_a_failed_channel_is_reached_through_the_next(
@@ -106,7 +135,7 @@ async def test_each_recipient_of_a_failed_channel_is_reached_through_the_next(
 async def test_a_channel_that_is_inactive_at_its_turn_sends_nothing(sender: ChannelSender) -> None:
     sender.script(500, path=_SENDGRID)
     first, second = await sender.create("sendgrid"), await sender.create("resend")
-    await sender.send(first)
+    await _notify_caller(sender, email=True)
     await sender.wait_for(first, "failed", "pending")
     await update_channel(sender.client, first, active=False)
     await sender.wait_for_retry(first, 2)
@@ -136,47 +165,71 @@ async def test_a_channel_without_recipients_fails_and_says_why(sender: ChannelSe
     assert sender.providers.calls == []
 
 
-async def test_without_recipients_of_its_own_the_next_channels_ones_get_it(
-    sender: ChannelSender,
-) -> None:
-    first = await sender.create("twilio")
-    second = await sender.create("vonage", to=["+447700900000", "+447700900001"])
-    await sender.send(first)
-    await sender.wait_for(second, "delivered", "delivered")
-    assert await sender.list_recipients(second) == ["+447700900000", "+447700900001"]
-
-
 async def test_a_user_is_reached_at_the_same_address_through_the_next_channel(
     sender: ChannelSender,
 ) -> None:
     sender.script(403, path=_SENDGRID)
     first, second = await sender.create("sendgrid"), await sender.create("resend")
-    client = sender.client
-    preferences = {"preferences": {"message": {"email": True}}}
-    assert (await client.put("/api/v1/notifications/preferences", preferences)).is_success
-    body = {"user_ids": [client.user_id], "type": "message", "title": "Hi", "message": "You"}
-    assert (await client.post("/api/v1/notifications", body)).status_code == 202
+    await _notify_caller(sender, email=True)
     await sender.wait_for(second, "delivered")
     for channel_id in (first, second):
-        assert await sender.list_recipients(channel_id) == [client.email]
+        assert await sender.list_recipients(channel_id) == [sender.client.email]
 
 
-@pytest.mark.parametrize("count", [2, 5])
 async def test_a_channel_that_already_sent_the_message_does_not_send_it_again(
-    sender: ChannelSender, count: int
+    sender: ChannelSender,
 ) -> None:
-    sender.script(403, path="bad")
-    good = await sender.create_hook("good")
-    bad = [await sender.create_hook(f"bad{n}", active=False) for n in range(count)]
-    event_id = "evt_" + good[4:]
+    sender.script(403, path=_SENDGRID)
+    good, event_id = await sender.create("resend"), new_id("evt")
     await sender.send(good, event_id=event_id, source="sub_good")
     await sender.wait_for(good, "delivered")
-    for channel_id in bad:
-        await update_channel(sender.client, channel_id, active=True)
-    await sender.send(bad[0], event_id=event_id, source="sub_bad")
-    await sender.wait_for(bad[0], "failed")
+    bad = await sender.create("sendgrid")
+    await sender.send(bad, event_id=event_id, source="sub_bad")
+    await sender.wait_for(bad, "failed")
     await sender.wait_until_idle()
-    assert len(sender.list_calls("good")) == 1
+    assert len(sender.list_calls(_RESEND)) == 1
+    # The second message did not arrive.
+    assert len(await list_events(sender.client, "system.work.dead")) == 1
+
+
+@pytest.mark.parametrize("has_third", [True, False])
+async def test_two_channels_that_fail_the_same_event_do_not_wait_for_each_other(
+    sender: ChannelSender,
+    has_third: bool,  # noqa: FBT001  # a parameter of the table
+) -> None:
+    sender.providers.respond = _fail_but(_MAILGUN)
+    failing = [await sender.create(name) for name in ("sendgrid", "resend")]
+    third, event_id = await sender.create("mailgun") if has_third else None, new_id("evt")
+    for channel_id in failing:
+        await sender.send(channel_id, event_id=event_id, source=channel_id)
+    for channel_id in failing:
+        await sender.wait_for(channel_id, "failed")
+    await sender.wait_until_idle()
+    dead = await list_events(sender.client, "system.work.dead")
+    if third is not None:
+        assert await sender.outline(third) == [(1, "delivered", None)]
+    else:
+        assert dead
+
+
+def _fail_but(path: str) -> Callable[[ProviderCall], web.Response]:
+    """Returns a function that refuses all requests but those to one path."""
+
+    def respond(call: ProviderCall) -> web.Response:
+        return web.json_response({"id": "1"}, status=200 if path in call.path else 403)
+
+    return respond
+
+
+async def test_an_inactive_in_app_channel_notifies_nobody(sender: ChannelSender) -> None:
+    active, inactive = [
+        await create_channel(sender.client, "in_app", active=value) for value in (True, False)
+    ]
+    await sender.send(inactive["id"], title="Hidden")
+    await sender.send(active["id"], title="Shown")
+    await sender.wait_until_idle()
+    page = read_json(await sender.client.get("/api/v1/notifications"))
+    assert [item["title"] for item in page["data"]] == ["Shown"]
 
 
 async def test_a_message_to_a_deleted_channel_is_dropped(sender: ChannelSender) -> None:

@@ -1,12 +1,14 @@
 """Attempts of one delivery: their log, their schedule, and the end of the last one."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
 
 from app.domain.notifications import sending
 from app.domain.notifications.sending import Attempt
+from tests.asking import wait_until
 from tests.database import run_sql
 from tests.events.responses import read_json
 from tests.notifications.factories import PATH, list_log
@@ -96,11 +98,35 @@ async def test_a_provider_sets_the_time_of_the_next_attempt(
 ) -> None:
     for retry_after, seconds in (("30", 30), ("0", 1), ("86400", 600)):
         with subtests.test(retry_after=retry_after):
-            sender.script(429, 200, **{"Retry-After": retry_after})
+            sender.script(503, 200, **{"Retry-After": retry_after})
             channel_id = await sender.create()
             await sender.send(channel_id)
             assert await sender.wait_for_retry(channel_id, 2) == seconds
             await sender.wait_for(channel_id, "failed", "delivered")
+
+
+async def test_a_provider_that_gets_too_many_pauses_the_channel_without_counting(
+    sender: ChannelSender,
+) -> None:
+    sender.script(429, 429, 429, 429, 200, **{"Retry-After": "30"})
+    channel_id = await sender.create()
+    await sender.send(channel_id)
+    for number in range(1, 5):
+
+        async def is_throttled(number: int = number) -> bool:
+            calls = len(sender.providers.calls) == number
+            return calls and await sender.outline(channel_id) == [(1, "pending", "rate_limited")]
+
+        await wait_until(is_throttled, 10)
+        await wait_until(partial(_has_state, sender, channel_id, "pending"), 10)
+        await sender.end_rate_window(channel_id)
+    outline = await sender.wait_for(channel_id, "delivered")
+    assert outline == [(1, "delivered", None)]
+
+
+async def _has_state(sender: ChannelSender, channel_id: str, state: str) -> bool:
+    (work,) = await sender.list_work(channel_id)
+    return bool(work["state"] == state)
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,10 @@ _RECORD_ONE = _record_sql(skip_locked=False)
 _LIST_TRIED = """
 SELECT first_id, channel_id FROM notification_deliveries WHERE first_id = ANY($1)
 """
+_LIST_FAILED = """
+SELECT occasion, channel_id, recipient FROM notification_deliveries
+WHERE occasion = ANY($1) AND recipient = ANY($2) AND status = 'failed'
+"""
 _MARK_RATE_LIMITED = """
 WITH throttled AS (
     UPDATE notification_deliveries SET throttled_at = coalesce(throttled_at, now())
@@ -123,6 +127,13 @@ async def record(
 async def list_tried(connection: asyncpg.Connection, first_ids: list[str]) -> list[Row]:
     """Returns the channels that each of these first deliveries has tried."""
     return list(await connection.fetch(_LIST_TRIED, first_ids))
+
+
+async def list_failed(
+    connection: asyncpg.Connection, occasions: list[str], recipients: list[str]
+) -> list[Row]:
+    """Returns the channels that failed to reach recipients on these occasions."""
+    return list(await connection.fetch(_LIST_FAILED, occasions, recipients))
 
 
 async def mark_rate_limited(

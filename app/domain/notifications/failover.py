@@ -29,10 +29,7 @@ async def find_replacements(
     """
     if not requests:
         return {}
-    tried = {(request.first_id, request.channel_id) for request in requests}
-    first_ids = list({request.first_id for request in requests})
-    for row in await delivery_queries.list_tried(await tx.raw(), first_ids):
-        tried.add((row["first_id"], row["channel_id"]))
+    tried = await _find_tried(tx, requests)
     channels: dict[tuple[str, str], list[Row]] = {}
     replacements = {}
     for request in requests:
@@ -40,10 +37,32 @@ async def find_replacements(
         if key not in channels:
             channels[key] = await channel_queries.list_active(tx, key[0], [key[1]])
         for channel in channels[key]:
-            if (request.first_id, channel["id"]) not in tried:
-                replacements[request.id] = _replace(keyring, request, channel)
+            replacement = _replace(keyring, request, channel)
+            if tried.isdisjoint(_keys(request, replacement.channel_id, replacement.recipient)):
+                replacements[request.id] = replacement
                 break
     return replacements
+
+
+def _keys(request: SendRequest, channel_id: str, recipient: str) -> set[tuple[str, ...]]:
+    return {(request.first_id, channel_id), (request.occasion, channel_id, recipient)}
+
+
+async def _find_tried(tx: Tx, requests: list[SendRequest]) -> set[tuple[str, ...]]:
+    """Returns the channels that the first delivery has tried, and those that failed to reach the
+    recipient with another message about the same event: such a delivery is not added again.
+    """
+    connection, tried = await tx.raw(), set()
+    for request in requests:
+        tried |= _keys(request, request.channel_id, request.recipient)
+    first_ids = list({request.first_id for request in requests})
+    for row in await delivery_queries.list_tried(connection, first_ids):
+        tried.add((row["first_id"], row["channel_id"]))
+    occasions = list({request.occasion for request in requests})
+    recipients = list({request.recipient for request in requests})
+    for row in await delivery_queries.list_failed(connection, occasions, recipients):
+        tried.add((row["occasion"], row["channel_id"], row["recipient"]))
+    return tried
 
 
 def _replace(keyring: Keyring, request: SendRequest, channel: Row) -> Outgoing:
