@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator
 import pytest
 from litestar import Litestar
 
+from app.domain.notifications import sending
 from app.kit.egress import Egress, Guard
 from app.services import Services
 from tests.notifications.provider_server import ProviderServer
@@ -62,3 +63,9 @@ async def sender(
     sender = ChannelSender(developer, services, sending_worker, providers)
     yield sender
     await sender.cancel_pending_work()
+
+
+@pytest.fixture
+def slow_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries become due when a test says so, not while it looks at them."""
+    monkeypatch.setattr(sending, "RETRY_DELAYS", (0.0, 60.0, 60.0))

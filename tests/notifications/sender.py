@@ -7,7 +7,7 @@ from aiohttp import web
 from app.domain.notifications import service
 from app.domain.notifications.service import NewMessage, Recipients
 from app.services import Services
-from tests.asking import wait_until
+from tests.asking import until, wait_until
 from tests.database import Row, fetch_rows, run_sql
 from tests.notifications.factories import create_channel, list_log
 from tests.notifications.provider_server import ProviderCall, ProviderServer
@@ -99,6 +99,17 @@ class ChannelSender:
 
         await wait_until(is_finished, 10)
 
+    async def wait_for_limit(self, channel_id: str) -> None:
+        """Waits until a send was postponed because the channel reached its limit."""
+
+        async def is_limited() -> bool:
+            rows = await self.list_work(channel_id)
+            return any(row["last_error"] == "rate_limited" for row in rows)
+
+        await wait_until(is_limited, 10)
+        # The lane pauses when the postponed job has ended.
+        await until(lambda: self.process.runner.running_count == 0)
+
     async def wait_until_idle(self) -> None:
         """Waits until no work of the tenant is due."""
 
@@ -127,6 +138,8 @@ class ChannelSender:
 
     async def end_rate_window(self, channel_id: str) -> None:
         """Lets a channel that reached its limit send again, as after a minute."""
+        # The lane pauses when the postponed job has ended.
+        await until(lambda: self.process.runner.running_count == 0)
         await self.services.redis.delete(f"parley:channel_rate:{channel_id}")
         assert self.process.channel_courier is not None
         self.process.channel_courier.pause(channel_id, 0)

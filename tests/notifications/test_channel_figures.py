@@ -14,6 +14,8 @@ from tests.notifications.factories import PATH, create_channel, list_log, update
 from tests.notifications.sender import ChannelSender
 from tests.world import Client
 
+pytestmark = pytest.mark.usefixtures("slow_retries")
+
 _NOTHING = {
     "total_sent": 0,
     "delivered": 0,

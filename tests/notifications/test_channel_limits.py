@@ -14,6 +14,8 @@ from tests.notifications.sender import ChannelSender
 from tests.peer import answering
 from tests.world import World
 
+pytestmark = pytest.mark.usefixtures("slow_retries")
+
 _HANGING = PROVIDERS["webhook"].max_concurrent
 _FIVE = [f"user{n}@example.com" for n in range(5)]
 
@@ -53,6 +55,24 @@ async def test_a_limit_of_one_channel_delays_no_other(sender: ChannelSender) -> 
     await sender.send(other)
     await sender.wait_for(other, *["delivered"] * 5)
     assert await sender.count_deliveries(limited, "status = 'delivered'") == 1
+
+
+async def test_a_channel_at_its_limit_is_left_alone_until_the_minute_ends(
+    sender: ChannelSender,
+) -> None:
+    addresses = [f"user{n}@example.com" for n in range(30)]
+    channel_id = await sender.create(rate_limit_per_minute=1, to=addresses)
+    await sender.send(channel_id)
+    await sender.wait_for_limit(channel_id)
+    courier = sender.process.channel_courier
+    assert courier is not None
+    for _ in range(5):
+        assert await courier.scan() == 0
+    await until(lambda: sender.process.runner.running_count == 0)
+    waiting = [row for row in await sender.list_work(channel_id) if row["state"] == "pending"]
+    assert len(waiting) == 29
+    postponed = [row for row in waiting if row["last_error"] == "rate_limited"]
+    assert 0 < len(postponed) <= CHANNELS.per_lane
 
 
 async def test_a_retry_counts_as_a_send(sender: ChannelSender) -> None:

@@ -15,6 +15,8 @@ from tests.notifications.sender import ChannelSender
 from tests.webhooks.factories import list_events
 from tests.world import World
 
+pytestmark = pytest.mark.usefixtures("slow_retries")
+
 _SENDGRID, _RESEND, _MAILGUN = "/v3/mail/send", "/emails", "/v3/mg.example.com/messages"
 
 

@@ -59,6 +59,7 @@ async def test_two_failures_are_tried_again_after_1_and_5_seconds(sender: Channe
     assert await sender.count_deliveries(channel_id, "status = 'delivered' AND attempt = 3") == 1
 
 
+@pytest.mark.usefixtures("slow_retries")
 async def test_the_next_attempt_is_listed_as_pending(sender: ChannelSender) -> None:
     sender.script(500)
     channel_id = await sender.create()
@@ -68,6 +69,7 @@ async def test_the_next_attempt_is_listed_as_pending(sender: ChannelSender) -> N
     assert (entry["attempt"], entry["delivery_time_ms"], entry["error"]) == (2, None, None)
 
 
+@pytest.mark.usefixtures("slow_retries")
 async def test_three_failures_end_a_delivery_with_an_event(sender: ChannelSender) -> None:
     sender.script(503)
     channel_id = await sender.create()
@@ -157,6 +159,7 @@ def test_a_failed_test_is_not_tried_again() -> None:
     assert (step.status, step.after_seconds) == ("failed", None)
 
 
+@pytest.mark.usefixtures("slow_retries")
 async def test_a_server_that_cannot_be_reached_is_a_failed_delivery(
     sender: ChannelSender,
 ) -> None:
@@ -166,6 +169,7 @@ async def test_a_server_that_cannot_be_reached_is_a_failed_delivery(
     assert outline[0] == (1, "failed", "delivery_failed")
 
 
+@pytest.mark.usefixtures("slow_retries")
 async def test_an_attempt_ends_after_a_time(
     sender: ChannelSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +182,7 @@ async def test_an_attempt_ends_after_a_time(
     sender.providers.hold.set()
 
 
+@pytest.mark.usefixtures("slow_retries")
 async def test_a_send_that_always_ends_without_an_outcome_fails(sender: ChannelSender) -> None:
     sender.script(500)
     channel_id = await sender.create()
