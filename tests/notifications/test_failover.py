@@ -13,7 +13,7 @@ from tests.notifications.factories import create_channel, list_log, update_chann
 from tests.notifications.provider_server import CHANNEL, ProviderCall
 from tests.notifications.sender import ChannelSender
 from tests.webhooks.factories import list_events
-from tests.world import World
+from tests.world import Client, World
 
 pytestmark = pytest.mark.usefixtures("slow_retries")
 
@@ -232,6 +232,18 @@ async def test_an_inactive_in_app_channel_notifies_nobody(sender: ChannelSender)
     await sender.wait_until_idle()
     page = read_json(await sender.client.get("/api/v1/notifications"))
     assert [item["title"] for item in page["data"]] == ["Shown"]
+
+
+async def test_an_in_app_channel_reaches_the_users_it_names_in_its_own_tenant(
+    sender: ChannelSender, world: World, admin: Client
+) -> None:
+    colleague = await world.user("viewer", sender.client.tenant_id)
+    config = {"to": [colleague.user_id, admin.user_id]}
+    channel = await create_channel(sender.client, "in_app", config=config)
+    await sender.send(channel["id"])
+    await sender.wait_until_idle()
+    for client, count in ((colleague, 1), (sender.client, 0), (admin, 0)):
+        assert read_json(await client.get("/api/v1/notifications"))["total"] == count
 
 
 async def test_a_message_to_a_deleted_channel_is_dropped(sender: ChannelSender) -> None:
