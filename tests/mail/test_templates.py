@@ -33,8 +33,13 @@ CASES: dict[str, dict[str, Any]] = {
     "account_notice": {"change": "password_changed", "url": URL},
     "notification": {"title": "New file", "message": "a\n\nb", "url": URL},
     "notification without a URL": {"title": "New file", "message": "text", "url": None},
-    "digest": {"title": "2 new", "items": [Item("One", "a\nb"), Item("Two", "c")], "url": URL},
-    "digest without a URL": {"title": "1 new", "items": [Item("One", "a")], "url": None},
+    "digest": {
+        "title": "9 new",
+        "items": [Item("One", "a\nb"), Item("Two", "c")],
+        "more": 7,
+        "url": URL,
+    },
+    "digest without a URL": {"title": "1 new", "items": [Item("One", "a")], "more": 0, "url": None},
 }
 # Values that select the wording.
 KEYS = {"change", "reason"}
@@ -179,7 +184,7 @@ def test_every_change_of_an_account_has_a_sentence(change: AccountChange) -> Non
 
 def test_a_time_is_shown_in_utc() -> None:
     item = Item("One", "a", datetime.fromisoformat("2026-03-01T01:30:00+02:00"))
-    content = render("digest", title="New", items=[item], url=None)
+    content = render("digest", title="New", items=[item], more=0, url=None)
     assert "2026-02-28 23:30 UTC" in content.text
     assert "2026-02-28 23:30 UTC" in content.html
 

@@ -40,7 +40,7 @@ from db.session import Tx
 _QUEUE_SECONDS: Final = 10.0
 _NO_RECIPIENT = "The channel has no recipient: set `to` in its config"
 _TITLE = "Test notification"
-_TESTS_PER_MINUTE: Final = 5
+_TESTS_PER_MINUTE: Final = 10
 
 
 class _Plan(msgspec.Struct, frozen=True):

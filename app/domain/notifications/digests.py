@@ -7,7 +7,7 @@ import msgspec
 from app.domain.accounts import service as accounts
 from app.domain.mail import service as mail
 from app.domain.notifications import message_queries, messages, outgoing, preferences
-from app.domain.notifications.messages import NewMessage
+from app.domain.notifications.messages import MAX_MESSAGE_CHARS, NewMessage
 from app.domain.notifications.outgoing import Addressee
 from app.domain.notifications.recipients import Recipients
 from app.domain.notifications.types import TYPES
@@ -16,6 +16,10 @@ from db.fast import Row
 from db.session import Tx
 
 MAX_ITEMS: Final = 100
+_MAX_LINE_CHARS = 300
+# Room for the last paragraph, which says how many items are left out.
+_MAX_LAST_CHARS = 50
+_GAP = "\n\n"
 
 
 async def send(services: Services, tx: Tx, tenant_id: str, digest_id: str) -> None:
@@ -38,7 +42,8 @@ async def send(services: Services, tx: Tx, tenant_id: str, digest_id: str) -> No
     if is_post:
         await outgoing.post_to_team_chat(services, tx, message, None)
         return
-    content = mail.render("digest", title=message["title"], items=items, url=None)
+    more = items[0]["total"] - len(items)
+    content = mail.render("digest", title=message["title"], items=items, more=more, url=None)
     await outgoing.send_mails(services, tx, message, addressees, content)
 
 
@@ -81,10 +86,14 @@ def _build_title(type_name: str, count: int) -> str:
 
 
 def _build_text(items: list[Row]) -> str:
-    """One paragraph for each item, short enough for all of them."""
-    chars = messages.MAX_MESSAGE_CHARS // (len(items) + 1) - len("\n\n")
-    paragraphs = [f"{item['title']}: {item['message']}"[:chars] for item in items]
-    total = items[0]["total"]
-    if total > len(items):
-        paragraphs.append(f"… and {total - len(items)} more")
-    return "\n\n".join(paragraphs)
+    """One paragraph for each item that fits into a message, for channels without a layout."""
+    paragraphs: list[str] = []
+    chars_left = MAX_MESSAGE_CHARS - _MAX_LAST_CHARS
+    for item in items:
+        paragraph = f"{item['title']}: {item['message'][:_MAX_LINE_CHARS]}"
+        chars_left -= len(paragraph) + len(_GAP)
+        if chars_left < 0:
+            break
+        paragraphs.append(paragraph)
+    more = items[0]["total"] - len(paragraphs)
+    return _GAP.join([*paragraphs, f"… and {more} more"] if more else paragraphs)

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
+from app.domain.accounts import service as accounts
 from app.domain.notifications import message_queries as queries
 from app.domain.notifications.recipients import Recipients
 from app.domain.notifications.rules import RULES
@@ -51,7 +52,8 @@ async def accept(
         tenant_id,
         message_id,
         new.type,
-        storable(new.title)[:MAX_TITLE_CHARS],
+        # One line, whatever the values of a template are.
+        " ".join(storable(new.title).split())[:MAX_TITLE_CHARS],
         storable(new.message)[:MAX_MESSAGE_CHARS],
         as_json(new.data),
         as_json(new.recipients),
@@ -90,6 +92,8 @@ async def accept_for_event(tx: Tx, tenant_id: str, event: Row, data: dict[str, A
     recipients = rule.recipients(data)
     if recipients is None:
         return False
+    if rule.substitutes is not None and not await _is_anybody_active(tx, tenant_id, recipients):
+        recipients = rule.substitutes
     values = {"event": {"id": event["event_id"], "type": event["event_type"], "data": data}}
     new = NewMessage(
         type=rule.type,
@@ -102,6 +106,18 @@ async def accept_for_event(tx: Tx, tenant_id: str, event: Row, data: dict[str, A
         is_mailed=rule.is_mailed,
     )
     return await accept(tx, tenant_id, new) is not None
+
+
+async def _is_anybody_active(tx: Tx, tenant_id: str, recipients: Recipients) -> bool:
+    contacts = await accounts.list_contacts(
+        tx,
+        tenant_id,
+        user_ids=recipients.user_ids,
+        role=recipients.role,
+        limit=1,
+        super_admins=True,
+    )
+    return bool(contacts)
 
 
 def _build_data(event: Row, data: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,8 @@ FindRecipients = Callable[[dict[str, Any]], Recipients | None]
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """`title` and `message` are templates over `event`. With `is_mailed`, the area of the event
-    sends its own mail, which cannot be switched off; no second one is sent.
+    sends its own mail, which cannot be switched off; no second one is sent. `substitutes` get it
+    when no recipient is an active user.
     """
 
     event_type: str
@@ -28,6 +29,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     message: str
     is_mailed: bool = False
+    substitutes: Recipients | None = None
+
+
+_ADMINS: Final = Recipients(role="tenant_admin")
 
 
 def _user(*keys: str) -> FindRecipients:
@@ -44,7 +49,7 @@ def _user_or_admins(key: str) -> FindRecipients:
     """The user whose id is in this key, or else the administrators of the tenant."""
 
     def find(data: dict[str, Any]) -> Recipients | None:
-        return _user(key)(data) or Recipients(role="tenant_admin")
+        return _user(key)(data) or _ADMINS
 
     return find
 
@@ -110,6 +115,7 @@ RULES: Final[dict[str, Rule]] = {
             type="webhook_disabled",
             # Who created the webhook, or else the administrators.
             recipients=_user_or_admins("owner_id"),
+            substitutes=_ADMINS,
             title="A webhook was disabled: {{ event.data.url }}",
             message="{% if event.data.subscription_id %}The subscription "
             "{{ event.data.subscription_id }}{% else %}The webhook {{ event.data.webhook_id }}"
@@ -123,7 +129,7 @@ RULES: Final[dict[str, Rule]] = {
             event_type="system.credential.invalid",
             type="credential_invalid",
             # The administrators.
-            recipients=lambda _data: Recipients(role="tenant_admin"),
+            recipients=lambda _data: _ADMINS,
             title="A credential no longer works: {{ event.data.name }}",
             message="The credential {{ event.data.name }} was refused: {{ event.data.reason }}. "
             "Tools that use it fail until its secrets are replaced.",
