@@ -56,6 +56,10 @@ INSERT INTO notification_log (tenant_id, id, channel_id, delivery_id, number, st
 SELECT tenant_id, 'ntl' || substr(id, 4), channel_id, id, 1, status, created_at
 FROM notification_deliveries WHERE tenant_id = $1
 """
+RESTORE_TYPES = """
+UPDATE notifications n SET type = m.type FROM notification_messages m
+WHERE m.id = n.message_id AND m.type <> n.type
+"""
 _TABLES = "notification_messages, notifications, notification_deliveries, notification_log"
 
 
@@ -89,7 +93,7 @@ async def create_dataset(world: World) -> LargeDataset:
         await run_sql(services, _NOTIFICATIONS, user.tenant_id, user.user_id)
     await run_sql(services, _OTHERS, owner.tenant_id, USERS, COUNT)
     channel_id = await _add_log(services, owner)
-    await _analyze(services)
+    await analyze(services)
     sql = "SELECT id, type, read, created_at AS at FROM notifications WHERE user_id = $1"
     rows = [StoredRow(**row) for row in await fetch_rows(services, sql, owner.user_id)]
     newest_first = sorted(rows, key=lambda row: (row.at, row.id), reverse=True)
@@ -108,7 +112,7 @@ async def _add_log(services: Services, owner: Client) -> str:
     return channel_id
 
 
-async def _analyze(services: Services) -> None:
+async def analyze(services: Services) -> None:
     async with services.db.tx(ALL_TENANTS) as tx:
         await (await tx.raw()).execute(f"ANALYZE {_TABLES}")
 
@@ -117,4 +121,4 @@ async def delete_dataset(services: Services, dataset: LargeDataset) -> None:
     tenant_ids = [dataset.owner.tenant_id, dataset.super_admin.tenant_id]
     sql = "DELETE FROM notification_messages WHERE tenant_id = ANY($1)"
     await run_sql(services, sql, tenant_ids)
-    await _analyze(services)
+    await analyze(services)

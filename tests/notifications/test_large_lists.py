@@ -10,12 +10,15 @@ import pytest
 from app.domain.notifications.types import NAMES
 from app.services import Services
 from db.lists import BOUND
+from tests.database import run_sql
 from tests.events.query_plans import Plan, explain, record_statements
 from tests.notifications.large_dataset import (
     COMMON,
     RARE,
+    RESTORE_TYPES,
     LargeDataset,
     StoredRow,
+    analyze,
     create_dataset,
     delete_dataset,
 )
@@ -149,6 +152,26 @@ async def test_the_unread_count_reads_no_more_than_its_bound(
     assert plan.rows_read("notifications") <= BOUND + 1
     unread = len(_select(dataset.rows, {"read": False}))
     assert _is_near((await _read(caller, path, {}))["count"], unread)
+
+
+@pytest.fixture
+async def one_type(services: Services, dataset: LargeDataset) -> AsyncIterator[None]:
+    """All notifications have the same type, as the planner knows."""
+    await run_sql(services, f"UPDATE notifications SET type = '{COMMON}'")
+    await analyze(services)
+    yield
+    await run_sql(services, RESTORE_TYPES)
+    await analyze(services)
+
+
+@pytest.mark.parametrize("path", [CENTER, f"{CENTER}/unread/count"])
+async def test_where_there_is_one_type_no_more_is_read_for_the_others(
+    explainer: Explainer, dataset: LargeDataset, one_type: None, path: str
+) -> None:
+    for params in ({"read": False}, {"read": True}) if path == CENTER else ({},):
+        plans = await explainer.explain("notifications", dataset.owner, path, params)
+        rows = sum(plan.rows_read("notifications") for plan in plans)
+        assert rows <= 2 * (BOUND + 1) + 2 * 20
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from app.domain.notifications.schemas import NotificationView
-from app.domain.notifications.types import NAMES
+from app.domain.notifications.types import NAMES, TypeName
 from app.kit import paging
 from app.kit.paging import Page
 from db import fast, lists
@@ -17,7 +17,6 @@ from db.views import View
 _VIEW = View(NotificationView, "n", title="m.title", message="m.message", data="m.data")
 _JOIN = "JOIN notification_messages m ON m.id = n.message_id AND m.tenant_id = n.tenant_id"
 _ORDER = "ORDER BY created_at DESC, id DESC"
-_TYPES = ", ".join(f"'{name}'" for name in NAMES)
 _FIND = f"""
 SELECT {_VIEW.columns} FROM notifications n {_JOIN}
 WHERE ($1::text IS NULL OR n.tenant_id = $1) AND n.user_id = $2 AND n.id = $3
@@ -61,7 +60,7 @@ UPDATE notification_preferences SET preferences = $3::jsonb WHERE tenant_id = $1
 
 class NotificationFilter(msgspec.Struct, frozen=True):
     read: bool | None = None
-    type: str | None = None
+    type: TypeName | None = None
 
 
 class NotificationRows(msgspec.Struct, frozen=True):
@@ -79,17 +78,17 @@ async def list_page(
     that the index serves every combination.
     """
     where = _of_user(tx, user_id)
-    counted = f"FROM notifications WHERE {where.sql}"
+    # Counts have the order as well: without it, the planner may read the whole table for them.
+    counted = f"FROM notifications WHERE {where.sql} {_ORDER}"
+    page_sql = f"SELECT id AS listed_id {counted} LIMIT $limit OFFSET $offset"
     matching = ""
-    page_sql = f"SELECT id AS listed_id {counted} {_ORDER} LIMIT $limit OFFSET $offset"
     if filters.read is not None or filters.type is not None:
-        groups, of_group, matching = _group(where, filters)
+        groups, matching = _group(filters)
+        newest = _union(where, groups, "id, created_at", "$limit::bigint + $offset::bigint")
         page_sql = f"""
-        SELECT e.id AS listed_id FROM {groups} CROSS JOIN LATERAL (
-            SELECT id, created_at {of_group} {_ORDER} LIMIT $limit::bigint + $offset::bigint
-        ) e ORDER BY e.created_at DESC, e.id DESC LIMIT $limit OFFSET $offset
+        SELECT id AS listed_id FROM ({newest}) e {_ORDER} LIMIT $limit OFFSET $offset
         """
-        counted = f"FROM {groups} CROSS JOIN LATERAL (SELECT 1 {of_group} LIMIT {BOUND + 1}) e"
+        counted = f"FROM ({_union(where, groups, '1', str(BOUND + 1))}) e"
     rows, total = await paging.fetch_page(
         tx,
         where,
@@ -114,35 +113,31 @@ def _of_user(tx: Tx, user_id: str) -> Where:
     return where
 
 
-def _group(where: Where, filters: NotificationFilter) -> tuple[str, str, str]:
-    """Returns the groups of type and state that match, the rows of one group `g`, and a condition
-    for the estimate of all rows, which the planner knows better than the groups.
+def _group(filters: NotificationFilter) -> tuple[list[str], str]:
+    """Returns a condition for each type and state that match, and one for the estimate of all. They
+    have no arguments, so that the planner knows how many rows of each there are.
     """
-    types, states, matching = f"ARRAY[{_TYPES}]", "true, false", ""
-    if filters.type is not None:
-        type_ = where.bind(filters.type)
-        types, matching = f"ARRAY[{type_}::text]", f" AND type = {type_}"
-    if filters.read is not None:
-        states = "true" if filters.read else "false"
-        matching += f" AND read = {states}"
-    groups = (
-        f"(SELECT type, read FROM unnest({types}) AS t(type), unnest(ARRAY[{states}]) AS s(read)) g"
+    names = [name for name in NAMES if filters.type in {None, name}]
+    state = {None: "", True: " AND read", False: " AND NOT read"}[filters.read]
+    matching = state if filters.type is None else f" AND type = '{names[0]}'{state}"
+    states = [state] if state else [" AND read", " AND NOT read"]
+    return [f" AND type = '{name}'{of_state}" for name in names for of_state in states], matching
+
+
+def _union(where: Where, groups: list[str], columns: str, limit: str) -> str:
+    """Returns the newest rows of each group."""
+    parts = (
+        f"(SELECT {columns} FROM notifications WHERE {where.sql}{group} {_ORDER} LIMIT {limit})"
+        for group in groups
     )
-    of_group = f"FROM notifications WHERE {where.sql} AND type = g.type AND read = g.read"
-    return groups, of_group, matching
+    return " UNION ALL ".join(parts)
 
 
 def _count_unread_sql(where: Where) -> str:
     """Counts up to one more than the bound."""
-    return f"""
-    SELECT count(*) FROM (
-        SELECT 1 FROM unnest(ARRAY[{_TYPES}]) AS g(type) CROSS JOIN LATERAL (
-            SELECT 1 FROM notifications
-            WHERE {where.tenant_condition} AND user_id = $2 AND type = g.type AND NOT read
-            LIMIT {BOUND + 1}
-        ) e LIMIT {BOUND + 1}
-    ) bounded
-    """
+    groups, _ = _group(NotificationFilter(read=False))
+    unread = _union(where, groups, "1", str(BOUND + 1))
+    return f"SELECT count(*) FROM (SELECT 1 FROM ({unread}) e LIMIT {BOUND + 1}) bounded"
 
 
 async def count_unread(tx: Tx, user_id: str) -> int:
