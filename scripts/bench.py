@@ -18,6 +18,7 @@ import asyncpg
 import bench_chat
 import bench_events
 import bench_knowledge
+import bench_notifications
 import bench_reads
 import bench_start
 import bench_tools
@@ -365,20 +366,20 @@ async def measure(stores: Stores, ports: dict[str, int], web_pid: int, knowledge
         flush=True,
     )
     only = os.environ.get("BENCH", "")
-    if only in {"", "reads"}:
-        await bench_reads.bench(world, ports, web_pid, row)
     if only in {"", "start"}:
         bench_start.bench(stores.settings, free_port(), row)
-    if only in {"", "tools"}:
-        await bench_tools.bench(world, ports["parley"], row)
-    if only in {"", "events"}:
-        await bench_events.bench(world, ports, row)
-    if only in {"", "growth"}:
-        await bench_events.growth(world, row)
-    if only in {"", "chat"}:
-        await bench_chat.bench(world, ports, web_pid, row)
-    if only in {"", "knowledge"}:
-        await bench_knowledge.bench(world, ports, knowledge_pid, row)
+    parts: dict[str, Callable[[], Awaitable[None]]] = {
+        "reads": lambda: bench_reads.bench(world, ports, web_pid, row),
+        "tools": lambda: bench_tools.bench(world, ports["parley"], row),
+        "events": lambda: bench_events.bench(world, ports, row),
+        "notifications": lambda: bench_notifications.bench(world, ports, row),
+        "growth": lambda: bench_events.growth(world, row),
+        "chat": lambda: bench_chat.bench(world, ports, web_pid, row),
+        "knowledge": lambda: bench_knowledge.bench(world, ports, knowledge_pid, row),
+    }
+    for name, bench in parts.items():
+        if only in {"", name}:
+            await bench()
     await bench_spine(world, ports, user, only)
     await services.close()
 

@@ -175,18 +175,18 @@ async def _time_lists(user: Client, webhook_id: str) -> dict[str, float]:
         "deliveries, delivered": (sent, {"status": "delivered"}),
         "deliveries, failed": (sent, {"status": "failed"}),
     }
-    return {name: await _time_list(user, path, query) for name, (path, query) in requests.items()}
+    return {name: await time_list(user, path, query) for name, (path, query) in requests.items()}
 
 
 async def _time_lists_of_all(super_admin: Client) -> dict[str, float]:
     log, rare = "/api/v1/event-log", {"event_type": "agent.deleted"}
     return {
-        "log of all tenants": await _time_list(super_admin, log, {}),
-        "log of all, rare type": await _time_list(super_admin, log, rare),
+        "log of all tenants": await time_list(super_admin, log, {}),
+        "log of all, rare type": await time_list(super_admin, log, rare),
     }
 
 
-async def _time_list(user: Client, path: str, query: dict[str, Any]) -> float:
+async def time_list(user: Client, path: str, query: dict[str, Any]) -> float:
     """Returns the median of the response times in milliseconds."""
     durations = []
     for _ in range(_REQUESTS):

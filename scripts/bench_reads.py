@@ -57,16 +57,25 @@ _EVENTS = f"""
 SELECT id, type, correlation_id, parent_id, data::text AS data, created_at, {_TOTAL}
 FROM event_log WHERE tenant_id = $1 ORDER BY created_at DESC, id DESC LIMIT {_PAGE}
 """
+_NOTIFICATIONS = f"""
+SELECT n.id, n.type, m.title, m.message, n.read, m.data::text AS data, n.created_at, {_TOTAL},
+       count(*) FILTER (WHERE NOT n.read) OVER () AS unread
+FROM notifications n JOIN notification_messages m ON m.id = n.message_id
+WHERE n.tenant_id = $1 AND n.user_id = $2 ORDER BY n.created_at DESC, n.id DESC LIMIT {_PAGE}
+"""
 
 
 class Read(msgspec.Struct, frozen=True):
-    """A GET of the API, and the query that answers the same. `needs_agent`: `$2` is the agent."""
+    """A GET of the API, and the query that answers the same. `needs_agent`: `$2` is the agent;
+    `needs_user`: it is the user.
+    """
 
     name: str
     path: str
     sql: str
     max_milliseconds: float = 2.0
     needs_agent: bool = False
+    needs_user: bool = False
 
 
 _READS = (
@@ -82,6 +91,7 @@ _READS = (
     Read("list of credentials", "/v1/credentials", _CREDENTIALS),
     Read("list of webhooks", "/api/v1/webhooks", _WEBHOOKS),
     Read("event log", "/api/v1/event-log", _EVENTS),
+    Read("list of notifications", "/api/v1/notifications", _NOTIFICATIONS, needs_user=True),
 )
 
 
@@ -95,18 +105,19 @@ async def bare_one(request: Request, number: int, tenant_id: str, agent_id: str)
     return {**row, "tools": [], "knowledge_base": {}, "sub_agents": []}
 
 
-@get("/list/{number:int}/{tenant_id:str}/{agent_id:str}")
-async def bare_list(request: Request, number: int, tenant_id: str, agent_id: str) -> dict[str, Any]:  # type: ignore[type-arg]
+@get("/list/{number:int}/{tenant_id:str}/{owner_id:str}")
+async def bare_list(request: Request, number: int, tenant_id: str, owner_id: str) -> dict[str, Any]:  # type: ignore[type-arg]
     read = _READS[number]
-    args = (tenant_id, agent_id) if read.needs_agent else (tenant_id,)
+    args = (tenant_id, owner_id) if read.needs_agent or read.needs_user else (tenant_id,)
     async with request.app.state.pool.acquire() as connection:
         rows = [dict(row) for row in await connection.fetch(read.sql, *args)]
-    total = rows[0]["total"]
+    counts = {name: rows[0][name] for name in ("total", "unread") if name in rows[0]}
     for row in rows:
-        del row["total"]
+        for name in counts:
+            del row[name]
         if "data" in row:
             row["data"] = msgspec.json.decode(row["data"])
-    return {"data": rows, "pagination": {"page": 1, "per_page": _PAGE, "total": total}}
+    return {"data": rows, "pagination": {"page": 1, "per_page": _PAGE, **counts}}
 
 
 def bare_app() -> Litestar:
@@ -157,6 +168,17 @@ INSERT INTO conversations (tenant_id, id, agent_id, user_id, source, title, mess
 SELECT $1::text, 'cnv_' || gen_random_uuid(), $2, $3, 'console', 'What is the weather like?', 2
 FROM generate_series(1, $4::int)
 """
+_ADD_NOTIFICATIONS = """
+WITH added AS (
+    INSERT INTO notification_messages (tenant_id, id, type, title, message, data, recipients,
+                                       occasion, source, correlation_id)
+    SELECT $1::text, 'ntm_' || n, 'message', 'Import finished', 'It has 12 rows.', '{"rows": 12}',
+           '{}', 'ntm_' || n, 'bench', 'cor_bench'
+    FROM generate_series(1, $3::int) n RETURNING id, type
+)
+INSERT INTO notifications (tenant_id, id, user_id, message_id, type)
+SELECT $1::text, 'ntf' || substr(id, 4), $2, id, type FROM added
+"""
 
 
 async def _rate_and_cost(
@@ -179,11 +201,13 @@ async def bench(world: World, ports: dict[str, int], web_pid: int, row: Row) -> 
     async with world.services.db.tx(user.tenant_id) as tx:
         raw = await tx.raw()
         await raw.execute(_ADD_CONVERSATIONS, user.tenant_id, agent_id, user.user_id, _ROWS)
+        await raw.execute(_ADD_NOTIFICATIONS, user.tenant_id, user.user_id, _ROWS)
     process = psutil.Process(web_pid)
     for number, read in enumerate(_READS):
         path = read.path.format(agent_id=agent_id)
         kind = "list" if number else "one"
-        bare_path = f"/{kind}/{number}/{user.tenant_id}/{agent_id}"
+        owner_id = user.user_id if read.needs_user else agent_id
+        bare_path = f"/{kind}/{number}/{user.tenant_id}/{owner_id}"
         ours, costs, bare = [], [], []
         for _ in range(_ROUNDS):
             rate, cost = await _rate_and_cost(ports["parley"], path, user.token or "", process)
