@@ -13,6 +13,7 @@ from app.domain.events.service import NOTIFIED_TYPES
 from app.domain.notifications import messages
 from app.domain.notifications.recipients import Recipients
 from app.domain.notifications.rules import RULES, type_of
+from app.domain.vault.events import CredentialInvalid
 from app.kit import templates
 from app.kit.ids import new_id
 from tests.accounts.api_calls import change_password
@@ -181,6 +182,15 @@ async def test_the_administrators_are_notified_where_there_is_no_owner(office: P
     await _emit(office, _disabled(None))
     counts = [len(await list_titles(user)) for user in (office.admin, second, viewer)]
     assert counts == [1, 1, 0]
+
+
+async def test_the_administrators_are_notified_of_an_invalid_credential(
+    office: PostOffice,
+) -> None:
+    await _emit(office, CredentialInvalid("crd_1", "Mail key", "api_key", "expired"))
+    (item,) = await list_notifications(office.admin)
+    assert item["title"] == "A credential no longer works: Mail key"
+    assert "was refused: expired." in item["message"]
 
 
 @pytest.mark.parametrize(
