@@ -74,8 +74,23 @@ class Notification(TenantOwned, HasId, Base):
     __tablename__ = "notifications"
     __table_args__ = (
         UniqueConstraint("message_id", "user_id", name="uq_notifications_message_id_user_id"),
-        Index("ix_notifications_user_id_created_at", "user_id", "created_at", "id"),
-        Index("ix_notifications_user_id_type", "user_id", "type", "read", "created_at", "id"),
+        # With the tenant, so that rows are counted without reading the table.
+        Index(
+            "ix_notifications_user_id_created_at",
+            "user_id",
+            "created_at",
+            "id",
+            postgresql_include=["tenant_id"],
+        ),
+        Index(
+            "ix_notifications_user_id_type",
+            "user_id",
+            "type",
+            "read",
+            "created_at",
+            "id",
+            postgresql_include=["tenant_id"],
+        ),
     )
 
     # No foreign key: the row is deleted with its message.

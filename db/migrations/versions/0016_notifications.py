@@ -271,12 +271,14 @@ def upgrade() -> None:
         "notifications",
         ["user_id", "created_at", "id"],
         unique=False,
+        postgresql_include=["tenant_id"],
     )
     op.create_index(
         "ix_notifications_user_id_type",
         "notifications",
         ["user_id", "type", "read", "created_at", "id"],
         unique=False,
+        postgresql_include=["tenant_id"],
     )
     op.create_table(
         "notification_digest_items",
