@@ -262,6 +262,7 @@ class WorkerProcess:
 def _warm_up(queues: list[str]) -> None:
     """Prepares what the first jobs would otherwise wait for; the start does not wait for it."""
     configure_mappers()
+    importlib.import_module("jinja2.sandbox")
     if "tools" in queues:
         importlib.import_module("app.domain.tools.executors.database")
 

@@ -9,12 +9,14 @@ import textwrap
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from app.kit.texts import storable
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 Format = Literal["txt", "html"]
 
@@ -47,8 +49,11 @@ def render(template: str, **values: Any) -> MailContent:
 
 
 @cache
-def _environment(format_: Format) -> Environment:
+def _environment(format_: Format) -> "Environment":
     """Keeps compiled templates for good: a file is read once."""
+    # The import would make every process start later.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415
+
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=format_ == "html",  # noqa: S701  # plain text has nothing to escape
