@@ -7,6 +7,7 @@ from urllib.parse import unquote_plus
 
 import pytest
 
+from app.domain.notifications.providers.protocol import SendFailed
 from app.domain.notifications.providers.registry import PROVIDERS
 from app.kit import clock
 from app.kit.egress import Egress
@@ -219,5 +220,6 @@ async def test_every_request_names_the_client(
 
 async def test_an_in_app_notification_is_not_sent(loopback: Egress) -> None:
     provider = PROVIDERS["in_app"]
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(SendFailed) as failure:
         await provider.send(loopback, provider.config(to=["usr_1"]), build_notice())
+    assert failure.value.is_permanent

@@ -3,15 +3,17 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from app.domain.notifications import configs
 from app.domain.notifications.providers import smtp
+from app.domain.notifications.providers.protocol import SendFailed
 from app.domain.notifications.providers.registry import PROVIDERS
 from app.kit.egress import Egress, Guard
 from tests.certificates import create_server_context, write_certificate
 from tests.notifications.mail_server import PASSWORD, USERNAME, MailServer, run_mail_server
-from tests.notifications.notices import fail, send
+from tests.notifications.notices import build_notice, fail, send
 from tests.ports import free_port
 from tests.vault.servers import ConnectionHandler, serve_tcp
 
@@ -159,11 +161,15 @@ async def test_a_server_that_does_not_answer_is_tried_again(
 async def test_a_private_address_gets_no_session(
     public_only: Egress, mail_server: MailServer, subtests: pytest.Subtests
 ) -> None:
+    """Also where the operator has removed it from the allow list since it was saved."""
+    provider = PROVIDERS["smtp"]
     for host in ("127.0.0.1", "2130706433", "0x7f.1", "::1", "10.0.0.1", "169.254.169.254"):
         with subtests.test(host=host):
-            failure = await fail(public_only, "smtp", mail_server.config(host=host))
-            assert failure.message == f"no session: {host} is not a public address"
-            assert (failure.code, failure.is_permanent) == ("delivery_failed", True)
+            config = msgspec.convert(mail_server.config(host=host), provider.config)
+            with pytest.raises(SendFailed) as failure:
+                await provider.send(public_only, config, build_notice())
+            assert failure.value.message == f"no session: {host} is not a public address"
+            assert (failure.value.code, failure.value.is_permanent) == ("delivery_failed", True)
     assert mail_server.logins == []
 
 

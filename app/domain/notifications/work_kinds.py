@@ -10,7 +10,7 @@ RETRY_DELAYS: Final = (0.0, 1.0, 5.0)
 _SPARE_ATTEMPTS = 7
 
 # Turns the recipients of a message into rows and deliveries.
-DISPATCH: Final = WorkKind("notifications.dispatch", "deliveries")
+DISPATCH: Final = WorkKind("notifications.dispatch", "deliveries", timeout_seconds=300)
 # Makes one attempt to send a message through a channel, which is its lane.
 SEND: Final = WorkKind(
     "notifications.send",

@@ -2,7 +2,14 @@
 
 from typing import Any, ClassVar
 
-from app.domain.notifications.providers.protocol import ChannelType, Provider, ProviderConfig
+from app.domain.notifications.providers.protocol import (
+    ChannelType,
+    Notice,
+    Provider,
+    ProviderConfig,
+    SendFailed,
+)
+from app.kit.egress import Egress
 
 
 class InAppConfig(ProviderConfig, frozen=True, kw_only=True):
@@ -10,7 +17,7 @@ class InAppConfig(ProviderConfig, frozen=True, kw_only=True):
 
 
 class InApp(Provider):
-    """It has no `send`: such a notification is a row, written in the caller's transaction."""
+    """Its messages are rows of the notification center, which the dispatch writes."""
 
     id: ClassVar[str] = "in_app"
     channel_type: ClassVar[ChannelType] = "in_app"
@@ -20,3 +27,7 @@ class InApp(Provider):
     def destination(self, config: InAppConfig) -> tuple[Any, ...]:
         del config
         return ()
+
+    async def send(self, egress: Egress, config: InAppConfig, notice: Notice) -> None:
+        del egress, config, notice
+        raise SendFailed("messages to the notification center are not sent", is_permanent=True)

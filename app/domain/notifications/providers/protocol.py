@@ -4,6 +4,7 @@ Each provider is one file; `registry.py` lists them. A provider keeps no state: 
 channel comes with each call.
 """
 
+from abc import ABC, abstractmethod
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -79,7 +80,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     to: Recipients = []
 
 
-class Provider:
+class Provider(ABC):
     """`rate_per_minute` limits a channel that has no limit of its own. `max_concurrent` is how many
     notices of a channel one worker sends at a time.
     """
@@ -101,9 +102,9 @@ class Provider:
         del config
         return {}
 
+    @abstractmethod
     def destination(self, config: Any) -> tuple[Any, ...]:
         """Returns the server that receives the secrets. A change of it needs them again."""
-        raise NotImplementedError
 
     def recipients(self, config: Any) -> list[str]:
         """Returns where a notice without recipients of its own goes: `to`, or the one place that
@@ -112,6 +113,6 @@ class Provider:
         recipients: list[str] = config.to
         return recipients
 
+    @abstractmethod
     async def send(self, egress: Egress, config: Any, notice: Notice) -> None:
         """Raises SendFailed unless the provider accepted the notice."""
-        raise NotImplementedError

@@ -53,6 +53,12 @@ class Smtp(Provider):
             return "password" if config.username else "username", "is needed for a login"
         return addresses.find_problem(config.sender, config.to)
 
+    def urls(self, config: SmtpConfig) -> dict[str, str]:
+        # The guard checks an address in a URL; it says nothing about a name before it is resolved.
+        return {
+            "host": f"https://[{config.host}]" if ":" in config.host else f"https://{config.host}"
+        }
+
     def destination(self, config: SmtpConfig) -> tuple[Any, ...]:
         # Without TLS, others on the way could read the password.
         return config.host.lower(), config.port, config.use_tls
