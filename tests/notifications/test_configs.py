@@ -389,16 +389,3 @@ def test_a_failure_is_cut_after_its_secrets_are_removed() -> None:
         text = configs.describe_failure(provider, config, SendFailed("x" * length + secret))
         assert len(text) <= 500
         assert "planted" not in text
-
-
-@pytest.mark.parametrize("host", ["10.0.0.1", "127.0.0.1", "169.254.169.254", "::1", "fd00::1"])
-def test_a_mail_server_at_a_private_address_is_refused_when_it_is_saved(host: str) -> None:
-    values = {"host": host, "from": "ann@example.com"}
-    with pytest.raises(InvalidConfig) as refused:
-        configs.validate(PROVIDERS["smtp"], values, Guard(()))
-    assert list(refused.value.details or {}) == ["config.host"]
-
-
-def test_a_mail_server_that_the_operator_admits_is_accepted() -> None:
-    values = {"host": "10.0.0.1", "from": "ann@example.com"}
-    assert configs.validate(PROVIDERS["smtp"], values, Guard(("10.0.0.1",)))

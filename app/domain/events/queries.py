@@ -49,9 +49,8 @@ _DEPTH = "CASE WHEN p.id IS NULL THEN 0 ELSE least(p.depth + 1, 1000) END"
 _ROOT = "coalesce(p.root_id, p.id)"
 
 # A worker fans out an event that a webhook or a subscription waits for, or that users are notified
-# of. That work is
-# accepted in the statement that records the event: neither exists without the other. Of a chain
-# that is too long, one more event is fanned out, so that its end is recorded.
+# of. That work is accepted in the statement that records the event: neither exists without the
+# other. Of a chain that is too long, one more event is fanned out, so that its end is recorded.
 _ROUTE = ledger.insert_sql(
     f"""emitted e
 WHERE e.depth <= {MAX_DEPTH + 1} AND (

@@ -43,14 +43,6 @@ _TITLE = "Test notification"
 _TESTS_PER_MINUTE: Final = 10
 
 
-class _Plan(msgspec.Struct, frozen=True):
-    """A test through a channel that is not sent yet."""
-
-    channel: NotificationChannel
-    recipient: str
-    text: str
-
-
 class _Test(msgspec.Struct, frozen=True):
     """A test that is on its way."""
 
@@ -74,7 +66,7 @@ async def run(services: Services, principal: Principal, channel_id: str) -> Chan
         return await _notify_caller(services, channel.tenant_id, principal, text)
     if recipient is None:
         return ChannelTest(success=False, message=_NO_RECIPIENT, delivery_time_ms=None)
-    test = await _send(services, _Plan(channel, recipient, text))
+    test = await _send(services, channel, recipient, text)
     return _build_result(test, await _wait(services, test))
 
 
@@ -96,7 +88,7 @@ async def run_for_caller(
         plan = await _plan_for_caller(services, tx, principal, data)
     if plan.channel is None:
         return await _mail_caller(services, principal, plan.recipient, data.message)
-    test = await _send(services, _Plan(plan.channel, plan.recipient, data.message))
+    test = await _send(services, plan.channel, plan.recipient, data.message)
     entry = await _wait(services, test)
     result = _build_result(test, entry)
     if not result.success:
@@ -105,7 +97,7 @@ async def run_for_caller(
     return result
 
 
-class _OwnPlan(msgspec.Struct, frozen=True):
+class _Plan(msgspec.Struct, frozen=True):
     """Without a channel, the instance's own mail server sends it."""
 
     channel: NotificationChannel | None
@@ -114,7 +106,7 @@ class _OwnPlan(msgspec.Struct, frozen=True):
 
 async def _plan_for_caller(
     services: Services, tx: Tx, principal: Principal, data: TestNotification
-) -> _OwnPlan:
+) -> _Plan:
     all_channels = await channel_queries.list_all(
         tx, data.channel_type, active=None, limit=channel_queries.MAX_CHANNELS
     )
@@ -126,14 +118,14 @@ async def _plan_for_caller(
         address = await accounts.find_email(tx, *ids, is_verified=True)
         if address is None:
             raise Conflict("Verify your e-mail address first")
-        return _OwnPlan(channel, address)
+        return _Plan(channel, address)
     if channel is None:
         if all_channels:
             raise ChannelInactive(f"No channel of the type {data.channel_type} is active")
         raise ChannelNotFound(
             f"There is no channel of the type {data.channel_type}; create one first"
         )
-    return _OwnPlan(channel, next(iter(_list_recipients(services, channel)), ""))
+    return _Plan(channel, next(iter(_list_recipients(services, channel)), ""))
 
 
 async def _mail_caller(
@@ -195,23 +187,24 @@ async def _count(services: Services, key: str, limit: int, subject: str) -> None
         )
 
 
-async def _send(services: Services, plan: _Plan) -> _Test:
-    channel = plan.channel
+async def _send(
+    services: Services, channel: NotificationChannel, recipient: str, text: str
+) -> _Test:
     limit = channel.rate_limit_per_minute or PROVIDERS[channel.provider].rate_per_minute
     await _count(services, channel.id, limit, "This channel sends")
     tenant_id = channel.tenant_id
     new = NewMessage(
         type="message",
         title=_TITLE,
-        message=plan.text,
+        message=text,
         recipients=Recipients(channel_id=channel.id),
         data={"test": True},
     )
     async with services.db.tx(tenant_id) as tx:
         message = await messages.accept_undispatched(tx, tenant_id, new)
-        deliveries = [Outgoing(channel.id, plan.recipient)]
+        deliveries = [Outgoing(channel.id, recipient)]
         (added,) = await outgoing.add_deliveries(tx, message, deliveries, is_test=True)
-    return _Test(tenant_id, added["ref_id"], added["id"], plan.recipient)
+    return _Test(tenant_id, added["ref_id"], added["id"], recipient)
 
 
 async def _wait(services: Services, test: _Test) -> LogEntryView | None:
