@@ -9,6 +9,7 @@ from app.domain.chat.area import AREA as CHAT
 from app.domain.deliveries.area import AREA as DELIVERIES
 from app.domain.embed.area import AREA as EMBED
 from app.domain.events.area import AREA as EVENTS
+from app.domain.files.area import AREA as FILES
 from app.domain.incoming.area import AREA as INCOMING
 from app.domain.knowledge.area import AREA as KNOWLEDGE
 from app.domain.mail.area import AREA as MAIL
@@ -39,6 +40,7 @@ AREAS: Final = Areas(
         EMBED,
         MODELS,
         KNOWLEDGE,
+        FILES,
         VAULT,
         TOOLS,
         SEARCH,

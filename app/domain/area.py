@@ -71,6 +71,21 @@ class AgentDeletion(msgspec.Struct, frozen=True):
     cancelled_job_ids: list[str]
 
 
+class FinishedCall(msgspec.Struct, frozen=True):
+    """The end of work that one area did for another, in the transaction that records it.
+
+    The caller passed `caller_id` when it accepted the work. Exactly one of output and error counts:
+    the error has a code and a message.
+    """
+
+    tx: Tx
+    services: Services
+    tenant_id: str
+    caller_id: str
+    output: Any = None
+    error: tuple[str, str] | None = None
+
+
 class PeriodicTask(msgspec.Struct, frozen=True):
     """A task that every worker runs periodically. Several workers may run it at once. One that
     returns True has more to do, and runs again within a second.
@@ -98,6 +113,8 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     after_agents_deleted: Callable[[AgentDeletion], Awaitable[None]] | None = None
     # Receives the ids of the tenant and the webhook.
     on_webhook_disabled: Callable[[Tx, str, str], Awaitable[None]] | None = None
+    # By the prefix of the ids of its callers, so that an area reads only the ends of its own calls.
+    on_call_finished: tuple[str, Callable[[FinishedCall], Awaitable[None]]] | None = None
 
 
 # Categories of the event catalogue, in the order in which they are listed.
@@ -168,6 +185,16 @@ class Areas:
         for area in self._areas:
             if area.after_agents_deleted is not None:
                 await area.after_agents_deleted(deletion)
+
+    @cached_property
+    def _call_listeners(self) -> dict[str, Callable[[FinishedCall], Awaitable[None]]]:
+        return dict(area.on_call_finished for area in self._areas if area.on_call_finished)
+
+    async def on_call_finished(self, call: FinishedCall) -> None:
+        """Tells the area of the caller. A caller without an area waits for the result itself."""
+        listener = self._call_listeners.get(call.caller_id.partition("_")[0])
+        if listener is not None:
+            await listener(call)
 
     async def on_webhook_disabled(self, tx: Tx, tenant_id: str, webhook_id: str) -> None:
         for area in self._areas:

@@ -6,6 +6,7 @@ from db.models.chat import ChatJob, Conversation, ConversationEntry
 from db.models.deliveries import Delivery, DeliveryAttempt, Webhook
 from db.models.embed import EmbedKey
 from db.models.events import EventLog, RequestSpan
+from db.models.files import File
 from db.models.incoming import IncomingPayload, IncomingWebhook
 from db.models.instance import Attempt, IdempotencyKey, InstanceState
 from db.models.knowledge import Document, KnowledgeBase
@@ -51,6 +52,7 @@ __all__ = [
     "EmbedKey",
     "EventLog",
     "EventSubscription",
+    "File",
     "IdempotencyKey",
     "IncomingPayload",
     "IncomingWebhook",

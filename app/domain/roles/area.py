@@ -18,8 +18,6 @@ _RESERVED: Final = (
     Permission("data_tables:write", "Create, change and delete data tables and rows", DEVELOPERS),
     Permission("approvals:read", "See all approvals", DEVELOPERS),
     Permission("approvals:decide", "Decide approvals that one is asked for", USERS),
-    Permission("files:read", "Read stored files", DEVELOPERS),
-    Permission("files:write", "Store and delete files", DEVELOPERS),
 )
 
 AREA: Final = Area(
