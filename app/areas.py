@@ -4,6 +4,7 @@ from typing import Final
 
 from app.domain.accounts.area import AREA as ACCOUNTS
 from app.domain.agents.area import AREA as AGENTS
+from app.domain.approvals.area import AREA as APPROVALS
 from app.domain.area import Areas
 from app.domain.chat.area import AREA as CHAT
 from app.domain.deliveries.area import AREA as DELIVERIES
@@ -50,5 +51,6 @@ AREAS: Final = Areas(
         INCOMING,
         NOTIFICATIONS,
         SUBSCRIPTIONS,
+        APPROVALS,
     ]
 )

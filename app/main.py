@@ -19,6 +19,7 @@ from app.domain.agents.controllers import (
     AgentController,
     SubAgentController,
 )
+from app.domain.approvals.controllers import ApprovalController
 from app.domain.chat.controllers import ChatController, ConversationController
 from app.domain.embed import service as embed
 from app.domain.embed.controllers import EmbedKeyController, PublicAgentController
@@ -101,6 +102,7 @@ ROUTES: list[Any] = [
     receive_payload,
     ChannelController,
     NotificationController,
+    ApprovalController,
     home_page,
     account_page,
     trace_page,

@@ -193,6 +193,15 @@ WHERE w.id = open_work.id
 RETURNING w.id, open_work.state = 'leased' AS was_running
 """
 
+# Skips work that is locked: a worker that finishes it locks the work before other rows, and the
+# caller has already locked one of those.
+_CANCEL_WAITING = """
+UPDATE work w SET state = 'cancelled', finished_at = now()
+FROM (SELECT id FROM work WHERE tenant_id = $1 AND id = ANY($2) AND state = 'pending'
+      FOR UPDATE SKIP LOCKED) unlocked
+WHERE w.id = unlocked.id
+"""
+
 _CANCEL_LANE = """
 UPDATE work w SET state = 'cancelled', finished_at = now(), lease_token = NULL, lease_until = NULL
 FROM (SELECT id FROM work
@@ -309,6 +318,11 @@ async def claim_lanes(
 async def cancel_many(tx: Tx, tenant: str, work_ids: list[str]) -> list[fast.Row]:
     """Returns id and `was_running` of the rows that were unfinished."""
     return await fast.rows(tx, tenant, _CANCEL_MANY, work_ids)
+
+
+async def cancel_waiting(tx: Tx, tenant: str, work_ids: list[str]) -> int:
+    """Cancels work that no worker runs; the function of its kind must do nothing in other cases."""
+    return await fast.execute(tx, tenant, _CANCEL_WAITING, work_ids)
 
 
 async def cancel_lane(tx: Tx, tenant: str, kind: str, lane: str) -> int:

@@ -23,6 +23,7 @@ from app.kit.redis import connect
 from app.kit.work import CANCEL_CHANNEL, QUEUES
 from app.services import Services
 from app.settings import Settings
+from workers.approvals import expire_approval
 from workers.chat import on_dead_turn, run_turn
 from workers.courier import Courier
 from workers.deliveries import (
@@ -56,6 +57,7 @@ from workers.tools import on_dead_tool, run_tool
 log = logs.get("worker")
 
 JOBS: Final[dict[str, JobFunction]] = {
+    "approvals.expire": expire_approval,
     "chat.turn": run_turn,
     "events.act": run_subscription_action,
     "events.fan_out": fan_out_event,

@@ -2,6 +2,7 @@
 
 from db.models.accounts import Invitation, OneTimeToken, Session, User
 from db.models.agents import Agent, AgentVersion, SubAgent
+from db.models.approvals import Approval, ApprovalAssignee
 from db.models.chat import ChatJob, Conversation, ConversationEntry
 from db.models.deliveries import Delivery, DeliveryAttempt, Webhook
 from db.models.embed import EmbedKey
@@ -38,6 +39,8 @@ __all__ = [
     "Agent",
     "AgentTool",
     "AgentVersion",
+    "Approval",
+    "ApprovalAssignee",
     "Attempt",
     "ChatJob",
     "Conversation",

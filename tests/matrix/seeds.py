@@ -42,6 +42,7 @@ _SHARED_VALUES = {
 }
 # The rows have any text in every column; responses have only certain values in these.
 VALID_VALUES = (
+    "UPDATE approvals SET status = 'pending' WHERE tenant_id = $1",
     "UPDATE sub_agents SET relationship_type = 'direct' WHERE tenant_id = $1",
     "UPDATE conversation_entries SET type = 'message', logged = true WHERE tenant_id = $1",
     "UPDATE chat_jobs SET reply = NULL, error = NULL WHERE tenant_id = $1",

@@ -16,8 +16,6 @@ _RESERVED: Final = (
     Permission("forms:submit", "Submit forms", USERS),
     Permission("data_tables:read", "Read data tables", EVERYBODY),
     Permission("data_tables:write", "Create, change and delete data tables and rows", DEVELOPERS),
-    Permission("approvals:read", "See all approvals", DEVELOPERS),
-    Permission("approvals:decide", "Decide approvals that one is asked for", USERS),
 )
 
 AREA: Final = Area(

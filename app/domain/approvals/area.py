@@ -1,0 +1,31 @@
+from typing import Final
+
+from app.domain.approvals import service
+from app.domain.approvals.events import (
+    ApprovalApproved,
+    ApprovalRejected,
+    ApprovalRequested,
+    ApprovalTimeout,
+)
+from app.domain.area import Area
+from app.security.permissions import DEVELOPERS, USERS, Permission
+from db.retention import CASCADE_BATCH, RetentionRule
+
+AREA: Final = Area(
+    name="approvals",
+    events=(ApprovalRequested, ApprovalApproved, ApprovalRejected, ApprovalTimeout),
+    permissions=(
+        Permission("approvals:read", "See all approvals", DEVELOPERS),
+        Permission("approvals:decide", "Decide approvals that one is asked for", USERS),
+    ),
+    work_kinds=(service.EXPIRE,),
+    retention=(
+        # A pending approval has no such time.
+        RetentionRule(
+            "approvals",
+            "t.decided_at < now() - interval '90 days'",
+            order_by="t.decided_at",
+            batch=CASCADE_BATCH,
+        ),
+    ),
+)

@@ -1,0 +1,57 @@
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+Status = Literal["pending", "approved", "rejected", "timed_out", "cancelled"]
+
+_APPROVAL: dict[str, Any] = {
+    "id": "apr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    "workflow_execution_id": "wfe_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    "node_id": "review",
+    "title": "Refund order 4711",
+    "message": "The customer returned the lamp and wants 49.90 back.",
+    "status": "approved",
+    "user_ids": ["usr_01k9x3m7e8c0v2q4r6t8w0y2a4"],
+    "role": None,
+    "comment": "The customer is right",
+    "decided_by": "usr_01k9x3m7e8c0v2q4r6t8w0y2a4",
+    "decided_at": "2026-01-01T13:00:00Z",
+    "expires_at": "2026-01-02T12:00:00Z",
+    "created_at": "2026-01-01T12:00:00Z",
+}
+
+
+class ApprovalView(msgspec.Struct):
+    """Asks the users in `user_ids`, or all users with `role`. `decided_at` is also the time at
+    which it timed out or was cancelled.
+    """
+
+    example: ClassVar[dict[str, Any]] = _APPROVAL
+
+    id: str
+    workflow_execution_id: str | None
+    node_id: str | None
+    title: str
+    message: str
+    status: Status
+    user_ids: list[str] | None
+    role: str | None
+    comment: str | None
+    decided_by: str | None
+    decided_at: datetime | None
+    expires_at: datetime | None
+    created_at: datetime
+
+
+class ApprovalData(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"data": _APPROVAL}
+
+    data: ApprovalView
+
+
+class Decision(msgspec.Struct, kw_only=True):
+    example: ClassVar[dict[str, Any]] = {"comment": "The customer is right"}
+
+    comment: Annotated[str, Meta(max_length=2000)] | None = None
