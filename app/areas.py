@@ -21,6 +21,7 @@ from app.domain.roles.area import AREA as ROLES
 from app.domain.search.area import AREA as SEARCH
 from app.domain.speech.area import AREA as SPEECH
 from app.domain.subscriptions.area import AREA as SUBSCRIPTIONS
+from app.domain.tables.area import AREA as TABLES
 from app.domain.tenants.area import AREA as TENANTS
 from app.domain.tools.area import AREA as TOOLS
 from app.domain.usage.area import AREA as USAGE
@@ -42,6 +43,7 @@ AREAS: Final = Areas(
         MODELS,
         KNOWLEDGE,
         FILES,
+        TABLES,
         VAULT,
         TOOLS,
         SEARCH,

@@ -40,6 +40,7 @@ from app.domain.subscriptions.controllers import (
     TestEventController,
     WorkflowSubscriptionController,
 )
+from app.domain.tables.controllers import DataRowController, DataTableController
 from app.domain.tenants import rate_limits
 from app.domain.tenants.controllers import TenantController
 from app.domain.tools.controllers import AgentToolController, ToolController
@@ -89,6 +90,8 @@ ROUTES: list[Any] = [
     ProviderKeyController,
     CredentialController,
     KnowledgeController,
+    DataTableController,
+    DataRowController,
     ToolController,
     AgentToolController,
     WebSearchController,

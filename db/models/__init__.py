@@ -29,6 +29,7 @@ from db.models.roles import RoleGrant
 from db.models.search import WebSearch, WebSearchConfig
 from db.models.speech import SpeechJob
 from db.models.subscriptions import EventSubscription
+from db.models.tables import DataImport, DataRow, DataTable, DataTableCount
 from db.models.tenants import Tenant
 from db.models.tools import AgentTool, Tool, ToolExecution
 from db.models.usage import Usage, UsageHour
@@ -49,6 +50,10 @@ __all__ = [
     "CredentialAccess",
     "CredentialAudit",
     "CredentialAuditChain",
+    "DataImport",
+    "DataRow",
+    "DataTable",
+    "DataTableCount",
     "Delivery",
     "DeliveryAttempt",
     "Document",

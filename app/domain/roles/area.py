@@ -14,8 +14,6 @@ _RESERVED: Final = (
     Permission("forms:write", "Create and change forms", DEVELOPERS),
     Permission("forms:delete", "Delete forms", DEVELOPERS),
     Permission("forms:submit", "Submit forms", USERS),
-    Permission("data_tables:read", "Read data tables", EVERYBODY),
-    Permission("data_tables:write", "Create, change and delete data tables and rows", DEVELOPERS),
 )
 
 AREA: Final = Area(

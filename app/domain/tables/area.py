@@ -1,0 +1,54 @@
+from typing import Final
+
+from app.domain.area import Area
+from app.domain.tables.events import (
+    DataTableCreated,
+    DataTableDeleted,
+    DataTableImported,
+    DataTableUpdated,
+    RowCreated,
+    RowDeleted,
+    RowUpdated,
+)
+from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
+from db.retention import CASCADE_BATCH, RetentionRule
+
+# Rows are removed before their table.
+_DELETED_TABLES = """
+(SELECT id FROM data_tables WHERE deleted_at < now() - interval '1 minute'
+ ORDER BY deleted_at LIMIT 20) d
+"""
+
+AREA: Final = Area(
+    name="tables",
+    events=(
+        DataTableCreated,
+        DataTableUpdated,
+        DataTableDeleted,
+        RowCreated,
+        RowUpdated,
+        RowDeleted,
+        DataTableImported,
+    ),
+    permissions=(
+        Permission("data_tables:read", "Read data tables", EVERYBODY),
+        Permission(
+            "data_tables:write", "Create, change and delete data tables and rows", DEVELOPERS
+        ),
+    ),
+    retention=(
+        RetentionRule(
+            "data_rows",
+            "t.table_id = d.id",
+            order_by="t.id",
+            per=_DELETED_TABLES,
+        ),
+        RetentionRule(
+            "data_tables",
+            "t.deleted_at < now() - interval '1 minute' "
+            "AND NOT EXISTS (SELECT 1 FROM data_rows r WHERE r.table_id = t.id)",
+            order_by="t.deleted_at",
+            batch=CASCADE_BATCH,
+        ),
+    ),
+)

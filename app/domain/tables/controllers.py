@@ -1,0 +1,118 @@
+from litestar import Controller, delete, get, patch, post, put
+from litestar.params import JSONBody
+
+from app.domain.tables import rows, tables
+from app.domain.tables.schemas import (
+    ChangeRow,
+    CreatedRows,
+    CreateRows,
+    CreateTable,
+    RowData,
+    RowView,
+    TableData,
+    TableView,
+    UpdateTable,
+)
+from app.http.dependencies import Context, HttpRequest, Id, Page, Tx
+from app.http.paging import Search, Sort
+from app.kit.paging import Paged
+from db.fast import tenant_of
+
+
+class DataTableController(Controller):
+    path = "/api/v1/data-tables"
+    tags = ["Data tables"]
+
+    @get(summary="List data tables", needs="data_tables:read")
+    async def list_tables(
+        self, tx: Tx, page_in: Page, search: Search = None, sort: Sort = None
+    ) -> Paged[TableView]:
+        """`search` looks in names and descriptions. Sort by name, created_at or updated_at; by
+        default the newest come first.
+        """
+        return await tables.list_page(tx, page_in, search=search, sort=sort)
+
+    @post(summary="Create a data table", needs="data_tables:write")
+    async def create_table(self, context: Context, data: JSONBody[CreateTable]) -> TableData:
+        """Up to 6 columns with texts and 6 with numbers, dates or booleans are indexed, so that
+        filters and sorting by them are fast in large tables; up to 4 columns can be unique.
+        """
+        return TableData(await tables.create(context, data))
+
+    @get("/{table_id:str}", summary="Get a data table", needs="data_tables:read")
+    async def get_table(self, tx: Tx, table_id: Id) -> TableData:
+        return TableData(await tables.get(tx, table_id))
+
+    @put("/{table_id:str}", summary="Change a data table", needs="data_tables:write")
+    async def update_table(self, tx: Tx, table_id: Id, data: JSONBody[UpdateTable]) -> TableData:
+        """Any subset of the fields. `columns` is the list of all columns: those that it does not
+        name, by `id` or else by name, are dropped with their values. Values are converted to
+        another type, or the change is refused with examples of rows that cannot be converted. A
+        new required column needs a default when there are rows. A change that rewrites the rows of
+        a table with more than 200,000 is refused with `table_too_large`.
+        """
+        return TableData(await tables.update(tx, table_id, data))
+
+    @patch("/{table_id:str}", summary="Change a part of a data table", needs="data_tables:write")
+    async def patch_table(self, tx: Tx, table_id: Id, data: JSONBody[UpdateTable]) -> TableData:
+        """The same as PUT."""
+        return TableData(await tables.update(tx, table_id, data))
+
+    @delete("/{table_id:str}", summary="Delete a data table", needs="data_tables:write")
+    async def delete_table(self, tx: Tx, table_id: Id) -> None:
+        """From now on nobody sees it. Its rows are removed in the background."""
+        await tables.delete(tx, table_id)
+
+
+class DataRowController(Controller):
+    path = "/api/v1/data-tables/{table_id:str}/rows"
+    tags = ["Data tables"]
+
+    @get(summary="List rows", needs="data_tables:read")
+    async def list_rows(
+        self,
+        tx: Tx,
+        request: HttpRequest,
+        page_in: Page,
+        table_id: Id,
+        search: Search = None,
+        sort: Sort = None,
+    ) -> Paged[RowView]:
+        """Filters are query parameters like `filter[price][gte]=10`, at most 20, with the operators
+        eq, ne, gt, gte, lt, lte, contains, in (values with commas between them) and is_null (true
+        or false). `search` looks in columns with texts. Sort by a column, created_at or updated_at;
+        by default the newest come first. Rows without a value come last, or first with a leading
+        `-`; texts are in the order of their characters.
+        """
+        parameters = request.query_params.multi_items()
+        return await rows.list_page(
+            tx, table_id, page_in, list(parameters), search=search, sort=sort
+        )
+
+    @post(summary="Add rows", needs="data_tables:write")
+    async def create_rows(self, tx: Tx, table_id: Id, data: JSONBody[CreateRows]) -> CreatedRows:
+        """One row as `values`, or up to 500 as `rows`: all of them are stored, or none."""
+        return await rows.create(tx, table_id, data)
+
+    @get("/{row_id:str}", summary="Get a row", needs="data_tables:read")
+    async def get_row(self, tx: Tx, table_id: Id, row_id: Id) -> RowData:
+        return RowData(await rows.get(tx, table_id, row_id))
+
+    @put("/{row_id:str}", summary="Replace a row", needs="data_tables:write")
+    async def replace_row(
+        self, tx: Tx, table_id: Id, row_id: Id, data: JSONBody[ChangeRow]
+    ) -> RowData:
+        """All values: those that are left out get their default or are removed."""
+        view = await rows.update(tx, tenant_of(tx), table_id, row_id, data.values, replace=True)
+        return RowData(view)
+
+    @patch("/{row_id:str}", summary="Change a row", needs="data_tables:write")
+    async def update_row(
+        self, tx: Tx, table_id: Id, row_id: Id, data: JSONBody[ChangeRow]
+    ) -> RowData:
+        """Some values; null removes one."""
+        return RowData(await rows.update(tx, tenant_of(tx), table_id, row_id, data.values))
+
+    @delete("/{row_id:str}", summary="Delete a row", needs="data_tables:write")
+    async def delete_row(self, tx: Tx, table_id: Id, row_id: Id) -> None:
+        await rows.delete(tx, tenant_of(tx), table_id, row_id)

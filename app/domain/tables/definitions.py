@@ -1,0 +1,209 @@
+"""Builds the columns of a table from what a request says, and gives them slots."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from app.domain.tables import values
+from app.domain.tables.columns import Column, take_slot, take_unique_slot
+from app.domain.tables.schemas import ChangedColumn, ColumnView, NewColumn
+from app.domain.tables.values import WrongValue
+from app.kit.errors import Invalid, Problem
+
+# Names of the fields of a row that lists are sorted by.
+_RESERVED: Final = frozenset({"id", "created_at", "updated_at"})
+_NO_INDEX = "there is no free index for this column; drop the index of another one"
+_NO_UNIQUE = "there is no free unique index; a table has at most 4 unique columns"
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """A column without slots, and whether it is to be indexed; None where nobody said so."""
+
+    column: Column
+    indexed: bool | None
+    # The column as it was; None for a new one.
+    before: Column | None = None
+
+
+def build_views(columns: Iterable[Column]) -> list[ColumnView]:
+    return [
+        ColumnView(
+            column.key,
+            column.name,
+            column.type,
+            column.required,
+            column.unique,
+            column.default,
+            column.options if column.type == "select" else None,
+            column.slot is not None,
+        )
+        for column in columns
+    ]
+
+
+# New tables
+
+
+def build_columns(new_columns: Sequence[NewColumn]) -> list[Column]:
+    """Raises Invalid."""
+    wishes = [
+        Wish(
+            Column(
+                key=f"c{number}",
+                name=item.name,
+                type=item.type,
+                required=item.required,
+                unique=item.unique,
+                default=item.default,
+                options=item.options or [],
+            ),
+            item.indexed,
+        )
+        for number, item in enumerate(new_columns, 1)
+    ]
+    return assign_slots(check_wishes(wishes))
+
+
+# Changes
+
+
+def merge_columns(
+    columns: Sequence[Column], changes: Sequence[ChangedColumn], next_key: int
+) -> list[Wish]:
+    """Returns the columns as they are to be; those that no change names are dropped."""
+    wishes: list[Wish] = []
+    problems: list[Problem] = []
+    for position, change in enumerate(changes):
+        before = _find_before(columns, change)
+        if before is None and change.id is not UNSET:
+            problems.append((f"columns.{position}.id", "there is no column with this id"))
+        elif before is None and (change.name is UNSET or change.type is UNSET):
+            missing = "name" if change.name is UNSET else "type"
+            problems.append((f"columns.{position}.{missing}", "is required for a new column"))
+        elif any(before is not None and item.before is before for item in wishes):
+            problems.append((f"columns.{position}", "is the same column as another one"))
+        else:
+            wishes.append(_merge(before, change, f"c{next_key}"))
+            next_key += before is None
+    Invalid.check(problems)
+    return check_wishes(wishes)
+
+
+def _find_before(columns: Sequence[Column], change: ChangedColumn) -> Column | None:
+    if change.id is not UNSET:
+        return next((column for column in columns if column.key == change.id), None)
+    return next((column for column in columns if column.name == change.name), None)
+
+
+def _merge(before: Column | None, change: ChangedColumn, new_key: str) -> Wish:
+    fields: dict[str, Any] = {
+        name: value
+        for name in ("name", "type", "required", "unique", "default", "options")
+        if (value := getattr(change, name)) is not UNSET
+    }
+    if "options" in fields:
+        fields["options"] = fields["options"] or []
+    if fields.get("type", "select") != "select":
+        fields.setdefault("options", [])
+    indexed = None if change.indexed is UNSET else change.indexed
+    if before is None:
+        return Wish(Column(key=new_key, **fields), indexed)
+    column = msgspec.structs.replace(before, **fields, slot=None, unique_slot=None)
+    if indexed is None and column.type == before.type:
+        # One without an index stays so, also when there is a free one.
+        indexed = False if before.slot is None else None
+    return Wish(column, indexed, before)
+
+
+# Both
+
+
+def check_wishes(wishes: Sequence[Wish]) -> list[Wish]:
+    """Returns the columns with their defaults in stored form. Raises Invalid."""
+    Invalid.check(_find_problems(wishes))
+    return [msgspec.structs.replace(wish, column=_normalize(wish.column)) for wish in wishes]
+
+
+def _find_problems(wishes: Sequence[Wish]) -> Iterator[Problem]:
+    names = [wish.column.name.casefold() for wish in wishes]
+    for position, wish in enumerate(wishes):
+        column, path = wish.column, f"columns.{position}"
+        name = column.name
+        if name != name.strip() or any(letter in name for letter in "[]") or name[0] == "-":
+            yield f"{path}.name", "must not start with - or have brackets or spaces around it"
+        elif name.casefold() in _RESERVED:
+            yield f"{path}.name", "is the name of a field that every row has"
+        elif names.index(name.casefold()) != position:
+            yield f"{path}.name", "is the name of another column"
+        if (column.type == "select") != bool(column.options):
+            yield f"{path}.options", "must be set for the type select, and for no other"
+        elif len(set(column.options)) != len(column.options):
+            yield f"{path}.options", "must be different from each other"
+        if column.unique and column.type == "json":
+            yield f"{path}.unique", "a column of the type json cannot be unique"
+        if column.unique and column.default is not None:
+            yield f"{path}.default", "a unique column cannot have a default"
+        yield from _find_default_problems(column, path)
+
+
+def _find_default_problems(column: Column, path: str) -> Iterator[Problem]:
+    if column.default is None:
+        return
+    if column.type == "file":
+        yield f"{path}.default", "a column of the type file cannot have a default"
+        return
+    try:
+        values.check_value(column, column.default)
+    except WrongValue as error:
+        yield f"{path}.default", str(error)
+
+
+def _normalize(column: Column) -> Column:
+    if column.default is None:
+        return column
+    return msgspec.structs.replace(column, default=values.check_value(column, column.default))
+
+
+def assign_slots(wishes: Sequence[Wish], *, may_index: bool = True) -> list[Column]:
+    """Gives each column the slots that it had, or free ones. Without `may_index`, only columns that
+    are to be indexed get another slot than before. Raises Invalid when none is left.
+    """
+    slots = {wish.column.key: _keep_slot(wish) for wish in wishes}
+    unique_slots = {
+        wish.column.key: wish.before.unique_slot if wish.before and wish.column.unique else None
+        for wish in wishes
+    }
+    problems: list[Problem] = []
+    # Those that were asked for come first.
+    for position, wish in sorted(enumerate(wishes), key=lambda item: not item[1].indexed):
+        key, path = wish.column.key, f"columns.{position}"
+        is_wanted = wish.indexed or (wish.indexed is None and may_index)
+        if slots[key] is None and is_wanted:
+            slots[key] = take_slot(wish.column.type, slots.values())
+            if slots[key] is None and wish.indexed:
+                problems.append((f"{path}.indexed", _NO_INDEX))
+        if wish.column.unique and unique_slots[key] is None:
+            unique_slots[key] = take_unique_slot(unique_slots.values())
+            if unique_slots[key] is None:
+                problems.append((f"{path}.unique", _NO_UNIQUE))
+    Invalid.check(problems)
+    return [
+        msgspec.structs.replace(
+            wish.column, slot=slots[wish.column.key], unique_slot=unique_slots[wish.column.key]
+        )
+        for wish in wishes
+    ]
+
+
+def _keep_slot(wish: Wish) -> str | None:
+    before = wish.before
+    if before is None or wish.indexed is False or before.slot is None:
+        return None
+    # A slot for texts serves no numbers.
+    return before.slot if before.is_text == wish.column.is_text and _has_index(wish) else None
+
+
+def _has_index(wish: Wish) -> bool:
+    return take_slot(wish.column.type, ()) is not None

@@ -1,0 +1,44 @@
+from app.kit.errors import ApiError, Conflict, NotFound
+
+
+class DataTableNotFound(NotFound):
+    code = "data_table_not_found"
+
+
+class RowNotFound(NotFound):
+    code = "row_not_found"
+
+
+class ImportNotFound(NotFound):
+    code = "import_not_found"
+
+
+class TableTooLarge(ApiError):
+    """The table has too many rows for this change."""
+
+    status, code = 409, "table_too_large"
+
+
+class TableFull(ApiError):
+    """The table has as many rows as it may have."""
+
+    status, code = 409, "table_full"
+
+
+class NotUnique(Conflict):
+    """Another row has the value of a unique column. `problems` has the positions of the rows among
+    those that were to be written, and what is wrong.
+    """
+
+    def __init__(self, problems: list[tuple[int, str, str]], *, is_bulk: bool) -> None:
+        details = {
+            (f"rows.{position}.values.{name}" if is_bulk else f"values.{name}"): message
+            for position, name, message in problems[:100]
+        }
+        field, message = next(iter(details.items()))
+        super().__init__(f"{field}: {message}", details=details)
+        self.problems = problems
+
+
+class UnreadableFile(ValueError):
+    """A CSV file that cannot be imported. The message continues: The file."""

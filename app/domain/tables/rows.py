@@ -1,0 +1,326 @@
+"""Rows of tables: creates, shows, changes, deletes and lists them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import asyncpg
+from msgspec import UNSET
+
+from app.domain.files import service as files
+from app.domain.tables import columns, filters, list_queries, queries, row_queries, values
+from app.domain.tables.columns import Column, Table
+from app.domain.tables.errors import DataTableNotFound, NotUnique, RowNotFound, TableFull
+from app.domain.tables.events import RowCreated, RowDeleted, RowEvent, RowUpdated
+from app.domain.tables.filters import Condition, Filters
+from app.domain.tables.list_queries import Selection
+from app.domain.tables.row_queries import NewRow
+from app.domain.tables.schemas import CreatedRows, CreateRows, RowView
+from app.kit import clock, ids, paging
+from app.kit.errors import Conflict, Invalid, Problem
+from app.kit.ids import new_id
+from app.kit.paging import Page, Paged
+from db.fast import Row, tenant_of
+from db.session import Tx
+
+MAX_ROWS: Final = 5_000_000
+MAX_CHANGED_ROWS: Final = 1000
+_NOT_UNIQUE = "must be unique; another row has this value"
+
+
+def not_found(table_id: str) -> DataTableNotFound:
+    return DataTableNotFound(f"There is no data table {table_id[:64]}")
+
+
+async def load(tx: Tx, tenant: str | None, table_id: str, *, for_rows: bool = False) -> Table:
+    """With `for_rows`, the columns do not change before the transaction ends."""
+    table = await queries.load(tx, tenant, table_id, for_rows=for_rows)
+    if table is None:
+        raise not_found(table_id)
+    return table
+
+
+def build_view(table: Table, row: Row) -> RowView:
+    return RowView(
+        row["id"],
+        values.name_values(table.columns, row["values"]),
+        row["created_at"],
+        row["updated_at"],
+    )
+
+
+# Reading
+
+
+async def list_page(
+    tx: Tx,
+    table_id: str,
+    page: Page,
+    parameters: Sequence[tuple[str, str]],
+    *,
+    search: str | None,
+    sort: str | None,
+) -> Paged[RowView]:
+    table = await load(tx, tenant_of(tx), table_id)
+    selection = select(table, parameters, search=search, sort=sort)
+    rows, total = await list_queries.list_page(tx, selection, page)
+    return paging.paged([build_view(table, row) for row in rows], total, page)
+
+
+def select(
+    table: Table, parameters: Sequence[tuple[str, str]], *, search: str | None, sort: str | None
+) -> Selection:
+    conditions = filters.parse_query(table, parameters)
+    return Selection(table, conditions, search, filters.parse_sort(table, sort))
+
+
+async def get(tx: Tx, table_id: str, row_id: str) -> RowView:
+    row = await row_queries.find(tx, table_id, row_id)
+    if row is None:
+        raise await _row_not_found(tx, table_id, row_id)
+    named = values.name_values(columns.decode(row["columns"]), row["values"])
+    return RowView(row["id"], named, row["created_at"], row["updated_at"])
+
+
+async def _row_not_found(tx: Tx, table_id: str, row_id: str) -> RowNotFound:
+    """Raises DataTableNotFound unless the table exists."""
+    await load(tx, tenant_of(tx), table_id)
+    return RowNotFound(f"This data table has no row {row_id[:64]}")
+
+
+async def query(
+    tx: Tx, tenant_id: str, table_id: str, filters_: Filters, *, sort: str | None, limit: int
+) -> list[RowView]:
+    """Returns the first rows that match; the newest without `sort`."""
+    table = await load(tx, tenant_id, table_id)
+    conditions = filters.parse_filters(table, filters_)
+    selection = Selection(table, conditions, sort=filters.parse_sort(table, sort))
+    limit = max(1, min(limit, MAX_CHANGED_ROWS))
+    return [build_view(table, row) for row in await list_queries.list_rows(tx, selection, limit)]
+
+
+async def count(tx: Tx, tenant_id: str, table_id: str, filters_: Filters) -> int:
+    table = await load(tx, tenant_id, table_id)
+    return await list_queries.count(tx, Selection(table, filters.parse_filters(table, filters_)))
+
+
+# Adding
+
+
+async def create(tx: Tx, table_id: str, data: CreateRows) -> CreatedRows:
+    tenant = tenant_of(tx)
+    if data.rows is not UNSET and data.values is UNSET:
+        views = await insert_many(tx, tenant, table_id, data.rows, is_bulk=True)
+        return CreatedRows(views)
+    if data.values is UNSET or data.rows is not UNSET:
+        raise Invalid.field("values", "set either values or rows")
+    [view] = await insert_many(tx, tenant, table_id, [data.values], is_bulk=False)
+    return CreatedRows(view)
+
+
+async def insert_many(
+    tx: Tx,
+    tenant: str | None,
+    table_id: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    is_bulk: bool,
+    source: str | None = None,
+) -> list[RowView]:
+    """Inserts all rows or none, with an event for each."""
+    table = await load(tx, tenant, table_id, for_rows=True)
+    stored = await _check_new(tx, table, rows, is_bulk=is_bulk)
+    await check_room(tx, table, len(rows))
+    new_rows = [build_row(item, source) for item in stored]
+    inserted = {row["id"]: row for row in await row_queries.insert(tx, table, new_rows)}
+    if len(inserted) < len(new_rows):
+        raise await _not_unique(tx, table, new_rows, inserted, is_bulk=is_bulk)
+    await queries.add_to_count(tx, table.tenant_id, table.id, len(new_rows))
+    views = [build_view(table, inserted[row.id]) for row in new_rows]
+    await _emit(tx, table, RowCreated, views)
+    return views
+
+
+async def insert_once(
+    tx: Tx, tenant_id: str, table_id: str, row: Mapping[str, Any], source: str
+) -> RowView:
+    """Inserts a row unless this source has inserted one already; returns it in both cases."""
+    known = await row_queries.find_by_source(tx, tenant_id, source)
+    if known is None:
+        try:
+            [view] = await insert_many(tx, tenant_id, table_id, [row], is_bulk=False, source=source)
+        except NotUnique:
+            # Another transaction may have inserted it meanwhile.
+            known = await row_queries.find_by_source(tx, tenant_id, source)
+            if known is None:
+                raise
+        else:
+            return view
+    return build_view(await load(tx, tenant_id, known["table_id"]), known)
+
+
+def build_row(stored: dict[str, Any], source: str | None = None) -> NewRow:
+    row_id = new_id("row")
+    return NewRow(row_id, ids.moment_of(row_id) or clock.now(), stored, source)
+
+
+async def check_room(tx: Tx, table: Table, count: int) -> None:
+    if await queries.count_rows(tx, table.tenant_id, table.id) + count > MAX_ROWS:
+        raise TableFull(f"A data table has at most {MAX_ROWS:,} rows; delete some first")
+
+
+async def _check_new(
+    tx: Tx, table: Table, rows: Sequence[Mapping[str, Any]], *, is_bulk: bool
+) -> list[dict[str, Any]]:
+    problems: list[Problem] = []
+    stored = []
+    paths = [f"rows.{number}.values" if is_bulk else "values" for number in range(len(rows))]
+    for row, path in zip(rows, paths, strict=True):
+        checked = values.check_values(table.columns, row, path)
+        complete = values.complete(table.columns, checked.stored)
+        wrong = checked.problems
+        problems += wrong or values.find_row_problems(table.columns, complete, path)
+        stored.append(complete)
+    Invalid.check(problems)
+    await _check_files(tx, table, dict(zip(paths, stored, strict=True)))
+    return stored
+
+
+async def _check_files(tx: Tx, table: Table, stored: Mapping[str, Mapping[str, Any]]) -> None:
+    references = [
+        (f"{path}.{name}", file_id)
+        for path, row in stored.items()
+        for name, file_id in values.list_file_ids(table.columns, row)
+    ]
+    unknown = await find_unknown_files(tx, table, [file_id for _, file_id in references])
+    Invalid.check((path, "there is no such file") for path, item in references if item in unknown)
+
+
+async def find_unknown_files(tx: Tx, table: Table, file_ids: list[str]) -> set[str]:
+    if not file_ids:
+        return set()
+    distinct = list(dict.fromkeys(file_ids))
+    return set(await files.find_unknown_ids(tx, table.tenant_id, distinct))
+
+
+async def _not_unique(
+    tx: Tx,
+    table: Table,
+    rows: Sequence[NewRow],
+    inserted: Mapping[str, Row],
+    *,
+    is_bulk: bool,
+) -> Conflict:
+    refused = [(position, row) for position, row in enumerate(rows) if row.id not in inserted]
+    found = await row_queries.find_duplicates(tx, table, [row.stored for _, row in refused])
+    problems = [(refused[index][0], column.name, _NOT_UNIQUE) for index, column in found]
+    if not problems:
+        problems = [(refused[0][0], "source", "has inserted a row already, or try again")]
+    return NotUnique(problems, is_bulk=is_bulk)
+
+
+# Changing
+
+
+async def update(
+    tx: Tx,
+    tenant: str | None,
+    table_id: str,
+    row_id: str,
+    new_values: Mapping[str, Any],
+    *,
+    replace: bool = False,
+) -> RowView:
+    """Sets some values of a row; with `replace`, all of them."""
+    table = await load(tx, tenant, table_id, for_rows=True)
+    rows = await row_queries.lock(tx, table, [row_id])
+    if not rows:
+        raise RowNotFound(f"This data table has no row {row_id[:64]}")
+    [view] = await _change(tx, table, rows, new_values, replace=replace)
+    return view
+
+
+async def _change(
+    tx: Tx, table: Table, rows: list[Row], new_values: Mapping[str, Any], *, replace: bool
+) -> list[RowView]:
+    """Writes the rows that differ; returns all."""
+    checked = values.check_values(table.columns, new_values, "values")
+    Invalid.check(checked.problems)
+    await _check_files(tx, table, {"values": checked.stored})
+    known = {column.key for column in table.columns}
+    changed: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        before = {key: value for key, value in row["values"].items() if key in known}
+        if replace:
+            after = values.complete(table.columns, checked.stored)
+        else:
+            merged = before | checked.stored
+            after = {key: value for key, value in merged.items() if value is not None}
+        Invalid.check(values.find_row_problems(table.columns, after, "values"))
+        if after != before:
+            changed[row["id"]] = after
+    written = {row["id"]: row for row in await _write(tx, table, changed)} if changed else {}
+    views = [build_view(table, written.get(row["id"], row)) for row in rows]
+    await _emit(tx, table, RowUpdated, [view for view in views if view.id in written])
+    return views
+
+
+async def _write(tx: Tx, table: Table, changed: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    try:
+        return await row_queries.update(tx, table, changed)
+    except asyncpg.UniqueViolationError as error:
+        name = find_unique_column(table, error).name
+        raise NotUnique([(0, name, _NOT_UNIQUE)], is_bulk=False) from None
+
+
+def find_unique_column(table: Table, error: asyncpg.UniqueViolationError) -> Column:
+    """Returns the column whose uniqueness a statement would have violated."""
+    slot = str(error.constraint_name).removeprefix("uq_data_rows_")
+    return next(column for column in table.columns if column.unique_slot == slot)
+
+
+async def update_matching(
+    tx: Tx, tenant_id: str, table_id: str, filters_: Filters, new_values: Mapping[str, Any]
+) -> int:
+    """Returns the number of rows that match."""
+    table = await load(tx, tenant_id, table_id, for_rows=True)
+    row_ids = await _find_few(tx, table, filters.parse_filters(table, filters_))
+    rows = await row_queries.lock(tx, table, row_ids)
+    await _change(tx, table, rows, new_values, replace=False)
+    return len(rows)
+
+
+async def _find_few(tx: Tx, table: Table, conditions: list[Condition]) -> list[str]:
+    selection = Selection(table, conditions)
+    rows = await list_queries.list_rows(tx, selection, MAX_CHANGED_ROWS + 1)
+    if len(rows) > MAX_CHANGED_ROWS:
+        raise Invalid.field("filter", f"must match at most {MAX_CHANGED_ROWS:,} rows")
+    return [row["id"] for row in rows]
+
+
+# Deleting
+
+
+async def delete(tx: Tx, tenant: str | None, table_id: str, row_id: str) -> None:
+    table = await load(tx, tenant, table_id, for_rows=True)
+    if not await _delete(tx, table, [row_id]):
+        raise RowNotFound(f"This data table has no row {row_id[:64]}")
+
+
+async def delete_matching(tx: Tx, tenant_id: str, table_id: str, filters_: Filters) -> int:
+    table = await load(tx, tenant_id, table_id, for_rows=True)
+    row_ids = await _find_few(tx, table, filters.parse_filters(table, filters_))
+    return await _delete(tx, table, row_ids)
+
+
+async def _delete(tx: Tx, table: Table, row_ids: Sequence[str]) -> int:
+    rows = await row_queries.delete(tx, table, row_ids) if row_ids else []
+    if rows:
+        await queries.add_to_count(tx, table.tenant_id, table.id, -len(rows))
+        await _emit(tx, table, RowDeleted, [build_view(table, row) for row in rows])
+    return len(rows)
+
+
+async def _emit(tx: Tx, table: Table, kind: type[RowEvent], views: Sequence[RowView]) -> None:
+    if views:
+        row_events = [kind(table.id, view.id, view.values) for view in views]
+        await row_queries.emit(tx, table.tenant_id, row_events)

@@ -1,0 +1,78 @@
+"""What other areas may do with tables, within their own transactions. No call leaves the
+transaction unusable when it raises.
+"""
+
+from typing import Any
+
+from app.domain.tables import rows
+from app.domain.tables.columns import Column, Table
+from app.domain.tables.filters import Filters
+from app.domain.tables.schemas import RowView
+from db.session import Tx
+
+__all__ = [
+    "Column",
+    "Filters",
+    "RowView",
+    "Table",
+    "count_rows",
+    "delete_row",
+    "delete_rows",
+    "insert_row",
+    "load_table",
+    "query_rows",
+    "update_row",
+    "update_rows",
+]
+
+
+async def load_table(tx: Tx, tenant_id: str, table_id: str) -> Table:
+    """Raises DataTableNotFound."""
+    return await rows.load(tx, tenant_id, table_id)
+
+
+async def insert_row(
+    tx: Tx, tenant_id: str, table_id: str, values: dict[str, Any], *, source: str | None = None
+) -> RowView:
+    """Raises DataTableNotFound, Invalid, NotUnique, TableFull. A second call with the same source
+    returns the first row.
+    """
+    if source is not None:
+        return await rows.insert_once(tx, tenant_id, table_id, values, source)
+    [view] = await rows.insert_many(tx, tenant_id, table_id, [values], is_bulk=False)
+    return view
+
+
+async def update_row(
+    tx: Tx, tenant_id: str, table_id: str, row_id: str, values: dict[str, Any]
+) -> RowView:
+    """Sets some values. Raises DataTableNotFound, RowNotFound, Invalid, NotUnique."""
+    return await rows.update(tx, tenant_id, table_id, row_id, values)
+
+
+async def delete_row(tx: Tx, tenant_id: str, table_id: str, row_id: str) -> None:
+    """Raises DataTableNotFound, RowNotFound."""
+    await rows.delete(tx, tenant_id, table_id, row_id)
+
+
+async def update_rows(
+    tx: Tx, tenant_id: str, table_id: str, filters: Filters, values: dict[str, Any]
+) -> int:
+    """Sets some values of all rows that match, at most 1,000; returns their number."""
+    return await rows.update_matching(tx, tenant_id, table_id, filters, values)
+
+
+async def delete_rows(tx: Tx, tenant_id: str, table_id: str, filters: Filters) -> int:
+    """Deletes all rows that match, at most 1,000; returns their number."""
+    return await rows.delete_matching(tx, tenant_id, table_id, filters)
+
+
+async def query_rows(
+    tx: Tx, tenant_id: str, table_id: str, filters: Filters, *, sort: str | None, limit: int
+) -> list[RowView]:
+    """Returns the first rows that match, at most 1,000; the newest unless `sort` is set."""
+    return await rows.query(tx, tenant_id, table_id, filters, sort=sort, limit=limit)
+
+
+async def count_rows(tx: Tx, tenant_id: str, table_id: str, filters: Filters) -> int:
+    return await rows.count(tx, tenant_id, table_id, filters)
