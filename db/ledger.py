@@ -167,8 +167,7 @@ WHERE id = $1 AND lease_token = $2 AND state = 'leased'
 _DISPATCH_DUE = f"""
 WITH due AS ({backlog.DUE})
 UPDATE work w SET dispatched_at = now(), dispatch_no = w.dispatch_no + 1
-FROM due WHERE w.id = due.id
-RETURNING w.id, w.kind, w.dispatch_no
+FROM due WHERE w.id = due.id RETURNING w.id, w.kind, w.dispatch_no
 """
 
 _UNDISPATCH = "UPDATE work SET dispatched_at = NULL WHERE id = $1 AND state = 'pending'"
@@ -189,17 +188,7 @@ _CANCEL_MANY = """
 UPDATE work w SET state = 'cancelled', finished_at = now(), lease_token = NULL, lease_until = NULL
 FROM (SELECT id, state FROM work WHERE tenant_id = $1 AND id = ANY($2)
       AND state IN ('pending', 'leased') ORDER BY id FOR UPDATE) open_work
-WHERE w.id = open_work.id
-RETURNING w.id, open_work.state = 'leased' AS was_running
-"""
-
-# Skips work that is locked: a worker that finishes it locks the work before other rows, and the
-# caller has already locked one of those.
-_CANCEL_WAITING = """
-UPDATE work w SET state = 'cancelled', finished_at = now()
-FROM (SELECT id FROM work WHERE tenant_id = $1 AND id = ANY($2) AND state = 'pending'
-      FOR UPDATE SKIP LOCKED) unlocked
-WHERE w.id = unlocked.id
+WHERE w.id = open_work.id RETURNING w.id, open_work.state = 'leased' AS was_running
 """
 
 _CANCEL_LANE = """
@@ -315,14 +304,12 @@ async def claim_lanes(
     return Scan(rows, "" if is_last else scan["last_lane"], scan["candidates"] > len(rows))
 
 
-async def cancel_many(tx: Tx, tenant: str, work_ids: list[str]) -> list[fast.Row]:
+async def cancel_many(
+    tx: Tx, tenant: str, work_ids: list[str], *, skip_locked: bool = False
+) -> list[fast.Row]:
     """Returns id and `was_running` of the rows that were unfinished."""
-    return await fast.rows(tx, tenant, _CANCEL_MANY, work_ids)
-
-
-async def cancel_waiting(tx: Tx, tenant: str, work_ids: list[str]) -> int:
-    """Cancels work that no worker runs; the function of its kind must do nothing in other cases."""
-    return await fast.execute(tx, tenant, _CANCEL_WAITING, work_ids)
+    sql = _CANCEL_MANY.replace("UPDATE)", "UPDATE SKIP LOCKED)") if skip_locked else _CANCEL_MANY
+    return await fast.rows(tx, tenant, sql, work_ids)
 
 
 async def cancel_lane(tx: Tx, tenant: str, kind: str, lane: str) -> int:

@@ -183,9 +183,13 @@ async def cancel(tx: Tx, doorbell: Doorbell, tenant_id: str | None, work_id: str
     return cancelled
 
 
-async def cancel_many(tx: Tx, doorbell: Doorbell, tenant_id: str, work_ids: list[str]) -> None:
-    """Like `cancel`, in one statement."""
-    for row in await ledger.cancel_many(tx, tenant_id, work_ids):
+async def cancel_many(
+    tx: Tx, doorbell: Doorbell, tenant_id: str, work_ids: list[str], *, skip_locked: bool = False
+) -> None:
+    """Like `cancel`, in one statement. `skip_locked` is for callers that have locked a row of the
+    work's area, which a worker locks after its work: the work that is about to end then goes on.
+    """
+    for row in await ledger.cancel_many(tx, tenant_id, work_ids, skip_locked=skip_locked):
         if row["was_running"]:
             tx.after_commit.append(partial(doorbell.announce_cancel, row["id"]))
 

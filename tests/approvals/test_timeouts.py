@@ -1,9 +1,18 @@
 """Approvals that nobody decides in time."""
 
+import asyncio
+
 from app.domain.area import FinishedCall
 from app.kit.ids import new_id
 from app.services import Services
-from tests.approvals.factories import CALLER_PREFIX, PATH, read_approval, read_timer, request
+from tests.approvals.factories import (
+    CALLER_PREFIX,
+    PATH,
+    cancel,
+    read_approval,
+    read_timer,
+    request,
+)
 from tests.asking import refused, wait_until
 from tests.database import run_sql
 from tests.events.database import load_events
@@ -100,3 +109,23 @@ async def test_a_timer_that_runs_after_a_decision_changes_nothing(
     assert await read_approval(user, approval_id) == approval
     assert len(calls) == 1
     assert await load_events(services, user.tenant_id, "approval.timeout") == []
+
+
+async def test_a_timer_that_waits_for_a_cancellation_does_not_stop_it(
+    services: Services, world: World, runner: Runner, calls: list[FinishedCall]
+) -> None:
+    """The timer has locked its work; the cancellation has locked the approval."""
+    user, caller_id = await world.user("agent_user"), new_id(CALLER_PREFIX)
+    tenant_id = user.tenant_id
+    approval_id = await request(services, tenant_id, caller_id=caller_id, timeout_seconds=60.0)
+    work_id = await _let_time_pass(services, approval_id)
+    async with services.db.tx(tenant_id) as tx:
+        raw = await tx.raw()
+        await raw.execute("SELECT 1 FROM approvals WHERE id = $1 FOR UPDATE", approval_id)
+        timer = asyncio.create_task(runner.run(work_id))
+        await wait_until(lambda: raw.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted LIMIT 1"))
+        await cancel(tx, services, tenant_id, caller_id)
+    await timer
+    assert (await read_timer(services, approval_id))["state"] == "done"
+    assert (await read_approval(user, approval_id))["status"] == "cancelled"
+    assert calls == []

@@ -23,9 +23,10 @@ SPECIFIED_TYPES = {
     *("system.user.registered", "system.rate_limit.exceeded"),
 }
 # The areas of the other categories do not exist yet.
-TYPES_PER_CATEGORY = {"agent": 7, "workflow": 0, "form": 0, "approval": 0, "data_table": 0}
+TYPES_PER_CATEGORY = {"agent": 7, "workflow": 0, "form": 0, "approval": 4, "data_table": 0}
 
 ID_PREFIXES = {
+    "approval_id": "apr_",
     "agent_id": "agt_",
     "user_id": "usr_",
     "tool_id": "tool_",

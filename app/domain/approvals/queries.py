@@ -166,8 +166,8 @@ def _require_assignee(where: Where, assignee: Assignee | None) -> None:
 async def _fetch_merged(
     tx: Tx, where: Where, groups: str, rows: str, source: str, order: str, page: Page
 ) -> tuple[list[ApprovalView], Total]:
-    """Reads one page of each group, which is a status of an assignee or a tenant, through its index,
-    and returns the first of these: the cost does not grow with the table.
+    """Reads one page of each group, a status of an assignee or of a tenant, through its index, and
+    returns the first of these: the cost does not grow with the table.
     """
     records, total = await paging.fetch_page(
         tx,

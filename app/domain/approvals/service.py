@@ -30,7 +30,6 @@ from app.kit.work import WorkKind
 from app.security.permissions import ROLES
 from app.security.principal import Principal
 from app.services import Services
-from db import ledger
 from db.fast import Row
 from db.session import Tx
 
@@ -91,9 +90,14 @@ async def cancel(tx: Tx, services: Services, tenant_id: str, caller_ids: list[st
     """Ends the pending approvals of callers that no longer wait for them. One that is decided at
     the same time keeps its decision.
     """
-    del services  # Nobody waits for the timers: no worker is to be told.
     work_ids = await queries.cancel(tx, tenant_id, caller_ids)
-    await ledger.cancel_waiting(tx, tenant_id, work_ids)
+    await _cancel_timers(tx, services, tenant_id, work_ids)
+
+
+async def _cancel_timers(tx: Tx, services: Services, tenant_id: str, work_ids: list[str]) -> None:
+    """A timer that is just running is not waited for. It finds that the approval has ended."""
+    if work_ids:
+        await work.cancel_many(tx, services.doorbell, tenant_id, work_ids, skip_locked=True)
 
 
 def _find_problems(
@@ -179,7 +183,7 @@ async def decide(
     if approval is None:
         raise _build_refusal(await queries.find(tx, approval_id) or row)
     if approval["work_id"] is not None:
-        await ledger.cancel_waiting(tx, tenant_id, [approval["work_id"]])
+        await _cancel_timers(tx, context.services, tenant_id, [approval["work_id"]])
     fields = (approval["title"], principal.user_id, approval["comment"])
     kind = ApprovalApproved if status == "approved" else ApprovalRejected
     await _report_end(tx, context.services, approval, kind(*_build_ids(approval), *fields))
