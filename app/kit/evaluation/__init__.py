@@ -1,0 +1,3 @@
+"""Evaluates templates and conditions, in the child process of `app.kit.expressions` alone: nothing
+here bounds time. Imports only Jinja, CEL, msgspec and modules of the kit that have no state.
+"""

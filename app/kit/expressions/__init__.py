@@ -1,0 +1,7 @@
+"""Evaluates the expressions that tenants write, in processes with limits on memory and time."""
+
+from app.kit.expressions.expressions import Expressions
+from app.kit.expressions.problems import ExpressionProblem
+from app.kit.expressions.sources import Source, has_templates, list_sources
+
+__all__ = ["ExpressionProblem", "Expressions", "Source", "has_templates", "list_sources"]

@@ -1,0 +1,89 @@
+"""Script of the process that evaluates expressions; `process.py` starts it and sends requests.
+
+Its arguments are the limit of memory in bytes, the seconds of one evaluation, and the id of its
+parent. It reads frames from standard input and writes frames to standard output: a length in four
+bytes and JSON. The JSON of an answer follows a byte, 1 when the process should be replaced. The
+first frame has no JSON: the process is ready.
+"""
+
+import gc
+import os
+import resource
+import signal
+import sys
+import warnings
+from pathlib import Path
+
+_HEADER = 4
+# The exit code of a process that has no memory left.
+OUT_OF_MEMORY = 86
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+def _read(size: int) -> bytes:
+    """Returns fewer bytes at the end of the input."""
+    content = bytearray()
+    while len(content) < size:
+        chunk = os.read(0, size - len(content))
+        if not chunk:
+            break
+        content += chunk
+    return bytes(content)
+
+
+def _write(content: bytes, *, is_last: bool = False) -> None:
+    length = (1 + len(content)).to_bytes(_HEADER, "big")
+    frame = memoryview(length + bytes([is_last]) + content)
+    while frame:
+        frame = frame[os.write(1, frame) :]
+
+
+def _load() -> None:
+    """Imports what evaluations need, and evaluates once: some code is imported at its first use."""
+    # The process starts without a path to this code, or with one to another installation.
+    sys.path.insert(0, str(Path(__file__).parents[3]))
+    from app.kit.evaluation import requests  # noqa: PLC0415
+
+    for content in (
+        b'{"operation":"render","value":"{{ a }}{{ 1 + a }}{{","values":{"a":[1]}}',
+        b'{"operation":"render","value":"{{ \'\\\\u00fc\' }}","values":{}}',
+        b'{"operation":"render","value":"{{ a | sort | tojson }}","values":{"a":[1]}}',
+        b'{"operation":"evaluate","text":"a.b == \\"c\\"","values":{"a":{"b":"c"}}}',
+        b'{"operation":"evaluate","text":"a ==","values":{}}',
+    ):
+        requests.respond(content)
+    sys.path.pop(0)
+
+
+def _serve(seconds: float, memory_bytes: int) -> None:
+    import msgspec  # noqa: PLC0415
+    from app.kit.evaluation import requests  # noqa: PLC0415
+
+    while len(header := _read(_HEADER)) == _HEADER:
+        # Ends this process when its parent is gone and cannot.
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        content = msgspec.json.encode(requests.respond(_read(int.from_bytes(header, "big"))))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        # Memory that one tenant's expression has fragmented is not left to the next one.
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT
+        _write(content, is_last=peak > memory_bytes // 2)
+
+
+def main() -> None:
+    memory_bytes, seconds, parent = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+    warnings.simplefilter("ignore")
+    try:
+        _load()
+        from app.kit.evaluation import isolation  # noqa: PLC0415
+
+        isolation.close_inherited()
+        isolation.restrict(memory_bytes, parent)
+        gc.freeze()
+        _write(b"")
+        _serve(seconds, memory_bytes)
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+
+
+if __name__ == "__main__":
+    main()
