@@ -42,7 +42,7 @@ def _repeat(value: str | list[Any], count: int) -> str | list[Any]:
     return value * count
 
 
-def _compute(symbol: str, left: float, right: float) -> float:
+def _compute(symbol: str, left: float, right: float) -> Any:
     if symbol == "**":
         _check_power(left, right)
     try:

@@ -1,5 +1,5 @@
-"""The filters and tests of templates: those of `app.kit.templates`, with the same results, and those
-of Jinja that take and return plain JSON.
+"""The filters and tests of templates: those of `app.kit.templates`, with the same results, and
+those of Jinja that take and return plain JSON.
 """
 
 import html
@@ -208,7 +208,7 @@ _COMPARISONS = {
     "gteq": (">=", "ge"),
     "in": (),
 }
-TESTS: dict[str, Callable[..., bool]] = {
+TESTS: dict[str, Any] = {
     **{name: jinja_tests.TESTS[name] for name in _JINJA_TESTS},
     **{
         alias: _comparison(name)

@@ -1,5 +1,5 @@
-"""Gives up the rights of this process, once all code is loaded: it keeps its two pipes, memory up to
-a limit, and nothing else. Landlock and seccomp apply where the machine has them.
+"""Gives up the rights of this process, once all code is loaded: it keeps its two pipes, memory up
+to a limit, and nothing else. Landlock and seccomp apply where the machine has them.
 """
 
 import ctypes

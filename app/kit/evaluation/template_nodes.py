@@ -3,6 +3,7 @@ compiles them: comparisons, loops, slices and `~` become filters with the rules 
 """
 
 from collections.abc import Iterator
+from typing import cast
 
 from jinja2 import TemplateSyntaxError, nodes
 from jinja2.ext import Extension
@@ -156,5 +157,7 @@ class Rewriter(NodeTransformer):
         return _filter(SLICE, node.node, [bound or nodes.Const(None) for bound in bounds])
 
 
-def _filter(name: str, base: nodes.Expr, arguments: list[nodes.Expr]) -> nodes.Filter:
-    return nodes.Filter(base, name, arguments, [], None, None, lineno=base.lineno)
+def _filter(name: str, base: nodes.Node, arguments: list[nodes.Expr]) -> nodes.Filter:
+    return nodes.Filter(
+        cast("nodes.Expr", base), name, arguments, [], None, None, lineno=base.lineno
+    )

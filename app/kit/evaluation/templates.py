@@ -71,10 +71,10 @@ class _Environment(ImmutableSandboxedEnvironment):
         is_loop_method = isinstance(getattr(obj, "__self__", None), LoopContext)
         return obj is bounded_range or is_loop_method
 
-    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+    def call_binop(self, _: Context, operator: str, left: Any, right: Any) -> Any:
         return arithmetic.binary(operator, left, right)
 
-    def call_unop(self, context: Context, operator: str, arg: Any) -> Any:
+    def call_unop(self, _: Context, operator: str, arg: Any) -> Any:
         return arithmetic.unary(operator, arg)
 
 

@@ -57,6 +57,7 @@ def _load() -> None:
 
 def _serve(seconds: float, memory_bytes: int) -> None:
     import msgspec  # noqa: PLC0415
+
     from app.kit.evaluation import requests  # noqa: PLC0415
 
     while len(header := _read(_HEADER)) == _HEADER:

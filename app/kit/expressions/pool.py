@@ -1,5 +1,5 @@
-"""Shares a few processes fairly between groups, which are tenants: one evaluation of a group runs at
-a time, and groups whose evaluations took too long come last and never hold all processes.
+"""Shares a few processes fairly between groups, which are tenants: one evaluation of a group runs
+at a time, and groups whose evaluations took too long come last and never hold all processes.
 """
 
 import asyncio
