@@ -158,6 +158,5 @@ class Rewriter(NodeTransformer):
 
 
 def _filter(name: str, base: nodes.Node, arguments: list[nodes.Expr]) -> nodes.Filter:
-    return nodes.Filter(
-        cast("nodes.Expr", base), name, arguments, [], None, None, lineno=base.lineno
-    )
+    value = cast("nodes.Expr", base)
+    return nodes.Filter(value, name, arguments, [], None, None, lineno=base.lineno)

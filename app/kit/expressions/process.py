@@ -33,8 +33,8 @@ class AnswerHandler(Protocol):
 
 
 class EvaluationProcess(asyncio.SubprocessProtocol):
-    """Calls `on_answer` with each answer, an empty one when the process is ready. After the last one
-    the process should be replaced. Calls `on_end` once, when the process takes no more requests.
+    """Calls `on_answer` with each answer, an empty one when the process is ready. After the last
+    one the process should be replaced. Calls `on_end` once, when it takes no more requests.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class EvaluationProcess(asyncio.SubprocessProtocol):
         if self._has_ended:
             self._transport.kill()
 
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
+    def pipe_data_received(self, _: int, data: bytes) -> None:
         self._buffer += data
         if len(self._buffer) < _HEADER:
             return
@@ -139,7 +139,7 @@ class EvaluationProcess(asyncio.SubprocessProtocol):
         # The last answer may still be in the other pipe: `connection_lost` follows it.
         self._loop.call_later(_EXIT_SECONDS, self.connection_lost, None)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _: Exception | None) -> None:
         self._set_gone()
         code = self._transport.get_returncode() if self._transport else None
         if self._transport:

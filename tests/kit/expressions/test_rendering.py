@@ -21,9 +21,15 @@ _DIFFERENCES: set[str] = set()
 
 _VALUES = {
     "input": {
-        **{"name": "Ann", "amount": 100.5, "count": 3, "yes": True, "nothing": None},
-        **{"tags": ["a", "b"], "rows": [{"k": "x", "n": 2}, {"k": "y", "n": 1}, {"n": 5}]},
-        **{"text": "ünïcode", "object": {"a": {"b": 1}}},
+        "name": "Ann",
+        "amount": 100.5,
+        "count": 3,
+        "yes": True,
+        "nothing": None,
+        "tags": ["a", "b"],
+        "rows": [{"k": "x", "n": 2}, {"k": "y", "n": 1}, {"n": 5}],
+        "text": "ünïcode",
+        "object": {"a": {"b": 1}},
     }
 }
 _TYPES: list[tuple[str, Any]] = [
