@@ -125,5 +125,7 @@ def _describe(error: Exception) -> str:
         case _ if text.startswith("Undefined variable or function"):
             name = _QUOTED.search(text)
             return f"the name or function {name[1] if name else ''!r} is unknown"
-    first = " ".join(text.split())
-    return first.removesuffix(" Check function arguments and their types.")
+        case TypeError():
+            operation = text.split(". ", maxsplit=1)[0].split(": the operation", maxsplit=1)[0]
+            return f"{operation}; convert values with int(x), double(x) or string(x)"
+    return " ".join(text.split()).removesuffix(" Check function arguments and their types.")

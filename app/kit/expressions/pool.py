@@ -13,6 +13,7 @@ from app.kit.expressions.process import EvaluationProcess, Reason
 
 log = logs.get("expressions")
 
+_STOPPING = "Expressions are not evaluated: the process is stopping"
 _WAIT_SECONDS = 30.0
 _SLOW_SECONDS = 60.0
 _MIN_RESTART_SECONDS = 0.2
@@ -53,7 +54,7 @@ class ProcessPool:
         Unavailable when no process was free in time.
         """
         if self._is_closed:
-            raise Unavailable("Expressions are not evaluated: the process is stopping")
+            raise Unavailable(_STOPPING)
         evaluation = _Evaluation(group, content, asyncio.get_running_loop().create_future())
         self._wait(evaluation)
         self._start_processes()
@@ -71,7 +72,7 @@ class ProcessPool:
             for evaluation in evaluations:
                 _fail(
                     evaluation,
-                    Unavailable("Expressions are not evaluated: the process is stopping"),
+                    Unavailable(_STOPPING),
                 )
         self._waiting.clear()
         ending = [*self._started, *self._ending]
@@ -158,11 +159,13 @@ class ProcessPool:
         self._started.discard(process)
         if process in self._idle:
             self._idle.remove(process)
+        evaluation = self._release(process)
         if reason == "closed":
+            if evaluation:
+                _fail(evaluation, Unavailable(_STOPPING))
             return
         self._ending.add(process)
         spawn(self._forget(process))
-        evaluation = self._release(process)
         group = evaluation.group if evaluation else None
         log.warning("a process for expressions is replaced", reason=reason, group=group)
         if evaluation:

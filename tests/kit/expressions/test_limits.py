@@ -13,6 +13,7 @@ import pytest
 
 from app.kit.errors import Unavailable
 from app.kit.expressions import ExpressionProblem, Expressions, Source, pool
+from app.kit.expressions.problems import Overrun
 from tests.asking import until
 
 _ITEMS = {"l": list(range(300))}
@@ -26,7 +27,8 @@ def _pids(expressions: Expressions) -> list[int]:
 
 
 async def _is_alive(expressions: Expressions, group: str = "other") -> bool:
-    return await expressions.render("{{ a + 1 }}", {"a": 1}, group=group) == 2
+    result: int = await expressions.render("{{ a + 1 }}", {"a": 1}, group=group)
+    return result == 2
 
 
 async def test_a_slow_expression_ends_while_others_go_on(own_expressions: Expressions) -> None:
@@ -104,9 +106,9 @@ async def test_an_expression_ends_at_the_limit_of_memory(own_expressions: Expres
         with pytest.raises(ExpressionProblem) as caught:
             await own_expressions.render(template, {}, group="a")
         assert caught.value.code == "expression_limit"
-    condition = "l.map(x, l.map(y, l)).size() > 0"
+    condition = "l.map(x, l.map(y, s + s + s)).size() > 0"
     with pytest.raises(ExpressionProblem) as caught:
-        await own_expressions.evaluate(condition, {"l": ["x" * 9] * 1500}, group="a")
+        await own_expressions.evaluate(condition, {"l": [1] * 999, "s": "x" * 10**5}, group="a")
     assert caught.value.code == "expression_limit"
     assert await _is_alive(own_expressions)
 
@@ -173,7 +175,7 @@ async def test_a_wait_for_a_process_is_bounded(
     slow = own_expressions.evaluate(_SLOW_CONDITION, _ITEMS, group="a")
     next_call = own_expressions.render("{{ 1 }}", {}, group="a")
     results = await asyncio.gather(slow, next_call, return_exceptions=True)
-    assert [type(result) for result in results] == [pool.Overrun, Unavailable]
+    assert [type(result) for result in results] == [Overrun, Unavailable]
 
 
 async def test_a_check_ends_at_the_first_overrun(own_expressions: Expressions) -> None:
@@ -188,7 +190,12 @@ async def test_a_closed_object_has_no_process() -> None:
     expressions = Expressions()
     await _is_alive(expressions)
     pids = _pids(expressions)
+    slow = asyncio.create_task(expressions.evaluate(_SLOW_CONDITION, _ITEMS, group="a"))
+    queued = asyncio.create_task(_is_alive(expressions, "a"))
+    await until(lambda: expressions._pool._running)
     await expressions.close()
+    results = await asyncio.gather(slow, queued, return_exceptions=True)
+    assert [type(result) for result in results] == [Unavailable, Unavailable]
     assert not any(psutil.pid_exists(pid) for pid in pids)
     with pytest.raises(Unavailable):
         await _is_alive(expressions)

@@ -1,6 +1,8 @@
 """Templates and conditions reach nothing but their values, and checks refuse what is invalid."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -9,6 +11,7 @@ import pytest
 from app.kit.expressions import ExpressionProblem, Expressions, Source
 from tests.asking import until
 
+_ROOT = Path(__file__).parents[3]
 _NAMES = ["input", "nodes"]
 _REFUSED_TEMPLATES = [
     ("{{ ''.__class__.__mro__ }}", "no keys"),
@@ -149,3 +152,18 @@ async def test_the_process_has_no_rights(expressions: Expressions) -> None:
         assert {hard[f"Max {name}"] for name in ("processes", "file size", "core file size")} == {
             "0"
         }
+
+
+def test_the_process_loads_no_application() -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(_ROOT)!r})\n"
+        "from app.kit.evaluation import isolation, requests\n"
+        "names = (name for name in sys.modules if name.startswith(('app', 'db', 'workers')))\n"
+        "print(*sorted(name for name in names if not name.startswith('app.kit.evaluation')))"
+    )
+    command = [sys.executable, "-I", "-c", code]
+    output = subprocess.run(command, check=True, capture_output=True, text=True, env={}).stdout
+    assert set(output.split()) == {
+        *("app", "app.kit", "app.kit.template_filters", "app.kit.texts"),
+        *("app.kit.sandbox", "app.kit.sandbox.landlock", "app.kit.sandbox.seccomp"),
+    }
