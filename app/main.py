@@ -25,6 +25,7 @@ from app.domain.embed import service as embed
 from app.domain.embed.controllers import EmbedKeyController, PublicAgentController
 from app.domain.events.controllers import EventLogController, EventTypeController
 from app.domain.events.request_spans import RequestSpans
+from app.domain.files.controllers import FileController
 from app.domain.incoming.controllers import IncomingWebhookController, receive_payload
 from app.domain.knowledge.controllers import KnowledgeController
 from app.domain.mfa.controllers import MfaController, MfaResetController, MfaSignInController
@@ -92,6 +93,7 @@ ROUTES: list[Any] = [
     KnowledgeController,
     DataTableController,
     DataRowController,
+    FileController,
     ToolController,
     AgentToolController,
     WebSearchController,
@@ -179,23 +181,27 @@ def create_app(settings: Settings | None = None, *, routes: list[Any] | None = N
         logging_config=None,
         debug=False,
     )
-    _limit_uploads(app, settings.max_body_mb)
+    _limit_uploads(app, settings)
     app.state.services = services
     app.state.reports = health.Reports(services)
     app.asgi_handler = app.state.gate = _gate(app, services, script)
     return app
 
 
-def _limit_uploads(app: Litestar, max_mb: int) -> None:
+def _limit_uploads(app: Litestar, settings: Settings) -> None:
     """Sets the largest body of routes whose files are limited by PARLEY_MAX_BODY_MB, and by
     `max_upload_mb` where the route has it: room for the number of such files that `full_files`
-    names, and for the rest of the body.
+    names, and for the rest of the body. A file that is streamed is limited by PARLEY_MAX_FILE_MB.
     """
     for route in app.routes:
         if isinstance(route, HTTPRoute):
             for handler in route.route_handlers:
                 if "full_files" in handler.opt:
-                    _limit_upload(handler, max_mb)
+                    _limit_upload(handler, settings.max_body_mb)
+                elif "streamed_file" in handler.opt:
+                    max_mb = settings.max_file_mb
+                    handler.opt = {**handler.opt, "max_upload_mb": max_mb}
+                    handler.request_max_body_size = max_mb * MEGABYTE + MAX_BYTES
 
 
 def _limit_upload(handler: HTTPRouteHandler, max_mb: int) -> None:

@@ -57,6 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_level: str = "info"
     log_format: LogFormat = "console"
     max_body_mb: int = 25
+    max_file_mb: int = 100
     local_model: bool = True
     local_model_port: int = 0
     transcription_model: str = "local/moonshine"
@@ -275,6 +276,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "log_level": _one_of("debug", "info", "warning", "error"),
     "log_format": _one_of("console", "json"),
     "max_body_mb": _int(1, 1024),
+    "max_file_mb": _int(1, 10_240),
     "local_model": _flag,
     "local_model_port": _int(0, 65535),
     "transcription_model": _model("local/moonshine", "openai/whisper-1"),

@@ -32,6 +32,7 @@ from workers.deliveries import (
     on_dead_delivery,
     run_subscription_action,
 )
+from workers.files import sweep_files
 from workers.knowledge import (
     drop_table,
     ingest_document,
@@ -61,6 +62,7 @@ JOBS: Final[dict[str, JobFunction]] = {
     "chat.turn": run_turn,
     "events.act": run_subscription_action,
     "events.fan_out": fan_out_event,
+    "files.sweep": sweep_files,
     "knowledge.drop_table": drop_table,
     "knowledge.ingest": ingest_document,
     "knowledge.maintain": maintain_table,

@@ -124,7 +124,7 @@ CATEGORIES: Final = {
     "form": "Forms and what was submitted",
     "approval": "Decisions that somebody was asked for",
     "data_table": "Data tables and their rows",
-    "system": "Users, tools, credentials, webhooks, documents and this instance itself",
+    "system": "Users, tools, credentials, webhooks, documents, files and this instance itself",
 }
 
 

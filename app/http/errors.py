@@ -91,14 +91,20 @@ def _use_public_names(request: Request[Any, Any, Any], error: ValidationExceptio
             item["key"] = alias or item["key"]
 
 
+def _refuse_upload(error: PayloadTooLarge, options: dict[str, Any]) -> ApiError:
+    """The error of a route for files; on other routes the same."""
+    if not options.get("upload") and "streamed_file" not in options:
+        return error
+    limit = options.get("max_upload_mb")
+    return FileTooLarge(error.message, details={"max_size_mb": limit} if limit else None)
+
+
 def handle(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     if isinstance(error, ValidationException):
         _use_public_names(request, error)
     api_error = to_api_error(error)
-    if isinstance(api_error, PayloadTooLarge) and request.route_handler.opt.get("upload"):
-        limit = request.route_handler.opt.get("max_upload_mb")
-        details = {"max_size_mb": limit} if limit else None
-        api_error = FileTooLarge(api_error.message, details=details)
+    if isinstance(api_error, PayloadTooLarge):
+        api_error = _refuse_upload(api_error, request.route_handler.opt)
     if api_error.status >= HTTP_SERVER_ERROR:
         report(api_error, error, request.scope["path"])
     return Response(

@@ -6,6 +6,10 @@ keeps no connection meanwhile.
 
 Routes with `idempotent="long_running"`, such as those that wait for a model, must not keep a
 transaction open. They claim the key with a lease that they renew until the response is stored.
+
+Routes with `idempotent="streamed"` do so too, and their bodies are too large to be read before the
+handler. The body of the first request is hashed while the handler reads it; that of a second one is
+read to its end and compared with it.
 """
 
 import asyncio
@@ -20,6 +24,7 @@ from litestar import Request, Response
 from app.http import multipart
 from app.http.authorization import caller_of
 from app.http.dependencies import services_of
+from app.http.multipart import BodyDigest
 from app.http.transaction import request_tx
 from app.kit import background
 from app.kit.crypto import Keyring, SealContext
@@ -30,7 +35,7 @@ from db.models import IdempotencyKey
 from db.session import ALL_TENANTS, Database, Tx
 
 HEADER = "Idempotency-Key"
-LONG_RUNNING = "long_running"
+LONG_RUNNING, STREAMED = "long_running", "streamed"
 _MAX_LENGTH = 255
 
 _WAIT_SECONDS = 30
@@ -63,7 +68,11 @@ _SELECT_KEY = "SELECT fingerprint, status, media_type, body FROM idempotency_key
 _STORE_RESPONSE = (
     "UPDATE idempotency_keys SET status = $2, media_type = $3, body = $4 WHERE id = $1"
 )
-_STORE_LEASED_RESPONSE = f"{_STORE_RESPONSE} AND holder = $5"
+_STORE_LEASED_RESPONSE = """
+UPDATE idempotency_keys
+SET status = $2, media_type = $3, body = $4, fingerprint = coalesce($6, fingerprint)
+WHERE id = $1 AND holder = $5
+"""
 _RENEW_LEASE = "UPDATE idempotency_keys SET renewed_at = now() WHERE id = $1 AND holder = $2"
 _RELEASE_KEY = "DELETE FROM idempotency_keys WHERE id = $1 AND holder = $2 AND status IS NULL"
 
@@ -80,9 +89,12 @@ class KeyLease:
     def start_renewal(self) -> None:
         self._renewal = Renewal(_RENEW_SECONDS, lambda: self._execute(_RENEW_LEASE))
 
-    async def store(self, status: int, media_type: str, sealed_body: bytes) -> None:
+    async def store(
+        self, status: int, media_type: str, sealed_body: bytes, fingerprint: str | None
+    ) -> None:
+        """Without a fingerprint, that of the claim stays."""
         async with self._db.tx(ALL_TENANTS, autocommit=True) as tx:
-            values = (self.key_id, status, media_type, sealed_body, self.holder)
+            values = (self.key_id, status, media_type, sealed_body, self.holder, fingerprint)
             await (await tx.raw()).execute(_STORE_LEASED_RESPONSE, *values)
 
     def end(self, *, succeeded: bool) -> None:
@@ -103,6 +115,8 @@ class _Claim(msgspec.Struct):
     key_id: str
     owner: Tx | KeyLease
     keyring: Keyring
+    # Of a body that the handler reads.
+    digest: BodyDigest | None = None
 
 
 _current_claim: ContextVar[_Claim | None] = ContextVar("idempotency", default=None)
@@ -119,16 +133,16 @@ async def claim_or_replay(request: Request[Any, Any, Any]) -> Response[bytes] | 
     if not 1 <= len(key) <= _MAX_LENGTH:
         raise Invalid.field(HEADER, f"must have 1 to {_MAX_LENGTH} characters")
     key_id = _digest(*_key_owner(request), request.scope["path"], request.url.query, key)
-    fingerprint = await _read_fingerprint(request)
+    fingerprint = "" if mode == STREAMED else await _read_fingerprint(request)
     services = services_of(request)
-    if mode == LONG_RUNNING:
+    if mode in {LONG_RUNNING, STREAMED}:
         lease = KeyLease(services.db, key_id)
         row = await _claim_with_lease(services.db, lease, fingerprint)
         if row is None:
-            lease.start_renewal()
-            request.scope["state"]["idempotency_lease"] = lease
-            _current_claim.set(_Claim(key_id, lease, services.keyring))
+            _hold(request, lease, BodyDigest() if mode == STREAMED else None)
             return None
+        if mode == STREAMED:
+            fingerprint = await multipart.read_fingerprint(request)
     else:
         tx = request_tx(request)
         if await _claim_in_tx(tx, key_id, fingerprint):
@@ -140,6 +154,13 @@ async def claim_or_replay(request: Request[Any, Any, Any]) -> Response[bytes] | 
             f"This {HEADER} was used with another body; use a new key for a new request"
         )
     return _replay(row, services.keyring, key_id)
+
+
+def _hold(request: Request[Any, Any, Any], lease: KeyLease, digest: BodyDigest | None) -> None:
+    lease.start_renewal()
+    state = request.scope["state"]
+    state["idempotency_lease"], state["body_digest"] = lease, digest
+    _current_claim.set(_Claim(lease.key_id, lease, services_of(request).keyring, digest))
 
 
 def _replay(row: Any, keyring: Keyring, key_id: str) -> Response[bytes]:
@@ -198,7 +219,8 @@ async def store_response(response: Response[Any]) -> Response[Any]:
     sealed_body = claim.keyring.seal(body, _seal_context(claim.key_id))
     status = response.status_code or 200
     if isinstance(claim.owner, KeyLease):
-        await claim.owner.store(status, media_type, sealed_body)
+        fingerprint = None if claim.digest is None else claim.digest.hexdigest()
+        await claim.owner.store(status, media_type, sealed_body, fingerprint)
         return response
     raw = await claim.owner.raw()
     await raw.execute(_STORE_RESPONSE, claim.key_id, status, media_type, sealed_body)

@@ -1,12 +1,14 @@
-"""Parses and splits multipart bodies: files are spooled, texts are short and in UTF-8.
+"""Parses and splits multipart bodies: files are spooled or streamed, texts are short and in UTF-8.
 
 A client may name any charset for a text, and some of them decode in quadratic time.
 """
 
+import hashlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
+import msgspec
 from litestar import Request
 from litestar.datastructures import UploadFile
 from litestar.enums import RequestEncodingType
@@ -71,6 +73,122 @@ async def _read_parts(stream: AsyncIterator[bytes], boundary: bytes, fields: _Fi
             if parser.closed:
                 return
         parser.parse(b"")
+
+
+# Streams
+
+
+class BodyDigest:
+    """The fingerprint of a multipart body that is read part by part. Like that of a whole body, it
+    does not depend on the boundary.
+    """
+
+    def __init__(self) -> None:
+        self._body = hashlib.sha256()
+        self._part = hashlib.sha256()
+
+    def add(self, event: MultipartSegment | bytes | None) -> None:
+        if isinstance(event, MultipartSegment):
+            headers = msgspec.json.encode(event.headerlist)
+            self._body.update(hashlib.sha256(headers).digest())
+        elif event:
+            self._part.update(event)
+        else:
+            self._body.update(self._part.digest())
+            self._part = hashlib.sha256()
+
+    def hexdigest(self) -> str:
+        return self._body.hexdigest()
+
+
+class FileStream:
+    """The one file of a multipart body, read while it arrives. To be iterated to its end: then the
+    body is complete, and `texts` has its other fields.
+    """
+
+    def __init__(self, field: str, events: AsyncIterator[Any]) -> None:
+        self.filename = ""
+        self.texts: dict[str, str] = {}
+        self._field = field
+        self._events = events
+        self._text: tuple[str, bytearray] | None = None
+        self._text_bytes = 0
+
+    async def open(self) -> None:
+        """Reads the body up to the content of the file."""
+        async for event in self._events:
+            if isinstance(event, MultipartSegment) and event.name == self._field:
+                if not event.filename:
+                    break
+                self.filename = event.filename
+                return
+            self._add_to_texts(event)
+        else:
+            raise Invalid.field(self._field, "is required")
+        raise Invalid.field(self._field, "must be one file")
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        is_open = True
+        async for event in self._events:
+            if is_open:
+                is_open = event is not None
+                if event:
+                    yield event
+            elif isinstance(event, MultipartSegment) and event.name == self._field:
+                raise Invalid.field(self._field, "must be one file")
+            else:
+                self._add_to_texts(event)
+
+    def _add_to_texts(self, event: MultipartSegment | bytes | None) -> None:
+        """Files under other names are skipped."""
+        if isinstance(event, MultipartSegment):
+            self._text = None if event.filename else (event.name or "", bytearray())
+        elif self._text is not None:
+            name, text = self._text
+            if not event:
+                self.texts[name] = _decode(name, text)
+                return
+            self._text_bytes += len(event)
+            if self._text_bytes > MAX_TEXT_BYTES:
+                raise Invalid.field(name, f"is longer than {MAX_TEXT_BYTES // 1024} kB")
+            text += event
+
+
+async def open_file(request: Request[Any, Any, Any], field: str) -> FileStream:
+    """Returns the file of a body whose content is not read yet. Raises Invalid without one."""
+    file = FileStream(field, _iterate_events(request, request.scope["state"].get("body_digest")))
+    await file.open()
+    return file
+
+
+async def read_fingerprint(request: Request[Any, Any, Any]) -> str:
+    """Reads a body to its end without keeping it."""
+    digest = BodyDigest()
+    async for _ in _iterate_events(request, digest):
+        pass
+    return digest.hexdigest()
+
+
+async def _iterate_events(
+    request: Request[Any, Any, Any], digest: BodyDigest | None
+) -> AsyncIterator[MultipartSegment | bytes | None]:
+    """Yields the head, the content and the end of each part."""
+    boundary = find_boundary(request)
+    if boundary is None:
+        raise ClientException("Send multipart/form-data with a boundary")
+    try:
+        with PushMultipartParser(boundary, max_segment_count=_MAX_PARTS) as parser:
+            # The last chunk is empty, and closes the parser.
+            async for chunk in request.stream():
+                for event in parser.parse(chunk):
+                    if digest is not None:
+                        digest.add(event)
+                    yield event
+    except MultipartError as error:
+        raise ClientException("Invalid multipart/form-data") from error
+
+
+# Whole bodies
 
 
 def split_body(body: bytes, boundary: bytes) -> Iterator[memoryview]:

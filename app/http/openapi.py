@@ -43,6 +43,7 @@ _ERRORS = {
     "409": ("conflict", "The request conflicts with the current state"),
     "413": ("payload_too_large", "The body is larger than this instance accepts"),
     "415": ("unsupported_file_type", "The type of the file is not supported"),
+    "416": ("range_not_satisfiable", "The file has no such range"),
     "422": ("validation_error", "The input is not valid; details has a message per field"),
     "429": ("rate_limited", "Too many requests; see Retry-After"),
     "500": ("internal_error", "The server failed unexpectedly"),
@@ -166,13 +167,22 @@ def _complete_operation(
         statuses |= {"409", "413"}
     responses = operation["responses"]
     responses.pop("400", None)
-    _describe_files(responses)
+    _describe_files(operation, handler.opt.get("streamed_file"))
     for status in sorted(statuses | {str(code) for code in handler.opt.get("errors", ())}):
         responses.setdefault(status, _error_response(status))
 
 
-def _describe_files(responses: dict[str, Any]) -> None:
-    for response in responses.values():
+def _describe_upload(field: str) -> dict[str, Any]:
+    """The body of a route that reads it itself, while it arrives."""
+    file = {"type": "string", "format": "binary"}
+    schema = {"type": "object", "required": [field], "properties": {field: file}}
+    return {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
+
+
+def _describe_files(operation: dict[str, Any], streamed_file: str | None) -> None:
+    if streamed_file is not None:
+        operation["requestBody"] = _describe_upload(streamed_file)
+    for response in operation["responses"].values():
         for media_type, content in response.get("content", {}).items():
             if media_type.startswith(("audio/", "image/")):
                 content["schema"] = {"type": "string", "format": "binary"}

@@ -2,7 +2,8 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +14,14 @@ import obstore
 from obstore.store import LocalStore, from_url
 
 from app.kit import disk
+
+# What is hashed and written at a time, off the event loop.
+_BLOCK_BYTES = 1024 * 1024
+# The least that S3 takes as a part of a large file. So much is in memory for each part on its way.
+_PART_BYTES = 5 * 1024 * 1024
+_PARTS_ON_THE_WAY = 2
+# The local store writes a large file beside its place, and renames it when it is complete.
+_UNFINISHED = re.compile(r"#\d+\Z")
 
 
 class StoredFile(msgspec.Struct, frozen=True):
@@ -46,11 +55,45 @@ class Files:
     async def put(self, key: str, content: bytes) -> StoredFile:
         """Stores a file durably. The caller commits the row with its key afterwards."""
         await obstore.put_async(self._store, key, content)
-        if self._folder is not None:
-            await asyncio.to_thread(disk.fsync, self._folder / key)
+        await self._make_durable(key)
         # Off the event loop: a large file takes some ten milliseconds.
         digest = await asyncio.to_thread(hashlib.sha256, content)
         return StoredFile(key, len(content), digest.hexdigest())
+
+    async def put_stream(
+        self,
+        key: str,
+        chunks: AsyncIterable[bytes],
+        observe: Callable[[bytes], None] = lambda _block: None,
+    ) -> StoredFile:
+        """Stores a file durably while its chunks arrive; a few MB of it are in memory. `observe`
+        receives all of it in blocks, in a thread. When the chunks end with an error, nothing is
+        stored under the key.
+        """
+        digest, size = hashlib.sha256(), 0
+
+        def process(block: bytes) -> None:
+            digest.update(block)
+            observe(block)
+
+        writer = obstore.open_writer_async(
+            self._store, key, buffer_size=_PART_BYTES, max_concurrency=_PARTS_ON_THE_WAY
+        )
+        try:
+            async for block in _join(chunks):
+                size += len(block)
+                await asyncio.gather(writer.write(block), asyncio.to_thread(process, block))
+            await writer.close()
+        finally:
+            # A writer that was not closed deletes what it wrote with its last reference, which the
+            # traceback of an error would keep.
+            del writer
+        await self._make_durable(key)
+        return StoredFile(key, size, digest.hexdigest())
+
+    async def _make_durable(self, key: str) -> None:
+        if self._folder is not None:
+            await asyncio.to_thread(_fsync_path, self._folder, key)
 
     async def read(self, key: str) -> bytes:
         try:
@@ -65,10 +108,14 @@ class Files:
         except FileNotFoundError:
             raise FileNotStored(key) from None
 
-    async def open(self, key: str) -> AsyncIterator[bytes]:
-        """Returns the parts of a file, which are read one at a time."""
+    async def open(self, key: str, span: tuple[int, int] | None = None) -> AsyncIterator[bytes]:
+        """Returns the parts of a file, which are read one at a time; of those from the first to
+        before the second position of `span`, which has at least one byte.
+        """
         try:
-            result = await obstore.get_async(self._store, key)
+            result = await obstore.get_async(
+                self._store, key, options={} if span is None else {"range": span}
+            )
         except FileNotFoundError:
             raise FileNotStored(key) from None
         return _read_parts(result)
@@ -85,12 +132,19 @@ class Files:
 
     async def list_older(self, folder: str, moment: datetime) -> list[str]:
         """Returns the keys of a folder's files that were stored before a moment."""
-        return [
-            item["path"]
-            async for batch in obstore.list(self._store, folder)
-            for item in batch
-            if item["last_modified"] < moment
-        ]
+        return [key async for keys in self.iterate_older(folder, moment) for key in keys]
+
+    async def iterate_older(self, folder: str, moment: datetime) -> AsyncIterator[list[str]]:
+        """Yields the keys of a folder's files that were stored before a moment, some at a time."""
+        async for batch in obstore.list(self._store, folder):
+            yield [item["path"] for item in batch if item["last_modified"] < moment]
+
+    async def delete_unfinished(self, folder: str, moment: datetime) -> None:
+        """Deletes what processes that were killed while they stored large files left in a local
+        folder. An object store does so by its own rule for incomplete uploads.
+        """
+        if self._folder is not None:
+            await asyncio.to_thread(_delete_unfinished, self._folder / folder, moment)
 
     async def delete_older(self, folder: str, moment: datetime) -> None:
         """Deletes the files of a folder that were stored before a moment."""
@@ -102,6 +156,41 @@ class Files:
             await obstore.delete_async(self._store, key)
         except FileNotFoundError:
             return
+
+
+async def as_stream(*parts: bytes) -> AsyncIterator[bytes]:
+    """Yields what is in memory, for `put_stream`."""
+    for part in parts:
+        yield part
+
+
+async def _join(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Yields blocks of at least the size that is worth a thread, and the rest."""
+    buffer = bytearray()
+    async for chunk in chunks:
+        buffer += chunk
+        if len(buffer) >= _BLOCK_BYTES:
+            yield bytes(buffer)
+            buffer.clear()
+    if buffer:
+        yield bytes(buffer)
+
+
+def _fsync_path(folder: Path, key: str) -> None:
+    """Also the entries of the key's folders, which may be new."""
+    path = folder / key
+    disk.fsync(path)
+    for parent in path.parent.parents:
+        if not parent.is_relative_to(folder):
+            return
+        disk.fsync_one(parent)
+
+
+def _delete_unfinished(folder: Path, moment: datetime) -> None:
+    for path in folder.rglob("*#*"):
+        with suppress(FileNotFoundError):
+            if _UNFINISHED.search(path.name) and path.stat().st_mtime < moment.timestamp():
+                path.unlink()
 
 
 async def _read_parts(result: Any) -> AsyncIterator[bytes]:

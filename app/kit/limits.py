@@ -1,4 +1,4 @@
-"""Rate limits: the table of plans, and the limiter's verdict with its headers."""
+"""The table of plans, and the rate limiter's verdict with its headers."""
 
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     concurrent_executions: int
     burst_multiplier: int
     burst_seconds: int
+    # Of all files of a tenant together.
+    storage_mb: int = 0
 
     def to_script_argument(self) -> str:
         """Returns the plan in the format of the gate's Lua script."""
@@ -30,7 +32,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _plan(
-    per_minute: int, per_hour: int, per_day: int, workflows: int, concurrent: int, burst: str
+    per_minute: int,
+    per_hour: int,
+    per_day: int,
+    workflows: int,
+    concurrent: int,
+    burst: str,
+    storage_mb: int = 0,
 ) -> Plan:
     multiplier, _, seconds = burst.partition("x")
     return Plan(
@@ -41,15 +49,16 @@ def _plan(
         concurrent_executions=concurrent,
         burst_multiplier=int(multiplier),
         burst_seconds=int(seconds),
+        storage_mb=storage_mb,
     )
 
 
-#                       minute  hour    day      workflows concurrent burst
+#                       minute  hour    day      workflows concurrent burst storage_mb
 PLANS: Final = {
-    "free": _plan(60, 1_000, 10_000, 5, 1, "2x10"),
-    "pro": _plan(300, 10_000, 100_000, 30, 5, "3x30"),
-    "team": _plan(600, 30_000, 300_000, 60, 10, "5x60"),
-    "enterprise": _plan(1_200, 0, 0, 300, 50, "5x60"),
+    "free": _plan(60, 1_000, 10_000, 5, 1, "2x10", 1_024),
+    "pro": _plan(300, 10_000, 100_000, 30, 5, "3x30", 10_240),
+    "team": _plan(600, 30_000, 300_000, 60, 10, "5x60", 102_400),
+    "enterprise": _plan(1_200, 0, 0, 300, 50, "5x60", 512_000),
 }
 
 

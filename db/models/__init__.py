@@ -7,7 +7,7 @@ from db.models.chat import ChatJob, Conversation, ConversationEntry
 from db.models.deliveries import Delivery, DeliveryAttempt, Webhook
 from db.models.embed import EmbedKey
 from db.models.events import EventLog, RequestSpan
-from db.models.files import File
+from db.models.files import File, StorageUsage
 from db.models.incoming import IncomingPayload, IncomingWebhook
 from db.models.instance import Attempt, IdempotencyKey, InstanceState
 from db.models.knowledge import Document, KnowledgeBase
@@ -85,6 +85,7 @@ __all__ = [
     "RoleGrant",
     "Session",
     "SpeechJob",
+    "StorageUsage",
     "SubAgent",
     "Tenant",
     "Tool",

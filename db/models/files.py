@@ -1,17 +1,30 @@
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Index, func
+from sqlalchemy import BigInteger, ForeignKey, Index, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, DateTimeUTC, HasId, TenantOwned
 
 
 class File(TenantOwned, HasId, Base):
-    """A file in the store; its key there is made of its id alone."""
+    """A file in the store. Its key there has ids and random values, never a name from a user."""
 
     __tablename__ = "files"
-    __table_args__ = (Index("ix_files_tenant_id_created_at", "tenant_id", "created_at", "id"),)
+    __table_args__ = (
+        Index("ix_files_tenant_id_created_at", "tenant_id", "created_at", "id"),
+        Index(
+            "ix_files_owner_id",
+            "owner_id",
+            postgresql_where=text("owner_id IS NOT NULL"),
+        ),
+    )
 
+    key: Mapped[str] = mapped_column(unique=True)
+    # What it is stored for: upload, document, avatar or form.
+    purpose: Mapped[str] = mapped_column(default="upload", server_default="upload")
+    # The agent of a document, the user of an avatar, the form of an upload; no foreign key, since
+    # the area of the owner deletes its files.
+    owner_id: Mapped[str | None]
     filename: Mapped[str]
     size_bytes: Mapped[int] = mapped_column(BigInteger)
     # By content, not by name.
@@ -22,3 +35,15 @@ class File(TenantOwned, HasId, Base):
     created_at: Mapped[datetime] = mapped_column(
         DateTimeUTC(timezone=True), server_default=func.now()
     )
+
+
+class StorageUsage(TenantOwned, Base):
+    """The sizes of a tenant's files, counted in the transactions that add and delete them."""
+
+    __tablename__ = "storage_usage"
+
+    tenant_id: Mapped[str] = mapped_column(
+        ForeignKey("tenants.id", ondelete="CASCADE"), primary_key=True
+    )
+    used_bytes: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    file_count: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")

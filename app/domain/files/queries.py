@@ -1,14 +1,153 @@
-"""SQL of stored files."""
+"""SQL of stored files, and of what each tenant stores."""
 
+from app.domain.files.schemas import FileView
+from app.kit import paging
+from app.kit.paging import Page, SortOrders
 from db import fast
+from db.fast import Row, tenant_of
+from db.lists import Total, Where
+from db.models import File
 from db.session import Tx
+from db.views import View
 
+VIEW = View(FileView)
+_SORT_ORDERS = SortOrders(
+    "-created_at",
+    File.id,
+    filename=File.filename,
+    size_bytes=File.size_bytes,
+    mime_type=File.mime_type,
+    created_at=File.created_at,
+)
+# The other purposes belong to their own areas.
+_LISTED = "purpose IN ('upload', 'form')"
+
+_FIND = f"""
+SELECT key, owner_id, {VIEW.columns} FROM files
+WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND {_LISTED}
+"""
 _FIND_UNKNOWN = """
 SELECT wanted.id FROM unnest($2::text[]) WITH ORDINALITY AS wanted(id, position)
 WHERE NOT EXISTS (SELECT 1 FROM files f WHERE f.tenant_id = $1 AND f.id = wanted.id)
 ORDER BY wanted.position
 """
 
+# Quota. The tenant is locked before its counter, as its deletion does.
+
+_FIND_USAGE = """
+SELECT t.plan, t.limits::text AS limits, coalesce(u.used_bytes, 0) AS used_bytes,
+       coalesce(u.file_count, 0) AS file_count
+FROM tenants t LEFT JOIN storage_usage u ON u.tenant_id = t.id WHERE t.id = $1
+"""
+_LOCK_PLAN = "SELECT plan, limits::text AS limits FROM tenants WHERE id = $1 FOR KEY SHARE"
+# The counter is locked until the end of the transaction: no two uploads take the same free space.
+_INSERT = f"""
+WITH counted AS (
+    INSERT INTO storage_usage AS u (tenant_id, used_bytes, file_count)
+    SELECT $1, $2::bigint, 1 WHERE $3::bigint = 0 OR $2::bigint <= $3::bigint
+    ON CONFLICT (tenant_id) DO UPDATE
+    SET used_bytes = u.used_bytes + excluded.used_bytes, file_count = u.file_count + 1
+    WHERE $3::bigint = 0 OR u.used_bytes + excluded.used_bytes <= $3::bigint
+    RETURNING tenant_id
+)
+INSERT INTO files
+    (tenant_id, size_bytes, id, key, purpose, owner_id, filename, mime_type, sha256, created_by)
+SELECT tenant_id, $2::bigint, $4, $5, $6, $7, $8, $9, $10, $11 FROM counted
+RETURNING {VIEW.columns}
+"""
+_RELEASE = """
+released AS (
+    UPDATE storage_usage u
+    SET used_bytes = u.used_bytes - d.size_bytes, file_count = u.file_count - d.file_count
+    FROM (
+        SELECT tenant_id, sum(size_bytes) AS size_bytes, count(*) AS file_count
+        FROM deleted GROUP BY tenant_id
+    ) d
+    WHERE u.tenant_id = d.tenant_id
+)
+"""
+_DELETE = f"""
+WITH deleted AS (
+    DELETE FROM files WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND {_LISTED}
+    RETURNING tenant_id, key, {VIEW.columns}
+), {_RELEASE}
+SELECT * FROM deleted
+"""
+_DELETE_BY_KEY = f"""
+WITH deleted AS (
+    DELETE FROM files WHERE tenant_id = $1 AND key = ANY($2) RETURNING tenant_id, size_bytes
+), {_RELEASE}
+SELECT count(*) FROM deleted
+"""
+_DELETE_BY_OWNER = f"""
+WITH deleted AS (
+    DELETE FROM files WHERE owner_id = $1 AND purpose = $2 RETURNING tenant_id, size_bytes
+), {_RELEASE}
+SELECT count(*) FROM deleted
+"""
+
+# Upkeep, across tenants
+
+_LIST_TENANTS = "SELECT id FROM tenants WHERE id = ANY($1)"
+_LIST_KNOWN_KEYS = "SELECT key FROM files WHERE key = ANY($1)"
+
+
+async def find(tx: Tx, tenant: str | None, file_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _FIND, file_id)
+
 
 async def find_unknown_ids(tx: Tx, tenant_id: str, file_ids: list[str]) -> list[str]:
     return [row["id"] for row in await fast.rows(tx, tenant_id, _FIND_UNKNOWN, file_ids)]
+
+
+async def list_page(
+    tx: Tx,
+    page: Page,
+    *,
+    search: str | None,
+    mime_type: str | None,
+    purpose: str | None,
+    sort: str | None,
+) -> tuple[list[FileView], Total]:
+    where = Where(tenant_of(tx), _LISTED)
+    where.contain(search, "filename")
+    where.equal("mime_type", mime_type)
+    where.equal("purpose", purpose)
+    return await paging.fetch(tx, VIEW, "files", where, _SORT_ORDERS.sql(sort), page)
+
+
+async def find_usage(tx: Tx, tenant_id: str) -> Row | None:
+    return await fast.row(tx, tenant_id, _FIND_USAGE)
+
+
+async def lock_plan(tx: Tx, tenant_id: str) -> Row | None:
+    return await fast.row(tx, tenant_id, _LOCK_PLAN)
+
+
+async def insert(
+    tx: Tx, tenant_id: str, size_bytes: int, limit_bytes: int, *columns: object
+) -> FileView | None:
+    """The columns are those of the statement, from id to created_by. None when the tenant would
+    store more than the limit; 0 stands for no limit.
+    """
+    return await VIEW.find(tx, tenant_id, _INSERT, size_bytes, limit_bytes, *columns)
+
+
+async def delete(tx: Tx, tenant: str | None, file_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _DELETE, file_id)
+
+
+async def delete_by_key(tx: Tx, tenant_id: str, keys: list[str]) -> None:
+    await fast.execute(tx, tenant_id, _DELETE_BY_KEY, keys)
+
+
+async def delete_by_owner(tx: Tx, owner_id: str, purpose: str) -> None:
+    await (await tx.raw()).execute(_DELETE_BY_OWNER, owner_id, purpose)
+
+
+async def list_existing_tenants(tx: Tx, tenant_ids: list[str]) -> set[str]:
+    return {row["id"] for row in await (await tx.raw()).fetch(_LIST_TENANTS, tenant_ids)}
+
+
+async def list_known_keys(tx: Tx, keys: list[str]) -> set[str]:
+    return {row["key"] for row in await (await tx.raw()).fetch(_LIST_KNOWN_KEYS, keys)}

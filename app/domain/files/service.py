@@ -1,8 +1,295 @@
-"""Stored files, and what other areas may do with them."""
+"""Stored files: the one way by which areas store, count and delete the files of a tenant."""
 
-from app.domain.files import queries
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from functools import partial
+from typing import Final, Protocol
 
-__all__ = ["find_unknown_ids"]
+import msgspec
+
+from app.domain.events import service as events
+from app.domain.files import queries, serving
+from app.domain.files.errors import FileNotFound, StorageQuotaExceeded
+from app.domain.files.events import FileCreated, FileDeleted
+from app.domain.files.ranges import ByteRange
+from app.domain.files.records import FileRecord, StoredUpload
+from app.domain.files.schemas import FileView, Purpose, StorageView
+from app.domain.files.serving import Conditions, Content
+from app.http.responses import build_view
+from app.kit import background, filenames, paging
+from app.kit.content_types import ContentDetector
+from app.kit.errors import FileTooLarge, TenantNotFound
+from app.kit.files import FileNotStored, as_stream
+from app.kit.ids import new_id
+from app.kit.limits import plan_of
+from app.kit.paging import Page, Paged
+from app.security.principal import Principal
+from app.services import Services
+from db.fast import Row, tenant_of
+from db.session import ALL_TENANTS, Scope, Tx
+
+__all__ = ["Conditions", "Content", "FileRecord", "StoredUpload", "find_unknown_ids"]
+
+FOLDER: Final = "files/"
+_MEGABYTE = 1024 * 1024
+# What a body may have besides its file.
+_OTHER_BODY_BYTES = 128 * 1024
+# Those that the API shows; events tell of them alone.
+_LISTED_PURPOSES = {"upload", "form"}
 
 # Returns those of the ids that are no files of this tenant.
 find_unknown_ids = queries.find_unknown_ids
+
+
+class Upload(Protocol):
+    """A file that arrives. Its name is not trusted."""
+
+    @property
+    def filename(self) -> str: ...
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+
+# Storing
+
+
+async def upload(
+    services: Services,
+    principal: Principal,
+    body_bytes: int | None,
+    open_upload: Callable[[], Awaitable[Upload]],
+) -> FileView:
+    """Stores a file while it arrives. No transaction is open meanwhile. `body_bytes` is the length
+    of the whole body, if the client names one.
+    """
+    tenant_id, max_bytes = principal.home, services.settings.max_file_mb * _MEGABYTE
+    file_bytes = max(0, (body_bytes or 0) - _OTHER_BODY_BYTES)
+    if file_bytes <= max_bytes:
+        async with services.db.tx(tenant_id, autocommit=True) as tx:
+            await _check_space(tx, tenant_id, file_bytes)
+    source = await open_upload()
+    stored = await store(
+        services,
+        tenant_id,
+        source,
+        filename=source.filename,
+        purpose="upload",
+        max_bytes=max_bytes,
+    )
+    is_recorded = False
+    try:
+        async with services.db.tx(tenant_id) as tx:
+            view = await record(tx, tenant_id, stored, created_by=principal.user_id)
+            is_recorded = True
+    except BaseException:
+        # A commit that fails may have succeeded, although its reply was lost.
+        if not is_recorded:
+            await discard(services, [stored.key])
+        raise
+    return view
+
+
+async def store(
+    services: Services,
+    tenant_id: str,
+    stream: AsyncIterable[bytes],
+    *,
+    filename: str,
+    purpose: Purpose,
+    max_bytes: int,
+    key: str | None = None,
+    owner_id: str | None = None,
+) -> StoredUpload:
+    """Stores a file durably, without a row: `record` adds it in the caller's transaction. Without
+    a key it gets one in the folder of its tenant. Raises FileTooLarge.
+    """
+    file_id, detector = new_id("fil"), ContentDetector()
+    key = key or f"{FOLDER}{tenant_id}/{file_id}"
+    try:
+        stored = await services.files.put_stream(key, _limit(stream, max_bytes), detector.feed)
+        mime_type = await asyncio.to_thread(detector.detect)
+    except BaseException:
+        await discard(services, [key])
+        raise
+    return StoredUpload(
+        id=file_id,
+        key=key,
+        purpose=purpose,
+        owner_id=owner_id,
+        filename=filenames.clean(filename) or "file",
+        size_bytes=stored.size_bytes,
+        mime_type=mime_type,
+        sha256=stored.sha256,
+    )
+
+
+async def _limit(stream: AsyncIterable[bytes], max_bytes: int) -> AsyncIterator[bytes]:
+    size = 0
+    async for chunk in stream:
+        size += len(chunk)
+        if size > max_bytes:
+            max_mb = max_bytes // _MEGABYTE
+            raise FileTooLarge(
+                f"The file is larger than {max_mb} MB", details={"max_size_mb": max_mb}
+            )
+        yield chunk
+
+
+async def discard(services: Services, keys: Iterable[str]) -> None:
+    """Deletes stored files that are not recorded."""
+    for key in keys:
+        await background.run_to_end(services.files.delete(key))
+
+
+async def record(
+    tx: Tx, tenant_id: str, stored: StoredUpload, *, created_by: str | None
+) -> FileView:
+    """Adds the row of a stored file and counts it. Raises StorageQuotaExceeded."""
+    plan = await queries.lock_plan(tx, tenant_id)
+    if plan is None:
+        raise TenantNotFound(f"There is no tenant {tenant_id[:64]}")
+    view = await queries.insert(
+        tx,
+        tenant_id,
+        stored.size_bytes,
+        _limit_of(plan),
+        stored.id,
+        stored.key,
+        stored.purpose,
+        stored.owner_id,
+        stored.filename,
+        stored.mime_type,
+        stored.sha256,
+        created_by,
+    )
+    if view is None:
+        raise _quota_error(await queries.find_usage(tx, tenant_id))
+    if stored.purpose in _LISTED_PURPOSES:
+        created = FileCreated(view.id, view.filename, view.mime_type, view.size_bytes, view.purpose)
+        await events.emit(tx, created, tenant_id=tenant_id)
+    return view
+
+
+# Quota
+
+
+async def get_usage(tx: Tx, tenant_id: str) -> StorageView:
+    row = await queries.find_usage(tx, tenant_id)
+    if row is None:
+        raise TenantNotFound(f"There is no tenant {tenant_id[:64]}")
+    return StorageView(row["used_bytes"], _limit_of(row) or None, row["file_count"])
+
+
+async def _check_space(tx: Tx, tenant_id: str, file_bytes: int) -> None:
+    """Refuses a file that would not fit, before it is read; `record` decides."""
+    row = await queries.find_usage(tx, tenant_id)
+    limit = _limit_of(row) if row is not None else 0
+    if row is not None and limit and row["used_bytes"] + max(1, file_bytes) > limit:
+        raise _quota_error(row)
+
+
+def _limit_of(row: Row) -> int:
+    """Returns the bytes that a tenant may store; 0 means no limit."""
+    return plan_of(row["plan"], msgspec.json.decode(row["limits"])).storage_mb * _MEGABYTE
+
+
+def _quota_error(row: Row | None) -> StorageQuotaExceeded:
+    used, limit = (row["used_bytes"], _limit_of(row)) if row is not None else (0, 0)
+    return StorageQuotaExceeded(
+        f"The files of this tenant may have {limit // _MEGABYTE} MB together; delete some first",
+        details={"used_bytes": used, "limit_bytes": limit},
+    )
+
+
+# Reading
+
+
+async def list_page(
+    tx: Tx,
+    page: Page,
+    *,
+    search: str | None,
+    mime_type: str | None,
+    purpose: str | None,
+    sort: str | None,
+) -> Paged[FileView]:
+    views, total = await queries.list_page(
+        tx, page, search=search, mime_type=mime_type, purpose=purpose, sort=sort
+    )
+    return paging.paged(views, total, page)
+
+
+async def find(tx: Tx, tenant_id: str | None, file_id: str) -> FileRecord:
+    """Returns an uploaded file of this tenant, or of any with None. Raises FileNotFound for files
+    of other areas too.
+    """
+    row = await queries.find(tx, tenant_id, file_id)
+    if row is None:
+        raise _not_found(file_id)
+    return FileRecord(**{name: row[name] for name in FileRecord.__struct_fields__})
+
+
+async def get(tx: Tx, file_id: str) -> FileView:
+    return build_view(FileView, await find(tx, tenant_of(tx), file_id))
+
+
+async def describe_content(
+    services: Services, scope: Scope, file_id: str, conditions: Conditions
+) -> serving.Plan:
+    """Returns what a request for the content is answered with."""
+    async with services.db.tx(scope, autocommit=True) as tx:
+        file = await find(tx, tenant_of(tx), file_id)
+    return serving.plan_answer(file, conditions)
+
+
+async def serve(services: Services, scope: Scope, file_id: str, conditions: Conditions) -> Content:
+    """Returns the content or a part of it. No connection is held while it is sent."""
+    async with services.db.tx(scope, autocommit=True) as tx:
+        file = await find(tx, tenant_of(tx), file_id)
+    plan = serving.plan_answer(file, conditions)
+    parts = as_stream() if plan.range is None else await open_content(services, file, plan.range)
+    return Content(plan.status, plan.headers, parts)
+
+
+async def open_content(
+    services: Services, file: FileRecord, part: ByteRange | None = None
+) -> AsyncIterator[bytes]:
+    """Returns the bytes of a file or of a part of it, which are read while they are sent."""
+    try:
+        return await services.files.open(file.key, (part.start, part.end) if part else None)
+    except FileNotStored:
+        raise FileNotFound("The content of this file is not stored any more") from None
+
+
+def _not_found(file_id: str) -> FileNotFound:
+    return FileNotFound(f"There is no file {file_id[:64]}")
+
+
+# Deleting
+
+
+async def delete(tx: Tx, services: Services, tenant_id: str | None, file_id: str) -> None:
+    """Deletes an uploaded file: its row now, its content after the commit."""
+    row = await queries.delete(tx, tenant_id, file_id)
+    if row is None:
+        raise _not_found(file_id)
+    tx.after_commit.append(partial(services.files.delete, row["key"]))
+    deleted = FileDeleted(
+        row["id"], row["filename"], row["mime_type"], row["size_bytes"], row["purpose"]
+    )
+    await events.emit(tx, deleted, tenant_id=row["tenant_id"])
+
+
+async def release(tx: Tx, services: Services, tenant_id: str, keys: list[str]) -> None:
+    """Deletes files that an area has replaced or does not need: their rows now, their contents
+    after the commit. Files that were stored before they were counted have no row.
+    """
+    if keys:
+        await queries.delete_by_key(tx, tenant_id, keys)
+        tx.after_commit.append(partial(discard, services, keys))
+
+
+async def release_owned(services: Services, owner_id: str, purpose: Purpose) -> None:
+    """Deletes the rows of an owner that does not exist any more. Its area has deleted the files."""
+    async with services.db.tx(ALL_TENANTS) as tx:
+        await queries.delete_by_owner(tx, owner_id, purpose)

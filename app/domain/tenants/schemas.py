@@ -21,6 +21,7 @@ class Limits(msgspec.Struct, kw_only=True, omit_defaults=True):
     concurrent_executions: Positive | UnsetType = UNSET
     burst_multiplier: Annotated[int, Meta(ge=1, le=100)] | UnsetType = UNSET
     burst_seconds: Annotated[int, Meta(ge=1, le=3600)] | UnsetType = UNSET
+    storage_mb: Positive | UnsetType = UNSET
 
 
 class TenantView(msgspec.Struct):

@@ -1,0 +1,105 @@
+from functools import partial
+from typing import Annotated
+
+from litestar import Controller, Response, delete, get, head, post
+from litestar.params import QueryParameter
+from litestar.response import Stream
+
+from app.domain.files import service
+from app.domain.files.schemas import FileAnswer, FileView, ListedPurpose, StorageView
+from app.domain.files.service import Conditions
+from app.http import multipart
+from app.http.dependencies import HttpRequest, Id, Page, Principal, Services, Tx
+from app.http.paging import Search, Sort
+from app.kit.paging import Paged
+from db.fast import tenant_of
+
+_FIELD = "file"
+
+
+class FileController(Controller):
+    path = "/api/v1/files"
+    tags = ["Files"]
+
+    @post(
+        summary="Upload a file",
+        needs="files:write",
+        streamed_file=_FIELD,
+        idempotent="streamed",
+    )
+    async def upload_file(
+        self, request: HttpRequest, services: Services, principal: Principal
+    ) -> FileAnswer:
+        """A file of at most 100 MB, unless configured otherwise. Its `mime_type` is detected from
+        the content. Over the tenant's quota: 409 `storage_quota_exceeded`.
+        """
+        open_upload = partial(multipart.open_file, request, _FIELD)
+        view = await service.upload(services, principal, request.content_length, open_upload)
+        return FileAnswer(view)
+
+    @get(summary="List files", needs="files:read")
+    async def list_files(
+        self,
+        tx: Tx,
+        page_in: Page,
+        search: Search = None,
+        mime_type: Annotated[
+            str | None, QueryParameter(max_length=200, description="Only files of this type")
+        ] = None,
+        purpose: Annotated[
+            ListedPurpose | None,
+            QueryParameter(description="Only uploads to this API, or only those to forms"),
+        ] = None,
+        sort: Sort = None,
+    ) -> Paged[FileView]:
+        """`search` looks in file names. Sort by filename, size_bytes, mime_type or created_at; by
+        default the newest come first. Documents and profile pictures are not among them.
+        """
+        return await service.list_page(
+            tx, page_in, search=search, mime_type=mime_type, purpose=purpose, sort=sort
+        )
+
+    @get("/usage", summary="Get the used storage", needs="files:read")
+    async def get_usage(self, tx: Tx, principal: Principal) -> StorageView:
+        return await service.get_usage(tx, principal.home)
+
+    @get("/{file_id:str}", summary="Get a file", needs="files:read")
+    async def get_file(self, tx: Tx, file_id: Id) -> FileAnswer:
+        """What is known of it, without its content."""
+        return FileAnswer(await service.get(tx, file_id))
+
+    @get(
+        "/{file_id:str}/content",
+        summary="Download a file",
+        needs="files:read",
+        media_type="application/octet-stream",
+        errors=(416,),
+    )
+    async def get_content(
+        self, request: HttpRequest, services: Services, principal: Principal, file_id: Id
+    ) -> Stream:
+        """The content as an attachment, or with `Range` a part of it (206); several ranges are
+        answered with all of it. `ETag` is the hash of the content, for `If-None-Match` (304) and
+        `If-Range`. Types that a browser might run are sent as application/octet-stream.
+        """
+        conditions = _read_conditions(request)
+        content = await service.serve(services, principal.scope, file_id, conditions)
+        return Stream(content.parts, status_code=content.status, headers=content.headers)
+
+    @head("/{file_id:str}/content", summary="Describe a file's content", needs="files:read")
+    async def head_content(
+        self, request: HttpRequest, services: Services, principal: Principal, file_id: Id
+    ) -> Response[None]:
+        """A range is defined for GET alone."""
+        conditions = Conditions(if_none_match=request.headers.get("if-none-match"))
+        plan = await service.describe_content(services, principal.scope, file_id, conditions)
+        return Response(None, status_code=plan.status, headers=plan.headers)
+
+    @delete("/{file_id:str}", summary="Delete a file", needs="files:write")
+    async def delete_file(self, tx: Tx, services: Services, file_id: Id) -> None:
+        await service.delete(tx, services, tenant_of(tx), file_id)
+
+
+def _read_conditions(request: HttpRequest) -> Conditions:
+    headers = request.headers
+    return Conditions(headers.get("range"), headers.get("if-range"), headers.get("if-none-match"))
