@@ -15,9 +15,9 @@ MEGABYTE = 1024 * 1024
 
 
 async def send_file(
-    caller: Client, content: bytes = b"content", name: str = "a.txt", **headers: str
+    caller: Client, content: bytes = b"content", name: str = "a.txt", **options: Any
 ) -> httpx.Response:
-    return await caller("POST", PATH, files={"file": (name, content)}, headers=headers)
+    return await caller("POST", PATH, files={"file": (name, content)}, **options)
 
 
 async def upload(

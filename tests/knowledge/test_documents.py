@@ -218,14 +218,14 @@ async def test_an_upload_survives_the_deletion_of_the_document_that_it_replaces(
 ) -> None:
     """The document is deleted after the new file was stored, and before it was accepted."""
     (first,) = await librarian.add(hours_txt="The shop opens at nine.")
-    put = services.files.put
+    put = services.files.put_stream
 
-    async def put_and_delete(key: str, content: bytes) -> StoredFile:
-        stored = await put(key, content)
+    async def put_and_delete(key: str, *args: Any) -> StoredFile:
+        stored = await put(key, *args)
         await librarian.client.delete(f"{librarian.path}/documents/{first['id']}")
         return stored
 
-    monkeypatch.setattr(services.files, "put", put_and_delete)
+    monkeypatch.setattr(services.files, "put_stream", put_and_delete)
     (second,) = await librarian.add(hours_txt="The shop opens at ten.")
     assert (second["status"], second["error"]) == ("ready", None)
     assert second["id"] != first["id"]
@@ -234,15 +234,15 @@ async def test_an_upload_survives_the_deletion_of_the_document_that_it_replaces(
 async def test_an_upload_to_an_agent_that_is_deleted_meanwhile_leaves_no_file(
     librarian: Librarian, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keys, put = [], services.files.put
+    keys, put = [], services.files.put_stream
 
-    async def put_and_delete(key: str, content: bytes) -> StoredFile:
+    async def put_and_delete(key: str, *args: Any) -> StoredFile:
         keys.append(key)
-        stored = await put(key, content)
+        stored = await put(key, *args)
         await librarian.client.delete(librarian.path)
         return stored
 
-    monkeypatch.setattr(services.files, "put", put_and_delete)
+    monkeypatch.setattr(services.files, "put_stream", put_and_delete)
     files = [("files", ("hours.txt", b"The shop opens at ten."))]
     answer = await librarian.client.http.post(f"{librarian.path}/train", files=files)
     refused(answer, 404, "agent_not_found")

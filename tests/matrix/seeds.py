@@ -51,6 +51,7 @@ VALID_VALUES = (
     "UPDATE notification_channels SET type = 'email', provider = 'smtp' WHERE tenant_id = $1",
     "UPDATE notification_channels SET deleted_at = NULL WHERE tenant_id = $1",
     "UPDATE notification_log SET status = 'failed' WHERE tenant_id = $1",
+    "UPDATE files SET purpose = 'upload' WHERE tenant_id = $1",
     "UPDATE tenants SET limits = '{}' WHERE id = $1",
 )
 

@@ -33,6 +33,7 @@ _NOT_READS = {
     "/api/v1/notifications/stream",
     "/api/v1/agents/{agent_id}/documents/{document_id}/content",
     "/api/v1/avatars/{key}",
+    "/api/v1/files/{file_id}/content",
     "/metrics",
     "/v1/credentials/{credential_id}/reveal",
 }

@@ -1,14 +1,13 @@
 """Files of users' profile pictures."""
 
-from functools import partial
-
+from app.domain.files import service as files
 from app.services import Services
 from db.session import Tx
 
 PICTURE_FOLDER = "avatars/"
 
 
-def delete_picture(tx: Tx, services: Services, key: str | None) -> None:
+async def delete_picture(tx: Tx, services: Services, tenant_id: str, key: str | None) -> None:
     """Deletes the file after the commit, when no row refers to it any more."""
     if key is not None:
-        tx.after_commit.append(partial(services.files.delete, PICTURE_FOLDER + key))
+        await files.release(tx, services, tenant_id, [PICTURE_FOLDER + key])

@@ -85,7 +85,7 @@ async def delete(tx: Tx, services: Services, principal: Principal, user_id: str)
     await _end_access(tx, services, user)
     await queries.void_invitations_by(tx, user.id, clock.now())
     await queries.void_invitations_to(tx, user.email, clock.now())
-    delete_picture(tx, services, user.avatar_key)
+    await delete_picture(tx, services, user.tenant_id, user.avatar_key)
     await (await tx.session()).delete(user)
     await _emit(tx, user, UserDeleted(user.id, user.email, user.role))
 

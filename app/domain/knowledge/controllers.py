@@ -1,5 +1,4 @@
 from typing import Annotated
-from urllib.parse import quote
 
 import msgspec
 from litestar import Controller, delete, get, post
@@ -18,6 +17,7 @@ from app.domain.knowledge.schemas import (
 )
 from app.http.dependencies import Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
+from app.kit import filenames
 from app.kit.paging import Paged
 
 
@@ -98,7 +98,7 @@ class KnowledgeController(Controller):
     async def delete_document(
         self, tx: Tx, services: Services, agent_id: Id, document_id: Id
     ) -> None:
-        """From now on the agent does not see it. A worker deletes its text and its file."""
+        """From now on the agent does not see it. A worker deletes its text."""
         await documents.delete(tx, services, agent_id, document_id)
 
     @get("/documents/{document_id:str}/chunks", summary="List chunks", needs="agents:read")
@@ -139,7 +139,7 @@ class KnowledgeController(Controller):
         """The file as it was uploaded, as an attachment."""
         file = await documents.open_content(services, principal.scope, agent_id, document_id)
         headers = {
-            "content-disposition": f"attachment; filename*=UTF-8''{quote(file.name, safe='')}",
+            "content-disposition": filenames.as_attachment(file.name),
             "content-length": str(file.size_bytes),
             "content-type": file.mime_type,
         }

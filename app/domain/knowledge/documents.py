@@ -1,8 +1,6 @@
 """Documents of an agent: uploading, listing, indexing again, deleting."""
 
-import unicodedata
 from collections.abc import AsyncIterator, Sequence
-from functools import partial
 from typing import Final, Protocol
 
 import asyncpg
@@ -11,6 +9,8 @@ import msgspec
 from app.domain.agents import service as agents
 from app.domain.agents.errors import AgentNotFound
 from app.domain.events import service as events
+from app.domain.files import service as files
+from app.domain.files.service import StoredUpload
 from app.domain.knowledge import parsing, queries
 from app.domain.knowledge.chunk_store import ChunkStore, TableMissing, TableRef
 from app.domain.knowledge.errors import DocumentNotFound, TooManyDocuments
@@ -18,9 +18,9 @@ from app.domain.knowledge.events import DocumentDeleted
 from app.domain.knowledge.files import document_folder
 from app.domain.knowledge.schemas import ChunkView, DocumentView, TrainingAccepted
 from app.domain.knowledge.work_kinds import INGEST, REMOVE_DOCUMENT
-from app.kit import paging, work
-from app.kit.errors import Conflict, Invalid, UnsupportedFileType
-from app.kit.files import FileNotStored, StoredFile
+from app.kit import filenames, paging, work
+from app.kit.errors import Conflict, FileTooLarge, Invalid, UnsupportedFileType
+from app.kit.files import FileNotStored
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.security.principal import Principal
@@ -32,10 +32,6 @@ from db.session import Scope, Tx
 MAX_FILES: Final = 50
 MAX_DOCUMENTS: Final = 10_000
 _MEGABYTE = 1024 * 1024
-_MAX_NAME_CHARS = 255
-# Control and format characters, line and paragraph separators. Joiners belong to some scripts.
-_INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp"})
-_JOINERS = "\u200c\u200d"
 _FORMATS = "PDF, DOCX, MD, TXT or CSV"
 
 
@@ -55,7 +51,7 @@ class _Document(msgspec.Struct, frozen=True):
     name: str
     mime_type: str
     size_bytes: int
-    stored: StoredFile | None = None
+    stored: StoredUpload | None = None
     error: str | None = None
 
 
@@ -76,14 +72,15 @@ async def train(
     is_accepted = False
     try:
         for name, upload in zip(names, uploads, strict=True):
-            documents.append(await _store(services, agent_id, name, upload))
+            documents.append(await _store(services, tenant_id, agent_id, name, upload))
         async with services.db.tx(tenant_id) as tx:
-            views = await _accept(tx, services, tenant_id, agent_id, documents)
+            views = await _accept(tx, services, principal, tenant_id, agent_id, documents)
             is_accepted = True
     except BaseException as error:
         # A commit that fails may have succeeded, although its reply was lost.
         if not is_accepted:
-            await _delete_files(services, documents)
+            keys = [document.stored.key for document in documents if document.stored]
+            await files.discard(services, keys)
         if isinstance(error, asyncpg.ForeignKeyViolationError):
             raise AgentNotFound("This agent was deleted at this moment") from None
         raise
@@ -94,7 +91,7 @@ def _check_uploads(uploads: Sequence[Upload]) -> list[str]:
     """Returns the names of the files."""
     if not 0 < len(uploads) <= MAX_FILES:
         raise Invalid.field("files", f"must be 1 to {MAX_FILES} files")
-    names = [_clean_name(upload.filename) for upload in uploads]
+    names = [filenames.clean(upload.filename) for upload in uploads]
     for name in names:
         if not name:
             raise Invalid.field("files", "must each have a name")
@@ -105,19 +102,6 @@ def _check_uploads(uploads: Sequence[Upload]) -> list[str]:
     return names
 
 
-def _clean_name(name: str) -> str:
-    """Returns the last part of a path, without invisible characters, in the normal form in which
-    equal names are equal. The ending stays.
-    """
-    name = unicodedata.normalize("NFC", name.replace("\\", "/").rpartition("/")[2])
-    name = "".join(filter(_is_visible, name)).strip()
-    return name if len(name) <= _MAX_NAME_CHARS else name[: _MAX_NAME_CHARS - 20] + name[-20:]
-
-
-def _is_visible(letter: str) -> bool:
-    return letter in _JOINERS or unicodedata.category(letter) not in _INVISIBLE_CATEGORIES
-
-
 async def _check_count(tx: Tx, tenant_id: str, agent_id: str, names: list[str]) -> None:
     """Raises TooManyDocuments. Files with the name of a document replace it."""
     replaced = await queries.list_by_name(tx, tenant_id, agent_id, names)
@@ -126,13 +110,9 @@ async def _check_count(tx: Tx, tenant_id: str, agent_id: str, names: list[str]) 
         raise TooManyDocuments(f"An agent has at most {MAX_DOCUMENTS} documents; delete some first")
 
 
-async def _delete_files(services: Services, documents: list[_Document]) -> None:
-    for document in documents:
-        if document.stored is not None:
-            await services.files.delete(document.stored.key)
-
-
-async def _store(services: Services, agent_id: str, name: str, upload: Upload) -> _Document:
+async def _store(
+    services: Services, tenant_id: str, agent_id: str, name: str, upload: Upload
+) -> _Document:
     """Stores a file as that of a new document: the one that it replaces may be deleted meanwhile,
     together with its files.
     """
@@ -141,21 +121,47 @@ async def _store(services: Services, agent_id: str, name: str, upload: Upload) -
     if kind is None:
         error = f"The file is not a {_FORMATS} file"
         return _Document(document_id, name, "application/octet-stream", 0, error=error)
+    mime_type, content = parsing.MIME_TYPES[kind], _Content(upload)
     max_mb = services.settings.max_body_mb
-    content = await upload.read(max_mb * _MEGABYTE + 1)
-    mime_type, size = parsing.MIME_TYPES[kind], len(content)
-    if size > max_mb * _MEGABYTE:
-        while part := await upload.read(_MEGABYTE):
-            size += len(part)
+    try:
+        stored = await files.store(
+            services,
+            tenant_id,
+            content,
+            filename=name,
+            purpose="document",
+            max_bytes=max_mb * _MEGABYTE,
+            key=document_folder(agent_id, document_id) + new_id("fil"),
+            owner_id=agent_id,
+        )
+    except FileTooLarge:
+        async for _ in content:
+            pass
         error = f"The file is larger than {max_mb} MB"
-        return _Document(document_id, name, mime_type, size, error=error)
-    key = document_folder(agent_id, document_id) + new_id("fil")
-    stored = await services.files.put(key, content)
-    return _Document(document_id, name, mime_type, size, stored)
+        return _Document(document_id, name, mime_type, content.size, error=error)
+    return _Document(document_id, name, mime_type, content.size, stored)
+
+
+class _Content:
+    """The bytes of an upload, read and counted part by part."""
+
+    def __init__(self, upload: Upload) -> None:
+        self._upload = upload
+        self.size = 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while part := await self._upload.read(_MEGABYTE):
+            self.size += len(part)
+            yield part
 
 
 async def _accept(
-    tx: Tx, services: Services, tenant_id: str, agent_id: str, documents: list[_Document]
+    tx: Tx,
+    services: Services,
+    principal: Principal,
+    tenant_id: str,
+    agent_id: str,
+    documents: list[_Document],
 ) -> list[DocumentView]:
     await queries.lock_uploads(tx, tenant_id, agent_id)
     await queries.add_knowledge_base(tx, tenant_id, agent_id, services.settings.embedding_model)
@@ -166,12 +172,16 @@ async def _accept(
         # Work is locked before the document, as a worker does that finishes it.
         if row["work_id"] is not None:
             await work.cancel(tx, services.doorbell, tenant_id, row["work_id"])
-        if row["file_key"] is not None:
-            tx.after_commit.append(partial(services.files.delete, row["file_key"]))
-    return [
+    views = [
         await _insert(tx, tenant_id, agent_id, ids.get(document.name, document.id), document)
         for document in documents
     ]
+    keys = [row["file_key"] for row in replaced if row["file_key"] is not None]
+    await files.release(tx, services, tenant_id, keys)
+    for document in documents:
+        if document.stored is not None:
+            await files.record(tx, tenant_id, document.stored, created_by=principal.user_id)
+    return views
 
 
 async def _insert(
@@ -293,7 +303,7 @@ async def reindex(tx: Tx, services: Services, agent_id: str, document_id: str) -
 
 
 async def delete(tx: Tx, services: Services, agent_id: str, document_id: str) -> None:
-    """Hides the document at once; a worker removes its chunks and its file."""
+    """Hides the document at once; a worker removes its chunks."""
     row = await _find_work(tx, agent_id, document_id)
     tenant_id = row["tenant_id"]
     # An upload of the same name must find the document as it is, or not at all.
@@ -301,8 +311,11 @@ async def delete(tx: Tx, services: Services, agent_id: str, document_id: str) ->
     if row["work_id"] is not None:
         await work.cancel(tx, services.doorbell, tenant_id, row["work_id"])
     work_id = await work.accept(tx, REMOVE_DOCUMENT, tenant_id=tenant_id, ref_id=document_id)
-    if not await queries.hide(tx, tenant_id, document_id, work_id):
+    hidden = await queries.hide(tx, tenant_id, document_id, work_id)
+    if hidden is None:
         raise _not_found(document_id)
+    if hidden["file_key"] is not None:
+        await files.release(tx, services, tenant_id, [hidden["file_key"]])
     deleted = DocumentDeleted(agent_id, document_id, row["name"])
     await events.emit(tx, deleted, tenant_id=tenant_id)
 

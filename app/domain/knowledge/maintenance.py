@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from app.domain.files import service as files
 from app.domain.knowledge import queries, rebuilding, table_queries
 from app.domain.knowledge.chunk_store import ChunkStore, TableRef
 from app.domain.knowledge.files import DOCUMENTS_FOLDER, documents_folder
@@ -106,6 +107,7 @@ async def remove_agent(services: Services, agent_id: str) -> None:
     for ref in await store.list_tables(agent_id):
         await store.drop(ref)
     await services.files.delete_folder(documents_folder(agent_id))
+    await files.release_owned(services, agent_id, "document")
 
 
 async def sweep(services: Services) -> None:

@@ -74,6 +74,7 @@ RETURNING {_VIEW.columns}
 _HIDE = """
 UPDATE documents SET deleted_at = now(), work_id = $3
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
+RETURNING file_key
 """
 
 # Ingestion
@@ -200,8 +201,9 @@ async def restart(tx: Tx, tenant: str, document_id: str, work_id: str) -> Docume
     return await _VIEW.find(tx, tenant, _RESTART, document_id, work_id)
 
 
-async def hide(tx: Tx, tenant: str, document_id: str, work_id: str) -> bool:
-    return bool(await fast.execute(tx, tenant, _HIDE, document_id, work_id))
+async def hide(tx: Tx, tenant: str, document_id: str, work_id: str) -> Row | None:
+    """Returns the key of its file; None when there is no such document."""
+    return await fast.row(tx, tenant, _HIDE, document_id, work_id)
 
 
 # Ingestion

@@ -10,6 +10,7 @@ from app.domain.accounts import service as accounts
 from app.domain.accounts.events import UserUpdated
 from app.domain.accounts.service import PICTURE_FOLDER
 from app.domain.events import service as events
+from app.domain.files import service as files
 from app.domain.profile.errors import AvatarNotFound
 from app.domain.profile.schemas import (
     AvatarSet,
@@ -21,7 +22,7 @@ from app.http import uploads
 from app.http.responses import Done
 from app.kit import clock, images, validation
 from app.kit.errors import Invalid, Unauthorized, UnsupportedFileType
-from app.kit.files import FileNotStored
+from app.kit.files import FileNotStored, as_stream
 from app.kit.images import NotAPicture, Picture
 from app.security import tokens
 from app.security.principal import Principal
@@ -88,13 +89,29 @@ async def set_avatar(
     """Stores the file before the row refers to it, and deletes the old file after the commit."""
     picture = await _redraw_picture(await uploads.read("avatar", upload, AVATAR_MAX_MB))
     key = tokens.new_secret()
-    await services.files.put(PICTURE_FOLDER + key, picture.content)
-    await _replace_avatar(tx, services, principal, key, picture.media_type)
+    stored = await files.store(
+        services,
+        principal.tenant_id,
+        as_stream(picture.content),
+        filename="avatar",
+        purpose="avatar",
+        max_bytes=len(picture.content),
+        key=PICTURE_FOLDER + key,
+        owner_id=principal.user_id,
+    )
+    try:
+        await _replace_avatar(tx, services, principal, key, picture.media_type)
+        await files.record(tx, principal.tenant_id, stored, created_by=principal.user_id)
+    except BaseException:
+        await files.discard(services, [stored.key])
+        raise
+    await _emit_updated(tx, principal, ["avatar"])
     return AvatarSet(_build_avatar_url(services, key) or "", "The picture is stored")
 
 
 async def remove_avatar(tx: Tx, services: Services, principal: Principal) -> Done:
     await _replace_avatar(tx, services, principal, None, None)
+    await _emit_updated(tx, principal, ["avatar"])
     return Done("The picture is removed")
 
 
@@ -104,8 +121,8 @@ async def _replace_avatar(
     old = await accounts.set_avatar(
         tx, principal.tenant_id, principal.user_id, key, media_type, clock.now()
     )
-    accounts.delete_picture(tx, services, old)
-    await _emit_updated(tx, principal, ["avatar"])
+    # Before the new one is counted.
+    await accounts.delete_picture(tx, services, principal.tenant_id, old)
 
 
 async def _emit_updated(tx: Tx, principal: Principal, changed: list[str]) -> None:
