@@ -22,6 +22,10 @@ class Server:
     def _start(self, env: dict[str, str]) -> PreloadedProcess | subprocess.Popen[bytes]:
         return PreloadedProcess("-m", "app.cli", "serve", env=env)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def wait(self) -> None:
         wait_for(self._is_live, 60, "the web tier")
 

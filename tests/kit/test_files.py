@@ -1,11 +1,15 @@
 """Stored files."""
 
+import hashlib
 import os
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from app.kit.files import FileNotStored, Files, StoredFile
+from app.kit.files import FileNotStored, Files, StoredFile, as_stream
+from tests.asking import until
 
 
 @pytest.fixture
@@ -99,3 +103,42 @@ async def test_no_key_leads_out_of_the_folder(files: Files, tmp_path: Path) -> N
     with pytest.raises(ValueError, match=r"\.\."):
         await files.put("../evil", b"content")
     assert not (tmp_path / "evil").exists()
+
+
+async def test_a_stream_is_stored_as_it_was(files: Files) -> None:
+    for parts in ([], [b"", b"one"], [b"x" * 700_000] * 20):
+        blocks = list[bytes]()
+        stored = await files.put_stream("fil_1", as_stream(*parts), blocks.append)
+        content = b"".join(parts)
+        assert stored == StoredFile("fil_1", len(content), hashlib.sha256(content).hexdigest())
+        assert await files.read("fil_1") == b"".join(blocks) == content
+
+
+async def test_a_stream_that_fails_leaves_nothing(files: Files, tmp_path: Path) -> None:
+    async def fail() -> AsyncIterator[bytes]:
+        for _ in range(12):
+            yield bytes(1024 * 1024)
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        await files.put_stream("fil_1", fail())
+    await until(lambda: not [path for path in tmp_path.rglob("*") if path.is_file()])
+
+
+async def test_unfinished_files_are_deleted_once_they_are_old(files: Files, tmp_path: Path) -> None:
+    await files.put("folder/fil_1#x", b"content")
+    parts = [tmp_path / "files" / "folder" / name for name in ("fil_1#1", "fil_2#12")]
+    for path in parts:
+        path.write_bytes(b"part")
+    now = datetime.now(UTC)
+    await files.delete_unfinished("folder/", now - timedelta(hours=1))
+    assert all(path.exists() for path in parts)
+    await files.delete_unfinished("folder/", now + timedelta(hours=1))
+    assert not any(path.exists() for path in parts)
+    assert await files.read("folder/fil_1#x") == b"content"
+
+
+async def test_a_part_of_a_file_is_streamed(files: Files) -> None:
+    await files.put("fil_1", b"0123456789")
+    parts = [part async for part in await files.open("fil_1", (2, 5))]
+    assert b"".join(parts) == b"234"
