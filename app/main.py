@@ -45,6 +45,8 @@ from app.domain.tables.controllers import DataRowController, DataTableController
 from app.domain.tenants import rate_limits
 from app.domain.tenants.controllers import TenantController
 from app.domain.tools.controllers import AgentToolController, ToolController
+from app.domain.usage.controllers import UsageController
+from app.domain.usage.request_counter import RequestCounter
 from app.domain.vault.controllers import CredentialController
 from app.domain.webhooks.controllers import WebhookController
 from app.http import authorization, errors, health, idempotency, openapi
@@ -108,6 +110,7 @@ ROUTES: list[Any] = [
     ChannelController,
     NotificationController,
     ApprovalController,
+    UsageController,
     home_page,
     account_page,
     trace_page,
@@ -232,6 +235,7 @@ def _gate(app: Litestar, services: Services, script: LuaScriptClient) -> Gate:
         callbacks=Callbacks(
             on_limited=partial(rate_limits.emit_for_caller, services),
             on_finished=services.get(RequestSpans).add,
+            on_admitted=services.get(RequestCounter).add,
         ),
     )
 

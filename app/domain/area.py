@@ -86,6 +86,13 @@ class FinishedCall(msgspec.Struct, frozen=True):
     error: tuple[str, str] | None = None
 
 
+class ExecutionLoad(msgspec.Struct, frozen=True):
+    """How many workflow executions of a tenant started within the last minute, and how many run."""
+
+    started: int = 0
+    running: int = 0
+
+
 class PeriodicTask(msgspec.Struct, frozen=True):
     """A task that every worker runs periodically. Several workers may run it at once. One that
     returns True has more to do, and runs again within a second.
@@ -115,6 +122,8 @@ class Area(msgspec.Struct, frozen=True, kw_only=True):
     on_webhook_disabled: Callable[[Tx, str, str], Awaitable[None]] | None = None
     # By the prefix of the ids of its callers, so that an area reads only the ends of its own calls.
     on_call_finished: tuple[str, Callable[[FinishedCall], Awaitable[None]]] | None = None
+    # Receives the id of the tenant; for the area that runs workflows.
+    execution_load: Callable[[Tx, str], Awaitable[ExecutionLoad]] | None = None
 
 
 # Categories of the event catalogue, in the order in which they are listed.
@@ -195,6 +204,12 @@ class Areas:
         listener = self._call_listeners.get(call.caller_id.partition("_")[0])
         if listener is not None:
             await listener(call)
+
+    async def load_executions(self, tx: Tx, tenant_id: str) -> ExecutionLoad:
+        for area in self._areas:
+            if area.execution_load is not None:
+                return await area.execution_load(tx, tenant_id)
+        return ExecutionLoad()
 
     async def on_webhook_disabled(self, tx: Tx, tenant_id: str, webhook_id: str) -> None:
         for area in self._areas:

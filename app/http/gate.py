@@ -44,6 +44,8 @@ class Callbacks(msgspec.Struct, frozen=True):
     on_limited: Callable[[Principal, Verdict], Coroutine[Any, Any, None]]
     # Called when a request that emitted events is over; receives its start and its seconds.
     on_finished: Callable[[Trace, datetime, float], None]
+    # Called for each request that a tenant is charged for; receives the tenant.
+    on_admitted: Callable[[str], None]
 
 
 SCRIPT = Path(__file__).with_suffix(".lua").read_text(encoding="utf-8")
@@ -150,6 +152,8 @@ class Gate:
             if caller.principal is not None:
                 background.spawn(self._callbacks.on_limited(caller.principal, verdict))
             raise _rate_limited(verdict)
+        if caller.principal is not None:
+            self._callbacks.on_admitted(caller.principal.tenant_id)
         if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
             raise Invalid.field("path", "must not contain NUL characters")
         await self._select_tenant(request_headers, caller)
@@ -239,6 +243,10 @@ class Gate:
         reply = await self._run_script(units, address=subject, plan=plan)
         return None if reply is None else _verdict(reply)
 
+    def count_visit(self, tenant_id: str) -> None:
+        """Counts a request of a visitor, after the tenant was charged for it."""
+        self._callbacks.on_admitted(tenant_id)
+
     async def _charge_address(self, caller: Caller, units: int) -> Verdict:
         reply = await self._run_script(units, address=caller.address)
         return limits.uncounted_verdict(self._anonymous) if reply is None else _verdict(reply)
@@ -258,13 +266,11 @@ class Gate:
         if time.monotonic() < self._redis_retry_at:
             metrics.LIMITER_DEGRADED.inc()
             return None
-        subject = f"parley:limit:{claims.tid if claims else address}"
         keys = (
             sessions.session_key(claims.sid) if claims else "",
             sessions.GRANTS_KEY,
             sessions.plan_key(claims.tid) if claims else "",
-            subject,
-            *(f"{subject}:{window}" for window in ("minute", "hour", "day")),
+            *limits.state_keys(claims.tid if claims else address),
         )
         args = (
             0,

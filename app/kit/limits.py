@@ -10,6 +10,12 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 _NAMES = {MINUTE: "minute", HOUR: "hour", DAY: "day"}
 
 
+def state_keys(subject: str) -> tuple[str, ...]:
+    """Returns the keys of a subject's state in Redis: its hash, and a list for each window."""
+    key = f"parley:limit:{subject}"
+    return key, *(f"{key}:{name}" for name in _NAMES.values())
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of one plan; 0 means no limit."""
 

@@ -32,7 +32,7 @@ from db.models.subscriptions import EventSubscription
 from db.models.tables import DataImport, DataRow, DataTable, DataTableCount
 from db.models.tenants import Tenant
 from db.models.tools import AgentTool, Tool, ToolExecution
-from db.models.usage import Usage, UsageHour
+from db.models.usage import Usage, UsageCount, UsageCountDay, UsageCountHour, UsageDay, UsageHour
 from db.models.vault import Credential, CredentialAccess, CredentialAudit, CredentialAuditChain
 from db.models.work import Work
 
@@ -91,6 +91,10 @@ __all__ = [
     "Tool",
     "ToolExecution",
     "Usage",
+    "UsageCount",
+    "UsageCountDay",
+    "UsageCountHour",
+    "UsageDay",
     "UsageHour",
     "User",
     "WebSearch",

@@ -1,14 +1,17 @@
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 
-from sqlalchemy import BigInteger, Index, Numeric, func, text
+from sqlalchemy import BigInteger, Index, Numeric, PrimaryKeyConstraint, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, DateTimeUTC, TenantOwned
 
 
 class Usage(TenantOwned, Base):
-    """The usage of one model by one turn. Tenants are billed by it, so it outlives the agent."""
+    """The usage of one model by one turn, or by one call outside of a turn: for embeddings or
+    speech, with an id of its own as `message_id` and no conversation. Tenants are billed by it, so
+    it outlives the agent.
+    """
 
     __tablename__ = "usage"
     __table_args__ = (
@@ -58,3 +61,63 @@ class UsageHour(TenantOwned, Base):
     conversations: Mapped[int] = mapped_column(BigInteger)
     messages: Mapped[int] = mapped_column(BigInteger)
     response_time_ms: Mapped[int] = mapped_column(BigInteger)
+
+
+class UsageDay(TenantOwned, Base):
+    """The sums of a day in UTC, written together with those of its hours."""
+
+    __tablename__ = "usage_days"
+    __table_args__ = (PrimaryKeyConstraint("tenant_id", "day", "agent_id", "model"),)
+
+    agent_id: Mapped[str]
+    model: Mapped[str]
+    day: Mapped[date]
+    prompt_tokens: Mapped[int] = mapped_column(BigInteger)
+    completion_tokens: Mapped[int] = mapped_column(BigInteger)
+    cost_usd: Mapped[Decimal] = mapped_column(Numeric(18, 9))
+    conversations: Mapped[int] = mapped_column(BigInteger)
+
+
+class UsageCount(TenantOwned, Base):
+    """One finished execution that is not added to its hour and day yet."""
+
+    __tablename__ = "usage_counts"
+    __table_args__ = (Index("ix_usage_counts_tenant_id", "tenant_id"),)
+
+    # No foreign key: executions would wait for locks on their tenant's row.
+    tenant_id: Mapped[str] = mapped_column()
+    kind: Mapped[str] = mapped_column(primary_key=True)
+    # The id of the execution.
+    id: Mapped[str] = mapped_column(primary_key=True)
+    # "" without an agent.
+    agent_id: Mapped[str]
+    created_at: Mapped[datetime] = mapped_column(
+        DateTimeUTC(timezone=True), server_default=func.now()
+    )
+
+
+class UsageCountHour(TenantOwned, Base):
+    """How many requests or executions an hour had. Only the last hours are kept."""
+
+    __tablename__ = "usage_count_hours"
+    __table_args__ = (
+        PrimaryKeyConstraint("tenant_id", "hour", "kind", "agent_id"),
+        Index("ix_usage_count_hours_hour", "hour"),
+    )
+
+    kind: Mapped[str]
+    agent_id: Mapped[str]
+    hour: Mapped[datetime] = mapped_column(DateTimeUTC(timezone=True))
+    amount: Mapped[int] = mapped_column(BigInteger)
+
+
+class UsageCountDay(TenantOwned, Base):
+    """How many requests or executions a day in UTC had."""
+
+    __tablename__ = "usage_count_days"
+    __table_args__ = (PrimaryKeyConstraint("tenant_id", "day", "kind", "agent_id"),)
+
+    kind: Mapped[str]
+    agent_id: Mapped[str]
+    day: Mapped[date]
+    amount: Mapped[int] = mapped_column(BigInteger)

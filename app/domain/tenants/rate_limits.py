@@ -63,13 +63,13 @@ async def charge_visitors(
     gate, state = request.app.state.gate, request.scope["state"]
     subject = f"{kind}:{tenant_id}"
     verdict: Verdict | None = await gate.charge(subject, plan.to_script_argument(), units)
-    if verdict is None:
-        return
-    state["verdict"] = verdict
-    if not verdict.allowed:
+    if verdict is not None:
+        state["verdict"] = verdict
+    if verdict is not None and not verdict.allowed:
         background.spawn(emit_exceeded(request.app.state.services, tenant_id, verdict))
         wait = max(1, verdict.retry_after)
         raise RateLimited(
             f"{refusal}; try again in {wait} seconds",
             details={"limit": verdict.limit, "window": verdict.window, "retry_after": wait},
         )
+    gate.count_visit(tenant_id)

@@ -8,6 +8,7 @@ from sqlalchemy import Row as OrmRow
 from sqlalchemy import select
 
 from app.domain.tools.schemas import Attachment, FullTool, ToolSummary
+from app.domain.usage import service as usage
 from app.kit import paging
 from app.kit.paging import Page, SortOrders
 from db import fast
@@ -77,8 +78,8 @@ FROM started JOIN tools t ON t.tenant_id = $1 AND t.id = started.tool_id
 LEFT JOIN agent_tools a
   ON a.tenant_id = $1 AND a.tool_id = t.id AND a.agent_id = started.agent_id
 """
-# Locks the tool before its execution, as deleting the tool does.
-_FINISH_EXECUTION = """
+# Locks the tool before its execution, as deleting the tool does. An execution ends and counts once.
+_FINISH_EXECUTION = f"""
 WITH tool AS (
     SELECT t.id FROM tools t JOIN tool_executions e ON e.tool_id = t.id
     WHERE e.tenant_id = $1 AND e.id = $2 AND e.finished_at IS NULL FOR NO KEY UPDATE OF t
@@ -87,7 +88,9 @@ WITH tool AS (
     SET status = $3, output = $4::json, error_code = $5, error_message = $6,
         execution_time_ms = $7, finished_at = now()
     FROM tool WHERE e.tenant_id = $1 AND e.id = $2 AND e.finished_at IS NULL
-    RETURNING e.tool_id
+    RETURNING e.id, e.tool_id, e.agent_id
+), counted AS (
+    {usage.count_sql("tool_executions", "FROM finished e", "e.id", "e.agent_id")}
 )
 UPDATE tools t SET usage_count = t.usage_count + 1, last_used_at = now()
 FROM finished WHERE t.id = finished.tool_id

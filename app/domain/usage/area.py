@@ -5,6 +5,7 @@ from typing import Final
 from app.domain.area import Area, PeriodicTask, Span, find_turn
 from app.domain.events.service import MAX_SPANS
 from app.domain.usage import queries, service
+from app.domain.usage.request_counter import RequestCounter
 from app.security.permissions import DEVELOPERS, Permission
 from db.fast import Row
 from db.retention import RetentionRule
@@ -40,8 +41,11 @@ AREA: Final = Area(
             "t.rolled AND t.created_at < now() - interval '400 days'",
             order_by="t.created_at",
         ),
+        # The longest period that is read by hours is a day.
+        RetentionRule("usage_count_hours", "t.hour < now() - interval '3 days'", order_by="t.hour"),
     ),
     periodic_tasks=(PeriodicTask(30.0, service.roll_up),),
     spans=_read_spans,
-    tenant_tables=("usage",),
+    shared=lambda services: (RequestCounter(services.db),),
+    tenant_tables=("usage", "usage_counts"),
 )

@@ -1,7 +1,7 @@
-"""SQL of usage: a row per turn and model, rolled up into hours in the background.
+"""SQL of usage: a row per turn and model, rolled up into hours and days in the background.
 
-Sums add the hours and the rows that are not rolled up yet. Both come from one snapshot, so that
-every row counts exactly once.
+Sums add the hours or days and the rows that are not rolled up yet. Both come from one snapshot, so
+that every row counts exactly once.
 """
 
 from datetime import datetime
@@ -41,6 +41,7 @@ SELECT {_SUMS} FROM (
 """
 
 # A turn that ends while its tenant is deleted leaves rows without a tenant; they are left out.
+# Concurrent roll-ups lock hours and days in the same order.
 _ROLL_UP = """
 WITH claimed AS (
     UPDATE usage SET rolled = true
@@ -54,14 +55,15 @@ WITH claimed AS (
            sum(turns) AS turns, sum(conversations) AS conversations, sum(messages) AS messages,
            sum(response_time_ms) AS response_time_ms, count(*) AS rows
     FROM claimed GROUP BY tenant_id, agent_id, model, hour
-), added AS (
+), owned AS (
+    SELECT * FROM summed WHERE EXISTS (SELECT 1 FROM tenants WHERE tenants.id = summed.tenant_id)
+), hours AS (
     INSERT INTO usage_hours AS h (tenant_id, agent_id, model, hour, prompt_tokens,
                                   completion_tokens, cost_usd, turns, conversations, messages,
                                   response_time_ms)
     SELECT tenant_id, agent_id, model, hour, prompt_tokens, completion_tokens, cost_usd, turns,
            conversations, messages, response_time_ms
-    FROM summed WHERE EXISTS (SELECT 1 FROM tenants WHERE tenants.id = summed.tenant_id)
-    ORDER BY agent_id, model, hour
+    FROM owned ORDER BY agent_id, model, hour
     ON CONFLICT (agent_id, model, hour) DO UPDATE
     SET prompt_tokens = h.prompt_tokens + excluded.prompt_tokens,
         completion_tokens = h.completion_tokens + excluded.completion_tokens,
@@ -69,6 +71,17 @@ WITH claimed AS (
         conversations = h.conversations + excluded.conversations,
         messages = h.messages + excluded.messages,
         response_time_ms = h.response_time_ms + excluded.response_time_ms
+), days AS (
+    INSERT INTO usage_days AS d (tenant_id, day, agent_id, model, prompt_tokens, completion_tokens,
+                                 cost_usd, conversations)
+    SELECT tenant_id, (hour AT TIME ZONE 'UTC')::date AS day, agent_id, model, sum(prompt_tokens),
+           sum(completion_tokens), sum(cost_usd), sum(conversations)
+    FROM owned GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
+    ON CONFLICT (tenant_id, day, agent_id, model) DO UPDATE
+    SET prompt_tokens = d.prompt_tokens + excluded.prompt_tokens,
+        completion_tokens = d.completion_tokens + excluded.completion_tokens,
+        cost_usd = d.cost_usd + excluded.cost_usd,
+        conversations = d.conversations + excluded.conversations
 )
 SELECT coalesce(sum(rows), 0)::bigint FROM summed
 """

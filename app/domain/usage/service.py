@@ -1,18 +1,28 @@
-"""Stores usage, rolls it up and computes statistics of agents."""
+"""Stores and counts usage, rolls it up, and computes statistics of agents and tenants."""
 
 from datetime import timedelta
 from typing import Any, Final
 
 from app.domain.agents import service as agents
-from app.domain.usage import queries
+from app.domain.usage import count_queries, queries
+from app.domain.usage.count_queries import ExecutionKind, count_sql
 from app.domain.usage.queries import insert_sql
+from app.domain.usage.reports import build_report
 from app.domain.usage.schemas import AgentStats, Period
 from app.kit import clock
 from app.services import Services
 from db.fast import tenant_of
 from db.session import ALL_TENANTS, Tx
 
-__all__ = ["add_usage", "get_agent_stats", "insert_sql", "roll_up"]
+__all__ = [
+    "add_usage",
+    "build_report",
+    "count",
+    "count_sql",
+    "get_agent_stats",
+    "insert_sql",
+    "roll_up",
+]
 
 add_usage = queries.add
 
@@ -39,12 +49,22 @@ async def get_agent_stats(tx: Tx, agent_id: str, period: Period) -> AgentStats:
     )
 
 
+async def count(
+    tx: Tx, tenant_id: str, kind: ExecutionKind, execution_id: str, *, agent_id: str | None = None
+) -> None:
+    """Counts an execution. To be called once, in the transaction that finishes it; statements can
+    contain `count_sql` instead.
+    """
+    await count_queries.count(tx, tenant_id, kind, execution_id, agent_id)
+
+
 async def roll_up(services: Services) -> int:
     """Rolls up all new usage; returns the number of rows."""
     total = 0
-    while True:
-        async with services.db.tx(ALL_TENANTS) as tx:
-            count = await queries.roll_up(tx, _BATCH_SIZE)
-        total += count
-        if count < _BATCH_SIZE:
-            return total
+    for add_batch in (queries.roll_up, count_queries.roll_up):
+        rows = _BATCH_SIZE
+        while rows == _BATCH_SIZE:
+            async with services.db.tx(ALL_TENANTS) as tx:
+                rows = await add_batch(tx, _BATCH_SIZE)
+            total += rows
+    return total
