@@ -105,6 +105,9 @@ async def test_functions_return_their_result_although_workers_are_killed(
     assert ids == Counter(result["execution_id"] for result in results)
     retried = f"SELECT count(*) FROM work WHERE tenant_id = '{client.tenant_id}' AND attempt > 1"
     assert await fetch_value(services, retried) > 0
+    # Each execution counts once, however often it was started.
+    report = (await client.get("/api/v1/usage")).json()
+    assert report["totals"]["tool_executions"] == EXECUTIONS
 
 
 async def test_a_webhook_is_never_sent_twice_because_a_worker_died(
