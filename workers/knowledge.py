@@ -66,7 +66,7 @@ async def _read_and_embed(job: Job, row: Row) -> EmbeddedDocument:
     if base is None:
         raise NoKnowledgeBase(row["agent_id"])
     model, texts = base["embedding_model"], [chunk.text for chunk in chunks]
-    vectors = await ingestion.embed_texts(services, tenant_id, model, texts)
+    vectors = await ingestion.embed_texts(services, tenant_id, row["agent_id"], model, texts)
     return EmbeddedDocument(job.ref_id, row["name"], row["version"], model, chunks, vectors)
 
 

@@ -87,6 +87,13 @@ async def test_another_embedding_model_re_embeds_every_document(
     # A document that comes later has vectors of the new model too.
     (third,) = await librarian.add(dogs_txt="Dogs bark.")
     assert third["status"] == "ready"
+    # The scripted model counts a token per text: three old chunks, the question, and a new one.
+    sql = """
+        SELECT prompt_tokens FROM usage
+        WHERE agent_id = $1 AND model = $2 AND source = 'embedding' ORDER BY created_at
+    """
+    used = await run_sql(services, sql, librarian.agent_id, model)
+    assert [row["prompt_tokens"] for row in used] == [3, 1, 1]
 
 
 async def test_the_old_table_stays_while_the_new_model_fails(

@@ -10,6 +10,7 @@ from aiohttp import web
 from app.domain.models import litellm_adapter
 from app.domain.models.errors import ModelFailed
 from app.domain.models.litellm_adapter import LiteLLMAdapter
+from app.domain.models.protocol import Transcription
 from tests.model_server import SPEECH
 from tests.models.answers import KEY
 from tests.models.litellm_providers import make_target, wait_for_library_threads
@@ -68,7 +69,8 @@ async def elevenlabs(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ElevenLab
 
 async def test_a_recording_is_transcribed(litellm: LiteLLMAdapter, elevenlabs: ElevenLabs) -> None:
     target = make_target("elevenlabs/scribe_v1")
-    assert await litellm.transcribe(target, b"RIFF", "audio/wav") == "Good morning."
+    answer = await litellm.transcribe(target, b"RIFF", "audio/wav")
+    assert answer == Transcription("Good morning.")
     assert (elevenlabs.audio, elevenlabs.keys) == (b"RIFF", [KEY])
 
 

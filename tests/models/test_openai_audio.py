@@ -6,6 +6,7 @@ import pytest
 
 from app.domain.models.errors import ModelFailed
 from app.domain.models.openai_adapter import OpenAIAdapter
+from app.domain.models.protocol import Transcription, UsedTokens
 from tests.model_server import SPEECH, ModelServer, Reply
 from tests.models.answers import KEY, STATUS_REASONS
 from tests.models.openai_provider import JSON, MIB, make_target, serve_endlessly, serve_packets
@@ -25,7 +26,8 @@ async def test_a_recording_is_sent_as_a_file_and_its_text_comes_back(
             model = f"ear-of-{name}"
             models.script(model, Reply(texts=["Good ", "morning."]))
             target = make_target(models.url, f"scripted/{model}")
-            assert await adapter.transcribe(target, AUDIO, media_type) == "Good morning."
+            answer = await adapter.transcribe(target, AUDIO, media_type)
+            assert answer == Transcription("Good morning.")
             (request,) = models.asked(model)
             assert request["file"] == (name, media_type, AUDIO)
             assert request["response_format"] == "json"
@@ -59,7 +61,26 @@ async def test_a_transcript_without_text_is_broken(
 
 async def test_a_transcript_has_no_nul_characters(adapter: OpenAIAdapter) -> None:
     async with serve_packets(JSON, json.dumps({"text": "a\0b"}).encode()) as url:
-        assert await adapter.transcribe(make_target(url), AUDIO, "audio/wav") == "ab"
+        assert (await adapter.transcribe(make_target(url), AUDIO, "audio/wav")).text == "ab"
+
+
+async def test_a_transcript_comes_with_tokens_or_seconds_or_without_figures(
+    adapter: OpenAIAdapter, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[object, tuple[UsedTokens | None, float | None]]] = [
+        ({"type": "tokens", "input_tokens": 14, "output_tokens": 3}, (UsedTokens(14, 3), None)),
+        ({"type": "duration", "seconds": 9}, (None, 9.0)),
+        ({"type": "duration", "seconds": -1}, (None, 0.0)),
+        ({"input_tokens": "many"}, (None, None)),
+        ("none", (None, None)),
+        (None, (None, None)),
+    ]
+    for usage, expected in cases:
+        with subtests.test(usage=usage):
+            body = json.dumps({"text": "a", "usage": usage}).encode()
+            async with serve_packets(JSON, body) as url:
+                answer = await adapter.transcribe(make_target(url), AUDIO, "audio/wav")
+            assert (answer.used, answer.seconds) == expected
 
 
 async def test_speech_that_is_not_mp3_is_broken(

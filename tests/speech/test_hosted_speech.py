@@ -1,14 +1,17 @@
 """Speech of a provider, with the tenant's key."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 import pytest
 from litestar import Litestar
 
+from app.domain.models import prices
 from app.main import create_app
 from app.services import Services
 from tests.asking import refused, wait_until
+from tests.database import run_sql
 from tests.model_server import SPEECH, ModelServer, Reply
 from tests.speech.calls import Voice, is_removed
 from tests.speech.recordings import tone
@@ -63,6 +66,68 @@ async def test_the_provider_speaks_the_text(
     request = models.asked(MOUTH)[-1]
     assert (request["input"], request["voice"]) == ("Hello", "nova")
     await wait_until(lambda: is_removed(services, hosted_voice))
+
+
+async def _list_usage(services: Services, voice: Voice, source: str) -> list[dict[str, Any]]:
+    sql = """
+        SELECT agent_id, model, prompt_tokens, completion_tokens, cost_usd::float AS cost
+        FROM usage WHERE tenant_id = $1 AND source = $2 ORDER BY created_at
+    """
+    return await run_sql(services, sql, voice.talk.client.tenant_id, source)
+
+
+async def test_calls_to_the_provider_are_stored_as_usage(
+    hosted_voice: Voice, models: ModelServer, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = {
+        EAR: prices.Price(input_cost_per_audio_token=0.001, output_cost_per_token=0.01),
+        MOUTH: prices.Price(input_cost_per_character=0.002),
+    }
+    monkeypatch.setattr(prices, "find", lambda _prices, model: table.get(model.split("/")[1]))
+    usage = {"type": "tokens", "input_tokens": 30, "output_tokens": 4}
+    models.script(EAR, Reply(raw=msgspec.json.encode({"text": "Hello", "usage": usage})))
+    await hosted_voice.say(tone())
+    await hosted_voice.speak("Hello")
+    ids = {"agent_id": hosted_voice.talk.agent_id}
+    assert await _list_usage(services, hosted_voice, "transcription") == [
+        {
+            **ids,
+            "model": f"hearing/{EAR}",
+            "prompt_tokens": 30,
+            "completion_tokens": 4,
+            "cost": 0.07,
+        }
+    ]
+    assert await _list_usage(services, hosted_voice, "speech") == [
+        {
+            **ids,
+            "model": f"hearing/{MOUTH}",
+            "prompt_tokens": 0,
+            "completion_tokens": 0,
+            "cost": 0.01,
+        }
+    ]
+
+
+async def test_a_transcription_without_tokens_costs_by_the_second(
+    hosted_voice: Voice, models: ModelServer, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    price = prices.Price(input_cost_per_second=0.5)
+    monkeypatch.setattr(prices, "find", lambda _prices, _model: price)
+    for body, cost in (({"seconds": 3}, 1.5), (None, pytest.approx(0.5, rel=0.2))):
+        models.script(EAR, Reply(raw=msgspec.json.encode({"text": " ", "usage": body})))
+        # The provider charges for a recording without words as well.
+        refused(await hosted_voice.send(tone(seconds=1.0)), 422, "validation_error")
+        assert (await _list_usage(services, hosted_voice, "transcription"))[-1]["cost"] == cost
+
+
+async def test_a_failed_call_is_not_stored_as_usage(
+    hosted_voice: Voice, models: ModelServer, services: Services
+) -> None:
+    models.script(EAR, Reply(status=401))
+    refused(await hosted_voice.send(tone()), 502, "provider_error")
+    models.script(EAR, Reply())
+    assert await _list_usage(services, hosted_voice, "transcription") == []
 
 
 async def test_an_unreadable_recording_is_not_sent_to_the_provider(

@@ -58,7 +58,13 @@ async def test_entries_that_left_their_window_are_not_counted(
     tenant_id = await world.tenant("pro")
     now = int((await services.redis.time())[0])
     key = f"parley:limit:{tenant_id}"
-    state = {"minute": 200 + 5, "hour": 200 + 7, "day": 200 + 9, "burst": 0, "last": now - 5}
+    state: dict[Any, Any] = {
+        "minute": 200 + 5,
+        "hour": 200 + 7,
+        "day": 200 + 9,
+        "burst": 0,
+        "last": now - 5,
+    }
     await services.redis.hset(key, mapping=state)
     for name, seconds, recent in (("minute", 60, 5), ("hour", 3600, 7), ("day", 86400, 9)):
         entries = [f"{now - seconds - 300 + number}:1" for number in range(200)]

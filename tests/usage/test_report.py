@@ -82,8 +82,8 @@ async def test_periods_have_whole_hours_or_days_in_utc(
                 assert totals["total_tokens"] == expected[period]
                 assert totals["tool_executions"] == expected[period]
                 assert sum_days(report) == totals
-                start = None if period == "all_time" else starts[period]
-                assert report["since"] == (start and start.isoformat().replace("+00:00", "Z"))
+                since = starts[period].isoformat().replace("+00:00", "Z")
+                assert report["since"] == (None if period == "all_time" else since)
         await usage.roll_up(services)
 
 

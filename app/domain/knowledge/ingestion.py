@@ -8,7 +8,9 @@ from app.domain.knowledge.chunks import Chunk, EmbeddedDocument
 from app.domain.knowledge.embedders import Embedder
 from app.domain.knowledge.parsing import Unreadable
 from app.domain.knowledge.writer_lease import Writer
-from app.domain.models.service import LOCAL, Target, load_target, provider_of
+from app.domain.models.service import LOCAL, Target, cost_usd, load_target, provider_of
+from app.domain.usage import service as usage
+from app.domain.usage.service import ModelCall
 from app.kit.files import FileNotStored
 from app.services import Services
 from db.fast import Row
@@ -29,14 +31,26 @@ async def read_document(services: Services, row: Row) -> list[Chunk]:
     return await parsing.read_chunks(content, kind)
 
 
-async def embed_texts(services: Services, tenant_id: str, model: str, texts: list[str]) -> Any:
-    """Returns a matrix with a row per text. Raises ModelFailed, ModelNotConfigured."""
+async def embed_texts(
+    services: Services, tenant_id: str, agent_id: str, model: str, texts: list[str]
+) -> Any:
+    """Returns a matrix with a row per text, and stores what a provider's model was used for. Raises
+    ModelFailed, ModelNotConfigured.
+    """
     if provider_of(model) == LOCAL:
         target = Target(model, LOCAL)
     else:
         async with services.db.tx(tenant_id, autocommit=True) as tx:
             target = await load_target(tx, services.keyring, tenant_id, model)
-    return await services.get(Embedder).embed(target, texts)
+    used: list[int] = []
+    try:
+        return await services.get(Embedder).embed(target, texts, used.append)
+    finally:
+        # Also when some of the calls failed.
+        if used:
+            tokens = sum(used)
+            call = ModelCall("embedding", model, tokens, 0, await cost_usd(model, tokens, 0))
+            await usage.add_call(services.db, tenant_id, agent_id, call)
 
 
 async def replace_chunks(services: Services, writer: Writer, document: EmbeddedDocument) -> bool:

@@ -173,7 +173,8 @@ class _TableCopy:
                 vectors = None
                 if not has_vectors:
                     texts = batch.column("text").to_pylist()
-                    vectors = await embed_texts(self._services, self._tenant_id, self.model, texts)
+                    ids = (self._tenant_id, self.old.agent_id)
+                    vectors = await embed_texts(self._services, *ids, self.model, texts)
                 dimensions = batch.schema.field("vector").type.list_size
                 size = dimensions if vectors is None else int(vectors.shape[1])
                 await self._store.create(self.new, self.model, size)

@@ -90,7 +90,7 @@ def shorten(query: str) -> str:
 async def _search_table(
     services: Services, tenant_id: str, base: KnowledgeInfo, text: str, limit: int
 ) -> Matches:
-    vector = await _embed_query(services, tenant_id, base.embedding_model, text)
+    vector = await _embed_query(services, tenant_id, base, text)
     request = SearchRequest(
         table=TableRef(base.agent_id, base.generation),
         revision=base.revision,
@@ -112,11 +112,12 @@ async def _reload(services: Services, tenant_id: str, base: KnowledgeInfo) -> Kn
 
 
 async def _embed_query(
-    services: Services, tenant_id: str, model: str, text: str
+    services: Services, tenant_id: str, base: KnowledgeInfo, text: str
 ) -> list[float] | None:
     """Returns None when the provider fails: words alone are better than no answer."""
+    model = base.embedding_model
     try:
-        vectors = await embed_texts(services, tenant_id, model, [text])
+        vectors = await embed_texts(services, tenant_id, base.agent_id, model, [text])
     except (ModelFailed, ModelNotConfigured) as error:
         log.warning("a question was not embedded", model=model, reason=error.message[:200])
         return None

@@ -12,7 +12,14 @@ from app.domain.models import prices
 from app.domain.models.errors import TRANSIENT, ModelFailed, ModelNotConfigured
 from app.domain.models.litellm_adapter import LiteLLMAdapter
 from app.domain.models.openai_adapter import OpenAIAdapter
-from app.domain.models.protocol import Adapter, AnswerPart, Embeddings, ModelRequest, Target
+from app.domain.models.protocol import (
+    Adapter,
+    AnswerPart,
+    Embeddings,
+    ModelRequest,
+    Target,
+    Transcription,
+)
 from app.domain.models.providers import LOCAL, PROVIDERS
 from app.kit import background, heartbeat, logs, metrics
 from app.kit.egress import Egress, Guard
@@ -104,8 +111,7 @@ class Models:
         adapter, target = await self._resolve(target)
         return await adapter.embed(target, texts)
 
-    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> str:
-        """Returns the text of a recording."""
+    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> Transcription:
         adapter, target = await self._resolve(target)
         return await adapter.transcribe(target, audio, media_type)
 

@@ -26,6 +26,7 @@ from app.domain.models.protocol import (
     ModelRequest,
     Target,
     Text,
+    Transcription,
     UsedTokens,
 )
 from app.domain.models.provider_failures import (
@@ -159,14 +160,14 @@ class LiteLLMAdapter:
             raise embeddings_missing(target)
         return Embeddings(vectors, UsedTokens.from_provider(prompt_tokens, 0).prompt_tokens)
 
-    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> str:
+    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> Transcription:
         arguments = _audio_arguments(target)
         library = await self._litellm()
         file = (f"audio.{EXTENSIONS[media_type]}", audio, media_type)
         try:
             async with asyncio.timeout(IDLE_SECONDS):
                 answer = await library.atranscription(**arguments, file=file)
-            return storable(str(answer.text))
+            return Transcription(storable(str(answer.text)))
         except Exception as error:
             raise _failure(target, error, has_answer=False) from error
 

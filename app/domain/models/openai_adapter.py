@@ -7,11 +7,22 @@ import aiohttp
 import msgspec
 
 from app.domain.models.errors import ModelFailed, Reason
-from app.domain.models.openai_audio import encode_transcription, speech_body
+from app.domain.models.openai_audio import (
+    encode_transcription,
+    read_transcription,
+    speech_body,
+)
 from app.domain.models.openai_completions import CompletionParser, Usage, decode
 from app.domain.models.openai_requests import completion_body
 from app.domain.models.openai_responses import read_body, read_events
-from app.domain.models.protocol import AnswerPart, Embeddings, ModelRequest, Target, UsedTokens
+from app.domain.models.protocol import (
+    AnswerPart,
+    Embeddings,
+    ModelRequest,
+    Target,
+    Transcription,
+    UsedTokens,
+)
 from app.domain.models.provider_failures import (
     answer_incomplete,
     check_mp3,
@@ -21,7 +32,6 @@ from app.domain.models.provider_failures import (
 )
 from app.kit.egress import BlockedAddress, Egress, EgressError, EgressTimeout
 from app.kit.retry_after import parse_retry_after
-from app.kit.texts import storable
 
 TOTAL_SECONDS = 600.0
 IDLE_SECONDS = 120.0
@@ -42,10 +52,6 @@ class _EmbeddingList(msgspec.Struct):
     usage: Usage = msgspec.field(default_factory=Usage)
 
 
-class _Transcription(msgspec.Struct):
-    text: str
-
-
 class _Model(msgspec.Struct):
     id: str
 
@@ -55,7 +61,6 @@ class _ModelList(msgspec.Struct):
 
 
 _embeddings_decoder = msgspec.json.Decoder(_EmbeddingList)
-_transcription_decoder = msgspec.json.Decoder(_Transcription)
 _models_decoder = msgspec.json.Decoder(_ModelList)
 
 
@@ -98,7 +103,7 @@ class OpenAIAdapter:
         used = UsedTokens.from_provider(answer.usage.prompt_tokens, 0)
         return Embeddings([item.embedding for item in ordered], used.prompt_tokens)
 
-    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> str:
+    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> Transcription:
         body, content_type = encode_transcription(target, audio, media_type)
         opening = self._open(
             target,
@@ -110,8 +115,7 @@ class OpenAIAdapter:
         )
         async with opening as response:
             raw = await read_body(target, response, _MAX_ANSWER_BYTES)
-        answer = decode(_transcription_decoder, target, raw)
-        return storable(answer.text)
+        return read_transcription(target, raw)
 
     async def speak(self, target: Target, text: str, voice: str | None) -> bytes:
         body = msgspec.json.encode(speech_body(target, text, voice))

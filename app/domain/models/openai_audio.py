@@ -3,11 +3,46 @@
 import secrets
 from typing import Any
 
-from app.domain.models.protocol import Target
+import msgspec
+
+from app.domain.models.openai_completions import decode
+from app.domain.models.protocol import Target, Transcription, UsedTokens
+from app.kit.texts import storable
 
 _DEFAULT_VOICE = "alloy"
 # Providers tell the format of a recording by the file's name.
 EXTENSIONS = {"audio/wav": "wav", "audio/mpeg": "mp3", "audio/webm": "webm"}
+
+
+class _Transcription(msgspec.Struct):
+    text: str
+    # Any, because a transcription is not refused for figures that cannot be read.
+    usage: Any = None
+
+
+class _UsedAudio(msgspec.Struct):
+    """A model counts tokens or seconds."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float | None = None
+
+
+_decoder = msgspec.json.Decoder(_Transcription)
+_MAX_SECONDS = 86_400.0
+
+
+def read_transcription(target: Target, raw: bytes) -> Transcription:
+    """Raises ModelFailed for an answer without a text."""
+    answer = decode(_decoder, target, raw)
+    text = storable(answer.text)
+    try:
+        usage = msgspec.convert(answer.usage, _UsedAudio)
+    except msgspec.ValidationError:
+        return Transcription(text)
+    used = UsedTokens.from_provider(usage.input_tokens, usage.output_tokens)
+    seconds = None if usage.seconds is None else min(max(0.0, usage.seconds), _MAX_SECONDS)
+    return Transcription(text, used if usage.input_tokens else None, seconds)
 
 
 def encode_transcription(target: Target, audio: bytes, media_type: str) -> tuple[bytes, str]:

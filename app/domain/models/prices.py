@@ -16,6 +16,9 @@ class Price(msgspec.Struct):
     mode: str = ""
     input_cost_per_token: float = 0.0
     output_cost_per_token: float = 0.0
+    input_cost_per_audio_token: float = 0.0
+    input_cost_per_second: float = 0.0
+    input_cost_per_character: float = 0.0
     max_input_tokens: int | float | None = None
 
 
@@ -57,6 +60,24 @@ async def cost_usd(model: str, prompt_tokens: int, completion_tokens: int) -> fl
         return 0.0
     prompt = prompt_tokens * price.input_cost_per_token
     return prompt + completion_tokens * price.output_cost_per_token
+
+
+async def transcription_cost_usd(
+    model: str, audio_tokens: int, text_tokens: int, seconds: float
+) -> float:
+    """By tokens or by seconds, whichever the model has a price for; 0 when it is unknown."""
+    price = find(await table(), model)
+    if price is None:
+        return 0.0
+    per_token = price.input_cost_per_audio_token or price.input_cost_per_token
+    by_tokens = audio_tokens * per_token + text_tokens * price.output_cost_per_token
+    return by_tokens or seconds * price.input_cost_per_second
+
+
+async def speech_cost_usd(model: str, characters: int) -> float:
+    """Returns 0 for a model whose price by characters is unknown."""
+    price = find(await table(), model)
+    return 0.0 if price is None else characters * price.input_cost_per_character
 
 
 async def window_of(model: str) -> int:

@@ -89,6 +89,14 @@ class Embeddings(msgspec.Struct, frozen=True):
     prompt_tokens: int
 
 
+class Transcription(msgspec.Struct, frozen=True):
+    """The text of a recording. Providers count either tokens or seconds, or report neither."""
+
+    text: str
+    used: UsedTokens | None = None
+    seconds: float | None = None
+
+
 class Adapter(Protocol):
     """Calls models through one wire format or library."""
 
@@ -96,7 +104,7 @@ class Adapter(Protocol):
 
     async def embed(self, target: Target, texts: list[str]) -> Embeddings: ...
 
-    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> str: ...
+    async def transcribe(self, target: Target, audio: bytes, media_type: str) -> Transcription: ...
 
     async def speak(self, target: Target, text: str, voice: str | None) -> bytes: ...
 

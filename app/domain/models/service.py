@@ -8,7 +8,7 @@ from app.domain.models.gateway import LOCAL_MODEL, LOCAL_WINDOW, Models
 from app.domain.models.keys import load_search_key, load_target
 from app.domain.models.keys import seal_context as key_seal_context
 from app.domain.models.openai_requests import QUOTATION_MARK
-from app.domain.models.prices import cost_usd
+from app.domain.models.prices import cost_usd, speech_cost_usd, transcription_cost_usd
 from app.domain.models.protocol import (
     Function,
     Message,
@@ -44,6 +44,8 @@ __all__ = [
     "load_search_key",
     "load_target",
     "provider_of",
+    "speech_cost_usd",
+    "transcription_cost_usd",
     "upper_bound_tokens",
 ]
 

@@ -43,6 +43,10 @@ class Recording(msgspec.Struct, frozen=True):
     media_type: str
     pieces: list[memoryview]
 
+    @property
+    def seconds(self) -> float:
+        return sum(piece.nbytes for piece in self.pieces) / _SAMPLE_BYTES / _SAMPLES_PER_SECOND
+
 
 async def decode(content: bytes) -> Recording:
     """Raises UnsupportedFileType, or RecordingTooLarge for one that is too long."""

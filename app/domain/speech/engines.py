@@ -3,10 +3,13 @@
 import msgspec
 
 from app.domain.models import service as models
-from app.domain.models.service import Models, Target
+from app.domain.models.service import Models, Target, UsedTokens
 from app.domain.speech import audio, espeak, moonshine
+from app.domain.speech.audio import Recording
 from app.domain.speech.jobs import StoredError
 from app.domain.speech.moonshine import Recogniser
+from app.domain.usage import service as usage
+from app.domain.usage.service import ModelCall
 from app.kit.errors import ApiError, Invalid
 from app.kit.texts import as_json, storable
 from app.services import Services
@@ -30,25 +33,39 @@ async def run_job(services: Services, tenant_id: str, row: Row) -> Outcome:
     try:
         if row["kind"] == "transcribe":
             content = await services.files.read(row["input_key"])
-            return Outcome(transcript=await _transcribe(services, tenant_id, row["model"], content))
+            return Outcome(transcript=await _transcribe(services, tenant_id, row, content))
         return Outcome(mp3=await _speak(services, tenant_id, row))
     except ApiError as error:
         return Outcome(error=as_json(StoredError(error.code, error.message, error.details)))
 
 
-async def _transcribe(services: Services, tenant_id: str, model: str, content: bytes) -> str:
+async def _transcribe(services: Services, tenant_id: str, row: Row, content: bytes) -> str:
     recording = await audio.decode(content)
     if not recording.pieces:
         text = ""
-    elif model == moonshine.MODEL:
+    elif row["model"] == moonshine.MODEL:
         text = await services.get(Recogniser).transcribe(recording.pieces)
     else:
-        target = await load_target(services, tenant_id, model)
-        text = await services.get(Models).transcribe(target, content, recording.media_type)
+        text = await _transcribe_hosted(services, tenant_id, row, content, recording)
     text = storable(text).strip()[:_MAX_CHARS]
     if not text:
         raise Invalid.field("audio", "has no speech that could be recognised")
     return text
+
+
+async def _transcribe_hosted(
+    services: Services, tenant_id: str, row: Row, content: bytes, recording: Recording
+) -> str:
+    model = row["model"]
+    target = await load_target(services, tenant_id, model)
+    answer = await services.get(Models).transcribe(target, content, recording.media_type)
+    used = answer.used or UsedTokens(0, 0)
+    tokens = (used.prompt_tokens, used.completion_tokens)
+    seconds = recording.seconds if answer.seconds is None else answer.seconds
+    cost = await models.transcription_cost_usd(model, *tokens, seconds)
+    call = ModelCall("transcription", model, *tokens, cost)
+    await usage.add_call(services.db, tenant_id, row["agent_id"], call)
+    return answer.text
 
 
 async def _speak(services: Services, tenant_id: str, row: Row) -> bytes:
@@ -56,7 +73,10 @@ async def _speak(services: Services, tenant_id: str, row: Row) -> bytes:
     if model == espeak.MODEL:
         return await espeak.speak(text, voice)
     target = await load_target(services, tenant_id, model)
-    return await services.get(Models).speak(target, text, voice)
+    mp3 = await services.get(Models).speak(target, text, voice)
+    call = ModelCall("speech", model, 0, 0, await models.speech_cost_usd(model, len(text)))
+    await usage.add_call(services.db, tenant_id, row["agent_id"], call)
+    return mp3
 
 
 async def load_target(services: Services, tenant_id: str, model: str) -> Target:

@@ -13,7 +13,7 @@ FROM (SELECT id FROM agents WHERE tenant_id = $1 AND id = $2 FOR KEY SHARE) a
 _START = """
 UPDATE speech_jobs SET status = 'running'
 WHERE tenant_id = $1 AND id = $2 AND finished_at IS NULL
-RETURNING kind, model, input_key, text, voice
+RETURNING agent_id, kind, model, input_key, text, voice
 """
 _FINISH = """
 UPDATE speech_jobs

@@ -1,7 +1,9 @@
 """Stores and counts usage, rolls it up, and computes statistics of agents and tenants."""
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+import msgspec
 
 from app.domain.agents import service as agents
 from app.domain.usage import count_queries, queries
@@ -9,12 +11,16 @@ from app.domain.usage.count_queries import ExecutionKind, count_sql
 from app.domain.usage.queries import insert_sql
 from app.domain.usage.reports import build_report
 from app.domain.usage.schemas import AgentStats, Period
-from app.kit import clock
+from app.kit import clock, trace
+from app.kit.ids import new_id
+from app.kit.texts import as_json
 from app.services import Services
 from db.fast import tenant_of
-from db.session import ALL_TENANTS, Tx
+from db.session import ALL_TENANTS, Database, Tx
 
 __all__ = [
+    "ModelCall",
+    "add_call",
     "add_usage",
     "build_report",
     "count",
@@ -32,6 +38,31 @@ _PERIODS: Final = {
     "30d": timedelta(days=30),
 }
 _BATCH_SIZE = 5000
+
+
+class ModelCall(msgspec.Struct, frozen=True):
+    """A successful call to a provider's model outside of a turn."""
+
+    source: Literal["embedding", "transcription", "speech"]
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float
+
+
+async def add_call(db: Database, tenant_id: str, agent_id: str, call: ModelCall) -> None:
+    """Stores the usage of a call at once, in a transaction of its own: the provider charges for it
+    whatever becomes of the work that it was made for.
+    """
+    row = msgspec.structs.asdict(call) | {
+        "conversation_id": "",
+        "message_id": new_id("usg"),
+        "cost_usd": round(call.cost_usd, 9),
+        **dict.fromkeys(("turns", "conversations", "messages", "response_time_ms"), 0),
+    }
+    correlation_id = trace.current().correlation_id
+    async with db.tx(tenant_id, autocommit=True) as tx:
+        await queries.add(tx, tenant_id, agent_id, as_json([row]), correlation_id)
 
 
 async def get_agent_stats(tx: Tx, agent_id: str, period: Period) -> AgentStats:
