@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.domain.agents import batch
-from app.domain.agents.schemas import Operation
+from app.domain.batch import Operation
 from app.kit.ids import new_id
 from app.security.principal import Principal
 from app.services import Services

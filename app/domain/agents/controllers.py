@@ -5,11 +5,11 @@ from litestar.params import JSONBody, QueryParameter
 
 from app.domain.agents import batch, service, sub_agents
 from app.domain.agents.schemas import (
+    AgentBatch,
+    AgentBatchResult,
     AgentSummary,
     AgentView,
     AttachSubAgent,
-    Batch,
-    BatchResult,
     CreateAgent,
     CreateDirectSubAgent,
     DirectSubAgentView,
@@ -160,9 +160,9 @@ class AgentBatchController(Controller):
 
     @post(summary="Change many agents", needs="agents:write", status_code=200)
     async def change_agents(
-        self, tx: Tx, services: Services, principal: Principal, data: JSONBody[Batch]
-    ) -> BatchResult:
+        self, tx: Tx, services: Services, principal: Principal, data: JSONBody[AgentBatch]
+    ) -> AgentBatchResult:
         """1 to 100 operations in one request, which counts as one request for rate limits. Each
         operation has its own HTTP status in the result; deleting needs agents:delete.
         """
-        return BatchResult(await batch.run(tx, services, principal, data.operations))
+        return AgentBatchResult(await batch.run(tx, services, principal, data.operations))

@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from app.domain.batch import Batch, OperationResult
 from app.kit.validation import NOT_BLANK, ONE_LINE
 
 Status = Literal["draft", "published", "archived"]
@@ -288,13 +289,7 @@ class DirectSubAgentView(msgspec.Struct):
 # Batch
 
 
-class Operation(msgspec.Struct, kw_only=True):
-    action: Literal["create", "update", "delete"]
-    id: str | None = None
-    data: dict[str, Any] | None = None
-
-
-class Batch(msgspec.Struct):
+class AgentBatch(Batch):
     example: ClassVar[dict[str, Any]] = {
         "operations": [
             {"action": "create", "data": CreateAgent.example},
@@ -303,23 +298,8 @@ class Batch(msgspec.Struct):
         ]
     }
 
-    operations: Annotated[list[Operation], Meta(min_length=1, max_length=100)]
 
-
-class OperationError(msgspec.Struct, omit_defaults=True):
-    code: str
-    message: str
-    details: dict[str, Any] | None = None
-
-
-class OperationResult(msgspec.Struct, omit_defaults=True):
-    index: int
-    status: int
-    data: AgentView | None = None
-    error: OperationError | None = None
-
-
-class BatchResult(msgspec.Struct):
+class AgentBatchResult(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "results": [
             {"index": 0, "status": 201, "data": _AGENT},
@@ -332,4 +312,4 @@ class BatchResult(msgspec.Struct):
         ]
     }
 
-    results: list[OperationResult]
+    results: list[OperationResult[AgentView]]
