@@ -39,6 +39,8 @@ _SHARED_VALUES = {
     "role": ("viewer",),
     "event_type": ("agent.created",),
     "channel_type": ("email",),
+    "from_version": ("1",),
+    "to_version": ("1",),
 }
 # The rows have any text in every column; responses have only certain values in these.
 VALID_VALUES = (

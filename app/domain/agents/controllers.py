@@ -22,6 +22,7 @@ from app.domain.agents.schemas import (
     UpdateAgent,
     UpdateDirectSubAgent,
     UpdateLogSettings,
+    VersionDiffData,
     VersionView,
 )
 from app.http.dependencies import Id, Page, Principal, Services, Tx
@@ -88,6 +89,19 @@ class AgentController(Controller):
         self, tx: Tx, principal: Principal, agent_id: Id, version: Id
     ) -> AgentView:
         return await service.restore_version(tx, principal, agent_id, version)
+
+    @get(
+        "/{agent_id:str}/versions/{from_version:str}/diff/{to_version:str}",
+        summary="Compare two versions",
+        needs="agents:read",
+    )
+    async def diff_versions(
+        self, tx: Tx, agent_id: Id, from_version: Id, to_version: Id
+    ) -> VersionDiffData:
+        """The changes that lead from the first version to the second one. Texts are cut after
+        10,000 characters, and the list after 1,000 changes; then `truncated` is true.
+        """
+        return VersionDiffData(await service.diff_versions(tx, agent_id, from_version, to_version))
 
     @get("/{agent_id:str}/log-settings", summary="Get log settings", needs="agents:read")
     async def get_log_settings(self, tx: Tx, agent_id: Id) -> LogSettings:

@@ -1,5 +1,7 @@
 """SQL of agents, their versions and their sub-agents."""
 
+from typing import Any, Final
+
 from sqlalchemy import select
 
 from app.domain.agents.schemas import (
@@ -18,6 +20,8 @@ from db.models import Agent, AgentVersion, SubAgent
 from db.session import Tx
 from db.views import View
 
+# The fields that a version stores: those that change how an agent answers.
+BEHAVIOUR: Final = ("primary_model", "system_prompt", "temperature", "max_tokens")
 _MAX_USABLE = 1000
 _SORT_ORDERS = SortOrders(
     "-created_at",
@@ -63,6 +67,10 @@ _FIND_LOG_SETTINGS = f"""
 SELECT {_LOG_SETTINGS.columns} FROM agents WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2
 """
 _FIND_NAME = "SELECT name FROM agents WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2"
+_LIST_TWO_VERSIONS = """
+SELECT version, primary_model, system_prompt, temperature, max_tokens FROM agent_versions
+WHERE ($1::text IS NULL OR tenant_id = $1) AND agent_id = $2 AND version IN ($3, $4)
+"""
 _LIST_SUB_AGENTS = f"""
 SELECT {_SUB_AGENT.columns}
 FROM sub_agents s JOIN agents c ON c.id = s.child_id AND c.tenant_id = s.tenant_id
@@ -223,6 +231,14 @@ async def list_versions(tx: Tx, agent_id: str, page: Page) -> tuple[list[Version
     return await paging.fetch(
         tx, _VERSION, "agent_versions", where, "version DESC", page, tenant_is_implied=True
     )
+
+
+async def find_two_versions(
+    tx: Tx, agent_id: str, first: int, second: int
+) -> dict[int, dict[str, Any]]:
+    """Returns the behaviour of those that exist, by version."""
+    rows = await fast.rows(tx, tenant_of(tx), _LIST_TWO_VERSIONS, agent_id, first, second)
+    return {row["version"]: {name: row[name] for name in BEHAVIOUR} for row in rows}
 
 
 async def find_version(tx: Tx, agent_id: str, version: int) -> AgentVersion | None:

@@ -5,6 +5,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from app.domain.batch import Batch, OperationResult
+from app.kit.json_diff import Change
 from app.kit.validation import NOT_BLANK, ONE_LINE
 
 Status = Literal["draft", "published", "archived"]
@@ -164,6 +165,28 @@ class VersionView(msgspec.Struct):
     max_tokens: int
     created_by: str | None
     created_at: datetime
+
+
+class VersionDiff(msgspec.Struct):
+    """`truncated`: there are more changes than the list has."""
+
+    example: ClassVar[dict[str, Any]] = {
+        "from": 1,
+        "to": 2,
+        "changes": [{"path": "temperature", "op": "changed", "before": 0.7, "after": 0.2}],
+        "truncated": False,
+    }
+
+    from_version: int = msgspec.field(name="from")
+    to_version: int = msgspec.field(name="to")
+    changes: list[Change]
+    truncated: bool
+
+
+class VersionDiffData(msgspec.Struct):
+    example: ClassVar[dict[str, Any]] = {"data": VersionDiff.example}
+
+    data: VersionDiff
 
 
 class LogSettings(msgspec.Struct):

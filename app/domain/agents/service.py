@@ -8,6 +8,7 @@ import msgspec
 from app.domain.agents import queries
 from app.domain.agents.errors import AgentNotFound, VersionNotFound
 from app.domain.agents.events import AgentCreated, AgentDeleted, AgentPublished, AgentUpdated
+from app.domain.agents.queries import BEHAVIOUR
 from app.domain.agents.runtime import (
     AgentRuntime,
     AttachedToolInfo,
@@ -27,13 +28,14 @@ from app.domain.agents.schemas import (
     LogSettings,
     UpdateAgent,
     UpdateLogSettings,
+    VersionDiff,
     VersionView,
 )
 from app.domain.area import AgentDeletion, Areas
 from app.domain.events import service as events
 from app.domain.models.service import provider_of
 from app.http.responses import build_view
-from app.kit import paging, validation
+from app.kit import json_diff, paging, validation
 from app.kit.changes import apply_changes
 from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
@@ -61,9 +63,6 @@ __all__ = [
 ]
 
 _VERSION_PATTERN = re.compile(r"[1-9][0-9]{0,8}")
-
-# The fields that a version stores: those that change how an agent answers.
-BEHAVIOUR = ("primary_model", "system_prompt", "temperature", "max_tokens")
 
 
 async def list_page(
@@ -220,13 +219,32 @@ async def list_versions(tx: Tx, agent_id: str, page: Page) -> Paged[VersionView]
 async def restore_version(tx: Tx, principal: Principal, agent_id: str, version: str) -> AgentView:
     """Copies a stored version's behaviour to the agent, as a new version."""
     agent = await find(tx, agent_id, for_update=True)
-    stored = None
-    if _VERSION_PATTERN.fullmatch(version):
-        stored = await queries.find_version(tx, agent_id, int(version))
+    stored = await queries.find_version(tx, agent_id, _parse_version(version))
     if stored is None:
-        raise VersionNotFound(f"This agent has no version {version[:20]}")
+        raise _version_not_found(version)
     await change(tx, principal, agent, {name: getattr(stored, name) for name in BEHAVIOUR})
     return build_view(AgentView, agent)
+
+
+async def diff_versions(tx: Tx, agent_id: str, before: str, after: str) -> VersionDiff:
+    """Returns the changes of behaviour from one version to another, in either direction."""
+    first, second = _parse_version(before), _parse_version(after)
+    versions = await queries.find_two_versions(tx, agent_id, first, second)
+    for text, version in ((before, first), (after, second)):
+        if version not in versions:
+            await require(tx, agent_id)
+            raise _version_not_found(text)
+    diff = json_diff.diff_bounded(versions[first], versions[second])
+    return VersionDiff(first, second, diff.changes, diff.truncated)
+
+
+def _parse_version(text: str) -> int:
+    """Returns 0, which no version has, for a text that is none."""
+    return int(text) if _VERSION_PATTERN.fullmatch(text) else 0
+
+
+def _version_not_found(text: str) -> VersionNotFound:
+    return VersionNotFound(f"This agent has no version {text[:20]}")
 
 
 # Log settings
