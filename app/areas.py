@@ -27,6 +27,7 @@ from app.domain.tools.area import AREA as TOOLS
 from app.domain.usage.area import AREA as USAGE
 from app.domain.vault.area import AREA as VAULT
 from app.domain.webhooks.area import AREA as WEBHOOKS
+from app.domain.workflows.area import AREA as WORKFLOWS
 
 AREAS: Final = Areas(
     [
@@ -54,5 +55,6 @@ AREAS: Final = Areas(
         NOTIFICATIONS,
         SUBSCRIPTIONS,
         APPROVALS,
+        WORKFLOWS,
     ]
 )

@@ -49,6 +49,12 @@ from app.domain.usage.controllers import UsageController
 from app.domain.usage.request_counter import RequestCounter
 from app.domain.vault.controllers import CredentialController
 from app.domain.webhooks.controllers import WebhookController
+from app.domain.workflows.controllers import (
+    WorkflowBatchController,
+    WorkflowController,
+    WorkflowExecutionController,
+    WorkflowNodeTypeController,
+)
 from app.http import authorization, errors, health, idempotency, openapi
 from app.http.authorization import caller_of, principal_of
 from app.http.bodies import MAX_BYTES, StrictRequest
@@ -106,6 +112,10 @@ ROUTES: list[Any] = [
     EventLogController,
     WebhookController,
     IncomingWebhookController,
+    WorkflowController,
+    WorkflowBatchController,
+    WorkflowExecutionController,
+    WorkflowNodeTypeController,
     receive_payload,
     ChannelController,
     NotificationController,

@@ -17,6 +17,7 @@ from app.domain.models.errors import TRANSIENT, ModelFailed
 from app.kit import background
 from app.kit.errors import ApiError, Unavailable
 from app.kit.texts import as_json
+from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
 from workers.runner import Job, LeaseLost, Retry
@@ -58,7 +59,11 @@ class _JobTurnWriter:
             await job.hold(tx)
             reply = await persistence.store(tx, started, transcript, "complete", [completed])
             tenant_id = started.runtime.tenant_id
-            await queries.end_job(tx, tenant_id, job.ref_id, "completed", as_json(reply), None)
+            row = await queries.end_job(
+                tx, tenant_id, job.ref_id, "completed", as_json(reply), None
+            )
+            if row is not None:
+                await jobs.report_end(tx, job.services, tenant_id, row, reply=reply)
         return reply
 
     async def save_partial(self, transcript: Transcript) -> None:
@@ -138,9 +143,9 @@ async def _fail(job: Job, error: ApiError, writer: _JobTurnWriter | None) -> Non
         if writer is not None and writer.budget is not None and writer.budget.by_model:
             # Even when job and conversation were deleted with their agent meanwhile.
             await persistence.add_usage(tx, writer.turn, writer.budget)
-        await jobs.end(tx, job.tenant_id, job.ref_id, "failed", error)
+        await jobs.end(tx, job.services, job.tenant_id, job.ref_id, "failed", error)
 
 
-async def on_dead_turn(tx: Tx, row: WorkRow, error: str) -> None:
+async def on_dead_turn(services: Services, tx: Tx, row: WorkRow, error: str) -> None:
     failed = NoOutcome(f"The agent could not answer: {error}")
-    await jobs.end(tx, row.tenant_id or "", row.ref_id or "", "failed", failed)
+    await jobs.end(tx, services, row.tenant_id or "", row.ref_id or "", "failed", failed)

@@ -65,5 +65,5 @@ async def _attempt(services: Services, row: WorkRow, request: DeliveryRequest) -
     return outcomes.build_outcome(row, request, attempt, step)
 
 
-async def on_dead_delivery(tx: Tx, row: WorkRow, error: str) -> None:
+async def on_dead_delivery(_services: Services, tx: Tx, row: WorkRow, error: str) -> None:
     await deliveries.on_dead(tx, row.tenant_id or "", row.ref_id or "", error)

@@ -139,7 +139,7 @@ async def _report(
     await log_training(tx, tenant_id, row["agent_id"], f"{row['name']}: {outcome}", data)
 
 
-async def on_dead_document(tx: Tx, work: WorkRow, error: str) -> None:
+async def on_dead_document(_services: Services, tx: Tx, work: WorkRow, error: str) -> None:
     tenant_id, document_id = work.tenant_id or "", work.ref_id or ""
     reason = f"The file could not be read: {error}"
     row = await queries.fail(tx, tenant_id, document_id, reason)

@@ -54,6 +54,13 @@ from workers.runner import JobFunction, OnDead, Runner
 from workers.speech import on_dead_speech, run_speech
 from workers.sweep import Sweeper
 from workers.tools import on_dead_tool, run_tool
+from workers.workflows import (
+    end_executions,
+    on_dead_node,
+    run_node,
+    start_executions,
+    stop_waiting,
+)
 
 log = logs.get("worker")
 
@@ -76,6 +83,10 @@ JOBS: Final[dict[str, JobFunction]] = {
     "notifications.send": send_notification,
     "speech.run": run_speech,
     "tools.run": run_tool,
+    "workflows.end": end_executions,
+    "workflows.node": run_node,
+    "workflows.start": start_executions,
+    "workflows.stop": stop_waiting,
 }
 
 # Called in the transaction that gives up work of a kind.
@@ -86,6 +97,7 @@ ON_DEAD: Final[dict[str, OnDead]] = {
     "speech.run": on_dead_speech,
     "tools.run": on_dead_tool,
     "webhooks.deliver": on_dead_delivery,
+    "workflows.node": on_dead_node,
 }
 
 # How many jobs of a queue one process runs at a time.
@@ -96,6 +108,7 @@ CONCURRENCY: Final = {
     "speech": 4,
     "tools": 8,
     "deliveries": 32,
+    "workflows": 32,
     "default": 16,
 }
 GRACE_SECONDS = 25

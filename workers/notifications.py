@@ -113,5 +113,5 @@ async def send_digest(job: Job) -> None:
         await digests.send(job.services, tx, job.tenant_id, job.ref_id)
 
 
-async def on_dead_notification(tx: Tx, row: WorkRow, error: str) -> None:
+async def on_dead_notification(_services: Services, tx: Tx, row: WorkRow, error: str) -> None:
     await delivery_queries.fail(tx, row.tenant_id or "", row.ref_id or "", error)

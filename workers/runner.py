@@ -143,10 +143,22 @@ class Job:
                 raise LeaseLost(self.row.id)
         self.outcome = "done"
 
+    @asynccontextmanager
+    async def finish_first(self) -> AsyncIterator[Tx]:
+        """Like `finish`, but records the outcome before the results, which locks the work's row
+        first. Raises LeaseLost at once.
+        """
+        async with self.services.db.tx(self.row.tenant_id or ALL_TENANTS) as tx:
+            if not await ledger.finish(await tx.raw(), self.row):
+                raise LeaseLost(self.row.id)
+            yield tx
+        self.outcome = "done"
+
 
 JobFunction = Callable[[Job], Awaitable[None]]
 # Called in the transaction that gives up work, with the error.
-OnDead = Callable[[Tx, WorkRow, str], Awaitable[None]]
+OnDead = Callable[[Services, Tx, WorkRow, str], Awaitable[None]]
+OnAnyDead = Callable[[Tx, WorkRow, str], Awaitable[None]]
 
 
 class Runner:
@@ -156,7 +168,7 @@ class Runner:
         functions: Mapping[str, JobFunction],
         *,
         on_dead: Mapping[str, OnDead] | None = None,
-        on_any_dead: OnDead | None = None,
+        on_any_dead: OnAnyDead | None = None,
     ) -> None:
         self._services = services
         self._kinds = services.doorbell.kinds
@@ -336,7 +348,7 @@ class Runner:
             if self._on_any_dead is not None:
                 await self._on_any_dead(tx, row, error)
             if row.kind in self._on_dead:
-                await self._on_dead[row.kind](tx, row, error)
+                await self._on_dead[row.kind](self._services, tx, row, error)
         return "dead"
 
     # Leases and cancellation of all running jobs

@@ -5,6 +5,7 @@ from app.domain.speech.jobs import StoredError, new_file_key
 from app.kit import background
 from app.kit.errors import Unavailable
 from app.kit.texts import as_json
+from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
 from workers.runner import Job
@@ -32,7 +33,7 @@ async def run_speech(job: Job) -> None:
             background.spawn(job.services.files.delete(key))
 
 
-async def on_dead_speech(tx: Tx, row: WorkRow, error: str) -> None:
+async def on_dead_speech(_services: Services, tx: Tx, row: WorkRow, error: str) -> None:
     failure = StoredError(Unavailable.code, f"It could not be processed: {error}")
     await queries.finish_job(
         tx, row.tenant_id or "", row.ref_id or "", None, None, as_json(failure)

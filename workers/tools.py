@@ -3,7 +3,8 @@
 Each execution is marked as running first, so that a run with side effects is not repeated.
 """
 
-from app.domain.tools import execute, queries
+from app.domain.tools import execute, queries, service
+from app.services import Services
 from db.ledger import WorkRow
 from db.session import Tx
 from workers.runner import Job
@@ -27,10 +28,15 @@ async def run_tool(job: Job) -> None:
             outcome.error,
             outcome.milliseconds,
         )
+        await service.report_end(
+            tx, job.services, job.tenant_id, row["call_id"], outcome.output, outcome.error
+        )
 
 
-async def on_dead_tool(tx: Tx, row: WorkRow, error: str) -> None:
+async def on_dead_tool(services: Services, tx: Tx, row: WorkRow, error: str) -> None:
     failed = ("runtime_error", f"It could not be run: {error}")
-    await queries.finish_execution(
-        tx, row.tenant_id or "", row.ref_id or "", "failed", None, failed, 0
-    )
+    tenant_id, execution_id = row.tenant_id or "", row.ref_id or ""
+    await queries.finish_execution(tx, tenant_id, execution_id, "failed", None, failed, 0)
+    execution = await queries.find_execution(tx, tenant_id, execution_id)
+    if execution is not None:
+        await service.report_end(tx, services, tenant_id, execution["call_id"], None, failed)

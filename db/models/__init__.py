@@ -35,6 +35,12 @@ from db.models.tools import AgentTool, Tool, ToolExecution
 from db.models.usage import Usage, UsageCount, UsageCountDay, UsageCountHour, UsageDay, UsageHour
 from db.models.vault import Credential, CredentialAccess, CredentialAudit, CredentialAuditChain
 from db.models.work import Work
+from db.models.workflows import (
+    Workflow,
+    WorkflowExecution,
+    WorkflowNode,
+    WorkflowVersion,
+)
 
 __all__ = [
     "Agent",
@@ -101,4 +107,8 @@ __all__ = [
     "WebSearchConfig",
     "Webhook",
     "Work",
+    "Workflow",
+    "WorkflowExecution",
+    "WorkflowNode",
+    "WorkflowVersion",
 ]

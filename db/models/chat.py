@@ -104,6 +104,8 @@ class ChatJob(TenantOwned, HasId, Timestamps, Base):
     conversation_id: Mapped[str] = mapped_column(ForeignKey("conversations.id", ondelete="CASCADE"))
     user_id: Mapped[str | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     work_id: Mapped[str]
+    # The area that accepted the job for itself, by the id of what waits for it.
+    caller_id: Mapped[str | None]
     # The id of the reply, fixed so that repeated attempts store one reply.
     message_id: Mapped[str]
     status: Mapped[str] = mapped_column(default="pending", server_default="pending")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.http import sse
+from app.kit.sse import event
 from tests.asking import until
 from tests.talk import events_in
 
@@ -40,9 +41,9 @@ async def test_a_silent_stream_sends_keep_alive_comments(
     go_on, connection = asyncio.Event(), RecordingConnection()
 
     async def source() -> AsyncGenerator[bytes, None]:
-        yield sse.event("one", b"1")
+        yield event("one", b"1")
         await go_on.wait()
-        yield sse.event("two", b"2")
+        yield event("two", b"2")
 
     response = asyncio.create_task(
         sse._Stream(source()).send_body(connection.send, connection.receive)
@@ -67,7 +68,7 @@ async def test_an_active_stream_sends_no_comments(monkeypatch: pytest.MonkeyPatc
 
     async def source() -> AsyncGenerator[bytes, None]:
         for number in range(10):
-            yield sse.event("n", b"%d" % number)
+            yield event("n", b"%d" % number)
             await asyncio.sleep(0.001)
 
     await sse._Stream(source()).send_body(connection.send, connection.receive)
@@ -81,7 +82,7 @@ def test_comments_come_every_ten_seconds() -> None:
 
 async def _wait_after_one_event(ended: asyncio.Event) -> AsyncGenerator[bytes, None]:
     try:
-        yield sse.event("one", b"1")
+        yield event("one", b"1")
         await asyncio.Event().wait()
     finally:
         ended.set()
@@ -102,10 +103,10 @@ async def test_a_response_ends_when_its_source_or_its_connection_breaks(failure:
     connection = RecordingConnection()
 
     async def source() -> AsyncGenerator[bytes, None]:
-        yield sse.event("one", b"1")
+        yield event("one", b"1")
         if failure == "the source is cancelled":
             raise asyncio.CancelledError
-        yield sse.event("two", b"2")
+        yield event("two", b"2")
 
     async def send(message: Any) -> None:
         if failure == "sending fails" and connection.sent:
@@ -132,7 +133,7 @@ async def test_a_source_that_raises_ends_the_stream() -> None:
     connection = RecordingConnection()
 
     async def source() -> AsyncGenerator[bytes, None]:
-        yield sse.event("one", b"1")
+        yield event("one", b"1")
         raise RuntimeError("broken")
 
     await asyncio.wait_for(sse._Stream(source()).send_body(connection.send, connection.receive), 5)

@@ -22,7 +22,7 @@ AND NOT EXISTS (SELECT 1 FROM chat_jobs j WHERE j.conversation_id = t.id)"""
 
 async def _cancel_jobs(deletion: AgentDeletion) -> None:
     ids = (deletion.tenant_id, deletion.agent_ids)
-    cancelled = await jobs.cancel_all(deletion.tx, deletion.services.doorbell, *ids)
+    cancelled = await jobs.cancel_all(deletion.tx, deletion.services, *ids)
     deletion.cancelled_job_ids.extend(cancelled)
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from app.domain.agents import service as agents
 from app.domain.agents.service import AgentRuntime
+from app.domain.area import Areas, FinishedCall
 from app.domain.chat import persistence, queries, turn_queries
 from app.domain.chat.agent_loop import TokenBudget
 from app.domain.chat.errors import JobFinished, JobNotFound
@@ -31,7 +32,7 @@ from app.kit import trace, work
 from app.kit.errors import ApiError
 from app.kit.ids import new_id
 from app.kit.texts import as_json
-from app.kit.work import Doorbell, WorkKind
+from app.kit.work import WorkKind
 from app.security.principal import Principal
 from app.services import Services
 from db.fast import Row, tenant_of
@@ -49,17 +50,45 @@ _FINISHED = frozenset({"completed", "failed", "cancelled"})
 
 
 async def accept(context: RequestContext, agent_id: str, data: ChatRequest) -> JobAccepted:
-    # On the request's own connection: with a second one, many such requests starve each other.
-    tx, services = context.tx, context.services
-    runtime = await agents.load_runtime(tx, services.keyring, agent_id)
-    services.get(Models).check_key(runtime.target)
-    job_id, user_id = new_id("job"), context.principal.user_id
     question = Question(
-        speaker=Speaker(user_id),
+        speaker=Speaker(context.principal.user_id),
         source="async",
         text=data.message,
         conversation_id=data.conversation_id,
+        context=data.context,
     )
+    # On the request's own connection: with a second one, many such requests starve each other.
+    return await _accept(context.tx, context.services, agent_id, question)
+
+
+async def accept_for_caller(
+    tx: Tx,
+    services: Services,
+    agent_id: str,
+    text: str,
+    *,
+    context: dict[str, Any] | None,
+    caller_id: str,
+) -> str:
+    """Asks an agent in a new conversation, for another area: `Areas.on_call_finished` tells it the
+    end. Returns the id of the job.
+    """
+    question = Question(speaker=Speaker(), source="workflow", text=text, context=context)
+    return (await _accept(tx, services, agent_id, question, caller_id)).job_id
+
+
+async def cancel_for_caller(tx: Tx, services: Services, tenant_id: str, job_id: str) -> None:
+    work_id = await queries.find_work_id(tx, tenant_id, job_id)
+    if work_id is not None and await work.cancel(tx, services.doorbell, tenant_id, work_id):
+        await end(tx, services, tenant_id, job_id, "cancelled", None)
+
+
+async def _accept(
+    tx: Tx, services: Services, agent_id: str, question: Question, caller_id: str | None = None
+) -> JobAccepted:
+    runtime = await agents.load_runtime(tx, services.keyring, agent_id)
+    services.get(Models).check_key(runtime.target)
+    job_id, user_id = new_id("job"), question.speaker.user_id
     turn = await start_turn(tx, runtime, question, job_id=job_id)
     await _store_question(tx, runtime, turn)
     work_id = await work.accept(
@@ -69,9 +98,9 @@ async def accept(context: RequestContext, agent_id: str, data: ChatRequest) -> J
         ref_id=job_id,
         dedupe_key=job_id,
     )
-    chat_context = as_json(data.context) if data.context is not None else None
+    chat_context = as_json(question.context) if question.context is not None else None
     ids = (job_id, agent_id, turn.conversation_id, user_id, work_id, turn.message_id)
-    await queries.add_job(tx, runtime.tenant_id, *ids, chat_context)
+    await queries.add_job(tx, runtime.tenant_id, *ids, chat_context, caller_id)
     return JobAccepted(job_id, "pending", turn.conversation_id)
 
 
@@ -116,17 +145,17 @@ async def cancel(context: RequestContext, agent_id: str, job_id: str) -> JobView
     # The work's row is locked first, as a worker does that finishes it.
     if not await work.cancel(tx, doorbell, row["tenant_id"], row["work_id"]):
         raise JobFinished("This job is finished already")
-    await end(tx, row["tenant_id"], job_id, "cancelled", None)
+    await end(tx, context.services, row["tenant_id"], job_id, "cancelled", None)
     tx.after_commit.append(partial(doorbell.announce_done, row["work_id"]))
     return _view(await _find(tx, context.principal, agent_id, job_id, permission))
 
 
-async def cancel_all(tx: Tx, doorbell: Doorbell, tenant_id: str, agent_ids: list[str]) -> list[str]:
+async def cancel_all(tx: Tx, services: Services, tenant_id: str, agent_ids: list[str]) -> list[str]:
     """Before agents are deleted: events tell that their answers will not come. Returns the jobs."""
-    cancelled = []
+    doorbell, cancelled = services.doorbell, []
     for row in await queries.list_unfinished_jobs(tx, tenant_id, agent_ids):
         if await work.cancel(tx, doorbell, tenant_id, row["work_id"]):
-            await end(tx, tenant_id, row["id"], "cancelled", None)
+            await end(tx, services, tenant_id, row["id"], "cancelled", None)
             tx.after_commit.append(partial(doorbell.announce_done, row["work_id"]))
             cancelled.append(row["id"])
     return cancelled
@@ -134,6 +163,7 @@ async def cancel_all(tx: Tx, doorbell: Doorbell, tenant_id: str, agent_ids: list
 
 async def end(
     tx: Tx,
+    services: Services,
     tenant_id: str,
     job_id: str,
     outcome: Literal["failed", "cancelled"],
@@ -158,6 +188,28 @@ async def end(
         error=job_error.code if job_error else None,
     )
     await events.emit(tx, completed, tenant_id=tenant_id)
+    failure = (error.code, error.message) if error else ("cancelled", "the job was cancelled")
+    await report_end(tx, services, tenant_id, row, error=failure)
+
+
+async def report_end(
+    tx: Tx,
+    services: Services,
+    tenant_id: str,
+    job: Row,
+    *,
+    reply: ChatReply | None = None,
+    error: tuple[str, str] | None = None,
+) -> None:
+    """Tells the area that accepted the job for itself."""
+    if job["caller_id"] is None:
+        return
+    output = None
+    if reply is not None:
+        output = {"text": reply.message.content, **msgspec.to_builtins(reply)}
+    await services.get(Areas).on_call_finished(
+        FinishedCall(tx, services, tenant_id, job["caller_id"], output, error)
+    )
 
 
 async def _add_usage(tx: Tx, tenant_id: str, job: Row) -> None:

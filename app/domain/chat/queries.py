@@ -60,8 +60,8 @@ reply::text AS reply, error::text AS error, created_at, finished_at
 
 _ADD_JOB = """
 INSERT INTO chat_jobs (tenant_id, id, agent_id, conversation_id, user_id, work_id, message_id,
-                       context)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb)
+                       context, caller_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9)
 """
 
 _JOB = f"""
@@ -86,6 +86,8 @@ WHERE tenant_id = $1 AND agent_id = ANY($2) AND status IN ('pending', 'running')
 ORDER BY work_id
 """
 
+_FIND_WORK = "SELECT work_id FROM chat_jobs WHERE tenant_id = $1 AND id = $2"
+
 _RUNNING = "UPDATE chat_jobs SET status = 'running' WHERE tenant_id = $1 AND id = $2"
 
 _PROGRESS = "UPDATE chat_jobs SET progress = $3::jsonb WHERE tenant_id = $1 AND id = $2"
@@ -95,7 +97,8 @@ UPDATE chat_jobs j
 SET status = $3, reply = $4::jsonb, error = $5::jsonb, finished_at = now(), progress = '[]'
 FROM (SELECT id, progress FROM chat_jobs WHERE tenant_id = $1 AND id = $2 FOR UPDATE) was
 WHERE j.id = was.id AND j.status IN ('pending', 'running')
-RETURNING j.agent_id, j.conversation_id, j.message_id, j.user_id, was.progress::text AS progress
+RETURNING j.agent_id, j.conversation_id, j.message_id, j.user_id, j.caller_id,
+          was.progress::text AS progress
 """
 
 
@@ -121,6 +124,11 @@ async def list_unfinished_jobs(tx: Tx, tenant: str, agent_ids: list[str]) -> lis
 async def find_unfinished_job(tx: Tx, tenant: str, job_id: str) -> Row | None:
     """What a worker needs of a job that is not finished."""
     return await fast.row(tx, tenant, _UNFINISHED_JOB, job_id)
+
+
+async def find_work_id(tx: Tx, tenant: str, job_id: str) -> str | None:
+    work_id: str | None = await fast.value(tx, tenant, _FIND_WORK, job_id)
+    return work_id
 
 
 async def mark_running(tx: Tx, tenant: str, job_id: str) -> None:

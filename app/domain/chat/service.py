@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from app.domain.agents.service import AgentRuntime
 from app.domain.chat import turn as turns
-from app.domain.chat.jobs import accept
+from app.domain.chat.jobs import accept, accept_for_caller, cancel_for_caller
 from app.domain.chat.persistence import TurnWriter
 from app.domain.chat.schemas import ChatReply
 from app.domain.chat.sse_encoding import encode_stream, error_body
@@ -40,7 +40,9 @@ __all__ = [
     "TurnFinished",
     "TurnStarted",
     "accept",
+    "accept_for_caller",
     "answer",
+    "cancel_for_caller",
     "encode_stream",
     "error_body",
     "require_conversation",

@@ -14,8 +14,7 @@ from app.domain.chat.stream_events import (
     TurnFinished,
     TurnStarted,
 )
-from app.http import sse
-from app.kit import error_mapping
+from app.kit import error_mapping, sse
 from app.kit.error_mapping import ErrorBody
 
 _encode = msgspec.json.Encoder().encode

@@ -11,7 +11,7 @@ from app.domain.incoming.schemas import (
     Received,
     UpdateIncoming,
 )
-from app.http.dependencies import Context, HttpRequest, Id, Page, Tx
+from app.http.dependencies import Context, HttpRequest, Id, Page, Services, Tx
 from app.http.paging import Active, Sort
 from app.kit.paging import Paged
 
@@ -76,11 +76,13 @@ class IncomingWebhookController(Controller):
         needs="webhooks:write",
         status_code=202,
     )
-    async def replay_payload(self, tx: Tx, webhook_id: Id, event_id: Id) -> Received:
+    async def replay_payload(
+        self, tx: Tx, services: Services, webhook_id: Id, event_id: Id
+    ) -> Received:
         """Stores the payload and emits its event once more, as if it had been received again; also
         while the webhook is not active.
         """
-        replay_id = await receiving.replay(tx, webhook_id, event_id)
+        replay_id = await receiving.replay(tx, services, webhook_id, event_id)
         return Received(event_id=replay_id)
 
 

@@ -64,13 +64,13 @@ async def receive(request: HttpRequest, slug: str) -> tuple[str, Any]:
     try:
         async with services.db.tx(tenant_id) as tx:
             await _follow_cause(tx, tenant_id, request_headers.get("x-service-event-id"))
-            return await store(tx, webhook, payload, content), content
+            return await store(tx, services, webhook, payload, content), content
     except asyncpg.ForeignKeyViolationError:
         # The webhook was deleted after it was looked up.
         raise IncomingWebhookNotFound(_NO_WEBHOOK) from None
 
 
-async def replay(tx: Tx, webhook_id: str, payload_id: str) -> str:
+async def replay(tx: Tx, services: Services, webhook_id: str, payload_id: str) -> str:
     """Stores the payload again and returns the new id. Its signature is not verified again."""
     webhook = await find(tx, webhook_id)
     row = await queries.find_payload(tx, webhook_id, payload_id)
@@ -80,10 +80,12 @@ async def replay(tx: Tx, webhook_id: str, payload_id: str) -> str:
     payload = Payload(row["body"], stored_headers, row["source_ip"], payload_id)
     fields = {name: getattr(webhook, name) for name in ("id", "tenant_id", "name", "workflow_id")}
     content = decode_body(row["body"], stored_headers.get("content-type", ""))
-    return await store(tx, fields, payload, content)
+    return await store(tx, services, fields, payload, content)
 
 
-async def store(tx: Tx, webhook: Row | dict[str, Any], payload: Payload, content: Any) -> str:
+async def store(
+    tx: Tx, services: Services, webhook: Row | dict[str, Any], payload: Payload, content: Any
+) -> str:
     """Stores the payload, emits its event and starts the workflow; returns the payload's id."""
     event_id, tenant_id = new_id("evt"), webhook["tenant_id"]
     event_content = content if len(payload.body) <= LISTED_BYTES else None
@@ -93,10 +95,12 @@ async def store(tx: Tx, webhook: Row | dict[str, Any], payload: Payload, content
     await events.emit(tx, received, tenant_id=tenant_id, event_id=event_id)
     values = (payload.body, as_json(payload.headers), payload.source_ip, payload.replay_of)
     await queries.insert_payload(tx, tenant_id, event_id, webhook["id"], *values)
-    ids = (tenant_id, webhook["id"], webhook["workflow_id"], event_id)
-    execution_id = await workflow_trigger.start_workflow(tx, *ids)
-    if execution_id is not None:
-        await queries.set_execution(tx, tenant_id, event_id, execution_id)
+    if webhook["workflow_id"] is not None:
+        execution_id = await workflow_trigger.start_workflow(
+            tx, services, webhook, event_id, content
+        )
+        if execution_id is not None:
+            await queries.set_execution(tx, tenant_id, event_id, execution_id)
     return event_id
 
 

@@ -20,6 +20,7 @@ from app.domain.incoming.schemas import (
     UpdateIncoming,
     Verification,
 )
+from app.domain.workflows import service as workflows
 from app.http.context import RequestContext
 from app.http.responses import build_view
 from app.kit import paging, validation
@@ -73,6 +74,7 @@ async def get(context: RequestContext, webhook_id: str) -> IncomingView:
 async def create(context: RequestContext, data: CreateIncoming) -> IncomingView:
     tenant_id = context.principal.home
     await queries.check_quota(context.tx, tenant_id)
+    await _check_workflow(context.tx, tenant_id, data.workflow_id)
     webhook = IncomingWebhook(
         id=new_id("inh"),
         tenant_id=tenant_id,
@@ -96,6 +98,8 @@ async def update(context: RequestContext, webhook_id: str, data: UpdateIncoming)
     values = validation.set_fields(data)
     if values.get("slug", webhook.slug) != webhook.slug:
         await _check_slug(context.tx, values["slug"])
+    if values.get("workflow_id") not in {None, webhook.workflow_id}:
+        await _check_workflow(context.tx, webhook.tenant_id, values["workflow_id"])
     new_verification = values.pop("verification", msgspec.UNSET)
     also_changed = []
     if new_verification is not msgspec.UNSET and _set_verification(
@@ -129,6 +133,11 @@ def _generate_slug(name: str) -> str:
     words = _NON_SLUG_CHARS.sub("-", name.lower()).strip("-")[:_MAX_SLUG_NAME_CHARS].strip("-")
     suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(_SUFFIX_CHARS))
     return f"{words}-{suffix}" if words else suffix
+
+
+async def _check_workflow(tx: Tx, tenant_id: str, workflow_id: str | None) -> None:
+    if workflow_id is not None and not await workflows.exists(tx, tenant_id, workflow_id):
+        raise Invalid.field("workflow_id", "there is no such workflow")
 
 
 async def _check_slug(tx: Tx, slug: str) -> None:

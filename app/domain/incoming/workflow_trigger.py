@@ -1,24 +1,45 @@
 """Starts the workflow of a webhook for a received payload."""
 
-from app.domain.events import service as events
-from app.kit import work
+from typing import Any
+
+import msgspec
+
+from app.domain.workflows import service as workflows
+from app.domain.workflows.errors import WorkflowNotFound, WorkflowNotPublished
+from app.kit import logs
+from app.kit.errors import Invalid
+from app.services import Services
+from db.fast import Row
 from db.session import Tx
+
+log = logs.get("incoming")
 
 
 async def start_workflow(
-    tx: Tx, tenant_id: str, webhook_id: str, workflow_id: str | None, event_id: str
+    tx: Tx, services: Services, webhook: Row | dict[str, Any], event_id: str, content: Any
 ) -> str | None:
-    """Returns the id of the workflow's execution once an area runs workflows; None until then.
-
-    Until then the accepted work ends as `dead` with the reason.
+    """Returns the id of the execution. None when the workflow cannot be started: the payload is
+    stored all the same, and can be replayed.
     """
-    if workflow_id is not None:
-        await work.accept(
+    payload = msgspec.json.decode(content) if isinstance(content, msgspec.Raw) else content
+    try:
+        return await workflows.accept(
             tx,
-            events.RUN_ACTION,
-            tenant_id=tenant_id,
-            ref_id=webhook_id,
-            dedupe_key=f"{webhook_id}:{event_id}",
-            cause_event_id=event_id,
+            services,
+            workflows.NewExecution(
+                tenant_id=webhook["tenant_id"],
+                workflow_id=webhook["workflow_id"],
+                input={"payload": payload, "event_id": event_id},
+                trigger_type="webhook",
+                trigger_id=webhook["id"],
+                dedupe_key=event_id,
+            ),
         )
-    return None
+    except (WorkflowNotFound, WorkflowNotPublished, Invalid) as error:
+        log.warning(
+            "a payload started no workflow",
+            workflow_id=webhook["workflow_id"],
+            event_id=event_id,
+            reason=error.message,
+        )
+        return None

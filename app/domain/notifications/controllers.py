@@ -38,10 +38,10 @@ from app.domain.notifications.schemas import (
     UpdatePreferences,
 )
 from app.domain.notifications.types import TypeName
-from app.http import sse
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
 from app.http.paging import Active, From, To, moment
 from app.http.sse import EventStream
+from app.kit import sse
 from app.kit.paging import Flat
 from app.security.principal import Principal as _Principal
 from app.services import Services as _Services

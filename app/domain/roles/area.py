@@ -6,10 +6,6 @@ from app.security.permissions import DEVELOPERS, EVERYBODY, USERS, Permission
 
 # Permissions of areas that do not exist yet; the API lists them already.
 _RESERVED: Final = (
-    Permission("workflows:read", "See workflows and their executions", EVERYBODY),
-    Permission("workflows:write", "Create and change workflows", DEVELOPERS),
-    Permission("workflows:delete", "Delete workflows", DEVELOPERS),
-    Permission("workflows:execute", "Run workflows", DEVELOPERS),
     Permission("forms:read", "See forms and submissions", EVERYBODY),
     Permission("forms:write", "Create and change forms", DEVELOPERS),
     Permission("forms:delete", "Delete forms", DEVELOPERS),

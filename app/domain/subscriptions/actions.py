@@ -2,7 +2,7 @@
 function that runs it.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -12,6 +12,8 @@ from app.domain.accounts import service as accounts
 from app.domain.notifications import service as notifications
 from app.domain.notifications.errors import ChannelNotFound
 from app.domain.subscriptions.errors import CannotRunAction
+from app.domain.workflows import service as workflows
+from app.domain.workflows.errors import WorkflowNotFound, WorkflowNotPublished
 from app.kit import templates, validation
 from app.kit.errors import Invalid
 from app.kit.templates import TemplateProblem
@@ -84,11 +86,15 @@ async def _check_webhook(_tx: Tx, _tenant_id: str, config: WebhookConfig) -> Non
         raise Invalid.field("action_config.headers", "belong to the webhook itself")
 
 
-async def _check_workflow(_tx: Tx, _tenant_id: str, config: WorkflowConfig) -> None:
+async def _check_workflow(tx: Tx, tenant_id: str, config: WorkflowConfig) -> None:
     if is_deeper(config.input, _MAX_DEPTH):
         raise Invalid.field("action_config.input", "is nested too deeply")
     if len(msgspec.json.encode(config.input)) > _MAX_BYTES:
         raise Invalid.field("action_config.input", f"must be at most {_MAX_BYTES // 1024} KiB")
+    for text in _list_texts(config.input):
+        _check_template("action_config.input", text)
+    if not await workflows.exists(tx, tenant_id, config.workflow_id):
+        raise Invalid.field("action_config.workflow_id", "there is no such workflow")
 
 
 async def _check_notification(tx: Tx, tenant_id: str, config: NotificationConfig) -> None:
@@ -104,10 +110,26 @@ async def _check_notification(tx: Tx, tenant_id: str, config: NotificationConfig
     if config.channel_id is not None:
         await _check_channel(tx, tenant_id, config.channel_id)
     for name in ("title", "message"):
-        try:
-            templates.check(getattr(config, name), ["event"])
-        except TemplateProblem as problem:
-            raise Invalid.field(f"action_config.{name}", str(problem)) from None
+        _check_template(f"action_config.{name}", getattr(config, name))
+
+
+def _check_template(field: str, text: str) -> None:
+    try:
+        templates.check(text, ["event"])
+    except TemplateProblem as problem:
+        raise Invalid.field(field, str(problem)) from None
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for item in value:
+                yield from _list_texts(item)
+        case dict():
+            for item in value.values():
+                yield from _list_texts(item)
 
 
 async def _check_channel(tx: Tx, tenant_id: str, channel_id: str) -> None:
@@ -130,7 +152,7 @@ async def _run_notification(
             raise CannotRunAction(
                 "the channel that this subscription names does not exist any more"
             ) from error
-    event = {"id": cause.event_id, "type": cause.event_type, "data": cause.data}
+    event = _describe(cause)
     title = templates.render(
         config.title, {"event": event}, max_chars=notifications.MAX_TITLE_CHARS
     )
@@ -149,9 +171,48 @@ async def _run_notification(
     return await notifications.accept(tx, cause.tenant_id, new)
 
 
+async def _run_workflow(
+    services: Services, tx: Tx, cause: Cause, config: WorkflowConfig
+) -> str | None:
+    """Starts the published version. Its input is that of the config, with the event."""
+    event = _describe(cause)
+    rendered = _render({"event": event}, config.input or {})
+    try:
+        return await workflows.accept(
+            tx,
+            services,
+            workflows.NewExecution(
+                tenant_id=cause.tenant_id,
+                workflow_id=config.workflow_id,
+                input={**rendered, "event": event},
+                trigger_type="event",
+                trigger_id=cause.source_id,
+                dedupe_key=f"{cause.source_id}:{cause.event_id}",
+            ),
+        )
+    except (WorkflowNotFound, WorkflowNotPublished, Invalid) as error:
+        raise CannotRunAction(error.message) from error
+
+
+def _describe(cause: Cause) -> dict[str, Any]:
+    return {"id": cause.event_id, "type": cause.event_type, "data": cause.data}
+
+
+def _render(values: dict[str, Any], value: Any) -> Any:
+    """Returns a JSON value with its templates evaluated."""
+    match value:
+        case str():
+            return templates.evaluate(value, values, max_chars=_MAX_BYTES)
+        case list():
+            return [_render(values, item) for item in value]
+        case dict():
+            return {key: _render(values, item) for key, item in value.items()}
+    return value
+
+
 ACTIONS: Final[dict[str, Action]] = {
     "webhook": Action(WebhookConfig, _check_webhook, delivers=True),
-    "workflow": Action(WorkflowConfig, _check_workflow),
+    "workflow": Action(WorkflowConfig, _check_workflow, run=_run_workflow),
     "notification": Action(NotificationConfig, _check_notification, run=_run_notification),
 }
 

@@ -1,12 +1,10 @@
-"""Runs the action of a subscription, or of an incoming webhook with a workflow."""
+"""Runs the action of a subscription."""
 
 from typing import Any
 
 import msgspec
 
 from app.domain.events import service as events
-from app.domain.incoming import service as incoming
-from app.domain.incoming.errors import IncomingWebhookNotFound
 from app.domain.subscriptions import queries
 from app.domain.subscriptions.actions import ACTIONS, Cause
 from app.domain.subscriptions.errors import CannotRunAction
@@ -42,11 +40,5 @@ async def run_action(
 
 async def _find_action(tx: Tx, tenant_id: str, ref_id: str) -> tuple[str, dict[str, Any]] | None:
     """Returns the type and the config of an action."""
-    if ref_id.startswith("inh_"):
-        try:
-            webhook = await incoming.find(tx, ref_id)
-        except IncomingWebhookNotFound:
-            return None
-        return ("workflow", {"workflow_id": webhook.workflow_id}) if webhook.workflow_id else None
     row = await queries.find_action(tx, tenant_id, ref_id)
     return (row["action_type"], msgspec.json.decode(row["action_config"])) if row else None

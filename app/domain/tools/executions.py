@@ -82,6 +82,35 @@ async def run_and_wait(
     return await _load_finished(services, tenant_id, execution_id, work_id)
 
 
+async def accept_run(
+    tx: Tx,
+    services: Services,
+    tenant_id: str,
+    tool_id: str,
+    arguments: dict[str, Any],
+    *,
+    caller_id: str,
+) -> str:
+    """Accepts a run for another area: `Areas.on_call_finished` tells it the end. Returns the id of
+    the execution.
+    """
+    row = await queries.load_tool(tx, tenant_id, tool_id, None)
+    if row is None:
+        raise ToolNotFound(f"There is no tool {tool_id[:64]}")
+    _prepare_plan(row, services.egress.guard, None, arguments)
+    execution_id, _ = await _accept_execution(tx, tenant_id, tool_id, None, caller_id, arguments)
+    return execution_id
+
+
+async def cancel_run(tx: Tx, services: Services, tenant_id: str, execution_id: str) -> None:
+    row = await queries.find_execution(tx, tenant_id, execution_id)
+    if row is None or row["finished_at"] is not None:
+        return
+    if await work.cancel(tx, services.doorbell, tenant_id, row["work_id"]):
+        error = ("cancelled", "it was cancelled")
+        await queries.finish_execution(tx, tenant_id, execution_id, "failed", None, error, 0)
+
+
 def _prepare_plan(
     row: Row, guard: Guard, agent_id: str | None, arguments: dict[str, Any]
 ) -> RunPlan:

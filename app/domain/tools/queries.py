@@ -71,9 +71,10 @@ WITH unfinished AS (
 ), started AS (
     UPDATE tool_executions e SET status = 'running', executed_at = now()
     FROM unfinished WHERE e.id = unfinished.id
-    RETURNING e.tool_id, e.agent_id, e.input::text AS input, unfinished.status AS previous_status
+    RETURNING e.tool_id, e.agent_id, e.call_id, e.input::text AS input,
+              unfinished.status AS previous_status
 )
-SELECT started.input, started.agent_id, started.previous_status, {_TOOL_COLUMNS}
+SELECT started.input, started.agent_id, started.call_id, started.previous_status, {_TOOL_COLUMNS}
 FROM started JOIN tools t ON t.tenant_id = $1 AND t.id = started.tool_id
 LEFT JOIN agent_tools a
   ON a.tenant_id = $1 AND a.tool_id = t.id AND a.agent_id = started.agent_id

@@ -1,8 +1,15 @@
 """The interface of this area for other areas."""
 
+from typing import Any
+
+import msgspec
+
+from app.domain.area import Areas, FinishedCall
 from app.domain.tools import queries
 from app.domain.tools.agent_tools import AgentTools
+from app.domain.tools.executions import accept_run, cancel_run
 from app.domain.tools.offers import WEB_SEARCH, CallOutcome, CallStatus, ToolOffer
+from app.services import Services
 from db.session import Tx
 
 __all__ = [
@@ -11,8 +18,35 @@ __all__ = [
     "CallOutcome",
     "CallStatus",
     "ToolOffer",
+    "accept_run",
+    "cancel_run",
     "clear_calls",
+    "exists",
+    "report_end",
 ]
+
+
+async def exists(tx: Tx, tenant_id: str, tool_id: str) -> bool:
+    return await queries.load_tool(tx, tenant_id, tool_id, None) is not None
+
+
+async def report_end(
+    tx: Tx,
+    services: Services,
+    tenant_id: str,
+    call_id: str | None,
+    output: str | None,
+    error: tuple[str | None, str | None],
+) -> None:
+    """Tells the area that accepted a run for itself; chat waits for the runs of its own calls."""
+    if call_id is None:
+        return
+    code, message = error
+    value: Any = msgspec.json.decode(output) if output is not None and code is None else None
+    failure = None if code is None else (code, message or "")
+    await services.get(Areas).on_call_finished(
+        FinishedCall(tx, services, tenant_id, call_id, value, failure)
+    )
 
 
 async def clear_calls(tx: Tx, tenant_id: str, call_ids: list[str]) -> None:

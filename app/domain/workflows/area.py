@@ -1,0 +1,106 @@
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from app.domain.area import Area, ExecutionLoad, PeriodicTask, Span
+from app.domain.events.service import MAX_SPANS
+from app.domain.workflows import queries, running, schedule, starting
+from app.domain.workflows.events import (
+    ExecutionCancelled,
+    ExecutionCompleted,
+    ExecutionFailed,
+    ExecutionStarted,
+    NodeCompleted,
+    WorkflowCreated,
+    WorkflowDeleted,
+    WorkflowPublished,
+    WorkflowUpdated,
+)
+from app.domain.workflows.versions import Graphs
+from app.domain.workflows.work_kinds import END_ALL, RUN_NODE, START, STOP
+from app.kit import clock
+from app.kit.expressions import Expressions
+from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
+from db.fast import Row
+from db.retention import CASCADE_BATCH, RetentionRule
+from db.session import Tx
+
+
+async def _read_spans(
+    tx: Tx, tenant: str | None, correlation_id: str, _outer: Sequence[Span]
+) -> list[Span]:
+    """Returns one span per node; those of a called workflow belong to the node that called it."""
+    rows = await queries.list_nodes_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
+    return [_build_span(row) for row in rows]
+
+
+def _build_span(row: Row) -> Span:
+    started, caller_id = row["started_at"], row["caller_id"]
+    took = (row["finished_at"] or clock.now()) - started
+    return Span(
+        "node",
+        row["id"],
+        caller_id.partition(":")[0] if caller_id else None,
+        f"{row['name']}: {row['node_id']}",
+        row["status"],
+        started,
+        took / timedelta(milliseconds=1),
+    )
+
+
+async def _count_load(tx: Tx, tenant_id: str) -> ExecutionLoad:
+    row = await queries.count_active(tx, tenant_id)
+    return ExecutionLoad(started=row["started"], running=row["running"])
+
+
+AREA: Final = Area(
+    name="workflows",
+    events=(
+        WorkflowCreated,
+        WorkflowUpdated,
+        WorkflowDeleted,
+        WorkflowPublished,
+        ExecutionStarted,
+        ExecutionCompleted,
+        ExecutionFailed,
+        ExecutionCancelled,
+        NodeCompleted,
+    ),
+    permissions=(
+        Permission("workflows:read", "See workflows and their executions", EVERYBODY),
+        Permission("workflows:write", "Create and change workflows", DEVELOPERS),
+        Permission("workflows:delete", "Delete workflows", DEVELOPERS),
+        Permission("workflows:execute", "Run workflows", DEVELOPERS),
+    ),
+    work_kinds=(RUN_NODE, START, STOP, END_ALL),
+    retention=(
+        RetentionRule(
+            "workflow_executions",
+            "t.finished_at < now() - interval '90 days'",
+            order_by="t.finished_at",
+            batch=CASCADE_BATCH,
+        ),
+        # Once a worker has ended the executions of a deleted workflow.
+        RetentionRule(
+            "workflow_executions",
+            "a.deleted_at < now() - interval '1 hour' AND t.workflow_id = a.id"
+            " AND t.finished_at IS NOT NULL",
+            order_by="t.created_at",
+            per="workflows a",
+            batch=CASCADE_BATCH,
+        ),
+        RetentionRule(
+            "workflows",
+            f"t.deleted_at < now() - interval '1 hour' AND NOT {queries.HAS_EXECUTIONS}",
+            order_by="t.deleted_at",
+        ),
+    ),
+    periodic_tasks=(
+        PeriodicTask(1.0, schedule.start_due),
+        PeriodicTask(2.0, starting.start_all_ready),
+    ),
+    spans=_read_spans,
+    shared=lambda _services: (Graphs(), Expressions()),
+    on_call_finished=("wfn", running.on_call_finished),
+    execution_load=_count_load,
+)

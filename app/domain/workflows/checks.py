@@ -1,0 +1,139 @@
+"""Checks the definition of a workflow when it is saved: what is plainly wrong never runs."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from app.domain.workflows import graph as graphs
+from app.domain.workflows import references
+from app.domain.workflows.definitions import Definition, Node
+from app.domain.workflows.graph import Graph
+from app.domain.workflows.nodes.protocol import NodeType, is_templated
+from app.domain.workflows.nodes.registry import NODE_TYPES
+from app.domain.workflows.rendering import NAMES
+from app.kit import validation
+from app.kit.errors import Invalid, Problem
+from app.kit.expressions import Expressions, Source, list_sources
+from app.kit.texts import is_deeper
+from app.security.principal import Principal
+from app.services import Services
+from db.session import Tx
+
+_MAX_CONFIG_BYTES = 64 * 1024
+_MAX_DEFINITION_BYTES = 512 * 1024
+_MAX_DEPTH = 32
+
+
+async def check_texts(services: Services, principal: Principal, definition: Definition) -> None:
+    """Raises Invalid with all problems of the definition itself, or Forbidden for a node that does
+    what its author may not do. Needs no database, since expressions may take their time.
+    """
+    Invalid.check(_find_static_problems(definition))
+    for node in definition.nodes:
+        permission = NODE_TYPES[node.type].permission
+        if permission is not None:
+            principal.require(permission)
+    sources = _list_sources(definition.nodes)
+    if sources:
+        Invalid.check(await services.get(Expressions).check(sources, NAMES, group=principal.home))
+
+
+async def check_references(tx: Tx, tenant_id: str, nodes: Sequence[Node]) -> None:
+    """Raises Invalid when a node refers to something that the tenant does not have."""
+    Invalid.check([problem async for problem in _find_unknown(tx, tenant_id, nodes)])
+
+
+def _find_static_problems(definition: Definition) -> Iterator[Problem]:
+    if len(msgspec.json.encode(definition)) > _MAX_DEFINITION_BYTES:
+        yield "nodes", f"must be at most {_MAX_DEFINITION_BYTES // 1024} KiB together"
+        return
+    is_graph = True
+    for problem in graphs.find_problems(definition.nodes, definition.edges):
+        is_graph = False
+        yield problem
+    is_known = True
+    for index, node in enumerate(definition.nodes):
+        for field, message in _find_node_problems(node):
+            is_known = is_known and field != "type"
+            yield _join(f"nodes.{index}", field), message
+    if is_known and is_graph:
+        yield from _find_graph_problems(Graph(definition), definition)
+
+
+def _find_node_problems(node: Node) -> Iterator[Problem]:
+    node_type = NODE_TYPES.get(node.type)
+    if node_type is None:
+        yield "type", f"must be one of {', '.join(NODE_TYPES)}"
+    elif is_deeper(node.config, _MAX_DEPTH):
+        yield "config", f"is nested deeper than {_MAX_DEPTH} levels"
+    elif len(msgspec.json.encode(node.config)) > _MAX_CONFIG_BYTES:
+        yield "config", f"must be at most {_MAX_CONFIG_BYTES // 1024} KiB"
+    else:
+        has_problem = False
+        for field, message in _find_field_problems(node_type, node.config):
+            has_problem = True
+            yield _join("config", field), message
+        if not has_problem:
+            for field, message in node_type.find_problems(node.config):
+                yield _join("config", field), message
+
+
+def _find_field_problems(node_type: NodeType[Any], config: dict[str, Any]) -> Iterator[Problem]:
+    """Checks each field by its type, except for templates, whose values are not known yet."""
+    fields = {field.name: field for field in msgspec.structs.fields(node_type.config)}
+    for key in config:
+        if key not in fields:
+            yield key, f"is not known here; there are {', '.join(fields)}"
+    for name, field in fields.items():
+        if name not in config:
+            if field.required:
+                yield name, "is required"
+        elif is_templated(config[name]) and name not in node_type.literal:
+            continue
+        elif is_templated(config[name]) and node_type.name != "condition":
+            yield name, "must not be a template"
+        else:
+            yield from _find_value_problems(field, config[name])
+
+
+def _find_value_problems(field: msgspec.structs.FieldInfo, value: Any) -> Iterator[Problem]:
+    single = msgspec.defstruct("Field", [(field.name, field.type)])
+    try:
+        validation.convert_field(single, {field.name: value}, "")
+    except Invalid as error:
+        yield from (error.details or {}).items()
+
+
+def _find_graph_problems(graph: Graph, definition: Definition) -> Iterator[Problem]:
+    for index, node in enumerate(definition.nodes):
+        for field, message in references.find_problems(graph, node):
+            yield f"nodes.{index}.{field}", message
+    for index, edge in enumerate(definition.edges):
+        source = graph.nodes[edge.source]
+        if edge.when is not None and not NODE_TYPES[source.type].has_branches:
+            yield f"edges.{index}.when", f"is only for nodes with branches, not {source.type}"
+
+
+def _list_sources(nodes: Sequence[Node]) -> list[Source]:
+    """Returns all templates and conditions."""
+    sources = []
+    for index, node in enumerate(nodes):
+        path, literal = f"nodes.{index}.config", NODE_TYPES[node.type].literal
+        if node.type == "condition":
+            sources.append(Source("condition", node.config["expression"], f"{path}.expression"))
+        for key, value in node.config.items():
+            if key not in literal:
+                sources += list_sources(value, f"{path}.{key}")
+    return sources
+
+
+async def _find_unknown(tx: Tx, tenant_id: str, nodes: Sequence[Node]) -> AsyncIterator[Problem]:
+    for index, node in enumerate(nodes):
+        problem = await NODE_TYPES[node.type].find_unknown(tx, tenant_id, node.config)
+        if problem is not None:
+            yield f"nodes.{index}.config.{problem[0]}", problem[1]
+
+
+def _join(path: str, field: str) -> str:
+    return f"{path}.{field}" if field else path

@@ -1,0 +1,61 @@
+"""The definition of a workflow: its nodes and edges, as authors write and versions store them."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from app.kit import validation
+from app.kit.validation import ONE_LINE
+
+MAX_NODES: Final = 100
+MAX_EDGES: Final = 500
+_MAX_TIMEOUT_SECONDS = 30 * 86400
+
+# A name in both template languages, so that `nodes.<id>.output` works.
+_NODE_ID = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
+validation.describe_pattern(
+    _NODE_ID, "must be up to 64 letters, digits and underscores, and not start with a digit"
+)
+
+NodeId = Annotated[str, Meta(pattern=_NODE_ID, examples=["ask_agent"])]
+
+
+class Retry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """How often a node is tried in all, and how long it waits before the next attempt: the delay,
+    multiplied by `backoff` after each attempt.
+    """
+
+    max_attempts: Annotated[int, Meta(ge=1, le=10)] = 3
+    delay_seconds: Annotated[float, Meta(ge=0, le=3600)] = 1.0
+    backoff: Annotated[float, Meta(ge=1, le=10)] = 2.0
+
+
+class Node(msgspec.Struct, kw_only=True, omit_defaults=True):
+    id: NodeId
+    type: Annotated[str, Meta(max_length=64)]
+    config: dict[str, Any] = {}
+    name: Annotated[str, Meta(max_length=100, pattern=ONE_LINE)] | None = None
+    retry: Retry | None = None
+    timeout_seconds: Annotated[float, Meta(ge=0.1, le=_MAX_TIMEOUT_SECONDS)] | None = None
+
+    @property
+    def max_attempts(self) -> int:
+        return self.retry.max_attempts if self.retry else 1
+
+
+class Edge(msgspec.Struct, omit_defaults=True, rename={"source": "from", "target": "to"}):
+    """`when` is for nodes with two branches; without it the edge is taken in either case."""
+
+    source: NodeId
+    target: NodeId
+    when: bool | None = None
+
+
+Nodes = Annotated[list[Node], Meta(min_length=1, max_length=MAX_NODES)]
+Edges = Annotated[list[Edge], Meta(max_length=MAX_EDGES)]
+
+
+class Definition(msgspec.Struct):
+    nodes: Nodes
+    edges: Edges = []

@@ -1,0 +1,357 @@
+"""The engine: the steps of an execution from its start to its end.
+
+Each step is one transaction, with a lock on the row of the execution: the outcome of a node is
+stored together with what comes next. Whatever is killed, an execution goes on from its last step.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from app.domain.area import Areas, Event, FinishedCall
+from app.domain.events import service as events
+from app.domain.workflows import execution_queries as queries
+from app.domain.workflows.events import (
+    ExecutionCancelled,
+    ExecutionCompleted,
+    ExecutionFailed,
+    ExecutionStarted,
+    NodeCompleted,
+)
+from app.domain.workflows.execution_queries import Execution, NodeChange, QueuedNode
+from app.domain.workflows.graph import UNFINISHED, Graph, NodeState
+from app.domain.workflows.nodes.protocol import Done, Failed, Waits
+from app.domain.workflows.references import list_reads
+from app.domain.workflows.versions import Graphs
+from app.domain.workflows.work_kinds import STOP
+from app.kit import clock, trace, work
+from app.kit.ids import new_id
+from app.kit.texts import as_json
+from app.kit.trace import Trace
+from app.services import Services
+from db.session import Tx
+
+_ENDED = frozenset({"completed", "failed", "cancelled"})
+_MAX_EVENT_OUTPUT_BYTES = 64 * 1024
+
+
+class Step:
+    """What one transaction changes in an execution, whose row is locked."""
+
+    def __init__(self, tx: Tx, services: Services, execution: Execution, graph: Graph) -> None:
+        self.tx = tx
+        self.services = services
+        self.execution = execution
+        self.graph = graph
+        self._was_running = execution.status == "running"
+        self._changes: list[NodeChange] = []
+        self._queue: list[QueuedNode] = []
+        self._events: list[Event] = []
+        self._output: str | None = None
+        self._error: str | None = None
+
+    @property
+    def _progress(self) -> dict[str, NodeState]:
+        return self.execution.progress
+
+    @property
+    def has_ended(self) -> bool:
+        return self.execution.status in _ENDED
+
+    async def begin(self) -> None:
+        """Starts a pending execution, or continues one that is retried."""
+        execution = self.execution
+        if not execution.progress:
+            execution.progress = self.graph.start()
+            await queries.insert_nodes(
+                self.tx, execution.tenant_id, execution.id, _encode_nodes(self.graph)
+            )
+        event_id = new_id("evt")
+        started = ExecutionStarted(*_describe(execution))
+        await events.emit(self.tx, started, tenant_id=execution.tenant_id, event_id=event_id)
+        # The events of its nodes are consequences of its start.
+        execution.cause_event_id = event_id
+        await self._advance()
+
+    def is_current(self, node_id: str, attempt: int, *statuses: str) -> bool:
+        """True while the node is in this attempt and in one of the statuses."""
+        state = self._progress.get(node_id)
+        return (
+            self.execution.status not in _ENDED
+            and state is not None
+            and state.attempt == attempt
+            and state.status in statuses
+        )
+
+    def start_attempt(self, node_id: str) -> None:
+        attempt = self._progress[node_id].attempt
+        self._set(node_id, NodeState("running", None, attempt + 1))
+
+    async def complete(self, node_id: str, done: Done, node_input: Any = None) -> None:
+        state = self._progress[node_id]
+        self._set(node_id, NodeState("completed", done.branch, state.attempt))
+        output = msgspec.Raw(as_json(done.output).encode())
+        self._changes.append(
+            NodeChange(
+                node_id=node_id,
+                status="completed",
+                attempt=state.attempt,
+                input=_to_raw(node_input),
+                output=output,
+                has_started=node_input is not None,
+                has_finished=True,
+            )
+        )
+        execution, node = self.execution, self.graph.nodes[node_id]
+        self._events.append(
+            NodeCompleted(execution.id, execution.workflow_id, node_id, node.type, state.attempt)
+        )
+        await self._advance()
+
+    async def wait(
+        self, node_id: str, waits: Waits, node_input: Any, timeout_seconds: float | None
+    ) -> None:
+        """A timer ends the wait: at its end, or when it takes too long."""
+        attempt = self._progress[node_id].attempt
+        status = "running" if waits.is_running else "waiting"
+        self._set(node_id, NodeState(status, None, attempt))
+        self._changes.append(
+            NodeChange(
+                node_id=node_id,
+                status=status,
+                attempt=attempt,
+                input=_to_raw(node_input),
+                ref_id=waits.ref_id,
+                has_started=True,
+            )
+        )
+        until = waits.until
+        if until is None and timeout_seconds is not None:
+            until = clock.now() + timedelta(seconds=timeout_seconds)
+        if until is not None:
+            self._add_work(node_id, attempt, "timer", until)
+        await self._store()
+
+    async def fail(self, node_id: str, failed: Failed, node_input: Any = None) -> None:
+        """Queues the next attempt of the node, or fails the execution."""
+        node, attempt = self.graph.nodes[node_id], self._progress[node_id].attempt
+        error = {"code": failed.code, "message": failed.message[:2000]}
+        is_last = not failed.is_retryable or attempt >= node.max_attempts
+        status = "failed" if is_last else "pending"
+        self._changes.append(
+            NodeChange(
+                node_id=node_id,
+                status=status,
+                attempt=attempt,
+                input=_to_raw(node_input),
+                error=_to_raw(error),
+                has_started=node_input is not None,
+                has_finished=is_last,
+            )
+        )
+        if is_last:
+            self._set(node_id, NodeState("failed", None, attempt))
+            await self._end("failed", {**error, "node_id": node_id})
+            return
+        self._set(node_id, NodeState("queued", None, attempt))
+        retry = node.retry
+        wait = retry.delay_seconds * retry.backoff ** (attempt - 1) if retry else 0.0
+        run_at = clock.now() + timedelta(seconds=wait) if wait else None
+        self._add_work(node_id, attempt + 1, "run", run_at)
+        await self._store()
+
+    async def cancel(self) -> None:
+        await self._end("cancelled", None)
+
+    def _set(self, node_id: str, state: NodeState) -> None:
+        self.execution.progress[node_id] = state
+
+    def _add_work(
+        self, node_id: str, attempt: int, purpose: str, run_at: datetime | None = None
+    ) -> None:
+        self._queue.append(
+            QueuedNode(
+                work_id=new_id("wrk"),
+                node_id=node_id,
+                attempt=attempt,
+                purpose=purpose,
+                run_at=run_at,
+            )
+        )
+
+    async def _advance(self) -> None:
+        """Queues the nodes that can run now, and completes the execution after the last one."""
+        ready, skipped = self.graph.advance(self._progress)
+        for node_id in skipped:
+            self._set(node_id, NodeState("skipped"))
+            self._changes.append(
+                NodeChange(node_id=node_id, status="skipped", attempt=0, has_finished=True)
+            )
+        for node_id in ready:
+            attempt = self._progress[node_id].attempt
+            self._set(node_id, NodeState("queued", None, attempt))
+            self._add_work(node_id, attempt + 1, "run")
+        if any(state.status in UNFINISHED for state in self._progress.values()):
+            await self._store()
+            return
+        self._output = await self._build_output()
+        await self._end("completed", None)
+
+    async def _build_output(self) -> str:
+        """Returns the output of the last node, or those of the last nodes by their ids."""
+        last = self.graph.list_last(self._progress)
+        outputs = {c.node_id: bytes(c.output).decode() for c in self._changes if c.output}
+        missing = [node_id for node_id in last if node_id not in outputs]
+        if missing:
+            ids = (self.execution.tenant_id, self.execution.id)
+            outputs |= await queries.read_outputs(self.tx, *ids, missing)
+        if len(last) == 1:
+            return outputs[last[0]]
+        return as_json({node_id: msgspec.Raw(outputs[node_id].encode()) for node_id in last})
+
+    async def _end(self, status: str, error: dict[str, Any] | None) -> None:
+        execution = self.execution
+        self._error = as_json(error) if error else None
+        waiting = [name for name, state in self._progress.items() if state.status in UNFINISHED]
+        for node_id in waiting:
+            state = self._progress[node_id]
+            self._set(node_id, NodeState("cancelled", None, state.attempt))
+            self._changes.append(
+                NodeChange(
+                    node_id=node_id, status="cancelled", attempt=state.attempt, has_finished=True
+                )
+            )
+        self._events.append(_build_end_event(execution, status, self._output, error))
+        # Before the nodes forget what they wait for.
+        await self._stop(waiting)
+        execution.status = status
+        await self._store()
+        await self._report_end(error)
+
+    async def _stop(self, node_ids: list[str]) -> None:
+        """Work in other areas is stopped by work of its own, which locks it in the right order."""
+        execution = self.execution
+        if not node_ids or not execution.progress:
+            return
+        ids = (execution.tenant_id, execution.id)
+        for row in await queries.list_refs(self.tx, *ids, node_ids):
+            caller_id = f"{row['id']}:{self._progress[row['node_id']].attempt}"
+            await stop_later(self.tx, execution.tenant_id, caller_id, row["ref_id"])
+
+    async def _report_end(self, error: dict[str, Any] | None) -> None:
+        execution = self.execution
+        doorbell = self.services.doorbell
+        self.tx.after_commit.append(partial(doorbell.announce_done, execution.id))
+        if execution.caller_id is None:
+            return
+        failure = None
+        if execution.status != "completed":
+            reason = error["message"] if error else "it was cancelled"
+            failure = (f"workflow_{execution.status}", f"{execution.id}: {reason}")
+        output = msgspec.json.decode(self._output) if self._output else None
+        await self.services.get(Areas).on_call_finished(
+            FinishedCall(
+                self.tx,
+                self.services,
+                execution.tenant_id,
+                execution.caller_id,
+                output,
+                failure,
+            )
+        )
+
+    async def _store(self) -> None:
+        execution, was_running = self.execution, self._was_running
+        if execution.status not in _ENDED:
+            statuses = {state.status for state in self._progress.values()}
+            execution.status = "running" if statuses & {"queued", "running"} else "waiting"
+        await queries.store(
+            self.tx,
+            execution,
+            output=self._output,
+            error=self._error,
+            has_finished=execution.status in _ENDED,
+            changes=self._changes,
+            queue=self._queue,
+            encoded_events=events.encode_events(self._events, tenant_id=execution.tenant_id),
+            frees_slot=was_running and execution.status != "running",
+        )
+
+
+async def open_step(tx: Tx, services: Services, tenant_id: str, execution_id: str) -> Step | None:
+    """Locks an execution. None when it was deleted."""
+    execution = await queries.lock(tx, tenant_id, execution_id)
+    if execution is None:
+        return None
+    graph = await services.get(Graphs).load(tx, tenant_id, execution.workflow_id, execution.version)
+    return Step(tx, services, execution, graph)
+
+
+@contextmanager
+def chain_of(execution: Execution) -> Iterator[None]:
+    """Events and work of an execution belong to its chain, whoever completes one of its nodes."""
+    before = trace.current_or_none()
+    trace.begin(
+        Trace(
+            execution.correlation_id,
+            cause_event_id=execution.cause_event_id,
+            tenant_id=execution.tenant_id,
+        )
+    )
+    try:
+        yield
+    finally:
+        if before is not None:
+            trace.begin(before)
+
+
+async def stop_later(tx: Tx, tenant_id: str, caller_id: str, ref_id: str) -> None:
+    await work.accept(tx, STOP, tenant_id=tenant_id, ref_id=f"{caller_id}/{ref_id}")
+
+
+def _describe(execution: Execution) -> tuple[str, str, str, int, str, str | None]:
+    """Returns the fields that all events about an execution begin with."""
+    return (
+        execution.id,
+        execution.workflow_id,
+        execution.workflow_name,
+        execution.version,
+        execution.trigger_type,
+        execution.started_by,
+    )
+
+
+def _build_end_event(
+    execution: Execution, status: str, output: str | None, error: dict[str, Any] | None
+) -> Event:
+    fields = _describe(execution)
+    if status == "cancelled":
+        return ExecutionCancelled(*fields)
+    if error is not None:
+        reason = (error["code"], error["message"], error.get("node_id"))
+        return ExecutionFailed(*fields, execution.owner_id, *reason)
+    is_large = output is None or len(output) > _MAX_EVENT_OUTPUT_BYTES
+    return ExecutionCompleted(*fields, None if is_large else msgspec.json.decode(output or ""))
+
+
+def _encode_nodes(graph: Graph) -> str:
+    return as_json(
+        [
+            {
+                "id": new_id("wfn"),
+                "node_id": node.id,
+                "type": node.type,
+                "position": position,
+                "reads": list_reads(graph, node),
+            }
+            for position, node in enumerate(graph.nodes.values())
+        ]
+    )
+
+
+def _to_raw(value: Any) -> msgspec.Raw | None:
+    return None if value is None else msgspec.Raw(as_json(value).encode())

@@ -1,0 +1,29 @@
+from app.kit.errors import ApiError, NotFound
+
+
+class WorkflowNotFound(NotFound):
+    status, code = 404, "workflow_not_found"
+
+
+class WorkflowVersionNotFound(NotFound):
+    status, code = 404, "workflow_version_not_found"
+
+
+class WorkflowExecutionNotFound(NotFound):
+    status, code = 404, "workflow_execution_not_found"
+
+
+class InvalidState(ApiError):
+    """The workflow or the execution is in a state that does not allow this."""
+
+    status, code = 409, "invalid_state"
+
+
+class WorkflowNotPublished(ApiError):
+    status, code = 409, "workflow_not_published"
+
+
+class WorkflowDepthExceeded(ApiError):
+    """Workflows call each other in a chain that is too long, or in a loop."""
+
+    status, code = 409, "workflow_depth_exceeded"

@@ -1,0 +1,265 @@
+"""SQL of executions and their nodes that the engine runs."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from app.domain.events import service as events
+from app.domain.usage import service as usage
+from app.domain.workflows.graph import NodeState
+from app.domain.workflows.work_kinds import RUN_NODE, START
+from app.kit.ids import new_id
+from db import fast, ledger
+from db.fast import Row
+from db.session import Tx
+
+
+class Execution(msgspec.Struct, kw_only=True):
+    """An execution whose row is locked."""
+
+    id: str
+    tenant_id: str
+    workflow_id: str
+    workflow_name: str
+    owner_id: str | None
+    version: int
+    status: str
+    progress: dict[str, NodeState]
+    started_by: str | None
+    caller_id: str | None
+    trigger_type: str
+    trigger_id: str | None
+    depth: int
+    correlation_id: str
+    cause_event_id: str | None
+
+
+class NodeChange(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """New values of one node's row. Input stays as it is when it is None."""
+
+    node_id: str
+    status: str
+    attempt: int
+    input: msgspec.Raw | None = None
+    output: msgspec.Raw | None = None
+    error: msgspec.Raw | None = None
+    ref_id: str | None = None
+    has_started: bool = False
+    has_finished: bool = False
+
+
+class QueuedNode(msgspec.Struct, kw_only=True):
+    """Work for one attempt of a node: `run` starts it, `timer` ends its wait."""
+
+    work_id: str
+    node_id: str
+    attempt: int
+    purpose: str
+    run_at: datetime | None = None
+
+
+_EXECUTION = """
+e.id, e.tenant_id, e.workflow_id, w.name AS workflow_name, w.created_by AS owner_id, e.version,
+e.status, e.progress, e.started_by, e.caller_id, e.trigger_type, e.trigger_id, e.depth,
+e.correlation_id, e.cause_event_id
+"""
+# Only the row of the execution is read again after a wait for its lock: `progress` is up to date,
+# while other tables are as they were when the statement began.
+_LOCK = f"""
+SELECT {_EXECUTION} FROM workflow_executions e
+JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id
+WHERE e.tenant_id = $1 AND e.id = $2 FOR NO KEY UPDATE OF e
+"""
+_LOCK_PENDING = f"""
+SELECT {_EXECUTION} FROM workflow_executions e
+JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id
+WHERE e.tenant_id = $1 AND e.status = 'pending' ORDER BY e.id LIMIT $2
+FOR NO KEY UPDATE OF e SKIP LOCKED
+"""
+_LOAD_NODE = """
+SELECT n.node_id, n.id AS row_id, e.id AS execution_id, e.workflow_id, e.version,
+       e.progress->n.node_id AS state, e.status AS execution_status, e.input::text AS input,
+       e.trigger_type, e.trigger_id, e.started_by, e.created_at, e.correlation_id,
+       w.name AS workflow_name,
+       (SELECT json_object_agg(o.node_id, json_build_object('status', o.status,
+                                                            'output', o.output))
+        FROM workflow_nodes o
+        WHERE o.tenant_id = $1 AND o.execution_id = e.id AND o.node_id = ANY(n.reads))::text
+       AS outputs
+FROM workflow_nodes n
+JOIN workflow_executions e ON e.tenant_id = n.tenant_id AND e.id = n.execution_id
+JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id
+WHERE n.tenant_id = $1 AND n.id = $2
+"""
+_FIND_NODE = """
+SELECT n.node_id, n.execution_id, e.workflow_id, e.version, e.depth, e.correlation_id
+FROM workflow_nodes n
+JOIN workflow_executions e ON e.tenant_id = n.tenant_id AND e.id = n.execution_id
+WHERE n.tenant_id = $1 AND n.id = $2
+"""
+_LOAD_DEFINITION = """
+SELECT definition::text FROM workflow_versions
+WHERE tenant_id = $1 AND workflow_id = $2 AND version = $3
+"""
+_INSERT_NODES = """
+INSERT INTO workflow_nodes (tenant_id, execution_id, id, node_id, type, position, reads)
+SELECT $1, $2, n.id, n.node_id, n.type, n.position, n.reads
+FROM jsonb_to_recordset($3::jsonb)
+  AS n(id text, node_id text, type text, position int, reads text[])
+"""
+_QUEUE = ledger.insert_sql(
+    """json_to_recordset($9::json)
+  AS q(work_id text, node_id text, attempt int, purpose text, run_at timestamptz)
+JOIN workflow_nodes n ON n.tenant_id = $1 AND n.execution_id = $2 AND n.node_id = q.node_id""",
+    tenant_id="$1::text",
+    id="q.work_id",
+    kind=f"'{RUN_NODE.name}'",
+    ref_id="n.id || ':' || q.attempt",
+    dedupe_key="n.id || ':' || q.attempt || ':' || q.purpose",
+    max_attempts=str(RUN_NODE.max_attempts),
+    correlation_id="$10::text",
+    cause_event_id="$11::text",
+    lane="$1::text",
+    run_at="coalesce(q.run_at, now())",
+    dispatched_at="CASE WHEN q.run_at IS NULL THEN now() END",
+)
+# A slot for another execution is free. One that is accepted at this very moment is not seen; a
+# periodic task finds it.
+_START_NEXT = ledger.insert_sql(
+    """(SELECT 1) single_row
+WHERE $13::text IS NOT NULL AND EXISTS (
+    SELECT 1 FROM workflow_executions p WHERE p.tenant_id = $1 AND p.status = 'pending')
+RETURNING id""",
+    tenant_id="$1::text",
+    id="$13::text",
+    kind=f"'{START.name}'",
+    max_attempts=str(START.max_attempts),
+    correlation_id="$10::text",
+    dispatched_at="now()",
+)
+_COUNT = usage.count_sql(
+    "workflow_executions", "FROM (SELECT 1) single_row WHERE $7", "$2", "NULL::text"
+)
+# All that one step changes, in one statement.
+_STORE = f"""
+WITH execution AS (
+    UPDATE workflow_executions
+    SET status = $3, progress = $4::jsonb, output = $5::json, error = $6::json,
+        finished_at = CASE WHEN $7 THEN now() END,
+        started_at = CASE WHEN status = 'pending' THEN now() ELSE started_at END,
+        cause_event_id = $11
+    WHERE tenant_id = $1 AND id = $2
+), nodes AS (
+    UPDATE workflow_nodes n
+    SET status = u.status, attempt = u.attempt, input = coalesce(u.input, n.input),
+        output = u.output, error = u.error, ref_id = u.ref_id,
+        started_at = CASE WHEN u.has_started THEN now() ELSE n.started_at END,
+        finished_at = CASE WHEN u.has_finished THEN now() END
+    FROM json_to_recordset($8::json)
+      AS u(node_id text, status text, attempt int, input json, output json, error json,
+           ref_id text, has_started boolean, has_finished boolean)
+    WHERE n.tenant_id = $1 AND n.execution_id = $2 AND n.node_id = u.node_id
+), queued AS ({_QUEUE}), next AS ({_START_NEXT}), counted AS ({_COUNT}),
+{events.emission_sql("$12")}
+SELECT {events.ROUTED}, (SELECT id FROM next) AS start_work_id
+"""
+_READ_OUTPUTS = """
+SELECT node_id, output::text AS output FROM workflow_nodes
+WHERE tenant_id = $1 AND execution_id = $2 AND node_id = ANY($3)
+"""
+_LIST_REFS = """
+SELECT id, node_id, ref_id FROM workflow_nodes
+WHERE tenant_id = $1 AND execution_id = $2 AND node_id = ANY($3) AND ref_id IS NOT NULL
+"""
+
+
+def _encode(value: Any) -> str:
+    """Raw parts are encoded already, without NUL characters."""
+    return msgspec.json.encode(value).decode()
+
+
+def _build_execution(row: Row) -> Execution:
+    values = {name: row[name] for name in Execution.__struct_fields__ if name != "progress"}
+    progress = msgspec.convert(row["progress"], dict[str, NodeState])
+    return Execution(**values, progress=progress)
+
+
+async def lock(tx: Tx, tenant: str, execution_id: str) -> Execution | None:
+    row = await fast.row(tx, tenant, _LOCK, execution_id)
+    return None if row is None else _build_execution(row)
+
+
+async def lock_pending(tx: Tx, tenant: str, limit: int) -> list[Execution]:
+    """Returns the oldest executions that wait to be started."""
+    return [_build_execution(row) for row in await fast.rows(tx, tenant, _LOCK_PENDING, limit)]
+
+
+async def load_node(tx: Tx, tenant: str, row_id: str) -> Row | None:
+    """Returns a node with its execution and the outputs that it may read."""
+    return await fast.row(tx, tenant, _LOAD_NODE, row_id)
+
+
+async def find_node(tx: Tx, tenant: str, row_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _FIND_NODE, row_id)
+
+
+async def load_definition(tx: Tx, tenant: str, workflow_id: str, version: int) -> str | None:
+    text: str | None = await fast.value(tx, tenant, _LOAD_DEFINITION, workflow_id, version)
+    return text
+
+
+async def insert_nodes(tx: Tx, tenant: str, execution_id: str, nodes: str) -> None:
+    await fast.execute(tx, tenant, _INSERT_NODES, execution_id, nodes)
+
+
+async def store(  # noqa: PLR0913  # all that one statement changes
+    tx: Tx,
+    execution: Execution,
+    *,
+    output: str | None,
+    error: str | None,
+    has_finished: bool,
+    changes: list[NodeChange],
+    queue: list[QueuedNode],
+    encoded_events: str,
+    frees_slot: bool,
+) -> None:
+    """Writes the state of the execution, its changed nodes, their work and the events. Another
+    execution is started when this one frees a slot.
+    """
+    row = await fast.row(
+        tx,
+        execution.tenant_id,
+        _STORE,
+        execution.id,
+        execution.status,
+        _encode(execution.progress),
+        output,
+        error,
+        has_finished,
+        _encode(changes),
+        _encode(queue),
+        execution.correlation_id,
+        execution.cause_event_id,
+        encoded_events,
+        new_id("wrk") if frees_slot else None,
+    )
+    if row is None:
+        return
+    for item in queue:
+        if item.run_at is None:
+            tx.wake(RUN_NODE.name, item.work_id)
+    events.wake(tx, row["routed"])
+    if row["start_work_id"] is not None:
+        tx.wake(START.name, row["start_work_id"])
+
+
+async def read_outputs(tx: Tx, tenant: str, execution_id: str, ids: list[str]) -> dict[str, str]:
+    rows = await fast.rows(tx, tenant, _READ_OUTPUTS, execution_id, ids)
+    return {row["node_id"]: row["output"] or "null" for row in rows}
+
+
+async def list_refs(tx: Tx, tenant: str, execution_id: str, ids: list[str]) -> list[Row]:
+    """Returns the nodes among `ids` that wait for something of another area."""
+    return await fast.rows(tx, tenant, _LIST_REFS, execution_id, ids)

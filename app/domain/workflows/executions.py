@@ -1,0 +1,139 @@
+"""Executions of workflows for callers of the API: start, read, cancel and retry."""
+
+import msgspec
+
+from app.domain.workflows import engine, queries, starting
+from app.domain.workflows import service as workflows
+from app.domain.workflows.errors import (
+    InvalidState,
+    WorkflowExecutionNotFound,
+)
+from app.domain.workflows.graph import NodeState
+from app.domain.workflows.queries import ExecutionFilter
+from app.domain.workflows.schemas import (
+    AcceptedExecution,
+    Execute,
+    ExecutionSummary,
+    FullExecution,
+)
+from app.http.context import RequestContext
+from app.kit import paging
+from app.kit.ids import moment_of
+from app.kit.paging import Page, Paged
+from app.security.principal import Principal
+from app.services import Services
+from db.fast import Row
+from db.session import Tx
+
+_FINISHED = frozenset({"completed", "failed", "cancelled"})
+_POLL_SECONDS = 2.0
+
+
+async def execute(context: RequestContext, workflow_id: str, data: Execute) -> AcceptedExecution:
+    """Starts the published version by hand, or the newest one of a draft."""
+    tx, services, principal = context.tx, context.services, context.principal
+    workflow = await workflows.find(tx, workflow_id)
+    version = workflows.choose_version(workflow, data.version)
+    await starting.check_rate(tx, workflow.tenant_id)
+    execution_id = await starting.accept(
+        tx,
+        services,
+        starting.NewExecution(
+            tenant_id=workflow.tenant_id,
+            workflow_id=workflow.id,
+            version=version,
+            input=data.input,
+            trigger_type="manual",
+            started_by=principal.user_id,
+        ),
+    )
+    return await _build_accepted(tx, workflow.id, execution_id)
+
+
+async def _build_accepted(tx: Tx, workflow_id: str, execution_id: str) -> AcceptedExecution:
+    state = await _find_state(tx, execution_id)
+    created_at = moment_of(execution_id)
+    if created_at is None:
+        raise RuntimeError("an id has a time")
+    return AcceptedExecution(execution_id, workflow_id, state["status"], created_at)
+
+
+async def list_page(
+    tx: Tx, filters: ExecutionFilter, page: Page, sort: str | None
+) -> Paged[ExecutionSummary]:
+    summaries, total = await queries.list_executions(tx, filters, page, sort)
+    if not summaries and filters.workflow_id is not None:
+        await workflows.get(tx, filters.workflow_id)
+    return paging.paged(summaries, total, page)
+
+
+async def get(
+    services: Services, principal: Principal, execution_id: str, wait_seconds: int
+) -> FullExecution:
+    """Waits so many seconds for its end."""
+    view = await _read(services, principal, execution_id)
+    remaining = float(wait_seconds)
+    while remaining > 0 and view.status not in _FINISHED:
+        seconds = min(remaining, _POLL_SECONDS)
+        await services.doorbell.wait_for_done(execution_id, seconds)
+        remaining -= seconds
+        view = await _read(services, principal, execution_id)
+    return view
+
+
+async def _read(services: Services, principal: Principal, execution_id: str) -> FullExecution:
+    async with services.db.tx(principal.scope, autocommit=True) as tx:
+        return await _find(tx, execution_id)
+
+
+async def _find(tx: Tx, execution_id: str) -> FullExecution:
+    view = await queries.find_execution(tx, execution_id)
+    if view is None:
+        raise _not_found(execution_id)
+    return view
+
+
+async def _find_state(tx: Tx, execution_id: str) -> Row:
+    row = await queries.find_execution_state(tx, execution_id)
+    if row is None:
+        raise _not_found(execution_id)
+    return row
+
+
+def _not_found(execution_id: str) -> WorkflowExecutionNotFound:
+    return WorkflowExecutionNotFound(f"There is no execution {execution_id[:64]}")
+
+
+async def cancel(context: RequestContext, execution_id: str) -> FullExecution:
+    """Stops the execution; what its nodes have done already stays."""
+    state = await _find_state(context.tx, execution_id)
+    tenant_id = state["tenant_id"]
+    if not await starting.cancel(context.tx, context.services, tenant_id, execution_id):
+        raise InvalidState("This execution has ended already")
+    return await _find(context.tx, execution_id)
+
+
+async def retry(context: RequestContext, execution_id: str) -> FullExecution:
+    """Continues a failed or cancelled execution: the nodes that failed or were cancelled run again,
+    and completed ones keep their outputs.
+    """
+    tx, services = context.tx, context.services
+    tenant_id = (await _find_state(tx, execution_id))["tenant_id"]
+    step = await engine.open_step(tx, services, tenant_id, execution_id)
+    if step is None:
+        raise _not_found(execution_id)
+    execution = step.execution
+    if execution.status not in {"failed", "cancelled"}:
+        raise InvalidState("Only an execution that failed or was cancelled can be retried")
+    repeated = [
+        name
+        for name, state in execution.progress.items()
+        if state.status in {"failed", "cancelled"}
+    ]
+    for name in repeated:
+        attempt = execution.progress[name].attempt
+        execution.progress[name] = NodeState("pending", None, attempt)
+    progress = msgspec.json.encode(execution.progress).decode()
+    await queries.reopen(tx, tenant_id, execution_id, progress, repeated)
+    await starting.start_ready(tx, services, tenant_id)
+    return await _find(tx, execution_id)

@@ -1,0 +1,53 @@
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+from msgspec import Meta
+
+from app.domain.agents import service as agents
+from app.domain.agents.errors import AgentNotFound
+from app.domain.chat import service as chat
+from app.domain.workflows.nodes.protocol import Id, NodeCall, NodeType, Outcome, Waits
+from app.kit.errors import Problem
+from app.kit.validation import NOT_BLANK
+from db.session import Tx
+
+
+class AgentConfig(msgspec.Struct, forbid_unknown_fields=True):
+    agent_id: Id
+    message: Annotated[str, Meta(min_length=1, max_length=100_000, pattern=NOT_BLANK)]
+    context: dict[str, Any] | None = None
+
+
+class AgentNode(NodeType[AgentConfig]):
+    name: ClassVar[str] = "agent"
+    description: ClassVar[str] = "Asks an agent, in a new conversation; `output.text` is its answer"
+    config: ClassVar[type[msgspec.Struct]] = AgentConfig
+    example: ClassVar[dict[str, Any]] = {
+        "agent_id": "agt_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "message": "Summarise this order: {{ input.order }}",
+    }
+    literal: ClassVar[frozenset[str]] = frozenset({"agent_id"})
+    permission: ClassVar[str | None] = "agents:chat"
+    timeout_seconds: ClassVar[float | None] = 3600.0
+
+    async def find_unknown(self, tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
+        try:
+            if (await agents.find(tx, config["agent_id"])).tenant_id == tenant_id:
+                return None
+        except AgentNotFound:
+            pass
+        return "agent_id", "there is no such agent"
+
+    async def run(self, call: NodeCall, config: AgentConfig) -> Outcome:
+        job_id = await chat.accept_for_caller(
+            call.tx,
+            call.services,
+            config.agent_id,
+            config.message,
+            context=config.context,
+            caller_id=call.caller_id,
+        )
+        return Waits(job_id, is_running=True)
+
+    async def stop(self, call: NodeCall, ref_id: str) -> None:
+        await chat.cancel_for_caller(call.tx, call.services, call.tenant_id, ref_id)

@@ -1,0 +1,89 @@
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from app.domain.approvals import service as approvals
+from app.domain.workflows.definitions import Edge
+from app.domain.workflows.nodes.notification import find_recipient_problems, find_unknown_users
+from app.domain.workflows.nodes.protocol import (
+    Done,
+    Failed,
+    Id,
+    NodeCall,
+    NodeType,
+    Outcome,
+    Waits,
+)
+from app.kit.errors import Problem
+from db.session import Tx
+
+_MAX_SECONDS = 366 * 86400
+
+
+class ApprovalConfig(msgspec.Struct, forbid_unknown_fields=True):
+    title: Annotated[str, Meta(min_length=1, max_length=2000)]
+    message: Annotated[str, Meta(max_length=10_000)] = ""
+    user_ids: Annotated[list[Id], Meta(min_length=1, max_length=100)] | None = None
+    role: Annotated[str, Meta(max_length=64)] | None = None
+    timeout_seconds: Annotated[float, Meta(ge=1, le=_MAX_SECONDS)] | None = None
+    on_timeout: Annotated[
+        Literal["reject", "approve", "fail"],
+        Meta(description="What it counts as when nobody answers in time"),
+    ] = "reject"
+
+
+class ApprovalNode(NodeType[ApprovalConfig]):
+    name: ClassVar[str] = "approval"
+    description: ClassVar[str] = (
+        "Waits until one of those asked approves or rejects; without an edge for false, a rejection"
+        " fails the execution"
+    )
+    config: ClassVar[type[msgspec.Struct]] = ApprovalConfig
+    example: ClassVar[dict[str, Any]] = {
+        "role": "tenant_admin",
+        "title": "Refund {{ input.amount }} to {{ input.name }}?",
+        "timeout_seconds": 86400,
+    }
+    literal: ClassVar[frozenset[str]] = frozenset({"role", "on_timeout"})
+    has_branches: ClassVar[bool] = True
+
+    def find_problems(self, config: dict[str, Any]) -> Iterator[Problem]:
+        yield from find_recipient_problems(config, "user_ids", "role")
+
+    async def find_unknown(self, tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
+        return await find_unknown_users(tx, tenant_id, config)
+
+    async def run(self, call: NodeCall, config: ApprovalConfig) -> Outcome:
+        approval_id = await approvals.request(
+            call.tx,
+            call.tenant_id,
+            approvals.NewApproval(
+                caller_id=call.caller_id,
+                workflow_execution_id=call.execution_id,
+                node_id=call.node.id,
+                title=config.title,
+                message=config.message,
+                user_ids=config.user_ids,
+                role=config.role,
+                timeout_seconds=config.timeout_seconds,
+            ),
+        )
+        return Waits(approval_id)
+
+    def finish(self, config: dict[str, Any], edges: list[Edge], output: Any) -> Outcome:
+        on_timeout = config.get("on_timeout", "reject")
+        approved = output["approved"]
+        if output["status"] == "timed_out":
+            if on_timeout == "fail":
+                return Failed("approval_timeout", "nobody answered in time", is_retryable=False)
+            approved = on_timeout == "approve"
+        if not approved and all(edge.when is not False for edge in edges):
+            reason = output["comment"] or "no reason was given"
+            return Failed("approval_rejected", f"it was rejected: {reason}", is_retryable=False)
+        return Done({"approved": approved, "comment": output["comment"]}, branch=approved)
+
+    async def stop(self, call: NodeCall, ref_id: str) -> None:
+        del ref_id
+        await approvals.cancel(call.tx, call.services, call.tenant_id, [call.caller_id])

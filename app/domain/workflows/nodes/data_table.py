@@ -1,0 +1,86 @@
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from app.domain.tables import service as tables
+from app.domain.tables.errors import DataTableNotFound
+from app.domain.workflows.nodes.protocol import Done, Id, NodeCall, NodeType, Outcome
+from app.kit.errors import Problem
+from db.session import Tx
+
+
+class DataTableConfig(msgspec.Struct, forbid_unknown_fields=True):
+    """insert needs values; update values and row_id or filter; delete row_id or filter."""
+
+    table_id: Id
+    operation: Literal["insert", "update", "delete", "query"]
+    values: dict[str, Any] | None = None
+    filter: (
+        Annotated[
+            dict[str, Any],
+            Meta(description="Column to value, or to an operator and a value: {amount: {gt: 5}}"),
+        ]
+        | None
+    ) = None
+    row_id: Id | None = None
+    sort: Annotated[str, Meta(max_length=100)] | None = None
+    limit: Annotated[int, Meta(ge=1, le=500)] = 100
+
+
+class DataTableNode(NodeType[DataTableConfig]):
+    name: ClassVar[str] = "data_table"
+    description: ClassVar[str] = "Inserts, updates, deletes or queries rows of a data table"
+    config: ClassVar[type[msgspec.Struct]] = DataTableConfig
+    example: ClassVar[dict[str, Any]] = {
+        "table_id": "tbl_01k9x3m7e8c0v2q4r6t8w0y2a4",
+        "operation": "insert",
+        "values": {"name": "{{ input.name }}", "amount": "{{ input.amount }}"},
+    }
+    literal: ClassVar[frozenset[str]] = frozenset({"table_id", "operation"})
+    permission: ClassVar[str | None] = "data_tables:write"
+
+    def find_problems(self, config: dict[str, Any]) -> Iterator[Problem]:
+        operation = config.get("operation")
+        has_row, has_filter = config.get("row_id") is not None, config.get("filter") is not None
+        if operation in {"insert", "update"} and config.get("values") is None:
+            yield "values", f"is required to {operation} rows"
+        if operation in {"update", "delete"} and has_row == has_filter:
+            yield "", f"needs either row_id or filter to {operation} rows"
+
+    async def find_unknown(self, tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
+        try:
+            await tables.load_table(tx, tenant_id, config["table_id"])
+        except DataTableNotFound:
+            return "table_id", "there is no such data table"
+        return None
+
+    async def run(self, call: NodeCall, config: DataTableConfig) -> Outcome:
+        where = (call.tx, call.tenant_id, config.table_id)
+        match config.operation:
+            case "insert":
+                row = await tables.insert_row(*where, config.values or {}, source=call.caller_id)
+                return Done({"row": msgspec.to_builtins(row)})
+            case "update":
+                return await _update(where, config)
+            case "delete":
+                return await _delete(where, config)
+        filters = {"id": config.row_id} if config.row_id else config.filter or {}
+        rows = await tables.query_rows(*where, filters, sort=config.sort, limit=config.limit)
+        return Done({"rows": msgspec.to_builtins(rows), "count": len(rows)})
+
+
+async def _update(where: tuple[Tx, str, str], config: DataTableConfig) -> Outcome:
+    values = config.values or {}
+    if config.row_id is not None:
+        row = await tables.update_row(*where, config.row_id, values)
+        return Done({"row": msgspec.to_builtins(row), "count": 1})
+    return Done({"count": await tables.update_rows(*where, config.filter or {}, values)})
+
+
+async def _delete(where: tuple[Tx, str, str], config: DataTableConfig) -> Outcome:
+    if config.row_id is not None:
+        await tables.delete_row(*where, config.row_id)
+        return Done({"count": 1})
+    return Done({"count": await tables.delete_rows(*where, config.filter or {})})

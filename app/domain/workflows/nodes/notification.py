@@ -1,0 +1,105 @@
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+from msgspec import Meta
+
+from app.domain.accounts import service as accounts
+from app.domain.notifications import service as notifications
+from app.domain.notifications.errors import ChannelNotFound
+from app.domain.workflows.nodes.protocol import (
+    Done,
+    Id,
+    NodeCall,
+    NodeType,
+    Outcome,
+    is_templated,
+)
+from app.kit.errors import Invalid, Problem
+from app.security.permissions import ROLES
+from db.session import Tx
+
+_MAX_USERS = 100
+
+
+class NotificationConfig(msgspec.Struct, forbid_unknown_fields=True):
+    title: Annotated[str, Meta(min_length=1, max_length=2000)]
+    message: Annotated[str, Meta(min_length=1, max_length=notifications.MAX_MESSAGE_CHARS)]
+    channel_id: Id | None = None
+    user_ids: Annotated[list[Id], Meta(min_length=1, max_length=_MAX_USERS)] | None = None
+    role: Annotated[str, Meta(max_length=64)] | None = None
+
+
+class NotificationNode(NodeType[NotificationConfig]):
+    name: ClassVar[str] = "notification"
+    description: ClassVar[str] = "Notifies users, a role, or a channel"
+    config: ClassVar[type[msgspec.Struct]] = NotificationConfig
+    example: ClassVar[dict[str, Any]] = {
+        "role": "tenant_admin",
+        "title": "New order from {{ input.name }}",
+        "message": "{{ nodes.summary.output.text }}",
+    }
+    literal: ClassVar[frozenset[str]] = frozenset({"channel_id", "role"})
+    permission: ClassVar[str | None] = "notifications:write"
+
+    def find_problems(self, config: dict[str, Any]) -> Iterator[Problem]:
+        yield from find_recipient_problems(config, "channel_id", "user_ids", "role")
+
+    async def find_unknown(self, tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
+        if config.get("channel_id") is not None:
+            if await _has_channel(tx, tenant_id, config["channel_id"]):
+                return None
+            return "channel_id", "there is no such channel"
+        return await find_unknown_users(tx, tenant_id, config)
+
+    async def run(self, call: NodeCall, config: NotificationConfig) -> Outcome:
+        if config.channel_id is not None:
+            await notifications.find_channel(call.tx, config.channel_id)
+        elif config.user_ids is not None:
+            unknown = await accounts.find_unknown_ids(call.tx, call.tenant_id, config.user_ids)
+            if unknown:
+                raise Invalid.field("user_ids", f"there is no user {unknown[0]}")
+        message_id = await notifications.accept(
+            call.tx,
+            call.tenant_id,
+            notifications.NewMessage(
+                type="message",
+                title=config.title,
+                message=config.message,
+                recipients=notifications.Recipients(
+                    config.user_ids, config.role, config.channel_id
+                ),
+                data={
+                    "workflow_execution_id": call.execution_id,
+                    "workflow_id": call.workflow_id,
+                    "node_id": call.node.id,
+                },
+                source=call.caller_id,
+            ),
+        )
+        return Done({"message_id": message_id})
+
+
+async def _has_channel(tx: Tx, tenant_id: str, channel_id: str) -> bool:
+    try:
+        return (await notifications.find_channel(tx, channel_id)).tenant_id == tenant_id
+    except ChannelNotFound:
+        return False
+
+
+def find_recipient_problems(config: dict[str, Any], *names: str) -> Iterator[Problem]:
+    """Yields a problem unless one of the names is set, and the role is one."""
+    if sum(config.get(name) is not None for name in names) != 1:
+        yield "", f"needs one of {', '.join(names[:-1])} and {names[-1]}"
+    if config.get("role") is not None and config["role"] not in ROLES:
+        yield "role", f"must be one of {', '.join(ROLES)}"
+
+
+async def find_unknown_users(tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
+    """Checks the users that are no templates."""
+    users = config.get("user_ids")
+    if not isinstance(users, list):
+        return None
+    known = [user for user in users if not is_templated(user)]
+    unknown = await accounts.find_unknown_ids(tx, tenant_id, known) if known else []
+    return ("user_ids", f"there is no user {unknown[0]}") if unknown else None

@@ -1,0 +1,117 @@
+"""What a type of node provides, and what the engine hands to it.
+
+A node runs within one transaction, together with the record of its outcome: either both happen or
+neither. So it makes no network call. What takes time is accepted as work of another area, and the
+node waits for its end.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from app.domain.workflows.definitions import Edge, Node
+from app.kit.errors import Problem
+from app.services import Services
+from db.session import Tx
+
+Id = Annotated[str, Meta(min_length=1, max_length=100)]
+C = TypeVar("C", bound=msgspec.Struct)
+
+
+class NodeCall(msgspec.Struct, frozen=True):
+    """One attempt of a node. `caller_id` identifies it where it waits for another area."""
+
+    tx: Tx
+    services: Services
+    tenant_id: str
+    execution_id: str
+    workflow_id: str
+    node: Node
+    caller_id: str
+    depth: int
+    now: datetime
+
+
+class Done(msgspec.Struct, frozen=True):
+    output: Any = None
+    branch: bool | None = None
+
+
+class Failed(msgspec.Struct, frozen=True):
+    code: str
+    message: str
+    is_retryable: bool = True
+
+
+class Waits(msgspec.Struct, frozen=True):
+    """The node waits: for `ref_id` of another area, or until a time. It counts as running while
+    somebody works for it, and as waiting while nothing happens.
+    """
+
+    ref_id: str | None = None
+    until: datetime | None = None
+    is_running: bool = False
+
+
+Outcome = Done | Failed | Waits
+
+
+class NodeType(Generic[C]):
+    """A subclass for each type, in its own file; `registry.py` lists them."""
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    config: ClassVar[type[msgspec.Struct]]
+    example: ClassVar[dict[str, Any]]
+    # Fields without templates: references, and expressions of another language.
+    literal: ClassVar[frozenset[str]] = frozenset()
+    # What an author of such a node must be allowed to do.
+    permission: ClassVar[str | None] = None
+    # True when edges from it may have `when`.
+    has_branches: ClassVar[bool] = False
+    # False for a node that only computes: a dry run runs it.
+    has_effect: ClassVar[bool] = True
+    # True when the end of the time that it waits for completes it; else that is a failure.
+    ends_by_time: ClassVar[bool] = False
+    # The longest that an attempt may take unless the node says otherwise.
+    timeout_seconds: ClassVar[float | None] = None
+
+    def find_problems(self, config: dict[str, Any]) -> Iterator[Problem]:
+        """Yields what is wrong with the config as a whole; each field was checked before."""
+        del config
+        return iter(())
+
+    async def find_unknown(self, tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
+        """Returns the field that refers to something that the tenant does not have."""
+        del tx, tenant_id, config
+        return None
+
+    async def run(self, call: NodeCall, config: C) -> Outcome:
+        """Raises ApiError when it cannot run; nothing that it wrote is kept then."""
+        raise NotImplementedError
+
+    def finish(self, config: dict[str, Any], edges: list[Edge], output: Any) -> Outcome:
+        """Returns the outcome of a node that has waited; `output` is what it has waited for, and
+        `edges` lead on from it.
+        """
+        del config, edges
+        return Done(output)
+
+    async def stop(self, call: NodeCall, ref_id: str) -> None:
+        """Stops what a node waits for whose execution has ended."""
+        del call, ref_id
+
+
+def is_templated(value: Any) -> bool:
+    """True when a text of a JSON value may be a template."""
+    match value:
+        case str():
+            return "{{" in value or "{%" in value
+        case list():
+            return any(map(is_templated, value))
+        case dict():
+            return any(map(is_templated, value.values()))
+    return False

@@ -1,0 +1,285 @@
+"""SQL of workflows, their versions, and executions as the API reads them."""
+
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from app.domain.workflows.schemas import (
+    ExecutionSummary,
+    FullExecution,
+    VersionSummary,
+    WorkflowSummary,
+    WorkflowView,
+)
+from app.kit import paging, quota
+from app.kit.paging import Page, SortOrders
+from db import fast
+from db.fast import Row, tenant_of
+from db.lists import Total, Where
+from db.models import Workflow, WorkflowExecution
+from db.session import Tx
+from db.views import View
+
+MAX_WORKFLOWS = 1000
+_SORT_ORDERS = SortOrders(
+    "-created_at",
+    Workflow.id,
+    name=Workflow.name,
+    status=Workflow.status,
+    created_at=Workflow.created_at,
+    updated_at=Workflow.updated_at,
+)
+_EXECUTION_ORDERS = SortOrders(
+    "-created_at",
+    WorkflowExecution.id,
+    created_at=WorkflowExecution.created_at,
+    finished_at=WorkflowExecution.finished_at,
+)
+_SUMMARY = View(WorkflowSummary)
+_VIEW = View(
+    WorkflowView,
+    "w",
+    nodes="v.definition->'nodes'",
+    edges="v.definition->'edges'",
+)
+_VERSION = View(VersionSummary)
+_EXECUTION = View(
+    ExecutionSummary,
+    trigger="json_build_object('type', trigger_type, 'id', trigger_id)",
+)
+_FULL_EXECUTION = View(
+    FullExecution,
+    "e",
+    trigger="json_build_object('type', e.trigger_type, 'id', e.trigger_id)",
+    nodes="""
+    (SELECT coalesce(json_agg(json_build_object(
+                'node_id', n.node_id, 'type', n.type, 'status', n.status, 'input', n.input,
+                'output', n.output, 'error', n.error, 'attempt', n.attempt, 'ref_id', n.ref_id,
+                'started_at', n.started_at, 'finished_at', n.finished_at) ORDER BY n.position),
+            '[]')
+     FROM workflow_nodes n WHERE n.tenant_id = e.tenant_id AND n.execution_id = e.id)""",
+)
+_NOT_DELETED = "deleted_at IS NULL"
+# For rules of retention; `t` is the workflow.
+HAS_EXECUTIONS: Final = "EXISTS (SELECT 1 FROM workflow_executions e WHERE e.workflow_id = t.id)"
+_FIND = f"""
+SELECT {_VIEW.columns} FROM workflows w
+JOIN workflow_versions v
+  ON v.tenant_id = w.tenant_id AND v.workflow_id = w.id AND v.version = w.version
+WHERE ($1::text IS NULL OR w.tenant_id = $1) AND w.id = $2 AND w.deleted_at IS NULL
+"""
+_FIND_DEFINITION = """
+SELECT v.definition::text FROM workflow_versions v
+JOIN workflows w ON w.tenant_id = v.tenant_id AND w.id = v.workflow_id
+WHERE ($1::text IS NULL OR v.tenant_id = $1) AND v.workflow_id = $2 AND v.version = $3
+  AND w.deleted_at IS NULL
+"""
+_EXISTS = """
+SELECT 1 FROM workflows
+WHERE ($1::text IS NULL OR tenant_id = $1) AND id = $2 AND deleted_at IS NULL
+"""
+_FIND_STARTABLE = """
+SELECT name, published_version, version FROM workflows
+WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
+"""
+# Returns the id of the earlier execution when there is one of the same occasion.
+_INSERT_EXECUTION = """
+WITH inserted AS (
+    INSERT INTO workflow_executions (tenant_id, id, workflow_id, version, input, trigger_type,
+                                     trigger_id, started_by, caller_id, depth, dedupe_key,
+                                     correlation_id, cause_event_id)
+    VALUES ($1, $2, $3, $4, $5::json, $6, $7, $8, $9, $10, $11, $12, $13)
+    ON CONFLICT (tenant_id, dedupe_key) DO NOTHING RETURNING id
+)
+SELECT id FROM inserted
+UNION ALL SELECT id FROM workflow_executions WHERE tenant_id = $1 AND dedupe_key = $11
+LIMIT 1
+"""
+_LOCK_QUEUE = "SELECT pg_advisory_xact_lock(hashtextextended('workflows:' || $1, 0))"
+_COUNT_ACTIVE = """
+SELECT (SELECT count(*) FROM workflow_executions
+        WHERE tenant_id = $1 AND status = 'running') AS running,
+       (SELECT count(*) FROM workflow_executions
+        WHERE tenant_id = $1 AND started_at > now() - interval '1 minute') AS started
+"""
+_COUNT_MANUAL = """
+SELECT count(*) AS count,
+       ceil(extract(epoch FROM min(created_at) + interval '1 minute' - now()))::int AS wait_seconds
+FROM workflow_executions
+WHERE tenant_id = $1 AND created_at > now() - interval '1 minute' AND trigger_type = 'manual'
+"""
+_LIST_WAITING_TENANTS = """
+SELECT DISTINCT tenant_id FROM workflow_executions WHERE status = 'pending' LIMIT $1
+"""
+_FIND_EXECUTION = f"""
+SELECT {_FULL_EXECUTION.columns} FROM workflow_executions e
+JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id AND w.deleted_at IS NULL
+WHERE ($1::text IS NULL OR e.tenant_id = $1) AND e.id = $2
+"""
+_FIND_EXECUTION_STATE = """
+SELECT e.tenant_id, e.status FROM workflow_executions e
+JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id AND w.deleted_at IS NULL
+WHERE ($1::text IS NULL OR e.tenant_id = $1) AND e.id = $2
+"""
+_LIST_ACTIVE = """
+SELECT id FROM workflow_executions
+WHERE tenant_id = $1 AND workflow_id = $2 AND status IN ('pending', 'running', 'waiting')
+ORDER BY id LIMIT $3
+"""
+_REOPEN = """
+WITH reopened AS (
+    UPDATE workflow_executions
+    SET status = 'pending', progress = $3::jsonb, error = NULL, output = NULL, finished_at = NULL
+    WHERE tenant_id = $1 AND id = $2
+)
+UPDATE workflow_nodes SET status = 'pending', error = NULL, output = NULL, ref_id = NULL,
+       started_at = NULL, finished_at = NULL
+WHERE tenant_id = $1 AND execution_id = $2 AND node_id = ANY($4)
+"""
+_LIST_BY_CORRELATION = """
+SELECT n.id, n.node_id, n.type, n.status, n.started_at, n.finished_at, e.caller_id, w.name
+FROM workflow_executions e
+JOIN workflow_nodes n ON n.tenant_id = e.tenant_id AND n.execution_id = e.id
+JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id
+WHERE e.tenant_id IN (SELECT id FROM tenants WHERE $1::text IS NULL OR id = $1)
+  AND e.correlation_id = $2 AND n.started_at IS NOT NULL
+ORDER BY n.started_at, n.id LIMIT $3
+"""
+
+
+async def list_page(
+    tx: Tx, page: Page, *, search: str | None, status: str | None, sort: str | None
+) -> tuple[list[WorkflowSummary], Total]:
+    where = Where(tenant_of(tx), _NOT_DELETED)
+    where.contain(search, "name", "description")
+    where.equal("status", status)
+    return await paging.fetch(tx, _SUMMARY, "workflows", where, _SORT_ORDERS.sql(sort), page)
+
+
+async def find(tx: Tx, workflow_id: str) -> WorkflowView | None:
+    return await _VIEW.find(tx, tenant_of(tx), _FIND, workflow_id)
+
+
+async def find_row(tx: Tx, workflow_id: str, *, for_update: bool) -> Workflow | None:
+    """Locks the row so that executions can still refer to it."""
+    session = await tx.session()
+    lock: Any = {"key_share": True} if for_update else None
+    workflow = await session.get(Workflow, workflow_id, with_for_update=lock)
+    return workflow if workflow is not None and workflow.deleted_at is None else None
+
+
+async def exists(tx: Tx, tenant: str | None, workflow_id: str) -> bool:
+    return await fast.value(tx, tenant, _EXISTS, workflow_id) is not None
+
+
+async def check_quota(tx: Tx, tenant_id: str) -> None:
+    conditions = (Workflow.tenant_id == tenant_id, Workflow.deleted_at.is_(None))
+    await quota.check(tx, Workflow, MAX_WORKFLOWS, "workflows", *conditions)
+
+
+async def find_definition(tx: Tx, workflow_id: str, version: int) -> dict[str, Any] | None:
+    text = await fast.value(tx, tenant_of(tx), _FIND_DEFINITION, workflow_id, version)
+    return None if text is None else msgspec.json.decode(text)
+
+
+async def list_versions(tx: Tx, workflow_id: str, page: Page) -> tuple[list[VersionSummary], Total]:
+    where = Where(tenant_of(tx))
+    where.add("workflow_id = $n", workflow_id)
+    order = "version DESC"
+    return await paging.fetch(
+        tx, _VERSION, "workflow_versions", where, order, page, tenant_is_implied=True
+    )
+
+
+# Executions
+
+
+async def find_startable(tx: Tx, tenant: str, workflow_id: str) -> Row | None:
+    return await fast.row(tx, tenant, _FIND_STARTABLE, workflow_id)
+
+
+async def insert_execution(tx: Tx, tenant: str, *values: object) -> str:
+    return str(await fast.value(tx, tenant, _INSERT_EXECUTION, *values))
+
+
+async def lock_queue(tx: Tx, tenant: str) -> None:
+    """Lets one transaction at a time decide which executions of the tenant start."""
+    await fast.execute(tx, tenant, _LOCK_QUEUE)
+
+
+async def count_active(tx: Tx, tenant: str) -> Row:
+    return await _read_one(tx, tenant, _COUNT_ACTIVE)
+
+
+async def count_manual(tx: Tx, tenant: str) -> Row:
+    return await _read_one(tx, tenant, _COUNT_MANUAL)
+
+
+async def _read_one(tx: Tx, tenant: str, sql: str) -> Row:
+    row = await fast.row(tx, tenant, sql)
+    if row is None:
+        raise RuntimeError("an aggregate returned no row")
+    return row
+
+
+async def list_waiting_tenants(tx: Tx, limit: int) -> list[str]:
+    rows = await (await tx.raw()).fetch(_LIST_WAITING_TENANTS, limit)
+    return [row["tenant_id"] for row in rows]
+
+
+class ExecutionFilter(msgspec.Struct, frozen=True):
+    workflow_id: str | None = None
+    status: str | None = None
+    trigger: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+async def list_executions(
+    tx: Tx, filters: ExecutionFilter, page: Page, sort: str | None
+) -> tuple[list[ExecutionSummary], Total]:
+    where = Where(
+        tenant_of(tx),
+        "EXISTS (SELECT 1 FROM workflows w WHERE w.tenant_id = workflow_executions.tenant_id"
+        " AND w.id = workflow_executions.workflow_id AND w.deleted_at IS NULL)",
+    )
+    where.equal("workflow_id", filters.workflow_id)
+    where.equal("status", filters.status)
+    where.equal("trigger_type", filters.trigger)
+    where.between("created_at", filters.since, filters.until)
+    return await paging.fetch(
+        tx,
+        _EXECUTION,
+        "workflow_executions",
+        where,
+        _EXECUTION_ORDERS.sql(sort),
+        page,
+        tenant_is_implied=filters.workflow_id is not None,
+    )
+
+
+async def find_execution(tx: Tx, execution_id: str) -> FullExecution | None:
+    return await _FULL_EXECUTION.find(tx, tenant_of(tx), _FIND_EXECUTION, execution_id)
+
+
+async def find_execution_state(tx: Tx, execution_id: str) -> Row | None:
+    return await fast.row(tx, tenant_of(tx), _FIND_EXECUTION_STATE, execution_id)
+
+
+async def list_active(tx: Tx, tenant: str, workflow_id: str, limit: int) -> list[str]:
+    rows = await fast.rows(tx, tenant, _LIST_ACTIVE, workflow_id, limit)
+    return [row["id"] for row in rows]
+
+
+async def reopen(
+    tx: Tx, tenant: str, execution_id: str, progress: str, node_ids: list[str]
+) -> None:
+    """Makes an ended execution pending again, together with some of its nodes."""
+    await fast.execute(tx, tenant, _REOPEN, execution_id, progress, node_ids)
+
+
+async def list_nodes_by_correlation(
+    tx: Tx, tenant: str | None, correlation_id: str, limit: int
+) -> list[Row]:
+    return await fast.rows(tx, tenant, _LIST_BY_CORRELATION, correlation_id, limit)

@@ -1,0 +1,247 @@
+"""Runs the nodes of executions: an attempt, the end of a wait, and the answer of another area."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from app.domain.area import FinishedCall
+from app.domain.workflows import engine, rendering
+from app.domain.workflows import execution_queries as queries
+from app.domain.workflows.definitions import Edge, Node
+from app.domain.workflows.engine import Step
+from app.domain.workflows.graph import Graph, NodeState
+from app.domain.workflows.nodes.protocol import (
+    Done,
+    Failed,
+    NodeCall,
+    NodeType,
+    Outcome,
+    Waits,
+)
+from app.domain.workflows.nodes.registry import NODE_TYPES
+from app.domain.workflows.versions import Graphs
+from app.kit import clock
+from app.kit.expressions import Expressions
+from app.kit.texts import as_json
+from app.services import Services
+from db.fast import Row
+from db.session import Tx
+
+_MAX_OUTPUT_BYTES = 1024 * 1024
+_TYPE_GONE = "this instance has no nodes of the type"
+
+
+class Attempt(msgspec.Struct):
+    """An attempt that is due, with its rendered config or the reason why there is none."""
+
+    execution_id: str
+    node: Node
+    row_id: str
+    number: int
+    config: Any
+    rendered: Any
+
+    @property
+    def caller_id(self) -> str:
+        return f"{self.row_id}:{self.number}"
+
+
+def parse_caller_id(caller_id: str) -> tuple[str, int]:
+    """Returns the id of the node's row, and the attempt."""
+    row_id, _, number = caller_id.partition(":")
+    return row_id, int(number)
+
+
+async def load(tx: Tx, tenant_id: str, row_id: str) -> Row | None:
+    return await queries.load_node(tx, tenant_id, row_id)
+
+
+async def prepare(
+    services: Services, graph: Graph, row: Row, number: int, tenant_id: str
+) -> Attempt | None:
+    """Renders the config of a queued node. None when it is not queued for this attempt."""
+    state = msgspec.convert(row["state"], NodeState)
+    node = graph.nodes[row["node_id"]]
+    if state.status != "queued" or state.attempt != number - 1:
+        return None
+    ids = (row["execution_id"], node, row["row_id"], number)
+    node_type = NODE_TYPES.get(node.type)
+    if node_type is None:
+        failed = Failed("unknown_node_type", f"{_TYPE_GONE} {node.type}", is_retryable=False)
+        return Attempt(*ids, failed, None)
+    values = build_values(row)
+    rendered = await rendering.render(services.get(Expressions), node_type, node, values, tenant_id)
+    if isinstance(rendered, Failed):
+        return Attempt(*ids, rendered, None)
+    return Attempt(*ids, rendering.convert(node_type, rendered), rendered)
+
+
+def build_values(row: Row) -> dict[str, Any]:
+    """Returns what templates and conditions see."""
+    return {
+        "input": msgspec.json.decode(row["input"]),
+        "nodes": msgspec.json.decode(row["outputs"] or "{}"),
+        "execution": {
+            "id": row["execution_id"],
+            "workflow_id": row["workflow_id"],
+            "workflow_name": row["workflow_name"],
+            "version": row["version"],
+            "trigger": {"type": row["trigger_type"], "id": row["trigger_id"]},
+            "started_by": row["started_by"],
+            "created_at": row["created_at"].isoformat(),
+            "correlation_id": row["correlation_id"],
+        },
+    }
+
+
+async def load_graph(tx: Tx, services: Services, tenant_id: str, row: Row) -> Graph:
+    return await services.get(Graphs).load(tx, tenant_id, row["workflow_id"], row["version"])
+
+
+async def run(tx: Tx, services: Services, tenant_id: str, attempt: Attempt) -> None:
+    """Runs an attempt, and stores its outcome and what comes next. Raises ApiError when the node
+    cannot run; the caller then rolls back and calls `fail`.
+    """
+    step = await _open(tx, services, tenant_id, attempt)
+    if step is None:
+        return
+    if isinstance(attempt.config, Failed):
+        await step.fail(attempt.node.id, attempt.config, attempt.rendered)
+        return
+    call = _build_call(step, attempt)
+    with engine.chain_of(step.execution):
+        outcome = await NODE_TYPES[attempt.node.type].run(call, attempt.config)
+        await _record(step, attempt.node, outcome, attempt.rendered)
+
+
+async def fail(
+    tx: Tx, services: Services, tenant_id: str, attempt: Attempt, failed: Failed
+) -> None:
+    step = await _open(tx, services, tenant_id, attempt)
+    if step is not None:
+        with engine.chain_of(step.execution):
+            await step.fail(attempt.node.id, failed, attempt.rendered)
+
+
+async def _open(tx: Tx, services: Services, tenant_id: str, attempt: Attempt) -> Step | None:
+    step = await engine.open_step(tx, services, tenant_id, attempt.execution_id)
+    node_id = attempt.node.id
+    if step is None or not step.is_current(node_id, attempt.number - 1, "queued"):
+        return None
+    step.start_attempt(node_id)
+    return step
+
+
+def _build_call(step: Step, attempt: Attempt) -> NodeCall:
+    execution = step.execution
+    return NodeCall(
+        step.tx,
+        step.services,
+        execution.tenant_id,
+        execution.id,
+        execution.workflow_id,
+        attempt.node,
+        attempt.caller_id,
+        execution.depth,
+        clock.now(),
+    )
+
+
+async def _record(step: Step, node: Node, outcome: Outcome, node_input: Any = None) -> None:
+    match outcome:
+        case Done(output) if len(as_json(output)) > _MAX_OUTPUT_BYTES:
+            too_large = f"the output is larger than {_MAX_OUTPUT_BYTES // 1024} KiB"
+            failed = Failed("output_too_large", too_large, is_retryable=False)
+            await step.fail(node.id, failed, node_input)
+        case Done():
+            await step.complete(node.id, outcome, node_input)
+        case Failed():
+            await step.fail(node.id, outcome, node_input)
+        case Waits():
+            await step.wait(node.id, outcome, node_input, find_timeout(node))
+
+
+def find_timeout(node: Node) -> float | None:
+    node_type = NODE_TYPES[node.type]
+    return node.timeout_seconds or node_type.timeout_seconds
+
+
+async def end_wait(
+    tx: Tx, services: Services, tenant_id: str, execution_id: str, caller_id: str, node_id: str
+) -> None:
+    """A timer has fired: the node has waited long enough, or what it waits for takes too long."""
+    _, number = parse_caller_id(caller_id)
+    step = await engine.open_step(tx, services, tenant_id, execution_id)
+    if step is None or not step.is_current(node_id, number, "running", "waiting"):
+        return
+    node = step.graph.nodes[node_id]
+    node_type = NODE_TYPES[node.type]
+    with engine.chain_of(step.execution):
+        if node_type.ends_by_time:
+            await step.complete(node_id, Done({"until": clock.now()}))
+            return
+        for row in await queries.list_refs(tx, tenant_id, execution_id, [node_id]):
+            await engine.stop_later(tx, tenant_id, caller_id, row["ref_id"])
+        seconds = timedelta(seconds=find_timeout(node) or 0)
+        await step.fail(node_id, Failed("timeout", f"took more than {seconds}"))
+
+
+async def give_up(tx: Tx, services: Services, tenant_id: str, caller_id: str, reason: str) -> None:
+    """Fails a node whose work was given up, because every attempt to run it raised or died."""
+    row_id, number = parse_caller_id(caller_id)
+    row = await queries.find_node(tx, tenant_id, row_id)
+    if row is None:
+        return
+    step = await engine.open_step(tx, services, tenant_id, row["execution_id"])
+    node_id = row["node_id"]
+    if step is None or not (
+        step.is_current(node_id, number - 1, "queued")
+        or step.is_current(node_id, number, "running", "waiting")
+    ):
+        return
+    with engine.chain_of(step.execution):
+        await step.fail(node_id, Failed("internal_error", reason, is_retryable=False))
+
+
+async def on_call_finished(call: FinishedCall) -> None:
+    """Another area has finished what a node waits for."""
+    row_id, number = parse_caller_id(call.caller_id)
+    row = await queries.find_node(call.tx, call.tenant_id, row_id)
+    if row is None:
+        return
+    step = await engine.open_step(call.tx, call.services, call.tenant_id, row["execution_id"])
+    node_id = row["node_id"]
+    if step is None or not step.is_current(node_id, number, "running", "waiting"):
+        return
+    node, edges = step.graph.nodes[node_id], step.graph.outgoing[node_id]
+    with engine.chain_of(step.execution):
+        await _record(step, node, _judge(NODE_TYPES[node.type], node, edges, call))
+
+
+def _judge(node_type: NodeType[Any], node: Node, edges: list[Edge], call: FinishedCall) -> Outcome:
+    if call.error is not None:
+        return Failed(*call.error)
+    return node_type.finish(node.config, edges, call.output)
+
+
+async def stop(tx: Tx, services: Services, tenant_id: str, caller_id: str, ref_id: str) -> None:
+    """Stops what a node waited for."""
+    row_id, _, _ = caller_id.partition(":")
+    row = await queries.find_node(tx, tenant_id, row_id)
+    if row is None:
+        return
+    graph = await load_graph(tx, services, tenant_id, row)
+    node = graph.nodes[row["node_id"]]
+    call = NodeCall(
+        tx,
+        services,
+        tenant_id,
+        row["execution_id"],
+        row["workflow_id"],
+        node,
+        caller_id,
+        row["depth"],
+        clock.now(),
+    )
+    await NODE_TYPES[node.type].stop(call, ref_id)

@@ -1,0 +1,294 @@
+"""Workflows and their versions, and what other areas may call: they start workflows by `accept`."""
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from app.domain.agents.schemas import VersionDiff
+from app.domain.events import service as events
+from app.domain.workflows import checks, queries, schedule
+from app.domain.workflows.definitions import Definition
+from app.domain.workflows.errors import InvalidState, WorkflowNotFound, WorkflowVersionNotFound
+from app.domain.workflows.events import (
+    WorkflowCreated,
+    WorkflowDeleted,
+    WorkflowPublished,
+    WorkflowUpdated,
+)
+from app.domain.workflows.schemas import (
+    CreateWorkflow,
+    Schedule,
+    UpdateWorkflow,
+    VersionSummary,
+    VersionView,
+    WorkflowSummary,
+    WorkflowView,
+)
+from app.domain.workflows.starting import NewExecution, accept
+from app.domain.workflows.work_kinds import END_ALL
+from app.http.responses import build_view
+from app.kit import clock, json_diff, paging, validation, work
+from app.kit.changes import apply_changes
+from app.kit.errors import Conflict
+from app.kit.ids import new_id
+from app.kit.paging import Page, Paged
+from app.security.principal import Principal
+from app.services import Services
+from db.models import Workflow, WorkflowVersion
+from db.session import Tx
+
+__all__ = ["NewExecution", "accept", "exists"]
+
+_VERSION_PATTERN = re.compile(r"[1-9][0-9]{0,8}")
+
+exists = queries.exists
+
+
+async def list_page(
+    tx: Tx, page: Page, *, search: str | None, status: str | None, sort: str | None
+) -> Paged[WorkflowSummary]:
+    summaries, total = await queries.list_page(tx, page, search=search, status=status, sort=sort)
+    return paging.paged(summaries, total, page)
+
+
+async def get(tx: Tx, workflow_id: str) -> WorkflowView:
+    view = await queries.find(tx, workflow_id)
+    if view is None:
+        raise _not_found(workflow_id)
+    return view
+
+
+async def find(tx: Tx, workflow_id: str, *, for_update: bool = False) -> Workflow:
+    workflow = await queries.find_row(tx, workflow_id, for_update=for_update)
+    if workflow is None:
+        raise _not_found(workflow_id)
+    return workflow
+
+
+async def require(tx: Tx, tenant_id: str | None, workflow_id: str) -> None:
+    """Raises WorkflowNotFound unless the workflow exists."""
+    if not await queries.exists(tx, tenant_id, workflow_id):
+        raise _not_found(workflow_id)
+
+
+def _not_found(workflow_id: str) -> WorkflowNotFound:
+    return WorkflowNotFound(f"There is no workflow {workflow_id[:64]}")
+
+
+async def create(
+    tx: Tx, services: Services, principal: Principal, data: CreateWorkflow
+) -> WorkflowView:
+    tenant_id = principal.home
+    definition = Definition(data.nodes, data.edges)
+    await checks.check_texts(services, principal, definition)
+    if data.trigger is not None:
+        schedule.check(data.trigger)
+    await queries.check_quota(tx, tenant_id)
+    await checks.check_references(tx, tenant_id, definition.nodes)
+    workflow = Workflow(
+        id=new_id("wfl"),
+        tenant_id=tenant_id,
+        name=data.name,
+        description=data.description,
+        status="draft",
+        version=1,
+        trigger=msgspec.to_builtins(data.trigger),
+        created_by=principal.user_id,
+    )
+    session = await tx.session()
+    session.add(workflow)
+    await session.flush()
+    await _store_version(tx, workflow, definition, principal)
+    created = WorkflowCreated(workflow.id, workflow.name)
+    await events.emit(tx, created, tenant_id=tenant_id)
+    return _build_view(workflow, definition)
+
+
+async def update(
+    tx: Tx, services: Services, principal: Principal, workflow_id: str, data: UpdateWorkflow
+) -> WorkflowView:
+    """A change of nodes or edges makes a version. Triggers keep the published version until the
+    next one is published.
+    """
+    view = await get(tx, workflow_id)
+    before = Definition(view.nodes, view.edges)
+    # Before the row is locked: expressions may take their time.
+    definition = _merge(before, data)
+    if definition != before:
+        await checks.check_texts(services, principal, definition)
+    workflow = await find(tx, workflow_id, for_update=True)
+    before = await _load_definition(tx, workflow.id, workflow.version)
+    if _merge(before, data) != definition:
+        raise Conflict("The workflow was changed at the same time; read it and try again")
+    if definition != before:
+        await checks.check_references(tx, workflow.tenant_id, definition.nodes)
+    values = validation.set_fields(data)
+    values.pop("nodes", None)
+    values.pop("edges", None)
+    if "trigger" in values:
+        if data.trigger:
+            schedule.check(data.trigger)
+        values["trigger"] = msgspec.to_builtins(values["trigger"])
+    await _change(tx, principal, workflow, values, before, definition)
+    return _build_view(workflow, definition)
+
+
+def _merge(definition: Definition, data: UpdateWorkflow) -> Definition:
+    return Definition(
+        definition.nodes if data.nodes is UNSET else data.nodes,
+        definition.edges if data.edges is UNSET else data.edges,
+    )
+
+
+async def _change(
+    tx: Tx,
+    principal: Principal,
+    workflow: Workflow,
+    values: dict[str, Any],
+    before: Definition,
+    definition: Definition,
+) -> None:
+    """Sets the values that differ, stores a version if the definition does, and emits the event."""
+    changed = apply_changes(workflow, values)
+    if "trigger" in changed:
+        _set_next_run(workflow)
+    if definition.nodes != before.nodes:
+        changed.append("nodes")
+    if definition.edges != before.edges:
+        changed.append("edges")
+    if definition != before:
+        workflow.version += 1
+        await _store_version(tx, workflow, definition, principal)
+    if changed:
+        workflow.updated_at = clock.now()
+        await (await tx.session()).flush()
+        updated = WorkflowUpdated(workflow.id, workflow.name, workflow.version, changed)
+        await events.emit(tx, updated, tenant_id=workflow.tenant_id)
+
+
+def _set_next_run(workflow: Workflow) -> None:
+    """Only a published workflow has a next run."""
+    workflow.next_run_at = None
+    if workflow.trigger is not None and workflow.published_version is not None:
+        workflow.next_run_at = schedule.find_next(Schedule(**workflow.trigger), clock.now())
+
+
+async def publish(tx: Tx, workflow_id: str) -> WorkflowView:
+    """Publishes the newest version, after a check that what it refers to still exists."""
+    workflow = await find(tx, workflow_id, for_update=True)
+    if workflow.published_version == workflow.version:
+        raise InvalidState(f"Version {workflow.version} of this workflow is published already")
+    definition = await _load_definition(tx, workflow.id, workflow.version)
+    await checks.check_references(tx, workflow.tenant_id, definition.nodes)
+    workflow.status, workflow.published_version = "published", workflow.version
+    _set_next_run(workflow)
+    await (await tx.session()).flush()
+    published = WorkflowPublished(workflow.id, workflow.name, workflow.version)
+    await events.emit(tx, published, tenant_id=workflow.tenant_id)
+    return _build_view(workflow, definition)
+
+
+async def unpublish(tx: Tx, workflow_id: str) -> WorkflowView:
+    workflow = await find(tx, workflow_id, for_update=True)
+    if workflow.published_version is None:
+        raise InvalidState("This workflow is not published")
+    workflow.status, workflow.published_version = "draft", None
+    _set_next_run(workflow)
+    await (await tx.session()).flush()
+    updated = WorkflowUpdated(workflow.id, workflow.name, workflow.version, ["status"])
+    await events.emit(tx, updated, tenant_id=workflow.tenant_id)
+    return _build_view(workflow, await _load_definition(tx, workflow.id, workflow.version))
+
+
+async def delete(tx: Tx, workflow_id: str) -> None:
+    """Hides the workflow; its executions are cancelled by a worker and deleted in batches."""
+    workflow = await find(tx, workflow_id, for_update=True)
+    workflow.deleted_at, workflow.next_run_at = clock.now(), None
+    workflow.published_version = None
+    await (await tx.session()).flush()
+    await work.accept(tx, END_ALL, tenant_id=workflow.tenant_id, ref_id=workflow.id)
+    deleted = WorkflowDeleted(workflow.id, workflow.name)
+    await events.emit(tx, deleted, tenant_id=workflow.tenant_id)
+
+
+# Versions
+
+
+async def _store_version(
+    tx: Tx, workflow: Workflow, definition: Definition, principal: Principal
+) -> None:
+    (await tx.session()).add(
+        WorkflowVersion(
+            id=new_id("wfv"),
+            tenant_id=workflow.tenant_id,
+            workflow_id=workflow.id,
+            version=workflow.version,
+            definition=msgspec.to_builtins(definition),
+            created_by=principal.user_id,
+        )
+    )
+
+
+async def _load_definition(tx: Tx, workflow_id: str, version: int) -> Definition:
+    definition = await queries.find_definition(tx, workflow_id, version)
+    if definition is None:
+        raise WorkflowVersionNotFound(f"This workflow has no version {version}")
+    return msgspec.convert(definition, Definition)
+
+
+def choose_version(workflow: Workflow, wanted: int | None) -> int:
+    """Returns the version that a start by hand runs: the published one, or a draft's newest."""
+    version = wanted or workflow.published_version or workflow.version
+    if version > workflow.version:
+        raise WorkflowVersionNotFound(f"This workflow has no version {version}")
+    return version
+
+
+async def list_versions(tx: Tx, workflow_id: str, page: Page) -> Paged[VersionSummary]:
+    versions, total = await queries.list_versions(tx, workflow_id, page)
+    if not versions:
+        raise _not_found(workflow_id)
+    return paging.paged(versions, total, page)
+
+
+async def get_version(tx: Tx, workflow_id: str, version: str) -> VersionView:
+    definition = await _find_version(tx, workflow_id, version)
+    return VersionView(workflow_id, int(version), definition.nodes, definition.edges)
+
+
+async def _find_version(tx: Tx, workflow_id: str, version: str) -> Definition:
+    if _VERSION_PATTERN.fullmatch(version):
+        definition = await queries.find_definition(tx, workflow_id, int(version))
+        if definition is not None:
+            return msgspec.convert(definition, Definition)
+    await require(tx, None, workflow_id)
+    raise WorkflowVersionNotFound(f"This workflow has no version {version[:20]}")
+
+
+async def diff_versions(tx: Tx, workflow_id: str, before: str, after: str) -> VersionDiff:
+    old = await _find_version(tx, workflow_id, before)
+    new = await _find_version(tx, workflow_id, after)
+    found = json_diff.diff_bounded(msgspec.to_builtins(old), msgspec.to_builtins(new))
+    return VersionDiff(int(before), int(after), found.changes, found.truncated)
+
+
+async def restore_version(
+    tx: Tx, services: Services, principal: Principal, workflow_id: str, version: str
+) -> WorkflowView:
+    """Copies a stored version to a new one."""
+    definition = await _find_version(tx, workflow_id, version)
+    data = UpdateWorkflow(nodes=definition.nodes, edges=definition.edges)
+    return await update(tx, services, principal, workflow_id, data)
+
+
+def _build_view(workflow: Workflow, definition: Definition) -> WorkflowView:
+    trigger = Schedule(**workflow.trigger) if workflow.trigger else None
+    return build_view(
+        WorkflowView,
+        workflow,
+        trigger=trigger,
+        nodes=definition.nodes,
+        edges=definition.edges,
+    )

@@ -1,0 +1,163 @@
+"""Accepts executions, starts them within the limits of the tenant's plan, and cancels them.
+
+All triggers go through `accept`. An execution that may not run yet waits as a row, in the order of
+acceptance.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from app.domain.tenants import service as tenants
+from app.domain.workflows import engine, queries
+from app.domain.workflows import execution_queries as locks
+from app.domain.workflows.engine import Step
+from app.domain.workflows.errors import WorkflowNotFound, WorkflowNotPublished
+from app.domain.workflows.versions import Graphs
+from app.kit import trace
+from app.kit.errors import Invalid, RateLimited
+from app.kit.ids import new_id
+from app.kit.limits import MINUTE, plan_of
+from app.kit.texts import as_json, is_deeper
+from app.services import Services
+from db.session import ALL_TENANTS, Tx
+
+TriggerType = Literal["manual", "schedule", "event", "webhook", "form", "workflow"]
+
+# More than a payload that an incoming webhook accepts.
+_MAX_INPUT_BYTES = 2 * 1024 * 1024
+_MAX_DEPTH = 64
+_MAX_STARTS = 100
+_MAX_TENANTS = 100
+_UNLIMITED = 1_000_000
+
+
+class NewExecution(msgspec.Struct, frozen=True, kw_only=True):
+    """`dedupe_key` names the occasion: the same one starts a workflow once. Triggers start the
+    published version; `version` is for a start by hand.
+    """
+
+    tenant_id: str
+    workflow_id: str
+    input: dict[str, Any]
+    trigger_type: TriggerType
+    trigger_id: str | None = None
+    version: int | None = None
+    started_by: str | None = None
+    caller_id: str | None = None
+    depth: int = 0
+    dedupe_key: str | None = None
+
+
+async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
+    """Stores an execution in the caller's transaction and starts it unless the tenant's limits are
+    reached. Returns its id, or that of the execution that the same occasion started before.
+    """
+    workflow = await queries.find_startable(tx, new.tenant_id, new.workflow_id)
+    if workflow is None:
+        raise WorkflowNotFound(f"There is no workflow {new.workflow_id[:64]}")
+    version = new.version or workflow["published_version"]
+    if version is None:
+        raise WorkflowNotPublished(
+            f"The workflow {workflow['name']} is not published; publish it, so that triggers can"
+            " start it"
+        )
+    execution_id, current = new_id("wfx"), trace.current()
+    stored_id = await queries.insert_execution(
+        tx,
+        new.tenant_id,
+        execution_id,
+        new.workflow_id,
+        version,
+        encode_input(new.input),
+        new.trigger_type,
+        new.trigger_id,
+        new.started_by,
+        new.caller_id,
+        new.depth,
+        new.dedupe_key,
+        current.correlation_id,
+        current.cause_event_id,
+    )
+    if stored_id == execution_id:
+        await start_ready(tx, services, new.tenant_id)
+    return stored_id
+
+
+def encode_input(value: dict[str, Any]) -> str:
+    if is_deeper(value, _MAX_DEPTH):
+        raise Invalid.field("input", f"is nested deeper than {_MAX_DEPTH} levels")
+    text = as_json(value)
+    if len(text) > _MAX_INPUT_BYTES:
+        raise Invalid.field("input", f"must be at most {_MAX_INPUT_BYTES // 1024} KiB")
+    return text
+
+
+async def check_rate(tx: Tx, tenant_id: str) -> None:
+    """Raises RateLimited when so many executions were started by hand within a minute. Those that
+    triggers accept wait instead.
+    """
+    plan = await _load_plan(tx, tenant_id)
+    limit = plan.workflow_executions_per_minute
+    if not limit:
+        return
+    await queries.lock_queue(tx, tenant_id)
+    row = await queries.count_manual(tx, tenant_id)
+    if row["count"] >= limit:
+        wait = max(1, row["wait_seconds"])
+        raise RateLimited(
+            f"The plan allows {limit} executions of workflows per minute; try again in {wait}"
+            " seconds",
+            details={"limit": limit, "window": MINUTE, "retry_after": wait},
+            headers={"Retry-After": str(wait)},
+        )
+
+
+async def _load_plan(tx: Tx, tenant_id: str) -> Any:
+    tenant = await tenants.get(tx, tenant_id)
+    return plan_of(tenant.plan, msgspec.to_builtins(tenant.limits or {}))
+
+
+async def start_ready(tx: Tx, services: Services, tenant_id: str) -> int:
+    """Starts the oldest waiting executions that the limits of the plan allow; returns how many.
+
+    One transaction of a tenant does so at a time. It waits for no row, so that it can be called
+    with any lock.
+    """
+    await queries.lock_queue(tx, tenant_id)
+    plan = await _load_plan(tx, tenant_id)
+    row = await queries.count_active(tx, tenant_id)
+    free = min(
+        (plan.concurrent_executions or _UNLIMITED) - row["running"],
+        (plan.workflow_executions_per_minute or _UNLIMITED) - row["started"],
+        _MAX_STARTS,
+    )
+    if free <= 0:
+        return 0
+    executions = await locks.lock_pending(tx, tenant_id, free)
+    for execution in executions:
+        graph = await services.get(Graphs).load(
+            tx, tenant_id, execution.workflow_id, execution.version
+        )
+        with engine.chain_of(execution):
+            await Step(tx, services, execution, graph).begin()
+    return len(executions)
+
+
+async def start_all_ready(services: Services) -> None:
+    """Starts executions whose tenant has a free slot again, for example after a minute."""
+    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+        tenant_ids = await queries.list_waiting_tenants(tx, _MAX_TENANTS)
+    for tenant_id in tenant_ids:
+        async with services.db.tx(tenant_id) as tx:
+            await start_ready(tx, services, tenant_id)
+
+
+async def cancel(tx: Tx, services: Services, tenant_id: str, execution_id: str) -> bool:
+    """Returns False when the execution has ended already."""
+    step = await engine.open_step(tx, services, tenant_id, execution_id)
+    if step is None or step.has_ended:
+        return False
+    with engine.chain_of(step.execution):
+        await step.cancel()
+    return True

@@ -1,0 +1,12 @@
+from typing import Final
+
+from app.kit.work import WorkKind
+
+# Runs one attempt of a node, or ends its wait. Its ref_id is `<id of the node's row>:<attempt>`.
+RUN_NODE: Final = WorkKind("workflows.node", "workflows", timeout_seconds=120, per_tenant=16)
+# Stops what the nodes of an ended execution still wait for.
+STOP: Final = WorkKind("workflows.stop", "default")
+# Starts executions of a tenant that wait for a free slot.
+START: Final = WorkKind("workflows.start", "default")
+# Cancels the executions of a deleted workflow.
+END_ALL: Final = WorkKind("workflows.end", "default", timeout_seconds=600)

@@ -1,0 +1,15 @@
+from collections.abc import AsyncIterator
+
+import pytest
+from litestar import Litestar
+
+from tests.running_worker import run_worker
+from tests.stores import Stores
+from workers.main import WorkerProcess
+
+
+@pytest.fixture(scope="module")
+async def worker(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
+    """A worker that runs workflows and what their nodes wait for, within this process."""
+    async with run_worker(stores.settings, "workflows", "default", "tools", "chat") as process:
+        yield process

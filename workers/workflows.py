@@ -1,0 +1,70 @@
+"""Job functions: run the nodes of workflows, start executions, and stop what they wait for."""
+
+from app.domain.workflows import queries, running, starting
+from app.domain.workflows.nodes.protocol import Failed
+from app.domain.workflows.running import Attempt
+from app.kit.errors import ApiError, Unavailable
+from app.services import Services
+from db.ledger import WorkRow
+from db.session import Tx
+from workers.runner import Job, Retry
+
+_BATCH = 100
+
+
+async def run_node(job: Job) -> None:
+    """Runs one attempt of a node. Its effect, its outcome and what comes next are one transaction,
+    which ends this work as well.
+    """
+    row_id, number = running.parse_caller_id(job.ref_id)
+    async with job.read() as tx:
+        row = await running.load(tx, job.tenant_id, row_id)
+        if row is None:
+            # Deleted with its workflow.
+            return
+        graph = await running.load_graph(tx, job.services, job.tenant_id, row)
+    attempt = await running.prepare(job.services, graph, row, number, job.tenant_id)
+    if attempt is None:
+        async with job.finish_first() as tx:
+            ids = (row["execution_id"], job.ref_id, row["node_id"])
+            await running.end_wait(tx, job.services, job.tenant_id, *ids)
+        return
+    try:
+        async with job.finish_first() as tx:
+            await running.run(tx, job.services, job.tenant_id, attempt)
+    except Unavailable as error:
+        raise Retry(error.message) from error
+    except ApiError as error:
+        await _fail(job, attempt, Failed(error.code, error.message))
+
+
+async def _fail(job: Job, attempt: Attempt, failed: Failed) -> None:
+    async with job.finish_first() as tx:
+        await running.fail(tx, job.services, job.tenant_id, attempt, failed)
+
+
+async def on_dead_node(services: Services, tx: Tx, row: WorkRow, error: str) -> None:
+    await running.give_up(tx, services, row.tenant_id or "", row.ref_id or "", error)
+
+
+async def start_executions(job: Job) -> None:
+    async with job.finish_first() as tx:
+        await starting.start_ready(tx, job.services, job.tenant_id)
+
+
+async def stop_waiting(job: Job) -> None:
+    caller_id, _, ref_id = job.ref_id.partition("/")
+    async with job.finish_first() as tx:
+        await running.stop(tx, job.services, job.tenant_id, caller_id, ref_id)
+
+
+async def end_executions(job: Job) -> None:
+    """Cancels the executions of a deleted workflow, each in a transaction of its own."""
+    while True:
+        async with job.read() as tx:
+            ids = await queries.list_active(tx, job.tenant_id, job.ref_id, _BATCH)
+        if not ids:
+            return
+        for execution_id in ids:
+            async with job.checkpoint() as tx:
+                await starting.cancel(tx, job.services, job.tenant_id, execution_id)
