@@ -41,7 +41,11 @@ from app.domain.subscriptions.controllers import (
     TestEventController,
     WorkflowSubscriptionController,
 )
-from app.domain.tables.controllers import DataRowController, DataTableController
+from app.domain.tables.controllers import (
+    DataRowController,
+    DataTableController,
+    DataTransferController,
+)
 from app.domain.tenants import rate_limits
 from app.domain.tenants.controllers import TenantController
 from app.domain.tools.controllers import AgentToolController, ToolController
@@ -102,6 +106,7 @@ ROUTES: list[Any] = [
     DataTableController,
     DataRowController,
     FileController,
+    DataTransferController,
     ToolController,
     AgentToolController,
     WebSearchController,

@@ -53,6 +53,7 @@ from workers.notifications import (
 from workers.runner import JobFunction, OnDead, Runner
 from workers.speech import on_dead_speech, run_speech
 from workers.sweep import Sweeper
+from workers.tables import import_rows, on_dead_import
 from workers.tools import on_dead_tool, run_tool
 from workers.workflows import (
     end_executions,
@@ -82,6 +83,7 @@ JOBS: Final[dict[str, JobFunction]] = {
     "notifications.dispatch": dispatch_message,
     "notifications.send": send_notification,
     "speech.run": run_speech,
+    "tables.import": import_rows,
     "tools.run": run_tool,
     "workflows.end": end_executions,
     "workflows.node": run_node,
@@ -95,6 +97,7 @@ ON_DEAD: Final[dict[str, OnDead]] = {
     "knowledge.ingest": on_dead_document,
     "notifications.send": on_dead_notification,
     "speech.run": on_dead_speech,
+    "tables.import": on_dead_import,
     "tools.run": on_dead_tool,
     "webhooks.deliver": on_dead_delivery,
     "workflows.node": on_dead_node,

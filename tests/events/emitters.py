@@ -6,7 +6,7 @@ from app.domain.chat import conversations
 from app.domain.events.service import emit_dead
 from tests.asking import wait_until
 from tests.database import run_sql
-from tests.events import approval_emitters, file_emitters, user_emitters
+from tests.events import approval_emitters, file_emitters, table_emitters, user_emitters
 from tests.events.database import load_events, wait_until_idle
 from tests.events.emitter_context import EmitterContext
 from tests.events.responses import post_json, read_json
@@ -345,6 +345,7 @@ EMITTERS: dict[str, Emitter] = {
     **user_emitters.EMITTERS,
     **approval_emitters.EMITTERS,
     **file_emitters.EMITTERS,
+    **table_emitters.EMITTERS,
     "agent.created": emit_agent_created,
     "agent.updated": emit_agent_updated,
     "agent.published": emit_agent_published,

@@ -23,7 +23,7 @@ SPECIFIED_TYPES = {
     *("system.user.registered", "system.rate_limit.exceeded"),
 }
 # The areas of the other categories do not exist yet.
-TYPES_PER_CATEGORY = {"agent": 7, "workflow": 0, "form": 0, "approval": 4, "data_table": 0}
+TYPES_PER_CATEGORY = {"agent": 7, "workflow": 0, "form": 0, "approval": 4, "data_table": 7}
 
 ID_PREFIXES = {
     "approval_id": "apr_",

@@ -1,6 +1,7 @@
 from typing import Final
 
-from app.domain.area import Area
+from app.domain.area import Area, PeriodicTask
+from app.domain.tables import imports
 from app.domain.tables.events import (
     DataTableCreated,
     DataTableDeleted,
@@ -36,6 +37,8 @@ AREA: Final = Area(
             "data_tables:write", "Create, change and delete data tables and rows", DEVELOPERS
         ),
     ),
+    work_kinds=(imports.IMPORT,),
+    periodic_tasks=(PeriodicTask(600.0, imports.delete_old_files),),
     retention=(
         RetentionRule(
             "data_rows",
@@ -49,6 +52,9 @@ AREA: Final = Area(
             "AND NOT EXISTS (SELECT 1 FROM data_rows r WHERE r.table_id = t.id)",
             order_by="t.deleted_at",
             batch=CASCADE_BATCH,
+        ),
+        RetentionRule(
+            "data_imports", "t.created_at < now() - interval '90 days'", order_by="t.created_at"
         ),
     ),
 )

@@ -1,19 +1,27 @@
-from litestar import Controller, delete, get, patch, post, put
-from litestar.params import JSONBody
+from typing import Annotated
 
-from app.domain.tables import rows, tables
+from litestar import Controller, delete, get, patch, post, put
+from litestar.params import JSONBody, MultipartBody, QueryParameter
+from litestar.response import Stream
+
+from app.domain.tables import export, imports, rows, tables
+from app.domain.tables.imports import ImportOptions
 from app.domain.tables.schemas import (
     ChangeRow,
     CreatedRows,
     CreateRows,
     CreateTable,
+    ImportData,
+    ImportMode,
+    ImportView,
     RowData,
     RowView,
     TableData,
     TableView,
     UpdateTable,
 )
-from app.http.dependencies import Context, HttpRequest, Id, Page, Tx
+from app.domain.tables.uploads import ImportUpload
+from app.http.dependencies import Context, HttpRequest, Id, Page, Principal, Services, Tx
 from app.http.paging import Search, Sort
 from app.kit.paging import Paged
 from db.fast import tenant_of
@@ -116,3 +124,83 @@ class DataRowController(Controller):
     @delete("/{row_id:str}", summary="Delete a row", needs="data_tables:write")
     async def delete_row(self, tx: Tx, table_id: Id, row_id: Id) -> None:
         await rows.delete(tx, tenant_of(tx), table_id, row_id)
+
+
+class DataTransferController(Controller):
+    path = "/api/v1/data-tables/{table_id:str}"
+    tags = ["Data tables"]
+
+    @post(
+        "/import",
+        summary="Import a CSV file",
+        needs="data_tables:write",
+        status_code=202,
+        upload=True,
+        idempotent="long_running",
+        full_files=1,
+    )
+    async def import_file(
+        self,
+        services: Services,
+        principal: Principal,
+        table_id: Id,
+        data: MultipartBody[ImportUpload],
+        mode: Annotated[
+            ImportMode, QueryParameter(description="upsert changes rows that match")
+        ] = "insert",
+        match: Annotated[
+            str | None,
+            QueryParameter(max_length=64, description="The unique column that matches rows"),
+        ] = None,
+        delimiter: Annotated[
+            str | None,
+            QueryParameter(max_length=1, description="Found by the first line unless it is set"),
+        ] = None,
+    ) -> ImportData:
+        """A worker stores the rows; the answer is the record of the import, which has the progress.
+        A wrong row is reported and left out. An empty cell is a missing value.
+        """
+        options = ImportOptions(mode, match, delimiter)
+        return ImportData(await imports.start(services, principal, table_id, data.file, options))
+
+    @get("/imports", summary="List imports", needs="data_tables:read")
+    async def list_imports(self, tx: Tx, page_in: Page, table_id: Id) -> Paged[ImportView]:
+        """The newest first."""
+        return await imports.list_page(tx, table_id, page_in)
+
+    @get("/imports/{import_id:str}", summary="Get an import", needs="data_tables:read")
+    async def get_import(self, tx: Tx, table_id: Id, import_id: Id) -> ImportData:
+        return ImportData(await imports.get(tx, table_id, import_id))
+
+    @post(
+        "/imports/{import_id:str}/cancel",
+        summary="Cancel an import",
+        needs="data_tables:write",
+        status_code=200,
+    )
+    async def cancel_import(self, context: Context, table_id: Id, import_id: Id) -> ImportData:
+        """Rows that were imported already stay."""
+        return ImportData(await imports.cancel(context, table_id, import_id))
+
+    @get("/export", summary="Export rows", needs="data_tables:read", media_type="text/csv")
+    async def export_rows(
+        self,
+        services: Services,
+        principal: Principal,
+        request: HttpRequest,
+        table_id: Id,
+        search: Search = None,
+        sort: Sort = None,
+    ) -> Stream:
+        """All rows as CSV in UTF-8, with the filters and the order of the list. A text that a
+        spreadsheet would take for a formula has an apostrophe before it, which an import removes.
+        """
+        parameters = list(request.query_params.multi_items())
+        selection = await export.select(
+            services, principal.scope, table_id, parameters, search=search, sort=sort
+        )
+        headers = {
+            "content-disposition": 'attachment; filename="rows.csv"',
+            "content-type": "text/csv; charset=utf-8",
+        }
+        return Stream(export.stream(services, selection), headers=headers)

@@ -47,30 +47,34 @@ class DataTableDeleted(Event):
     name: str
 
 
-class RowEvent(Event):
-    """`values` are by the names of columns."""
+class RowCreated(Event):
+    type: ClassVar[str] = "data_table.row.created"
+    description: ClassVar[str] = "A row was added to a data table; not for imported rows"
+    example: ClassVar[dict[str, Any]] = _ROW
 
     table_id: str
     row_id: str
     values: dict[str, Any]
 
 
-class RowCreated(RowEvent):
-    type: ClassVar[str] = "data_table.row.created"
-    description: ClassVar[str] = "A row was added to a data table; not for imported rows"
-    example: ClassVar[dict[str, Any]] = _ROW
-
-
-class RowUpdated(RowEvent):
+class RowUpdated(Event):
     type: ClassVar[str] = "data_table.row.updated"
     description: ClassVar[str] = "A row of a data table was changed"
     example: ClassVar[dict[str, Any]] = _ROW
 
+    table_id: str
+    row_id: str
+    values: dict[str, Any]
 
-class RowDeleted(RowEvent):
+
+class RowDeleted(Event):
     type: ClassVar[str] = "data_table.row.deleted"
     description: ClassVar[str] = "A row of a data table was deleted"
     example: ClassVar[dict[str, Any]] = _ROW
+
+    table_id: str
+    row_id: str
+    values: dict[str, Any]
 
 
 class DataTableImported(Event):

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from app.domain.area import Event
 from app.domain.events import service as events
 from app.domain.tables.columns import SLOTS, Column, Table
-from app.domain.tables.events import RowEvent
 from app.domain.tables.slot_queries import assignments_sql, list_slots, unique_sql
 from db import fast
 from db.fast import Row, tenant_of
@@ -133,7 +133,7 @@ async def delete(tx: Tx, table: Table, row_ids: Sequence[str]) -> list[Row]:
     return await fast.rows(tx, table.tenant_id, _DELETE, table.id, list(row_ids))
 
 
-async def emit(tx: Tx, tenant: str, row_events: Sequence[RowEvent]) -> None:
+async def emit(tx: Tx, tenant: str, row_events: Sequence[Event]) -> None:
     """Records the events of many rows with one statement."""
     encoded = events.encode_events(list(row_events), tenant_id=tenant)
     events.wake(tx, await fast.value(tx, tenant, _EMIT, encoded))

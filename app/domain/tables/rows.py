@@ -10,7 +10,7 @@ from app.domain.files import service as files
 from app.domain.tables import columns, filters, list_queries, queries, row_queries, values
 from app.domain.tables.columns import Column, Table
 from app.domain.tables.errors import DataTableNotFound, NotUnique, RowNotFound, TableFull
-from app.domain.tables.events import RowCreated, RowDeleted, RowEvent, RowUpdated
+from app.domain.tables.events import RowCreated, RowDeleted, RowUpdated
 from app.domain.tables.filters import Condition, Filters
 from app.domain.tables.list_queries import Selection
 from app.domain.tables.row_queries import NewRow
@@ -320,7 +320,9 @@ async def _delete(tx: Tx, table: Table, row_ids: Sequence[str]) -> int:
     return len(rows)
 
 
-async def _emit(tx: Tx, table: Table, kind: type[RowEvent], views: Sequence[RowView]) -> None:
+async def _emit(
+    tx: Tx, table: Table, kind: type[RowCreated | RowUpdated | RowDeleted], views: Sequence[RowView]
+) -> None:
     if views:
         row_events = [kind(table.id, view.id, view.values) for view in views]
         await row_queries.emit(tx, table.tenant_id, row_events)

@@ -1,0 +1,71 @@
+"""Exports rows as CSV: page by page, each with a transaction of its own."""
+
+import csv
+import io
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any, Final
+
+from app.domain.tables import cells, list_queries, queries, rows, values
+from app.domain.tables.columns import Column
+from app.domain.tables.list_queries import Selection
+from app.kit.errors import Invalid
+from app.services import Services
+from db.fast import tenant_of
+from db.session import Scope
+
+_PAGE: Final = 500
+# Every page of an order without an index reads the whole table.
+_MAX_SORTED_ROWS: Final = 50_000
+_PLAIN_TYPES: Final = frozenset({"number", "integer", "boolean", "date", "datetime"})
+
+
+async def select(
+    services: Services,
+    scope: Scope,
+    table_id: str,
+    parameters: Sequence[tuple[str, str]],
+    *,
+    search: str | None,
+    sort: str | None,
+) -> Selection:
+    """Checks everything that can be wrong, before the answer starts."""
+    async with services.db.tx(scope, autocommit=True) as tx:
+        table = await rows.load(tx, tenant_of(tx), table_id)
+        selection = rows.select(table, parameters, search=search, sort=sort)
+        key = selection.sort.key
+        if isinstance(key, Column) and key.slot is None:
+            count = await queries.count_rows(tx, table.tenant_id, table.id)
+            if count > _MAX_SORTED_ROWS:
+                raise Invalid.field(
+                    "sort", f"must be an indexed column for more than {_MAX_SORTED_ROWS:,} rows"
+                )
+    return selection
+
+
+async def stream(services: Services, selection: Selection) -> AsyncIterator[bytes]:
+    table = selection.table
+    yield _encode([[cells.protect(column.name) for column in table.columns]])
+    after: tuple[Any, str] | None = None
+    while True:
+        async with services.db.tx(table.tenant_id, autocommit=True) as tx:
+            page = await list_queries.list_after(tx, selection, after, _PAGE)
+        if page:
+            yield _encode(_format(table.columns, row["values"]) for row in page)
+        if len(page) < _PAGE:
+            return
+        after = (page[-1]["key"], page[-1]["id"])
+
+
+def _format(columns: list[Column], stored: dict[str, Any]) -> list[str]:
+    return [_format_cell(column, stored.get(column.key)) for column in columns]
+
+
+def _format_cell(column: Column, value: Any) -> str:
+    text = values.format_value(column, value)
+    return text if column.type in _PLAIN_TYPES else cells.protect(text)
+
+
+def _encode(records: Iterable[list[str]]) -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\r\n").writerows(records)
+    return buffer.getvalue().encode()

@@ -1,0 +1,272 @@
+"""Imports of CSV files: accepts, shows and cancels them, and stores their rows in batches."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final, Protocol
+
+import asyncpg
+import msgspec
+
+from app.domain.tables import cells, import_queries, queries, row_queries, rows, values
+from app.domain.tables.columns import Column, Table
+from app.domain.tables.csv_reader import DELIMITERS, CsvFile
+from app.domain.tables.errors import ImportNotFound, UnreadableFile
+from app.domain.tables.schemas import ImportMode, ImportProblem, ImportView
+from app.domain.tables.values import WrongValue
+from app.http.context import RequestContext
+from app.kit import clock, paging, texts, work
+from app.kit.errors import Conflict, FileTooLarge, Invalid
+from app.kit.ids import new_id
+from app.kit.paging import Page, Paged
+from app.kit.work import WorkKind
+from app.security.principal import Principal
+from app.services import Services
+from db.fast import tenant_of
+from db.session import Tx
+
+FOLDER: Final = "imports/"
+BATCH: Final = 500
+IMPORT: Final = WorkKind("tables.import", timeout_seconds=3600, retry_delays=(2, 10, 60, 300))
+_MEGABYTE = 1024 * 1024
+_MAX_NAME_CHARS = 255
+_KEEP = timedelta(days=7)
+_NOT_UNIQUE = "must be unique; another row has this value"
+
+
+class Upload(Protocol):
+    """An uploaded file. Its name is not trusted."""
+
+    @property
+    def filename(self) -> str: ...
+
+    async def read(self, size: int = -1) -> bytes: ...
+
+
+class ImportOptions(msgspec.Struct, frozen=True):
+    mode: ImportMode = "insert"
+    # The name of the unique column that matches rows.
+    match: str | None = None
+    delimiter: str | None = None
+
+
+# Requests
+
+
+async def start(
+    services: Services, principal: Principal, table_id: str, upload: Upload, options: ImportOptions
+) -> ImportView:
+    """Stores the file durably, then the import and its work together."""
+    async with services.db.tx(principal.scope, autocommit=True) as tx:
+        table = await rows.load(tx, tenant_of(tx), table_id)
+        match_key = _find_match(table, options)
+        if await import_queries.count_unfinished(tx, table.tenant_id) >= (
+            import_queries.MAX_UNFINISHED
+        ):
+            limit = import_queries.MAX_UNFINISHED
+            raise Conflict(f"A tenant has at most {limit} imports at a time; wait for one to end")
+    if options.delimiter not in {None, *DELIMITERS}:
+        raise Invalid.field("delimiter", "must be a comma, semicolon, tab or |")
+    max_mb = services.settings.max_body_mb
+    content = await upload.read(max_mb * _MEGABYTE + 1)
+    if len(content) > max_mb * _MEGABYTE:
+        raise FileTooLarge(f"file is larger than {max_mb} MB", details={"max_size_mb": max_mb})
+    import_id = new_id("imp")
+    stored = await services.files.put(FOLDER + import_id, content)
+    async with services.db.tx(table.tenant_id) as tx:
+        await rows.load(tx, table.tenant_id, table_id, for_rows=True)
+        work_id = await work.accept(tx, IMPORT, tenant_id=table.tenant_id, ref_id=import_id)
+        name = texts.storable(upload.filename)[-_MAX_NAME_CHARS:] or "file.csv"
+        fields = (table_id, name, stored.key, options.mode, match_key, options.delimiter, work_id)
+        return await import_queries.insert(tx, table.tenant_id, import_id, *fields)
+
+
+def _find_match(table: Table, options: ImportOptions) -> str | None:
+    """Returns the key of the column that matches rows."""
+    if options.mode == "insert":
+        if options.match is not None:
+            raise Invalid.field("match", "is for the mode upsert")
+        return None
+    unique = [column for column in table.columns if column.unique]
+    chosen = [column for column in unique if options.match in {None, column.name}]
+    if len(chosen) != 1:
+        names = ", ".join(column.name for column in unique) or "none"
+        raise Invalid.field("match", f"must be a unique column of the table; there are: {names}")
+    return chosen[0].key
+
+
+async def list_page(tx: Tx, table_id: str, page: Page) -> Paged[ImportView]:
+    views, total = await import_queries.list_page(tx, table_id, page)
+    if not views:
+        await rows.load(tx, tenant_of(tx), table_id)
+    return paging.paged(views, total, page)
+
+
+async def get(tx: Tx, table_id: str, import_id: str) -> ImportView:
+    view = await import_queries.find(tx, table_id, import_id)
+    if view is None:
+        raise _not_found(import_id)
+    return view
+
+
+def _not_found(import_id: str) -> ImportNotFound:
+    return ImportNotFound(f"This data table has no import {import_id[:64]}")
+
+
+async def cancel(context: RequestContext, table_id: str, import_id: str) -> ImportView:
+    """Rows that were imported already stay."""
+    tx, services = context.tx, context.services
+    row = await import_queries.find_work(tx, table_id, import_id)
+    if row is None:
+        raise _not_found(import_id)
+    tenant_id = row["tenant_id"]
+    # Work is locked before the import, as a worker does.
+    await work.cancel(tx, services.doorbell, tenant_id, row["work_id"])
+    if await import_queries.end(tx, tenant_id, import_id, "cancelled") is None:
+        raise Conflict("This import has ended already")
+    tx.after_commit.append(partial(services.files.delete, row["file_key"]))
+    return await get(tx, table_id, import_id)
+
+
+async def delete_old_files(services: Services) -> None:
+    """Imports delete their files themselves. These are left over from processes that died."""
+    await services.files.delete_older(FOLDER, clock.now() - _KEEP)
+
+
+# Rows of the file
+
+
+class ParsedRow(msgspec.Struct, frozen=True):
+    """A row of the file; `number` counts from 1."""
+
+    number: int
+    stored: dict[str, Any]
+
+
+class Parsed(msgspec.Struct):
+    rows: list[ParsedRow]
+    problems: list[ImportProblem]
+
+
+def map_header(table: Table, header: Sequence[str]) -> list[Column]:
+    """Returns the column of each cell. Raises UnreadableFile."""
+    known = {column.name.casefold(): column for column in table.columns}
+    unknown = [name for name in header if name.casefold() not in known]
+    if unknown:
+        names = ", ".join(repr(name[:64]) for name in unknown[:5])
+        raise UnreadableFile(f"has columns that the table does not have: {names}")
+    if len({name.casefold() for name in header}) < len(header):
+        raise UnreadableFile("has the same column twice")
+    return [known[name.casefold()] for name in header]
+
+
+def parse(table: Table, file: CsvFile, records: list[list[str]], first: int) -> Parsed:
+    """Checks records, of which the first one has a number."""
+    columns = map_header(table, file.header)
+    parsed = Parsed([], [])
+    for number, record in enumerate(records, first):
+        stored: dict[str, Any] = {}
+        problem = None
+        if len(record) > len(columns):
+            problem = ImportProblem(number, "has more cells than the header")
+        for column, cell in zip(columns, record, strict=False):
+            try:
+                stored[column.key] = values.parse_text(column, cells.unprotect(cell))
+            except WrongValue as error:
+                problem = problem or ImportProblem(number, str(error), column.name)
+        if problem is None:
+            parsed.rows.append(ParsedRow(number, stored))
+        else:
+            parsed.problems.append(problem)
+    return parsed
+
+
+async def store(tx: Tx, table: Table, parsed: Parsed, match_key: str | None) -> list[ImportProblem]:
+    """Inserts or updates rows; returns what is wrong with those that were left out."""
+    problems = list(parsed.problems)
+    parsed_rows = await _drop_unknown_files(tx, table, parsed.rows, problems)
+    column = next((item for item in table.columns if item.key == match_key), None)
+    if column is not None and column.unique_slot is not None:
+        parsed_rows = await _update_matched(tx, table, column, parsed_rows, problems)
+    elif match_key is not None:
+        raise UnreadableFile("cannot be matched any more: its column is no longer unique")
+    await _insert(tx, table, parsed_rows, problems)
+    return sorted(problems, key=lambda problem: problem.row)
+
+
+async def _drop_unknown_files(
+    tx: Tx, table: Table, parsed: list[ParsedRow], problems: list[ImportProblem]
+) -> list[ParsedRow]:
+    files = {row.number: list(values.list_file_ids(table.columns, row.stored)) for row in parsed}
+    ids = [file_id for items in files.values() for _, file_id in items]
+    unknown = await rows.find_unknown_files(tx, table, ids)
+    kept = []
+    for row in parsed:
+        wrong = [name for name, file_id in files[row.number] if file_id in unknown]
+        if wrong:
+            problems.append(ImportProblem(row.number, "there is no such file", wrong[0]))
+        else:
+            kept.append(row)
+    return kept
+
+
+async def _update_matched(
+    tx: Tx,
+    table: Table,
+    column: Column,
+    parsed: list[ParsedRow],
+    problems: list[ImportProblem],
+) -> list[ParsedRow]:
+    """Updates the rows that exist; returns the others. The last of several with one value wins."""
+    last = {row.stored.get(column.key): row for row in parsed}
+    without = [row for row in parsed if row.stored.get(column.key) is None]
+    distinct = [row for key, row in last.items() if key is not None]
+    matched = await row_queries.match(tx, table, column, [row.stored for row in distinct])
+    for position, existing in sorted(matched.items()):
+        row = distinct[position]
+        merged = existing["values"] | row.stored
+        after = {key: value for key, value in merged.items() if value is not None}
+        problem = _find_problem(table, row.number, after)
+        if problem is None:
+            try:
+                await row_queries.update(tx, table, {existing["id"]: after})
+            except asyncpg.UniqueViolationError as error:
+                name = rows.find_unique_column(table, error).name
+                problem = ImportProblem(row.number, _NOT_UNIQUE, name)
+        if problem is not None:
+            problems.append(problem)
+    return [*without, *(row for index, row in enumerate(distinct) if index not in matched)]
+
+
+def _find_problem(table: Table, number: int, stored: dict[str, Any]) -> ImportProblem | None:
+    for path, message in values.find_row_problems(table.columns, stored, "values"):
+        name = path.removeprefix("values").removeprefix(".") or None
+        return ImportProblem(number, message, name)
+    return None
+
+
+async def _insert(
+    tx: Tx, table: Table, parsed: list[ParsedRow], problems: list[ImportProblem]
+) -> None:
+    new_rows, numbers = [], {}
+    for row in sorted(parsed, key=lambda item: item.number):
+        stored = values.complete(table.columns, row.stored)
+        problem = _find_problem(table, row.number, stored)
+        if problem is not None:
+            problems.append(problem)
+            continue
+        new_row = rows.build_row(stored)
+        numbers[new_row.id] = row.number
+        new_rows.append(new_row)
+    if not new_rows:
+        return
+    await rows.check_room(tx, table, len(new_rows))
+    inserted = {row["id"] for row in await row_queries.insert(tx, table, new_rows)}
+    await queries.add_to_count(tx, table.tenant_id, table.id, len(inserted))
+    refused = [row for row in new_rows if row.id not in inserted]
+    duplicates = await row_queries.find_duplicates(tx, table, [row.stored for row in refused])
+    names = {position: column.name for position, column in reversed(duplicates)}
+    problems += [
+        ImportProblem(numbers[row.id], _NOT_UNIQUE, names.get(position))
+        for position, row in enumerate(refused)
+    ]

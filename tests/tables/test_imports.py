@@ -1,0 +1,199 @@
+"""CSV files: imported by a worker, and exported."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from litestar import Litestar
+
+from app.domain.tables import cells, imports
+from app.domain.tables.csv_reader import CsvFile, decode
+from app.domain.tables.errors import UnreadableFile
+from app.services import Services
+from tests.asking import refused, wait_until
+from tests.database import fetch_rows
+from tests.running_worker import run_worker
+from tests.stores import Stores
+from tests.tables.api import TABLES, add_rows, create_table, list_rows, list_values
+from tests.world import Client
+from workers.main import WorkerProcess
+
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "code", "type": "text", "required": True, "unique": True},
+    {"name": "n", "type": "integer"},
+    {"name": "note", "type": "text"},
+]
+
+
+@pytest.fixture(scope="module")
+async def importer(app: Litestar, stores: Stores) -> AsyncIterator[WorkerProcess]:
+    async with run_worker(stores.settings, "default") as process:
+        yield process
+
+
+async def start_import(
+    client: Client, table: dict[str, Any], content: bytes, **params: Any
+) -> dict[str, Any]:
+    path = f"{TABLES}/{table['id']}/import"
+    answer = await client.http.post(path, files={"file": ("rows.csv", content)}, params=params)
+    assert answer.status_code == 202, answer.text
+    record: dict[str, Any] = answer.json()["data"]
+    return record
+
+
+async def run_import(
+    client: Client, table: dict[str, Any], content: bytes, **params: Any
+) -> dict[str, Any]:
+    record = await start_import(client, table, content, **params)
+    path = f"{TABLES}/{table['id']}/imports/{record['id']}"
+
+    async def find_ended() -> dict[str, Any] | None:
+        shown: dict[str, Any] = (await client.get(path)).json()["data"]
+        return shown if shown["finished_at"] else None
+
+    ended = await wait_until(find_ended)
+    assert ended is not None
+    return ended
+
+
+async def test_wrong_rows_are_reported_and_the_others_are_stored(
+    developer: Client, importer: WorkerProcess
+) -> None:
+    table = await create_table(developer, COLUMNS)
+    content = b"\xef\xbb\xbfCODE;n\r\na;1\r\n;2\r\nb;x\r\na;4\r\nc;\r\nd;1;2\r\n"
+    ended = await run_import(developer, table, content)
+    assert (ended["status"], ended["rows_total"], ended["rows_done"], ended["rows_failed"]) == (
+        *("completed", 6, 6),
+        4,
+    )
+    problems = [(item["row"], item.get("column")) for item in ended["errors"]]
+    assert problems == [(2, "code"), (3, "n"), (4, "code"), (6, None)]
+    assert await list_values(developer, table, "code", sort="code") == ["a", "c"]
+    listed = await developer.get(f"{TABLES}/{table['id']}/imports")
+    assert [item["id"] for item in listed.json()["data"]] == [ended["id"]]
+
+
+async def test_an_upsert_changes_the_columns_of_the_file(
+    developer: Client, importer: WorkerProcess
+) -> None:
+    table = await create_table(developer, COLUMNS)
+    await add_rows(developer, table, {"code": "a", "n": 1, "note": "kept"}, {"code": "b", "n": 2})
+    ended = await run_import(
+        developer, table, b"code,n\na,10\nc,30\nc,31\nb,\n", mode="upsert", match="code"
+    )
+    assert (ended["status"], ended["rows_failed"]) == ("completed", 0)
+    assert await list_values(developer, table, "code", sort="code") == ["a", "b", "c"]
+    assert await list_values(developer, table, "n", sort="code") == [10, None, 31]
+    assert (await list_values(developer, table, "note", sort="code"))[0] == "kept"
+
+
+async def test_a_file_that_cannot_be_read_fails_the_import_with_a_reason(
+    developer: Client, importer: WorkerProcess, subtests: pytest.Subtests
+) -> None:
+    table = await create_table(developer, COLUMNS)
+    for content, reason in (
+        (b"", "no header"),
+        (b"\x89PNG\r\n", "not a text file"),
+        (b"code,other\n1,2\n", "'other'"),
+        (b"code,code\n1,2\n", "twice"),
+        (b"code\na\n" + b"x" * 600_000, "too long"),
+        (b"code\na\n" + b'"' + b"x\n" * 100_000, "line"),
+    ):
+        with subtests.test(content=content[:20]):
+            ended = await run_import(developer, table, content)
+            assert ended["status"] == "failed"
+            assert reason in ended["error"]
+    assert (await list_rows(developer, table))["data"] == []
+
+
+async def test_an_interrupted_import_goes_on_without_double_rows(
+    developer: Client, services: Services, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first worker dies after its first batch, as with kill -9: without another statement."""
+    table = await create_table(developer, COLUMNS[1:])
+    content = b"n\n" + b"".join(b"%d\n" % number for number in range(1200))
+    monkeypatch.setattr(imports, "BATCH", 500)
+    store, calls = imports.store, []
+
+    async def fail_second(*args: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            await store(*args)
+            raise RuntimeError("killed within the transaction")
+        return await store(*args)
+
+    monkeypatch.setattr(imports, "store", fail_second)
+    async with run_worker(stores.settings, "default"):
+        ended = await run_import(developer, table, content)
+    assert (ended["status"], ended["rows_done"], len(calls)) == ("completed", 1200, 4)
+    counted = await fetch_rows(
+        services,
+        "SELECT count(*) AS n, count(DISTINCT values->>'c1') AS d FROM data_rows"
+        " WHERE table_id = $1",
+        table["id"],
+    )
+    assert counted == [{"n": 1200, "d": 1200}]
+    assert (await list_rows(developer, table))["pagination"]["total"] == 1200
+
+
+async def test_a_cancelled_import_stores_nothing_more(developer: Client) -> None:
+    table = await create_table(developer, COLUMNS)
+    record = await start_import(developer, table, b"code\na\n")
+    path = f"{TABLES}/{table['id']}/imports/{record['id']}"
+    answer = await developer.post(f"{path}/cancel")
+    assert answer.json()["data"]["status"] == "cancelled"
+    refused(await developer.post(f"{path}/cancel"), 409, "conflict")
+    refused(await developer.get(f"{path}x"), 404, "import_not_found")
+
+
+async def test_an_export_is_imported_again_unchanged(
+    developer: Client, importer: WorkerProcess
+) -> None:
+    table = await create_table(developer, COLUMNS)
+    notes = ["=1+1", "+49", "-x", "@a", "\tb", "'=c", 'say "hi", you', "line\nbreak", None]
+    rows = [{"code": str(n), "n": -n, "note": note} for n, note in enumerate(notes)]
+    await add_rows(developer, table, *rows)
+    answer = await developer.get(f"{TABLES}/{table['id']}/export", params={"sort": "code"})
+    assert answer.headers["content-type"].startswith("text/csv")
+    lines = answer.text.split("\r\n")
+    assert lines[:3] == ["code,n,note", "0,0,'=1+1", "1,-1,'+49"]
+    copy = await create_table(developer, COLUMNS)
+    assert (await run_import(developer, copy, answer.content))["rows_failed"] == 0
+    assert await list_values(developer, copy, "note", sort="code") == notes
+
+
+async def test_an_export_has_all_rows_once_in_the_order_of_the_list(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    table = await create_table(developer, COLUMNS)
+    for start in range(0, 1100, 500):
+        part = range(start, min(start + 500, 1100))
+        rows = [{"code": f"{n:04}", "n": n % 7 or None, "note": "x"} for n in part]
+        await add_rows(developer, table, *rows)
+    path = f"{TABLES}/{table['id']}/export"
+    for params in ({}, {"sort": "n"}, {"sort": "-n"}, {"filter[n][gte]": "2"}):
+        with subtests.test(params=params):
+            text = (await developer.get(path, params=params)).text
+            codes = [line.split(",")[0] for line in text.splitlines()[1:]]
+            listed = []
+            for page in range(1, 13):
+                query = {**params, "page": page, "per_page": 100}
+                listed += await list_values(developer, table, "code", **query)
+            assert codes == listed
+            assert len(codes) > 700
+
+
+def test_only_texts_that_look_like_formulas_are_protected() -> None:
+    for text, expected in (("a", "a"), ("=a", "'=a"), ("'=a", "''=a"), ("'a", "'a"), ("", "")):
+        assert cells.protect(text) == expected
+        assert cells.unprotect(expected) == text
+
+
+def test_a_file_in_another_encoding_is_read() -> None:
+    assert decode("naïve café".encode("utf-16")) == "naïve café"
+    assert decode("Größe;Straße\nweiß;süß".encode("cp1252")) == "Größe;Straße\nweiß;süß"
+
+
+def test_a_record_over_many_lines_is_limited() -> None:
+    with pytest.raises(UnreadableFile, match="too long"):
+        CsvFile("a\n" + '"x\n",' * 200_000, ",").count()
