@@ -55,7 +55,8 @@ VALID_VALUES = (
     "UPDATE notification_log SET status = 'failed' WHERE tenant_id = $1",
     "UPDATE files SET purpose = 'upload' WHERE tenant_id = $1",
     "UPDATE data_tables SET columns = '[]', deleted_at = NULL WHERE tenant_id = $1",
-    "UPDATE data_imports SET status = 'failed', mode = 'insert', errors = '[]' WHERE tenant_id = $1",
+    "UPDATE data_imports SET status = 'failed', mode = 'insert' WHERE tenant_id = $1",
+    "UPDATE data_imports SET errors = '[]' WHERE tenant_id = $1",
     "UPDATE tenants SET limits = '{}' WHERE id = $1",
 )
 

@@ -18,7 +18,8 @@ from tests.matrix.seeds import VALID_VALUES, Rows, list_values
 from tests.world import Client, World
 
 # How many statements a read needs that is not one statement. Statistics and traces gather from
-# several areas; rows are filtered by the columns of their table; the deliveries of a subscription first find its endpoint.
+# several areas; rows are filtered by the columns of their table, which are read first; the
+# deliveries of a subscription first find its endpoint.
 _STATEMENTS = {
     "/api/v1/agents/{agent_id}/stats": 2,
     "/api/v1/agents/{agent_id}/status": 2,

@@ -104,7 +104,12 @@ async def test_of_many_rows_all_are_stored_or_none(developer: Client) -> None:
 
 async def test_a_body_has_either_one_row_or_many(developer: Client) -> None:
     table = await create_table(developer)
-    for body in ({}, {"values": {"email": "a"}, "rows": [{"email": "b"}]}, {"rows": []}):
+    bodies: tuple[dict[str, Any], ...] = (
+        {},
+        {"values": {"email": "a"}, "rows": [{"email": "b"}]},
+        {"rows": []},
+    )
+    for body in bodies:
         refused(await developer.post(rows_path(table), body), 422, "validation_error")
 
 

@@ -49,7 +49,8 @@ RETURNING jsonb_array_length(errors) AS errors
 """
 _END = """
 UPDATE data_imports
-SET status = $3, error = $4, finished_at = now(), errors = jsonb_path_query_array(errors, '$[0 to 99]')
+SET status = $3, error = $4, finished_at = now(),
+    errors = jsonb_path_query_array(errors, '$[0 to 99]')
 WHERE tenant_id = $1 AND id = $2 AND status IN ('pending', 'running')
 RETURNING table_id, rows_done, rows_failed, file_key
 """

@@ -15,6 +15,7 @@ from app.domain.tables.filters import Condition, Sort
 from app.domain.tables.queries import count_sql
 from app.domain.tables.row_queries import COLUMNS
 from app.domain.tables.slot_queries import (
+    bounds_sql,
     by_index,
     condition_sql,
     key_sql,
@@ -68,6 +69,11 @@ class _Statement:
             sql = condition_sql(self.where, self.driver)
             self.fast = by_index(sql, self.driver.column)
             self.walked = without_index(sql, self.driver.column)
+        # The condition of statements that are sorted by the driving column.
+        self.driven = self.fast
+        if self.driver is not None and _is_equality(self.driver):
+            bounds = bounds_sql(self.driver, self.operand)
+            self.driven = f"{bounds} AND {self.walked}"
 
     def filter(self, *conditions: str) -> str:
         return " AND ".join(
@@ -79,6 +85,13 @@ class _Statement:
         if self.sort_key == "r.id":
             return f"r.id {self.direction}"
         return f"{self.sort_key} {self.direction}, r.id {self.direction}"
+
+    @property
+    def driven_order(self) -> str:
+        """The sort order, for rows that the driving condition returns in it."""
+        if self.driver is None or self.sort_key != "r.id":
+            return self.order
+        return f"{key_sql(self.driver.column)} {self.direction}, r.id {self.direction}"
 
     @property
     def sorted_only(self) -> str:
@@ -93,8 +106,7 @@ class _Statement:
             return False
         if self.driver.column is self.sort_column:
             return self.driver.op != "in"
-        is_equality = self.driver.op == "eq" or self.driver.operand is True
-        return is_equality and self.sort_key == "r.id"
+        return _is_equality(self.driver) and self.sort_key == "r.id"
 
     def select_driven(self, columns: str) -> str:
         """Selects up to one row more than totals are counted to, by the driving condition."""
@@ -106,7 +118,7 @@ class _Statement:
         key = key_sql(self.driver.column)
         order = f"ORDER BY {key}, r.id LIMIT {BOUND + 1}"
         if self.driver.op != "in":
-            return f"SELECT {columns} FROM data_rows r WHERE {self.filter(self.fast)} {order}"
+            return f"SELECT {columns} FROM data_rows r WHERE {self.filter(self.driven)} {order}"
         # One index scan for each value.
         kind = "text" if self.driver.column.is_text else "float8"
         wanted = f"unnest({self.operand}::{kind}[])"
@@ -117,10 +129,14 @@ class _Statement:
         ) x LIMIT {BOUND + 1}"""
 
 
+def _is_equality(condition: Condition) -> bool:
+    return condition.op == "eq" or condition.operand is True
+
+
 def _choose_driver(conditions: list[Condition]) -> Condition | None:
     """Returns the condition whose index is used: an equality, if there is one."""
     indexed = [item for item in conditions if item.column.slot is not None]
-    equal = [item for item in indexed if item.op == "eq" or item.operand is True]
+    equal = [item for item in indexed if _is_equality(item)]
     listed = [item for item in indexed if item.op == "in"]
     ranges = [item for item in indexed if item.op in _RANGE_OPS]
     return next(iter((*equal, *listed, *ranges)), None)
@@ -159,10 +175,10 @@ async def _fetch_page(tx: Tx, statement: _Statement, count: str, page: Page) -> 
     number = len(where.args) + 2
     limit = f"LIMIT ${number}::int OFFSET ${number + 1}::int"
     if statement.driver is None or statement.is_sorted_by_driver:
-        matched = statement.filter(statement.fast or statement.sorted_only)
+        matched = statement.filter(statement.driven or statement.sorted_only)
         sql = (
             f"SELECT ({count}) AS total, {COLUMNS} FROM data_rows r WHERE {matched} "
-            f"ORDER BY {statement.order} {limit}"
+            f"ORDER BY {statement.driven_order} {limit}"
         )
     else:
         sql = _two_ways_sql(statement, limit)

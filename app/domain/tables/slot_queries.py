@@ -97,6 +97,16 @@ def by_index(sql: str, column: Column) -> str:
     return sql.replace(KEY, key_sql(column))
 
 
+def bounds_sql(condition: Condition, placeholder: str) -> str:
+    """Returns an equality as two bounds. A plan that sorts by the column then needs its index: it
+    takes no order for given, as it does after an equality.
+    """
+    column = condition.column
+    kind, key = "text" if column.is_text else "float8", key_sql(column)
+    bound = f"{placeholder}::{kind}" if condition.op == "eq" else _NO_VALUE[column.is_text]
+    return f"{key} >= {bound} AND {key} <= {bound}"
+
+
 def without_index(sql: str, column: Column) -> str:
     """Completes a condition, so that no plan can use an index for it."""
     key = key_sql(column)

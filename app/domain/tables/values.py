@@ -87,7 +87,13 @@ def find_row_problems(columns: list[Column], stored: Mapping[str, Any], path: st
 
 def name_values(columns: list[Column], stored: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values of a row by the names of columns, None for those that are missing."""
-    return {column.name: stored.get(column.key) for column in columns}
+    return {column.name: _read_stored(column, stored.get(column.key)) for column in columns}
+
+
+def _read_stored(column: Column, value: Any) -> Any:
+    """Postgres returns a large number with all its digits, as an integer."""
+    is_large = column.type == "number" and isinstance(value, int) and abs(value) > MAX_INTEGER
+    return float(value) if is_large else value
 
 
 def list_file_ids(columns: list[Column], stored: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -231,6 +237,8 @@ def format_value(column: Column, value: Any) -> str:
     match value:
         case None:
             return ""
+        case int() if column.type == "number" and abs(value) > MAX_INTEGER:
+            return repr(float(value))
         case bool() if column.type != "json":
             return "true" if value else "false"
         case str() if column.type != "json":

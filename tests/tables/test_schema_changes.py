@@ -1,0 +1,177 @@
+"""Tables, and changes of their columns with rows in them."""
+
+from typing import Any
+
+import pytest
+
+from app.domain.tables.area import AREA
+from app.services import Services
+from db import retention
+from tests.asking import refused
+from tests.database import fetch_rows, run_sql
+from tests.tables.api import TABLES, add_rows, create_table, list_values, rows_path
+from tests.world import Client
+
+TEXT: dict[str, Any] = {"name": "a", "type": "text"}
+
+
+async def _change(client: Client, table: dict[str, Any], *columns: dict[str, Any]) -> Any:
+    return await client.put(f"{TABLES}/{table['id']}", {"columns": list(columns)})
+
+
+async def test_wrong_columns_are_refused(developer: Client, subtests: pytest.Subtests) -> None:
+    wrong: list[tuple[list[dict[str, Any]], str]] = [
+        ([], "columns"),
+        ([TEXT, {"name": "A", "type": "text"}], "columns.1.name"),
+        ([{"name": "a[b", "type": "text"}], "columns.0.name"),
+        ([{"name": "created_at", "type": "text"}], "columns.0.name"),
+        ([{"name": "a", "type": "list"}], "columns.0.type"),
+        ([{"name": "a", "type": "select"}], "columns.0.options"),
+        ([{**TEXT, "options": ["x"]}], "columns.0.options"),
+        ([{"name": "a", "type": "integer", "default": "x"}], "columns.0.default"),
+        ([{"name": "a", "type": "json", "unique": True}], "columns.0.unique"),
+        ([{"name": "a", "type": "json", "indexed": True}], "columns.0.indexed"),
+        (
+            [{"name": f"a{n}", "type": "text", "indexed": True} for n in range(7)],
+            "columns.6.indexed",
+        ),
+        ([{"name": f"a{n}", "type": "text", "unique": True} for n in range(5)], "columns.4.unique"),
+        ([{"name": f"a{n}", "type": "text"} for n in range(51)], "columns"),
+    ]
+    for columns, field in wrong:
+        with subtests.test(field=field):
+            answer = await developer.post(TABLES, {"name": "T", "columns": columns})
+            assert field in refused(answer, 422, "validation_error")["details"]
+
+
+async def test_a_seventh_text_column_has_no_index(developer: Client) -> None:
+    table = await create_table(developer, [{"name": f"a{n}", "type": "text"} for n in range(7)])
+    assert [column["indexed"] for column in table["columns"]] == [True] * 6 + [False]
+
+
+async def test_a_renamed_column_keeps_its_values(developer: Client) -> None:
+    table = await create_table(developer, [TEXT])
+    await add_rows(developer, table, {"a": "x"})
+    answer = await _change(developer, table, {"id": "c1", "name": "b"})
+    assert answer.json()["data"]["columns"][0] == {**table["columns"][0], "name": "b"}
+    assert await list_values(developer, table, "b", **{"filter[b]": "x"}) == ["x"]
+
+
+async def test_a_dropped_column_does_not_come_back(developer: Client, services: Services) -> None:
+    table = await create_table(developer, [TEXT, {"name": "b", "type": "text", "unique": True}])
+    await add_rows(developer, table, {"a": "x", "b": "secret"}, {"a": "y", "b": "other"})
+    assert (await _change(developer, table, {"id": "c1"})).status_code == 200
+    stored = await fetch_rows(
+        services, "SELECT values, u1 FROM data_rows WHERE table_id = $1", table["id"]
+    )
+    assert [list(row["values"]) for row in stored] == [["c1"], ["c1"]]
+    again = {"name": "b", "type": "text", "unique": True}
+    answer = await _change(developer, table, {"id": "c1"}, again)
+    assert [item["id"] for item in answer.json()["data"]["columns"]] == ["c1", "c3"]
+    assert await list_values(developer, table, "b") == [None, None]
+    await add_rows(developer, table, {"b": "secret"})
+
+
+async def test_a_new_column_is_filtered_by_its_index(developer: Client) -> None:
+    table = await create_table(developer, [TEXT])
+    await add_rows(developer, table, {"a": "x"}, {"a": "y"})
+    column = {"name": "n", "type": "integer", "required": True, "default": 5}
+    refusal = await _change(developer, table, TEXT, {**column, "default": None})
+    assert "columns.1.required" in refused(refusal, 422, "validation_error")["details"]
+    assert (await _change(developer, table, TEXT, column)).status_code == 200
+    await add_rows(developer, table, {"a": "z", "n": 6})
+    assert await list_values(developer, table, "a", **{"filter[n]": "5"}) == ["y", "x"]
+    added = {"name": "m", "type": "integer"}
+    assert (await _change(developer, table, {"id": "c1"}, {"id": "c2"}, added)).status_code == 200
+    assert await list_values(developer, table, "a", **{"filter[m][is_null]": "true"}) == [
+        *("z", "y", "x")
+    ]
+
+
+async def test_a_type_is_changed_when_every_value_can_be_converted(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[str, Any, str, Any]] = [
+        ("text", "12", "integer", 12),
+        ("text", "1.5", "number", 1.5),
+        ("integer", 7, "text", "7"),
+        ("boolean", True, "integer", 1),
+        ("text", "no", "boolean", False),
+        ("text", "2026-01-02", "date", "2026-01-02"),
+        ("datetime", "2026-01-02T10:00:00Z", "date", "2026-01-02"),
+        ("date", "2026-01-02", "datetime", "2026-01-02T00:00:00Z"),
+        ("json", {"a": 1}, "text", '{"a":1}'),
+        ("number", 2, "json", 2),
+    ]
+    for old, value, new, expected in cases:
+        with subtests.test(old=old, new=new):
+            table = await create_table(developer, [{"name": "v", "type": old}])
+            await add_rows(developer, table, {"v": value}, {"v": None})
+            answer = await _change(developer, table, {"id": "c1", "type": new})
+            assert answer.status_code == 200, answer.text
+            assert await list_values(developer, table, "v") == [None, expected]
+            if new != "json":
+                assert await list_values(developer, table, "v", sort="v") == [expected, None]
+
+
+async def test_a_change_that_rows_contradict_names_examples(developer: Client) -> None:
+    table = await create_table(developer, [TEXT])
+    first, second, third = await add_rows(developer, table, {"a": "1"}, {"a": "x"}, {"a": "1"})
+    [empty] = await add_rows(developer, table, {})
+    for change, field, row in (
+        ({"type": "integer"}, "type", second),
+        ({"unique": True}, "unique", third),
+        ({"required": True}, "required", empty),
+        ({"type": "select", "options": ["1"]}, "type", second),
+    ):
+        answer = await _change(developer, table, {"id": "c1", **change})
+        details = refused(answer, 422, "validation_error")["details"]
+        assert row["id"] in details[f"columns.0.{field}"]
+    for row in (second, first, empty):
+        await developer.delete(f"{rows_path(table)}/{row['id']}")
+    change = {"id": "c1", "type": "integer", "unique": True, "required": True}
+    assert (await _change(developer, table, change)).status_code == 200
+    refused(await developer.post(rows_path(table), {"values": {"a": 1}}), 409, "conflict")
+
+
+async def test_a_large_table_is_not_rewritten(
+    developer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.domain.tables.schema_changes.MAX_REWRITTEN_ROWS", 1)
+    table = await create_table(developer, [TEXT])
+    await add_rows(developer, table, {"a": "1"}, {"a": "2"})
+    for change in ({"type": "integer"}, {"unique": True}):
+        answer = await _change(developer, table, {"id": "c1", **change})
+        refused(answer, 409, "table_too_large")
+    answer = await _change(
+        developer, table, {"id": "c1", "name": "b"}, {"name": "n", "type": "date"}
+    )
+    assert [item["indexed"] for item in answer.json()["data"]["columns"]] == [True, False]
+    assert (await _change(developer, table, {"name": "n"})).status_code == 200
+    assert await list_values(developer, table, "n") == [None, None]
+
+
+async def test_a_deleted_table_is_hidden_and_its_rows_are_removed(
+    developer: Client, services: Services
+) -> None:
+    table = await create_table(developer, [TEXT])
+    await add_rows(developer, table, {"a": "1"})
+    path = f"{TABLES}/{table['id']}"
+    assert (await developer.delete(path)).status_code == 204
+    for answer in (
+        await developer.get(path),
+        await developer.put(path, {"name": "x"}),
+        await developer.delete(path),
+        await developer.get(f"{path}/rows"),
+        await developer.get(f"{path}/export"),
+        await developer.get(f"{path}/imports"),
+    ):
+        refused(answer, 404, "data_table_not_found")
+    assert (await developer.get(TABLES)).json()["data"] == []
+    old = "UPDATE data_tables SET deleted_at = now() - interval '1 hour' WHERE id = $1"
+    await run_sql(services, old, table["id"])
+    async with services.db.tx(developer.tenant_id, autocommit=True) as tx:
+        await retention.delete_expired(await tx.raw(), AREA.retention)
+    for name, column in (("data_rows", "table_id"), ("data_tables", "id")):
+        sql = f"SELECT 1 FROM {name} WHERE {column} = $1"
+        assert await fetch_rows(services, sql, table["id"]) == []

@@ -1,0 +1,107 @@
+"""The interface for other areas, within a transaction of theirs."""
+
+import pytest
+
+from app.domain.tables import service
+from app.domain.tables.errors import DataTableNotFound, NotUnique, RowNotFound
+from app.kit.errors import Invalid
+from app.services import Services
+from tests.database import fetch_rows
+from tests.tables.api import create_table
+from tests.world import Client, World
+
+COLUMNS = [
+    {"name": "code", "type": "text", "unique": True},
+    {"name": "n", "type": "integer"},
+]
+
+
+async def test_a_source_inserts_one_row(developer: Client, services: Services) -> None:
+    table_id = (await create_table(developer, COLUMNS))["id"]
+    ids = set()
+    for _ in range(2):
+        async with services.db.tx(developer.tenant_id) as tx:
+            row = await service.insert_row(
+                tx, developer.tenant_id, table_id, {"n": 1}, source="node-1"
+            )
+            ids.add(row.id)
+            again = {"n": 2}
+            same = await service.insert_row(
+                tx, developer.tenant_id, table_id, again, source="node-1"
+            )
+            assert same == row
+    assert len(ids) == 1
+
+
+async def test_an_error_leaves_the_transaction_usable(
+    developer: Client, services: Services
+) -> None:
+    tenant_id, table_id = developer.tenant_id, (await create_table(developer, COLUMNS))["id"]
+    async with services.db.tx(tenant_id) as tx:
+        await service.insert_row(tx, tenant_id, table_id, {"code": "a", "n": 1})
+        other = await service.insert_row(tx, tenant_id, table_id, {"code": "b", "n": 2})
+        with pytest.raises(NotUnique):
+            await service.insert_row(tx, tenant_id, table_id, {"code": "a"})
+        with pytest.raises(NotUnique):
+            await service.update_row(tx, tenant_id, table_id, other.id, {"code": "a"})
+        for text in ("a\0b", "\ud800"):
+            with pytest.raises(Invalid):
+                await service.insert_row(tx, tenant_id, table_id, {"code": text})
+        for filters in ({"none": 1}, {"n": {"like": 1}}, {"n": "x"}, {"n": {"in": 1}}):
+            with pytest.raises(Invalid):
+                await service.query_rows(tx, tenant_id, table_id, filters, sort=None, limit=5)
+        with pytest.raises(RowNotFound):
+            await service.delete_row(tx, tenant_id, table_id, "row_none")
+        assert await service.count_rows(tx, tenant_id, table_id, {}) == 2
+
+
+async def test_rows_are_queried_changed_and_deleted_by_filters(
+    developer: Client, services: Services
+) -> None:
+    tenant_id, table_id = developer.tenant_id, (await create_table(developer, COLUMNS))["id"]
+    async with services.db.tx(tenant_id) as tx:
+        table = await service.load_table(tx, tenant_id, table_id)
+        assert [column.name for column in table.columns] == ["code", "n"]
+        for n in range(5):
+            await service.insert_row(tx, tenant_id, table_id, {"n": n})
+        few = await service.query_rows(
+            tx, tenant_id, table_id, {"n": {"gte": 1, "lt": 4}}, sort="-n", limit=2
+        )
+        assert [row.values["n"] for row in few] == [3, 2]
+        assert await service.update_rows(tx, tenant_id, table_id, {"n": {"in": [0, 1]}}, {"n": 9})
+        assert await service.count_rows(tx, tenant_id, table_id, {"n": 9}) == 2
+        assert await service.delete_rows(tx, tenant_id, table_id, {"n": 9}) == 2
+        assert await service.count_rows(tx, tenant_id, table_id, {"code": None}) == 3
+    types = await fetch_rows(
+        services,
+        "SELECT type, count(*) AS n FROM event_log WHERE tenant_id = $1 GROUP BY type",
+        tenant_id,
+    )
+    assert {row["type"]: row["n"] for row in types} == {
+        "data_table.created": 1,
+        "data_table.row.created": 5,
+        "data_table.row.updated": 2,
+        "data_table.row.deleted": 2,
+    }
+
+
+async def test_a_table_of_another_tenant_is_not_found(
+    developer: Client, services: Services, world: World
+) -> None:
+    table_id, other = (await create_table(developer, COLUMNS))["id"], await world.tenant()
+    async with services.db.tx(other) as tx:
+        with pytest.raises(DataTableNotFound):
+            await service.insert_row(tx, other, table_id, {"n": 1})
+
+
+async def test_more_than_a_thousand_rows_are_not_changed_at_once(
+    developer: Client, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.domain.tables.rows.MAX_CHANGED_ROWS", 2)
+    tenant_id, table_id = developer.tenant_id, (await create_table(developer, COLUMNS))["id"]
+    async with services.db.tx(tenant_id) as tx:
+        for n in range(3):
+            await service.insert_row(tx, tenant_id, table_id, {"n": n})
+        with pytest.raises(Invalid):
+            await service.delete_rows(tx, tenant_id, table_id, {})
+        assert await service.delete_rows(tx, tenant_id, table_id, {"n": {"lt": 2}}) == 2
