@@ -76,7 +76,7 @@ async def test_filters_and_orders_equal_those_in_python(
 
 
 async def test_several_filters_and_a_sort_of_another_column(developer: Client) -> None:
-    columns = [
+    columns: list[dict[str, Any]] = [
         {"name": "status", "type": "select", "options": ["new", "won", "lost"]},
         {"name": "n", "type": "integer"},
         {"name": "plain", "type": "integer", "indexed": False},

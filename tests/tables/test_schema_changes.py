@@ -129,8 +129,8 @@ async def test_a_change_that_rows_contradict_names_examples(developer: Client) -
         assert row["id"] in details[f"columns.0.{field}"]
     for row in (second, first, empty):
         await developer.delete(f"{rows_path(table)}/{row['id']}")
-    change = {"id": "c1", "type": "integer", "unique": True, "required": True}
-    assert (await _change(developer, table, change)).status_code == 200
+    strict = {"id": "c1", "type": "integer", "unique": True, "required": True}
+    assert (await _change(developer, table, strict)).status_code == 200
     refused(await developer.post(rows_path(table), {"values": {"a": 1}}), 409, "conflict")
 
 

@@ -1,5 +1,7 @@
 """The interface for other areas, within a transaction of theirs."""
 
+from typing import Any
+
 import pytest
 
 from app.domain.tables import service
@@ -10,7 +12,7 @@ from tests.database import fetch_rows
 from tests.tables.api import create_table
 from tests.world import Client, World
 
-COLUMNS = [
+COLUMNS: list[dict[str, Any]] = [
     {"name": "code", "type": "text", "unique": True},
     {"name": "n", "type": "integer"},
 ]
