@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.domain.tables.list_queries import BOUND
 from app.services import Services
-from db.lists import BOUND
 from tests.database import run_sql
 from tests.events.query_plans import explain, record_statements
 from tests.tables.api import create_table, list_rows
@@ -19,7 +19,8 @@ _INSERT = """
 INSERT INTO data_rows (tenant_id, table_id, id, values, t1, n1)
 SELECT $1::text, $2::text, 'row_' || $2::text || lpad(i::text, 8, '0'),
        jsonb_build_object('c1', s, 'c2', n), s, n
-FROM (SELECT i, CASE WHEN i % 1000 = 7 THEN 'rare' ELSE 'common' END AS s, i * 7919 % $3::int AS n
+FROM (SELECT i, CASE WHEN i % 1000 = 7 THEN 'rare' ELSE 'common' END AS s,
+             i::bigint * 7919 % $3::int AS n
       FROM generate_series(1, $3::int) i) x
 """
 _COUNT = "INSERT INTO data_table_counts (tenant_id, table_id, part, rows) VALUES ($1, $2, 0, $3)"

@@ -90,7 +90,8 @@ class DataRowController(Controller):
         eq, ne, gt, gte, lt, lte, contains, in (values with commas between them) and is_null (true
         or false). `search` looks in columns with texts. Sort by a column, created_at or updated_at;
         by default the newest come first. Rows without a value come last, or first with a leading
-        `-`; texts are in the order of their characters.
+        `-`; texts are in the order of their characters. The total of filtered rows is an estimate
+        beyond 1,000, and `estimated` is true.
         """
         parameters = request.query_params.multi_items()
         return await rows.list_page(
