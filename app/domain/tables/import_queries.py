@@ -43,14 +43,12 @@ RETURNING table_id, file_key, mode, match_key, delimiter, rows_total, rows_done
 _SET_TOTAL = "UPDATE data_imports SET rows_total = $3 WHERE tenant_id = $1 AND id = $2"
 _ADD = """
 UPDATE data_imports SET rows_done = rows_done + $3, rows_failed = rows_failed + $4,
-       errors = CASE WHEN jsonb_array_length(errors) < 100 THEN errors || $5::jsonb ELSE errors END
+       errors = jsonb_path_query_array(errors || $5::jsonb, '$[0 to 99]')
 WHERE tenant_id = $1 AND id = $2
-RETURNING jsonb_array_length(errors) AS errors
 """
 _END = """
 UPDATE data_imports
-SET status = $3, error = $4, finished_at = now(),
-    errors = jsonb_path_query_array(errors, '$[0 to 99]')
+SET status = $3, error = $4, finished_at = now()
 WHERE tenant_id = $1 AND id = $2 AND status IN ('pending', 'running')
 RETURNING table_id, rows_done, rows_failed, file_key
 """
