@@ -21,7 +21,9 @@ import bench_knowledge
 import bench_notifications
 import bench_reads
 import bench_start
+import bench_tables
 import bench_tools
+import bench_workflows
 import uvloop
 from litestar import Litestar, Request, get
 from load import CLIENTS, SECONDS, per_second, wait_for_port
@@ -319,6 +321,7 @@ async def main() -> None:
             start("import bench_tools; bench_tools.worker()", stores),
             start("import bench_events; bench_events.worker()", stores),
             start("import receiver; receiver.main()", stores),
+            start("import bench_workflows; bench_workflows.worker()", stores),
             start("import bench_knowledge; bench_knowledge.worker()", stores),
             start(web("bench:parley_app", ports["knowledge"]), stores),
         ]
@@ -373,6 +376,10 @@ async def measure(stores: Stores, ports: dict[str, int], web_pid: int, knowledge
         "tools": lambda: bench_tools.bench(world, ports["parley"], row),
         "events": lambda: bench_events.bench(world, ports, row),
         "notifications": lambda: bench_notifications.bench(world, ports, row),
+        "workflows": lambda: bench_workflows.bench(
+            world, row, lambda: ledger_rate(services, user.tenant_id)
+        ),
+        "tables": lambda: bench_tables.bench(world, row),
         "growth": lambda: bench_events.growth(world, row),
         "chat": lambda: bench_chat.bench(world, ports, web_pid, row),
         "knowledge": lambda: bench_knowledge.bench(world, ports, knowledge_pid, row),

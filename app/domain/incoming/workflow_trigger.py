@@ -33,6 +33,7 @@ async def start_workflow(
                 trigger_type="webhook",
                 trigger_id=webhook["id"],
                 dedupe_key=event_id,
+                cause_event_id=event_id,
             ),
         )
     except (WorkflowNotFound, WorkflowNotPublished, Invalid) as error:

@@ -47,6 +47,8 @@ class NewExecution(msgspec.Struct, frozen=True, kw_only=True):
     caller_id: str | None = None
     depth: int = 0
     dedupe_key: str | None = None
+    # The event that starts it, unless that is the cause of the caller's own work.
+    cause_event_id: str | None = None
 
 
 async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
@@ -77,7 +79,7 @@ async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
         new.depth,
         new.dedupe_key,
         current.correlation_id,
-        current.cause_event_id,
+        new.cause_event_id or current.cause_event_id,
     )
     if stored_id == execution_id:
         await start_ready(tx, services, new.tenant_id)
