@@ -8,6 +8,7 @@ from app.domain.tables.csv_reader import CsvFile, decode
 from app.domain.tables.errors import DataTableNotFound, TableFull, UnreadableFile
 from app.domain.tables.events import DataTableImported
 from app.kit.files import FileNotStored
+from app.services import Services
 from db.fast import Row
 from db.ledger import WorkRow
 from db.session import Tx
@@ -83,6 +84,6 @@ async def _end(job: Job, row: Row, status: str, error: str | None) -> None:
     await job.services.files.delete(row["file_key"])
 
 
-async def on_dead_import(tx: Tx, work: WorkRow, error: str) -> None:
+async def on_dead_import(_services: Services, tx: Tx, work: WorkRow, error: str) -> None:
     reason = f"The import was interrupted: {error}"
     await import_queries.end(tx, work.tenant_id or "", work.ref_id or "", "failed", reason)
