@@ -109,10 +109,10 @@ def emission_sql(parameter: str, condition: str = "") -> str:
 emitted AS (
     INSERT INTO event_log ({_COLUMNS_IN}, depth, root_id)
     SELECT e.tenant_id, e.id, e.type, e.correlation_id, e.parent_id, e.request_id, e.actor_id,
-           e.data, {_DEPTH}, {_ROOT}
+           e.data, greatest({_DEPTH}, e.depth), {_ROOT}
     FROM jsonb_to_recordset({parameter}::jsonb)
       AS e(tenant_id text, id text, type text, correlation_id text, parent_id text,
-           request_id text, actor_id text, data jsonb)
+           request_id text, actor_id text, data jsonb, depth int)
     LEFT JOIN LATERAL ({_parent_sql("e.parent_id", "e.tenant_id")}) p ON true
     {condition}
     {_RETURNING}

@@ -179,6 +179,7 @@ class _Record(msgspec.Struct):
     request_id: str | None
     actor_id: str | None
     data: Event
+    depth: int
 
 
 def encode_events(events: list[Event], *, tenant_id: str) -> str:
@@ -195,6 +196,7 @@ def encode_events(events: list[Event], *, tenant_id: str) -> str:
             current.request_id,
             current.actor_id,
             event,
+            current.depth,
         )
         for event in events
     ]
