@@ -114,7 +114,7 @@ async def _prepare(job: Job) -> tuple[Turn | None, _JobJournal | None]:
     started = Turn(
         runtime=runtime,
         speaker=Speaker(row["user_id"]),
-        source="async",
+        source=jobs.source_of(row),
         conversation_id=row["conversation_id"],
         question_id="",
         message_id=row["message_id"],

@@ -54,7 +54,7 @@ from workers.runner import JobFunction, OnDead, Runner
 from workers.speech import on_dead_speech, run_speech
 from workers.sweep import Sweeper
 from workers.tables import import_rows, on_dead_import
-from workers.tools import on_dead_tool, run_tool
+from workers.tools import on_dead_tool, report_deleted, run_tool
 from workers.workflows import (
     end_executions,
     on_dead_node,
@@ -84,6 +84,7 @@ JOBS: Final[dict[str, JobFunction]] = {
     "notifications.send": send_notification,
     "speech.run": run_speech,
     "tables.import": import_rows,
+    "tools.report_deleted": report_deleted,
     "tools.run": run_tool,
     "workflows.end": end_executions,
     "workflows.node": run_node,
@@ -120,6 +121,7 @@ _DEQUEUE_SECONDS = 2
 # the client has it, would cost a tenth of the throughput.
 _REPLY_SECONDS = 5
 _STOP_SECONDS = 5
+_MORE_CONNECTIONS = 32
 _SWEEP_SECONDS = 60
 
 
@@ -200,7 +202,11 @@ class WorkerProcess:
             for kind in services.doorbell.kinds.values()
             if kind.per_tenant is not None and kind.queue in queues
         }
-        self._redis = connect(services.settings.redis_address, wait_seconds=None)
+        # Each slot of a queue blocks a connection while it waits, and some more are for upkeep.
+        connections = sum(CONCURRENCY[queue] for queue in queues) + _MORE_CONNECTIONS
+        self._redis = connect(
+            services.settings.redis_address, wait_seconds=None, max_connections=connections
+        )
         self._saq_queues = [PatientQueue(self._redis, name=name) for name in queues]
         self._saq_workers = [self._create_worker(queue) for queue in self._saq_queues]
         self.stopped = asyncio.Event()

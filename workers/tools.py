@@ -33,6 +33,13 @@ async def run_tool(job: Job) -> None:
         )
 
 
+async def report_deleted(job: Job) -> None:
+    """Tells the caller of a run whose tool was deleted before it ended."""
+    error = ("tool_deleted", "the tool was deleted while it ran")
+    async with job.finish_first() as tx:
+        await service.report_end(tx, job.services, job.tenant_id, job.ref_id, None, error)
+
+
 async def on_dead_tool(services: Services, tx: Tx, row: WorkRow, error: str) -> None:
     failed = ("runtime_error", f"It could not be run: {error}")
     tenant_id, execution_id = row.tenant_id or "", row.ref_id or ""

@@ -19,16 +19,21 @@ from redis.exceptions import RedisError
 
 _CALL_SECONDS = 1.0
 _CONNECT_SECONDS = 0.5
+_MAX_CONNECTIONS = 100
 
 
-def connect(url: str, *, wait_seconds: float | None = 1.0) -> Redis:
+def connect(
+    url: str, *, wait_seconds: float | None = 1.0, max_connections: int | None = None
+) -> Redis:
     """`wait_seconds` limits the wait for a reply. None is for clients that block on purpose, like
-    those of a queue: their callers limit the time of whole operations.
+    those of a queue: their callers limit the time of whole operations. A client has at most 100
+    connections unless `max_connections` is set.
     """
     return Redis.from_url(
         url,
         socket_timeout=wait_seconds,
         socket_connect_timeout=_CONNECT_SECONDS,
+        max_connections=max_connections or _MAX_CONNECTIONS,
         # One immediate retry, because a restart of Redis leaves dead connections.
         retry=Retry(NoBackoff(), 1),
         health_check_interval=0,

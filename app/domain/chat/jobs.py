@@ -20,6 +20,7 @@ from app.domain.chat.schemas import (
     JobAccepted,
     JobError,
     JobView,
+    Source,
 )
 from app.domain.chat.start_turn import Question, start_turn
 from app.domain.chat.tool_calls import Round
@@ -81,6 +82,7 @@ async def cancel_for_caller(tx: Tx, services: Services, tenant_id: str, job_id: 
     work_id = await queries.find_work_id(tx, tenant_id, job_id)
     if work_id is not None and await work.cancel(tx, services.doorbell, tenant_id, work_id):
         await end(tx, services, tenant_id, job_id, "cancelled", None)
+        tx.after_commit.append(partial(services.doorbell.announce_done, work_id))
 
 
 async def _accept(
@@ -212,6 +214,11 @@ async def report_end(
     )
 
 
+def source_of(job: Row) -> Source:
+    """Only workflows ask by jobs of their own."""
+    return "async" if job["caller_id"] is None else "workflow"
+
+
 async def _add_usage(tx: Tx, tenant_id: str, job: Row) -> None:
     budget = TokenBudget()
     for done in msgspec.json.decode(job["progress"], type=list[Round]):
@@ -219,7 +226,8 @@ async def _add_usage(tx: Tx, tenant_id: str, job: Row) -> None:
             budget.add(model, *used)
     if budget.by_model:
         own, ids = next(iter(budget.by_model)), (job["conversation_id"], job["message_id"])
-        rows = await persistence.build_usage_rows(budget, own, *ids, job["user_id"], "async")
+        user_id, source = job["user_id"], source_of(job)
+        rows = await persistence.build_usage_rows(budget, own, *ids, user_id, source)
         correlation_id = trace.current().correlation_id
         await usage.add_usage(tx, tenant_id, job["agent_id"], as_json(rows), correlation_id)
 

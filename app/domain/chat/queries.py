@@ -54,7 +54,7 @@ SELECT {events.ROUTED}
 """
 
 _JOB_COLUMNS = """
-id, tenant_id, agent_id, conversation_id, user_id, work_id, message_id, status,
+id, tenant_id, agent_id, conversation_id, user_id, work_id, message_id, caller_id, status,
 reply::text AS reply, error::text AS error, created_at, finished_at
 """
 

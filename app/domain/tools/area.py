@@ -7,6 +7,7 @@ from app.domain.tools import queries
 from app.domain.tools.client_tokens import ClientTokens
 from app.domain.tools.events import ToolCreated, ToolDeleted, ToolUpdated
 from app.domain.tools.executions import RUN_TOOL
+from app.domain.tools.registry import REPORT_DELETED
 from app.security.permissions import DEVELOPERS, EVERYBODY, Permission
 from db import ledger
 from db.retention import RetentionRule
@@ -54,7 +55,7 @@ AREA: Final = Area(
         Permission("tools:delete", "Delete tools", DEVELOPERS),
         Permission("tools:execute", "Run tools", DEVELOPERS),
     ),
-    work_kinds=(RUN_TOOL,),
+    work_kinds=(RUN_TOOL, REPORT_DELETED),
     retention=(
         # The longest period of the statistics.
         RetentionRule(

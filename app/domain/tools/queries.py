@@ -63,6 +63,11 @@ _FIND_EXECUTION_BY_CALL = (
     "SELECT id, work_id FROM tool_executions WHERE tenant_id = $1 AND call_id = $2"
 )
 
+_LIST_OPEN_CALLS = """
+SELECT call_id FROM tool_executions
+WHERE tenant_id = $1 AND tool_id = $2 AND finished_at IS NULL AND call_id IS NOT NULL
+"""
+
 # A `previous_status` of running means that a worker died: the outcome of that run is unknown.
 _START_EXECUTION = f"""
 WITH unfinished AS (
@@ -189,6 +194,12 @@ async def load_tool(tx: Tx, tenant: str | None, tool_id: str, agent_id: str | No
 async def insert_execution(tx: Tx, tenant: str, *values: object) -> bool:
     """Returns False when there is an execution with this call_id already."""
     return await fast.execute(tx, tenant, _INSERT_EXECUTION, *values) == 1
+
+
+async def list_open_calls(tx: Tx, tenant: str, tool_id: str) -> list[str]:
+    """Returns the calls whose runs have not ended."""
+    rows = await fast.rows(tx, tenant, _LIST_OPEN_CALLS, tool_id)
+    return [row["call_id"] for row in rows]
 
 
 async def find_execution_by_call(tx: Tx, tenant: str, call_id: str) -> Row | None:

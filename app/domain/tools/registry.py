@@ -3,7 +3,7 @@
 import asyncio
 import re
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -27,7 +27,7 @@ from app.domain.tools.schemas import (
 from app.domain.vault import service as vault
 from app.http.context import RequestContext
 from app.http.responses import build_view
-from app.kit import paging, validation
+from app.kit import paging, validation, work
 from app.kit.crypto import SealContext
 from app.kit.egress import BlockedAddress, Guard
 from app.kit.errors import Conflict, Invalid
@@ -35,11 +35,14 @@ from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.kit.sandbox import packages
 from app.kit.texts import as_json, is_deeper
+from app.kit.work import WorkKind
 from db.fast import tenant_of
 from db.models import Tool
 from db.session import Tx
 
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
+# Tells the caller of a run that its tool was deleted.
+REPORT_DELETED: Final = WorkKind("tools.report_deleted")
 _MAX_SLUG_CHARS = 80
 _MAX_CONFIG_CHARS = 600_000
 _MAX_DEPTH = 32
@@ -256,6 +259,9 @@ def parse_config(tool_type: str, stored: dict[str, Any]) -> Config:
 async def delete(tx: Tx, tool_id: str) -> None:
     """Deletes a tool with its executions and its access rules, and detaches it from agents."""
     tool = await find(tx, tool_id, for_update=True)
+    # By work of its own, since an area may lock its rows before the tool.
+    for call_id in await queries.list_open_calls(tx, tool.tenant_id, tool.id):
+        await work.accept(tx, REPORT_DELETED, tenant_id=tool.tenant_id, ref_id=call_id)
     await vault.delete_rules(tx, tool.tenant_id, "tool", [tool.id])
     tool_agents = await queries.list_agents_with_tool(tx, tool.id)
     session = await tx.session()

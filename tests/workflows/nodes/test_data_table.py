@@ -1,0 +1,157 @@
+"""Nodes that change and read rows of a data table."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from app.services import Services
+from tests.asking import refused
+from tests.database import fetch_rows, run_sql
+from tests.tables.api import TABLES, add_rows, create_table, list_values
+from tests.workflows.factories import PATH, create_workflow, run
+from tests.workflows.nodes.single_node import build_node, fail_single, run_single
+from tests.world import Client
+from workers.main import WorkerProcess
+
+_ROWS = [{"email": f"{name}@example.com", "visits": n} for n, name in enumerate("abcde")]
+_RUN_AGAIN = """
+UPDATE work SET state = 'pending', finished_at = NULL, dispatched_at = NULL, attempt = 0,
+       lease_token = NULL, lease_until = NULL
+WHERE tenant_id = $1 AND kind = 'workflows.node' RETURNING id
+"""
+
+
+@pytest.fixture
+async def table(developer: Client, worker: WorkerProcess) -> dict[str, Any]:
+    table = await create_table(developer)
+    await add_rows(developer, table, *_ROWS)
+    return table
+
+
+async def _run(
+    client: Client, table: dict[str, Any], given: dict[str, Any], **config: Any
+) -> dict[str, Any]:
+    node = await run_single(client, "data_table", {"table_id": table["id"], **config}, given)
+    assert node["status"] == "completed", node["error"]
+    output: dict[str, Any] = node["output"]
+    return output
+
+
+async def test_a_row_is_inserted_with_the_types_of_its_columns(
+    developer: Client, table: dict[str, Any]
+) -> None:
+    values = {"email": "{{ input.email }}", "visits": "{{ input.n }}", "extra": "{{ input.tags }}"}
+    given = {"email": "z@example.com", "n": 9, "tags": ["x", {"y": 1}]}
+    row = (await _run(developer, table, given, operation="insert", values=values))["row"]
+    assert row["values"]["visits"] == 9
+    assert row["values"]["extra"] == ["x", {"y": 1}]
+    assert row["values"]["status"] == "new"
+    read = await developer.get(f"{TABLES}/{table['id']}/rows/{row['id']}")
+    assert read.json()["data"]["values"] == row["values"]
+
+
+async def test_rows_are_updated_and_deleted_by_their_id_and_by_a_filter(
+    developer: Client, table: dict[str, Any], subtests: pytest.Subtests
+) -> None:
+    rows = (await _run(developer, table, {}, operation="query", sort="visits"))["rows"]
+    by_id = {"row_id": "{{ input.id }}"}
+    with subtests.test("update by id"):
+        output = await _run(
+            developer, table, {"id": rows[0]["id"]}, operation="update", values={"visits": 50}, **by_id
+        )
+        assert (output["count"], output["row"]["values"]["visits"]) == (1, 50)
+        assert output["row"]["values"]["email"] == "a@example.com"
+    with subtests.test("update by filter"):
+        filters = {"visits": {"gte": "{{ input.least }}", "lt": 10}}
+        changed = {"operation": "update", "filter": filters, "values": {"status": "won"}}
+        assert await _run(developer, table, {"least": 3}, **changed) == {"count": 2}
+        won = await list_values(developer, table, "email", **{"filter[status][eq]": "won"})
+        assert sorted(won) == ["d@example.com", "e@example.com"]
+    with subtests.test("delete by id"):
+        removed = {"operation": "delete", **by_id}
+        assert await _run(developer, table, {"id": rows[1]["id"]}, **removed) == {"count": 1}
+    with subtests.test("delete by filter"):
+        removed = {"operation": "delete", "filter": {"status": "won"}}
+        assert await _run(developer, table, {}, **removed) == {"count": 2}
+    left = await list_values(developer, table, "email", sort="visits")
+    assert left == ["c@example.com", "a@example.com"]
+
+
+async def test_rows_are_queried_by_filter_sort_and_limit(
+    developer: Client, table: dict[str, Any], subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], list[int]]] = [
+        ({"filter": {"visits": {"gt": 1}}, "sort": "-visits", "limit": 2}, [4, 3]),
+        ({"filter": {"email": "{{ input.email }}"}}, [2]),
+        ({"filter": {"visits": {"in": [0, 4]}}, "sort": "visits"}, [0, 4]),
+        ({"sort": "visits", "limit": "{{ input.limit }}"}, [0]),
+        ({"row_id": "{{ input.id }}"}, [1]),
+    ]
+    rows = (await _run(developer, table, {}, operation="query", sort="visits"))["rows"]
+    values = {"email": "c@example.com", "limit": 1, "id": rows[1]["id"]}
+    for config, expected in cases:
+        with subtests.test(str(config)):
+            output = await _run(developer, table, values, operation="query", **config)
+            assert [row["values"]["visits"] for row in output["rows"]] == expected
+            assert output["count"] == len(expected)
+
+
+async def test_what_the_table_refuses_fails_the_node(
+    developer: Client, table: dict[str, Any], subtests: pytest.Subtests
+) -> None:
+    email = {"email": "{{ input.email }}"}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"operation": "insert", "values": email}, "conflict"),
+        ({"operation": "insert", "values": {**email, "visits": "many"}}, "validation_error"),
+        ({"operation": "insert", "values": {"unknown": 1}}, "validation_error"),
+        ({"operation": "query", "filter": {"unknown": 1}}, "validation_error"),
+        ({"operation": "query", "sort": "unknown"}, "validation_error"),
+        ({"operation": "query", "limit": "{{ input.email }}"}, "invalid_config"),
+        ({"operation": "update", "values": {"visits": 1}, "row_id": "row_x"}, "row_not_found"),
+        ({"operation": "delete", "row_id": "row_x"}, "row_not_found"),
+    ]
+    for config, code in cases:
+        with subtests.test(str(config)):
+            full = {"table_id": table["id"], **config}
+            found = await fail_single(developer, "data_table", full, {"email": "a@example.com"})
+            assert found == code
+    assert len(await list_values(developer, table, "email")) == len(_ROWS)
+
+
+async def test_a_table_of_nobody_or_of_another_tenant_is_refused(
+    developer: Client, admin: Client, worker: WorkerProcess, subtests: pytest.Subtests
+) -> None:
+    foreign, own = await create_table(admin), await create_table(developer)
+    config = {"operation": "insert", "values": {"email": "x@example.com"}}
+    with subtests.test("when it is saved"):
+        nodes = [build_node("data_table", {"table_id": foreign["id"], **config})]
+        error = refused(
+            await developer.post(PATH, {"name": "Orders", "nodes": nodes}), 422, "validation_error"
+        )
+        assert error["details"] == {
+            "nodes.0.config.table_id": "there is no such data table"
+        }
+    with subtests.test("when it runs"):
+        nodes = [build_node("data_table", {"table_id": own["id"], **config})]
+        workflow = await create_workflow(developer, nodes)
+        assert (await developer.delete(f"{TABLES}/{own['id']}")).status_code == 204
+        record = await run(developer, workflow["id"])
+        assert record["error"]["code"] == "data_table_not_found"
+    assert await list_values(admin, foreign, "email") == []
+
+
+async def test_a_node_takes_effect_once_when_its_work_is_delivered_twice(
+    developer: Client, table: dict[str, Any], worker: WorkerProcess, services: Services
+) -> None:
+    values = {"email": "{{ input.email }}"}
+    output = await _run(
+        developer, table, {"email": "z@example.com"}, operation="insert", values=values
+    )
+    ids = [row["id"] for row in await run_sql(services, _RUN_AGAIN, developer.tenant_id)]
+    assert len(ids) == 1
+    await asyncio.gather(*(worker.runner.run(ids[0]) for _ in range(3)))
+    sql = "SELECT state FROM work WHERE id = $1"
+    assert await fetch_rows(services, sql, ids[0]) == [{"state": "done"}]
+    stored = await list_values(developer, table, "email", **{"filter[email][eq]": "z@example.com"})
+    assert stored == [output["row"]["values"]["email"]]

@@ -1,0 +1,83 @@
+"""Traces and events of executions, and who is notified of their ends."""
+
+from typing import Any
+
+from app.services import Services
+from tests.asking import wait_until
+from tests.database import fetch_rows
+from tests.model_server import Reply
+from tests.notifications.center.api import list_notifications
+from tests.talk import Talker
+from tests.tools.chat_tools import attach_tool
+from tests.tools.execution_requests import ECHO
+from tests.tools.factories import ToolClient
+from tests.workflows.factories import create_published, create_workflow, run, transform
+from tests.workflows.nodes.single_node import build_node
+from tests.world import Client, World
+from workers.main import WorkerProcess
+
+
+async def _read_trace(client: Client, correlation_id: str) -> dict[str, Any]:
+    answer = await client.get(f"/api/v1/event-log/trace/{correlation_id}")
+    assert answer.status_code == 200, answer.text
+    trace: dict[str, Any] = answer.json()
+    return trace.get("data", trace)
+
+
+async def test_one_trace_shows_the_request_the_nodes_the_agent_and_its_tool(
+    talk: Talker, worker: WorkerProcess
+) -> None:
+    tool_id = await ToolClient(talk.client).create("function", ECHO, name="Echo")
+    await attach_tool(talk, tool_id)
+    talk.script(Reply(texts=[], calls=[("echo", {"a": 1})]), Reply(texts=["Done."]))
+    agent = build_node("agent", {"agent_id": talk.agent_id, "message": "Go"})
+    child = await create_published(talk.client, [agent])
+    nodes = [transform("first", 1), {**build_node("workflow", {"workflow_id": child}), "id": "sub"}]
+    workflow = await create_workflow(talk.client, nodes, [{"from": "first", "to": "sub"}])
+    record = await run(talk.client, workflow["id"])
+    assert record["status"] == "completed", record["error"]
+    trace = await _read_trace(talk.client, record["correlation_id"])
+    spans = trace["spans"]
+    kinds = {span["kind"] for span in spans}
+    assert {"request", "node", "job", "model", "tool"} <= kinds
+    named = {span["name"]: span for span in spans if span["kind"] == "node"}
+    assert set(named) == {"Orders: first", "Orders: sub", "Orders: one"}
+    assert named["Orders: one"]["parent_id"] == named["Orders: sub"]["id"]
+    turn = next(span for span in spans if span["name"] == "chat.turn")
+    tool = next(span for span in spans if span["kind"] == "tool")
+    run_of_tool = next(span for span in spans if span["name"] == "tools.run")
+    assert tool["parent_id"] == run_of_tool["id"]
+    model = next(span for span in spans if span["kind"] == "model")
+    assert model["parent_id"] == turn["id"]
+    types = [event["type"] for event in trace["events"]]
+    assert types.count("workflow.execution.started") == 2
+    assert types.count("workflow.execution.node_completed") == 3
+    assert types.count("workflow.execution.completed") == 2
+    assert "chat.completed" in types or "agent.chat.completed" in types
+
+
+async def test_whoever_started_a_workflow_is_told_of_its_end(
+    world: World, worker: WorkerProcess, services: Services
+) -> None:
+    owner = await world.user("agent_developer")
+    starter = await world.user("agent_developer", owner.tenant_id)
+    bad = await create_workflow(owner, [transform("bad", "{{ 1 / 0 }}")], name="Refunds")
+    good = await create_workflow(owner, [transform("good", 1)], name="Greetings")
+    record = await run(starter, bad["id"])
+    await run(starter, good["id"])
+
+    async def find() -> dict[str, dict[str, Any]] | None:
+        found = {item["type"]: item for item in await list_notifications(starter)}
+        return found if {"workflow_failed", "workflow_completed"} <= found.keys() else None
+
+    found = await wait_until(find)
+    assert found is not None
+    assert "Refunds" in found["workflow_failed"]["title"]
+    assert record["error"]["message"] in found["workflow_failed"]["message"]
+    assert "Greetings" in found["workflow_completed"]["title"]
+    assert await list_notifications(owner) == []
+    sql = "SELECT data FROM events WHERE tenant_id = $1 AND type = 'workflow.execution.failed'"
+    (event,) = await fetch_rows(services, sql, owner.tenant_id)
+    data = event["data"]
+    assert "Refunds" in str(data)
+    assert starter.user_id in str(data)
