@@ -1,6 +1,7 @@
 """Job functions: run the nodes of workflows, start executions, and stop what they wait for."""
 
 from app.domain.workflows import queries, running, starting
+from app.domain.workflows.errors import PERMANENT
 from app.domain.workflows.nodes.protocol import Failed
 from app.domain.workflows.running import Attempt
 from app.kit.errors import ApiError, Unavailable
@@ -35,7 +36,8 @@ async def run_node(job: Job) -> None:
     except Unavailable as error:
         raise Retry(error.message) from error
     except ApiError as error:
-        await _fail(job, attempt, Failed(error.code, error.message))
+        is_retryable = error.code not in PERMANENT
+        await _fail(job, attempt, Failed(error.code, error.message, is_retryable))
 
 
 async def _fail(job: Job, attempt: Attempt, failed: Failed) -> None:

@@ -15,6 +15,7 @@ import msgspec
 from app.domain.area import Areas, Event, FinishedCall
 from app.domain.events import service as events
 from app.domain.workflows import execution_queries as queries
+from app.domain.workflows.errors import PERMANENT
 from app.domain.workflows.events import (
     ExecutionCancelled,
     ExecutionCompleted,
@@ -250,8 +251,7 @@ class Step:
             return
         failure = None
         if execution.status != "completed":
-            reason = error["message"] if error else "it was cancelled"
-            failure = (f"workflow_{execution.status}", f"{execution.id}: {reason}")
+            failure = _build_failure(execution, error)
         output = msgspec.json.decode(self._output) if self._output else None
         await self.services.get(Areas).on_call_finished(
             FinishedCall(
@@ -336,6 +336,14 @@ def _build_end_event(
         return ExecutionFailed(*fields, execution.owner_id, *reason)
     is_large = output is None or len(output) > _MAX_EVENT_OUTPUT_BYTES
     return ExecutionCompleted(*fields, None if is_large else msgspec.json.decode(output or ""))
+
+
+def _build_failure(execution: Execution, error: dict[str, Any] | None) -> tuple[str, str]:
+    """Returns the code and the reason for the workflow that called this one."""
+    if error is not None and error["code"] in PERMANENT:
+        return error["code"], error["message"]
+    reason = error["message"] if error else "it was cancelled"
+    return f"workflow_{execution.status}", f"{execution.id}: {reason}"
 
 
 def _encode_nodes(graph: Graph) -> str:

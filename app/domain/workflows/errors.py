@@ -1,3 +1,5 @@
+from typing import Final
+
 from app.kit.errors import ApiError, NotFound
 
 
@@ -27,3 +29,8 @@ class WorkflowDepthExceeded(ApiError):
     """Workflows call each other in a chain that is too long, or in a loop."""
 
     status, code = 409, "workflow_depth_exceeded"
+
+
+# No retry helps, and each level that tried again would multiply the executions: a workflow that
+# calls the one that failed fails with the same code.
+PERMANENT: Final = frozenset({WorkflowDepthExceeded.code})

@@ -10,6 +10,7 @@ from app.domain.workflows import engine, rendering
 from app.domain.workflows import execution_queries as queries
 from app.domain.workflows.definitions import Edge, Node
 from app.domain.workflows.engine import Step
+from app.domain.workflows.errors import PERMANENT
 from app.domain.workflows.graph import Graph, NodeState
 from app.domain.workflows.nodes.protocol import (
     Done,
@@ -221,7 +222,7 @@ async def on_call_finished(call: FinishedCall) -> None:
 
 def _judge(node_type: NodeType[Any], node: Node, edges: list[Edge], call: FinishedCall) -> Outcome:
     if call.error is not None:
-        return Failed(*call.error)
+        return Failed(*call.error, is_retryable=call.error[0] not in PERMANENT)
     return node_type.finish(node.config, edges, call.output)
 
 

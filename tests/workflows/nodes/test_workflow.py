@@ -130,9 +130,7 @@ async def test_a_child_runs_when_the_plan_allows_one_execution_at_a_time(
     limits = {"requests_per_minute": 100_000, "concurrent_executions": 1}
     client = await world.user("tenant_admin", await world.tenant(limits=limits))
     child = await create_published(client, [transform("x", "{{ input.n }}")])
-    nodes = [
-        {**_call(child, n=number), "id": f"call{number}"} for number in range(3)
-    ]
+    nodes = [{**_call(child, n=number), "id": f"call{number}"} for number in range(3)]
     parent = await create_workflow(client, nodes)
     ids = [await start(client, parent["id"]) for _ in range(3)]
     for execution_id in ids:
