@@ -293,11 +293,16 @@ async def open_step(tx: Tx, services: Services, tenant_id: str, execution_id: st
 
 @contextmanager
 def chain_of(execution: Execution) -> Iterator[None]:
-    """Events and work of an execution belong to its chain, whoever completes one of its nodes."""
+    """Events and work of an execution belong to its chain, whoever completes one of its nodes. A
+    request or job of the same chain keeps its part in it.
+    """
     before = trace.current_or_none()
+    current = before or Trace(execution.correlation_id)
+    if current.correlation_id != execution.correlation_id:
+        current = Trace(execution.correlation_id)
     trace.begin(
-        Trace(
-            execution.correlation_id,
+        msgspec.structs.replace(
+            current,
             cause_event_id=execution.cause_event_id,
             tenant_id=execution.tenant_id,
         )

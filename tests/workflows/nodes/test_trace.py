@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from app.services import Services
 from tests.asking import wait_until
-from tests.database import fetch_rows
+from tests.events.api import read_trace
 from tests.model_server import Reply
 from tests.notifications.center.api import list_notifications
 from tests.talk import Talker
@@ -13,15 +12,8 @@ from tests.tools.execution_requests import ECHO
 from tests.tools.factories import ToolClient
 from tests.workflows.factories import create_published, create_workflow, run, transform
 from tests.workflows.nodes.single_node import build_node
-from tests.world import Client, World
+from tests.world import World
 from workers.main import WorkerProcess
-
-
-async def _read_trace(client: Client, correlation_id: str) -> dict[str, Any]:
-    answer = await client.get(f"/api/v1/event-log/trace/{correlation_id}")
-    assert answer.status_code == 200, answer.text
-    trace: dict[str, Any] = answer.json()
-    return trace.get("data", trace)
 
 
 async def test_one_trace_shows_the_request_the_nodes_the_agent_and_its_tool(
@@ -36,7 +28,7 @@ async def test_one_trace_shows_the_request_the_nodes_the_agent_and_its_tool(
     workflow = await create_workflow(talk.client, nodes, [{"from": "first", "to": "sub"}])
     record = await run(talk.client, workflow["id"])
     assert record["status"] == "completed", record["error"]
-    trace = await _read_trace(talk.client, record["correlation_id"])
+    trace = await read_trace(talk.client, record["correlation_id"])
     spans = trace["spans"]
     kinds = {span["kind"] for span in spans}
     assert {"request", "node", "job", "model", "tool"} <= kinds
@@ -49,7 +41,7 @@ async def test_one_trace_shows_the_request_the_nodes_the_agent_and_its_tool(
     assert tool["parent_id"] == run_of_tool["id"]
     model = next(span for span in spans if span["kind"] == "model")
     assert model["parent_id"] == turn["id"]
-    types = [event["type"] for event in trace["events"]]
+    types = [event["type"] for event in trace["data"]]
     assert types.count("workflow.execution.started") == 2
     assert types.count("workflow.execution.node_completed") == 3
     assert types.count("workflow.execution.completed") == 2
@@ -57,7 +49,7 @@ async def test_one_trace_shows_the_request_the_nodes_the_agent_and_its_tool(
 
 
 async def test_whoever_started_a_workflow_is_told_of_its_end(
-    world: World, worker: WorkerProcess, services: Services
+    world: World, worker: WorkerProcess
 ) -> None:
     owner = await world.user("agent_developer")
     starter = await world.user("agent_developer", owner.tenant_id)
@@ -76,8 +68,8 @@ async def test_whoever_started_a_workflow_is_told_of_its_end(
     assert record["error"]["message"] in found["workflow_failed"]["message"]
     assert "Greetings" in found["workflow_completed"]["title"]
     assert await list_notifications(owner) == []
-    sql = "SELECT data FROM events WHERE tenant_id = $1 AND type = 'workflow.execution.failed'"
-    (event,) = await fetch_rows(services, sql, owner.tenant_id)
-    data = event["data"]
-    assert "Refunds" in str(data)
-    assert starter.user_id in str(data)
+    trace = await read_trace(owner, record["correlation_id"])
+    (event,) = [item for item in trace["data"] if item["type"] == "workflow.execution.failed"]
+    assert event["data"]["started_by"] == starter.user_id
+    assert event["data"]["owner_id"] == owner.user_id
+    assert event["data"]["node_id"] == "bad"
