@@ -227,7 +227,6 @@ class Step:
                 )
             )
         self._events.append(_build_end_event(execution, status, self._output, error))
-        # Before the nodes forget what they wait for.
         await self._stop(waiting)
         execution.status = status
         await self._store()

@@ -153,7 +153,8 @@ WITH execution AS (
 ), nodes AS (
     UPDATE workflow_nodes n
     SET status = u.status, attempt = u.attempt, input = coalesce(u.input, n.input),
-        output = u.output, error = u.error, ref_id = u.ref_id,
+        output = u.output, error = u.error,
+        ref_id = CASE WHEN u.status <> 'pending' THEN coalesce(u.ref_id, n.ref_id) END,
         started_at = CASE WHEN u.has_started THEN now() ELSE n.started_at END,
         finished_at = CASE WHEN u.has_finished THEN now() END
     FROM json_to_recordset($8::json)

@@ -256,7 +256,9 @@ class NodeError(msgspec.Struct):
 
 
 class NodeRun(msgspec.Struct):
-    """`ref_id` is what it waits for: a chat job, a run of a tool, an approval, an execution."""
+    """`ref_id` is what it waits for, or has waited for: a chat job, a run of a tool, an approval,
+    or an execution.
+    """
 
     node_id: str
     type: str
