@@ -40,7 +40,7 @@ async def render(
 def convert(node_type: NodeType[Any], rendered: dict[str, Any]) -> Any:
     """Returns the config as the struct of its type, or Failed when a value has the wrong type."""
     try:
-        config = msgspec.convert(rendered, node_type.config)
+        config = msgspec.convert(rendered, node_type.rendered or node_type.config)
     except msgspec.ValidationError as error:
         return Failed("invalid_config", str(error)[:500], _NO_RETRY)
     problems = list(node_type.find_problems(rendered))

@@ -7,22 +7,28 @@ from app.domain.workflows.nodes.protocol import Done, NodeCall, NodeType, Outcom
 
 
 class ConditionConfig(msgspec.Struct, forbid_unknown_fields=True):
-    # After evaluation, the result.
     expression: Annotated[
-        str | bool, Meta(description="CEL that yields true or false, like `input.amount > 100`")
+        str,
+        Meta(min_length=1, description="CEL that yields true or false, like `input.amount > 100`"),
     ]
 
 
-class ConditionNode(NodeType[ConditionConfig]):
+class EvaluatedCondition(msgspec.Struct):
+    """The result in the place of the expression."""
+
+    expression: bool
+
+
+class ConditionNode(NodeType[EvaluatedCondition]):
     name: ClassVar[str] = "condition"
     description: ClassVar[str] = "Takes the edges whose `when` is the result of a CEL expression"
     config: ClassVar[type[msgspec.Struct]] = ConditionConfig
+    rendered: ClassVar[type[msgspec.Struct] | None] = EvaluatedCondition
     example: ClassVar[dict[str, Any]] = {"expression": "input.amount > 100"}
     literal: ClassVar[frozenset[str]] = frozenset({"expression"})
     has_branches: ClassVar[bool] = True
     has_effect: ClassVar[bool] = False
 
-    async def run(self, call: NodeCall, config: ConditionConfig) -> Outcome:
+    async def run(self, call: NodeCall, config: EvaluatedCondition) -> Outcome:
         del call
-        result = config.expression is True
-        return Done({"result": result}, branch=result)
+        return Done({"result": config.expression}, branch=config.expression)

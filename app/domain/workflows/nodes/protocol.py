@@ -65,6 +65,8 @@ class NodeType(Generic[C]):
     name: ClassVar[str]
     description: ClassVar[str]
     config: ClassVar[type[msgspec.Struct]]
+    # What `run` gets, where that is not the config with values in the place of its templates.
+    rendered: ClassVar[type[msgspec.Struct] | None] = None
     example: ClassVar[dict[str, Any]]
     # Fields without templates: references, and expressions of another language.
     literal: ClassVar[frozenset[str]] = frozenset()
