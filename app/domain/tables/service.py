@@ -6,6 +6,7 @@ from typing import Any
 
 from app.domain.tables import rows
 from app.domain.tables.columns import Column, Table
+from app.domain.tables.errors import RowNotFound
 from app.domain.tables.filters import Filters
 from app.domain.tables.schemas import RowView
 from db.session import Tx
@@ -18,6 +19,7 @@ __all__ = [
     "count_rows",
     "delete_row",
     "delete_rows",
+    "find_row",
     "insert_row",
     "load_table",
     "query_rows",
@@ -53,6 +55,15 @@ async def update_row(
 async def delete_row(tx: Tx, tenant_id: str, table_id: str, row_id: str) -> None:
     """Raises DataTableNotFound, RowNotFound."""
     await rows.delete(tx, tenant_id, table_id, row_id)
+
+
+async def find_row(tx: Tx, tenant_id: str, table_id: str, row_id: str) -> RowView | None:
+    """Raises DataTableNotFound."""
+    await rows.load(tx, tenant_id, table_id)
+    try:
+        return await rows.get(tx, table_id, row_id)
+    except RowNotFound:
+        return None
 
 
 async def update_rows(

@@ -58,7 +58,12 @@ async def test_rows_are_updated_and_deleted_by_their_id_and_by_a_filter(
     by_id = {"row_id": "{{ input.id }}"}
     with subtests.test("update by id"):
         output = await _run(
-            developer, table, {"id": rows[0]["id"]}, operation="update", values={"visits": 50}, **by_id
+            developer,
+            table,
+            {"id": rows[0]["id"]},
+            operation="update",
+            values={"visits": 50},
+            **by_id,
         )
         assert (output["count"], output["row"]["values"]["visits"]) == (1, 50)
         assert output["row"]["values"]["email"] == "a@example.com"
@@ -69,8 +74,8 @@ async def test_rows_are_updated_and_deleted_by_their_id_and_by_a_filter(
         won = await list_values(developer, table, "email", **{"filter[status][eq]": "won"})
         assert sorted(won) == ["d@example.com", "e@example.com"]
     with subtests.test("delete by id"):
-        removed = {"operation": "delete", **by_id}
-        assert await _run(developer, table, {"id": rows[1]["id"]}, **removed) == {"count": 1}
+        given = {"id": rows[1]["id"]}
+        assert await _run(developer, table, given, operation="delete", **by_id) == {"count": 1}
     with subtests.test("delete by filter"):
         removed = {"operation": "delete", "filter": {"status": "won"}}
         assert await _run(developer, table, {}, **removed) == {"count": 2}
@@ -129,9 +134,7 @@ async def test_a_table_of_nobody_or_of_another_tenant_is_refused(
         error = refused(
             await developer.post(PATH, {"name": "Orders", "nodes": nodes}), 422, "validation_error"
         )
-        assert error["details"] == {
-            "nodes.0.config.table_id": "there is no such data table"
-        }
+        assert error["details"] == {"nodes.0.config.table_id": "there is no such data table"}
     with subtests.test("when it runs"):
         nodes = [build_node("data_table", {"table_id": own["id"], **config})]
         workflow = await create_workflow(developer, nodes)

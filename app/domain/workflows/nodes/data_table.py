@@ -12,7 +12,9 @@ from db.session import Tx
 
 
 class DataTableConfig(msgspec.Struct, forbid_unknown_fields=True):
-    """insert needs values; update values and row_id or filter; delete row_id or filter."""
+    """insert needs values; update values and row_id or filter; delete row_id or filter;
+    query takes one of them or none.
+    """
 
     table_id: Id
     operation: Literal["insert", "update", "delete", "query"]
@@ -48,6 +50,8 @@ class DataTableNode(NodeType[DataTableConfig]):
             yield "values", f"is required to {operation} rows"
         if operation in {"update", "delete"} and has_row == has_filter:
             yield "", f"needs either row_id or filter to {operation} rows"
+        if operation == "query" and has_row and has_filter:
+            yield "", "takes either row_id or filter to query rows"
 
     async def find_unknown(self, tx: Tx, tenant_id: str, config: dict[str, Any]) -> Problem | None:
         try:
@@ -66,9 +70,7 @@ class DataTableNode(NodeType[DataTableConfig]):
                 return await _update(where, config)
             case "delete":
                 return await _delete(where, config)
-        filters = {"id": config.row_id} if config.row_id else config.filter or {}
-        rows = await tables.query_rows(*where, filters, sort=config.sort, limit=config.limit)
-        return Done({"rows": msgspec.to_builtins(rows), "count": len(rows)})
+        return await _query(where, config)
 
 
 async def _update(where: tuple[Tx, str, str], config: DataTableConfig) -> Outcome:
@@ -84,3 +86,13 @@ async def _delete(where: tuple[Tx, str, str], config: DataTableConfig) -> Outcom
         await tables.delete_row(*where, config.row_id)
         return Done({"count": 1})
     return Done({"count": await tables.delete_rows(*where, config.filter or {})})
+
+
+async def _query(where: tuple[Tx, str, str], config: DataTableConfig) -> Outcome:
+    if config.row_id is not None:
+        row = await tables.find_row(*where, config.row_id)
+        rows = [] if row is None else [row]
+    else:
+        filters = config.filter or {}
+        rows = await tables.query_rows(*where, filters, sort=config.sort, limit=config.limit)
+    return Done({"rows": msgspec.to_builtins(rows), "count": len(rows)})
