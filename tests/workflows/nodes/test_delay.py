@@ -1,6 +1,7 @@
 """Nodes that wait for some time."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,10 @@ from tests.world import Client, World
 from workers.main import WorkerProcess
 
 _DAYS = 3 * 86400
-_TIMER = "SELECT state, run_at FROM work WHERE tenant_id = $1 AND kind = 'workflows.node' AND run_at > now()"
+_TIMER = """
+SELECT state, run_at FROM work
+WHERE tenant_id = $1 AND kind = 'workflows.node' AND run_at > now()
+"""
 
 
 async def test_a_node_waits_as_long_as_it_says(
@@ -20,7 +24,7 @@ async def test_a_node_waits_as_long_as_it_says(
 ) -> None:
     started = datetime.now(UTC)
     soon = (started + timedelta(seconds=0.2)).isoformat()
-    cases = [
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"seconds": 0.2}, {}),
         ({"seconds": "{{ input.seconds }}"}, {"seconds": 0.2}),
         ({"until": "{{ input.soon }}"}, {"soon": soon}),

@@ -5,13 +5,15 @@ import json
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from app.services import Services
 from tests.asking import until
+from tests.peer import Handler
 from tests.tools.execution_requests import ECHO, FAILING, SLOW, list_executions
 from tests.tools.factories import ToolClient
 from tests.tools.rest_api_tools import create_rest_api
-from tests.tools.site import hang_until_closed, open_site, respond_with
+from tests.tools.site import hang_until_closed, open_site, respond_ok, respond_with
 from tests.workflows.factories import create_workflow, run
 from tests.workflows.nodes.single_node import (
     build_node,
@@ -31,6 +33,14 @@ _ENDED = "SELECT id FROM tool_executions WHERE tool_id = $1 AND error_code = 'ca
 @pytest.fixture
 def tools(admin: Client, worker: WorkerProcess) -> ToolClient:
     return ToolClient(admin)
+
+
+def _respond_after(release: asyncio.Event) -> Handler:
+    async def respond(request: web.Request) -> web.StreamResponse:
+        await release.wait()
+        return await respond_ok(request)
+
+    return respond
 
 
 async def test_templates_keep_their_types_and_the_output_is_the_node_s(tools: ToolClient) -> None:
@@ -87,20 +97,20 @@ async def test_a_run_is_stopped_by_a_timeout_and_by_a_cancel(
                 site.handler = hang_until_closed(closed)
                 tool_id = await create_rest_api(tools, site)
                 config = {"tool_id": tool_id, "input": {"endpoint": "one"}}
-                requests = len(site.requests)
+                site.requests.clear()
                 if name == "timeout":
                     code = await fail_single(tools.client, "tool", config, timeout_seconds=0.5)
                     assert code == "timeout"
                 else:
                     execution_id = await start_single(tools.client, "tool", config)
-                    await until(lambda before=requests: len(site.requests) > before)
+                    await until(lambda: site.requests)
                     assert (await cancel(tools.client, execution_id))["status"] == "cancelled"
                 await wait_for_row(services, _ENDED, tool_id)
                 await asyncio.wait_for(closed.wait(), 10)
 
 
 async def test_a_node_whose_tool_is_deleted_fails_and_does_not_wait(
-    tools: ToolClient, services: Services, subtests: pytest.Subtests
+    tools: ToolClient, subtests: pytest.Subtests
 ) -> None:
     with subtests.test("before it runs"):
         tool_id = await tools.create("function", ECHO)
@@ -111,14 +121,15 @@ async def test_a_node_whose_tool_is_deleted_fails_and_does_not_wait(
         assert record["error"]["code"] == "tool_not_found"
     with subtests.test("while it runs"):
         async with open_site() as site:
-            closed = asyncio.Event()
-            site.handler = hang_until_closed(closed)
+            release = asyncio.Event()
+            site.handler = _respond_after(release)
             tool_id = await create_rest_api(tools, site)
             config = {"tool_id": tool_id, "input": {"endpoint": "one"}}
             execution_id = await start_single(tools.client, "tool", config)
             await until(lambda: site.requests)
             assert (await tools.client.delete(f"/v1/tools/{tool_id}")).status_code == 204
             record = await read_end(tools.client, execution_id)
+            release.set()
             assert (record["status"], record["error"]["code"]) == ("failed", "tool_deleted")
 
 
@@ -126,7 +137,7 @@ async def test_secrets_of_a_tool_are_in_no_record(tools: ToolClient) -> None:
     secret = "planted-secret-0123456789"
     async with open_site() as site:
         site.handler = respond_with(json.dumps({"echo": secret}), status=500)
-        auth = {"auth_type": "bearer", "auth_config": {"token": secret}}
+        auth: dict[str, Any] = {"auth_type": "bearer", "auth_config": {"token": secret}}
         tool_id = await create_rest_api(tools, site, **auth)
         config = {"tool_id": tool_id, "input": {"endpoint": "one"}}
         execution_id = await start_single(tools.client, "tool", config)
@@ -143,6 +154,4 @@ async def test_a_tool_of_another_tenant_is_refused(tools: ToolClient, developer:
     body = {"name": "Orders", "nodes": [build_node("tool", {"tool_id": tool_id})]}
     answer = await developer.post("/api/v1/workflows", body)
     assert answer.status_code == 422
-    assert answer.json()["error"]["details"] == {
-        "nodes.0.config.tool_id": "there is no such tool"
-    }
+    assert answer.json()["error"]["details"] == {"nodes.0.config.tool_id": "there is no such tool"}
