@@ -67,15 +67,17 @@ class Graph:
         return Advance(ready, skipped)
 
     def list_last(self, progress: Progress) -> list[str]:
-        """Returns the completed nodes after which no other was completed; their outputs are the
-        output of the execution.
+        """Returns the completed nodes with no completed node on any path after them; their outputs
+        are the output of the execution.
         """
-        return [
-            node_id
-            for node_id in self.nodes
-            if progress[node_id].status == "completed"
-            and all(progress[edge.target].status != "completed" for edge in self.outgoing[node_id])
-        ]
+        last, followed = set[str](), set[str]()
+        for node_id in reversed(self.order):
+            targets = [edge.target for edge in self.outgoing[node_id]]
+            if any(progress[end].status == "completed" or end in followed for end in targets):
+                followed.add(node_id)
+            elif progress[node_id].status == "completed":
+                last.add(node_id)
+        return [node_id for node_id in self.nodes if node_id in last]
 
     def list_before(self, node_id: str) -> set[str]:
         """Returns all nodes from which a path leads to this one."""
