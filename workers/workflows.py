@@ -17,18 +17,20 @@ async def run_node(job: Job) -> None:
     """Runs one attempt of a node. Its effect, its outcome and what comes next are one transaction,
     which ends this work as well.
     """
-    row_id, number = running.parse_caller_id(job.ref_id)
+    ref = running.parse_ref(job.ref_id)
+    if ref.is_timer:
+        async with job.finish_first() as tx:
+            await running.end_wait(tx, job.services, job.tenant_id, ref)
+        return
     async with job.read() as tx:
-        row = await running.load(tx, job.tenant_id, row_id)
+        row = await running.load(tx, job.tenant_id, ref.row_id)
         if row is None:
             # Deleted with its workflow.
             return
         graph = await running.load_graph(tx, job.services, job.tenant_id, row)
-    attempt = await running.prepare(job.services, graph, row, number, job.tenant_id)
+    attempt = await running.prepare(job.services, graph, row, ref.number, job.tenant_id)
     if attempt is None:
-        async with job.finish_first() as tx:
-            ids = (row["execution_id"], job.ref_id, row["node_id"])
-            await running.end_wait(tx, job.services, job.tenant_id, *ids)
+        # The execution has ended, or was retried and older work has run the node.
         return
     try:
         async with job.finish_first() as tx:
@@ -46,7 +48,8 @@ async def _fail(job: Job, attempt: Attempt, failed: Failed) -> None:
 
 
 async def on_dead_node(services: Services, tx: Tx, row: WorkRow, error: str) -> None:
-    await running.give_up(tx, services, row.tenant_id or "", row.ref_id or "", error)
+    ref = running.parse_ref(row.ref_id or "")
+    await running.give_up(tx, services, row.tenant_id or "", ref, error)
 
 
 async def start_executions(job: Job) -> None:

@@ -15,6 +15,7 @@ import msgspec
 from app.domain.area import Areas, Event, FinishedCall
 from app.domain.events import service as events
 from app.domain.workflows import execution_queries as queries
+from app.domain.workflows.definitions import Node
 from app.domain.workflows.errors import PERMANENT
 from app.domain.workflows.events import (
     ExecutionCancelled,
@@ -25,7 +26,7 @@ from app.domain.workflows.events import (
 )
 from app.domain.workflows.execution_queries import Execution, NodeChange, QueuedNode
 from app.domain.workflows.graph import UNFINISHED, Graph, NodeState
-from app.domain.workflows.nodes.protocol import Done, Failed, Waits
+from app.domain.workflows.nodes.protocol import Failed, Waits
 from app.domain.workflows.references import list_reads
 from app.domain.workflows.versions import Graphs
 from app.domain.workflows.work_kinds import STOP
@@ -38,6 +39,7 @@ from db.session import Tx
 
 _ENDED = frozenset({"completed", "failed", "cancelled"})
 _MAX_EVENT_OUTPUT_BYTES = 64 * 1024
+_MAX_RETRY_SECONDS = 86400.0
 
 
 class Step:
@@ -89,20 +91,22 @@ class Step:
         )
 
     def start_attempt(self, node_id: str) -> None:
-        attempt = self._progress[node_id].attempt
-        self._set(node_id, NodeState("running", None, attempt + 1))
-
-    async def complete(self, node_id: str, done: Done, node_input: Any = None) -> None:
         state = self._progress[node_id]
-        self._set(node_id, NodeState("completed", done.branch, state.attempt))
-        output = msgspec.Raw(as_json(done.output).encode())
+        self._set(node_id, state.to("running")._replace(attempt=state.attempt + 1))
+
+    async def complete(
+        self, node_id: str, output: str, *, branch: bool | None = None, node_input: Any = None
+    ) -> None:
+        """`output` is JSON."""
+        state = self._progress[node_id]
+        self._set(node_id, state.to("completed", branch=branch))
         self._changes.append(
             NodeChange(
                 node_id=node_id,
                 status="completed",
                 attempt=state.attempt,
                 input=_to_raw(node_input),
-                output=output,
+                output=msgspec.Raw(output.encode()),
                 has_started=node_input is not None,
                 has_finished=True,
             )
@@ -119,7 +123,7 @@ class Step:
         """A timer ends the wait: at its end, or when it takes too long."""
         attempt = self._progress[node_id].attempt
         status = "running" if waits.is_running else "waiting"
-        self._set(node_id, NodeState(status, None, attempt))
+        self._set(node_id, self._progress[node_id].to(status))
         self._changes.append(
             NodeChange(
                 node_id=node_id,
@@ -139,9 +143,10 @@ class Step:
 
     async def fail(self, node_id: str, failed: Failed, node_input: Any = None) -> None:
         """Queues the next attempt of the node, or fails the execution."""
-        node, attempt = self.graph.nodes[node_id], self._progress[node_id].attempt
+        node, state = self.graph.nodes[node_id], self._progress[node_id]
+        attempt, number = state.attempt, state.attempt - state.earlier
         error = {"code": failed.code, "message": failed.message[:2000]}
-        is_last = not failed.is_retryable or attempt >= node.max_attempts
+        is_last = not failed.is_retryable or number >= node.max_attempts
         status = "failed" if is_last else "pending"
         self._changes.append(
             NodeChange(
@@ -155,12 +160,11 @@ class Step:
             )
         )
         if is_last:
-            self._set(node_id, NodeState("failed", None, attempt))
+            self._set(node_id, state.to("failed"))
             await self._end("failed", {**error, "node_id": node_id})
             return
-        self._set(node_id, NodeState("queued", None, attempt))
-        retry = node.retry
-        wait = retry.delay_seconds * retry.backoff ** (attempt - 1) if retry else 0.0
+        self._set(node_id, state.to("queued"))
+        wait = _find_wait(node, number)
         run_at = clock.now() + timedelta(seconds=wait) if wait else None
         self._add_work(node_id, attempt + 1, "run", run_at)
         await self._store()
@@ -193,9 +197,9 @@ class Step:
                 NodeChange(node_id=node_id, status="skipped", attempt=0, has_finished=True)
             )
         for node_id in ready:
-            attempt = self._progress[node_id].attempt
-            self._set(node_id, NodeState("queued", None, attempt))
-            self._add_work(node_id, attempt + 1, "run")
+            state = self._progress[node_id]
+            self._set(node_id, state.to("queued"))
+            self._add_work(node_id, state.attempt + 1, "run")
         if any(state.status in UNFINISHED for state in self._progress.values()):
             await self._store()
             return
@@ -220,7 +224,7 @@ class Step:
         waiting = [name for name, state in self._progress.items() if state.status in UNFINISHED]
         for node_id in waiting:
             state = self._progress[node_id]
-            self._set(node_id, NodeState("cancelled", None, state.attempt))
+            self._set(node_id, state.to("cancelled"))
             self._changes.append(
                 NodeChange(
                     node_id=node_id, status="cancelled", attempt=state.attempt, has_finished=True
@@ -315,6 +319,14 @@ def chain_of(execution: Execution) -> Iterator[None]:
 
 async def stop_later(tx: Tx, tenant_id: str, caller_id: str, ref_id: str) -> None:
     await work.accept(tx, STOP, tenant_id=tenant_id, ref_id=f"{caller_id}/{ref_id}")
+
+
+def _find_wait(node: Node, number: int) -> float:
+    """Returns the seconds before the attempt that follows attempt `number`."""
+    retry = node.retry
+    if retry is None:
+        return 0.0
+    return min(retry.delay_seconds * retry.backoff ** (number - 1), _MAX_RETRY_SECONDS)
 
 
 def _describe(execution: Execution) -> tuple[str, str, str, int, str, str | None]:

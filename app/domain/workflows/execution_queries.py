@@ -115,8 +115,9 @@ JOIN workflow_nodes n ON n.tenant_id = $1 AND n.execution_id = $2 AND n.node_id 
     tenant_id="$1::text",
     id="q.work_id",
     kind=f"'{RUN_NODE.name}'",
-    ref_id="n.id || ':' || q.attempt",
-    dedupe_key="n.id || ':' || q.attempt || ':' || q.purpose",
+    # No dedupe key: after an execution was cancelled and retried there may be older work for the
+    # same attempt, which has run already. The lock on the execution lets one of them run the node.
+    ref_id="n.id || ':' || q.attempt || CASE q.purpose WHEN 'timer' THEN ':timer' ELSE '' END",
     max_attempts=str(RUN_NODE.max_attempts),
     correlation_id="$10::text",
     cause_event_id="$11::text",
@@ -147,7 +148,7 @@ WITH execution AS (
     UPDATE workflow_executions
     SET status = $3, progress = $4::jsonb, output = $5::json, error = $6::json,
         finished_at = CASE WHEN $7 THEN now() END,
-        started_at = CASE WHEN status = 'pending' THEN now() ELSE started_at END,
+        started_at = CASE WHEN status = 'pending' AND NOT $7 THEN now() ELSE started_at END,
         cause_event_id = $11
     WHERE tenant_id = $1 AND id = $2
 ), nodes AS (

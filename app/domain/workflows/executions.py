@@ -132,7 +132,7 @@ async def retry(context: RequestContext, execution_id: str) -> FullExecution:
     ]
     for name in repeated:
         attempt = execution.progress[name].attempt
-        execution.progress[name] = NodeState("pending", None, attempt)
+        execution.progress[name] = NodeState("pending", None, attempt, attempt)
     progress = msgspec.json.encode(execution.progress).decode()
     await queries.reopen(tx, tenant_id, execution_id, progress, repeated)
     await starting.start_ready(tx, services, tenant_id)

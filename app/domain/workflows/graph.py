@@ -14,12 +14,16 @@ _RESOLVED: Final = frozenset({"completed", "skipped"})
 
 class NodeState(NamedTuple):
     """`branch` is the branch that a completed node with two branches has taken. `attempt` counts
-    the attempts that were begun.
+    the attempts that were begun, `earlier` those of them before the execution was last retried.
     """
 
     status: str
     branch: bool | None = None
     attempt: int = 0
+    earlier: int = 0
+
+    def to(self, status: str, *, branch: bool | None = None) -> "NodeState":
+        return NodeState(status, branch, self.attempt, self.earlier)
 
 
 Progress = Mapping[str, NodeState]

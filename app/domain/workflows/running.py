@@ -1,7 +1,7 @@
 """Runs the nodes of executions: an attempt, the end of a wait, and the answer of another area."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,6 @@ from app.domain.workflows.nodes.protocol import (
     Done,
     Failed,
     NodeCall,
-    NodeType,
     Outcome,
     Waits,
 )
@@ -48,6 +47,23 @@ class Attempt(msgspec.Struct):
         return f"{self.row_id}:{self.number}"
 
 
+class WorkRef(NamedTuple):
+    """What work is about: an attempt of a node, or the timer that ends its wait."""
+
+    row_id: str
+    number: int
+    is_timer: bool
+
+    @property
+    def caller_id(self) -> str:
+        return f"{self.row_id}:{self.number}"
+
+
+def parse_ref(ref_id: str) -> WorkRef:
+    row_id, number, *rest = ref_id.split(":")
+    return WorkRef(row_id, int(number), bool(rest))
+
+
 def parse_caller_id(caller_id: str) -> tuple[str, int]:
     """Returns the id of the node's row, and the attempt."""
     row_id, _, number = caller_id.partition(":")
@@ -69,8 +85,7 @@ async def prepare(
     ids = (row["execution_id"], node, row["row_id"], number)
     node_type = NODE_TYPES.get(node.type)
     if node_type is None:
-        failed = Failed("unknown_node_type", f"{_TYPE_GONE} {node.type}", is_retryable=False)
-        return Attempt(*ids, failed, None)
+        return Attempt(*ids, _build_type_gone(node), None)
     values = build_values(row)
     rendered = await rendering.render(services.get(Expressions), node_type, node, values, tenant_id)
     if isinstance(rendered, Failed):
@@ -151,16 +166,27 @@ def _build_call(step: Step, attempt: Attempt) -> NodeCall:
 
 async def _record(step: Step, node: Node, outcome: Outcome, node_input: Any = None) -> None:
     match outcome:
-        case Done(output) if len(as_json(output)) > _MAX_OUTPUT_BYTES:
-            too_large = f"the output is larger than {_MAX_OUTPUT_BYTES // 1024} KiB"
-            failed = Failed("output_too_large", too_large, is_retryable=False)
-            await step.fail(node.id, failed, node_input)
-        case Done():
-            await step.complete(node.id, outcome, node_input)
+        case Done(output, branch):
+            encoded = _encode_output(output)
+            if isinstance(encoded, Failed):
+                await step.fail(node.id, encoded, node_input)
+            else:
+                await step.complete(node.id, encoded, branch=branch, node_input=node_input)
         case Failed():
             await step.fail(node.id, outcome, node_input)
         case Waits():
             await step.wait(node.id, outcome, node_input, find_timeout(node))
+
+
+def _encode_output(output: Any) -> str | Failed:
+    try:
+        text = as_json(output)
+    except (TypeError, ValueError, RecursionError):
+        return Failed("invalid_output", "the output cannot be written as JSON", is_retryable=False)
+    if len(text) > _MAX_OUTPUT_BYTES:
+        too_large = f"the output is larger than {_MAX_OUTPUT_BYTES // 1024} KiB"
+        return Failed("output_too_large", too_large, is_retryable=False)
+    return text
 
 
 def find_timeout(node: Node) -> float | None:
@@ -168,41 +194,55 @@ def find_timeout(node: Node) -> float | None:
     return node.timeout_seconds or node_type.timeout_seconds
 
 
-async def end_wait(
-    tx: Tx, services: Services, tenant_id: str, execution_id: str, caller_id: str, node_id: str
-) -> None:
+async def end_wait(tx: Tx, services: Services, tenant_id: str, ref: WorkRef) -> None:
     """A timer has fired: the node has waited long enough, or what it waits for takes too long."""
-    _, number = parse_caller_id(caller_id)
+    row = await queries.find_node(tx, tenant_id, ref.row_id)
+    if row is None:
+        return
+    node_id, execution_id = row["node_id"], row["execution_id"]
     step = await engine.open_step(tx, services, tenant_id, execution_id)
-    if step is None or not step.is_current(node_id, number, "running", "waiting"):
+    if step is None or not step.is_current(node_id, ref.number, "running", "waiting"):
         return
     node = step.graph.nodes[node_id]
-    node_type = NODE_TYPES[node.type]
+    node_type = NODE_TYPES.get(node.type)
     with engine.chain_of(step.execution):
-        if node_type.ends_by_time:
-            await step.complete(node_id, Done({"until": clock.now()}))
+        if node_type is not None and node_type.ends_by_time:
+            await step.complete(node_id, as_json({"until": clock.now()}))
             return
-        for row in await queries.list_refs(tx, tenant_id, execution_id, [node_id]):
-            await engine.stop_later(tx, tenant_id, caller_id, row["ref_id"])
-        seconds = timedelta(seconds=find_timeout(node) or 0)
-        await step.fail(node_id, Failed("timeout", f"took more than {seconds}"))
+        for waiting in await queries.list_refs(tx, tenant_id, execution_id, [node_id]):
+            await engine.stop_later(tx, tenant_id, ref.caller_id, waiting["ref_id"])
+        await step.fail(node_id, _build_timeout(node) if node_type else _build_type_gone(node))
 
 
-async def give_up(tx: Tx, services: Services, tenant_id: str, caller_id: str, reason: str) -> None:
+def _build_timeout(node: Node) -> Failed:
+    seconds = timedelta(seconds=find_timeout(node) or 0)
+    return Failed("timeout", f"took more than {seconds}")
+
+
+def _build_type_gone(node: Node) -> Failed:
+    return Failed("unknown_node_type", f"{_TYPE_GONE} {node.type}", is_retryable=False)
+
+
+async def give_up(tx: Tx, services: Services, tenant_id: str, ref: WorkRef, reason: str) -> None:
     """Fails a node whose work was given up, because every attempt to run it raised or died."""
-    row_id, number = parse_caller_id(caller_id)
-    row = await queries.find_node(tx, tenant_id, row_id)
+    row = await queries.find_node(tx, tenant_id, ref.row_id)
     if row is None:
         return
     step = await engine.open_step(tx, services, tenant_id, row["execution_id"])
     node_id = row["node_id"]
-    if step is None or not (
-        step.is_current(node_id, number - 1, "queued")
-        or step.is_current(node_id, number, "running", "waiting")
-    ):
+    if step is None or not _concerns(step, node_id, ref):
         return
     with engine.chain_of(step.execution):
+        if not ref.is_timer:
+            step.start_attempt(node_id)
         await step.fail(node_id, Failed("internal_error", reason, is_retryable=False))
+
+
+def _concerns(step: Step, node_id: str, ref: WorkRef) -> bool:
+    """True when the node is still in the state for which the work was queued."""
+    if ref.is_timer:
+        return step.is_current(node_id, ref.number, "running", "waiting")
+    return step.is_current(node_id, ref.number - 1, "queued")
 
 
 async def on_call_finished(call: FinishedCall) -> None:
@@ -217,12 +257,15 @@ async def on_call_finished(call: FinishedCall) -> None:
         return
     node, edges = step.graph.nodes[node_id], step.graph.outgoing[node_id]
     with engine.chain_of(step.execution):
-        await _record(step, node, _judge(NODE_TYPES[node.type], node, edges, call))
+        await _record(step, node, _judge(node, edges, call))
 
 
-def _judge(node_type: NodeType[Any], node: Node, edges: list[Edge], call: FinishedCall) -> Outcome:
+def _judge(node: Node, edges: list[Edge], call: FinishedCall) -> Outcome:
     if call.error is not None:
         return Failed(*call.error, is_retryable=call.error[0] not in PERMANENT)
+    node_type = NODE_TYPES.get(node.type)
+    if node_type is None:
+        return _build_type_gone(node)
     return node_type.finish(node.config, edges, call.output)
 
 
@@ -234,6 +277,9 @@ async def stop(tx: Tx, services: Services, tenant_id: str, caller_id: str, ref_i
         return
     graph = await load_graph(tx, services, tenant_id, row)
     node = graph.nodes[row["node_id"]]
+    node_type = NODE_TYPES.get(node.type)
+    if node_type is None:
+        return
     call = NodeCall(
         tx,
         services,
@@ -245,4 +291,4 @@ async def stop(tx: Tx, services: Services, tenant_id: str, caller_id: str, ref_i
         row["depth"],
         clock.now(),
     )
-    await NODE_TYPES[node.type].stop(call, ref_id)
+    await node_type.stop(call, ref_id)

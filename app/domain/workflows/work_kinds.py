@@ -2,7 +2,8 @@ from typing import Final
 
 from app.kit.work import WorkKind
 
-# Runs one attempt of a node, or ends its wait. Its ref_id is `<id of the node's row>:<attempt>`.
+# Runs one attempt of a node, or ends its wait. Its ref_id is `<id of the node's row>:<attempt>`, in
+# the second case with `:timer` after it.
 RUN_NODE: Final = WorkKind("workflows.node", "workflows", timeout_seconds=120, per_tenant=16)
 # Stops what the nodes of an ended execution still wait for.
 STOP: Final = WorkKind("workflows.stop", "default")
