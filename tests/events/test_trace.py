@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.domain.subscriptions import actions
 from app.kit.ids import new_id
 from app.services import Services
 from tests.asking import refused, wait_until
@@ -63,10 +62,8 @@ async def _attach_tool(talker: Talker, url: str) -> None:
 async def _send_message(talker: Talker, receiver: Receiver, services: Services) -> TracedChat:
     event_types = ("agent.chat.started", "system.work.dead")
     await create_webhook_for(talker.client, f"{receiver.url}/200/hook", *event_types)
-    with pytest.MonkeyPatch.context() as patch:
-        # No area runs workflows yet, so the action ends dead.
-        patch.setattr(actions, "is_handled", lambda _action: True)
-        await create_subscription(talker.client, event_type="agent.chat.started")
+    # Its workflow is not published, so the action ends dead.
+    await create_subscription(talker.client, event_type="agent.chat.started")
     await subscribe_url(talker.client, f"{receiver.url}/200/own", event_type="agent.chat.message")
     await _attach_tool(talker, f"{receiver.url}/200/tool")
     talker.script(Reply(calls=[("look_up", {"what": "it"})]), Reply())

@@ -20,6 +20,7 @@ from tests.incoming.factories import (
     submit_payload,
 )
 from tests.incoming.sql import LOCK_WAITERS, wait_for_rows
+from tests.subscriptions.factories import create_draft
 from tests.world import Client
 
 # Update and delete
@@ -30,7 +31,6 @@ from tests.world import Client
     [
         ("name", "Returns"),
         ("active", False),
-        ("workflow_id", "wfl_2"),
         ("workflow_id", None),
         ("verification", MASKED_GITHUB),
     ],
@@ -38,10 +38,25 @@ from tests.world import Client
 async def test_one_field_is_changed_and_the_others_stay(
     developer: Client, field: str, value: object
 ) -> None:
-    webhook = await create_webhook(developer, workflow_id="wfl_1", verification=GITHUB)
+    workflow_id = await create_draft(developer)
+    webhook = await create_webhook(developer, workflow_id=workflow_id, verification=GITHUB)
     answer = await developer.put(f"{PATH}/{webhook['id']}", {field: value})
     assert answer.status_code == 200
     assert {**answer.json(), "updated_at": None} == {**webhook, field: value, "updated_at": None}
+
+
+async def test_another_workflow_must_be_one_of_the_tenant(
+    developer: Client, admin: Client, subtests: pytest.Subtests
+) -> None:
+    webhook = await create_webhook(developer, workflow_id=await create_draft(developer))
+    path, other_id = f"{PATH}/{webhook['id']}", await create_draft(developer)
+    for workflow_id in ("wfl_nothing", await create_draft(admin)):
+        with subtests.test(workflow_id=workflow_id):
+            answer = await developer.put(path, {"workflow_id": workflow_id})
+            error = refused(answer, 422, "validation_error")
+            assert error["details"] == {"workflow_id": "there is no such workflow"}
+    answer = await developer.put(path, {"workflow_id": other_id})
+    assert (answer.status_code, answer.json()["workflow_id"]) == (200, other_id)
 
 
 async def test_a_changed_slug_replaces_the_old_address(

@@ -9,6 +9,7 @@ from app.services import Services
 from tests.asking import refused
 from tests.incoming.api import PATH, read_field_error
 from tests.incoming.factories import SECRET, build_slug, create_webhook, submit_payload
+from tests.subscriptions.factories import create_draft
 from tests.world import Client
 
 FIELDS = {
@@ -45,7 +46,7 @@ async def test_every_field_is_stored(developer: Client) -> None:
     fields = {
         "name": "Ünïcode ✓ 注文",
         "slug": build_slug(developer),
-        "workflow_id": "wfl_1",
+        "workflow_id": await create_draft(developer),
         "active": False,
         "verification": {"scheme": "hmac_sha256", "secret": SECRET, "header": "X-Shop-Signature"},
     }

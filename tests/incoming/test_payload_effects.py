@@ -1,4 +1,4 @@
-"""Received payloads: headers, deliveries, workflows, rate limits and failures."""
+"""Received payloads: headers, deliveries, rate limits and failures."""
 
 import asyncio
 from typing import Any, cast
@@ -117,7 +117,7 @@ async def test_the_source_ip_is_stored_exactly(developer: Client, world: World) 
     assert payload["source_ip"] == "2001:db8:1:2:3:4:5:6"
 
 
-# Deliveries, subscriptions and workflows
+# Deliveries and subscriptions
 
 
 async def test_a_webhook_for_the_event_gets_a_delivery(
@@ -145,32 +145,6 @@ async def test_a_subscription_filters_by_the_payload(
     event_id = await submit_payload(anonymous, webhook, {"kind": "paid"})
     await wait_until_idle(services, developer.tenant_id)
     assert [request.json["id"] for request in receiver.requests] == [event_id]
-
-
-_WORK = "SELECT * FROM work WHERE kind = 'events.act' AND cause_event_id = $1"
-
-
-async def _list_work(services: Services, event_id: str) -> list[Any]:
-    return await fetch_rows(services, _WORK, event_id)
-
-
-async def test_a_linked_workflow_becomes_work_that_ends_dead_with_a_reason(
-    developer: Client, anonymous: Client, services: Services, courier: WorkerProcess
-) -> None:
-    webhook = await create_webhook(developer, workflow_id="wfl_1")
-    event_id = await submit_payload(anonymous, webhook)
-    (work,) = await _list_work(services, event_id)
-    assert (work["ref_id"], work["tenant_id"]) == (webhook["id"], developer.tenant_id)
-    (work,) = await wait_for_rows(services, f"{_WORK} AND state = 'dead'", event_id)
-    assert "workflow" in work["last_error"]
-    assert work["attempt"] == 1
-
-
-async def test_without_a_workflow_there_is_no_work(
-    developer: Client, anonymous: Client, services: Services
-) -> None:
-    event_id = await submit_payload(anonymous, await create_webhook(developer))
-    assert await _list_work(services, event_id) == []
 
 
 async def test_a_correlation_id_of_the_sender_is_stored(

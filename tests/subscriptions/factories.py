@@ -6,6 +6,7 @@ from app.services import Services
 from tests.database import Row, fetch_rows
 from tests.events.responses import post_json, read_json
 from tests.webhooks.factories import create_webhook
+from tests.workflows.factories import create_workflow, transform
 from tests.world import Client
 
 PATH = "/api/v1/event-subscriptions"
@@ -24,8 +25,8 @@ KEYS = {
 WORKFLOW: dict[str, Any] = {
     "event_type": "agent.created",
     "action_type": "workflow",
-    "action_config": {"workflow_id": "wfl_1"},
 }
+_draft_ids: dict[str, str] = {}
 _DELIVERIES = """
 SELECT d.id, d.webhook_id, d.event_id, d.event_type, d.status, d.work_id
 FROM deliveries d WHERE d.tenant_id = $1 ORDER BY d.id
@@ -33,9 +34,23 @@ FROM deliveries d WHERE d.tenant_id = $1 ORDER BY d.id
 
 
 async def create_subscription(client: Client, **fields: Any) -> dict[str, Any]:
-    """Runs a workflow on `agent.created` unless the fields say otherwise."""
+    """Runs a draft on `agent.created` unless the fields say otherwise: the action ends dead."""
+    if "action_config" not in fields:
+        fields["action_config"] = {"workflow_id": await find_draft(client)}
     subscription: dict[str, Any] = await post_json(client, PATH, {**WORKFLOW, **fields})
     return subscription
+
+
+async def find_draft(client: Client) -> str:
+    """Returns the one draft of a workflow that the subscriptions of the tenant share."""
+    if client.tenant_id not in _draft_ids:
+        _draft_ids[client.tenant_id] = await create_draft(client)
+    return _draft_ids[client.tenant_id]
+
+
+async def create_draft(client: Client) -> str:
+    workflow = await create_workflow(client, [transform("only", 1)], name="Draft")
+    return str(workflow["id"])
 
 
 async def subscribe_url(client: Client, url: str, **fields: Any) -> dict[str, Any]:

@@ -14,8 +14,10 @@ from tests.deliveries.receiver import Receiver
 from tests.events.database import load_events, load_work, wait_until_idle
 from tests.events.factories import create_agent, create_agent_and_wait
 from tests.subscriptions.factories import (
+    create_draft,
     create_subscription,
     create_webhook_for,
+    find_draft,
     load_deliveries,
     read_subscription,
     read_trigger_counts,
@@ -28,8 +30,6 @@ from workers.main import JOBS, ON_DEAD
 from workers.runner import Runner
 
 pytestmark = pytest.mark.usefixtures("courier")
-
-ACTIONS: dict[str, dict[str, Any]] = {"workflow": {"workflow_id": "wfl_1"}}
 
 
 async def _load_actions(services: Services, client: Client) -> list[Row]:
@@ -47,28 +47,34 @@ async def _read_counters(
 # Actions that cannot run
 
 
-@pytest.mark.parametrize("action_type", ACTIONS)
-async def test_an_action_that_no_area_runs_is_dead_with_a_reason(
-    developer: Client, services: Services, action_type: str
+async def test_the_action_of_a_workflow_that_is_not_published_is_dead_with_a_reason(
+    developer: Client, services: Services
 ) -> None:
-    subscription = await create_subscription(
-        developer, action_type=action_type, action_config=ACTIONS[action_type]
-    )
+    subscription = await create_subscription(developer)
     await create_agent_and_wait(services, developer)
     (event,) = await load_events(services, developer.tenant_id, "agent.created")
     (action,) = await _load_actions(services, developer)
     assert (action["state"], action["attempt"], action["ref_id"]) == ("dead", 1, subscription["id"])
-    assert action["last_error"] == f"no part of this instance runs {action_type} actions yet"
+    assert action["last_error"] == (
+        "The workflow Draft is not published; publish it, so that triggers can start it"
+    )
     assert action["cause_event_id"] == event["id"]
 
 
-@pytest.mark.parametrize("action_type", ACTIONS)
-async def test_a_dead_action_emits_an_event(
-    developer: Client, services: Services, action_type: str
+async def test_the_action_of_a_deleted_workflow_is_dead_with_a_reason(
+    developer: Client, services: Services
 ) -> None:
-    await create_subscription(
-        developer, action_type=action_type, action_config=ACTIONS[action_type]
-    )
+    workflow_id = await create_draft(developer)
+    await create_subscription(developer, action_config={"workflow_id": workflow_id})
+    assert (await developer.delete(f"/api/v1/workflows/{workflow_id}")).status_code == 204
+    await create_agent_and_wait(services, developer)
+    (action,) = await _load_actions(services, developer)
+    assert (action["state"], action["attempt"]) == ("dead", 1)
+    assert action["last_error"] == f"There is no workflow {workflow_id}"
+
+
+async def test_a_dead_action_emits_an_event(developer: Client, services: Services) -> None:
+    await create_subscription(developer)
     await create_agent_and_wait(services, developer)
     (event,) = await load_events(services, developer.tenant_id, "agent.created")
     (action,) = await _load_actions(services, developer)
@@ -99,19 +105,6 @@ async def test_an_action_for_a_deleted_webhook_is_dead_with_a_reason(
     (dead,) = await load_events(services, developer.tenant_id, "system.work.dead")
     assert dead["data"]["error"] == action["last_error"]
     assert receiver.requests == []
-
-
-async def test_the_workflow_action_of_an_incoming_webhook_is_dead_with_a_reason(
-    developer: Client, anonymous: Client, services: Services
-) -> None:
-    body = {"name": "In", "workflow_id": "wfl_1"}
-    incoming = (await developer.post("/api/v1/incoming-webhooks", body)).json()
-    answer = await anonymous.post(f"/webhooks/in/{incoming['slug']}", {"a": 1})
-    assert answer.status_code == 202
-    await wait_until_idle(services, developer.tenant_id)
-    (action,) = await _load_actions(services, developer)
-    assert (action["state"], action["ref_id"]) == ("dead", incoming["id"])
-    assert action["last_error"] == "no part of this instance runs workflow actions yet"
 
 
 async def test_an_action_whose_subscription_was_deleted_is_done(
@@ -260,13 +253,12 @@ async def test_fifty_events_at_once_count_fifty(
 
 
 async def test_updates_during_events_lose_no_count(developer: Client, services: Services) -> None:
-    subscription = await create_subscription(developer)
+    subscription, workflow_id = await create_subscription(developer), await find_draft(developer)
 
     async def update_repeatedly() -> None:
         for number in range(10):
-            await update_subscription(
-                developer, subscription["id"], action_config={"workflow_id": f"wfl_{number}"}
-            )
+            config = {"workflow_id": workflow_id, "input": {"number": number}}
+            await update_subscription(developer, subscription["id"], action_config=config)
 
     await asyncio.gather(update_repeatedly(), *(create_agent(developer) for _ in range(20)))
     await wait_until_idle(services, developer.tenant_id)

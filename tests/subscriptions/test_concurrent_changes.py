@@ -29,7 +29,10 @@ from workers.main import WorkerProcess
 URL = "https://example.com/hook"
 CHANGES: dict[str, dict[str, Any] | None] = {
     "deleted": None,
-    "another action": {"action_type": "workflow", "action_config": {"workflow_id": "wfl_1"}},
+    "another action": {
+        "action_type": "notification",
+        "action_config": {"role": "viewer", "title": "Look", "message": "An agent"},
+    },
     "another address": {"action_config": {"url": f"{URL}/other"}},
     "switched off": {"active": False},
 }

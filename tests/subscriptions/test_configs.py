@@ -14,6 +14,7 @@ from tests.subscriptions.factories import (
     build_nested,
     create_subscription,
     create_webhook_for,
+    find_draft,
     read_subscription,
     subscribe_url,
     subscribe_webhook,
@@ -68,12 +69,32 @@ async def test_a_wrong_workflow_config_names_the_field(
     "workflow_input", [{}, {"a": [1, None, {"b": "ünïcode"}]}, build_nested(11)], ids=repr
 )
 async def test_a_workflow_may_have_input(developer: Client, workflow_input: dict[str, Any]) -> None:
-    config = {"workflow_id": "wfl_1", "input": workflow_input}
+    config = {"workflow_id": await find_draft(developer), "input": workflow_input}
     assert (await create_subscription(developer, action_config=config))["action_config"] == config
 
 
+async def test_a_workflow_that_the_tenant_does_not_have_is_refused(
+    developer: Client, admin: Client, subtests: pytest.Subtests
+) -> None:
+    for workflow_id in ("wfl_nothing", await find_draft(admin)):
+        with subtests.test(workflow_id=workflow_id):
+            config = {"workflow_id": workflow_id}
+            assert await _find_refused_keys(developer, "workflow", config) == {"workflow_id"}
+
+
+async def test_a_template_of_the_input_that_cannot_be_rendered_is_refused(
+    developer: Client, subtests: pytest.Subtests
+) -> None:
+    for text in ("{{ event.data.", "{{ nodes.a }}", "{% if %}"):
+        with subtests.test(text=text):
+            config = {"workflow_id": await find_draft(developer), "input": {"a": [text]}}
+            assert await _find_refused_keys(developer, "workflow", config) == {"input"}
+
+
 async def test_the_size_of_filters_is_limited(developer: Client) -> None:
-    body = {**WORKFLOW, "filters": {"name": {"in": ["x" * 100] * 100}}}
+    config = {"workflow_id": await find_draft(developer)}
+    filters = {"name": {"in": ["x" * 100] * 100}}
+    body = {**WORKFLOW, "action_config": config, "filters": filters}
     assert set(read_field_errors(await developer.post(PATH, body))) == {"filters"}
 
 
@@ -256,9 +277,9 @@ async def test_a_new_address_for_another_action_has_a_new_secret(developer: Clie
         developer,
         subscription["id"],
         action_type="workflow",
-        action_config={"workflow_id": "wfl_1"},
+        action_config=subscription["action_config"],
     )
-    assert workflow["action_config"] == {"workflow_id": "wfl_1"}
+    assert workflow["action_config"] == subscription["action_config"]
     second = await update_subscription(
         developer, subscription["id"], action_type="webhook", action_config={"url": URL}
     )
@@ -334,25 +355,3 @@ async def test_active_can_be_changed_without_the_action(developer: Client) -> No
     )
     updated = await update_subscription(developer, subscription["id"], active=False)
     assert (updated["active"], updated["action_config"]) == (False, subscription["action_config"])
-
-
-# Actions that no area runs, without the fixture `accept_unhandled_actions`
-
-
-@pytest.mark.parametrize("action_type", ["workflow"])
-async def test_an_action_that_no_area_runs_is_refused(
-    developer: Client, monkeypatch: pytest.MonkeyPatch, action_type: str
-) -> None:
-    monkeypatch.undo()
-    errors = read_field_errors(await developer.post(PATH, _body(action_type, {"title": "x"})))
-    assert errors == {"action_type": f"nothing handles {action_type} actions yet"}
-
-
-async def test_an_update_to_an_action_that_no_area_runs_is_refused(
-    developer: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    subscription = await subscribe_url(developer, URL)
-    monkeypatch.undo()
-    body = {"action_type": "workflow", "action_config": {"workflow_id": "wfl_1"}}
-    answer = await developer.put(f"{PATH}/{subscription['id']}", body)
-    assert set(read_field_errors(answer)) == {"action_type"}

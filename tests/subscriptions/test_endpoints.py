@@ -16,6 +16,7 @@ from tests.subscriptions.factories import (
     PATH,
     create_subscription,
     create_webhook_for,
+    find_draft,
     load_deliveries,
     read_subscription,
     read_trigger_counts,
@@ -306,7 +307,7 @@ async def test_removing_the_address_cancels_its_pending_delivery(
     if change == "delete":
         assert (await developer.delete(f"{PATH}/{subscription['id']}")).status_code == 204
     else:
-        config = {"workflow_id": "wfl_1"}
+        config = {"workflow_id": await find_draft(developer)}
         await update_subscription(
             developer, subscription["id"], action_type="workflow", action_config=config
         )

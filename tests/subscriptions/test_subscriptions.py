@@ -16,7 +16,9 @@ from tests.subscriptions.factories import (
     KEYS,
     PATH,
     WORKFLOW,
+    create_draft,
     create_subscription,
+    find_draft,
     list_ids,
     read_subscription,
     update_subscription,
@@ -36,7 +38,12 @@ OTHER_ROLES = ["agent_user", "viewer"]
 
 
 async def test_a_new_subscription_has_its_fields_and_counters(developer: Client) -> None:
-    body = {**WORKFLOW, "filters": {"name": "Ada", "status": {"in": ["draft"]}}, "active": False}
+    body = {
+        **WORKFLOW,
+        "action_config": {"workflow_id": await find_draft(developer)},
+        "filters": {"name": "Ada", "status": {"in": ["draft"]}},
+        "active": False,
+    }
     answer = await developer.post(PATH, body)
     assert answer.status_code == 201
     subscription = answer.json()
@@ -101,9 +108,12 @@ _INVALID_BODIES: list[tuple[Any, set[str]]] = [
 
 
 async def test_a_wrong_field_is_named(developer: Client, subtests: pytest.Subtests) -> None:
+    config = {"workflow_id": await find_draft(developer)}
     for body, fields in _INVALID_BODIES:
         with subtests.test(body=body, fields=fields):
-            assert set(read_field_errors(await developer.post(PATH, body))) == fields
+            is_filled = isinstance(body, dict) and body
+            sent = {"action_config": config, **body} if is_filled else body
+            assert set(read_field_errors(await developer.post(PATH, sent))) == fields
 
 
 async def test_a_body_that_is_not_json_is_refused(developer: Client) -> None:
@@ -113,7 +123,9 @@ async def test_a_body_that_is_not_json_is_refused(developer: Client) -> None:
 
 
 async def test_a_nul_character_is_refused(developer: Client) -> None:
-    answer = await developer.post(PATH, {**WORKFLOW, "filters": {"name": "a\0b"}})
+    config = {"workflow_id": await find_draft(developer)}
+    body = {**WORKFLOW, "action_config": config, "filters": {"name": "a\0b"}}
+    answer = await developer.post(PATH, body)
     assert answer.status_code == 422
 
 
@@ -131,7 +143,8 @@ async def test_the_number_of_subscriptions_is_limited(
 ) -> None:
     monkeypatch.setattr(queries, "MAX_SUBSCRIPTIONS", 2)
     subscriptions = [await create_subscription(developer) for _ in range(2)]
-    refused(await developer.post(PATH, WORKFLOW), 409, "conflict")
+    config = {"workflow_id": await find_draft(developer)}
+    refused(await developer.post(PATH, {**WORKFLOW, "action_config": config}), 409, "conflict")
     await developer.delete(f"{PATH}/{subscriptions[0]['id']}")
     await create_subscription(developer)
 
@@ -234,7 +247,6 @@ async def test_a_wrong_query_parameter_is_named(
         ({"event_type": "agent.deleted"}, ["event_type"]),
         ({"active": False}, ["active"]),
         ({"filters": {"name": "Ada"}}, ["filters"]),
-        ({"action_config": {"workflow_id": "wfl_2", "input": {"a": [1]}}}, ["action_config"]),
         (NOTIFICATION, ["action_type", "action_config"]),
     ],
 )
@@ -256,11 +268,23 @@ async def test_an_update_is_stored_and_emits_an_event(
     }
 
 
+async def test_another_workflow_is_stored_and_emits_an_event(
+    developer: Client, services: Services
+) -> None:
+    subscription = await create_subscription(developer)
+    config = {"workflow_id": await create_draft(developer), "input": {"a": [1]}}
+    answer = await update_subscription(developer, subscription["id"], action_config=config)
+    assert answer["action_config"] == config
+    (event,) = await load_events(services, developer.tenant_id, "system.subscription.updated")
+    assert event["data"]["changed"] == ["action_config"]
+
+
 @pytest.mark.parametrize("fields", [{}, {"active": True}, WORKFLOW, {"filters": None}])
 async def test_an_update_without_a_change_emits_nothing(
     developer: Client, services: Services, fields: dict[str, Any]
 ) -> None:
     subscription = await create_subscription(developer)
+    fields = {"action_config": subscription["action_config"], **fields}
     assert await update_subscription(developer, subscription["id"], **fields) == subscription
     assert await load_events(services, developer.tenant_id, "system.subscription.updated") == []
 
@@ -370,7 +394,8 @@ async def test_super_admin_reads_any_tenant_and_creates_in_the_one_of_the_header
     subscription = await create_subscription(developer)
     assert (await read_subscription(super_admin, subscription["id"]))["id"] == subscription["id"]
     headers = {"X-Tenant-ID": developer.tenant_id}
-    answer = await super_admin.post(PATH, WORKFLOW, headers=headers)
+    body = {**WORKFLOW, "action_config": subscription["action_config"]}
+    answer = await super_admin.post(PATH, body, headers=headers)
     assert answer.status_code == 201
     assert await list_ids(developer) == [answer.json()["id"], subscription["id"]]
     own = await create_subscription(super_admin)

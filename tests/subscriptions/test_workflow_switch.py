@@ -8,7 +8,13 @@ from app.services import Services
 from tests.asking import refused
 from tests.events.database import load_events, load_work
 from tests.events.factories import create_agent_and_wait
-from tests.subscriptions.factories import create_subscription, read_subscription, subscribe_url
+from tests.subscriptions.factories import (
+    create_draft,
+    create_subscription,
+    find_draft,
+    read_subscription,
+    subscribe_url,
+)
 from tests.world import Client, World
 
 pytestmark = pytest.mark.usefixtures("courier")
@@ -35,13 +41,15 @@ async def _read_active(client: Client, subscriptions: list[dict[str, Any]]) -> l
 
 async def test_all_subscriptions_of_a_workflow_are_switched_and_counted(developer: Client) -> None:
     subscriptions = [await create_subscription(developer, active=on) for on in (True, True, False)]
-    other = await create_subscription(developer, action_config={"workflow_id": "wfl_2"})
-    result = await _switch(developer, "wfl_1", "deactivate")
-    assert result == {"workflow_id": "wfl_1", "updated": 2}
+    other_config = {"workflow_id": await create_draft(developer)}
+    other = await create_subscription(developer, action_config=other_config)
+    workflow_id = await find_draft(developer)
+    result = await _switch(developer, workflow_id, "deactivate")
+    assert result == {"workflow_id": workflow_id, "updated": 2}
     assert await _read_active(developer, subscriptions) == [False] * 3
     assert (await read_subscription(developer, other["id"]))["active"] is True
-    result = await _switch(developer, "wfl_1", "activate")
-    assert result == {"workflow_id": "wfl_1", "updated": 3}
+    result = await _switch(developer, workflow_id, "activate")
+    assert result == {"workflow_id": workflow_id, "updated": 3}
     assert await _read_active(developer, subscriptions) == [True] * 3
 
 
@@ -50,7 +58,9 @@ async def test_subscriptions_already_in_the_state_are_not_counted(
     developer: Client, services: Services, switch: str
 ) -> None:
     subscription = await create_subscription(developer, active=switch == "activate")
-    assert await _switch(developer, "wfl_1", switch) == {"workflow_id": "wfl_1", "updated": 0}
+    workflow_id = await find_draft(developer)
+    result = await _switch(developer, workflow_id, switch)
+    assert result == {"workflow_id": workflow_id, "updated": 0}
     assert await read_subscription(developer, subscription["id"]) == subscription
     assert await load_events(services, developer.tenant_id, "system.subscription.updated") == []
 
@@ -62,7 +72,7 @@ async def test_each_switched_subscription_emits_an_event(
         await create_subscription(developer, event_type=name)
         for name in ("agent.created", "agent.deleted")
     ]
-    await _switch(developer, "wfl_1", "deactivate")
+    await _switch(developer, await find_draft(developer), "deactivate")
     events = await load_events(services, developer.tenant_id, "system.subscription.updated")
     assert [row["data"] for row in events] == [
         {
@@ -81,22 +91,24 @@ async def test_a_deactivated_subscription_does_nothing_until_activated(
     developer: Client, services: Services
 ) -> None:
     subscription = await create_subscription(developer)
-    await _switch(developer, "wfl_1", "deactivate")
+    await _switch(developer, await find_draft(developer), "deactivate")
     await create_agent_and_wait(services, developer)
     assert await load_work(services, developer.tenant_id) == []
-    await _switch(developer, "wfl_1", "activate")
+    await _switch(developer, await find_draft(developer), "activate")
     await create_agent_and_wait(services, developer)
     assert (await read_subscription(developer, subscription["id"]))["trigger_count"] == 1
 
 
 async def test_other_actions_that_mention_the_workflow_are_not_switched(developer: Client) -> None:
-    other = await subscribe_url(developer, "https://example.com/wfl_1")
+    workflow_id = await find_draft(developer)
+    other = await subscribe_url(developer, f"https://example.com/{workflow_id}")
     notification = await create_subscription(
         developer,
         action_type="notification",
-        action_config={"role": "viewer", "title": "wfl_1", "message": "wfl_1"},
+        action_config={"role": "viewer", "title": workflow_id, "message": workflow_id},
     )
-    refused(await developer.post(_path("wfl_1", "deactivate")), 404, "workflow_not_found")
+    result = await _switch(developer, workflow_id, "deactivate")
+    assert result == {"workflow_id": workflow_id, "updated": 0}
     assert await _read_active(developer, [other, notification]) == [True, True]
 
 
@@ -113,25 +125,28 @@ async def test_another_tenants_workflow_is_404_and_stays_as_it_is(
     developer: Client, admin: Client, switch: str
 ) -> None:
     subscriptions = [await create_subscription(developer, active=on) for on in (True, False)]
-    refused(await admin.post(_path("wfl_1", switch)), 404, "workflow_not_found")
+    path = _path(await find_draft(developer), switch)
+    refused(await admin.post(path), 404, "workflow_not_found")
     assert [
         await read_subscription(developer, subscription["id"]) for subscription in subscriptions
     ] == subscriptions
 
 
-async def test_two_tenants_that_use_the_same_id_switch_their_own(
-    developer: Client, admin: Client
+async def test_subscriptions_of_a_deleted_workflow_can_still_be_switched_off(
+    developer: Client,
 ) -> None:
-    own, other = await create_subscription(developer), await create_subscription(admin)
-    assert await _switch(admin, "wfl_1", "deactivate") == {"workflow_id": "wfl_1", "updated": 1}
-    assert (await read_subscription(developer, own["id"]))["active"] is True
-    assert (await read_subscription(admin, other["id"]))["active"] is False
+    workflow_id = await create_draft(developer)
+    own = await create_subscription(developer, action_config={"workflow_id": workflow_id})
+    assert (await developer.delete(f"/api/v1/workflows/{workflow_id}")).status_code == 204
+    result = await _switch(developer, workflow_id, "deactivate")
+    assert result == {"workflow_id": workflow_id, "updated": 1}
+    assert (await read_subscription(developer, own["id"]))["active"] is False
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
 @pytest.mark.parametrize("role", ["agent_user", "viewer"])
 async def test_a_role_without_permission_gets_403(world: World, switch: str, role: str) -> None:
-    answer = await (await world.user(role)).post(_path("wfl_1", switch))
+    answer = await (await world.user(role)).post(_path("wfl_nothing", switch))
     error = refused(answer, 403, "forbidden")
     assert error["details"] == {"required": "events:write", "your_role": role}
 
@@ -139,13 +154,11 @@ async def test_a_role_without_permission_gets_403(world: World, switch: str, rol
 async def test_super_admin_switches_within_the_tenant_that_is_named(
     super_admin: Client, developer: Client, admin: Client
 ) -> None:
-    config = {"workflow_id": f"wfl_{developer.tenant_id}"}
-    own = await create_subscription(developer, action_config=config)
-    other = await create_subscription(admin, action_config=config)
-    path = _path(config["workflow_id"], "deactivate")
+    own = await create_subscription(developer)
+    path = _path(await find_draft(developer), "deactivate")
+    answer = await super_admin.post(path, headers={"X-Tenant-ID": admin.tenant_id})
+    refused(answer, 404, "workflow_not_found")
+    assert (await read_subscription(developer, own["id"]))["active"] is True
     answer = await super_admin.post(path, headers={"X-Tenant-ID": developer.tenant_id})
     assert answer.json()["updated"] == 1
     assert (await read_subscription(developer, own["id"]))["active"] is False
-    assert (await read_subscription(admin, other["id"]))["active"] is True
-    assert (await super_admin.post(path)).json()["updated"] == 1
-    assert (await read_subscription(admin, other["id"]))["active"] is False

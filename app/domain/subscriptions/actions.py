@@ -71,11 +71,10 @@ Check = Callable[[Tx, str, Any], Awaitable[None]]
 
 
 class Action(msgspec.Struct, frozen=True):
-    """`delivers` is true when the action only creates deliveries, which are work of their own."""
+    """`run` is None when the action only creates deliveries, which are work of their own."""
 
     config: type[msgspec.Struct]
     check: Check
-    delivers: bool = False
     run: Run | None = None
 
 
@@ -211,22 +210,15 @@ def _render(values: dict[str, Any], value: Any) -> Any:
 
 
 ACTIONS: Final[dict[str, Action]] = {
-    "webhook": Action(WebhookConfig, _check_webhook, delivers=True),
+    "webhook": Action(WebhookConfig, _check_webhook),
     "workflow": Action(WorkflowConfig, _check_workflow, run=_run_workflow),
     "notification": Action(NotificationConfig, _check_notification, run=_run_notification),
 }
 
 
-def is_handled(action: Action) -> bool:
-    """True when the action delivers or an area runs it."""
-    return action.delivers or action.run is not None
-
-
 async def validate_config(tx: Tx, tenant_id: str, action_type: str, config: dict[str, Any]) -> Any:
-    """Returns the config as the struct of its action. Refuses actions that no area runs."""
+    """Returns the config as the struct of its action."""
     action = ACTIONS[action_type]
-    if not is_handled(action):
-        raise Invalid.field("action_type", f"nothing handles {action_type} actions yet")
     validated = validation.convert_field(action.config, config, "action_config")
     await action.check(tx, tenant_id, validated)
     return validated

@@ -50,7 +50,7 @@ class TriggeredSubscription(msgspec.Struct, frozen=True):
     @property
     def needs_work(self) -> bool:
         """True also for a delivery without an endpoint: its work records the error."""
-        return not ACTIONS[self.action_type].delivers or self.endpoint_id is None
+        return ACTIONS[self.action_type].run is not None or self.endpoint_id is None
 
 
 async def find_triggered(

@@ -22,10 +22,8 @@ async def run_action(
         return
     action_type, config = configured
     action = ACTIONS[action_type]
-    if action.delivers:
-        raise CannotRunAction("the webhook that this subscription names does not exist any more")
     if action.run is None:
-        raise CannotRunAction(f"no part of this instance runs {action_type} actions yet")
+        raise CannotRunAction("the webhook that this subscription names does not exist any more")
     cause = Cause(
         tenant_id,
         ref_id,

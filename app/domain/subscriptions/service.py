@@ -10,7 +10,7 @@ from app.domain.deliveries.service import EndpointRef
 from app.domain.events import service as events
 from app.domain.subscriptions import actions, fan_out, filters, queries
 from app.domain.subscriptions.actions import WebhookConfig
-from app.domain.subscriptions.errors import SubscriptionNotFound, WorkflowNotFound
+from app.domain.subscriptions.errors import SubscriptionNotFound
 from app.domain.subscriptions.events import (
     SubscriptionCreated,
     SubscriptionDeleted,
@@ -28,6 +28,7 @@ from app.domain.subscriptions.schemas import (
 )
 from app.domain.webhooks import service as webhooks
 from app.domain.webhooks.errors import WebhookNotFound
+from app.domain.workflows import service as workflows
 from app.http.context import RequestContext
 from app.http.responses import build_view
 from app.kit import headers, paging, validation
@@ -186,7 +187,7 @@ async def switch(tx: Tx, workflow_id: str, *, active: bool) -> Switched:
     """Activates or deactivates all subscriptions that run this workflow."""
     rows = await queries.lock_of_workflow(tx, tenant_of(tx), workflow_id)
     if not rows:
-        raise WorkflowNotFound(f"No subscription runs a workflow {workflow_id[:64]}")
+        await workflows.require(tx, tenant_of(tx), workflow_id)
     updated = 0
     for tenant_id in {row["tenant_id"] for row in rows}:
         ids = [row["id"] for row in rows if row["tenant_id"] == tenant_id]

@@ -24,9 +24,9 @@ from db.session import ALL_TENANTS, Tx
 
 TriggerType = Literal["manual", "schedule", "event", "webhook", "form", "workflow"]
 
-# More than a payload that an incoming webhook accepts.
+# More than a payload that an incoming webhook accepts, which is a field of the input.
 _MAX_INPUT_BYTES = 2 * 1024 * 1024
-_MAX_DEPTH = 64
+_MAX_DEPTH = 72
 _MAX_STARTS = 100
 _MAX_TENANTS = 100
 _UNLIMITED = 1_000_000
