@@ -50,10 +50,11 @@ _ROOT = "coalesce(p.root_id, p.id)"
 
 # A worker fans out an event that a webhook or a subscription waits for, or that users are notified
 # of. That work is accepted in the statement that records the event: neither exists without the
-# other. Of a chain that is too long, one more event is fanned out, so that its end is recorded.
+# other. Of a chain that is too long, one more event is fanned out, so that its end is recorded; a
+# workflow adds two at once, its start and its end, of which a subscription may name either.
 _ROUTE = ledger.insert_sql(
     f"""emitted e
-WHERE e.depth <= {MAX_DEPTH + 1} AND (
+WHERE e.depth <= {MAX_DEPTH + 2} AND (
     e.type IN ({_NOTIFIED})
     OR EXISTS (SELECT 1 FROM webhooks w
                WHERE w.tenant_id = e.tenant_id AND w.active AND w.subscription_id IS NULL
