@@ -6,7 +6,13 @@ from app.domain.chat import conversations
 from app.domain.events.service import emit_dead
 from tests.asking import wait_until
 from tests.database import run_sql
-from tests.events import approval_emitters, file_emitters, table_emitters, user_emitters
+from tests.events import (
+    approval_emitters,
+    file_emitters,
+    table_emitters,
+    user_emitters,
+    workflow_emitters,
+)
 from tests.events.database import load_events, wait_until_idle
 from tests.events.emitter_context import EmitterContext
 from tests.events.responses import post_json, read_json
@@ -14,7 +20,7 @@ from tests.events.user_emitters import Emitter
 from tests.knowledge.librarian import Librarian
 from tests.model_server import Reply
 from tests.running_worker import run_worker
-from tests.subscriptions.factories import create_subscription, subscribe_url
+from tests.subscriptions.factories import create_subscription, find_draft, subscribe_url
 from tests.vault.api import run_connection_test
 from tests.vault.factories import create_credential
 from tests.vault.servers import TokenServer, error_response, serve_response
@@ -299,7 +305,9 @@ async def emit_subscription_created(context: EmitterContext) -> None:
 
 async def emit_subscription_updated(context: EmitterContext) -> None:
     read_json(await context.admin.put(await _create_subscription(context), {"active": False}))
-    await post_json(context.admin, "/api/v1/workflows/wfl_1/subscriptions/activate", {}, 200)
+    workflow_id = await find_draft(context.admin)
+    path = f"/api/v1/workflows/{workflow_id}/subscriptions/activate"
+    await post_json(context.admin, path, {}, 200)
 
 
 async def emit_subscription_deleted(context: EmitterContext) -> None:
@@ -311,7 +319,7 @@ async def emit_test(context: EmitterContext) -> None:
 
 
 async def emit_work_dead(context: EmitterContext) -> None:
-    """For an action that no area runs, and for a delivery to an endpoint that answers 410."""
+    """For the action of a draft, and for a delivery to an endpoint that answers 410."""
     await _create_subscription(context)
     await _create_webhook(context, "/410", "agent.created")
     await emit_agent_created(context)
@@ -346,6 +354,7 @@ EMITTERS: dict[str, Emitter] = {
     **approval_emitters.EMITTERS,
     **file_emitters.EMITTERS,
     **table_emitters.EMITTERS,
+    **workflow_emitters.EMITTERS,
     "agent.created": emit_agent_created,
     "agent.updated": emit_agent_updated,
     "agent.published": emit_agent_published,

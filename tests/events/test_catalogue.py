@@ -19,14 +19,20 @@ CATEGORY_NAMES = ["agent", "workflow", "form", "approval", "data_table", "system
 SPECIFIED_TYPES = {
     *("agent.created", "agent.updated", "agent.deleted", "agent.published"),
     *("agent.chat.started", "agent.chat.message", "agent.chat.completed"),
+    *("workflow.created", "workflow.updated", "workflow.deleted", "workflow.published"),
+    *("workflow.execution.started", "workflow.execution.completed"),
+    *("workflow.execution.failed", "workflow.execution.node_completed"),
     *("system.test", "system.webhook.disabled", "system.credential.invalid"),
     *("system.user.registered", "system.rate_limit.exceeded"),
 }
-# The areas of the other categories do not exist yet.
-TYPES_PER_CATEGORY = {"agent": 7, "workflow": 0, "form": 0, "approval": 4, "data_table": 7}
+# Of workflows one more than those: the end by a cancellation. Forms do not exist yet.
+TYPES_PER_CATEGORY = {"agent": 7, "workflow": 9, "form": 0, "approval": 4, "data_table": 7}
 
 ID_PREFIXES = {
     "approval_id": "apr_",
+    "workflow_id": "wfl_",
+    "table_id": "tbl_",
+    "row_id": "row_",
     "agent_id": "agt_",
     "user_id": "usr_",
     "tool_id": "tool_",

@@ -9,11 +9,11 @@ import pytest
 
 from app.kit.ids import new_id
 from app.services import Services
-from tests.asking import refused, wait_until
+from tests.asking import refused
 from tests.database import run_sql
 from tests.deliveries.receiver import Receiver, run_receiver
 from tests.events.api import PATH, read_trace
-from tests.events.database import load_events, load_work, wait_until_idle
+from tests.events.database import load_work, wait_until_idle
 from tests.events.factories import create_agent
 from tests.events.log_entries import ENTRY_KEYS, SPAN_KEYS
 from tests.events.responses import post_json, read_json
@@ -21,6 +21,7 @@ from tests.model_server import ModelServer, Reply
 from tests.subscriptions.factories import create_subscription, create_webhook_for, subscribe_url
 from tests.talk import Talker, talker
 from tests.webhooks.factories import list_deliveries, redeliver
+from tests.workflows.factories import create_published, transform
 from tests.world import Client, World
 from workers.main import WorkerProcess
 
@@ -348,7 +349,8 @@ async def test_a_redelivered_delivery_stays_one_span(
 async def test_events_caused_by_an_incoming_payload_are_in_its_trace(
     admin: Client, anonymous: Client, courier: WorkerProcess, services: Services
 ) -> None:
-    body = {"name": "In", "workflow_id": "wfl_nothing"}
+    workflow_id = await create_published(admin, [transform("only", 1)])
+    body = {"name": "In", "workflow_id": workflow_id}
     incoming = await post_json(admin, "/api/v1/incoming-webhooks", body)
     correlation_id = new_id("cor")
     answer = await anonymous.post(
@@ -356,11 +358,10 @@ async def test_events_caused_by_an_incoming_payload_are_in_its_trace(
     )
     event_id = (read_json(answer, 202))["event_id"]
 
-    await wait_until(lambda: load_events(services, admin.tenant_id, "system.work.dead"))
     trace = await read_trace(admin, correlation_id)
     assert [(entry["type"], entry["parent_id"]) for entry in trace["data"]] == [
         ("system.incoming_webhook.received", None),
-        ("system.work.dead", event_id),
+        ("workflow.execution.started", event_id),
     ]
 
 
