@@ -34,6 +34,11 @@ _VALUES: dict[str, dict[str, str]] = {
     },
     "work": {"state": "'done'"},
 }
+# Tables whose rows are deleted after the row of another table, which a column names.
+_DELETED_OWNERS = {
+    "data_rows": ("data_tables", "table_id"),
+    "workflow_executions": ("workflows", "workflow_id"),
+}
 _EVERYWHERE = {"tenant_id": "'tenant'", "agent_id": f"'agent-' || n % {_AGENTS}"}
 
 
@@ -90,8 +95,20 @@ async def connection(stores: Stores) -> AsyncIterator[asyncpg.Connection]:
         await _add_rows(raw, "agents", _AGENTS)
         for table in sorted({rule.table for rule in RULES}):
             await _add_rows(raw, table, _YOUNG_ROWS)
+        await _add_deleted_owners(raw)
         yield raw
     await db.close()
+
+
+async def _add_deleted_owners(connection: asyncpg.Connection) -> None:
+    """Adds what some of the old rows belong to, for rules that delete them for that reason."""
+    for number, rule in enumerate(RULES):
+        owner = _DELETED_OWNERS.get(rule.table)
+        if owner and rule.per:
+            table, column = owner
+            id_sql = f"'{column}-{number}-' || n"
+            values: Any = {"batch": f"gone-{number}", "age": "1 day", "id": id_sql}
+            await _add_rows(connection, table, _AGENTS, **values)
 
 
 def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

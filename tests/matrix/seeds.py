@@ -39,9 +39,12 @@ _SHARED_VALUES = {
     "role": ("viewer",),
     "event_type": ("agent.created",),
     "channel_type": ("email",),
+    "version": ("1",),
+    "other": ("1",),
     "from_version": ("1",),
     "to_version": ("1",),
 }
+_DEFINITION = '{"nodes": [{"id": "a", "type": "transform"}], "edges": []}'
 # The rows have any text in every column; responses have only certain values in these.
 VALID_VALUES = (
     "UPDATE approvals SET status = 'pending' WHERE tenant_id = $1",
@@ -57,6 +60,11 @@ VALID_VALUES = (
     "UPDATE data_tables SET columns = '[]', deleted_at = NULL WHERE tenant_id = $1",
     "UPDATE data_imports SET status = 'failed', mode = 'insert' WHERE tenant_id = $1",
     "UPDATE data_imports SET errors = '[]' WHERE tenant_id = $1",
+    "UPDATE workflows SET deleted_at = NULL, status = 'draft', trigger = NULL WHERE tenant_id = $1",
+    f"UPDATE workflow_versions SET definition = '{_DEFINITION}' WHERE tenant_id = $1",
+    "UPDATE workflow_executions SET status = 'completed', error = NULL WHERE tenant_id = $1",
+    "UPDATE workflow_executions SET trigger_type = 'manual' WHERE tenant_id = $1",
+    "UPDATE workflow_nodes SET status = 'completed', error = NULL WHERE tenant_id = $1",
     "UPDATE tenants SET limits = '{}' WHERE id = $1",
 )
 

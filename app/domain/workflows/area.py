@@ -25,6 +25,11 @@ from db.fast import Row
 from db.retention import CASCADE_BATCH, RetentionRule
 from db.session import Tx
 
+_DELETED_WORKFLOWS = """
+(SELECT id FROM workflows WHERE deleted_at < now() - interval '1 hour'
+ ORDER BY deleted_at LIMIT 100) a
+"""
+
 
 async def _read_spans(
     tx: Tx, tenant: str | None, correlation_id: str, _outer: Sequence[Span]
@@ -83,16 +88,16 @@ AREA: Final = Area(
         # Once a worker has ended the executions of a deleted workflow.
         RetentionRule(
             "workflow_executions",
-            "a.deleted_at < now() - interval '1 hour' AND t.workflow_id = a.id"
-            " AND t.finished_at IS NOT NULL",
+            "t.workflow_id = a.id AND t.finished_at IS NOT NULL",
             order_by="t.created_at",
-            per="workflows a",
+            per=_DELETED_WORKFLOWS,
             batch=CASCADE_BATCH,
         ),
         RetentionRule(
             "workflows",
             f"t.deleted_at < now() - interval '1 hour' AND NOT {queries.HAS_EXECUTIONS}",
             order_by="t.deleted_at",
+            batch=CASCADE_BATCH,
         ),
     ),
     periodic_tasks=(

@@ -10,8 +10,7 @@ from app.domain.workflows.schemas import (
     AcceptedData,
     CreateWorkflow,
     DryRunData,
-    Execute,
-    ExecutionData,
+    ExecuteWorkflow,
     ExecutionStatus,
     ExecutionSummary,
     NodeTypeList,
@@ -23,6 +22,7 @@ from app.domain.workflows.schemas import (
     WorkflowBatch,
     WorkflowBatchResult,
     WorkflowData,
+    WorkflowExecutionData,
     WorkflowSummary,
 )
 from app.http.dependencies import Context, Id, Page, Principal, Services, Tx
@@ -158,7 +158,7 @@ class WorkflowController(Controller):
         cost="execute",
     )
     async def execute_workflow(
-        self, context: Context, workflow_id: Id, data: JSONBody[Execute | None] = None
+        self, context: Context, workflow_id: Id, data: JSONBody[ExecuteWorkflow | None] = None
     ) -> Response[AcceptedData | DryRunData]:
         """Runs the published version, or the newest one of a draft. Beyond the plan's executions at
         a time it waits as `pending`, in order; beyond those per minute the answer is 429.
@@ -166,7 +166,7 @@ class WorkflowController(Controller):
         With `dry_run`, the answer is 200: everything is checked and rendered up to the first node
         with an effect, and nothing is stored.
         """
-        body = data or Execute()
+        body = data or ExecuteWorkflow()
         if body.dry_run:
             services, principal = context.services, context.principal
             dry = await dry_run.run(services, principal, workflow_id, body)
@@ -235,9 +235,9 @@ class WorkflowExecutionController(Controller):
         wait: Annotated[
             int, QueryParameter(ge=0, le=30, description="Seconds to wait for its end")
         ] = 0,
-    ) -> ExecutionData:
+    ) -> WorkflowExecutionData:
         """With status, input, output, error and times of each node."""
-        return ExecutionData(await executions.get(services, principal, execution_id, wait))
+        return WorkflowExecutionData(await executions.get(services, principal, execution_id, wait))
 
     @post(
         "/{execution_id:str}/cancel",
@@ -245,9 +245,9 @@ class WorkflowExecutionController(Controller):
         needs="workflows:execute",
         status_code=200,
     )
-    async def cancel_execution(self, context: Context, execution_id: Id) -> ExecutionData:
+    async def cancel_execution(self, context: Context, execution_id: Id) -> WorkflowExecutionData:
         """What its nodes have done already stays. 409 `invalid_state` when it has ended."""
-        return ExecutionData(await executions.cancel(context, execution_id))
+        return WorkflowExecutionData(await executions.cancel(context, execution_id))
 
     @post(
         "/{execution_id:str}/retry",
@@ -256,11 +256,11 @@ class WorkflowExecutionController(Controller):
         status_code=202,
         cost="execute",
     )
-    async def retry_execution(self, context: Context, execution_id: Id) -> ExecutionData:
+    async def retry_execution(self, context: Context, execution_id: Id) -> WorkflowExecutionData:
         """Continues a failed or cancelled execution: the nodes that failed or were cancelled run
         again, and completed ones keep their outputs.
         """
-        return ExecutionData(await executions.retry(context, execution_id))
+        return WorkflowExecutionData(await executions.retry(context, execution_id))
 
 
 class WorkflowNodeTypeController(Controller):

@@ -9,7 +9,7 @@ from app.domain.workflows import service as workflows
 from app.domain.workflows.graph import Graph, NodeState
 from app.domain.workflows.nodes.protocol import Done, Failed, NodeCall
 from app.domain.workflows.nodes.registry import NODE_TYPES
-from app.domain.workflows.schemas import DryNode, DryRun, Execute, ExecutionError, NodeError
+from app.domain.workflows.schemas import DryNode, DryRun, ExecuteWorkflow, ExecutionError, NodeError
 from app.domain.workflows.versions import Graphs
 from app.kit import clock, trace
 from app.kit.expressions import Expressions
@@ -18,7 +18,9 @@ from app.services import Services
 from db.models import Workflow
 
 
-async def run(services: Services, principal: Principal, workflow_id: str, data: Execute) -> DryRun:
+async def run(
+    services: Services, principal: Principal, workflow_id: str, data: ExecuteWorkflow
+) -> DryRun:
     """Holds no connection while it renders. Raises Invalid when a node refers to something that is
     gone.
     """

@@ -12,7 +12,7 @@ from app.domain.workflows.graph import NodeState
 from app.domain.workflows.queries import ExecutionFilter
 from app.domain.workflows.schemas import (
     AcceptedExecution,
-    Execute,
+    ExecuteWorkflow,
     ExecutionSummary,
     FullExecution,
 )
@@ -29,7 +29,9 @@ _FINISHED = frozenset({"completed", "failed", "cancelled"})
 _POLL_SECONDS = 2.0
 
 
-async def execute(context: RequestContext, workflow_id: str, data: Execute) -> AcceptedExecution:
+async def execute(
+    context: RequestContext, workflow_id: str, data: ExecuteWorkflow
+) -> AcceptedExecution:
     """Starts the published version by hand, or the newest one of a draft."""
     tx, services, principal = context.tx, context.services, context.principal
     workflow = await workflows.find(tx, workflow_id)

@@ -144,7 +144,7 @@ class VersionSummary(msgspec.Struct):
     created_at: datetime
 
 
-class VersionView(msgspec.Struct):
+class WorkflowVersionView(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {
         "workflow_id": _ID,
         "version": 1,
@@ -159,9 +159,9 @@ class VersionView(msgspec.Struct):
 
 
 class VersionData(msgspec.Struct):
-    example: ClassVar[dict[str, Any]] = {"data": VersionView.example}
+    example: ClassVar[dict[str, Any]] = {"data": WorkflowVersionView.example}
 
-    data: VersionView
+    data: WorkflowVersionView
 
 
 class NodeTypeView(msgspec.Struct):
@@ -193,7 +193,7 @@ class NodeTypeList(msgspec.Struct):
 # Executions
 
 
-class Execute(msgspec.Struct, kw_only=True):
+class ExecuteWorkflow(msgspec.Struct, kw_only=True):
     """`version` runs another version than the published one, or than the newest of a draft."""
 
     example: ClassVar[dict[str, Any]] = {"input": {"name": "Ada", "amount": 20}}
@@ -309,7 +309,7 @@ class FullExecution(msgspec.Struct):
     finished_at: datetime | None
 
 
-class ExecutionData(msgspec.Struct):
+class WorkflowExecutionData(msgspec.Struct):
     example: ClassVar[dict[str, Any]] = {"data": FullExecution.example}
 
     data: FullExecution

@@ -22,8 +22,8 @@ from app.domain.workflows.schemas import (
     Schedule,
     UpdateWorkflow,
     VersionSummary,
-    VersionView,
     WorkflowSummary,
+    WorkflowVersionView,
     WorkflowView,
 )
 from app.domain.workflows.starting import NewExecution, accept
@@ -253,9 +253,9 @@ async def list_versions(tx: Tx, workflow_id: str, page: Page) -> Paged[VersionSu
     return paging.paged(versions, total, page)
 
 
-async def get_version(tx: Tx, workflow_id: str, version: str) -> VersionView:
+async def get_version(tx: Tx, workflow_id: str, version: str) -> WorkflowVersionView:
     definition = await _find_version(tx, workflow_id, version)
-    return VersionView(workflow_id, int(version), definition.nodes, definition.edges)
+    return WorkflowVersionView(workflow_id, int(version), definition.nodes, definition.edges)
 
 
 async def _find_version(tx: Tx, workflow_id: str, version: str) -> Definition:
