@@ -1,5 +1,7 @@
 """Executions of workflows for callers of the API: start, read, cancel and retry."""
 
+import asyncio
+
 import msgspec
 
 from app.domain.workflows import engine, queries, starting
@@ -18,7 +20,6 @@ from app.domain.workflows.schemas import (
 )
 from app.http.context import RequestContext
 from app.kit import paging
-from app.kit.ids import moment_of
 from app.kit.paging import Page, Paged
 from app.security.principal import Principal
 from app.services import Services
@@ -27,6 +28,7 @@ from db.session import Tx
 
 _FINISHED = frozenset({"completed", "failed", "cancelled"})
 _POLL_SECONDS = 2.0
+_PAUSE_SECONDS = 0.1
 
 
 async def execute(
@@ -54,10 +56,7 @@ async def execute(
 
 async def _build_accepted(tx: Tx, workflow_id: str, execution_id: str) -> AcceptedExecution:
     state = await _find_state(tx, execution_id)
-    created_at = moment_of(execution_id)
-    if created_at is None:
-        raise RuntimeError("an id has a time")
-    return AcceptedExecution(execution_id, workflow_id, state["status"], created_at)
+    return AcceptedExecution(execution_id, workflow_id, state["status"], state["created_at"])
 
 
 async def list_page(
@@ -73,13 +72,16 @@ async def get(
     services: Services, principal: Principal, execution_id: str, wait_seconds: int
 ) -> FullExecution:
     """Waits so many seconds for its end."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait_seconds
     view = await _read(services, principal, execution_id)
-    remaining = float(wait_seconds)
-    while remaining > 0 and view.status not in _FINISHED:
-        seconds = min(remaining, _POLL_SECONDS)
+    while view.status not in _FINISHED and (begun := loop.time()) < deadline:
+        seconds = min(deadline - begun, _POLL_SECONDS)
         await services.doorbell.wait_for_done(execution_id, seconds)
-        remaining -= seconds
         view = await _read(services, principal, execution_id)
+        if view.status not in _FINISHED and loop.time() - begun < _PAUSE_SECONDS:
+            # What was announced is the end before a retry.
+            await asyncio.sleep(_PAUSE_SECONDS)
     return view
 
 

@@ -110,7 +110,8 @@ FROM workflow_executions
 WHERE tenant_id = $1 AND created_at > now() - interval '1 minute' AND trigger_type = 'manual'
 """
 _LIST_WAITING_TENANTS = """
-SELECT DISTINCT tenant_id FROM workflow_executions WHERE status = 'pending' LIMIT $1
+SELECT DISTINCT tenant_id FROM workflow_executions
+WHERE status = 'pending' AND tenant_id > $1 ORDER BY tenant_id LIMIT $2
 """
 _FIND_EXECUTION = f"""
 SELECT {_FULL_EXECUTION.columns} FROM workflow_executions e
@@ -118,7 +119,7 @@ JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id AND w.del
 WHERE ($1::text IS NULL OR e.tenant_id = $1) AND e.id = $2
 """
 _FIND_EXECUTION_STATE = """
-SELECT e.tenant_id, e.status FROM workflow_executions e
+SELECT e.tenant_id, e.status, e.created_at FROM workflow_executions e
 JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id AND w.deleted_at IS NULL
 WHERE ($1::text IS NULL OR e.tenant_id = $1) AND e.id = $2
 """
@@ -184,8 +185,12 @@ async def find_definition(tx: Tx, workflow_id: str, version: int) -> dict[str, A
 
 
 async def list_versions(tx: Tx, workflow_id: str, page: Page) -> tuple[list[VersionSummary], Total]:
-    where = Where(tenant_of(tx))
-    where.add("workflow_id = $n", workflow_id)
+    where = Where(
+        tenant_of(tx),
+        "EXISTS (SELECT 1 FROM workflows w WHERE w.tenant_id = workflow_versions.tenant_id"
+        " AND w.id = workflow_versions.workflow_id AND w.deleted_at IS NULL)",
+    )
+    where.equal("workflow_id", workflow_id)
     order = "version DESC"
     return await paging.fetch(
         tx, _VERSION, "workflow_versions", where, order, page, tenant_is_implied=True
@@ -223,8 +228,9 @@ async def _read_one(tx: Tx, tenant: str, sql: str) -> Row:
     return row
 
 
-async def list_waiting_tenants(tx: Tx, limit: int) -> list[str]:
-    rows = await (await tx.raw()).fetch(_LIST_WAITING_TENANTS, limit)
+async def list_waiting_tenants(tx: Tx, after: str, limit: int) -> list[str]:
+    """Returns tenants with pending executions, in the order of their ids, after one of them."""
+    rows = await (await tx.raw()).fetch(_LIST_WAITING_TENANTS, after, limit)
     return [row["tenant_id"] for row in rows]
 
 

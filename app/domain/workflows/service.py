@@ -36,6 +36,7 @@ from app.kit.ids import new_id
 from app.kit.paging import Page, Paged
 from app.security.principal import Principal
 from app.services import Services
+from db.fast import tenant_of
 from db.models import Workflow, WorkflowVersion
 from db.session import Tx
 
@@ -249,7 +250,7 @@ def choose_version(workflow: Workflow, wanted: int | None) -> int:
 async def list_versions(tx: Tx, workflow_id: str, page: Page) -> Paged[VersionSummary]:
     versions, total = await queries.list_versions(tx, workflow_id, page)
     if not versions:
-        raise _not_found(workflow_id)
+        await require(tx, tenant_of(tx), workflow_id)
     return paging.paged(versions, total, page)
 
 
@@ -263,7 +264,7 @@ async def _find_version(tx: Tx, workflow_id: str, version: str) -> Definition:
         definition = await queries.find_definition(tx, workflow_id, int(version))
         if definition is not None:
             return msgspec.convert(definition, Definition)
-    await require(tx, None, workflow_id)
+    await require(tx, tenant_of(tx), workflow_id)
     raise WorkflowVersionNotFound(f"This workflow has no version {version[:20]}")
 
 

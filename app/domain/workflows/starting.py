@@ -34,7 +34,8 @@ _UNLIMITED = 1_000_000
 
 class NewExecution(msgspec.Struct, frozen=True, kw_only=True):
     """`dedupe_key` names the occasion: the same one starts a workflow once. Triggers start the
-    published version; `version` is for a start by hand.
+    published version; `version` is for a start by hand. `cause_event_id` is an event of this very
+    transaction, or that of the current trace when it is None.
     """
 
     tenant_id: str
@@ -148,11 +149,14 @@ async def start_ready(tx: Tx, services: Services, tenant_id: str) -> int:
 
 async def start_all_ready(services: Services) -> None:
     """Starts executions whose tenant has a free slot again, for example after a minute."""
-    async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
-        tenant_ids = await queries.list_waiting_tenants(tx, _MAX_TENANTS)
-    for tenant_id in tenant_ids:
-        async with services.db.tx(tenant_id) as tx:
-            await start_ready(tx, services, tenant_id)
+    last_id: str | None = ""
+    while last_id is not None:
+        async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
+            tenant_ids = await queries.list_waiting_tenants(tx, last_id, _MAX_TENANTS)
+        for tenant_id in tenant_ids:
+            async with services.db.tx(tenant_id) as tx:
+                await start_ready(tx, services, tenant_id)
+        last_id = tenant_ids[-1] if tenant_ids else None
 
 
 async def cancel(tx: Tx, services: Services, tenant_id: str, execution_id: str) -> bool:
