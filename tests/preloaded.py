@@ -71,6 +71,10 @@ class PreloadedProcess:
         assert self._process.pid is not None
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process.is_alive()
+
     def send_signal(self, number: int) -> None:
         if self._process.is_alive():
             os.kill(self.pid, number)

@@ -1,0 +1,216 @@
+"""Workflows while every step of theirs is interrupted by SIGKILL, and Redis is flushed."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from litestar import Litestar
+
+from app.services import Services
+from tests.database import fetch_rows
+from tests.faults.instance import start_stores
+from tests.model_server import ModelServer, Reply
+from tests.preloaded import PreloadedProcess
+from tests.processes import Processes
+from tests.stores import Stores
+from tests.talk import Talker, talker
+from tests.workflows.factories import (
+    by_node,
+    chain,
+    condition,
+    create_workflow,
+    edge,
+    read,
+    start,
+    statuses,
+    transform,
+)
+from tests.world import World
+
+# Kills itself once for each change of a node: before the commit of its end, and after each commit
+# before another worker is woken. A file per kill, so that the next process goes on.
+WORKER = """
+import os, signal, sys
+from pathlib import Path
+from app import settings
+from app.domain.workflows import execution_queries
+from workers import main
+folder, store = Path(sys.argv[1]), execution_queries.store
+
+def kill_once(changes, moment):
+    for change in changes:
+        mark = folder / f"{change.node_id}-{change.status}-{moment}"
+        is_step = change.status == "completed" or moment == "committed"
+        if is_step and change.status != "skipped" and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+async def store_and_die(tx, execution, **values):
+    changes = list(values["changes"])
+    async def die():
+        kill_once(changes, "committed")
+    tx.after_commit.insert(0, die)
+    await store(tx, execution, **values)
+    kill_once(changes, "written")
+
+execution_queries.store = store_and_die
+# A kill interrupts one node: each one is tried a limited number of times.
+main.CONCURRENCY["workflows"] = 1
+main.main(settings.load(os.environ), ["workflows", "chat", "tools", "default"])
+"""
+FUNCTION = "def main(input):\n    return {'double': input['n'] * 2}\n"
+# The approval is completed by the web tier, which is not killed.
+STEPS = {
+    *("start-completed", "store-completed", "pause-waiting", "pause-completed"),
+    *("check-completed", "tell-completed", "ask-waiting", "join-completed"),
+    *("double-running", "double-completed", "answer-running", "answer-completed"),
+    "record-completed",
+}
+_COUNTS = """
+SELECT (SELECT count(*) FROM data_rows WHERE tenant_id = $1) AS rows,
+       (SELECT count(*) FROM notification_messages WHERE tenant_id = $1 AND title = 'Told') AS told,
+       (SELECT count(*) FROM approvals WHERE tenant_id = $1) AS approvals,
+       (SELECT count(*) FROM chat_jobs WHERE tenant_id = $1) AS jobs,
+       (SELECT count(*) FROM tool_executions WHERE tenant_id = $1) AS runs,
+       (SELECT count(*) FROM work WHERE tenant_id = $1 AND state = 'dead') AS dead
+"""
+_EVENTS = """
+SELECT split_part(type, 'execution.', 2) || ' ' || coalesce(data->>'node_id', '') AS name,
+       count(*) AS count
+FROM event_log WHERE tenant_id = $1 AND type LIKE 'workflow.execution.%' GROUP BY 1
+"""
+
+pytestmark = pytest.mark.timeout(120)
+
+
+class Workers(Processes):
+    """Two workers that kill themselves, and are replaced."""
+
+    def __init__(self, stores: Stores, folder: Path) -> None:
+        super().__init__(stores.settings)
+        self.folder = folder
+        self._live: list[PreloadedProcess] = []
+
+    def replace_killed(self) -> None:
+        self._live = [process for process in self._live if process.is_running]
+        while len(self._live) < 2:
+            self._live.append(self.python("-c", WORKER, str(self.folder)))
+
+    @property
+    def kills(self) -> set[str]:
+        return {path.name for path in self.folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+async def own_stores() -> AsyncIterator[Stores]:
+    async with start_stores(lease_seconds=1.0) as stores:
+        yield stores
+
+
+@pytest.fixture
+def workers(own_stores: Stores, tmp_path: Path) -> Iterator[Workers]:
+    with closing(Workers(own_stores, tmp_path)) as workers:
+        yield workers
+
+
+@pytest.fixture
+async def talk(own_app: Litestar, models: ModelServer) -> Talker:
+    return await talker(World(own_app), models)
+
+
+async def _create(talk: Talker) -> str:
+    client = talk.client
+    columns = [{"name": "text", "type": "text"}]
+    answer = await client.post("/api/v1/data-tables", {"name": "T", "columns": columns})
+    table_id = answer.json()["data"]["id"]
+    tool = {
+        "name": "Double",
+        "category": "custom",
+        "tool_type": "function",
+        "auth_type": "none",
+        "config": {"runtime": "python", "code": FUNCTION},
+    }
+    answer = await client.post("/v1/tools", tool)
+    tool_id = answer.json()["data"]["id"]
+
+    def node(node_id: str, node_type: str, **config: Any) -> dict[str, Any]:
+        return {"id": node_id, "type": node_type, "config": config}
+
+    def insert(node_id: str, text: str) -> dict[str, Any]:
+        values = {"text": text}
+        return node(node_id, "data_table", table_id=table_id, operation="insert", values=values)
+
+    users = [client.user_id]
+    nodes = [
+        transform("start", {"n": "{{ input.n }}"}),
+        insert("store", "first {{ nodes.start.output.n }}"),
+        node("pause", "delay", seconds=1),
+        condition("check", "nodes.start.output.n == 21"),
+        transform("never", "never"),
+        node("tell", "notification", user_ids=users, title="Told", message="It runs"),
+        node("ask", "approval", user_ids=users, title="Go on?"),
+        transform("join", "{{ nodes.ask.output.approved }}"),
+        node("double", "tool", tool_id=tool_id, input={"n": "{{ nodes.start.output.n }}"}),
+        node("answer", "agent", agent_id=talk.agent_id, message="{{ nodes.double.output }}!"),
+        insert("record", "last {{ nodes.answer.output.text }}"),
+    ]
+    edges = [
+        *chain("start", "store", "pause", "join", "double", "answer", "record"),
+        edge("start", "check"),
+        edge("check", "never", when=False),
+        edge("check", "tell", when=True),
+        *chain("tell", "ask", "join"),
+        edge("never", "join"),
+    ]
+    return str((await create_workflow(client, nodes, edges))["id"])
+
+
+async def _approve(talk: Talker, record: dict[str, Any]) -> None:
+    ask = by_node(record)["ask"]
+    if ask["status"] == "waiting":
+        answer = await talk.client.post(f"/api/v1/approvals/{ask['ref_id']}/approve", {})
+        assert answer.status_code == 200, answer.text
+
+
+async def test_a_workflow_that_is_killed_at_every_step_ends_once_with_each_effect_once(
+    own_app: Litestar, talk: Talker, workers: Workers
+) -> None:
+    services: Services = own_app.state.services
+    talk.script(Reply(texts=["All", " done"]))
+    execution_id = await start(talk.client, await _create(talk), input={"n": 21})
+    is_flushed = False
+    async with asyncio.timeout(90):
+        while True:
+            workers.replace_killed()
+            record = await read(talk.client, execution_id)
+            if record["status"] in {"completed", "failed", "cancelled"}:
+                break
+            await _approve(talk, record)
+            if len(workers.kills) > 10 and not is_flushed:
+                is_flushed = True
+                await services.redis.flushall()
+            await asyncio.sleep(0.02)
+    assert (record["error"], record["status"]) == (None, "completed")
+    assert record["output"]["row"]["values"] == {"text": "last All done"}
+    expected = dict.fromkeys(statuses(record), "completed") | {"never": "skipped"}
+    assert statuses(record) == expected
+    assert {node["attempt"] for node in record["nodes"]} == {0, 1}
+    ends = {step for step in STEPS if step.endswith("completed")}
+    assert workers.kills == {
+        *(f"{step}-committed" for step in STEPS),
+        *(f"{step}-written" for step in ends),
+    }
+    [counts] = await fetch_rows(services, _COUNTS, talk.client.tenant_id)
+    assert counts == {"rows": 2, "told": 1, "approvals": 1, "jobs": 1, "runs": 1, "dead": 0}
+    rows = await fetch_rows(services, _EVENTS, talk.client.tenant_id)
+    completed = [name for name, status in expected.items() if status == "completed"]
+    assert {row["name"]: row["count"] for row in rows} == {
+        "started ": 1,
+        "completed ": 1,
+        **{f"node_completed {name}": 1 for name in completed},
+    }
+    report = (await talk.client.get("/api/v1/usage")).json()
+    assert report["totals"]["workflow_executions"] == 1
