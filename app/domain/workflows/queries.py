@@ -97,6 +97,11 @@ UNION ALL SELECT id FROM workflow_executions WHERE tenant_id = $1 AND dedupe_key
 LIMIT 1
 """
 _LOCK_QUEUE = "SELECT pg_advisory_xact_lock(hashtextextended('workflows:' || $1, 0))"
+_TRY_LOCK_QUEUE = "SELECT pg_try_advisory_xact_lock(hashtextextended('workflows:' || $1, 0))"
+_FAIL_EXECUTION = """
+UPDATE workflow_executions SET status = 'failed', error = $3::json, finished_at = now()
+WHERE tenant_id = $1 AND id = $2
+"""
 _COUNT_ACTIVE = """
 SELECT (SELECT count(*) FROM workflow_executions
         WHERE tenant_id = $1 AND status = 'running') AS running,
@@ -211,6 +216,15 @@ async def insert_execution(tx: Tx, tenant: str, *values: object) -> str:
 async def lock_queue(tx: Tx, tenant: str) -> None:
     """Lets one transaction at a time decide which executions of the tenant start."""
     await fast.execute(tx, tenant, _LOCK_QUEUE)
+
+
+async def try_lock_queue(tx: Tx, tenant: str) -> bool:
+    """False when another transaction decides at this moment."""
+    return bool(await fast.value(tx, tenant, _TRY_LOCK_QUEUE))
+
+
+async def fail_execution(tx: Tx, tenant: str, execution_id: str, error: str) -> None:
+    await fast.execute(tx, tenant, _FAIL_EXECUTION, execution_id, error)
 
 
 async def count_active(tx: Tx, tenant: str) -> Row:

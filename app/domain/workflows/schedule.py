@@ -13,6 +13,7 @@ from app.kit.errors import ApiError, Invalid
 from app.kit.ids import new_id
 from app.kit.trace import Trace
 from app.services import Services
+from db import fast
 from db.fast import Row
 from db.session import ALL_TENANTS, Tx
 
@@ -67,7 +68,8 @@ async def start_due(services: Services) -> bool:
 
 async def _start_one(tx: Tx, services: Services) -> bool:
     """Rows that another worker has locked are skipped, and the next time is set in the transaction
-    that accepts the execution: each time starts a workflow once. False when none is due.
+    that accepts the execution: each time starts a workflow once. False when none is due. A schedule
+    that cannot start waits for its next time, so that it does not hold up the others.
     """
     row = await queries.lock_due(tx)
     if row is None:
@@ -76,7 +78,13 @@ async def _start_one(tx: Tx, services: Services) -> bool:
     # From now on, not from the time that was due: minutes that were missed run once.
     next_run = find_next(Schedule(**row["trigger"]), max(now, due_at))
     await queries.set_next_run(tx, row["tenant_id"], row["id"], next_run)
-    await _start(tx, services, row, due_at, now)
+    try:
+        async with (await tx.session()).begin_nested():
+            await _start(tx, services, row, due_at, now)
+    except Exception as error:
+        if not fast.was_refused(error):
+            raise
+        log.exception("a schedule did not start", workflow_id=row["id"])
     return True
 
 

@@ -13,21 +13,28 @@ from app.domain.workflows import engine, queries
 from app.domain.workflows import execution_queries as locks
 from app.domain.workflows.engine import Step
 from app.domain.workflows.errors import WorkflowNotFound, WorkflowNotPublished
+from app.domain.workflows.execution_queries import Execution
 from app.domain.workflows.versions import Graphs
-from app.kit import trace
-from app.kit.errors import Invalid, RateLimited
+from app.domain.workflows.work_kinds import START
+from app.kit import logs, trace, work
+from app.kit.errors import ApiError, Invalid, RateLimited
 from app.kit.ids import new_id
 from app.kit.limits import MINUTE, plan_of
 from app.kit.texts import as_json, is_deeper
 from app.services import Services
+from db import fast
 from db.session import ALL_TENANTS, Tx
+
+log = logs.get("workflows")
 
 TriggerType = Literal["manual", "schedule", "event", "webhook", "form", "workflow"]
 
 # More than a payload that an incoming webhook accepts, which is a field of the input.
 _MAX_INPUT_BYTES = 2 * 1024 * 1024
 _MAX_DEPTH = 72
+# How many executions one transaction starts; few where a caller waits for it.
 _MAX_STARTS = 100
+_MAX_STARTS_OF_CALLER = 5
 _MAX_TENANTS = 100
 _UNLIMITED = 1_000_000
 
@@ -82,9 +89,14 @@ async def accept(tx: Tx, services: Services, new: NewExecution) -> str:
         current.correlation_id,
         new.cause_event_id or current.cause_event_id,
     )
-    if stored_id == execution_id:
-        await start_ready(tx, services, new.tenant_id)
-    return stored_id
+    if stored_id != execution_id:
+        return stored_id
+    if await queries.try_lock_queue(tx, new.tenant_id):
+        await _start_ready(tx, services, new.tenant_id, _MAX_STARTS_OF_CALLER)
+    else:
+        # The caller does not wait for another one: many of them would hold all connections.
+        await work.accept(tx, START, tenant_id=new.tenant_id)
+    return execution_id
 
 
 def encode_input(value: dict[str, Any]) -> str:
@@ -123,39 +135,64 @@ async def _load_plan(tx: Tx, tenant_id: str) -> Any:
 
 async def start_ready(tx: Tx, services: Services, tenant_id: str) -> int:
     """Starts the oldest waiting executions that the limits of the plan allow; returns how many.
-
-    One transaction of a tenant does so at a time. It waits for no row, so that it can be called
-    with any lock.
+    One transaction of a tenant does so at a time.
     """
     await queries.lock_queue(tx, tenant_id)
+    return await _start_ready(tx, services, tenant_id, _MAX_STARTS)
+
+
+async def _start_ready(tx: Tx, services: Services, tenant_id: str, limit: int) -> int:
+    """The caller holds the lock of the queue. Waits for no row, so that it can be called with any
+    lock.
+    """
     plan = await _load_plan(tx, tenant_id)
     row = await queries.count_active(tx, tenant_id)
     free = min(
         (plan.concurrent_executions or _UNLIMITED) - row["running"],
         (plan.workflow_executions_per_minute or _UNLIMITED) - row["started"],
-        _MAX_STARTS,
+        limit,
     )
     if free <= 0:
         return 0
     executions = await locks.lock_pending(tx, tenant_id, free)
     for execution in executions:
-        graph = await services.get(Graphs).load(
-            tx, tenant_id, execution.workflow_id, execution.version
-        )
-        with engine.chain_of(execution):
-            await Step(tx, services, execution, graph).begin()
+        await _begin(tx, services, execution)
     return len(executions)
 
 
+async def _begin(tx: Tx, services: Services, execution: Execution) -> None:
+    """One that cannot begin fails, so that those behind it are not held up."""
+    ids = (execution.tenant_id, execution.id)
+    try:
+        async with (await tx.session()).begin_nested():
+            graph = await services.get(Graphs).load(
+                tx, execution.tenant_id, execution.workflow_id, execution.version
+            )
+            with engine.chain_of(execution):
+                await Step(tx, services, execution, graph).begin()
+    except Exception as error:
+        if not fast.was_refused(error) and not isinstance(error, ApiError):
+            raise
+        log.exception("an execution cannot begin", execution_id=execution.id)
+        reason = {"code": "internal_error", "message": "it could not be started"}
+        await queries.fail_execution(tx, *ids, as_json(reason))
+
+
 async def start_all_ready(services: Services) -> None:
-    """Starts executions whose tenant has a free slot again, for example after a minute."""
+    """Starts executions whose tenant has a free slot again, for example after a minute. A tenant
+    whose queue another transaction looks at, or that raises, does not stop the others.
+    """
     last_id: str | None = ""
     while last_id is not None:
         async with services.db.tx(ALL_TENANTS, autocommit=True) as tx:
             tenant_ids = await queries.list_waiting_tenants(tx, last_id, _MAX_TENANTS)
         for tenant_id in tenant_ids:
-            async with services.db.tx(tenant_id) as tx:
-                await start_ready(tx, services, tenant_id)
+            try:
+                async with services.db.tx(tenant_id) as tx:
+                    if await queries.try_lock_queue(tx, tenant_id):
+                        await _start_ready(tx, services, tenant_id, _MAX_STARTS)
+            except Exception:
+                log.exception("executions were not started", tenant_id=tenant_id)
         last_id = tenant_ids[-1] if tenant_ids else None
 
 
