@@ -28,7 +28,10 @@ async def run_node(job: Job) -> None:
             # Deleted with its workflow.
             return
         graph = await running.load_graph(tx, job.services, job.tenant_id, row)
-    attempt = await running.prepare(job.services, graph, row, ref.number, job.tenant_id)
+    try:
+        attempt = await running.prepare(job.services, graph, row, ref.number, job.tenant_id)
+    except Unavailable as error:
+        raise Retry(error.message) from error
     if attempt is None:
         # The execution has ended, or was retried and older work has run the node.
         return

@@ -177,7 +177,7 @@ class WorkflowController(Controller):
     @get("/{workflow_id:str}/executions", summary="List executions", needs="workflows:read")
     async def list_executions(
         self,
-        tx: Tx,
+        context: Context,
         page_in: Page,
         workflow_id: Id,
         status: OfStatus = None,
@@ -190,7 +190,7 @@ class WorkflowController(Controller):
         filters = ExecutionFilter(
             workflow_id, status, trigger, moment("from", since), moment("to", until)
         )
-        return await executions.list_page(tx, filters, page_in, sort)
+        return await executions.list_page(context, filters, page_in, sort)
 
 
 class WorkflowBatchController(Controller):
@@ -214,7 +214,7 @@ class WorkflowExecutionController(Controller):
     @get(summary="List executions of all workflows", needs="workflows:read")
     async def list_all_executions(
         self,
-        tx: Tx,
+        context: Context,
         page_in: Page,
         status: OfStatus = None,
         trigger: OfTrigger = None,
@@ -224,7 +224,7 @@ class WorkflowExecutionController(Controller):
     ) -> Paged[ExecutionSummary]:
         """Sort by created_at or finished_at; by default the newest first."""
         filters = ExecutionFilter(None, status, trigger, moment("from", since), moment("to", until))
-        return await executions.list_page(tx, filters, page_in, sort)
+        return await executions.list_page(context, filters, page_in, sort)
 
     @get("/{execution_id:str}", summary="Get an execution", needs="workflows:read")
     async def get_execution(
@@ -236,7 +236,9 @@ class WorkflowExecutionController(Controller):
             int, QueryParameter(ge=0, le=30, description="Seconds to wait for its end")
         ] = 0,
     ) -> WorkflowExecutionData:
-        """With status, input, output, error and times of each node."""
+        """With status, input, output, error and times of each node. Who may not run workflows sees
+        no content: inputs, outputs and messages of errors are empty.
+        """
         return WorkflowExecutionData(await executions.get(services, principal, execution_id, wait))
 
     @post(

@@ -15,8 +15,10 @@ from app.domain.workflows.queries import ExecutionFilter
 from app.domain.workflows.schemas import (
     AcceptedExecution,
     ExecuteWorkflow,
+    ExecutionError,
     ExecutionSummary,
     FullExecution,
+    NodeError,
 )
 from app.http.context import RequestContext
 from app.kit import paging
@@ -29,6 +31,8 @@ from db.session import Tx
 _FINISHED = frozenset({"completed", "failed", "cancelled"})
 _POLL_SECONDS = 2.0
 _PAUSE_SECONDS = 0.1
+# Without it, inputs, outputs and messages of errors are not shown.
+_CONTENT_PERMISSION = "workflows:execute"
 
 
 async def execute(
@@ -60,11 +64,15 @@ async def _build_accepted(tx: Tx, workflow_id: str, execution_id: str) -> Accept
 
 
 async def list_page(
-    tx: Tx, filters: ExecutionFilter, page: Page, sort: str | None
+    context: RequestContext, filters: ExecutionFilter, page: Page, sort: str | None
 ) -> Paged[ExecutionSummary]:
+    tx = context.tx
     summaries, total = await queries.list_executions(tx, filters, page, sort)
     if not summaries and filters.workflow_id is not None:
         await workflows.get(tx, filters.workflow_id)
+    if not context.principal.may(_CONTENT_PERMISSION):
+        for summary in summaries:
+            _hide_message(summary.error)
     return paging.paged(summaries, total, page)
 
 
@@ -87,7 +95,25 @@ async def get(
 
 async def _read(services: Services, principal: Principal, execution_id: str) -> FullExecution:
     async with services.db.tx(principal.scope, autocommit=True) as tx:
-        return await _find(tx, execution_id)
+        view = await _find(tx, execution_id)
+    return view if principal.may(_CONTENT_PERMISSION) else _hide_content(view)
+
+
+def _hide_content(view: FullExecution) -> FullExecution:
+    """Status and times remain. The content may come from tools, conversations and approvals, which
+    have permissions of their own.
+    """
+    view.input, view.output = {}, None
+    _hide_message(view.error)
+    for node in view.nodes:
+        node.input = node.output = None
+        _hide_message(node.error)
+    return view
+
+
+def _hide_message(error: ExecutionError | NodeError | None) -> None:
+    if error is not None:
+        error.message = ""
 
 
 async def _find(tx: Tx, execution_id: str) -> FullExecution:
