@@ -23,7 +23,7 @@ from app.kit.redis import connect
 from app.kit.work import CANCEL_CHANNEL, QUEUES
 from app.services import Services
 from app.settings import Settings
-from workers.approvals import expire_approval
+from workers.approvals import expire_approval, on_dead_expiry
 from workers.chat import on_dead_turn, run_turn
 from workers.courier import Courier
 from workers.deliveries import (
@@ -94,6 +94,7 @@ JOBS: Final[dict[str, JobFunction]] = {
 
 # Called in the transaction that gives up work of a kind.
 ON_DEAD: Final[dict[str, OnDead]] = {
+    "approvals.expire": on_dead_expiry,
     "chat.turn": on_dead_turn,
     "knowledge.ingest": on_dead_document,
     "notifications.send": on_dead_notification,

@@ -14,11 +14,12 @@ from tests.approvals.factories import (
     request,
 )
 from tests.asking import refused, wait_until
-from tests.database import run_sql
+from tests.database import fetch_rows, run_sql
 from tests.events.database import load_events
 from tests.running_worker import run_worker
 from tests.stores import Stores
 from tests.world import Client, World
+from workers.main import JOBS, ON_DEAD
 from workers.runner import Runner
 
 
@@ -129,3 +130,16 @@ async def test_a_timer_that_waits_for_a_cancellation_does_not_stop_it(
     assert (await read_timer(services, approval_id))["state"] == "done"
     assert (await read_approval(user, approval_id))["status"] == "cancelled"
     assert calls == []
+
+
+async def test_a_timer_that_is_given_up_ends_the_approval_all_the_same(
+    services: Services, developer: Client
+) -> None:
+    approval_id = await request(services, developer.tenant_id, timeout_seconds=60)
+    work_id = await _let_time_pass(services, approval_id)
+    await run_sql(services, "UPDATE work SET attempt = max_attempts WHERE id = $1", work_id)
+    await Runner(services, JOBS, on_dead=ON_DEAD).run(work_id)
+    (row,) = await fetch_rows(services, "SELECT state FROM work WHERE id = $1", work_id)
+    assert row["state"] == "dead"
+    (row,) = await fetch_rows(services, "SELECT status FROM approvals WHERE id = $1", approval_id)
+    assert row["status"] == "timed_out"
