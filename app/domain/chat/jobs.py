@@ -154,13 +154,17 @@ async def cancel(context: RequestContext, agent_id: str, job_id: str) -> JobView
 
 async def cancel_all(tx: Tx, services: Services, tenant_id: str, agent_ids: list[str]) -> list[str]:
     """Before agents are deleted: events tell that their answers will not come. Returns the jobs."""
-    doorbell, cancelled = services.doorbell, []
-    for row in await queries.list_unfinished_jobs(tx, tenant_id, agent_ids):
-        if await work.cancel(tx, doorbell, tenant_id, row["work_id"]):
-            await end(tx, services, tenant_id, row["id"], "cancelled", None)
-            tx.after_commit.append(partial(doorbell.announce_done, row["work_id"]))
-            cancelled.append(row["id"])
-    return cancelled
+    doorbell = services.doorbell
+    rows = [
+        row
+        for row in await queries.list_unfinished_jobs(tx, tenant_id, agent_ids)
+        if await work.cancel(tx, doorbell, tenant_id, row["work_id"])
+    ]
+    # All work is locked by now: the end of a job may lock a caller, like a worker that ends one.
+    for row in rows:
+        await end(tx, services, tenant_id, row["id"], "cancelled", None)
+        tx.after_commit.append(partial(doorbell.announce_done, row["work_id"]))
+    return [row["id"] for row in rows]
 
 
 async def end(
