@@ -345,3 +345,24 @@ async def test_the_failure_of_one_branch_stops_the_others(developer: Client, han
         "SELECT status FROM approvals WHERE workflow_execution_id = $1", execution_id
     )
     assert row["status"] == "cancelled"
+
+
+async def test_large_outputs_are_read_by_many_nodes_up_to_a_limit(
+    developer: Client, hand: Hand
+) -> None:
+    names = ["a", "b", "c", "d", "e"]
+    nodes = [transform(name, "{{ 'x' * 900000 }}") for name in names]
+    nodes += [
+        transform(f"{name}_size", f"{{{{ nodes.{name}.output | length }}}}") for name in names
+    ]
+    edges = [edge(name, f"{name}_size") for name in names]
+    execution_id = await _start(developer, nodes, edges)
+    await hand.run_due()
+    record = await read(developer, execution_id)
+    assert record["output"] == {f"{name}_size": 900000 for name in names}
+    text = "".join(f"{{{{ nodes.{name}.output }}}}" for name in names)
+    nodes = [*nodes[:5], transform("all", text)]
+    execution_id = await _start(developer, nodes, [edge(name, "all") for name in names])
+    await hand.run_due()
+    record = await read(developer, execution_id)
+    assert (record["error"]["code"], record["error"]["node_id"]) == ("expression_limit", "all")

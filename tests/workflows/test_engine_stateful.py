@@ -106,8 +106,8 @@ class Machine(RuleBasedStateMachine):
             case "delay":
                 return {"id": node.name, "type": "delay", "config": {"seconds": 3600}}
             case "approval":
-                config = {"title": "Go on?", "user_ids": [self.client.user_id]}
-                return {"id": node.name, "type": "approval", "config": config}
+                asked = {"title": "Go on?", "user_ids": [self.client.user_id]}
+                return {"id": node.name, "type": "approval", "config": asked}
         failures = f":{node.failures}" if node.failures else ""
         values = {"text": f"{node.name}{failures}"}
         config = {"table_id": self.table_id, "operation": "insert", "values": values}
@@ -275,7 +275,7 @@ def test_an_execution_does_what_the_model_does_in_whatever_order_events_come(
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=30,
+            max_examples=20,
             stateful_step_count=16,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

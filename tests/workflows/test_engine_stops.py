@@ -10,15 +10,12 @@ from tests.talk import Talker
 from tests.workflows.by_hand import Hand
 from tests.workflows.factories import (
     EXECUTIONS,
-    by_node,
     create_published,
     create_workflow,
     read,
     start,
     statuses,
-    transform,
 )
-from tests.world import Client
 
 
 @pytest.fixture
@@ -151,20 +148,3 @@ async def _wait_for_lock(hand: Hand) -> None:
             " AND datname = current_database()"
         ):
             await asyncio.sleep(0.01)
-
-
-async def test_large_outputs_are_read_only_by_the_nodes_that_name_them(
-    developer: Client, services: Services
-) -> None:
-    hand = Hand(services, developer.tenant_id)
-    nodes = [transform("big", "{{ 'x' * 900000 }}")]
-    edges = []
-    for number in range(5):
-        nodes.append(transform(f"n{number}", "{{ nodes.big.output | length }}"))
-        edges.append({"from": "big", "to": f"n{number}"})
-    workflow = await create_workflow(developer, nodes, edges)
-    execution_id = await start(developer, workflow["id"])
-    await hand.run_due()
-    record = await read(developer, execution_id)
-    assert record["output"] == {f"n{number}": 900000 for number in range(5)}
-    assert by_node(record)["big"]["input"] == {"output": "x" * 900000}

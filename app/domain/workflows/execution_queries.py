@@ -77,15 +77,18 @@ JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id
 WHERE e.tenant_id = $1 AND e.status = 'pending' ORDER BY e.id LIMIT $2
 FOR NO KEY UPDATE OF e SKIP LOCKED
 """
-_LOAD_NODE = """
+# More than an expression may read. Larger values are not sent to the worker.
+_MAX_READ_BYTES = 4 * 1024 * 1024
+_LOAD_NODE = f"""
 SELECT n.node_id, n.id AS row_id, e.id AS execution_id, e.workflow_id, e.version,
        e.progress->n.node_id AS state, e.status AS execution_status, e.input::text AS input,
        e.trigger_type, e.trigger_id, e.started_by, e.created_at, e.correlation_id,
-       w.name AS workflow_name,
+       w.name AS workflow_name, n.reads,
        (SELECT json_object_agg(o.node_id, json_build_object('status', o.status,
                                                             'output', o.output))
         FROM workflow_nodes o
-        WHERE o.tenant_id = $1 AND o.execution_id = e.id AND o.node_id = ANY(n.reads))::text
+        WHERE o.tenant_id = $1 AND o.execution_id = e.id AND o.node_id = ANY(n.reads)
+        HAVING coalesce(sum(octet_length(o.output::text)), 0) <= {_MAX_READ_BYTES})::text
        AS outputs
 FROM workflow_nodes n
 JOIN workflow_executions e ON e.tenant_id = n.tenant_id AND e.id = n.execution_id
@@ -198,7 +201,9 @@ async def lock_pending(tx: Tx, tenant: str, limit: int) -> list[Execution]:
 
 
 async def load_node(tx: Tx, tenant: str, row_id: str) -> Row | None:
-    """Returns a node with its execution and the outputs that it may read."""
+    """Returns a node with its execution and the outputs that it reads, None when they are too
+    large together.
+    """
     return await fast.row(tx, tenant, _LOAD_NODE, row_id)
 
 

@@ -1,7 +1,7 @@
 """Runs the nodes of executions: an attempt, the end of a wait, and the answer of another area."""
 
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -29,6 +29,9 @@ from db.fast import Row
 from db.session import Tx
 
 _MAX_OUTPUT_BYTES = 1024 * 1024
+_TOO_MUCH: Final = Failed(
+    "expression_limit", "the outputs that it reads are larger than 4 MiB", is_retryable=False
+)
 _TYPE_GONE = "this instance has no nodes of the type"
 
 
@@ -86,6 +89,8 @@ async def prepare(
     node_type = NODE_TYPES.get(node.type)
     if node_type is None:
         return Attempt(*ids, _build_type_gone(node), None)
+    if row["reads"] and row["outputs"] is None:
+        return Attempt(*ids, _TOO_MUCH, None)
     values = build_values(row)
     rendered = await rendering.render(services.get(Expressions), node_type, node, values, tenant_id)
     if isinstance(rendered, Failed):
