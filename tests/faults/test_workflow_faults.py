@@ -30,8 +30,8 @@ from tests.workflows.factories import (
 )
 from tests.world import World
 
-# Kills itself once for each change of a node: before the commit of its end, and after each commit
-# before another worker is woken. A file per kill, so that the next process goes on.
+# Kills itself once after each commit of a step, before another worker is woken, and once before the
+# commit that has an effect. A file per kill, so that the next process goes on.
 WORKER = """
 import os, signal, sys
 from pathlib import Path
@@ -43,8 +43,9 @@ folder, store = Path(sys.argv[1]), execution_queries.store
 def kill_once(changes, moment):
     for change in changes:
         mark = folder / f"{change.node_id}-{change.status}-{moment}"
-        is_step = change.status == "completed" or moment == "committed"
-        if is_step and change.status != "skipped" and not mark.exists():
+        has_effect = change.status == "completed" and change.node_id in sys.argv[2:]
+        is_step = change.status != "skipped" and (has_effect or moment == "committed")
+        if is_step and not mark.exists():
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -69,6 +70,7 @@ STEPS = {
     *("double-running", "double-completed", "answer-running", "answer-completed"),
     "record-completed",
 }
+EFFECTS = ("store", "tell", "join", "double", "answer", "record")
 _COUNTS = """
 SELECT (SELECT count(*) FROM data_rows WHERE tenant_id = $1) AS rows,
        (SELECT count(*) FROM notification_messages WHERE tenant_id = $1 AND title = 'Told') AS told,
@@ -97,7 +99,7 @@ class Workers(Processes):
     def replace_killed(self) -> None:
         self._live = [process for process in self._live if process.is_running]
         while len(self._live) < 2:
-            self._live.append(self.python("-c", WORKER, str(self.folder)))
+            self._live.append(self.python("-c", WORKER, str(self.folder), *EFFECTS))
 
     @property
     def kills(self) -> set[str]:
@@ -198,10 +200,9 @@ async def test_a_workflow_that_is_killed_at_every_step_ends_once_with_each_effec
     expected = dict.fromkeys(statuses(record), "completed") | {"never": "skipped"}
     assert statuses(record) == expected
     assert {node["attempt"] for node in record["nodes"]} == {0, 1}
-    ends = {step for step in STEPS if step.endswith("completed")}
     assert workers.kills == {
         *(f"{step}-committed" for step in STEPS),
-        *(f"{step}-written" for step in ends),
+        *(f"{name}-completed-written" for name in EFFECTS),
     }
     [counts] = await fetch_rows(services, _COUNTS, talk.client.tenant_id)
     assert counts == {"rows": 2, "told": 1, "approvals": 1, "jobs": 1, "runs": 1, "dead": 0}

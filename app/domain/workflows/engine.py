@@ -92,7 +92,7 @@ class Step:
 
     def start_attempt(self, node_id: str) -> None:
         state = self._progress[node_id]
-        self._set(node_id, state.to("running")._replace(attempt=state.attempt + 1))
+        self._set(node_id, NodeState("running", None, state.attempt + 1, state.earlier))
 
     async def complete(
         self, node_id: str, output: str, *, branch: bool | None = None, node_input: Any = None
