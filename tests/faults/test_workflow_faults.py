@@ -123,6 +123,31 @@ async def talk(own_app: Litestar, models: ModelServer) -> Talker:
     return await talker(World(own_app), models)
 
 
+def _node(node_id: str, node_type: str, **config: Any) -> dict[str, Any]:
+    return {"id": node_id, "type": node_type, "config": config}
+
+
+def _build_nodes(talk: Talker, table_id: str, tool_id: str) -> list[dict[str, Any]]:
+    insert: dict[str, Any] = {"table_id": table_id, "operation": "insert"}
+    users = [talk.client.user_id]
+    number = {"n": "{{ nodes.start.output.n }}"}
+    last = {"text": "last {{ nodes.answer.output.text }}"}
+    question = "{{ nodes.double.output }}!"
+    return [
+        transform("start", {"n": "{{ input.n }}"}),
+        _node("store", "data_table", **insert, values={"text": "first"}),
+        _node("pause", "delay", seconds=1),
+        condition("check", "nodes.start.output.n == 21"),
+        transform("never", "never"),
+        _node("tell", "notification", user_ids=users, title="Told", message="It runs"),
+        _node("ask", "approval", user_ids=users, title="Go on?"),
+        transform("join", "{{ nodes.ask.output.approved }}"),
+        _node("double", "tool", tool_id=tool_id, input=number),
+        _node("answer", "agent", agent_id=talk.agent_id, message=question),
+        _node("record", "data_table", **insert, values=last),
+    ]
+
+
 async def _create(talk: Talker) -> str:
     client = talk.client
     columns = [{"name": "text", "type": "text"}]
@@ -136,29 +161,7 @@ async def _create(talk: Talker) -> str:
         "config": {"runtime": "python", "code": FUNCTION},
     }
     answer = await client.post("/v1/tools", tool)
-    tool_id = answer.json()["data"]["id"]
-
-    def node(node_id: str, node_type: str, **config: Any) -> dict[str, Any]:
-        return {"id": node_id, "type": node_type, "config": config}
-
-    def insert(node_id: str, text: str) -> dict[str, Any]:
-        values = {"text": text}
-        return node(node_id, "data_table", table_id=table_id, operation="insert", values=values)
-
-    users = [client.user_id]
-    nodes = [
-        transform("start", {"n": "{{ input.n }}"}),
-        insert("store", "first {{ nodes.start.output.n }}"),
-        node("pause", "delay", seconds=1),
-        condition("check", "nodes.start.output.n == 21"),
-        transform("never", "never"),
-        node("tell", "notification", user_ids=users, title="Told", message="It runs"),
-        node("ask", "approval", user_ids=users, title="Go on?"),
-        transform("join", "{{ nodes.ask.output.approved }}"),
-        node("double", "tool", tool_id=tool_id, input={"n": "{{ nodes.start.output.n }}"}),
-        node("answer", "agent", agent_id=talk.agent_id, message="{{ nodes.double.output }}!"),
-        insert("record", "last {{ nodes.answer.output.text }}"),
-    ]
+    nodes = _build_nodes(talk, table_id, answer.json()["data"]["id"])
     edges = [
         *chain("start", "store", "pause", "join", "double", "answer", "record"),
         edge("start", "check"),
