@@ -49,10 +49,15 @@ def find_turn(outer: Sequence[Span], moment: datetime) -> str | None:
         for span in outer
         if span.name == _CHAT_JOB
         and span.kind == "job"
-        and span.started_at <= moment <= span.started_at + timedelta(milliseconds=span.duration_ms)
+        and span.started_at <= moment <= span.started_at + _longest(span)
     ]
     parents = jobs or [span for span in outer if span.kind == "request"]
     return parents[0].id if parents else None
+
+
+def _longest(span: Span) -> timedelta:
+    """A job ends in the transaction that stores what it did last, and its duration is rounded."""
+    return timedelta(milliseconds=span.duration_ms + 1)
 
 
 # Loads an area's spans of one correlation id. The tenant is None for all tenants. The last argument
