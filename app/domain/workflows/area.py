@@ -34,7 +34,9 @@ _DELETED_WORKFLOWS = """
 async def _read_spans(
     tx: Tx, tenant: str | None, correlation_id: str, _outer: Sequence[Span]
 ) -> list[Span]:
-    """Returns one span per node; those of a called workflow belong to the node that called it."""
+    """Returns one span per node, as a consequence of the event that started its execution; those of
+    a called workflow belong to the node that called it.
+    """
     rows = await queries.list_nodes_by_correlation(tx, tenant, correlation_id, MAX_SPANS)
     return [_build_span(row) for row in rows]
 
@@ -45,7 +47,7 @@ def _build_span(row: Row) -> Span:
     return Span(
         "node",
         row["id"],
-        caller_id.partition(":")[0] if caller_id else None,
+        caller_id.partition(":")[0] if caller_id else row["cause_event_id"],
         f"{row['name']}: {row['node_id']}",
         row["status"],
         started,

@@ -144,7 +144,8 @@ UPDATE workflow_nodes SET status = 'pending', error = NULL, output = NULL, ref_i
 WHERE tenant_id = $1 AND execution_id = $2 AND node_id = ANY($4)
 """
 _LIST_BY_CORRELATION = """
-SELECT n.id, n.node_id, n.type, n.status, n.started_at, n.finished_at, e.caller_id, w.name
+SELECT n.id, n.node_id, n.type, n.status, n.started_at, n.finished_at, e.caller_id,
+       e.cause_event_id, w.name
 FROM workflow_executions e
 JOIN workflow_nodes n ON n.tenant_id = e.tenant_id AND n.execution_id = e.id
 JOIN workflows w ON w.tenant_id = e.tenant_id AND w.id = e.workflow_id

@@ -35,6 +35,8 @@ async def test_one_trace_shows_the_request_the_nodes_the_agent_and_its_tool(
     named = {span["name"]: span for span in spans if span["kind"] == "node"}
     assert set(named) == {"Orders: first", "Orders: sub", "Orders: one"}
     assert named["Orders: one"]["parent_id"] == named["Orders: sub"]["id"]
+    started = next(event for event in trace["data"] if event["type"].endswith("execution.started"))
+    assert named["Orders: sub"]["parent_id"] == started["id"]
     turn = next(span for span in spans if span["name"] == "chat.turn")
     tool = next(span for span in spans if span["kind"] == "tool")
     run_of_tool = next(span for span in spans if span["name"] == "tools.run")
