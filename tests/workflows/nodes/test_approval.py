@@ -148,6 +148,13 @@ async def test_an_approval_ends_with_its_execution_and_with_its_node(
         await wait_for_row(services, ended, execution_id)
 
 
+async def test_a_long_title_is_cut(boss: Client, services: Services) -> None:
+    config = {"title": "{{ input.title }}", "role": "tenant_admin"}
+    execution_id = await start_single(boss, "approval", config, {"title": "é\n" * 300})
+    approval = await read_approval(boss, await _find_approval(services, execution_id))
+    assert approval["title"] == ("é " * 100).rstrip()
+
+
 async def test_nobody_to_ask_fails_the_node(boss: Client) -> None:
     config = {"title": "Refund?", "user_ids": ["{{ input.user }}"]}
     execution_id = await start_single(boss, "approval", config, {"user": "usr_nobody"})

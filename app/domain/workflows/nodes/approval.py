@@ -63,7 +63,8 @@ class ApprovalNode(NodeType[ApprovalConfig]):
                 caller_id=call.caller_id,
                 workflow_execution_id=call.execution_id,
                 node_id=call.node.id,
-                title=config.title,
+                # One line, whatever the values of a template are.
+                title=" ".join(config.title.split())[: approvals.MAX_TITLE_CHARS],
                 message=config.message,
                 user_ids=config.user_ids,
                 role=config.role,
