@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from prometheus_client import start_http_server
+from redis.asyncio import Redis
 from redis.exceptions import RedisError
 from saq.job import Job as QueueJob
 from saq.queue.redis import RedisQueue
@@ -168,6 +169,12 @@ class QuietWorker(Worker[Any]):
                 await asyncio.wait_for(self.event.wait(), _SWEEP_SECONDS)
 
 
+def _connect_queues(redis_address: str, queues: list[str]) -> Redis:
+    """Each slot of a queue blocks a connection while it waits, and some more are for upkeep."""
+    connections = sum(CONCURRENCY[queue] for queue in queues) + _MORE_CONNECTIONS
+    return connect(redis_address, wait_seconds=None, max_connections=connections)
+
+
 class WorkerProcess:
     def __init__(
         self, services: Services, queues: list[str], functions: Mapping[str, JobFunction] = JOBS
@@ -203,11 +210,7 @@ class WorkerProcess:
             for kind in services.doorbell.kinds.values()
             if kind.per_tenant is not None and kind.queue in queues
         }
-        # Each slot of a queue blocks a connection while it waits, and some more are for upkeep.
-        connections = sum(CONCURRENCY[queue] for queue in queues) + _MORE_CONNECTIONS
-        self._redis = connect(
-            services.settings.redis_address, wait_seconds=None, max_connections=connections
-        )
+        self._redis = _connect_queues(services.settings.redis_address, queues)
         self._saq_queues = [PatientQueue(self._redis, name=name) for name in queues]
         self._saq_workers = [self._create_worker(queue) for queue in self._saq_queues]
         self.stopped = asyncio.Event()
